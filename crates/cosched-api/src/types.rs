@@ -1,0 +1,446 @@
+//! The wire types, version 1. JSON objects; unknown fields are ignored by readers and refused in requests.
+//!
+//! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
+//! daemon cannot know are absent, never zero.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+macro_rules! wire {
+    ($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        pub struct $name { $($body)* }
+    };
+    ($(#[$meta:meta])* pub enum $name:ident { $($body:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        pub enum $name { $($body)* }
+    };
+}
+
+wire! {
+    /// A job's class, from the most to the least urgent (LLNL, "Gang Scheduler Design").
+    pub enum Class {
+        /// Mission critical; administrators only.
+        Express,
+        /// Rapid response.
+        Interactive,
+        /// Throughput.
+        Batch,
+        /// Takes what others leave.
+        Standby,
+    }
+}
+
+wire! {
+    /// How a job (or, by default, every job) is scheduled.
+    pub enum Policy {
+        /// All processes of a job run in the same time slots.
+        Gang,
+        /// Linux schedules the job, with a share by its class.
+        Local,
+    }
+}
+
+wire! {
+    /// What the gangs that are not current may do in a slot.
+    pub enum Sharing {
+        /// Nothing: they are frozen.
+        Strict,
+        /// Run on what the current gang leaves idle.
+        Soft,
+    }
+}
+
+wire! {
+    /// Where a job is in its life.
+    pub enum JobState {
+        /// Scheduled by its policy.
+        Running,
+        /// A gang that used no CPU for a while: it has no slots until it wakes.
+        Asleep,
+        /// Stopped by its user or an administrator.
+        Suspended,
+        /// All its processes have ended.
+        Ended,
+        /// Its processes vanished while no daemon was looking (a restart of the machine).
+        Lost,
+    }
+}
+
+wire! {
+    /// How the main process of a job ended; one of the two fields is present.
+    #[derive(Copy, Eq)]
+    pub struct ExitStatus {
+        /// Its exit code.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub code: Option<i32>,
+        /// The number of the signal that ended it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub signal: Option<i32>,
+    }
+}
+
+wire! {
+    /// `POST /v1/jobs`: register a job and put its first process into its cgroups.
+    #[serde(deny_unknown_fields)]
+    pub struct JobRequest {
+        /// The program and its arguments, for display.
+        pub command: Vec<String>,
+        /// The process that will execute the command. It must belong to the caller and be the calling process or a
+        /// child of it, and should be waiting: it is in the job's cgroups when the answer arrives.
+        pub pid: i32,
+        /// A name for display; the program's base name by default.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub name: Option<String>,
+        /// `interactive` by default, `batch` when detached.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub class: Option<Class>,
+        /// The CPUs that the job uses at a time; all of the machine's by default.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cpus: Option<u32>,
+        /// The memory that the job says it needs, in bytes.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub mem_bytes: Option<u64>,
+        /// The job's own policy; the machine's by default, also when that changes.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub policy: Option<Policy>,
+        /// The working directory, for display.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cwd: Option<String>,
+        /// Nobody waits for it in a terminal.
+        #[serde(default)]
+        pub detached: bool,
+        /// The file that takes its output, when detached.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub log_path: Option<String>,
+    }
+}
+
+wire! {
+    /// A job as the daemon sees it.
+    pub struct Job {
+        /// Unique for ever in one state directory.
+        pub id: u64,
+        /// For display.
+        pub name: String,
+        /// Its owner.
+        pub uid: u32,
+        /// Its owner's name, or the number where it has none.
+        pub user: String,
+        /// Its class.
+        pub class: Class,
+        /// The policy in force for it.
+        pub policy: Policy,
+        /// Its own policy, if it does not follow the machine's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub own_policy: Option<Policy>,
+        /// CPUs at a time.
+        pub cpus: u32,
+        /// Declared memory.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub mem_bytes: Option<u64>,
+        /// Where it is in its life.
+        pub state: JobState,
+        /// The program and its arguments.
+        pub command: Vec<String>,
+        /// The working directory.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cwd: Option<String>,
+        /// The first process.
+        pub pid: i32,
+        /// Registration.
+        pub submitted_unix_ms: u64,
+        /// The end of its last process.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub ended_unix_ms: Option<u64>,
+        /// How the main process ended, when it has and somebody saw it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub exit: Option<ExitStatus>,
+        /// Processes in its cgroup now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub processes: Option<u32>,
+        /// CPU time used so far.
+        pub cpu_time_ms: u64,
+        /// CPU use over the last seconds, in percent of one CPU.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cpu_percent: Option<f64>,
+        /// Memory in use now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes: Option<u64>,
+        /// The most memory it used.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_peak_bytes: Option<u64>,
+        /// Nobody waits for it in a terminal.
+        pub detached: bool,
+        /// Where its output is, when detached.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub log_path: Option<String>,
+        /// Its home row of the matrix, while it has one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub row: Option<u32>,
+        /// The part of the time in which it owns its CPUs, 0 to 1, while it is a gang with slots.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub share: Option<f64>,
+        /// Its cgroup in the v2 hierarchy, relative to the mount.
+        pub cgroup: String,
+    }
+}
+
+wire! {
+    /// `POST /v1/jobs/{id}/exit`: the launcher saw the main process end.
+    #[serde(deny_unknown_fields)]
+    pub struct ExitReport {
+        /// How.
+        pub exit: ExitStatus,
+    }
+}
+
+wire! {
+    /// `POST /v1/jobs/{id}/kill`.
+    #[serde(deny_unknown_fields)]
+    pub struct KillRequest {
+        /// The signal for every process of the job; 15 (SIGTERM) by default. 9 ends all at once.
+        #[serde(default = "default_signal")]
+        pub signal: i32,
+        /// After a signal that ends programs (1, 2, 3, 15): kill -9 what is left after this time. Never, when absent.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub grace_ms: Option<u64>,
+    }
+}
+
+fn default_signal() -> i32 {
+    15
+}
+
+wire! {
+    /// `POST /v1/jobs/{id}/class`.
+    #[serde(deny_unknown_fields)]
+    pub struct ClassRequest {
+        /// The new class; users only downwards.
+        pub class: Class,
+    }
+}
+
+wire! {
+    /// `POST /v1/jobs/{id}/policy`, and `PUT /v1/policy` for the machine.
+    #[serde(deny_unknown_fields)]
+    pub struct PolicyRequest {
+        /// For a job: absent means "follow the machine's".
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub policy: Option<Policy>,
+        /// For the machine only.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub sharing: Option<Sharing>,
+        /// For the machine only: the length of a slot in ms, 10 to 30000.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub slot_length_ms: Option<u64>,
+    }
+}
+
+wire! {
+    /// One thing that happened to a job.
+    pub struct Event {
+        /// When.
+        pub unix_ms: u64,
+        /// A short fixed word: registered, main-exited, suspended, resumed, asleep, awake, class, policy, signal, ended, lost, found.
+        pub what: String,
+        /// The rest, for people.
+        pub detail: String,
+    }
+}
+
+wire! {
+    /// `GET /v1/jobs`.
+    pub struct JobList {
+        /// By id.
+        pub jobs: Vec<Job>,
+    }
+}
+
+wire! {
+    /// `GET /v1/jobs/{id}/events`.
+    pub struct EventList {
+        /// In order of time.
+        pub events: Vec<Event>,
+    }
+}
+
+wire! {
+    /// One row of the Ousterhout matrix.
+    pub struct Row {
+        /// Its number, from 0.
+        pub index: u32,
+        /// One entry per column: the job that owns the CPU, if any.
+        pub cells: Vec<Option<u64>>,
+        /// Jobs that also run in this row: alternates, and single CPU jobs that fill it (some of its slots).
+        pub also: Vec<u64>,
+        /// Slots of this row in a cycle.
+        pub slots: u32,
+    }
+}
+
+wire! {
+    /// The Ousterhout matrix and where the clock stands in it.
+    pub struct Matrix {
+        /// The columns' names: `cpu0`, `cpu1`, …
+        pub columns: Vec<String>,
+        /// The rows; none while no gang has slots.
+        pub rows: Vec<Row>,
+        /// The same as text, a line a row.
+        pub text: String,
+        /// The current slot's number since the Unix epoch.
+        pub slot: u64,
+        /// The current row, while there is one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub current_row: Option<u32>,
+        /// The jobs that own CPUs now.
+        pub current: Vec<u64>,
+        /// Slots in a cycle.
+        pub cycle_slots: u32,
+    }
+}
+
+wire! {
+    /// A distribution of times, in microseconds.
+    pub struct Distribution {
+        /// How many.
+        pub count: u64,
+        /// Median.
+        pub p50_us: f64,
+        /// 99th percentile.
+        pub p99_us: f64,
+        /// The largest.
+        pub max_us: f64,
+    }
+}
+
+wire! {
+    /// What the slot thread did.
+    pub struct Switches {
+        /// Boundaries at which the row changed.
+        pub count: u64,
+        /// From the boundary until the slot thread ran.
+        pub wake: Distribution,
+        /// From the boundary until the last write of the switch was done.
+        pub done: Distribution,
+        /// Boundaries that came more than a tenth of a slot late.
+        pub late: u64,
+        /// Writes that failed.
+        pub errors: u64,
+    }
+}
+
+wire! {
+    /// Something that is wrong or less good than it could be.
+    pub struct Warning {
+        /// What.
+        pub what: String,
+        /// Why.
+        pub why: String,
+        /// What to do.
+        pub hint: String,
+    }
+}
+
+wire! {
+    /// What keeps jobs from staying stopped when the daemon dies.
+    pub struct Safety {
+        /// The guard's process, while it lives.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub guard_pid: Option<i32>,
+        /// The longest that a frozen job stays frozen after the daemon stops beating.
+        pub lease_ms: u64,
+        /// Whether the kernel itself thaws the jobs when daemon and guard are both gone.
+        pub kernel_agent: bool,
+    }
+}
+
+wire! {
+    /// `GET /v1/status`.
+    pub struct Status {
+        /// The daemon's version.
+        pub version: String,
+        /// Its process.
+        pub pid: i32,
+        /// Its user.
+        pub uid: u32,
+        /// Since when.
+        pub started_unix_ms: u64,
+        /// Whether it was started on demand and ends when it is not needed.
+        pub embedded: bool,
+        /// Its socket.
+        pub socket: String,
+        /// The node's name.
+        pub node: String,
+        /// The CPUs in use, by number.
+        pub cpus: Vec<u32>,
+        /// The machine's memory.
+        pub memory_bytes: u64,
+        /// The machine's policy.
+        pub policy: Policy,
+        /// Soft or strict gangs.
+        pub sharing: Sharing,
+        /// The length of a slot.
+        pub slot_length_ms: u64,
+        /// The part of the CPU time that stays with processes that are not registered, 0 to 1.
+        pub reserve: f64,
+        /// The cgroup layout that was found.
+        pub layout: String,
+        /// The mechanism of a switch that was chosen.
+        pub mechanism: String,
+        /// Every mechanism and why it was or was not chosen.
+        pub mechanisms: BTreeMap<String, String>,
+        /// The real-time priority of the slot thread; absent where it could not be had.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub realtime_priority: Option<i32>,
+        /// The plan's generation.
+        pub generation: u64,
+        /// The matrix.
+        pub matrix: Matrix,
+        /// The switches since the daemon started.
+        pub switches: Switches,
+        /// Jobs by state, the ended ones that are still remembered included.
+        pub jobs: BTreeMap<JobState, u32>,
+        /// The guard.
+        pub safety: Safety,
+        /// What is wrong.
+        pub warnings: Vec<Warning>,
+    }
+}
+
+wire! {
+    /// Why a request was refused; also the key for the client's exit code.
+    pub enum ErrorCode {
+        /// The request is malformed or a value is out of range.
+        Invalid,
+        /// No such job.
+        NotFound,
+        /// Not the caller's right.
+        Forbidden,
+        /// Not in the job's present state.
+        Conflict,
+        /// The machine cannot do it.
+        Unsupported,
+        /// The daemon failed.
+        Internal,
+    }
+}
+
+wire! {
+    /// The body of every answer that is not 2xx.
+    pub struct ErrorBody {
+        /// For programs.
+        pub code: ErrorCode,
+        /// What happened.
+        pub what: String,
+        /// Why.
+        pub why: String,
+        /// What to do.
+        pub hint: String,
+    }
+}

@@ -1,0 +1,2 @@
+//! cosched, the command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The guard.
+fn main() {}

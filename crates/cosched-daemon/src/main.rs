@@ -1,0 +1,2 @@
+//! coschedd, the daemon.
+fn main() {}

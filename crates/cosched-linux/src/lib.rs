@@ -1,0 +1,1 @@
+//! What Linux does for cosched: cgroups, the slot thread, observation, the guard.
