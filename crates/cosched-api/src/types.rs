@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 macro_rules! wire {
     ($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* }) => {
-        $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        $(#[$meta])*
         pub struct $name { $($body)* }
     };
     ($(#[$meta:meta])* pub enum $name:ident { $($body:tt)* }) => {
-        $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        $(#[$meta])*
         pub enum $name { $($body)* }
     };
 }
