@@ -2,9 +2,7 @@
 
 use crate::refuse::Answer;
 use crate::rights::Peer;
-use cosched_api::{
-    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status,
-};
+use cosched_api::{ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status};
 use tokio::sync::oneshot;
 
 /// One request.

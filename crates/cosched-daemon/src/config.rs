@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
-        for text in ["slot_length = \"9ms\"", "slot_length = \"31s\"", "reserve = 0.95", "reserve = -0.1", "lease = \"1ms\""]
+        for text in
+            ["slot_length = \"9ms\"", "slot_length = \"31s\"", "reserve = 0.95", "reserve = -0.1", "lease = \"1ms\""]
         {
             assert!(Config::parse(text).is_err(), "{text}");
         }

@@ -93,8 +93,8 @@ fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<War
             dir.display()
         );
     }
-    let Opened { store, state, damaged } =
-        opened.with_context(|| format!("the state in {} cannot be opened; choose another --state-dir", dir.display()))?;
+    let Opened { store, state, damaged } = opened
+        .with_context(|| format!("the state in {} cannot be opened; choose another --state-dir", dir.display()))?;
     let warnings = damaged.map(|(aside, lines)| Warning {
         what: format!("{lines} damaged lines in the state"),
         why: "the file was changed by somebody else, or the disk failed".to_owned(),
@@ -128,7 +128,8 @@ fn machinery(
     let spec = GuardSpec { exe, beat: beat.clone(), lease: config.lease, tree: tree.clone() };
     let guard = GuardKeeper::start(spec, agent);
     let mechanism = cosched_linux::choose(&tree, true, None)?;
-    let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat, lease: config.lease }, mechanism)?;
+    let slots =
+        SlotThread::start(SlotConfig { priority: config.realtime_priority, beat, lease: config.lease }, mechanism)?;
     Ok(Machinery { tree, slots, guard })
 }
 
@@ -142,7 +143,9 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
     for name in &config.admins {
         match users::user_id(name) {
             Some(uid) => admins.push(uid),
-            None => bail!("`admins` names `{name}`, whom /etc/passwd does not know. Use a number for a user from elsewhere"),
+            None => {
+                bail!("`admins` names `{name}`, whom /etc/passwd does not know. Use a number for a user from elsewhere")
+            }
         }
     }
     Ok(Rights::new(rustix::process::geteuid().as_raw(), admins))

@@ -26,9 +26,7 @@ impl Driver {
         settings.policy = request.policy.or(settings.policy);
         settings.sharing = request.sharing.or(settings.sharing);
         settings.slot_length_ms = request.slot_length_ms.or(settings.slot_length_ms);
-        self.store
-            .settings(&mut self.state, settings)
-            .map_err(|e| internal("the state could not be written", e))?;
+        self.store.settings(&mut self.state, settings).map_err(|e| internal("the state could not be written", e))?;
         let inputs = [
             request.policy.map(|p| PlannerInput::MachinePolicy(core_policy(p))),
             request.sharing.map(|s| PlannerInput::MachineSharing(core_sharing(s))),

@@ -308,19 +308,16 @@ impl Driver {
 
     /// The next time at which something is due.
     fn deadline(&self) -> Instant {
-        let fires = [self.planner.poll_timeout().map(|(t, _)| t), self.agent.poll_timeout().map(|(t, _)| t)];
+        let agent = self.agent.poll_timeout().map(|(t, _)| instant(t));
         let jobs = self.live.values().flat_map(|l| [l.kill_at, l.end_at]).flatten();
-        let embedded =
-            (self.identity.embedded && self.live.is_empty()).then(|| self.empty_since + self.config.embedded_exit_after);
+        let embedded = (self.identity.embedded && self.live.is_empty())
+            .then(|| self.empty_since + self.config.embedded_exit_after);
         let far = Instant::now() + Duration::from_secs(3600);
-        fires.into_iter().flatten().map(instant).chain(jobs).chain(embedded).fold(far, Instant::min)
+        agent.into_iter().chain(jobs).chain(embedded).fold(far, Instant::min)
     }
 
     fn on_time(&mut self) {
         let t = now();
-        if self.planner.poll_timeout().is_some_and(|(due, _)| due <= t) {
-            self.planner.handle_timeout(t);
-        }
         if self.agent.poll_timeout().is_some_and(|(due, _)| due <= t) {
             self.agent.handle_timeout(t);
         }
@@ -328,9 +325,7 @@ impl Driver {
     }
 
     fn not_needed(&self) -> bool {
-        self.identity.embedded
-            && self.live.is_empty()
-            && self.empty_since.elapsed() >= self.config.embedded_exit_after
+        self.identity.embedded && self.live.is_empty() && self.empty_since.elapsed() >= self.config.embedded_exit_after
     }
 }
 

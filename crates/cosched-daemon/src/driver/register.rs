@@ -72,9 +72,10 @@ impl Driver {
     fn enter(&mut self, record: &Record) -> Answer<()> {
         let what = || format!("job {} got no cgroup", record.id);
         let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
-        let entered = cgroup.attach(record.pid).map_err(|e| internal(what(), e)).and_then(|()| {
-            self.watch.get_mut().add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e))
-        });
+        let entered = cgroup
+            .attach(record.pid)
+            .map_err(|e| internal(what(), e))
+            .and_then(|()| self.watch.get_mut().add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
             let _ = cgroup.kill();
             if let Err(e) = cgroup.remove() {

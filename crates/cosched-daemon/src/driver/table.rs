@@ -16,11 +16,8 @@ pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>) -> Table {
             otherwise: state(plan.otherwise(id)),
         })
         .collect();
-    let turns = plan
-        .turns
-        .iter()
-        .map(|turn| turn.run.iter().filter_map(|id| index.get(id).copied()).collect())
-        .collect();
+    let turns =
+        plan.turns.iter().map(|turn| turn.run.iter().filter_map(|id| index.get(id).copied()).collect()).collect();
     Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns }
 }
 
