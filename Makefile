@@ -1,0 +1,54 @@
+# The door of cosched. `make` or `make help` says what there is; long steps live in tools/.
+SHELL      = /bin/bash
+PREFIX     ?= /usr/local
+SYSCONFDIR ?= /etc
+DESTDIR    ?=
+CARGO      ?= cargo
+export PREFIX SYSCONFDIR DESTDIR CARGO
+
+.DEFAULT_GOAL = help
+.PHONY: help setup-demo setup-test build programs demo test bench docs install uninstall clean
+
+help: ## this list
+	@echo "cosched lets several parallel jobs share the same processors without the collapse."
+	@echo
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "Variables: PREFIX=$(PREFIX) SYSCONFDIR=$(SYSCONFDIR) DESTDIR=$(DESTDIR)"
+	@echo "Parts:     tools/test --help, tools/bench/bench --help, tools/setup --help"
+
+demo: setup-demo build ## show what cosched is for, on this machine (about two minutes, build aside)
+	@target/release/cosched demo
+
+build: programs ## compile cosched (release) and the test programs
+	@echo "build: cargo build --release"
+	@$(CARGO) build --release --quiet
+
+programs: ## compile the test programs into build/programs
+	@echo "build: programs"
+	@$(MAKE) --no-print-directory -s -C programs OUT=$(CURDIR)/build/programs
+
+test: setup-test ## all checks and tests
+	@tools/test
+
+bench: setup-demo build ## measure: switch, cost, barrier, launch, footprint; one table, build/bench/*.json
+	@tools/bench/bench all
+
+docs: ## man pages and shell completions into build/docs
+	@$(CARGO) build --release --quiet -p cosched-cli
+	@tools/docs build/docs
+
+install: ## install what `make build docs` made: programs, units, man pages, completions, example configuration
+	@tools/install
+
+uninstall: ## remove what install put there; a changed configuration stays
+	@tools/install --uninstall
+
+clean: ## remove build/ and target/ (the unpacked test kernel too)
+	@rm -rf build target
+
+setup-demo:
+	@tools/setup demo
+
+setup-test:
+	@tools/setup test

@@ -1,0 +1,49 @@
+/* What both barrier programs share: options, the grain, the report. */
+#ifndef BARRIER_H
+#define BARRIER_H
+
+#include "common.h"
+
+typedef enum { WAIT_SPIN, WAIT_BLOCK, WAIT_OMP } wait_mode;
+
+typedef struct {
+    double grain_us;       /* asked for; 0 when the loops were given */
+    uint64_t grain_loops;  /* the grain as a number of loops */
+    double imbalance;      /* 0 to 1: a grain is longer or shorter by up to this part */
+    uint64_t iterations;   /* 0: until `seconds` have passed */
+    double seconds;
+    uint64_t footprint_bytes;
+    wait_mode wait;
+    unsigned threads;      /* OpenMP only; 0: as OMP_NUM_THREADS says */
+    int json;
+} barrier_options;
+
+/* `help` is the program's own text; `openmp` allows --threads and --wait omp. */
+void barrier_options_parse(barrier_options *o, int argc, char **argv, const char *help, int openmp);
+/* Turns grain_us into grain_loops, if loops were not given. */
+void barrier_calibrate(barrier_options *o);
+/* One process's computation in one iteration. */
+uint64_t barrier_grain(const barrier_options *o, unsigned member, uint64_t iteration, unsigned char *memory,
+                       uint64_t seed);
+/* The memory of one process, written once, so that no page fault falls into the main phase. */
+unsigned char *barrier_memory(const barrier_options *o);
+void barrier_report(const barrier_options *o, const char *kind, unsigned members, uint64_t iterations,
+                    double main_phase_s, double cpu_s, const histogram *times);
+
+/* The part of the help that both have. */
+#define BARRIER_HELP_OPTIONS                                                                                       \
+    "      --grain-us G       CPU work of a process between two meetings, in microseconds\n"                       \
+    "                         (0 to 10000000) [default: 1000]. Calibrated at start to loops of\n"                  \
+    "                         work, from this thread's CPU time, and printed as grain_loops\n"                     \
+    "      --grain-loops N    the grain as a number of loops: runs with the same N do the same work\n"             \
+    "      --imbalance P      each grain is longer or shorter by up to P percent (0 to 100), by a\n"               \
+    "                         fixed pseudo-random series [default: 0]\n"                                           \
+    "      --iterations N     meetings [default: 1000]\n"                                                          \
+    "      --seconds S        run for about S seconds instead of a number of meetings\n"                           \
+    "      --footprint SIZE   memory that each grain touches besides its loops (64K, 1M) [default: 0]\n"           \
+    "      --json             print one line of JSON\n"                                                            \
+    "  -h, --help             print this\n"
+
+#define BARRIER_HELP_EXIT "\nExit codes: 0 done, 1 a failure of the system, 2 a wrong option.\n"
+
+#endif

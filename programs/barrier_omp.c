@@ -1,0 +1,119 @@
+/* Threads compute for a grain of time, then all meet; again and again. The loop of Feitelson and Rudolph, "Gang
+ * scheduling performance benefits for fine-grain synchronization" (1992), here with OpenMP. */
+#define _GNU_SOURCE
+#include "barrier.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static const char help[] =
+    "Each thread computes for a grain of time, then meets the others; prints the iterations per second.\n\n"
+    "Usage: barrier-omp [OPTIONS]\n\n"
+    "Options:\n"
+    "      --threads N        threads [default: OMP_NUM_THREADS, or one for each CPU]\n"
+    "      --wait MODE        how a thread waits [default: spin]\n"
+    "                           spin   reads a counter until it changes, never gives the CPU away\n"
+    "                           block  sleeps in the kernel at once\n"
+    "                           omp    OpenMP's own barrier, as OMP_WAIT_POLICY says\n"
+    BARRIER_HELP_OPTIONS
+    "\nExamples:\n"
+    "  barrier-omp --threads 2 --grain-us 100 --iterations 20000\n"
+    "  OMP_WAIT_POLICY=passive cosched run -- barrier-omp --wait omp --seconds 10\n"
+    "  barrier-omp --threads 2 --grain-loops 90000 --json      # exactly equal work each time\n"
+    BARRIER_HELP_EXIT;
+
+typedef struct {
+    _Alignas(64) atomic_uint arrived;
+    _Alignas(64) atomic_uint generation;
+    unsigned members;
+} spin_barrier;
+
+static void spin_meet(spin_barrier *b) {
+    unsigned generation = atomic_load_explicit(&b->generation, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == b->members) {
+        atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&b->generation, generation + 1, memory_order_release);
+        return;
+    }
+    while (atomic_load_explicit(&b->generation, memory_order_acquire) == generation) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+}
+
+typedef struct {
+    spin_barrier spin;
+    pthread_barrier_t block;
+    /* The number of meetings after which all stop. The first thread sets it one meeting ahead, so that nobody who has
+     * just left a meeting can see it too early. */
+    _Alignas(64) atomic_ullong stop_at;
+    histogram times;
+    uint64_t iterations;
+    double main_phase_s;
+} shared_state;
+
+static void meet(wait_mode wait, shared_state *s) {
+    if (wait == WAIT_SPIN) {
+        spin_meet(&s->spin);
+    } else if (wait == WAIT_BLOCK) {
+        pthread_barrier_wait(&s->block);
+    } else {
+#pragma omp barrier
+    }
+}
+
+static void member(const barrier_options *o, shared_state *s, unsigned self) {
+    unsigned char *memory = barrier_memory(o);
+    volatile uint64_t sink = self;
+    meet(o->wait, s);
+    uint64_t start_ns = now_ns(CLOCK_MONOTONIC), last_ns = start_ns, done = 0;
+    do {
+        sink = barrier_grain(o, self, done, memory, sink);
+        if (self == 0 && o->seconds > 0 && (double)(last_ns - start_ns) >= o->seconds * 1e9 &&
+            atomic_load(&s->stop_at) == UINT64_MAX)
+            atomic_store(&s->stop_at, done + 2);
+        meet(o->wait, s);
+        done++;
+        if (self == 0) {
+            uint64_t time_ns = now_ns(CLOCK_MONOTONIC);
+            histogram_add(&s->times, time_ns - last_ns);
+            last_ns = time_ns;
+        }
+    } while (done < atomic_load(&s->stop_at));
+    if (self == 0) {
+        s->iterations = done;
+        s->main_phase_s = (double)(last_ns - start_ns) / 1e9;
+    }
+    free(memory);
+}
+
+int main(int argc, char **argv) {
+    barrier_options options;
+    static shared_state shared;
+    program_start(argv[0]);
+    barrier_options_parse(&options, argc, argv, help, 1);
+    barrier_calibrate(&options);
+    unsigned threads = options.threads ? options.threads : (unsigned)omp_get_max_threads();
+    omp_set_dynamic(0); /* exactly this many */
+    histogram_clear(&shared.times);
+    shared.spin.members = threads;
+    atomic_store(&shared.stop_at, options.iterations ? options.iterations : UINT64_MAX);
+    if (pthread_barrier_init(&shared.block, NULL, threads)) failure("no barrier for %u threads", threads);
+    uint64_t cpu_start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    int enough = 1;
+#pragma omp parallel num_threads(threads)
+    {
+        if ((unsigned)omp_get_num_threads() != threads)
+            enough = 0;
+        else
+            member(&options, &shared, (unsigned)omp_get_thread_num());
+    }
+    if (!enough) failure("OpenMP gave fewer than the %u threads asked for (see OMP_THREAD_LIMIT)", threads);
+    double cpu_s = (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_start_ns) / 1e9;
+    barrier_report(&options, "barrier-omp", threads, shared.iterations, shared.main_phase_s, cpu_s, &shared.times);
+    pthread_barrier_destroy(&shared.block);
+    return 0;
+}
