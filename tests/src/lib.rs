@@ -74,7 +74,7 @@ impl Daemon {
             .spawn()
             .expect("coschedd starts");
         self.child = Some(child);
-        let answers = wait_until(|| self.client().status().is_ok());
+        let answers = wait_until(|| Client::connect(self.socket()).is_ok_and(|mut c| c.status().is_ok()));
         assert!(answers, "the daemon does not answer; its log:\n{}", self.log());
     }
 
@@ -116,7 +116,7 @@ impl Daemon {
 
     /// A client of the API.
     pub fn client(&self) -> Client {
-        Client::new(self.socket())
+        Client::connect(self.socket()).expect("the daemon listens")
     }
 
     /// Where it listens.

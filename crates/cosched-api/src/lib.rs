@@ -5,6 +5,8 @@ mod client;
 mod error;
 mod http;
 pub mod parse;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod socket;
 mod types;
 

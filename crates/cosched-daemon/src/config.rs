@@ -222,7 +222,7 @@ fn choice<T: Copy>(key: &str, value: &str, valid: &[(&str, T)]) -> Result<T, Con
 
 fn set_duration(target: &mut Duration, key: &str, text: Option<String>) -> Result<(), ConfigError> {
     let Some(text) = text else { return Ok(()) };
-    *target = cosched_api::parse_duration(&text).map_err(|e| ConfigError {
+    *target = cosched_api::parse::duration(&text).map_err(|e| ConfigError {
         what: format!("`{key} = \"{text}\"` is not a time"),
         why: e.to_string(),
         hint: "Write a number with a unit, as in \"100ms\", \"2s\" or \"5min\".".to_owned(),
@@ -246,7 +246,7 @@ fn syntax(e: &toml::de::Error) -> ConfigError {
 }
 
 fn nearest(word: &str, valid: &[&str]) -> String {
-    match cosched_api::nearest(word, valid.iter().copied()) {
+    match cosched_api::parse::nearest(word, valid.iter().copied()) {
         Some(near) => format!("Did you mean `{near}`?"),
         None => format!("Valid are: {}.", valid.join(", ")),
     }

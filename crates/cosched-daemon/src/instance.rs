@@ -20,7 +20,7 @@ pub struct Places {
 impl Places {
     /// From the command line, the configuration and the conventions of the system or the user.
     pub fn new(args: &Args, configured_state: Option<&Path>) -> Places {
-        let socket = args.socket.clone().unwrap_or_else(default_socket);
+        let socket = args.socket.clone().unwrap_or_else(cosched_api::own_socket);
         let runtime_dir = args.runtime_dir.clone().unwrap_or_else(|| match socket.parent() {
             Some(dir) if dir != Path::new("") => dir.to_owned(),
             _ => PathBuf::from("."),
@@ -39,10 +39,6 @@ pub fn default_config() -> Option<PathBuf> {
         xdg("XDG_CONFIG_HOME", ".config").join("cosched/cosched.toml")
     };
     path.exists().then_some(path)
-}
-
-fn default_socket() -> PathBuf {
-    cosched_api::default_socket()
 }
 
 fn default_state_dir() -> PathBuf {
