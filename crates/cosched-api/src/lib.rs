@@ -1,5 +1,17 @@
 //! What cosched's daemon and its clients say to each other: JSON over HTTP/1.1 on a Unix socket.
 
+mod activate;
+mod client;
+mod error;
+mod http;
+pub mod parse;
+#[cfg(feature = "schema")]
+pub mod schema;
+mod socket;
 mod types;
 
+pub use activate::{Activation, activate};
+pub use client::{Client, PendingWait};
+pub use error::ClientError;
+pub use socket::{SYSTEM_SOCKET, SocketChoice, own_socket, prepare_directory};
 pub use types::*;

@@ -1,3 +1,30 @@
 //! The decisions of cosched, without input or output: plain data in, plain data out.
+//!
+//! Two state machines. The [`Planner`] turns jobs into an immutable [`Plan`]: the Ousterhout matrix and the cycle of
+//! its rows. The [`Agent`] of a node watches the jobs under a plan and says what the node should do. Both take the
+//! time as an argument; the row at a time is a pure function of the plan and that time. The daemon and the simulator
+//! drive these same two machines.
 #![no_std]
 extern crate alloc;
+
+mod agent;
+mod class;
+mod id;
+mod job;
+mod matrix;
+mod plan;
+mod planner;
+mod policy;
+mod reason;
+mod time;
+
+pub use agent::{Agent, AgentAction, AgentConfig, AgentInput};
+pub use class::{Class, Shares};
+pub use id::{JobId, NodeId};
+pub use job::{Job, Node, Packing, Policy, Sharing};
+pub use matrix::{Column, Matrix, Placement, Row};
+pub use plan::{Disposition, Plan, PlannedJob, Standing, Turn};
+pub use planner::{Planner, PlannerAction, PlannerConfig, PlannerError, PlannerInput};
+pub use policy::SLOT_LENGTH_NS;
+pub use reason::Reason;
+pub use time::Time;

@@ -1,2 +1,15 @@
-//! coschedd, the daemon.
-fn main() {}
+//! coschedd, the daemon of cosched.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = cosched_daemon::Args::parse();
+    match cosched_daemon::run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("coschedd: {e:#}");
+            ExitCode::from(1)
+        }
+    }
+}

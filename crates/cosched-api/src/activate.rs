@@ -1,0 +1,202 @@
+//! Starting a daemon on demand: the client binds the socket and hands it over, so no request can come too early.
+//!
+//! Only one client starts a daemon: a lock file beside the socket decides. The listening socket becomes the daemon's
+//! standard input (`coschedd --embedded --listen-stdin`); no client keeps it open, so a daemon that dies is noticed
+//! at once by everybody who is connected or connects.
+
+use crate::client::Client;
+use crate::error::ClientError;
+use crate::socket::{is_absent, prepare_directory};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest time that a fresh daemon has for its first answer.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is needed to start a daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Activation {
+    /// The daemon's executable.
+    pub daemon: PathBuf,
+    /// Put before the daemon's command line: a program that makes a new session and then executes its arguments.
+    /// When empty, the daemon gets a process group of its own only.
+    pub wrapper: Vec<OsString>,
+}
+
+impl Activation {
+    /// Finds the daemon: `$COSCHED_DAEMON`, else `coschedd` beside the own executable, else in `$PATH`.
+    ///
+    /// # Errors
+    /// [`ClientError::NotStarted`] when there is none.
+    pub fn find(wrapper: Vec<OsString>) -> Result<Activation, ClientError> {
+        let named = std::env::var_os("COSCHED_DAEMON").filter(|value| !value.is_empty()).map(PathBuf::from);
+        let beside = || Some(std::env::current_exe().ok()?.with_file_name("coschedd")).filter(|path| path.is_file());
+        let in_path = || {
+            let path = std::env::var_os("PATH")?;
+            std::env::split_paths(&path).map(|dir| dir.join("coschedd")).find(|path| path.is_file())
+        };
+        match named.or_else(beside).or_else(in_path) {
+            Some(daemon) => Ok(Activation { daemon, wrapper }),
+            None => Err(ClientError::NotStarted {
+                why: "coschedd was found neither beside cosched nor in $PATH".into(),
+                hint: "install it, or name it with COSCHED_DAEMON=/path/to/coschedd".into(),
+            }),
+        }
+    }
+
+    fn spawn(&self, listener: UnixListener, log: &File) -> io::Result<Child> {
+        let mut words = self.wrapper.iter().cloned().chain([self.daemon.clone().into_os_string()]);
+        let mut command = Command::new(words.next().expect("the daemon's path is there"));
+        command.args(words).args(["--embedded", "--listen-stdin"]);
+        command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(log.try_clone()?).stderr(log.try_clone()?);
+        if self.wrapper.is_empty() {
+            command.process_group(0);
+        }
+        command.current_dir("/").spawn()
+    }
+}
+
+/// Connects to the daemon on `socket` and starts one when there is none.
+///
+/// # Errors
+/// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer within 10 s;
+/// [`ClientError::Unreachable`] when this user may not use the socket.
+pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, ClientError> {
+    let failed = |what: &str, e: &io::Error| ClientError::NotStarted {
+        why: format!("{what}: {e}"),
+        hint: "choose another place with --socket PATH (or COSCHED_SOCKET)".into(),
+    };
+    let place = socket.display();
+    prepare_directory(socket).map_err(|e| failed(&format!("the directory of {place} cannot be used"), &e))?;
+    let lock_path = socket.with_extension("lock");
+    let lock = open_private(&lock_path).map_err(|e| failed(&lock_path.display().to_string(), &e))?;
+    // Held until this function returns: the others wait for the daemon, then find it.
+    lock.lock().map_err(|e| failed(&lock_path.display().to_string(), &e))?;
+    match Client::connect(socket) {
+        Err(ClientError::Unreachable { source, .. }) if is_absent(&source) => {}
+        other => return other,
+    }
+    let log_path = socket.with_extension("log");
+    let mut log = open_private(&log_path).map_err(|e| failed(&log_path.display().to_string(), &e))?;
+    let log_start = log.seek(SeekFrom::End(0)).map_err(|e| failed(&log_path.display().to_string(), &e))?;
+    let listener = listen(socket).map_err(|e| failed(&format!("cannot listen on {place}"), &e))?;
+    let child = activation.spawn(listener, &log);
+    let mut child = child.map_err(|e| failed(&format!("cannot execute {}", activation.daemon.display()), &e))?;
+    first_answer(socket, &mut child).map_err(|end| {
+        let mut why = end;
+        why.push_str(&tail(&log_path, log_start));
+        ClientError::NotStarted { why, hint: format!("the whole log is {}", log_path.display()) }
+    })
+}
+
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(socket) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let listener = UnixListener::bind(socket)?;
+    // The peer's uid decides about rights, so every user who reaches the directory may talk to the daemon.
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
+
+fn open_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+/// The connection waits in the socket's queue until the daemon accepts it, and breaks when the daemon ends.
+fn first_answer(socket: &Path, child: &mut Child) -> Result<Client, String> {
+    let answer = Client::connect(socket).and_then(|mut client| {
+        client.set_answer_timeout(START_TIMEOUT);
+        client.status()?;
+        client.set_answer_timeout(crate::client::ANSWER_TIMEOUT);
+        Ok(client)
+    });
+    let error = match answer {
+        Ok(client) => return Ok(client),
+        Err(error) => error,
+    };
+    // The socket closes an instant before the process can be waited for.
+    let patience = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < patience {
+        match child.try_wait() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+            Ok(Some(status)) => return Err(format!("it ended at once ({status})")),
+            Err(_) => break,
+        }
+    }
+    // One that hangs is not left behind.
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(format!("it gave no good answer: {error}"))
+}
+
+/// What the daemon wrote since `start`, its last ten lines, indented; nothing when it was silent.
+fn tail(log: &Path, start: u64) -> String {
+    let mut text = Vec::new();
+    let read = File::open(log).and_then(|mut file| {
+        file.seek(SeekFrom::Start(start))?;
+        file.take(1 << 20).read_to_end(&mut text)
+    });
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    if read.is_err() || lines.is_empty() {
+        return String::new();
+    }
+    let last = lines[lines.len().saturating_sub(10)..].join("\n    ");
+    format!("; it said:\n    {last}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A "daemon" that is a shell script.
+    fn script(dir: &Path, body: &str) -> Activation {
+        let daemon = dir.join("coschedd");
+        fs::write(&daemon, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&daemon, fs::Permissions::from_mode(0o755)).unwrap();
+        Activation { daemon, wrapper: Vec::new() }
+    }
+
+    #[test]
+    fn a_daemon_that_ends_early_is_explained_by_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let activation = script(dir.path(), "echo \"args: $*\"; echo 'no cgroups here' >&2; exit 9");
+        let error = activate(&dir.path().join("run/coschedd.sock"), &activation).unwrap_err().to_string();
+        assert!(error.starts_with("the daemon could not be started\n  why: it ended at once"), "{error}");
+        assert!(error.contains("args: --embedded --listen-stdin\n    no cgroups here"), "{error}");
+        assert!(error.contains("run/coschedd.log"), "{error}");
+        // The next attempt shows its own words only.
+        let activation = script(dir.path(), "echo second; exit 1");
+        let error = activate(&dir.path().join("run/coschedd.sock"), &activation).unwrap_err().to_string();
+        assert!(error.contains("second") && !error.contains("no cgroups"), "{error}");
+    }
+
+    #[test]
+    fn a_daemon_that_listens_already_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("run/coschedd.sock");
+        prepare_directory(&socket).unwrap();
+        let _daemon = UnixListener::bind(&socket).unwrap();
+        let activation = script(dir.path(), "touch \"$0.started\"");
+        activate(&socket, &activation).unwrap();
+        assert!(!dir.path().join("coschedd.started").exists());
+    }
+
+    #[test]
+    fn a_daemon_that_cannot_be_executed_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let activation = Activation { daemon: dir.path().join("nothing"), wrapper: Vec::new() };
+        let error = activate(&dir.path().join("run/coschedd.sock"), &activation).unwrap_err().to_string();
+        assert!(error.contains("cannot execute") && error.contains("nothing"), "{error}");
+    }
+}

@@ -1,0 +1,327 @@
+//! A blocking client, one connection, kept open between requests.
+
+use crate::error::ClientError;
+use crate::http;
+use crate::types::{
+    ClassRequest, ErrorBody, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Longer than any answer of a daemon that lives takes.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+type Result<T> = std::result::Result<T, ClientError>;
+
+/// A client of the daemon behind one socket.
+///
+/// All methods block for at most 30 s (`wait`: plus its own time). They return
+/// [`ClientError::Unreachable`] when nothing answers, [`ClientError::Refused`] with the daemon's explanation, and
+/// [`ClientError::Protocol`] when the answer is not this interface's.
+#[derive(Debug)]
+pub struct Client {
+    path: PathBuf,
+    connection: Option<UnixStream>,
+    answer_timeout: Duration,
+}
+
+impl Client {
+    /// Connects to the daemon's socket. An error means that nobody listens.
+    pub fn connect(path: impl AsRef<Path>) -> Result<Client> {
+        let path = path.as_ref().to_owned();
+        let connection = open(&path)?;
+        Ok(Client { path, connection: Some(connection), answer_timeout: ANSWER_TIMEOUT })
+    }
+
+    /// The socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The longest time that one answer may take; 30 s when not set.
+    pub fn set_answer_timeout(&mut self, timeout: Duration) {
+        self.answer_timeout = timeout;
+    }
+
+    /// `GET /v1/status`.
+    pub fn status(&mut self) -> Result<Status> {
+        self.get("/v1/status")
+    }
+
+    /// `GET /v1/jobs`: the jobs that have not ended, or all that are remembered.
+    pub fn jobs(&mut self, all: bool) -> Result<JobList> {
+        self.get(if all { "/v1/jobs?all=true" } else { "/v1/jobs" })
+    }
+
+    /// `GET /v1/jobs/{id}`.
+    pub fn job(&mut self, id: u64) -> Result<Job> {
+        self.get(&format!("/v1/jobs/{id}"))
+    }
+
+    /// `GET /v1/jobs/{id}/events`.
+    pub fn events(&mut self, id: u64) -> Result<EventList> {
+        self.get(&format!("/v1/jobs/{id}/events"))
+    }
+
+    /// `POST /v1/jobs`: when it returns, the request's process is in the job's cgroups.
+    pub fn register(&mut self, request: &JobRequest) -> Result<Job> {
+        self.post("/v1/jobs", request)
+    }
+
+    /// `POST /v1/jobs/{id}/exit`: the main process has ended.
+    pub fn report_exit(&mut self, id: u64, report: &ExitReport) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/exit"), report)
+    }
+
+    /// `POST /v1/jobs/{id}/suspend`.
+    pub fn suspend(&mut self, id: u64) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/suspend"), &serde_json::Map::new())
+    }
+
+    /// `POST /v1/jobs/{id}/resume`.
+    pub fn resume(&mut self, id: u64) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/resume"), &serde_json::Map::new())
+    }
+
+    /// `POST /v1/jobs/{id}/kill`.
+    pub fn kill(&mut self, id: u64, request: &KillRequest) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/kill"), request)
+    }
+
+    /// `POST /v1/jobs/{id}/class`.
+    pub fn set_class(&mut self, id: u64, request: &ClassRequest) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/class"), request)
+    }
+
+    /// `POST /v1/jobs/{id}/policy`.
+    pub fn set_job_policy(&mut self, id: u64, request: &PolicyRequest) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/policy"), request)
+    }
+
+    /// `PUT /v1/policy`: the machine's policy, sharing and slot length.
+    pub fn set_policy(&mut self, request: &PolicyRequest) -> Result<Status> {
+        self.call("PUT", "/v1/policy", Some(&encode(request)), self.answer_timeout)
+    }
+
+    /// `GET /v1/jobs/{id}/wait`: the job when it has ended or the time is over. The daemon caps the time at 60 s.
+    pub fn wait(&mut self, id: u64, timeout: Duration) -> Result<Job> {
+        self.call("GET", &wait_target(id, timeout), None, self.answer_timeout + timeout)
+    }
+
+    /// As [`Client::wait`], on a connection of its own and without blocking: for loops that poll several things.
+    pub fn start_wait(&self, id: u64, timeout: Duration) -> Result<PendingWait> {
+        let mut stream = open(&self.path)?;
+        http::send(&mut stream, "GET", &wait_target(id, timeout), None).map_err(|source| self.unreachable(source))?;
+        Ok(PendingWait { stream, path: self.path.clone() })
+    }
+
+    fn get<T: DeserializeOwned>(&mut self, target: &str) -> Result<T> {
+        self.call("GET", target, None, self.answer_timeout)
+    }
+
+    fn post<T: DeserializeOwned>(&mut self, target: &str, body: &impl Serialize) -> Result<T> {
+        self.call("POST", target, Some(&encode(body)), self.answer_timeout)
+    }
+
+    fn call<T: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        target: &str,
+        body: Option<&[u8]>,
+        timeout: Duration,
+    ) -> Result<T> {
+        let response = match self.connection.take() {
+            // The daemon may have closed a kept connection; then nothing of this request was seen, and it goes again.
+            Some(stream) => match self.exchange(stream, method, target, body, timeout) {
+                Err(e) if is_closed(&e) => self.exchange(open(&self.path)?, method, target, body, timeout),
+                other => other,
+            },
+            None => self.exchange(open(&self.path)?, method, target, body, timeout),
+        };
+        decode(&response.map_err(|source| self.failed(source))?)
+    }
+
+    fn exchange(
+        &mut self,
+        mut stream: UnixStream,
+        method: &str,
+        target: &str,
+        body: Option<&[u8]>,
+        timeout: Duration,
+    ) -> io::Result<http::Response> {
+        stream.set_read_timeout(Some(timeout))?;
+        http::send(&mut stream, method, target, body)?;
+        let response = http::receive(&mut stream)?;
+        if response.keep {
+            self.connection = Some(stream);
+        }
+        Ok(response)
+    }
+
+    fn failed(&self, source: io::Error) -> ClientError {
+        if source.kind() == io::ErrorKind::InvalidData {
+            ClientError::Protocol(source.to_string())
+        } else {
+            self.unreachable(source)
+        }
+    }
+
+    fn unreachable(&self, source: io::Error) -> ClientError {
+        ClientError::Unreachable { path: self.path.clone(), source }
+    }
+}
+
+/// A long poll under way; its descriptor becomes readable when the answer comes or the daemon goes.
+#[derive(Debug)]
+pub struct PendingWait {
+    stream: UnixStream,
+    path: PathBuf,
+}
+
+impl PendingWait {
+    /// Reads the answer; blocks until there is one.
+    pub fn finish(mut self) -> Result<Job> {
+        let response = http::receive(&mut self.stream)
+            .map_err(|source| ClientError::Unreachable { path: self.path.clone(), source })?;
+        decode(&response)
+    }
+}
+
+impl AsFd for PendingWait {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn open(path: &Path) -> Result<UnixStream> {
+    UnixStream::connect(path).map_err(|source| ClientError::Unreachable { path: path.to_owned(), source })
+}
+
+fn wait_target(id: u64, timeout: Duration) -> String {
+    format!("/v1/jobs/{id}/wait?timeout_ms={}", timeout.as_millis())
+}
+
+fn encode(body: &impl Serialize) -> Vec<u8> {
+    // The wire types have string keys and no failing serializers, so this cannot fail.
+    serde_json::to_vec(body).expect("wire types are always JSON")
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
+}
+
+fn decode<T: DeserializeOwned>(response: &http::Response) -> Result<T> {
+    if (200..300).contains(&response.status) {
+        return serde_json::from_slice(&response.body).map_err(|e| ClientError::Protocol(e.to_string()));
+    }
+    match serde_json::from_slice::<ErrorBody>(&response.body) {
+        Ok(body) => Err(ClientError::Refused(body)),
+        Err(_) => {
+            let text = String::from_utf8_lossy(&response.body);
+            let start: String = text.trim().chars().take(200).collect();
+            Err(ClientError::Protocol(format!("HTTP status {} {start}", response.status)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::ErrorCode;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::unix::net::UnixListener;
+    use std::thread::JoinHandle;
+
+    /// Answers each request of each connection in turn; an empty answer closes the connection instead.
+    fn server(path: &Path, connections: Vec<Vec<&'static str>>) -> JoinHandle<Vec<String>> {
+        let listener = UnixListener::bind(path).unwrap();
+        std::thread::spawn(move || {
+            let mut seen = Vec::new();
+            for answers in connections {
+                let mut stream = BufReader::new(listener.accept().unwrap().0);
+                for answer in answers.into_iter().filter(|answer| !answer.is_empty()) {
+                    seen.push(read_request(&mut stream));
+                    stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                }
+            }
+            seen
+        })
+    }
+
+    fn read_request(stream: &mut BufReader<UnixStream>) -> String {
+        let (mut first, mut length) = (String::new(), 0);
+        stream.read_line(&mut first).unwrap();
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            if let Some(value) = line.strip_prefix("Content-Length: ") {
+                length = value.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).unwrap();
+        format!("{} {}", first.trim_end(), String::from_utf8(body).unwrap())
+    }
+
+    const EMPTY_LIST: &str = "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"jobs\":[]}";
+
+    #[test]
+    fn keeps_the_connection_and_opens_another_when_it_was_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let server = server(&path, vec![vec![EMPTY_LIST, EMPTY_LIST], vec![EMPTY_LIST]]);
+        let mut client = Client::connect(&path).unwrap();
+        for all in [false, true, false] {
+            assert!(client.jobs(all).unwrap().jobs.is_empty());
+        }
+        let seen = server.join().unwrap();
+        assert_eq!(seen, ["GET /v1/jobs HTTP/1.1 ", "GET /v1/jobs?all=true HTTP/1.1 ", "GET /v1/jobs HTTP/1.1 "]);
+    }
+
+    #[test]
+    fn gives_the_daemons_refusal_and_its_own_when_the_answer_is_strange() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 54\r\n\r\n\
+            {\"code\":\"forbidden\",\"what\":\"w\",\"why\":\"y\",\"hint\":\"h h\"}";
+        let strange = "HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nouch";
+        let server = server(&path, vec![vec![refusal, strange]]);
+        let mut client = Client::connect(&path).unwrap();
+        let kill = KillRequest { signal: 15, grace_ms: Some(5000) };
+        match client.kill(7, &kill) {
+            Err(ClientError::Refused(body)) => {
+                assert_eq!((body.code, body.hint.as_str()), (ErrorCode::Forbidden, "h h"))
+            }
+            other => panic!("{other:?}"),
+        }
+        match client.suspend(7) {
+            Err(ClientError::Protocol(why)) => assert_eq!(why, "HTTP status 500 ouch"),
+            other => panic!("{other:?}"),
+        }
+        let seen = server.join().unwrap();
+        assert_eq!(seen[0], "POST /v1/jobs/7/kill HTTP/1.1 {\"signal\":15,\"grace_ms\":5000}");
+        assert_eq!(seen[1], "POST /v1/jobs/7/suspend HTTP/1.1 {}");
+    }
+
+    #[test]
+    fn says_that_nothing_listens_and_that_the_daemon_went_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let unreachable = |result| matches!(result, Err(ClientError::Unreachable { source, .. }) if source.kind() != io::ErrorKind::Other);
+        assert!(unreachable(Client::connect(&path).map(drop)));
+        let server = server(&path, vec![vec![EMPTY_LIST]]);
+        let mut client = Client::connect(&path).unwrap();
+        client.jobs(false).unwrap();
+        server.join().unwrap();
+        assert!(unreachable(client.jobs(false).map(drop)));
+    }
+}

@@ -1,0 +1,75 @@
+//! What can go wrong between a client and the daemon.
+
+use crate::types::ErrorBody;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a request got no good answer. `Display` gives what happened, why, and what to do, a line each.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nothing answers on the socket: no daemon runs, or the connection broke.
+    #[error("no cosched daemon answers on {}\n  why: {}\n  hint: {}", path.display(), why_unreachable(source), hint_unreachable(source))]
+    Unreachable {
+        /// The socket that was tried.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The daemon started by this client ended or did not answer in time.
+    #[error("the daemon could not be started\n  why: {why}\n  hint: {hint}")]
+    NotStarted {
+        /// What it said, or what was missing.
+        why: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The daemon refused the request.
+    #[error("{}\n  why: {}\n  hint: {}", .0.what, .0.why, .0.hint)]
+    Refused(ErrorBody),
+    /// The answer was not what this version of the interface expects.
+    #[error(
+        "the daemon's answer was not understood\n  why: {0}\n  hint: is the socket cosched's, and is the daemon of this version?"
+    )]
+    Protocol(String),
+}
+
+fn why_unreachable(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::NotFound => "the socket does not exist: no daemon was started".to_owned(),
+        io::ErrorKind::ConnectionRefused => "the socket is there but nobody listens: the daemon has ended".to_owned(),
+        io::ErrorKind::PermissionDenied => "this user may not open the socket".to_owned(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            "the connection broke: the daemon has ended".to_owned()
+        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "the daemon did not answer in time".to_owned(),
+        _ => source.to_string(),
+    }
+}
+
+fn hint_unreachable(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "choose another daemon with --socket, or ask the administrator for access",
+        _ => "`cosched run -- COMMAND` starts one for you; `systemctl start coschedd` starts the system's",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_why_and_what_to_do() {
+        let unreachable =
+            ClientError::Unreachable { path: "/x/coschedd.sock".into(), source: io::ErrorKind::NotFound.into() };
+        let text = unreachable.to_string();
+        assert!(text.starts_with("no cosched daemon answers on /x/coschedd.sock\n  why: the socket does not exist"));
+        assert!(text.contains("\n  hint: `cosched run -- COMMAND` starts one"));
+        let refused = ClientError::Refused(ErrorBody {
+            code: crate::ErrorCode::NotFound,
+            what: "no job 7".into(),
+            why: "ids go from 1 to 3".into(),
+            hint: "`cosched ps --all` lists them".into(),
+        });
+        assert_eq!(refused.to_string(), "no job 7\n  why: ids go from 1 to 3\n  hint: `cosched ps --all` lists them");
+    }
+}

@@ -1,0 +1,259 @@
+//! As much HTTP/1.1 as a client of one local daemon needs: one request, one answer, connections kept open.
+
+use std::io::{self, Read, Write};
+
+const HEAD_BYTES_MAX: usize = 64 << 10;
+const BODY_BYTES_MAX: usize = 64 << 20;
+const HEADERS_MAX: usize = 64;
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    /// Whether the connection may carry another request.
+    pub(crate) keep: bool,
+}
+
+enum Body {
+    Length(usize),
+    Chunked,
+    UntilClose,
+}
+
+struct Head {
+    status: u16,
+    body: Body,
+    keep: bool,
+}
+
+/// Writes one request in one write, so that it reaches the daemon as one piece.
+pub(crate) fn send(stream: &mut impl Write, method: &str, target: &str, body: Option<&[u8]>) -> io::Result<()> {
+    let mut request =
+        format!("{method} {target} HTTP/1.1\r\nHost: cosched\r\nAccept: application/json\r\n").into_bytes();
+    if let Some(body) = body {
+        let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        request.extend_from_slice(fields.as_bytes());
+        request.extend_from_slice(body);
+    } else {
+        request.extend_from_slice(b"\r\n");
+    }
+    stream.write_all(&request)
+}
+
+/// Reads one answer. `InvalidData` means that it is not HTTP; `UnexpectedEof` that the daemon went away.
+pub(crate) fn receive(stream: &mut impl Read) -> io::Result<Response> {
+    let mut input = Input { stream, buffer: Vec::with_capacity(4096) };
+    loop {
+        let head = input.head()?;
+        // 1xx answers only announce the real one.
+        if !(100..200).contains(&head.status) {
+            let body = input.body(&head.body)?;
+            return Ok(Response { status: head.status, body, keep: head.keep && input.buffer.is_empty() });
+        }
+    }
+}
+
+struct Input<'a, R> {
+    stream: &'a mut R,
+    /// What was read and not yet used.
+    buffer: Vec<u8>,
+}
+
+impl<R: Read> Input<'_, R> {
+    /// Reads more; false at the end of the stream.
+    fn more(&mut self) -> io::Result<bool> {
+        let mut piece = [0; 16 << 10];
+        loop {
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Ok(false),
+                Ok(n) => {
+                    self.buffer.extend_from_slice(&piece[..n]);
+                    return Ok(true);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn need_more(&mut self) -> io::Result<()> {
+        if self.more()? { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    fn head(&mut self) -> io::Result<Head> {
+        loop {
+            if let Some((head, used)) = parse_head(&self.buffer)? {
+                self.buffer.drain(..used);
+                return Ok(head);
+            }
+            if self.buffer.len() > HEAD_BYTES_MAX {
+                return Err(invalid("the head of the answer is longer than 64 KiB"));
+            }
+            self.need_more()?;
+        }
+    }
+
+    fn body(&mut self, kind: &Body) -> io::Result<Vec<u8>> {
+        match kind {
+            Body::Length(length) => self.take(*length),
+            Body::Chunked => self.chunks(),
+            Body::UntilClose => {
+                while self.buffer.len() <= BODY_BYTES_MAX {
+                    if !self.more()? {
+                        return Ok(std::mem::take(&mut self.buffer));
+                    }
+                }
+                Err(too_long())
+            }
+        }
+    }
+
+    fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        if length > BODY_BYTES_MAX {
+            return Err(too_long());
+        }
+        while self.buffer.len() < length {
+            self.need_more()?;
+        }
+        let rest = self.buffer.split_off(length);
+        Ok(std::mem::replace(&mut self.buffer, rest))
+    }
+
+    fn chunks(&mut self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let size = self.chunk_size()?;
+            if size == 0 {
+                self.trailers()?;
+                return Ok(body);
+            }
+            if size > BODY_BYTES_MAX - body.len() {
+                return Err(too_long());
+            }
+            let mut chunk = self.take(size + 2)?;
+            if !chunk.ends_with(b"\r\n") {
+                return Err(invalid("a chunk of the answer does not end where it says"));
+            }
+            chunk.truncate(size);
+            body.append(&mut chunk);
+        }
+    }
+
+    fn chunk_size(&mut self) -> io::Result<usize> {
+        loop {
+            match httparse::parse_chunk_size(&self.buffer) {
+                Ok(httparse::Status::Complete((used, size))) => {
+                    self.buffer.drain(..used);
+                    return usize::try_from(size).map_err(|_| too_long());
+                }
+                Ok(httparse::Status::Partial) => self.need_more()?,
+                Err(_) => return Err(invalid("a chunk of the answer has no valid size")),
+            }
+        }
+    }
+
+    /// Skips the trailer fields after the last chunk, up to the empty line.
+    fn trailers(&mut self) -> io::Result<()> {
+        loop {
+            if let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\r\n") {
+                self.buffer.drain(..end + 2);
+                if end == 0 {
+                    return Ok(());
+                }
+            } else if self.buffer.len() > HEAD_BYTES_MAX {
+                return Err(invalid("the trailer of the answer is longer than 64 KiB"));
+            } else {
+                self.need_more()?;
+            }
+        }
+    }
+}
+
+fn parse_head(buffer: &[u8]) -> io::Result<Option<(Head, usize)>> {
+    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut fields);
+    let used = match response.parse(buffer) {
+        Ok(httparse::Status::Complete(used)) => used,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(e) => return Err(invalid(&format!("not an HTTP answer ({e})"))),
+    };
+    let status = response.code.unwrap_or_default();
+    let field = |name: &str| response.headers.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value);
+    let has = |name: &str, word: &[u8]| field(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
+    let body = if has("transfer-encoding", b"chunked") {
+        Body::Chunked
+    } else if let Some(length) = field("content-length") {
+        let length = std::str::from_utf8(length).ok().and_then(|text| text.trim().parse().ok());
+        Body::Length(length.ok_or_else(|| invalid("the answer's Content-Length is not a number"))?)
+    } else if status < 200 || status == 204 || status == 304 {
+        Body::Length(0)
+    } else {
+        Body::UntilClose
+    };
+    let keep = !matches!(body, Body::UntilClose) && !has("connection", b"close") && response.version == Some(1);
+    Ok(Some((Head { status, body, keep }, used)))
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn too_long() -> io::Error {
+    invalid("the answer is longer than 64 MiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives its bytes one at a time, as the worst network would.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
+            out[0] = *first;
+            self.0 = rest;
+            Ok(1)
+        }
+    }
+
+    fn both(text: &str) -> io::Result<Response> {
+        let slow = receive(&mut Slow(text.as_bytes()));
+        let quick = receive(&mut text.as_bytes());
+        if let (Ok(slow), Ok(quick)) = (&slow, &quick) {
+            assert_eq!((slow.status, &slow.body), (quick.status, &quick.body));
+        }
+        assert_eq!(slow.is_ok(), quick.is_ok());
+        slow
+    }
+
+    #[test]
+    fn reads_bodies_of_every_kind() {
+        let answer = both("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+        assert_eq!((answer.status, answer.body.as_slice(), answer.keep), (200, b"{}".as_slice(), true));
+        let chunked = "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{\"\r\n3;x=y\r\na\":\r\n2\r\n1}\r\n0\r\nA: b\r\n\r\n";
+        let answer = both(chunked).unwrap();
+        assert_eq!((answer.status, answer.body.as_slice(), answer.keep), (201, b"{\"a\":1}".as_slice(), true));
+        let answer = both("HTTP/1.0 404 Not Found\r\n\r\nno").unwrap();
+        assert_eq!((answer.status, answer.body.as_slice(), answer.keep), (404, b"no".as_slice(), false));
+        let answer = both("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
+        assert_eq!((answer.status, answer.body.is_empty(), answer.keep), (204, true, false));
+    }
+
+    #[test]
+    fn refuses_what_is_not_an_answer() {
+        let kind = |text: &str| both(text).unwrap_err().kind();
+        assert_eq!(kind(""), io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}"), io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind("SSH-2.0-OpenSSH\r\n\r\n"), io::ErrorKind::InvalidData);
+        assert_eq!(kind("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), io::ErrorKind::InvalidData);
+        assert_eq!(kind("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"), io::ErrorKind::InvalidData);
+        assert_eq!(kind("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), io::ErrorKind::InvalidData);
+        assert_eq!(
+            kind("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n"),
+            io::ErrorKind::InvalidData
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The API's document, OpenAPI 3.1: the paths from one table, the bodies from the types themselves.
+//!
+//! `docs/schema/openapi.json` is this, written out; a test keeps the two the same, and the daemon's test asks its router
+//! for every path of the table.
+
+use crate::types::*;
+use serde_json::{Value, json};
+use utoipa::OpenApi;
+
+/// One path and method of the API.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// In lower case.
+    pub method: &'static str,
+    /// With `{id}` for a job's id.
+    pub path: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// The name of the body's type.
+    pub request: Option<&'static str>,
+    /// The name of the answer's type.
+    pub response: &'static str,
+    /// A query parameter: name, type, meaning.
+    pub query: Option<(&'static str, &'static str, &'static str)>,
+}
+
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    request: Option<&'static str>,
+    response: &'static str,
+) -> Route {
+    Route { method, path, summary, request, response, query: None }
+}
+
+const fn with_query(route: Route, query: (&'static str, &'static str, &'static str)) -> Route {
+    Route { query: Some(query), ..route }
+}
+
+/// Every path of the API.
+pub const ROUTES: &[Route] = &[
+    route("get", "/v1/status", "The machine: CPUs, matrix, switches, and what is wrong", None, "Status"),
+    route("put", "/v1/policy", "Change the machine's policy while jobs run", Some("PolicyRequest"), "Status"),
+    with_query(
+        route("get", "/v1/jobs", "The jobs", None, "JobList"),
+        ("all", "boolean", "Ended jobs that are still remembered, too"),
+    ),
+    route("post", "/v1/jobs", "Register a job; its first process enters its cgroups", Some("JobRequest"), "Job"),
+    route("get", "/v1/jobs/{id}", "One job", None, "Job"),
+    route("post", "/v1/jobs/{id}/exit", "The launcher saw the main process end", Some("ExitReport"), "Job"),
+    route("post", "/v1/jobs/{id}/suspend", "Stop a job", None, "Job"),
+    route("post", "/v1/jobs/{id}/resume", "Let a suspended job go on", None, "Job"),
+    route("post", "/v1/jobs/{id}/kill", "Signal every process of a job", Some("KillRequest"), "Job"),
+    route("post", "/v1/jobs/{id}/class", "Change a job's class", Some("ClassRequest"), "Job"),
+    route("post", "/v1/jobs/{id}/policy", "Change a job's own policy", Some("PolicyRequest"), "Job"),
+    with_query(
+        route("get", "/v1/jobs/{id}/wait", "The job, when it has ended or the time is over", None, "Job"),
+        ("timeout_ms", "integer", "How long to wait, 60000 at most"),
+    ),
+    route("get", "/v1/jobs/{id}/events", "What happened to a job", None, "EventList"),
+];
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "cosched",
+        version = "1",
+        description = "HTTP + JSON on a Unix socket; the uid of the process at the other end decides its rights."
+    ),
+    components(schemas(
+        Class,
+        Policy,
+        Sharing,
+        JobState,
+        ExitStatus,
+        JobRequest,
+        Job,
+        ExitReport,
+        KillRequest,
+        ClassRequest,
+        PolicyRequest,
+        Event,
+        JobList,
+        EventList,
+        Row,
+        Matrix,
+        Distribution,
+        Switches,
+        Warning,
+        Safety,
+        Status,
+        ErrorCode,
+        ErrorBody
+    ))
+)]
+struct Types;
+
+/// The whole document.
+pub fn openapi() -> Value {
+    // The types come from derives; that they serialise cannot fail.
+    let mut document = serde_json::to_value(Types::openapi()).unwrap_or_default();
+    let mut paths = serde_json::Map::new();
+    for route in ROUTES {
+        let entry = paths.entry(route.path).or_insert_with(|| json!({}));
+        entry[route.method] = operation(route);
+    }
+    document["paths"] = Value::Object(paths);
+    document
+}
+
+fn operation(route: &Route) -> Value {
+    let mut parameters = Vec::new();
+    if route.path.contains("{id}") {
+        parameters.push(json!({"name": "id", "in": "path", "required": true, "schema": {"type": "integer"}}));
+    }
+    if let Some((name, kind, meaning)) = route.query {
+        parameters.push(json!({"name": name, "in": "query", "description": meaning, "schema": {"type": kind}}));
+    }
+    let mut operation = json!({
+        "summary": route.summary,
+        "parameters": parameters,
+        "responses": {
+            "200": {"description": "Done", "content": body(route.response)},
+            "default": {"description": "Refused: what, why, and what to do", "content": body("ErrorBody")},
+        },
+    });
+    if let Some(request) = route.request {
+        operation["requestBody"] = json!({"required": true, "content": body(request)});
+    }
+    operation
+}
+
+fn body(name: &str) -> Value {
+    json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// `COSCHED_UPDATE=1 cargo test -p cosched-api --features schema` writes the file anew.
+    #[test]
+    fn the_checked_in_document_is_up_to_date() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/openapi.json");
+        let now = serde_json::to_string_pretty(&openapi()).unwrap() + "\n";
+        if std::env::var_os("COSCHED_UPDATE").is_some() {
+            std::fs::write(&path, &now).unwrap();
+        }
+        let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(checked_in == now, "docs/schema/openapi.json is old: run this test with COSCHED_UPDATE=1");
+    }
+
+    #[test]
+    fn every_named_type_is_described() {
+        let document = openapi();
+        let names = ROUTES.iter().flat_map(|r| r.request.into_iter().chain([r.response]));
+        for name in names.chain(["ErrorBody"]) {
+            assert!(document["components"]["schemas"][name].is_object(), "{name}");
+        }
+    }
+}

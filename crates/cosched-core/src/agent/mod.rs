@@ -1,0 +1,215 @@
+//! The agent: what one node does under a plan, and what it learns about its jobs.
+//!
+//! Problem: a gang that waits for a user, a file or the network keeps its slots and the CPUs in them stand idle.
+//! Rule (LLNL, "Gang Scheduler Design"): "Any gang scheduled program failing to utilize any CPU cycles for a configurable
+//! period of time … will cease being gang scheduled and will revert to normal UNIX scheduling. Should the program resume
+//! consumption of CPU cycles, it will resume gang scheduling." The agent asks the host for the CPU time of the jobs, at a
+//! bounded rate, and says when a gang fell asleep or woke. Only time in which the gang had slots counts.
+//! Units: nanoseconds; `idle_ppm` is a millionth of the CPU time that the gang's slots gave it.
+
+mod watch;
+
+use crate::id::{JobId, NodeId};
+use crate::plan::{Disposition, Plan};
+use crate::reason::Reason;
+use crate::time::Time;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use watch::{Verdict, Watch};
+
+/// What an agent is made for.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// Its node.
+    pub node: NodeId,
+    /// A gang that used no CPU for this long falls asleep.
+    pub idle_after_ns: u64,
+    /// What still counts as none, in millionths of the CPU time of its slots.
+    pub idle_ppm: u64,
+    /// The CPU time between two samples that wakes a gang.
+    pub wake_cpu_ns: u64,
+    /// How often jobs are looked at.
+    pub sample_interval_ns: u64,
+    /// The most samples in a second, over all jobs.
+    pub samples_per_s_max: u32,
+    /// Whether the agent announces every slot boundary. A host whose real-time thread has the turns ahead of time says no.
+    pub drive_boundaries: bool,
+}
+
+impl Default for AgentConfig {
+    fn default() -> AgentConfig {
+        AgentConfig {
+            node: NodeId(0),
+            idle_after_ns: 10_000_000_000,
+            idle_ppm: 1_000,
+            wake_cpu_ns: 1_000_000,
+            sample_interval_ns: 500_000_000,
+            samples_per_s_max: 100,
+            drive_boundaries: true,
+        }
+    }
+}
+
+/// What an agent is told.
+#[derive(Clone, Debug)]
+pub enum AgentInput {
+    /// A new plan holds.
+    Plan(Arc<Plan>),
+    /// A job's CPU time since its start.
+    CpuTime {
+        /// The job.
+        job: JobId,
+        /// Of all its processes on this node.
+        cpu_time_ns: u64,
+    },
+}
+
+/// What the host has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentAction {
+    /// Give a job this disposition and weight (only with `drive_boundaries`).
+    Set {
+        /// The job.
+        job: JobId,
+        /// What it may do from now on.
+        to: Disposition,
+        /// Its weight, 1 to 10000.
+        weight: u32,
+        /// Why.
+        reason: Reason,
+    },
+    /// Read a job's CPU time and hand it in.
+    Sample {
+        /// The job.
+        job: JobId,
+    },
+    /// A gang used no CPU: tell the planner.
+    Asleep {
+        /// The gang.
+        job: JobId,
+        /// Why.
+        reason: Reason,
+    },
+    /// A gang uses CPU again: tell the planner.
+    Awake {
+        /// The gang.
+        job: JobId,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// The agent of one node.
+#[derive(Debug)]
+pub struct Agent {
+    config: AgentConfig,
+    plan: Option<Arc<Plan>>,
+    watches: BTreeMap<JobId, Watch>,
+    set: BTreeMap<JobId, (Disposition, u32)>,
+    /// No sample before this, so that the rate is bounded.
+    next_samples: Time,
+    next_boundary: Option<Time>,
+    actions: VecDeque<AgentAction>,
+}
+
+impl Agent {
+    /// An agent without a plan.
+    pub fn new(config: AgentConfig) -> Agent {
+        Agent {
+            config,
+            plan: None,
+            watches: BTreeMap::new(),
+            set: BTreeMap::new(),
+            next_samples: Time(0),
+            next_boundary: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Time, input: AgentInput) {
+        match input {
+            AgentInput::Plan(plan) => self.take_plan(now, plan),
+            AgentInput::CpuTime { job, cpu_time_ns } => self.take_cpu_time(now, job, cpu_time_ns),
+        }
+    }
+
+    /// When the agent wants to be woken, and why.
+    pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
+        let due = self.watches.values().map(|w| w.due).min();
+        let sample = due.map(|due| (due.max(self.next_samples), Reason::SampleDue));
+        let boundary = self.next_boundary.map(|t| (t, Reason::SlotBoundary));
+        [sample, boundary].into_iter().flatten().min_by_key(|(t, _)| *t)
+    }
+
+    /// It is `now`: does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.next_boundary.is_some_and(|t| t <= now) {
+            self.set_all(now, Reason::SlotBoundary);
+        }
+        if now >= self.next_samples {
+            self.ask_for_samples(now);
+        }
+    }
+
+    /// What the host has to do next.
+    pub fn poll_action(&mut self) -> Option<AgentAction> {
+        self.actions.pop_front()
+    }
+
+    fn take_plan(&mut self, now: Time, plan: Arc<Plan>) {
+        self.watches.retain(|id, _| plan.jobs.contains_key(id));
+        self.set.retain(|id, _| plan.jobs.contains_key(id));
+        for (id, planned) in &plan.jobs {
+            let watch = self.watches.entry(*id).or_insert_with(|| Watch::new(now + self.config.sample_interval_ns));
+            let share = plan.share(*id).unwrap_or((0, 1));
+            watch.plan(planned, share, plan.slot_length_ns, now, &self.config);
+        }
+        self.plan = Some(plan);
+        if self.config.drive_boundaries {
+            self.set_all(now, Reason::NewPlan);
+        }
+    }
+
+    fn take_cpu_time(&mut self, now: Time, job: JobId, cpu_time_ns: u64) {
+        let Some(watch) = self.watches.get_mut(&job) else { return };
+        match watch.sample(now, cpu_time_ns, &self.config) {
+            Some(Verdict::Asleep) => self.actions.push_back(AgentAction::Asleep { job, reason: Reason::NoCpuUsed }),
+            Some(Verdict::Awake) => self.actions.push_back(AgentAction::Awake { job, reason: Reason::CpuUsed }),
+            None => (),
+        }
+    }
+
+    /// Asks for the samples that are due: sleepers first, because somebody waits for them, then the longest overdue.
+    fn ask_for_samples(&mut self, now: Time) {
+        let budget = u64::from(self.config.samples_per_s_max) * self.config.sample_interval_ns / 1_000_000_000;
+        let mut due: Vec<(bool, Time, JobId)> =
+            self.watches.iter().filter(|(_, w)| w.due <= now).map(|(id, w)| (!w.asleep(), w.due, *id)).collect();
+        due.sort_unstable();
+        due.truncate(budget.max(1) as usize);
+        for (_, _, job) in &due {
+            self.actions.push_back(AgentAction::Sample { job: *job });
+            if let Some(watch) = self.watches.get_mut(job) {
+                watch.due = now + watch.interval_ns(&self.config);
+            }
+        }
+        if !due.is_empty() {
+            // What did not fit into the budget waits for the next round.
+            self.next_samples = now + self.config.sample_interval_ns;
+        }
+    }
+
+    /// Announces what has changed for the present slot, and when the next one begins.
+    fn set_all(&mut self, now: Time, reason: Reason) {
+        let Some(plan) = &self.plan else { return };
+        let slot = plan.slot_at(now);
+        for (job, to) in plan.dispositions(slot) {
+            let wanted = (to, plan.jobs[&job].weight);
+            if self.set.insert(job, wanted) != Some(wanted) {
+                self.actions.push_back(AgentAction::Set { job, to, weight: wanted.1, reason });
+            }
+        }
+        self.next_boundary = (plan.turns.len() > 1).then(|| plan.slot_start(slot + 1));
+    }
+}

@@ -1,0 +1,253 @@
+//! The Ousterhout matrix: who has which CPU in which row.
+//!
+//! Problem: the processes of a gang must run at the same time, each on a CPU of its own, and several gangs share the
+//! CPUs by turns. Rule: a row is a time slot, a column is a CPU of a node; a gang has all its cells in one row, so it
+//! either runs whole or not at all. New gangs are packed into rows with room; when gangs go, rows whose gangs fit
+//! elsewhere are given up (slot unification), so that the cycle gets shorter.
+//! Source: LLNL, "Gang Scheduler Design" (table 2); Ousterhout 1982; unification and alternates: Feitelson 1996.
+
+use crate::id::{JobId, NodeId};
+use crate::job::{Node, Packing};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A CPU of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The node.
+    pub node: NodeId,
+    /// The CPU's number on its node, from 0.
+    pub cpu: u32,
+}
+
+/// A row: one cell for every column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    cells: Vec<Option<JobId>>,
+}
+
+impl Row {
+    /// The cells, in the order of the matrix's columns.
+    pub fn cells(&self) -> &[Option<JobId>] {
+        &self.cells
+    }
+
+    /// The gangs that live here, each once, in the order of their first columns.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        let cells = &self.cells;
+        cells.iter().enumerate().filter_map(|(i, cell)| cell.filter(|job| !cells[..i].contains(&Some(*job))))
+    }
+
+    /// How many cells are free.
+    pub fn free(&self) -> usize {
+        self.cells.iter().filter(|c| c.is_none()).count()
+    }
+
+    /// The columns of a job.
+    pub fn columns_of(&self, job: JobId) -> Vec<u32> {
+        (0..self.cells.len()).filter(|i| self.cells[*i] == Some(job)).map(|i| i as u32).collect()
+    }
+}
+
+/// Where a gang lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Its row.
+    pub row: usize,
+    /// Its columns, ascending.
+    pub columns: Vec<u32>,
+}
+
+/// The matrix. Invariants: a gang's cells are all in one row and on one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+}
+
+impl Matrix {
+    /// An empty matrix over the CPUs of these nodes.
+    pub fn new(nodes: &[Node]) -> Matrix {
+        let columns = nodes.iter().flat_map(|n| (0..n.cpus).map(|cpu| Column { node: n.id, cpu })).collect();
+        Matrix { columns, rows: Vec::new() }
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Where a gang lives.
+    pub fn home(&self, job: JobId) -> Option<Placement> {
+        let row = self.rows.iter().position(|r| r.cells.contains(&Some(job)))?;
+        Some(Placement { row, columns: self.rows[row].columns_of(job) })
+    }
+
+    /// Gives a gang `cpus` cells on one node, in a row that has room or in a new one.
+    ///
+    /// Returns `None`, and changes nothing, when no permitted node has so many CPUs.
+    pub fn insert(&mut self, job: JobId, cpus: u32, node: Option<NodeId>, packing: Packing) -> Option<Placement> {
+        let fits = |(i, row): (usize, &Row)| Some((row.free(), i, self.free_columns(row, cpus, node)?));
+        let mut candidates = self.rows.iter().enumerate().filter_map(fits);
+        let best = match packing {
+            Packing::FirstFit => candidates.next(),
+            Packing::BestFit => candidates.min_by_key(|(free, i, _)| (*free, *i)),
+        };
+        let (row, columns) = match best {
+            Some((_, row, columns)) => (row, columns),
+            None => {
+                let empty = Row { cells: vec![None; self.columns.len()] };
+                let columns = self.free_columns(&empty, cpus, node)?;
+                self.rows.push(empty);
+                (self.rows.len() - 1, columns)
+            }
+        };
+        self.fill(row, &columns, job);
+        Some(Placement { row, columns })
+    }
+
+    /// Takes a gang out. Its row stays, even when nobody else lives there.
+    pub fn remove(&mut self, job: JobId) {
+        for cell in self.rows.iter_mut().flat_map(|r| &mut r.cells) {
+            if *cell == Some(job) {
+                *cell = None;
+            }
+        }
+    }
+
+    /// Drops rows without gangs, then gives up every row whose gangs all fit into the others.
+    pub fn unify(&mut self) {
+        self.rows.retain(|row| row.free() < row.cells.len());
+        while let Some(fewer) = self.without_one_row() {
+            *self = fewer;
+        }
+    }
+
+    /// The same gangs in one row less, if that can be; the emptiest rows are tried first, of equals the last.
+    fn without_one_row(&self) -> Option<Matrix> {
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by_key(|i| (core::cmp::Reverse(self.rows[*i].free()), core::cmp::Reverse(*i)));
+        order.into_iter().find_map(|given_up| {
+            let mut fewer = self.clone();
+            let row = fewer.rows.remove(given_up);
+            let moved = row.jobs().all(|job| fewer.adopt(job, &row.columns_of(job)));
+            moved.then_some(fewer)
+        })
+    }
+
+    /// Finds cells for a gang in the present rows: its own columns before others of its node.
+    fn adopt(&mut self, job: JobId, own: &[u32]) -> bool {
+        let node = own.first().map(|c| self.columns[*c as usize].node);
+        let same = self.rows.iter().position(|r| own.iter().all(|c| r.cells[*c as usize].is_none()));
+        let place = same.map(|row| (row, own.to_vec())).or_else(|| {
+            let other = |(i, r)| Some((i, self.free_columns(r, own.len() as u32, node)?));
+            self.rows.iter().enumerate().find_map(other)
+        });
+        let Some((row, columns)) = place else { return false };
+        self.fill(row, &columns, job);
+        true
+    }
+
+    /// The lowest `cpus` free columns of the first permitted node that has so many free in this row.
+    fn free_columns(&self, row: &Row, cpus: u32, node: Option<NodeId>) -> Option<Vec<u32>> {
+        let mut start = 0;
+        while start < self.columns.len() {
+            let here = self.columns[start].node;
+            let len = self.columns[start..].iter().take_while(|c| c.node == here).count();
+            let free = (start..start + len).filter(|i| row.cells[*i].is_none()).map(|i| i as u32);
+            let columns: Vec<u32> = free.take(cpus as usize).collect();
+            if columns.len() == cpus as usize && node.is_none_or(|n| n == here) {
+                return Some(columns);
+            }
+            start += len;
+        }
+        None
+    }
+
+    fn fill(&mut self, row: usize, columns: &[u32], job: JobId) {
+        for column in columns {
+            self.rows[row].cells[*column as usize] = Some(job);
+        }
+    }
+}
+
+impl fmt::Display for Matrix {
+    /// A head line with the CPUs, then a line a row; a dot is a free cell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let several = self.columns.iter().any(|c| c.node != self.columns[0].node);
+        f.write_str("row")?;
+        for column in &self.columns {
+            let (node, cpu) = (column.node.0, column.cpu);
+            let title = if several { alloc::format!("n{node}.{cpu}") } else { alloc::format!("cpu{cpu}") };
+            write!(f, " {title:>5}")?;
+        }
+        for (i, row) in self.rows.iter().enumerate() {
+            write!(f, "\n{i:>3}")?;
+            for cell in &row.cells {
+                match cell {
+                    Some(job) => write!(f, " {:>5}", job.0)?,
+                    None => f.write_str("     .")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn matrix(cpus: u32) -> Matrix {
+        Matrix::new(&[Node { id: NodeId(0), cpus }])
+    }
+
+    fn put(m: &mut Matrix, job: u64, cpus: u32, packing: Packing) -> Option<Placement> {
+        m.insert(JobId(job), cpus, None, packing)
+    }
+
+    #[test]
+    fn first_fit_takes_the_first_row_and_best_fit_the_fullest() {
+        let mut first = matrix(4);
+        for (job, cpus) in [(1, 2), (2, 3)] {
+            put(&mut first, job, cpus, Packing::FirstFit);
+        }
+        let mut best = first.clone();
+        assert_eq!(put(&mut first, 3, 1, Packing::FirstFit).unwrap().row, 0);
+        assert_eq!(put(&mut best, 3, 1, Packing::BestFit).unwrap().row, 1);
+    }
+
+    #[test]
+    fn a_gang_that_fits_nowhere_changes_nothing() {
+        let mut m = matrix(2);
+        assert!(put(&mut m, 1, 3, Packing::FirstFit).is_none());
+        assert_eq!(m, matrix(2));
+    }
+
+    #[test]
+    fn a_gang_stays_on_one_node() {
+        let mut m = Matrix::new(&[Node { id: NodeId(0), cpus: 2 }, Node { id: NodeId(1), cpus: 2 }]);
+        put(&mut m, 1, 1, Packing::FirstFit);
+        assert_eq!(put(&mut m, 2, 2, Packing::FirstFit).unwrap().columns, [2, 3]);
+        assert!(m.insert(JobId(3), 1, Some(NodeId(1)), Packing::FirstFit).is_some_and(|p| p.row == 1));
+    }
+
+    #[test]
+    fn rows_are_unified_when_their_gangs_fit_elsewhere() {
+        let mut m = matrix(2);
+        for job in 1..=4 {
+            put(&mut m, job, 1, Packing::FirstFit);
+        }
+        m.remove(JobId(2));
+        m.remove(JobId(3));
+        m.unify();
+        assert_eq!(m.to_string(), "row  cpu0  cpu1\n  0     1     4");
+    }
+}

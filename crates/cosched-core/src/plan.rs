@@ -1,0 +1,146 @@
+//! The plan: who owns which CPUs in which slot, for everybody who reads it the same.
+//!
+//! A plan never changes; the next one has a higher generation. Nothing has to be said at a slot boundary, because the
+//! row at a time is a pure function of the plan and the time (LLNL, "Gang Scheduler Design": "at prearranged times").
+
+use crate::class::Class;
+use crate::id::JobId;
+use crate::job::{Policy, Sharing};
+use crate::matrix::Matrix;
+use crate::time::Time;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// One slot of the cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The row of the matrix.
+    pub row: u32,
+    /// Who owns CPUs: the gangs that live in the row, alternates, and single-CPU jobs that fill it. Ascending.
+    pub run: Vec<JobId>,
+}
+
+/// Whether a job takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// By its policy.
+    Scheduled,
+    /// A gang that used no CPU: it has no slots and is left to the operating system until it wakes.
+    Asleep,
+    /// Stopped by a user.
+    Suspended,
+}
+
+/// What the plan says about one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedJob {
+    /// Its class.
+    pub class: Class,
+    /// The policy in force for it.
+    pub policy: Policy,
+    /// CPUs at a time.
+    pub cpus: u32,
+    /// Whether it takes part.
+    pub standing: Standing,
+    /// Its weight against the other jobs that run at the same time, 1 to 10000.
+    pub weight: u32,
+    /// Its row and columns, while it has cells.
+    pub home: Option<(u32, Vec<u32>)>,
+    /// How many turns of the cycle it owns CPUs in.
+    pub turns: u32,
+}
+
+/// What a job may do in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Disposition {
+    /// It owns its CPUs, or is not a gang with slots at all.
+    Run,
+    /// It may use what is left idle.
+    Background,
+    /// It must not run.
+    Stop,
+}
+
+/// An immutable plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Rises by one from plan to plan.
+    pub generation: u64,
+    /// The beginning of slot 0.
+    pub epoch: Time,
+    /// The length of a slot.
+    pub slot_length_ns: u64,
+    /// The first slot in which this plan holds.
+    pub from_slot: u64,
+    /// The machine's policy.
+    pub policy: Policy,
+    /// What gangs that are not current may do.
+    pub sharing: Sharing,
+    /// Who lives where.
+    pub matrix: Matrix,
+    /// The cycle: slot k has turn k modulo its length. Empty while no gang has slots.
+    pub turns: Vec<Turn>,
+    /// Every job that has not ended.
+    pub jobs: BTreeMap<JobId, PlannedJob>,
+}
+
+impl Plan {
+    /// The number of the slot that holds at a time.
+    pub fn slot_at(&self, t: Time) -> u64 {
+        (t - self.epoch) / self.slot_length_ns
+    }
+
+    /// When a slot begins.
+    pub fn slot_start(&self, slot: u64) -> Time {
+        self.epoch + slot.saturating_mul(self.slot_length_ns)
+    }
+
+    /// Who owns CPUs in a slot; `None` while no gang has slots.
+    pub fn turn(&self, slot: u64) -> Option<&Turn> {
+        let cycle = self.turns.len() as u64;
+        (cycle > 0).then(|| &self.turns[(slot % cycle) as usize])
+    }
+
+    /// The row at a time.
+    pub fn row_at(&self, t: Time) -> Option<u32> {
+        self.turn(self.slot_at(t)).map(|turn| turn.row)
+    }
+
+    /// What a job may do in slots in which it owns no CPU.
+    pub fn otherwise(&self, job: JobId) -> Disposition {
+        let Some(planned) = self.jobs.get(&job) else { return Disposition::Run };
+        match (planned.standing, planned.policy, self.sharing) {
+            (Standing::Suspended, ..) => Disposition::Stop,
+            (Standing::Asleep, ..) | (_, Policy::Local, _) => Disposition::Run,
+            (_, Policy::Gang, Sharing::Soft) => Disposition::Background,
+            (_, Policy::Gang, Sharing::Strict) => Disposition::Stop,
+        }
+    }
+
+    /// What a job may do in a slot.
+    pub fn disposition(&self, job: JobId, slot: u64) -> Disposition {
+        let owns = self.turn(slot).is_some_and(|turn| turn.run.binary_search(&job).is_ok());
+        if owns { Disposition::Run } else { self.otherwise(job) }
+    }
+
+    /// What every job may do in a slot, by id.
+    pub fn dispositions(&self, slot: u64) -> impl Iterator<Item = (JobId, Disposition)> {
+        self.jobs.keys().map(move |job| (*job, self.disposition(*job, slot)))
+    }
+
+    /// The turns that a gang owns CPUs in, of how many; `None` for a job without slots.
+    pub fn share(&self, job: JobId) -> Option<(u32, u32)> {
+        let planned = self.jobs.get(&job)?;
+        (planned.turns > 0).then_some((planned.turns, self.turns.len() as u32))
+    }
+
+    /// The same decisions, whatever the generation and the slot from which they hold.
+    pub(crate) fn same_content(&self, other: &Plan) -> bool {
+        self.slot_length_ns == other.slot_length_ns
+            && self.policy == other.policy
+            && self.sharing == other.sharing
+            && self.jobs == other.jobs
+            && self.turns == other.turns
+            && self.matrix == other.matrix
+    }
+}

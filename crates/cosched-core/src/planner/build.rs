@@ -1,0 +1,88 @@
+//! From jobs and matrix to a plan.
+
+use super::{Entry, Planner};
+use crate::id::JobId;
+use crate::job::Policy;
+use crate::plan::{Plan, PlannedJob, Standing};
+use crate::policy::{gang, local};
+use crate::time::Time;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+impl Planner {
+    /// Gives every gang with slots its cells, and takes those of all others back.
+    pub(super) fn settle_matrix(&mut self) {
+        let housed: Vec<JobId> = self.matrix.rows().iter().flat_map(|r| r.jobs()).collect();
+        let gone: Vec<JobId> = housed.iter().copied().filter(|id| !self.has_slots(*id)).collect();
+        for id in &gone {
+            self.matrix.remove(*id);
+        }
+        if !gone.is_empty() {
+            self.matrix.unify();
+        }
+        let homeless: Vec<(JobId, u32)> = self
+            .jobs
+            .iter()
+            .filter(|(id, _)| self.has_slots(**id) && !housed.contains(id))
+            .map(|(id, e)| (*id, e.job.cpus))
+            .collect();
+        for (id, cpus) in homeless {
+            // It fits: that was checked when the job arrived.
+            self.matrix.insert(id, cpus, self.node_of(id), self.config.packing);
+        }
+    }
+
+    fn has_slots(&self, id: JobId) -> bool {
+        self.jobs.get(&id).is_some_and(|e| self.policy_of(e) == Policy::Gang && e.standing == Standing::Scheduled)
+    }
+
+    fn policy_of(&self, entry: &Entry) -> Policy {
+        entry.job.policy.unwrap_or(self.config.policy)
+    }
+
+    /// The plan of the present jobs and matrix; generation and slot are the caller's to set.
+    pub(super) fn build(&self) -> Plan {
+        let turns = gang::cycle(&self.matrix, |id| self.jobs.get(&id).map_or(1, |e| self.share(e)));
+        let mut owned: BTreeMap<JobId, u32> = BTreeMap::new();
+        for id in turns.iter().flat_map(|t| &t.run) {
+            *owned.entry(*id).or_default() += 1;
+        }
+        let part = |(id, e): (&JobId, &Entry)| local::Part {
+            share: self.share(e),
+            cpus: e.job.cpus,
+            slots: self.has_slots(*id),
+        };
+        let parts: Vec<local::Part> = self.jobs.iter().map(part).collect();
+        let weights = local::weights(&parts);
+        let planned = |((id, e), weight): ((&JobId, &Entry), u32)| {
+            let policy = self.policy_of(e);
+            // Only a gang can be asleep: a local job has no slots to give up.
+            let awake = policy == Policy::Local && e.standing == Standing::Asleep;
+            let job = PlannedJob {
+                class: e.job.class,
+                policy,
+                cpus: e.job.cpus,
+                standing: if awake { Standing::Scheduled } else { e.standing },
+                weight,
+                home: self.matrix.home(*id).map(|p| (p.row as u32, p.columns)),
+                turns: owned.get(id).copied().unwrap_or(0),
+            };
+            (*id, job)
+        };
+        Plan {
+            generation: self.plan.generation,
+            epoch: Time(0),
+            slot_length_ns: self.config.slot_length_ns,
+            from_slot: self.plan.from_slot,
+            policy: self.config.policy,
+            sharing: self.config.sharing,
+            matrix: self.matrix.clone(),
+            turns,
+            jobs: self.jobs.iter().zip(weights).map(planned).collect(),
+        }
+    }
+
+    fn share(&self, entry: &Entry) -> u32 {
+        self.config.shares.of(entry.job.class)
+    }
+}

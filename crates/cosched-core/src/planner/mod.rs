@@ -1,0 +1,245 @@
+//! The planner: jobs in, plans out.
+//!
+//! It keeps the matrix, so that a new plan moves no job without need, and publishes a plan whenever its content has
+//! changed. A refused input changes nothing.
+
+mod build;
+
+use crate::class::{Class, Shares};
+use crate::id::{JobId, NodeId};
+use crate::job::{Job, Node, Packing, Policy, Sharing};
+use crate::matrix::Matrix;
+use crate::plan::{Plan, Standing};
+use crate::policy::SLOT_LENGTH_NS;
+use crate::reason::Reason;
+use crate::time::Time;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What the planner is made for.
+#[derive(Clone, Debug)]
+pub struct PlannerConfig {
+    /// The cluster; at least one node with one CPU.
+    pub nodes: Vec<Node>,
+    /// The length of a slot, in [`SLOT_LENGTH_NS`].
+    pub slot_length_ns: u64,
+    /// The policy of jobs that have none of their own.
+    pub policy: Policy,
+    /// What gangs that are not current may do.
+    pub sharing: Sharing,
+    /// Where new gangs go.
+    pub packing: Packing,
+    /// What the classes are worth.
+    pub shares: Shares,
+}
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlannerInput {
+    /// A job arrives.
+    Submit(Job),
+    /// Its last process has ended.
+    End(JobId),
+    /// A user stops it.
+    Suspend(JobId),
+    /// A user lets it go on.
+    Resume(JobId),
+    /// It has another class now.
+    Class(JobId, Class),
+    /// It has another policy now, or follows the machine's.
+    JobPolicy(JobId, Option<Policy>),
+    /// An agent says that this gang uses no CPU.
+    Asleep(JobId),
+    /// An agent says that it uses CPU again.
+    Awake(JobId),
+    /// The machine's policy.
+    MachinePolicy(Policy),
+    /// Soft or strict.
+    MachineSharing(Sharing),
+    /// The length of a slot, in nanoseconds.
+    SlotLength(u64),
+}
+
+/// Why an input is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlannerError {
+    /// No such job.
+    UnknownJob(JobId),
+    /// There is a job of this name.
+    DuplicateJob(JobId),
+    /// No node (or not the one that was asked for) has so many CPUs.
+    TooManyCpus {
+        /// What the job asked for.
+        wanted: u32,
+        /// What the largest permitted node has.
+        largest: u32,
+    },
+    /// A job needs at least one CPU.
+    NoCpus,
+    /// The length of a slot is out of range.
+    SlotLength(u64),
+}
+
+impl fmt::Display for PlannerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlannerError::UnknownJob(job) => write!(f, "there is no job {job}"),
+            PlannerError::DuplicateJob(job) => write!(f, "there is a job {job} already"),
+            PlannerError::TooManyCpus { wanted, largest } => {
+                write!(f, "the job wants {wanted} CPUs on one node, the largest has {largest}")
+            }
+            PlannerError::NoCpus => f.write_str("a job needs at least one CPU"),
+            PlannerError::SlotLength(ns) => {
+                let (low, high) = (SLOT_LENGTH_NS.start() / 1_000_000, SLOT_LENGTH_NS.end() / 1_000_000);
+                write!(f, "a slot of {ns} ns is out of range: {low} ms to {high} ms")
+            }
+        }
+    }
+}
+
+impl core::error::Error for PlannerError {}
+
+/// What the host has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlannerAction {
+    /// This plan holds from its `from_slot` on.
+    Publish(Arc<Plan>, Reason),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    job: Job,
+    standing: Standing,
+}
+
+/// The planner of a cluster.
+#[derive(Debug)]
+pub struct Planner {
+    config: PlannerConfig,
+    jobs: BTreeMap<JobId, Entry>,
+    matrix: Matrix,
+    plan: Arc<Plan>,
+    actions: VecDeque<PlannerAction>,
+}
+
+impl Planner {
+    /// A planner without jobs; its plan has generation 0.
+    pub fn new(config: PlannerConfig) -> Planner {
+        let matrix = Matrix::new(&config.nodes);
+        let plan = Arc::new(Plan {
+            generation: 0,
+            epoch: Time(0),
+            slot_length_ns: config.slot_length_ns,
+            from_slot: 0,
+            policy: config.policy,
+            sharing: config.sharing,
+            matrix: matrix.clone(),
+            turns: Vec::new(),
+            jobs: BTreeMap::new(),
+        });
+        Planner { config, jobs: BTreeMap::new(), matrix, plan, actions: VecDeque::new() }
+    }
+
+    /// The plan that holds.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Takes an input.
+    ///
+    /// # Errors
+    /// The input is refused, and nothing has changed.
+    pub fn handle(&mut self, now: Time, input: PlannerInput) -> Result<(), PlannerError> {
+        let reason = self.take(input)?;
+        self.replan(now, reason);
+        Ok(())
+    }
+
+    /// What the host has to do next.
+    pub fn poll_action(&mut self) -> Option<PlannerAction> {
+        self.actions.pop_front()
+    }
+
+    fn take(&mut self, input: PlannerInput) -> Result<Reason, PlannerError> {
+        match input {
+            PlannerInput::Submit(job) => {
+                self.check(&job)?;
+                self.jobs.insert(job.id, Entry { job, standing: Standing::Scheduled });
+                return Ok(Reason::Arrival);
+            }
+            PlannerInput::End(id) => {
+                self.jobs.remove(&id).ok_or(PlannerError::UnknownJob(id))?;
+                return Ok(Reason::Departure);
+            }
+            PlannerInput::Suspend(id) => self.entry(id)?.standing = Standing::Suspended,
+            PlannerInput::Resume(id) => self.entry(id)?.standing = Standing::Scheduled,
+            PlannerInput::Asleep(id) => return self.set_asleep(id, true).map(|()| Reason::NoCpuUsed),
+            PlannerInput::Awake(id) => return self.set_asleep(id, false).map(|()| Reason::CpuUsed),
+            PlannerInput::Class(id, class) => {
+                self.entry(id)?.job.class = class;
+                return Ok(Reason::Settings);
+            }
+            PlannerInput::JobPolicy(id, policy) => {
+                self.entry(id)?.job.policy = policy;
+                return Ok(Reason::Settings);
+            }
+            PlannerInput::MachinePolicy(policy) => self.config.policy = policy,
+            PlannerInput::MachineSharing(sharing) => self.config.sharing = sharing,
+            PlannerInput::SlotLength(ns) if SLOT_LENGTH_NS.contains(&ns) => self.config.slot_length_ns = ns,
+            PlannerInput::SlotLength(ns) => return Err(PlannerError::SlotLength(ns)),
+        }
+        match input {
+            PlannerInput::Suspend(_) | PlannerInput::Resume(_) => Ok(Reason::UserRequest),
+            _ => Ok(Reason::Settings),
+        }
+    }
+
+    fn check(&self, job: &Job) -> Result<(), PlannerError> {
+        if self.jobs.contains_key(&job.id) {
+            return Err(PlannerError::DuplicateJob(job.id));
+        }
+        if job.cpus == 0 {
+            return Err(PlannerError::NoCpus);
+        }
+        let permitted = self.config.nodes.iter().filter(|n| job.node.is_none_or(|id| id == n.id));
+        let largest = permitted.map(|n| n.cpus).max().unwrap_or(0);
+        if job.cpus > largest {
+            return Err(PlannerError::TooManyCpus { wanted: job.cpus, largest });
+        }
+        Ok(())
+    }
+
+    /// A suspended job stays suspended, whatever its CPU use was.
+    fn set_asleep(&mut self, id: JobId, asleep: bool) -> Result<(), PlannerError> {
+        let entry = self.entry(id)?;
+        entry.standing = match (entry.standing, asleep) {
+            (Standing::Suspended, _) => Standing::Suspended,
+            (_, true) => Standing::Asleep,
+            (_, false) => Standing::Scheduled,
+        };
+        Ok(())
+    }
+
+    fn entry(&mut self, id: JobId) -> Result<&mut Entry, PlannerError> {
+        self.jobs.get_mut(&id).ok_or(PlannerError::UnknownJob(id))
+    }
+
+    fn replan(&mut self, now: Time, reason: Reason) {
+        self.settle_matrix();
+        let mut plan = self.build();
+        if plan.same_content(&self.plan) {
+            return;
+        }
+        plan.generation = self.plan.generation + 1;
+        plan.from_slot = plan.slot_at(now);
+        self.plan = Arc::new(plan);
+        self.actions.push_back(PlannerAction::Publish(Arc::clone(&self.plan), reason));
+    }
+
+    /// The node that a job asked for.
+    fn node_of(&self, id: JobId) -> Option<NodeId> {
+        self.jobs.get(&id).and_then(|e| e.job.node)
+    }
+}

@@ -1,0 +1,10 @@
+//! The policies, a file each.
+
+pub(crate) mod gang;
+pub(crate) mod local;
+
+use core::ops::RangeInclusive;
+
+/// The lengths that a slot may have, in nanoseconds: 10 ms to 30 s. Below, the switch itself costs too much; the LLNL
+/// gang scheduler used 30 s ("Gang Scheduler Design").
+pub const SLOT_LENGTH_NS: RangeInclusive<u64> = 10_000_000..=30_000_000_000;

@@ -1,0 +1,64 @@
+//! A request to the driver, which alone owns the daemon's state, and its answer.
+
+use crate::refuse::Answer;
+use crate::rights::Peer;
+use cosched_api::{ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status};
+use tokio::sync::oneshot;
+
+/// One request.
+#[derive(Debug)]
+pub struct Call {
+    /// Who asks.
+    pub peer: Peer,
+    /// For what.
+    pub op: Op,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<Answer<Reply>>,
+}
+
+/// What can be asked; a path of the API each.
+#[derive(Debug)]
+pub enum Op {
+    /// `GET /v1/status`
+    Status,
+    /// `GET /v1/jobs`
+    List {
+        /// With the ended ones.
+        all: bool,
+    },
+    /// `POST /v1/jobs`
+    Register(Box<JobRequest>),
+    /// `GET /v1/jobs/{id}`
+    Show(u64),
+    /// `GET /v1/jobs/{id}/wait`: answered when the job has ended.
+    Wait(u64),
+    /// `GET /v1/jobs/{id}/events`
+    Events(u64),
+    /// `POST /v1/jobs/{id}/exit`
+    Exit(u64, ExitReport),
+    /// `POST /v1/jobs/{id}/suspend`
+    Suspend(u64),
+    /// `POST /v1/jobs/{id}/resume`
+    Resume(u64),
+    /// `POST /v1/jobs/{id}/kill`
+    Kill(u64, KillRequest),
+    /// `POST /v1/jobs/{id}/class`
+    Class(u64, ClassRequest),
+    /// `POST /v1/jobs/{id}/policy`
+    Policy(u64, PolicyRequest),
+    /// `PUT /v1/policy`
+    MachinePolicy(PolicyRequest),
+}
+
+/// What can be answered.
+#[derive(Debug)]
+pub enum Reply {
+    /// One job.
+    Job(Box<Job>),
+    /// Several.
+    Jobs(JobList),
+    /// What happened to one.
+    Events(EventList),
+    /// The machine.
+    Status(Box<Status>),
+}

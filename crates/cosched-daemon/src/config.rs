@@ -1,0 +1,296 @@
+//! The configuration: defaults < file < flags. Unknown keys are refused, with the nearest spelling.
+
+use cosched_core::{Packing, Policy, Shares, Sharing};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The shortest and the longest slot.
+pub const SLOT_LENGTH_MS: std::ops::RangeInclusive<u64> = 10..=30_000;
+
+/// Everything that an operator can set; `packaging/etc/cosched.toml` shows each key with its default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How jobs are scheduled that have no policy of their own.
+    pub policy: Policy,
+    /// What gangs that are not current may do.
+    pub sharing: Sharing,
+    /// The length of a slot.
+    pub slot_length: Duration,
+    /// Where a new gang goes in the matrix.
+    pub packing: Packing,
+    /// The part of the CPU time that stays with processes that are not registered, 0 to 0.9.
+    pub reserve: f64,
+    /// A gang that used no CPU for this long gives its slots up.
+    pub idle_after: Duration,
+    /// The longest time that a job stays frozen after the daemon has stopped to beat.
+    pub lease: Duration,
+    /// The mechanism of a switch, or `auto`.
+    pub mechanism: String,
+    /// The real-time priority of the slot thread.
+    pub realtime_priority: i32,
+    /// Users who may do what root may.
+    pub admins: Vec<String>,
+    /// Where the state is kept.
+    pub state_dir: Option<PathBuf>,
+    /// How many ended jobs are remembered.
+    pub keep_ended: usize,
+    /// A daemon that was started on demand ends after this long without jobs.
+    pub embedded_exit_after: Duration,
+    /// The shares of the classes.
+    pub shares: Shares,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            policy: Policy::Gang,
+            sharing: Sharing::Soft,
+            slot_length: Duration::from_millis(100),
+            packing: Packing::FirstFit,
+            reserve: 0.1,
+            idle_after: Duration::from_secs(10),
+            lease: Duration::from_secs(2),
+            mechanism: "auto".to_owned(),
+            realtime_priority: 10,
+            admins: Vec::new(),
+            state_dir: None,
+            keep_ended: 1000,
+            embedded_exit_after: Duration::from_secs(60),
+            shares: Shares::default(),
+        }
+    }
+}
+
+/// What is wrong with a configuration file, in the three parts that every message of cosched has.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[error("{what}: {why}. {hint}")]
+pub struct ConfigError {
+    /// What happened.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to do.
+    pub hint: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    policy: Option<String>,
+    sharing: Option<String>,
+    slot_length: Option<String>,
+    packing: Option<String>,
+    reserve: Option<f64>,
+    idle_after: Option<String>,
+    lease: Option<String>,
+    mechanism: Option<String>,
+    realtime_priority: Option<i32>,
+    admins: Option<Vec<String>>,
+    state_dir: Option<PathBuf>,
+    keep_ended: Option<usize>,
+    embedded_exit_after: Option<String>,
+    shares: Option<FileShares>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileShares {
+    express: Option<u32>,
+    interactive: Option<u32>,
+    batch: Option<u32>,
+    standby: Option<u32>,
+}
+
+const KEYS: &[&str] = &[
+    "policy",
+    "sharing",
+    "slot_length",
+    "packing",
+    "reserve",
+    "idle_after",
+    "lease",
+    "mechanism",
+    "realtime_priority",
+    "admins",
+    "state_dir",
+    "keep_ended",
+    "embedded_exit_after",
+    "shares",
+    "express",
+    "interactive",
+    "batch",
+    "standby",
+];
+
+impl Config {
+    /// Reads `path`.
+    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|e| ConfigError {
+            what: format!("cannot read the configuration {}", path.display()),
+            why: e.to_string(),
+            hint: "Check the path and its rights, or leave --config out to use the defaults.".to_owned(),
+        })?;
+        Config::parse(&text).map_err(|e| ConfigError { what: format!("{}: {}", path.display(), e.what), ..e })
+    }
+
+    /// Reads a configuration from text; what is not set has its default.
+    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+        let file: File = toml::from_str(text).map_err(|e| syntax(&e))?;
+        let mut c = Config::default();
+        if let Some(v) = file.policy {
+            c.policy = choice("policy", &v, &[("gang", Policy::Gang), ("local", Policy::Local)])?;
+        }
+        if let Some(v) = file.sharing {
+            c.sharing = choice("sharing", &v, &[("soft", Sharing::Soft), ("strict", Sharing::Strict)])?;
+        }
+        if let Some(v) = file.packing {
+            let names = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit)];
+            c.packing = choice("packing", &v, &names)?;
+        }
+        set_duration(&mut c.slot_length, "slot_length", file.slot_length)?;
+        set_duration(&mut c.idle_after, "idle_after", file.idle_after)?;
+        set_duration(&mut c.lease, "lease", file.lease)?;
+        set_duration(&mut c.embedded_exit_after, "embedded_exit_after", file.embedded_exit_after)?;
+        c.reserve = file.reserve.unwrap_or(c.reserve);
+        c.mechanism = file.mechanism.unwrap_or(c.mechanism);
+        c.realtime_priority = file.realtime_priority.unwrap_or(c.realtime_priority);
+        c.admins = file.admins.unwrap_or(c.admins);
+        c.state_dir = file.state_dir.or(c.state_dir);
+        c.keep_ended = file.keep_ended.unwrap_or(c.keep_ended);
+        if let Some(s) = file.shares {
+            let d = c.shares;
+            c.shares = Shares {
+                express: s.express.unwrap_or(d.express),
+                interactive: s.interactive.unwrap_or(d.interactive),
+                batch: s.batch.unwrap_or(d.batch),
+                standby: s.standby.unwrap_or(d.standby),
+            };
+        }
+        c.check()?;
+        Ok(c)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let ms = self.slot_length.as_millis() as u64;
+        if !SLOT_LENGTH_MS.contains(&ms) {
+            return Err(range("slot_length", &format!("{ms}ms"), "10ms to 30s"));
+        }
+        if !(0.0..=0.9).contains(&self.reserve) {
+            return Err(range("reserve", &self.reserve.to_string(), "0 to 0.9"));
+        }
+        if !(1..=90).contains(&self.realtime_priority) {
+            return Err(range("realtime_priority", &self.realtime_priority.to_string(), "1 to 90"));
+        }
+        if !(Duration::from_millis(500)..=Duration::from_secs(60)).contains(&self.lease) {
+            return Err(range("lease", &format!("{}ms", self.lease.as_millis()), "500ms to 60s"));
+        }
+        if self.idle_after < Duration::from_millis(100) {
+            return Err(range("idle_after", &format!("{}ms", self.idle_after.as_millis()), "100ms and more"));
+        }
+        let s = &self.shares;
+        for (key, v) in
+            [("express", s.express), ("interactive", s.interactive), ("batch", s.batch), ("standby", s.standby)]
+        {
+            if !(1..=1000).contains(&v) {
+                return Err(range(&format!("shares.{key}"), &v.to_string(), "1 to 1000"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn range(key: &str, value: &str, valid: &str) -> ConfigError {
+    ConfigError {
+        what: format!("`{key} = {value}` is not possible"),
+        why: format!("it is out of range: {valid}"),
+        hint: "Correct the value, or take the key out for its default.".to_owned(),
+    }
+}
+
+fn choice<T: Copy>(key: &str, value: &str, valid: &[(&str, T)]) -> Result<T, ConfigError> {
+    if let Some((_, v)) = valid.iter().find(|(name, _)| *name == value) {
+        return Ok(*v);
+    }
+    let names: Vec<&str> = valid.iter().map(|(n, _)| *n).collect();
+    Err(ConfigError {
+        what: format!("`{key} = \"{value}\"` is not possible"),
+        why: format!("it takes one of: {}", names.join(", ")),
+        hint: nearest(value, &names),
+    })
+}
+
+fn set_duration(target: &mut Duration, key: &str, text: Option<String>) -> Result<(), ConfigError> {
+    let Some(text) = text else { return Ok(()) };
+    *target = cosched_api::parse::duration(&text).map_err(|e| ConfigError {
+        what: format!("`{key} = \"{text}\"` is not a time"),
+        why: e.to_string(),
+        hint: "Write a number with a unit, as in \"100ms\", \"2s\" or \"5min\".".to_owned(),
+    })?;
+    Ok(())
+}
+
+/// Turns the parser's message into ours; an unknown key gets its nearest spelling.
+fn syntax(e: &toml::de::Error) -> ConfigError {
+    let message = e.message().to_owned();
+    let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split('`').next());
+    let hint = match unknown {
+        Some(key) => nearest(key, KEYS),
+        None => "See packaging/etc/cosched.toml for every key with its default.".to_owned(),
+    };
+    let what = match unknown {
+        Some(key) => format!("unknown key `{key}`"),
+        None => "this is not a valid configuration".to_owned(),
+    };
+    ConfigError { what, why: message, hint }
+}
+
+fn nearest(word: &str, valid: &[&str]) -> String {
+    match cosched_api::parse::nearest(word, valid.iter().copied()) {
+        Some(near) => format!("Did you mean `{near}`?"),
+        None => format!("Valid are: {}.", valid.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        assert_eq!(Config::parse("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let c = Config::parse(
+            "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
+             idle_after = \"3s\"\nlease = \"1s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
+             state_dir = \"/x\"\nkeep_ended = 7\nembedded_exit_after = \"5s\"\n[shares]\nexpress = 9\nbatch = 3\n",
+        )
+        .unwrap();
+        assert_eq!(c.policy, Policy::Local);
+        assert_eq!(c.slot_length, Duration::from_millis(20));
+        assert_eq!((c.shares.express, c.shares.batch), (9, 3));
+        assert_eq!(c.shares.standby, Shares::default().standby);
+        assert_eq!((c.keep_ended, c.realtime_priority), (7, 20));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_spelling() {
+        let e = Config::parse("slot_lenght = \"20ms\"").unwrap_err();
+        assert!(e.what.contains("slot_lenght"), "{e}");
+        assert!(e.hint.contains("slot_length"), "{e}");
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for text in
+            ["slot_length = \"9ms\"", "slot_length = \"31s\"", "reserve = 0.95", "reserve = -0.1", "lease = \"1ms\""]
+        {
+            assert!(Config::parse(text).is_err(), "{text}");
+        }
+        let e = Config::parse("policy = \"gangs\"").unwrap_err();
+        assert!(e.hint.contains("gang"), "{e}");
+    }
+}

@@ -1,0 +1,128 @@
+//! What users do to a job: suspend, resume, kill, another class, another policy.
+
+use super::{Driver, machine};
+use crate::clock::{now, unix_ms};
+use crate::record::Record;
+use crate::refuse::{Answer, internal, refuse};
+use crate::rights::{Peer, name};
+use cosched_api::{ClassRequest, ErrorCode, Job, KillRequest, Policy, PolicyRequest};
+use cosched_core::{JobId, PlannerInput};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The signals that ask a program to end: after these, and only these, a grace period makes sense.
+const ENDING: [i32; 4] = [1, 2, 3, 15];
+const SIGKILL: i32 = 9;
+
+impl Driver {
+    /// Stops a job until it is resumed.
+    pub(super) fn suspend(&mut self, peer: Peer, id: u64) -> Answer<Job> {
+        let mut record = self.changeable(peer, id)?;
+        if record.suspended {
+            return self.view_job(id);
+        }
+        record.suspended = true;
+        record.event(unix_ms(), "suspended", by(peer));
+        self.commit(&record)?;
+        self.plan_change(PlannerInput::Suspend(JobId(id)))?;
+        self.view_job(id)
+    }
+
+    /// Lets a suspended job go on.
+    pub(super) fn resume(&mut self, peer: Peer, id: u64) -> Answer<Job> {
+        let mut record = self.changeable(peer, id)?;
+        if !record.suspended {
+            return self.view_job(id);
+        }
+        record.suspended = false;
+        record.event(unix_ms(), "resumed", by(peer));
+        self.commit(&record)?;
+        self.plan_change(PlannerInput::Resume(JobId(id)))?;
+        self.view_job(id)
+    }
+
+    /// Sends a signal to every process of a job.
+    pub(super) fn kill(&mut self, peer: Peer, id: u64, request: KillRequest) -> Answer<Job> {
+        let KillRequest { signal, grace_ms } = request;
+        if !(1..=64).contains(&signal) {
+            return Err(refuse(
+                ErrorCode::Invalid,
+                format!("there is no signal {signal}"),
+                "signals are 1 to 64",
+                "Use 15 (TERM) to ask, 9 (KILL) to force.",
+            ));
+        }
+        let record = self.changeable(peer, id)?;
+        // A stopped process takes no polite signal: let it run to its end.
+        if ENDING.contains(&signal) && record.suspended {
+            self.resume(peer, id)?;
+        }
+        let Some(live) = self.live.get_mut(&id) else { return self.view_job(id) };
+        let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal) };
+        sent.map_err(|e| internal(format!("job {id} could not be signalled"), e))?;
+        if ENDING.contains(&signal) {
+            live.kill_at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+        }
+        self.remember(id, |r| r.event(unix_ms(), "signal", format!("signal {signal} {}", by(peer))));
+        self.view_job(id)
+    }
+
+    /// Gives a job another class.
+    pub(super) fn reclass(&mut self, peer: Peer, id: u64, request: ClassRequest) -> Answer<Job> {
+        let mut record = self.changeable(peer, id)?;
+        self.rights.reclass(peer, &record, request.class)?;
+        record.event(unix_ms(), "class", format!("{} to {} {}", name(record.class), name(request.class), by(peer)));
+        record.class = request.class;
+        self.commit(&record)?;
+        self.plan_change(PlannerInput::Class(JobId(id), machine::core_class(request.class)))?;
+        self.view_job(id)
+    }
+
+    /// Gives a job its own policy, or lets it follow the machine's again.
+    pub(super) fn job_policy(&mut self, peer: Peer, id: u64, request: PolicyRequest) -> Answer<Job> {
+        if request.sharing.is_some() || request.slot_length_ms.is_some() {
+            return Err(refuse(
+                ErrorCode::Invalid,
+                "sharing and slot length are not a job's own",
+                "all gangs of a machine share one matrix",
+                "Set them for the machine: `cosched policy gang --sharing soft --slot 100ms`.",
+            ));
+        }
+        let mut record = self.changeable(peer, id)?;
+        record.own_policy = request.policy;
+        let words = match request.policy {
+            Some(Policy::Gang) => "gang",
+            Some(Policy::Local) => "local",
+            None => "the machine's",
+        };
+        record.event(unix_ms(), "policy", format!("{words} {}", by(peer)));
+        self.commit(&record)?;
+        self.plan_change(PlannerInput::JobPolicy(JobId(id), request.policy.map(machine::core_policy)))?;
+        self.view_job(id)
+    }
+
+    fn plan_change(&mut self, input: PlannerInput) -> Answer<()> {
+        self.planner.handle(now(), input).map_err(|e| internal("the planner refused the change", e))?;
+        self.settle(false);
+        Ok(())
+    }
+
+    /// The record of a job that runs and that `peer` may change.
+    fn changeable(&self, peer: Peer, id: u64) -> Answer<Record> {
+        let record = self.record(id)?;
+        self.rights.change_job(peer, record)?;
+        if record.ended() {
+            return Err(refuse(
+                ErrorCode::Conflict,
+                format!("job {id} has ended"),
+                "It has no processes any more",
+                "`cosched ps` lists the jobs that run.",
+            ));
+        }
+        Ok(record.clone())
+    }
+}
+
+fn by(peer: Peer) -> String {
+    format!("by {}", crate::users::user_name(peer.uid))
+}

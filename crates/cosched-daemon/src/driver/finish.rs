@@ -1,0 +1,122 @@
+//! The end of a job: its main process reports, its last process ends, its cgroups go.
+
+use super::{Driver, Live, job_reply};
+use crate::clock::{now, unix_ms};
+use crate::refuse::Answer;
+use crate::rights::Peer;
+use cosched_api::{ExitReport, ExitStatus, Job};
+use cosched_core::{JobId, PlannerInput};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a job without processes waits for its launcher to say how the main process ended.
+const REPORT_GRACE: Duration = Duration::from_secs(2);
+
+impl Driver {
+    /// The launcher saw the main process end. The cgroup is gone when this returns, unless processes are left.
+    pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
+        let record = self.record(id)?;
+        self.rights.change_job(peer, record)?;
+        if record.exit.is_none() {
+            let mut record = record.clone();
+            record.exit = Some(report.exit);
+            record.event(unix_ms(), "main-exited", describe(report.exit));
+            // An ended job's record only grows by the status; a live one's is written again when it ends, right below.
+            self.remember(id, |r| *r = record);
+        }
+        if self.live.get(&id).is_some_and(|live| !live.cgroup.populated().unwrap_or(false)) {
+            self.finish(id);
+        }
+        self.view_job(id)
+    }
+
+    /// These jobs' cgroups have changed; some have no process left.
+    pub(super) fn emptied(&mut self, ids: &[u64]) {
+        for &id in ids {
+            let Some(live) = self.live.get_mut(&id) else { continue };
+            if live.cgroup.populated().unwrap_or(false) {
+                live.end_at = None;
+            } else if self.state.jobs.get(&id).is_some_and(|r| r.exit.is_some()) {
+                self.finish(id);
+            } else {
+                live.end_at.get_or_insert(Instant::now() + REPORT_GRACE);
+            }
+        }
+    }
+
+    /// What is due now: kills after a polite signal, and jobs whose launcher does not report.
+    pub(super) fn overdue(&mut self) {
+        let t = Instant::now();
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= t);
+        let kills: Vec<u64> = self.live.iter().filter(|(_, l)| due(l.kill_at)).map(|(id, _)| *id).collect();
+        for id in kills {
+            self.kill_rest(id);
+        }
+        let ends: Vec<u64> = self.live.iter().filter(|(_, l)| due(l.end_at)).map(|(id, _)| *id).collect();
+        for id in ends {
+            self.finish(id);
+        }
+    }
+
+    fn kill_rest(&mut self, id: u64) {
+        let Some(live) = self.live.get_mut(&id) else { return };
+        live.kill_at = None;
+        if let Err(e) = live.cgroup.kill() {
+            tracing::error!(id, "a job could not be killed: {e}");
+        }
+        self.remember(id, |r| r.event(unix_ms(), "signal", "killed what the first signal had left"));
+    }
+
+    /// Ends a job that has no process left.
+    pub(super) fn finish(&mut self, id: u64) {
+        let Some(live) = self.live.remove(&id) else { return };
+        let cpu_time_ms = live.cgroup.cpu_time_ns().unwrap_or(0) / 1_000_000;
+        let peak = live.cgroup.memory_peak();
+        if let Err(e) = self.planner.handle(now(), PlannerInput::End(JobId(id))) {
+            tracing::error!(id, "the planner did not know a job that ended: {e}");
+        }
+        // The slot thread lets go of the cgroup's files before the cgroup goes.
+        self.settle(true);
+        if let Err(e) = live.cgroup.remove() {
+            tracing::warn!(id, "an ended job's cgroup is left: {e}");
+        }
+        self.remember(id, |record| {
+            record.ended_unix_ms = Some(unix_ms());
+            record.cpu_time_ms = cpu_time_ms;
+            record.memory_peak_bytes = peak;
+            let detail = match record.exit {
+                Some(exit) => describe(exit),
+                None => "its launcher died, so nobody saw how the main process ended".to_owned(),
+            };
+            record.event(unix_ms(), "ended", detail);
+        });
+        tracing::info!(id, "job ended");
+        self.empty_since = Instant::now();
+        self.answer_waiters(id, live);
+        self.forget_old();
+    }
+
+    fn answer_waiters(&mut self, id: u64, live: Live) {
+        for waiter in live.waiters {
+            let _ = waiter.send(self.view_job(id).map(job_reply));
+        }
+    }
+
+    fn forget_old(&mut self) {
+        let ended: Vec<u64> = self.state.jobs.values().filter(|r| r.ended()).map(|r| r.id).collect();
+        for id in ended.iter().take(ended.len().saturating_sub(self.config.keep_ended)) {
+            if let Err(e) = self.store.forget(&mut self.state, *id) {
+                tracing::error!("an old job could not be forgotten: {e}");
+            }
+        }
+    }
+}
+
+/// An exit status in words.
+pub(super) fn describe(exit: ExitStatus) -> String {
+    match (exit.code, exit.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

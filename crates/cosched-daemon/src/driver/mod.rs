@@ -1,0 +1,339 @@
+//! The driver: one task owns all state, waits for one thing at a time, applies it, and settles.
+//!
+//! What can come: a request, the end of a job's last process, a deadline, the death of the guard, the order to end.
+//! After each, `settle` lets the planner and the agent say what follows, and hands the slot thread a new table when
+//! the plan has changed. Nothing here decides about scheduling: that is core's work.
+
+mod change;
+mod finish;
+mod machine;
+mod recover;
+mod register;
+mod table;
+mod view;
+
+use crate::call::{Call, Op, Reply};
+use crate::clock::{now, unix_ms};
+use crate::config::Config;
+use crate::guard::GuardKeeper;
+use crate::record::Record;
+use crate::refuse::{Answer, internal, no_such_job};
+use crate::rights::Rights;
+use crate::store::{State, Store};
+use cosched_api::{Job, Warning};
+use cosched_core::{
+    Agent, AgentAction, AgentConfig, AgentInput, JobId, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig,
+    PlannerInput, Time,
+};
+use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// This node's number; a single machine is a cluster of one.
+const NODE: NodeId = NodeId(0);
+
+/// What the driver is told about the daemon it lives in.
+#[derive(Debug)]
+pub struct Identity {
+    /// The path of the socket.
+    pub socket: String,
+    /// Started on demand; ends when it is not needed.
+    pub embedded: bool,
+    /// When the daemon started.
+    pub started_unix_ms: u64,
+    /// The layout in words.
+    pub layout: String,
+    /// The CPUs, by number.
+    pub cpus: Vec<u32>,
+    /// What start-up found wrong.
+    pub warnings: Vec<Warning>,
+}
+
+/// The parts of the operating system that the driver moves.
+pub struct Machinery {
+    /// Our cgroups.
+    pub tree: Tree,
+    /// The thread that switches.
+    pub slots: SlotThread,
+    /// Keeps jobs from staying stopped.
+    pub guard: GuardKeeper,
+}
+
+/// A job that has not ended: what is not worth remembering over a restart.
+struct Live {
+    cgroup: JobCgroup,
+    /// An earlier reading of the CPU time, for the present use in percent.
+    sampled: (Instant, u64),
+    /// The last two readings gave this, in percent of one CPU.
+    cpu_percent: Option<f64>,
+    asleep: bool,
+    waiters: Vec<oneshot::Sender<Answer<Reply>>>,
+    /// When to kill what a polite signal has left.
+    kill_at: Option<Instant>,
+    /// When to end the job although nobody said how its main process ended.
+    end_at: Option<Instant>,
+}
+
+/// The owner of all state.
+pub struct Driver {
+    config: Config,
+    identity: Identity,
+    rights: Rights,
+    store: Store,
+    state: State,
+    machinery: Machinery,
+    watch: AsyncFd<EndWatch>,
+    planner: Planner,
+    agent: Agent,
+    plan: Arc<Plan>,
+    live: BTreeMap<u64, Live>,
+    boot_id: String,
+    memory_bytes: u64,
+    /// Since when no job has been here; for the end of an embedded daemon.
+    empty_since: Instant,
+}
+
+impl Driver {
+    /// Takes over the state and the jobs that an earlier daemon left.
+    pub fn new(
+        config: Config,
+        identity: Identity,
+        rights: Rights,
+        (store, state): (Store, State),
+        machinery: Machinery,
+    ) -> anyhow::Result<Driver> {
+        let cpus = identity.cpus.len() as u32;
+        let settings = &state.settings;
+        let slot_length = settings.slot_length_ms.map_or(config.slot_length, Duration::from_millis);
+        let planner = Planner::new(PlannerConfig {
+            nodes: vec![Node { id: NODE, cpus }],
+            slot_length_ns: slot_length.as_nanos() as u64,
+            policy: settings.policy.map_or(config.policy, machine::core_policy),
+            sharing: settings.sharing.map_or(config.sharing, machine::core_sharing),
+            packing: config.packing,
+            shares: config.shares,
+        });
+        let agent = Agent::new(AgentConfig {
+            node: NODE,
+            idle_after_ns: config.idle_after.as_nanos() as u64,
+            drive_boundaries: false,
+            ..AgentConfig::default()
+        });
+        let plan = Arc::clone(planner.plan());
+        let mut driver = Driver {
+            config,
+            identity,
+            rights,
+            store,
+            state,
+            machinery,
+            watch: AsyncFd::with_interest(EndWatch::new()?, Interest::READABLE)?,
+            planner,
+            agent,
+            plan,
+            live: BTreeMap::new(),
+            boot_id: cosched_linux::observe::boot_id()?,
+            memory_bytes: cosched_linux::observe::memory_total()?,
+            empty_since: Instant::now(),
+        };
+        driver.recover()?;
+        driver.apply_mechanism()?;
+        driver.settle(true);
+        Ok(driver)
+    }
+
+    /// Works until `stop` says to end, or until an embedded daemon is not needed any more.
+    pub async fn run(mut self, mut calls: mpsc::Receiver<Call>, mut stop: mpsc::Receiver<()>) {
+        loop {
+            let deadline = self.deadline();
+            tokio::select! {
+                call = calls.recv() => match call {
+                    Some(call) => self.answer(call),
+                    None => break,
+                },
+                ready = self.watch.readable_mut() => if let Ok(mut ready) = ready {
+                    let ended = ready.get_inner_mut().drain();
+                    ready.clear_ready();
+                    self.emptied(&ended);
+                },
+                () = tokio::time::sleep_until(deadline) => self.on_time(),
+                () = self.machinery.guard.died() => self.machinery.guard.revive(),
+                _ = stop.recv() => break,
+            }
+            self.settle(false);
+            if self.not_needed() {
+                break;
+            }
+        }
+        self.shut_down();
+    }
+
+    /// Thaws all and lets the jobs go on without us.
+    fn shut_down(self) {
+        let Machinery { tree, slots, guard } = self.machinery;
+        slots.stop();
+        guard.disarm();
+        // The subtree stays while jobs run in it; a later daemon finds them there.
+        if self.live.is_empty()
+            && let Err(e) = tree.remove()
+        {
+            tracing::warn!("the cgroup subtree could not be removed: {e}");
+        }
+        tracing::info!("ended; {} jobs go on without a daemon", self.live.len());
+    }
+
+    fn answer(&mut self, call: Call) {
+        let Call { peer, op, reply } = call;
+        let answer = match op {
+            Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
+            Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
+            Op::Register(request) => self.register(peer, *request).map(job_reply),
+            Op::Show(id) => self.view_job(id).map(job_reply),
+            Op::Wait(id) => return self.wait(id, reply),
+            Op::Events(id) => self.view_events(id).map(Reply::Events),
+            Op::Exit(id, report) => self.main_exited(peer, id, report).map(job_reply),
+            Op::Suspend(id) => self.suspend(peer, id).map(job_reply),
+            Op::Resume(id) => self.resume(peer, id).map(job_reply),
+            Op::Kill(id, request) => self.kill(peer, id, request).map(job_reply),
+            Op::Class(id, request) => self.reclass(peer, id, request).map(job_reply),
+            Op::Policy(id, request) => self.job_policy(peer, id, request).map(job_reply),
+            Op::MachinePolicy(request) => {
+                self.machine_policy(peer, request).map(|()| Reply::Status(Box::new(self.view_status())))
+            }
+        };
+        // The asker may have gone; then nobody misses the answer.
+        let _ = reply.send(answer);
+    }
+
+    fn wait(&mut self, id: u64, reply: oneshot::Sender<Answer<Reply>>) {
+        match self.live.get_mut(&id) {
+            Some(live) => {
+                live.waiters.retain(|w| !w.is_closed());
+                live.waiters.push(reply);
+            }
+            None => {
+                let _ = reply.send(self.view_job(id).map(job_reply));
+            }
+        }
+    }
+
+    /// Lets planner and agent say what follows, until they have nothing more to say.
+    fn settle(&mut self, force: bool) {
+        let mut changed = force;
+        loop {
+            let mut quiet = true;
+            while let Some(PlannerAction::Publish(plan, reason)) = self.planner.poll_action() {
+                tracing::debug!(generation = plan.generation, %reason, "plan");
+                self.plan = Arc::clone(&plan);
+                self.agent.handle(now(), AgentInput::Plan(plan));
+                (quiet, changed) = (false, true);
+            }
+            while let Some(action) = self.agent.poll_action() {
+                self.act(action);
+                quiet = false;
+            }
+            if quiet {
+                break;
+            }
+        }
+        if changed {
+            let table = table::compile(&self.plan, &self.live);
+            self.machinery.slots.install(table);
+        }
+    }
+
+    fn act(&mut self, action: AgentAction) {
+        match action {
+            AgentAction::Sample { job } => {
+                if let Some(cpu_time_ns) = self.sample(job.0) {
+                    self.agent.handle(now(), AgentInput::CpuTime { job, cpu_time_ns });
+                }
+            }
+            AgentAction::Asleep { job, reason } => self.sleep_changed(job, true, reason.to_string()),
+            AgentAction::Awake { job, reason } => self.sleep_changed(job, false, reason.to_string()),
+            AgentAction::Set { .. } => unreachable!("the slot thread drives the boundaries"),
+        }
+    }
+
+    fn sleep_changed(&mut self, job: JobId, asleep: bool, reason: String) {
+        let input = if asleep { PlannerInput::Asleep(job) } else { PlannerInput::Awake(job) };
+        if let Err(e) = self.planner.handle(now(), input) {
+            tracing::error!("the planner refused a job's sleep: {e}");
+            return;
+        }
+        if let Some(live) = self.live.get_mut(&job.0) {
+            live.asleep = asleep;
+        }
+        let what = if asleep { "asleep" } else { "awake" };
+        self.remember(job.0, |record| record.event(unix_ms(), what, reason));
+    }
+
+    /// Reads a job's CPU time and keeps its present use.
+    fn sample(&mut self, id: u64) -> Option<u64> {
+        let live = self.live.get_mut(&id)?;
+        let cpu_time_ns = live.cgroup.cpu_time_ns().ok()?;
+        let elapsed = live.sampled.0.elapsed();
+        if elapsed >= Duration::from_millis(400) {
+            let used = cpu_time_ns.saturating_sub(live.sampled.1);
+            live.cpu_percent = Some(100.0 * used as f64 / elapsed.as_nanos() as f64);
+            live.sampled = (Instant::now(), cpu_time_ns);
+        }
+        Some(cpu_time_ns)
+    }
+
+    /// Changes a record in memory and on the disk. Only for facts that are true whether or not the disk takes them;
+    /// what is acknowledged to a user goes through `commit`.
+    fn remember(&mut self, id: u64, change: impl FnOnce(&mut Record)) {
+        let Some(mut record) = self.state.jobs.get(&id).cloned() else { return };
+        change(&mut record);
+        if let Err(e) = self.store.put(&mut self.state, &record) {
+            tracing::error!("the state could not be written: {e}");
+            self.state.jobs.insert(id, record);
+        }
+    }
+
+    /// Puts a changed record on the disk, or refuses.
+    fn commit(&mut self, record: &Record) -> Answer<()> {
+        self.store.put(&mut self.state, record).map_err(|e| internal("the state could not be written", e))
+    }
+
+    fn record(&self, id: u64) -> Answer<&Record> {
+        self.state.jobs.get(&id).ok_or_else(|| no_such_job(id))
+    }
+
+    /// The next time at which something is due.
+    fn deadline(&self) -> Instant {
+        let agent = self.agent.poll_timeout().map(|(t, _)| instant(t));
+        let jobs = self.live.values().flat_map(|l| [l.kill_at, l.end_at]).flatten();
+        let embedded = (self.identity.embedded && self.live.is_empty())
+            .then(|| self.empty_since + self.config.embedded_exit_after);
+        let far = Instant::now() + Duration::from_secs(3600);
+        agent.into_iter().chain(jobs).chain(embedded).fold(far, Instant::min)
+    }
+
+    fn on_time(&mut self) {
+        let t = now();
+        if self.agent.poll_timeout().is_some_and(|(due, _)| due <= t) {
+            self.agent.handle_timeout(t);
+        }
+        self.overdue();
+    }
+
+    fn not_needed(&self) -> bool {
+        self.identity.embedded && self.live.is_empty() && self.empty_since.elapsed() >= self.config.embedded_exit_after
+    }
+}
+
+fn job_reply(job: Job) -> Reply {
+    Reply::Job(Box::new(job))
+}
+
+/// When a moment of the wall clock comes, on tokio's clock.
+fn instant(t: Time) -> Instant {
+    Instant::now() + Duration::from_nanos(t.0.saturating_sub(now().0))
+}

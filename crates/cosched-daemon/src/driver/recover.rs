@@ -1,0 +1,62 @@
+//! After a restart: the jobs that an earlier daemon left are found again and go on.
+
+use super::{Driver, Live};
+use crate::clock::{now, unix_ms};
+use crate::record::Record;
+use cosched_core::{JobId, PlannerInput};
+
+impl Driver {
+    /// Takes every remembered job that still has processes back under control, and ends the others.
+    pub(super) fn recover(&mut self) -> anyhow::Result<()> {
+        let left = self.machinery.tree.jobs()?;
+        self.state.last_id = left.iter().copied().fold(self.state.last_id, u64::max);
+        let open: Vec<Record> = self.state.jobs.values().filter(|r| !r.ended()).cloned().collect();
+        for record in &open {
+            if let Err(e) = self.take_back(record) {
+                tracing::warn!(id = record.id, "a job of the last run is gone: {e:#}");
+                self.end_unseen(record);
+            }
+        }
+        for id in left {
+            if !self.live.contains_key(&id) {
+                self.clear_orphan(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_back(&mut self, record: &Record) -> anyhow::Result<()> {
+        anyhow::ensure!(record.boot_id == self.boot_id, "the machine was restarted");
+        let cgroup = self.machinery.tree.open_job(record.id)?;
+        anyhow::ensure!(cgroup.populated()?, "it has no process left");
+        self.watch.get_mut().add(record.id, &cgroup.events_path())?;
+        self.live.insert(record.id, Live::new(cgroup));
+        self.plan_job(record).map_err(|e| anyhow::anyhow!("{}: {}", e.what, e.why))?;
+        if record.suspended {
+            self.planner.handle(now(), PlannerInput::Suspend(JobId(record.id)))?;
+        }
+        self.remember(record.id, |r| r.event(unix_ms(), "found", "the daemon was restarted"));
+        tracing::info!(id = record.id, "found a job of the last run");
+        Ok(())
+    }
+
+    /// It ended while no daemon looked.
+    fn end_unseen(&mut self, record: &Record) {
+        self.live.remove(&record.id);
+        self.remember(record.id, |r| {
+            r.ended_unix_ms = Some(unix_ms());
+            r.lost = r.exit.is_none();
+            r.event(unix_ms(), "lost", "it ended while no daemon was running");
+        });
+    }
+
+    /// A cgroup without a record: nothing in it was acknowledged. Its processes, if any, run free.
+    fn clear_orphan(&mut self, id: u64) {
+        let Ok(cgroup) = self.machinery.tree.open_job(id) else { return };
+        if cgroup.populated().unwrap_or(true) {
+            tracing::warn!(id, "a cgroup holds processes of a job that is not in the state; they run unscheduled");
+        } else if let Err(e) = cgroup.remove() {
+            tracing::warn!(id, "an empty cgroup is left: {e}");
+        }
+    }
+}

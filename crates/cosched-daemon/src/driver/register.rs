@@ -1,0 +1,133 @@
+//! A new job: checked, given cgroups, planned, and on the disk before the launcher lets it run.
+
+use super::{Driver, Live, NODE, machine};
+use crate::clock::{now, unix_ms};
+use crate::record::Record;
+use crate::refuse::{Answer, internal, refuse};
+use crate::rights::{Peer, name};
+use cosched_api::{ErrorCode, Job, JobRequest};
+use cosched_core::{JobId, PlannerInput};
+use cosched_linux::observe;
+use tokio::time::Instant;
+
+impl Driver {
+    /// Registers a job whose first process waits; that process is in the job's cgroups when this returns.
+    pub(super) fn register(&mut self, peer: Peer, request: JobRequest) -> Answer<Job> {
+        let cpus = self.check_cpus(request.cpus)?;
+        self.check_memory(request.mem_bytes)?;
+        if request.command.is_empty() {
+            return Err(refuse(
+                ErrorCode::Invalid,
+                "the job has no command",
+                "`command` is an empty list",
+                "Give the program and its arguments.",
+            ));
+        }
+        check_process(peer, request.pid)?;
+        let id = self.state.last_id + 1;
+        let mut record = Record::new(id, peer.uid, cpus, request, &self.boot_id, unix_ms());
+        self.rights.submit(peer, record.class)?;
+        record.event(unix_ms(), "registered", format!("class {}, {cpus} CPUs, pid {}", name(record.class), record.pid));
+        self.commit(&record)?;
+        self.enter(&record).inspect_err(|e| {
+            self.remember(id, |r| {
+                r.event(unix_ms(), "lost", e.why.clone());
+                r.ended_unix_ms = Some(unix_ms());
+                r.lost = true;
+            });
+        })?;
+        self.plan_job(&record)?;
+        self.settle(true);
+        tracing::info!(id, uid = peer.uid, command = ?record.command, "job registered");
+        self.view_job(id)
+    }
+
+    fn check_cpus(&self, wanted: Option<u32>) -> Answer<u32> {
+        let have = self.identity.cpus.len() as u32;
+        match wanted {
+            None => Ok(have),
+            Some(n) if (1..=have).contains(&n) => Ok(n),
+            Some(n) => Err(refuse(
+                ErrorCode::Invalid,
+                format!("a job cannot have {n} CPUs here"),
+                format!("this machine has {have}"),
+                format!("Ask for 1 to {have}."),
+            )),
+        }
+    }
+
+    fn check_memory(&self, wanted: Option<u64>) -> Answer<()> {
+        match wanted {
+            Some(bytes) if bytes > self.memory_bytes => Err(refuse(
+                ErrorCode::Invalid,
+                format!("a job cannot have {} MiB of memory here", bytes >> 20),
+                format!("this machine has {} MiB", self.memory_bytes >> 20),
+                "Ask for less.",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
+    fn enter(&mut self, record: &Record) -> Answer<()> {
+        let what = || format!("job {} got no cgroup", record.id);
+        let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
+        let entered = cgroup
+            .attach(record.pid)
+            .map_err(|e| internal(what(), e))
+            .and_then(|()| self.watch.get_mut().add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
+        if let Err(e) = entered {
+            let _ = cgroup.kill();
+            if let Err(e) = cgroup.remove() {
+                tracing::warn!("the cgroup of a job that failed to start is left: {e}");
+            }
+            return Err(e);
+        }
+        self.live.insert(record.id, Live::new(cgroup));
+        Ok(())
+    }
+
+    /// Tells the planner about a job that is in its cgroups.
+    pub(super) fn plan_job(&mut self, record: &Record) -> Answer<()> {
+        let job = cosched_core::Job {
+            id: JobId(record.id),
+            class: machine::core_class(record.class),
+            policy: record.own_policy.map(machine::core_policy),
+            cpus: record.cpus,
+            node: Some(NODE),
+        };
+        let planned = self.planner.handle(now(), PlannerInput::Submit(job));
+        planned.map_err(|e| internal(format!("job {} could not be planned", record.id), e))
+    }
+}
+
+impl Live {
+    pub(super) fn new(cgroup: cosched_linux::JobCgroup) -> Live {
+        Live {
+            cgroup,
+            sampled: (Instant::now(), 0),
+            cpu_percent: None,
+            asleep: false,
+            waiters: Vec::new(),
+            kill_at: None,
+            end_at: None,
+        }
+    }
+}
+
+/// The process must be the peer itself or its child, and run as the peer's user: nobody registers what is not his.
+fn check_process(peer: Peer, pid: i32) -> Answer<()> {
+    let not_yours = |why: String| {
+        let hint = "Register the calling process or a child of it, as `cosched run` does.";
+        refuse(ErrorCode::Forbidden, format!("process {pid} cannot become a job"), why, hint)
+    };
+    let facts = observe::process(pid).map_err(|e| not_yours(format!("it cannot be seen: {e}")))?;
+    let related = peer.pid == Some(pid) || peer.pid == Some(facts.ppid);
+    if !related {
+        return Err(not_yours("it is neither the calling process nor a child of it".to_owned()));
+    }
+    if facts.uid != peer.uid && peer.uid != 0 {
+        return Err(not_yours(format!("it runs as uid {}, you are uid {}", facts.uid, peer.uid)));
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The plan in the form that the slot thread wants: prepared before the boundary, so that nothing is looked up at it.
+
+use super::Live;
+use cosched_core::{Disposition, JobId, Plan};
+use cosched_linux::{Entry, State, Table};
+use std::collections::BTreeMap;
+
+/// One entry per live job and, per turn, the indices of the jobs that run in it.
+pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>) -> Table {
+    let known = || plan.jobs.iter().filter_map(|(id, job)| Some((*id, job, live.get(&id.0)?)));
+    let index: BTreeMap<JobId, u16> = known().enumerate().map(|(i, (id, ..))| (id, i as u16)).collect();
+    let jobs = known()
+        .map(|(id, job, live)| Entry {
+            switch: live.cgroup.switch_handle(),
+            weight: job.weight,
+            otherwise: state(plan.otherwise(id)),
+        })
+        .collect();
+    let turns =
+        plan.turns.iter().map(|turn| turn.run.iter().filter_map(|id| index.get(id).copied()).collect()).collect();
+    Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns }
+}
+
+fn state(disposition: Disposition) -> State {
+    match disposition {
+        Disposition::Run => State::Run,
+        Disposition::Background => State::Background,
+        Disposition::Stop => State::Stop,
+    }
+}

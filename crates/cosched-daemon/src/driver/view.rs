@@ -1,0 +1,193 @@
+//! What the daemon shows: jobs, events, the matrix, the machine, and what is wrong with it.
+
+use super::{Driver, Live, machine};
+use crate::clock::now;
+use crate::record::Record;
+use crate::refuse::Answer;
+use cosched_api as api;
+use cosched_core::{JobId, Plan};
+use std::collections::BTreeMap;
+
+impl Driver {
+    /// `GET /v1/jobs/{id}`
+    pub(super) fn view_job(&self, id: u64) -> Answer<api::Job> {
+        let record = self.record(id)?;
+        Ok(self.job(record))
+    }
+
+    /// `GET /v1/jobs`
+    pub(super) fn view_list(&self, all: bool) -> api::JobList {
+        let shown = self.state.jobs.values().filter(|r| all || !r.ended());
+        api::JobList { jobs: shown.map(|r| self.job(r)).collect() }
+    }
+
+    /// `GET /v1/jobs/{id}/events`
+    pub(super) fn view_events(&self, id: u64) -> Answer<api::EventList> {
+        Ok(api::EventList { events: self.record(id)?.events.clone() })
+    }
+
+    fn job(&self, record: &Record) -> api::Job {
+        let live = self.live.get(&record.id);
+        let planned = self.plan.jobs.get(&JobId(record.id));
+        let share = planned.filter(|p| p.turns > 0).and_then(|_| self.plan.share(JobId(record.id)));
+        api::Job {
+            id: record.id,
+            name: record.name.clone(),
+            uid: record.uid,
+            user: crate::users::user_name(record.uid),
+            class: record.class,
+            policy: record.own_policy.unwrap_or_else(|| machine::wire_policy(self.plan.policy)),
+            own_policy: record.own_policy,
+            cpus: record.cpus,
+            mem_bytes: record.mem_bytes,
+            state: job_state(record, live),
+            command: record.command.clone(),
+            cwd: record.cwd.clone(),
+            pid: record.pid,
+            submitted_unix_ms: record.submitted_unix_ms,
+            ended_unix_ms: record.ended_unix_ms,
+            exit: record.exit,
+            processes: live.and_then(|l| l.cgroup.count().ok()).map(|n| n as u32),
+            cpu_time_ms: live.and_then(|l| l.cgroup.cpu_time_ns().ok()).map_or(record.cpu_time_ms, |ns| ns / 1_000_000),
+            cpu_percent: live.and_then(|l| l.cpu_percent),
+            memory_bytes: live.and_then(|l| l.cgroup.memory_current()),
+            memory_peak_bytes: live.and_then(|l| l.cgroup.memory_peak()).or(record.memory_peak_bytes),
+            detached: record.detached,
+            log_path: record.log_path.clone(),
+            row: planned.and_then(|p| p.home.as_ref()).map(|(row, _)| *row),
+            share: share.map(|(own, all)| f64::from(own) / f64::from(all.max(1))),
+            cgroup: live.map(|l| l.cgroup.v2_path_relative()).unwrap_or_default(),
+        }
+    }
+
+    /// `GET /v1/status`
+    pub(super) fn view_status(&self) -> api::Status {
+        let m = &self.machinery;
+        let stats = m.slots.stats();
+        let mut jobs = BTreeMap::new();
+        for record in self.state.jobs.values() {
+            *jobs.entry(job_state(record, self.live.get(&record.id))).or_insert(0) += 1;
+        }
+        let probes = cosched_linux::probe(&m.tree);
+        api::Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id() as i32,
+            uid: rustix::process::getuid().as_raw(),
+            started_unix_ms: self.identity.started_unix_ms,
+            embedded: self.identity.embedded,
+            socket: self.identity.socket.clone(),
+            node: cosched_linux::observe::hostname(),
+            cpus: self.identity.cpus.clone(),
+            memory_bytes: self.memory_bytes,
+            policy: machine::wire_policy(self.plan.policy),
+            sharing: machine::wire_sharing(self.plan.sharing),
+            slot_length_ms: self.plan.slot_length_ns / 1_000_000,
+            reserve: self.config.reserve,
+            layout: self.identity.layout.clone(),
+            mechanism: m.slots.mechanism().to_owned(),
+            mechanisms: probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect(),
+            realtime_priority: m.slots.realtime_priority(),
+            generation: self.plan.generation,
+            matrix: matrix(&self.plan),
+            switches: api::Switches {
+                count: stats.count,
+                wake: distribution(&stats.wake),
+                done: distribution(&stats.done),
+                late: stats.late,
+                errors: stats.errors,
+            },
+            jobs,
+            safety: api::Safety {
+                guard_pid: m.guard.pid(),
+                lease_ms: self.config.lease.as_millis() as u64,
+                kernel_agent: m.guard.kernel_agent().is_none(),
+            },
+            warnings: self.warnings(&stats),
+        }
+    }
+
+    fn warnings(&self, stats: &cosched_linux::SwitchStats) -> Vec<api::Warning> {
+        let mut all = self.identity.warnings.clone();
+        let m = &self.machinery;
+        let mut warn = |what: &str, why: String, hint: &str| {
+            all.push(api::Warning { what: what.to_owned(), why, hint: hint.to_owned() });
+        };
+        if m.slots.realtime_priority().is_none() {
+            warn(
+                "the slot thread has no real-time priority",
+                "the system did not grant it".to_owned(),
+                "Switches can come late under load. Run the daemon as root, or raise LimitRTPRIO.",
+            );
+        }
+        if m.guard.pid().is_none() {
+            warn(
+                "no guard is running",
+                "it could not be started".to_owned(),
+                "If the daemon dies, frozen jobs may stay frozen. Is cosched-guard installed beside coschedd?",
+            );
+        }
+        if let Some(why) = m.guard.kernel_agent() {
+            warn(
+                "the kernel agent is not armed",
+                why.to_owned(),
+                "Jobs are thawed if the daemon dies, but not if the daemon and its guard are killed at one instant.",
+            );
+        }
+        if stats.errors > 0 {
+            let why = format!("{} writes to cgroup files failed", stats.errors);
+            warn("some switches were incomplete", why, "Somebody else may be changing these cgroups; see the log.");
+        }
+        if stats.count > 100 && stats.late * 100 > stats.count {
+            let why = format!("{} of {} switches came more than a tenth of a slot late", stats.late, stats.count);
+            warn("switches come late", why, "Use longer slots (`cosched policy gang --slot 200ms`), or less load.");
+        }
+        let declared: u64 =
+            self.live.keys().filter_map(|id| self.state.jobs.get(id)?.mem_bytes).fold(0, u64::saturating_add);
+        if declared > self.memory_bytes {
+            let why = format!("the jobs declare {} MiB, the machine has {}", declared >> 20, self.memory_bytes >> 20);
+            warn("memory is oversubscribed", why, "Jobs may swap or be killed; suspend or kill one.");
+        }
+        all
+    }
+}
+
+fn job_state(record: &Record, live: Option<&Live>) -> api::JobState {
+    match live {
+        _ if record.lost => api::JobState::Lost,
+        _ if record.ended() => api::JobState::Ended,
+        _ if record.suspended => api::JobState::Suspended,
+        Some(live) if live.asleep => api::JobState::Asleep,
+        _ => api::JobState::Running,
+    }
+}
+
+fn matrix(plan: &Plan) -> api::Matrix {
+    let slot = plan.slot_at(now());
+    let turn = plan.turn(slot);
+    let rows = plan.matrix.rows().iter().enumerate().map(|(index, row)| {
+        let home: Vec<JobId> = row.jobs().collect();
+        let turns = || plan.turns.iter().filter(|t| t.row as usize == index);
+        let mut also: Vec<u64> = turns().flat_map(|t| &t.run).filter(|id| !home.contains(id)).map(|id| id.0).collect();
+        also.sort_unstable();
+        also.dedup();
+        api::Row {
+            index: index as u32,
+            cells: row.cells().iter().map(|cell| cell.map(|id| id.0)).collect(),
+            also,
+            slots: turns().count() as u32,
+        }
+    });
+    api::Matrix {
+        columns: plan.matrix.columns().iter().map(|column| format!("cpu{}", column.cpu)).collect(),
+        rows: rows.collect(),
+        text: plan.matrix.to_string(),
+        slot,
+        current_row: turn.map(|t| t.row),
+        current: turn.map(|t| t.run.iter().map(|id| id.0).collect()).unwrap_or_default(),
+        cycle_slots: plan.turns.len() as u32,
+    }
+}
+
+fn distribution(d: &cosched_linux::Distribution) -> api::Distribution {
+    api::Distribution { count: d.count, p50_us: d.p50_us, p99_us: d.p99_us, max_us: d.max_us }
+}

@@ -1,0 +1,178 @@
+//! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
+
+use crate::call::{Call, Op, Reply};
+use crate::refuse::{internal, refuse};
+use crate::rights::Peer;
+use axum::body::Bytes;
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use axum::serve::IncomingStream;
+use axum::{Json, Router};
+use cosched_api::{ErrorBody, ErrorCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::sync::{mpsc, oneshot};
+
+/// The longest that `GET …/wait` waits before it answers with the job as it is.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
+        match stream.io().peer_cred() {
+            Ok(cred) => Peer { uid: cred.uid(), pid: cred.pid() },
+            // Nobody: uid -1 owns no job and is no administrator.
+            Err(_) => Peer { uid: u32::MAX, pid: None },
+        }
+    }
+}
+
+type Calls = State<mpsc::Sender<Call>>;
+type From = ConnectInfo<Peer>;
+
+/// All the paths of the API; docs/schema/openapi.json describes them.
+pub fn router(calls: mpsc::Sender<Call>) -> Router {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/policy", put(machine_policy))
+        .route("/v1/jobs", get(list).post(register))
+        .route("/v1/jobs/{id}", get(show))
+        .route("/v1/jobs/{id}/exit", post(exit))
+        .route("/v1/jobs/{id}/suspend", post(suspend))
+        .route("/v1/jobs/{id}/resume", post(resume))
+        .route("/v1/jobs/{id}/kill", post(kill))
+        .route("/v1/jobs/{id}/class", post(class))
+        .route("/v1/jobs/{id}/policy", post(policy))
+        .route("/v1/jobs/{id}/wait", get(wait))
+        .route("/v1/jobs/{id}/events", get(events))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_path)
+        .with_state(calls)
+}
+
+async fn status(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Status).await
+}
+
+async fn machine_policy(calls: Calls, from: From, body: Bytes) -> Response {
+    with_body(calls, from, &body, Op::MachinePolicy).await
+}
+
+#[derive(Deserialize)]
+struct ListQuery {
+    #[serde(default)]
+    all: bool,
+}
+
+async fn list(calls: Calls, from: From, Query(query): Query<ListQuery>) -> Response {
+    ask(calls, from, Op::List { all: query.all }).await
+}
+
+async fn register(calls: Calls, from: From, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::Register(Box::new(request))).await
+}
+
+async fn show(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+    ask(calls, from, Op::Show(id)).await
+}
+
+async fn exit(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+    with_body(calls, from, &body, |report| Op::Exit(id, report)).await
+}
+
+async fn suspend(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+    ask(calls, from, Op::Suspend(id)).await
+}
+
+async fn resume(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+    ask(calls, from, Op::Resume(id)).await
+}
+
+async fn kill(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::Kill(id, request)).await
+}
+
+async fn class(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::Class(id, request)).await
+}
+
+async fn policy(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::Policy(id, request)).await
+}
+
+async fn events(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+    ask(calls, from, Op::Events(id)).await
+}
+
+#[derive(Deserialize)]
+struct WaitQuery {
+    timeout_ms: Option<u64>,
+}
+
+async fn wait(calls: Calls, from: From, Path(id): Path<u64>, Query(query): Query<WaitQuery>) -> Response {
+    let limit = query.timeout_ms.map_or(WAIT_MAX, |ms| WAIT_MAX.min(Duration::from_millis(ms)));
+    match tokio::time::timeout(limit, ask(calls.clone(), from, Op::Wait(id))).await {
+        Ok(response) => response,
+        Err(_) => ask(calls, from, Op::Show(id)).await,
+    }
+}
+
+async fn no_such_path(method: axum::http::Method, uri: axum::http::Uri) -> Response {
+    let what = format!("there is no {method} {}", uri.path());
+    failure(refuse(
+        ErrorCode::NotFound,
+        what,
+        "The API has no such path or method",
+        "docs/schema/openapi.json lists what it has.",
+    ))
+}
+
+async fn with_body<T: DeserializeOwned>(calls: Calls, from: From, body: &[u8], op: impl FnOnce(T) -> Op) -> Response {
+    let body = if body.is_empty() { b"{}" } else { body };
+    match serde_json::from_slice(body) {
+        Ok(request) => ask(calls, from, op(request)).await,
+        Err(e) => failure(refuse(
+            ErrorCode::Invalid,
+            "the request's body is not what this path takes",
+            e.to_string(),
+            "docs/schema/openapi.json shows each body.",
+        )),
+    }
+}
+
+async fn ask(State(calls): Calls, ConnectInfo(peer): From, op: Op) -> Response {
+    let (reply, answer) = oneshot::channel();
+    if calls.send(Call { peer, op, reply }).await.is_err() {
+        return failure(internal("the daemon is ending", "it no longer takes requests"));
+    }
+    match answer.await {
+        Ok(Ok(reply)) => success(reply),
+        Ok(Err(body)) => failure(body),
+        Err(_) => failure(internal("the daemon is ending", "it ended before it answered")),
+    }
+}
+
+fn success(reply: Reply) -> Response {
+    match reply {
+        Reply::Job(job) => Json(job).into_response(),
+        Reply::Jobs(jobs) => Json(jobs).into_response(),
+        Reply::Events(events) => Json(events).into_response(),
+        Reply::Status(status) => Json(status).into_response(),
+    }
+}
+
+fn failure(body: ErrorBody) -> Response {
+    let status = match body.code {
+        ErrorCode::Invalid => StatusCode::BAD_REQUEST,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+        ErrorCode::Conflict => StatusCode::CONFLICT,
+        ErrorCode::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}

@@ -1,0 +1,109 @@
+//! The socket and where things are: one daemon per socket, and one per state directory.
+
+use crate::args::Args;
+use anyhow::{Context, bail};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Where this daemon keeps its things.
+#[derive(Debug)]
+pub struct Places {
+    /// The socket.
+    pub socket: PathBuf,
+    /// The guard's files.
+    pub runtime_dir: PathBuf,
+    /// The journal.
+    pub state_dir: PathBuf,
+}
+
+impl Places {
+    /// From the command line, the configuration and the conventions of the system or the user.
+    pub fn new(args: &Args, configured_state: Option<&Path>) -> Places {
+        let socket = args.socket.clone().unwrap_or_else(cosched_api::own_socket);
+        let runtime_dir = args.runtime_dir.clone().unwrap_or_else(|| match socket.parent() {
+            Some(dir) if dir != Path::new("") => dir.to_owned(),
+            _ => PathBuf::from("."),
+        });
+        let state_dir =
+            args.state_dir.clone().or_else(|| configured_state.map(Path::to_owned)).unwrap_or_else(default_state_dir);
+        Places { socket, runtime_dir, state_dir }
+    }
+}
+
+/// The configuration file that is read when none is named.
+pub fn default_config() -> Option<PathBuf> {
+    let path = if is_root() {
+        PathBuf::from("/etc/cosched.toml")
+    } else {
+        xdg("XDG_CONFIG_HOME", ".config").join("cosched/cosched.toml")
+    };
+    path.exists().then_some(path)
+}
+
+fn default_state_dir() -> PathBuf {
+    if is_root() { PathBuf::from("/var/lib/cosched") } else { xdg("XDG_STATE_HOME", ".local/state").join("cosched") }
+}
+
+fn xdg(variable: &str, below_home: &str) -> PathBuf {
+    match std::env::var_os(variable) {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+        _ => PathBuf::from(std::env::var_os("HOME").unwrap_or_else(|| "/".into())).join(below_home),
+    }
+}
+
+/// Whether the daemon serves the whole machine.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Listens on the socket: the one that standard input already is, or a new one.
+pub fn listen(args: &Args, places: &Places) -> anyhow::Result<UnixListener> {
+    make_dir(&places.runtime_dir)?;
+    let listener = if args.listen_stdin {
+        let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("standard input is not open")?;
+        let listener = UnixListener::from(fd);
+        listener.local_addr().context(
+            "standard input is not a Unix socket. --listen-stdin is for systemd and for cosched itself; leave it out",
+        )?;
+        listener
+    } else {
+        bind(&places.socket)?
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn bind(path: &Path) -> anyhow::Result<UnixListener> {
+    if let Some(dir) = path.parent().filter(|d| *d != Path::new("")) {
+        make_dir(dir)?;
+    }
+    if UnixStream::connect(path).is_ok() {
+        bail!(
+            "a daemon already listens on {}. Two cannot share a socket. Use it (`cosched status`), end it first, or \
+             give this one another --socket, --state-dir and --cgroup",
+            path.display()
+        );
+    }
+    // Nobody answers: what lies there is left from a daemon that was killed.
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(e).with_context(|| format!("a stale socket at {} cannot be removed", path.display()));
+        }
+        _ => (),
+    }
+    let listener = UnixListener::bind(path)
+        .with_context(|| format!("cannot listen on {}. Choose another place with --socket", path.display()))?;
+    // Anybody may connect; the peer's uid decides what he may do.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
+
+fn make_dir(dir: &Path) -> anyhow::Result<()> {
+    let mode = if is_root() { 0o755 } else { 0o700 };
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(dir)
+        .with_context(|| format!("cannot make the directory {}", dir.display()))
+}

@@ -1,0 +1,19 @@
+//! coschedd: keeps the jobs of one node and drives the policy. The decisions are core's, the system calls linux's.
+
+mod args;
+mod call;
+mod clock;
+mod config;
+mod driver;
+mod guard;
+mod http;
+mod instance;
+mod record;
+mod refuse;
+mod rights;
+mod start;
+mod store;
+mod users;
+
+pub use args::Args;
+pub use start::run;

@@ -1,0 +1,160 @@
+//! What is remembered of a job: the part that outlives the daemon.
+
+use cosched_api::{Class, Event, ExitStatus, JobRequest, Policy};
+use serde::{Deserialize, Serialize};
+
+/// At most this many events are kept of a job: the first ones and the newest.
+const EVENTS_MAX: usize = 200;
+
+/// A job as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Unique for ever in this state directory.
+    pub id: u64,
+    /// For display.
+    pub name: String,
+    /// Its owner.
+    pub uid: u32,
+    /// Its class.
+    pub class: Class,
+    /// Its own policy, if it does not follow the machine's.
+    pub own_policy: Option<Policy>,
+    /// CPUs at a time.
+    pub cpus: u32,
+    /// Declared memory.
+    pub mem_bytes: Option<u64>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// Its first process.
+    pub pid: i32,
+    /// Registration.
+    pub submitted_unix_ms: u64,
+    /// Nobody waits for it in a terminal.
+    pub detached: bool,
+    /// Where its output is.
+    pub log_path: Option<String>,
+    /// The boot in which it was started: its cgroup does not outlive it.
+    pub boot_id: String,
+    /// A user or an administrator stopped it.
+    pub suspended: bool,
+    /// How its main process ended.
+    pub exit: Option<ExitStatus>,
+    /// When its last process ended.
+    pub ended_unix_ms: Option<u64>,
+    /// It vanished unseen.
+    pub lost: bool,
+    /// CPU time used, at its end.
+    pub cpu_time_ms: u64,
+    /// The most memory it used, at its end.
+    pub memory_peak_bytes: Option<u64>,
+    /// What happened to it.
+    pub events: Vec<Event>,
+}
+
+impl Record {
+    /// A new job from a request that has been checked.
+    pub fn new(id: u64, uid: u32, cpus: u32, req: JobRequest, boot_id: &str, now_unix_ms: u64) -> Record {
+        let name = req.name.unwrap_or_else(|| base_name(&req.command));
+        let default_class = if req.detached { Class::Batch } else { Class::Interactive };
+        Record {
+            id,
+            name,
+            uid,
+            class: req.class.unwrap_or(default_class),
+            own_policy: req.policy,
+            cpus,
+            mem_bytes: req.mem_bytes,
+            command: req.command,
+            cwd: req.cwd,
+            pid: req.pid,
+            submitted_unix_ms: now_unix_ms,
+            detached: req.detached,
+            log_path: req.log_path,
+            boot_id: boot_id.to_owned(),
+            suspended: false,
+            exit: None,
+            ended_unix_ms: None,
+            lost: false,
+            cpu_time_ms: 0,
+            memory_peak_bytes: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Whether it is over.
+    pub fn ended(&self) -> bool {
+        self.ended_unix_ms.is_some()
+    }
+
+    /// Remembers an event; of very many the middle ones are forgotten.
+    pub fn event(&mut self, unix_ms: u64, what: &str, detail: impl Into<String>) {
+        if self.events.len() >= EVENTS_MAX {
+            self.events.remove(EVENTS_MAX / 2);
+        }
+        self.events.push(Event { unix_ms, what: what.to_owned(), detail: detail.into() });
+    }
+}
+
+fn base_name(command: &[String]) -> String {
+    let program = command.first().map(String::as_str).unwrap_or("?");
+    program.rsplit('/').next().unwrap_or(program).to_owned()
+}
+
+#[cfg(test)]
+pub(crate) fn example(id: u64) -> Record {
+    let req = JobRequest {
+        command: vec!["/bin/sleep".to_owned(), "1".to_owned()],
+        pid: 77,
+        name: None,
+        class: None,
+        cpus: None,
+        mem_bytes: None,
+        policy: None,
+        cwd: None,
+        detached: false,
+        log_path: None,
+    };
+    Record::new(id, 1000, 2, req, "boot", 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_programs_base_name() {
+        assert_eq!(example(1).name, "sleep");
+    }
+
+    #[test]
+    fn a_detached_job_is_batch_unless_it_says_otherwise() {
+        let mut req = JobRequest {
+            command: vec!["x".to_owned()],
+            pid: 1,
+            name: None,
+            class: None,
+            cpus: None,
+            mem_bytes: None,
+            policy: None,
+            cwd: None,
+            detached: true,
+            log_path: None,
+        };
+        assert_eq!(Record::new(1, 0, 1, req.clone(), "b", 0).class, Class::Batch);
+        req.class = Some(Class::Standby);
+        assert_eq!(Record::new(1, 0, 1, req, "b", 0).class, Class::Standby);
+    }
+
+    #[test]
+    fn events_are_bounded_and_keep_the_first_and_the_newest() {
+        let mut r = example(1);
+        for i in 0..500 {
+            r.event(i, "class", "");
+        }
+        assert_eq!(r.events.len(), EVENTS_MAX);
+        assert_eq!(r.events[0].unix_ms, 0);
+        assert_eq!(r.events.last().unwrap().unix_ms, 499);
+    }
+}

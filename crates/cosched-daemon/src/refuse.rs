@@ -1,0 +1,31 @@
+//! Refusals: what happened, why, what to do.
+
+use cosched_api::{ErrorBody, ErrorCode};
+
+/// The result of a request.
+pub type Answer<T> = Result<T, ErrorBody>;
+
+/// A refusal in its three parts.
+pub fn refuse(code: ErrorCode, what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
+    ErrorBody { code, what: what.into(), why: why.into(), hint: hint.into() }
+}
+
+/// The machine or the daemon failed at something that should have worked.
+pub fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> ErrorBody {
+    refuse(
+        ErrorCode::Internal,
+        what,
+        why.to_string(),
+        "Nothing was changed. The daemon's log says more; `cosched status` shows what is wrong.",
+    )
+}
+
+/// There is no such job.
+pub fn no_such_job(id: u64) -> ErrorBody {
+    refuse(
+        ErrorCode::NotFound,
+        format!("there is no job {id}"),
+        "No running or remembered job has this id",
+        "`cosched ps --all` lists the jobs.",
+    )
+}

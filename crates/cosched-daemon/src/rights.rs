@@ -1,0 +1,142 @@
+//! Who may do what: the uid at the other end of the Unix socket decides (DESIGN.md, chapter 5, Rights).
+//!
+//! A user sees all and changes only his own jobs. He may lower a class, not raise it, and cannot choose express.
+//! Administrators (root, the daemon's own user, and those in the configuration) may do everything.
+
+use crate::record::Record;
+use crate::refuse::{Answer, refuse};
+use cosched_api::{Class, ErrorCode};
+use std::collections::BTreeSet;
+
+/// The process at the other end of the socket, as the kernel names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its user.
+    pub uid: u32,
+    /// Its process, where the kernel tells it.
+    pub pid: Option<i32>,
+}
+
+/// The users with all rights.
+#[derive(Clone, Debug)]
+pub struct Rights {
+    admins: BTreeSet<u32>,
+}
+
+impl Rights {
+    /// Root, the daemon's own user and `admins`.
+    pub fn new(own_uid: u32, admins: impl IntoIterator<Item = u32>) -> Rights {
+        Rights { admins: [0, own_uid].into_iter().chain(admins).collect() }
+    }
+
+    /// Whether `peer` may do everything.
+    pub fn is_admin(&self, peer: Peer) -> bool {
+        self.admins.contains(&peer.uid)
+    }
+
+    /// May `peer` change this job?
+    pub fn change_job(&self, peer: Peer, job: &Record) -> Answer<()> {
+        if self.is_admin(peer) || peer.uid == job.uid {
+            return Ok(());
+        }
+        Err(refuse(
+            ErrorCode::Forbidden,
+            format!("job {} is not yours", job.id),
+            format!("it belongs to uid {}, you are uid {}", job.uid, peer.uid),
+            "Ask its owner or an administrator.",
+        ))
+    }
+
+    /// May `peer` submit a job of this class?
+    pub fn submit(&self, peer: Peer, class: Class) -> Answer<()> {
+        if class != Class::Express || self.is_admin(peer) {
+            return Ok(());
+        }
+        Err(refuse(
+            ErrorCode::Forbidden,
+            "class express is not for you",
+            "Only administrators place jobs into it",
+            "Use interactive, batch or standby, or ask an administrator.",
+        ))
+    }
+
+    /// May `peer` move this job of his from its class to `to`?
+    pub fn reclass(&self, peer: Peer, job: &Record, to: Class) -> Answer<()> {
+        self.change_job(peer, job)?;
+        if to >= job.class || self.is_admin(peer) {
+            return Ok(());
+        }
+        Err(refuse(
+            ErrorCode::Forbidden,
+            format!("job {} stays {}", job.id, name(job.class)),
+            format!("users may lower a class, and {} is above {}", name(to), name(job.class)),
+            "Ask an administrator to raise it.",
+        ))
+    }
+
+    /// May `peer` change what holds for the whole machine?
+    pub fn change_machine(&self, peer: Peer) -> Answer<()> {
+        if self.is_admin(peer) {
+            return Ok(());
+        }
+        Err(refuse(
+            ErrorCode::Forbidden,
+            "the machine's policy is not yours to change",
+            format!("you are uid {}, and it holds for the jobs of all users", peer.uid),
+            "Ask an administrator, or change one job's policy: `cosched policy --job JOB gang`.",
+        ))
+    }
+}
+
+/// A class's name as users write it.
+pub fn name(class: Class) -> &'static str {
+    match class {
+        Class::Express => "express",
+        Class::Interactive => "interactive",
+        Class::Batch => "batch",
+        Class::Standby => "standby",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::example;
+
+    const OWNER: Peer = Peer { uid: 1000, pid: None };
+    const OTHER: Peer = Peer { uid: 1001, pid: None };
+    const ROOT: Peer = Peer { uid: 0, pid: None };
+
+    fn rights() -> Rights {
+        Rights::new(990, [42])
+    }
+
+    #[test]
+    fn a_user_changes_only_his_own_jobs() {
+        let job = example(1);
+        assert!(rights().change_job(OWNER, &job).is_ok());
+        assert!(rights().change_job(ROOT, &job).is_ok());
+        assert!(rights().change_job(Peer { uid: 42, pid: None }, &job).is_ok());
+        assert_eq!(rights().change_job(OTHER, &job).unwrap_err().code, ErrorCode::Forbidden);
+    }
+
+    #[test]
+    fn a_user_lowers_a_class_but_does_not_raise_it() {
+        let mut job = example(1);
+        job.class = Class::Batch;
+        assert!(rights().reclass(OWNER, &job, Class::Standby).is_ok());
+        assert!(rights().reclass(OWNER, &job, Class::Batch).is_ok());
+        assert!(rights().reclass(OWNER, &job, Class::Interactive).is_err());
+        assert!(rights().reclass(OTHER, &job, Class::Standby).is_err());
+        assert!(rights().reclass(ROOT, &job, Class::Express).is_ok());
+    }
+
+    #[test]
+    fn express_and_the_machine_are_for_administrators() {
+        assert!(rights().submit(OWNER, Class::Express).is_err());
+        assert!(rights().submit(OWNER, Class::Interactive).is_ok());
+        assert!(rights().submit(ROOT, Class::Express).is_ok());
+        assert!(rights().change_machine(OWNER).is_err());
+        assert!(rights().change_machine(ROOT).is_ok());
+    }
+}

@@ -1,0 +1,171 @@
+//! Start-up: everything that can fail does so here, with an explanation, before the first job is touched.
+
+use crate::args::Args;
+use crate::config::Config;
+use crate::driver::{Driver, Identity, Machinery};
+use crate::guard::GuardKeeper;
+use crate::instance::{self, Places};
+use crate::rights::Rights;
+use crate::store::{Opened, Store};
+use crate::{clock, http, users};
+use anyhow::{Context, bail};
+use cosched_api::Warning;
+use cosched_linux::{Beat, GuardSpec, KernelAgent, Layout, Place, SlotConfig, SlotThread, Tree, observe};
+use std::path::{Path, PathBuf};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Runs the daemon until it is told to end.
+///
+/// # Errors
+/// Why it could not start; nothing was changed then.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    start_log();
+    let config = match args.config.clone().or_else(instance::default_config) {
+        Some(path) => Config::load(&path)?,
+        None => Config::default(),
+    };
+    let layout = Layout::detect()?;
+    let place = place(&layout, &args.cgroup)?;
+    if args.check {
+        return check(&layout, place);
+    }
+    let places = Places::new(&args, config.state_dir.as_deref());
+    let listener = instance::listen(&args, &places)?;
+    let (store, state, warnings) = open_state(&places.state_dir)?;
+    let machinery = machinery(&config, &args, &places, &layout, place)?;
+    let identity = Identity {
+        socket: places.socket.display().to_string(),
+        embedded: args.embedded,
+        started_unix_ms: clock::unix_ms(),
+        layout: layout.to_string(),
+        cpus: observe::cpus().context("the CPUs of this machine cannot be read")?,
+        warnings,
+    };
+    let rights = rights(&config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let driver = Driver::new(config, identity, rights, (store, state), machinery)?;
+        serve(driver, UnixListener::from_std(listener)?).await
+    });
+    // A socket of systemd's stays; ours and the one that `cosched` made for us go.
+    if !args.listen_stdin || args.embedded {
+        let _ = std::fs::remove_file(&places.socket);
+    }
+    served
+}
+
+fn start_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("COSCHED_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+}
+
+/// The place of our cgroups: below the root for root, in a delegated subtree for a user.
+fn place(layout: &Layout, name: &str) -> anyhow::Result<Place> {
+    if name.is_empty() || name.contains('/') || name.starts_with('.') {
+        bail!("`{name}` cannot be the name of a cgroup. Use letters, digits and dashes");
+    }
+    Ok(Place::choose(layout, name)?)
+}
+
+fn check(layout: &Layout, place: Place) -> anyhow::Result<()> {
+    println!("cgroups    {layout}");
+    println!("place      {place}");
+    let tree = Tree::open(layout, place)?;
+    for probe in cosched_linux::probe(&tree) {
+        println!("mechanism  {}: {}", probe.name, probe.why);
+    }
+    if tree.jobs()?.is_empty() {
+        tree.remove()?;
+    }
+    println!("configuration and machine are fine");
+    Ok(())
+}
+
+fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<Warning>)> {
+    let opened = Store::open(dir);
+    if opened.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock) {
+        bail!(
+            "another daemon keeps its state in {}. Two cannot share it. Use that one, or give this one another \
+             --state-dir, --socket and --cgroup",
+            dir.display()
+        );
+    }
+    let Opened { store, state, damaged } = opened
+        .with_context(|| format!("the state in {} cannot be opened; choose another --state-dir", dir.display()))?;
+    let warnings = damaged.map(|(aside, lines)| Warning {
+        what: format!("{lines} damaged lines in the state"),
+        why: "the file was changed by somebody else, or the disk failed".to_owned(),
+        hint: format!("The damaged file was set aside as {}; all other lines were taken over.", aside.display()),
+    });
+    if let Some(w) = &warnings {
+        tracing::error!("{}: {}. {}", w.what, w.why, w.hint);
+    }
+    Ok((store, state, warnings.into_iter().collect()))
+}
+
+fn machinery(
+    config: &Config,
+    args: &Args,
+    places: &Places,
+    layout: &Layout,
+    place: Place,
+) -> anyhow::Result<Machinery> {
+    let tree = Tree::open(layout, place)?;
+    // What an earlier daemon left frozen must not wait for the new plan.
+    tree.thaw_all();
+    if !tree.set_reserve(config.reserve)? {
+        tracing::info!("the weight of our subtree is not ours to set; the reserve is its parent's matter");
+    }
+    if let Err(e) = cosched_linux::lock_memory() {
+        tracing::warn!("the memory could not be locked: {e}");
+    }
+    let exe = guard_exe()?;
+    let agent = KernelAgent::arm(&places.runtime_dir, &args.cgroup, &exe, &tree).map_err(|e| e.to_string());
+    let beat = Beat::new()?;
+    let spec = GuardSpec { exe, beat: beat.clone(), lease: config.lease, tree: tree.clone() };
+    let guard = GuardKeeper::start(spec, agent);
+    let mechanism = cosched_linux::choose(&tree, true, None)?;
+    let slots =
+        SlotThread::start(SlotConfig { priority: config.realtime_priority, beat, lease: config.lease }, mechanism)?;
+    Ok(Machinery { tree, slots, guard })
+}
+
+fn guard_exe() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("the daemon's own program cannot be found")?;
+    Ok(own.with_file_name("cosched-guard"))
+}
+
+fn rights(config: &Config) -> anyhow::Result<Rights> {
+    let mut admins = Vec::new();
+    for name in &config.admins {
+        match users::user_id(name) {
+            Some(uid) => admins.push(uid),
+            None => {
+                bail!("`admins` names `{name}`, whom /etc/passwd does not know. Use a number for a user from elsewhere")
+            }
+        }
+    }
+    Ok(Rights::new(rustix::process::geteuid().as_raw(), admins))
+}
+
+async fn serve(driver: Driver, listener: UnixListener) -> anyhow::Result<()> {
+    let (calls, called) = mpsc::channel(64);
+    let (stop, stopped) = mpsc::channel(1);
+    let app = http::router(calls).into_make_service_with_connect_info::<crate::rights::Peer>();
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        tokio::select! { _ = term.recv() => (), _ = int.recv() => () }
+        let _ = stop.send(()).await;
+    });
+    // Without systemd nobody listens, and that is fine.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    tracing::info!(pid = std::process::id(), "ready");
+    driver.run(called, stopped).await;
+    server.abort();
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! A real daemon for a test, under names of its own, that leaves nothing behind.
+
+pub mod procs;
+
+use cosched_api::Client;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The most that a test waits for something that should happen soon. Never a measure of speed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Ends a test early, and says why, where the machine cannot run it.
+pub fn needs_root() -> bool {
+    if rustix::process::geteuid().is_root() {
+        return true;
+    }
+    println!("SKIPPED: this test makes cgroups and needs root");
+    false
+}
+
+/// The directory of the programs that cargo built.
+pub fn bin_dir() -> PathBuf {
+    let own = std::env::current_exe().expect("own path");
+    let dir = own.parent().and_then(Path::parent).expect("target directory").to_owned();
+    for name in ["cosched", "coschedd", "cosched-guard"] {
+        assert!(dir.join(name).exists(), "{name} is not built: run `cargo build --workspace` first");
+    }
+    dir
+}
+
+/// A daemon of this test's own: socket, state and cgroup under private names.
+pub struct Daemon {
+    /// Socket, state and log lie here.
+    pub dir: tempfile::TempDir,
+    /// The name of its cgroup.
+    pub cgroup: String,
+    child: Option<Child>,
+    config: String,
+}
+
+impl Daemon {
+    /// Starts one with this configuration (TOML) and waits until it answers.
+    pub fn start(config: &str) -> Daemon {
+        let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let cgroup = format!("cst-{}-{n}", std::process::id());
+        let mut daemon = Daemon { dir, cgroup, child: None, config: config.to_owned() };
+        daemon.launch();
+        daemon
+    }
+
+    /// Starts it (again) on the same state.
+    pub fn launch(&mut self) {
+        let config = self.dir.path().join("cosched.toml");
+        File::create(&config).and_then(|mut f| f.write_all(self.config.as_bytes())).expect("configuration");
+        let log = File::options().create(true).append(true).open(self.log_path()).expect("log");
+        let child = self
+            .command("coschedd")
+            .args(["--cgroup", &self.cgroup])
+            .arg("--config")
+            .arg(config)
+            .arg("--socket")
+            .arg(self.socket())
+            .arg("--state-dir")
+            .arg(self.dir.path().join("state"))
+            .stderr(log)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("coschedd starts");
+        self.child = Some(child);
+        let answers = wait_until(|| Client::connect(self.socket()).is_ok_and(|mut c| c.status().is_ok()));
+        assert!(answers, "the daemon does not answer; its log:\n{}", self.log());
+    }
+
+    /// A command of ours, in the test's environment.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(bin_dir().join(program));
+        command
+            .env("COSCHED_SOCKET", self.socket())
+            .env("COSCHED_LOG", "debug")
+            .env("XDG_STATE_HOME", self.dir.path().join("xdg"))
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command
+    }
+
+    /// Runs `cosched ARGS` to its end.
+    pub fn cosched(&self, args: &[&str]) -> Output {
+        self.command("cosched").args(args).stdin(Stdio::null()).output().expect("cosched runs")
+    }
+
+    /// Starts `cosched run ARGS` and returns its process.
+    pub fn spawn_run(&self, args: &[&str]) -> Child {
+        self.command("cosched")
+            .arg("run")
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("cosched runs")
+    }
+
+    /// Starts a detached job and returns its id.
+    pub fn detach(&self, args: &[&str]) -> u64 {
+        let output = self.command("cosched").args(["run", "--detach"]).args(args).output().expect("cosched runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().parse().expect("an id on stdout")
+    }
+
+    /// A client of the API.
+    pub fn client(&self) -> Client {
+        Client::connect(self.socket()).expect("the daemon listens")
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("coschedd.sock")
+    }
+
+    /// Its log so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.path().join("coschedd.log")
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.child.as_ref().expect("it runs").id() as i32
+    }
+
+    /// kill -9, and nothing else.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("kill");
+            child.wait().expect("wait");
+        }
+    }
+
+    /// Ends it as an operator does.
+    pub fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        procs::signal(child.id() as i32, rustix::process::Signal::TERM);
+        let ended = wait_until(|| child.try_wait().expect("wait").is_some());
+        assert!(ended, "the daemon does not end on SIGTERM; its log:\n{}", self.log());
+    }
+
+    /// The directories of this daemon's cgroups, in every hierarchy.
+    pub fn cgroups(&self) -> Vec<PathBuf> {
+        procs::cgroup_mounts().into_iter().map(|m| m.join(&self.cgroup)).filter(|d| d.exists()).collect()
+    }
+
+    /// The jobs' cgroups that exist, in every hierarchy.
+    pub fn job_cgroups(&self) -> Vec<PathBuf> {
+        let children = |dir: &PathBuf| procs::sub_directories(dir);
+        self.cgroups().iter().flat_map(children).filter(|d| d.ends_with_job()).collect()
+    }
+
+    /// The processes of a job, by the v2 hierarchy.
+    pub fn job_pids(&self, id: u64) -> Vec<i32> {
+        procs::pids_in(&self.v2_job(id))
+    }
+
+    /// Whether a job's cgroup is frozen.
+    pub fn frozen(&self, id: u64) -> bool {
+        std::fs::read_to_string(self.v2_job(id).join("cgroup.freeze")).is_ok_and(|s| s.trim() == "1")
+    }
+
+    /// The v2 cgroup of a job.
+    pub fn v2_job(&self, id: u64) -> PathBuf {
+        procs::v2_mount().join(&self.cgroup).join(format!("job-{id}"))
+    }
+}
+
+trait JobDirectory {
+    fn ends_with_job(&self) -> bool;
+}
+
+impl JobDirectory for PathBuf {
+    fn ends_with_job(&self) -> bool {
+        self.file_name().is_some_and(|n| n.to_string_lossy().starts_with("job-"))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        for dir in procs::sub_directories(&procs::v2_mount().join(&self.cgroup)) {
+            procs::end_cgroup(&dir);
+        }
+        if let Some(mut child) = self.child.take() {
+            procs::signal(child.id() as i32, rustix::process::Signal::TERM);
+            if !wait_until(|| child.try_wait().is_ok_and(|s| s.is_some())) {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        procs::remove_tree_everywhere(&self.cgroup);
+        if std::thread::panicking() {
+            eprintln!("--- the daemon's log\n{}", self.log());
+        }
+    }
+}
+
+/// Waits until something is so; false when it does not come within `PATIENCE`.
+pub fn wait_until(mut ready: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if ready() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// What a command wrote to stdout.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What a command wrote to stderr.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,0 +1,107 @@
+//! Processes and cgroups as the kernel shows them, read without any of our own code.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Sends a signal to a process of this test's own.
+pub fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // It may have ended already.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Where the cgroup hierarchies are mounted.
+pub fn cgroup_mounts() -> Vec<PathBuf> {
+    mounts(&["cgroup", "cgroup2"])
+}
+
+/// Where the v2 hierarchy is mounted.
+pub fn v2_mount() -> PathBuf {
+    mounts(&["cgroup2"]).into_iter().next().expect("a cgroup2 mount")
+}
+
+fn mounts(kinds: &[&str]) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string("/proc/self/mounts").expect("/proc/self/mounts");
+    let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    fields.filter(|f| f.len() > 2 && kinds.contains(&f[2])).map(|f| PathBuf::from(f[1])).collect()
+}
+
+/// The directories in a directory; none when it does not exist.
+pub fn sub_directories(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|e| e.path()).filter(|p| p.is_dir()).collect()
+}
+
+/// The processes in a cgroup and below.
+pub fn pids_in(dir: &Path) -> Vec<i32> {
+    let text = std::fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    let mut pids: Vec<i32> = text.lines().filter_map(|l| l.parse().ok()).collect();
+    pids.extend(sub_directories(dir).iter().flat_map(|d| pids_in(d)));
+    pids
+}
+
+/// Thaws and kills everything in a cgroup.
+pub fn end_cgroup(dir: &Path) {
+    let _ = std::fs::write(dir.join("cgroup.freeze"), "0");
+    let _ = std::fs::write(dir.join("cgroup.kill"), "1");
+}
+
+/// Removes a cgroup subtree in every hierarchy, with patience for processes that are still dying.
+pub fn remove_tree_everywhere(name: &str) {
+    for mount in cgroup_mounts() {
+        let start = Instant::now();
+        while remove_tree(&mount.join(name)).is_err() && start.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn remove_tree(dir: &Path) -> std::io::Result<()> {
+    for child in sub_directories(dir) {
+        remove_tree(&child)?;
+    }
+    match std::fs::remove_dir(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// A process's state letter: R, S, D, T (stopped by a signal), Z …; none when it is gone.
+pub fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
+}
+
+/// The CPU time of a process in clock ticks.
+pub fn cpu_ticks(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
+    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+}
+
+/// The CPU time that a cgroup has used, in microseconds.
+pub fn cpu_usec(dir: &Path) -> u64 {
+    let text = std::fs::read_to_string(dir.join("cpu.stat")).unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("usage_usec "));
+    line.and_then(|v| v.parse().ok()).unwrap_or(0)
+}
+
+/// Children of a process whose command name is this.
+pub fn children_named(parent: i32, name: &str) -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").expect("/proc").flatten();
+    all.filter_map(|e| e.file_name().to_string_lossy().parse::<i32>().ok())
+        .filter(|pid| ppid(*pid) == Some(parent) && comm(*pid).as_deref() == Some(name))
+        .collect()
+}
+
+/// A process's command name.
+pub fn comm(pid: i32) -> Option<String> {
+    Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
+}
+
+fn ppid(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
+}
