@@ -1,0 +1,55 @@
+"""tools/install: what it installs in a staging folder it removes again, except a changed configuration."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+@unittest.skipUnless((ROOT / "target/release/coschedd").exists(), "SKIPPED: the release programs are not built")
+class Install(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.stage = pathlib.Path(scratch.name)
+
+    def install(self, *arguments):
+        environment = dict(os.environ, DESTDIR=str(self.stage), PREFIX="/usr", SYSCONFDIR="/etc")
+        command = [ROOT / "tools/install", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    def files(self):
+        return sorted(str(path.relative_to(self.stage)) for path in self.stage.rglob("*") if path.is_file())
+
+    def test_all_comes_and_goes(self):
+        self.assertEqual(self.install()[0], 0)
+        files = self.files()
+        for expected in ["usr/bin/cosched", "usr/bin/coschedd", "usr/bin/cosched-guard", "etc/cosched.toml",
+                         "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service"]:
+            self.assertIn(expected, files)
+        unit = (self.stage / "usr/lib/systemd/system/coschedd.service").read_text()
+        self.assertIn("\nExecStart=/usr/bin/coschedd\n", unit)
+        self.assertEqual(self.install()[0], 0, "installing twice is no error")
+        self.assertEqual(self.install("--uninstall")[0], 0)
+        self.assertEqual(self.files(), [])
+
+    def test_changed_configuration_stays(self):
+        self.install()
+        (self.stage / "etc/cosched.toml").write_text('policy = "local"\n')
+        self.install()
+        self.assertEqual((self.stage / "etc/cosched.toml").read_text(), 'policy = "local"\n')
+        self.assertIn("it stays", self.install("--uninstall")[1])
+        self.assertEqual(self.files(), ["etc/cosched.toml"])
+
+    def test_nothing_to_uninstall(self):
+        code, text = self.install("--uninstall")
+        self.assertEqual(code, 1)
+        self.assertIn("nothing is installed", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
