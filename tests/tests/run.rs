@@ -15,7 +15,8 @@ fn passes_the_exit_code_the_output_and_the_input_through() {
     assert_eq!(out.status.code(), Some(7));
     assert_eq!((stdout(&out).as_str(), stderr(&out).as_str()), ("out\n", "err\n"));
 
-    let mut cat = d.command("cosched").args(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut cat =
+        d.command("cosched").args(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     cat.stdin.take().unwrap().write_all(b"through the job\n").unwrap();
     assert_eq!(stdout(&cat.wait_with_output().unwrap()), "through the job\n");
 }
