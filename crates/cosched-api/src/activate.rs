@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest time that a fresh daemon has for its first answer.
+/// The longest time that a fresh daemon has for its first answer, unless the caller has less.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is needed to start a daemon.
@@ -29,6 +29,8 @@ pub struct Activation {
     /// Put before the daemon's command line: a program that makes a new session and then executes its arguments.
     /// When empty, the daemon gets a process group of its own only.
     pub wrapper: Vec<OsString>,
+    /// The longest time that the daemon has for its first answer.
+    pub timeout: Duration,
 }
 
 impl Activation {
@@ -44,7 +46,7 @@ impl Activation {
             std::env::split_paths(&path).map(|dir| dir.join("coschedd")).find(|path| path.is_file())
         };
         match named.or_else(beside).or_else(in_path) {
-            Some(daemon) => Ok(Activation { daemon, wrapper }),
+            Some(daemon) => Ok(Activation { daemon, wrapper, timeout: START_TIMEOUT }),
             None => Err(ClientError::NotStarted {
                 why: "coschedd was found neither beside cosched nor in $PATH".into(),
                 hint: "install it, or name it with COSCHED_DAEMON=/path/to/coschedd".into(),
@@ -52,10 +54,10 @@ impl Activation {
         }
     }
 
-    fn spawn(&self, listener: UnixListener, log: &File) -> io::Result<Child> {
+    fn spawn(&self, socket: &Path, listener: UnixListener, log: &File) -> io::Result<Child> {
         let mut words = self.wrapper.iter().cloned().chain([self.daemon.clone().into_os_string()]);
         let mut command = Command::new(words.next().expect("the daemon's path is there"));
-        command.args(words).args(["--embedded", "--listen-stdin"]);
+        command.args(words).args(["--embedded", "--listen-stdin", "--socket"]).arg(std::path::absolute(socket)?);
         command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(log.try_clone()?).stderr(log.try_clone()?);
         if self.wrapper.is_empty() {
             command.process_group(0);
@@ -67,7 +69,7 @@ impl Activation {
 /// Connects to the daemon on `socket` and starts one when there is none.
 ///
 /// # Errors
-/// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer within 10 s;
+/// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer in time;
 /// [`ClientError::Unreachable`] when this user may not use the socket.
 pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, ClientError> {
     let failed = |what: &str, e: &io::Error| ClientError::NotStarted {
@@ -88,9 +90,9 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
     let mut log = open_private(&log_path).map_err(|e| failed(&log_path.display().to_string(), &e))?;
     let log_start = log.seek(SeekFrom::End(0)).map_err(|e| failed(&log_path.display().to_string(), &e))?;
     let listener = listen(socket).map_err(|e| failed(&format!("cannot listen on {place}"), &e))?;
-    let child = activation.spawn(listener, &log);
+    let child = activation.spawn(socket, listener, &log);
     let mut child = child.map_err(|e| failed(&format!("cannot execute {}", activation.daemon.display()), &e))?;
-    first_answer(socket, &mut child).map_err(|end| {
+    first_answer(socket, activation.timeout, &mut child).map_err(|end| {
         let mut why = end;
         why.push_str(&tail(&log_path, log_start));
         ClientError::NotStarted { why, hint: format!("the whole log is {}", log_path.display()) }
@@ -113,9 +115,9 @@ fn open_private(path: &Path) -> io::Result<File> {
 }
 
 /// The connection waits in the socket's queue until the daemon accepts it, and breaks when the daemon ends.
-fn first_answer(socket: &Path, child: &mut Child) -> Result<Client, String> {
+fn first_answer(socket: &Path, timeout: Duration, child: &mut Child) -> Result<Client, String> {
     let answer = Client::connect(socket).and_then(|mut client| {
-        client.set_answer_timeout(START_TIMEOUT);
+        client.set_answer_timeout(timeout);
         client.status()?;
         client.set_answer_timeout(crate::client::ANSWER_TIMEOUT);
         Ok(client)
@@ -164,7 +166,7 @@ mod tests {
         let daemon = dir.join("coschedd");
         fs::write(&daemon, format!("#!/bin/sh\n{body}\n")).unwrap();
         fs::set_permissions(&daemon, fs::Permissions::from_mode(0o755)).unwrap();
-        Activation { daemon, wrapper: Vec::new() }
+        Activation { daemon, wrapper: Vec::new(), timeout: START_TIMEOUT }
     }
 
     #[test]
@@ -173,7 +175,10 @@ mod tests {
         let activation = script(dir.path(), "echo \"args: $*\"; echo 'no cgroups here' >&2; exit 9");
         let error = activate(&dir.path().join("run/coschedd.sock"), &activation).unwrap_err().to_string();
         assert!(error.starts_with("the daemon could not be started\n  why: it ended at once"), "{error}");
-        assert!(error.contains("args: --embedded --listen-stdin\n    no cgroups here"), "{error}");
+        assert!(
+            error.contains("args: --embedded --listen-stdin --socket ") && error.contains("\n    no cgroups here"),
+            "{error}"
+        );
         assert!(error.contains("run/coschedd.log"), "{error}");
         // The next attempt shows its own words only.
         let activation = script(dir.path(), "echo second; exit 1");
@@ -195,7 +200,7 @@ mod tests {
     #[test]
     fn a_daemon_that_cannot_be_executed_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let activation = Activation { daemon: dir.path().join("nothing"), wrapper: Vec::new() };
+        let activation = Activation { daemon: dir.path().join("nothing"), wrapper: Vec::new(), timeout: START_TIMEOUT };
         let error = activate(&dir.path().join("run/coschedd.sock"), &activation).unwrap_err().to_string();
         assert!(error.contains("cannot execute") && error.contains("nothing"), "{error}");
     }

@@ -13,5 +13,5 @@ mod types;
 pub use activate::{Activation, activate};
 pub use client::{Client, PendingWait};
 pub use error::ClientError;
-pub use socket::{SYSTEM_SOCKET, SocketChoice, own_socket, prepare_directory};
+pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
 pub use types::*;

@@ -30,7 +30,7 @@ impl SocketChoice {
         let from_environment = || std::env::var_os("COSCHED_SOCKET").filter(|v| !v.is_empty()).map(PathBuf::from);
         match named.or_else(from_environment) {
             Some(path) => SocketChoice::Named(path),
-            None => SocketChoice::Usual { system: SYSTEM_SOCKET.into(), own: own_socket() },
+            None => SocketChoice::Usual { system: SYSTEM_SOCKET.into(), own: default_socket() },
         }
     }
 
@@ -64,7 +64,7 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
 
 /// The socket of the user's own daemon: the system's for root, else `$XDG_RUNTIME_DIR/cosched/coschedd.sock`, else
 /// `/tmp/cosched-<uid>/coschedd.sock`.
-pub fn own_socket() -> PathBuf {
+pub fn default_socket() -> PathBuf {
     let uid = rustix::process::getuid();
     if uid.is_root() {
         return SYSTEM_SOCKET.into();

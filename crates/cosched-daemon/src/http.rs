@@ -5,7 +5,8 @@ use crate::refuse::{internal, refuse};
 use crate::rights::Peer;
 use axum::body::Bytes;
 use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
@@ -28,6 +29,43 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
             // Nobody: uid -1 owns no job and is no administrator.
             Err(_) => Peer { uid: u32::MAX, pid: None },
         }
+    }
+}
+
+/// A job's id in a path.
+struct Id(u64);
+
+impl<S: Sync> FromRequestParts<S> for Id {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Id, Response> {
+        let text = Path::<String>::from_request_parts(parts, state).await.map_or_else(|_| String::new(), |Path(text)| text);
+        text.parse().map(Id).map_err(|_| {
+            failure(refuse(
+                ErrorCode::Invalid,
+                format!("`{text}` is not a job's id"),
+                "an id is a number",
+                "GET /v1/jobs lists the jobs with their ids.",
+            ))
+        })
+    }
+}
+
+/// The part of the URL after the question mark.
+struct Asked<T>(T);
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, Response> {
+        Query::<T>::from_request_parts(parts, state).await.map(|Query(query)| Asked(query)).map_err(|e| {
+            failure(refuse(
+                ErrorCode::Invalid,
+                "the part after `?` is not what this path takes",
+                e.body_text(),
+                "docs/schema/openapi.json shows each parameter.",
+            ))
+        })
     }
 }
 
@@ -68,7 +106,7 @@ struct ListQuery {
     all: bool,
 }
 
-async fn list(calls: Calls, from: From, Query(query): Query<ListQuery>) -> Response {
+async fn list(calls: Calls, from: From, Asked(query): Asked<ListQuery>) -> Response {
     ask(calls, from, Op::List { all: query.all }).await
 }
 
@@ -76,35 +114,35 @@ async fn register(calls: Calls, from: From, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Register(Box::new(request))).await
 }
 
-async fn show(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+async fn show(calls: Calls, from: From, Id(id): Id) -> Response {
     ask(calls, from, Op::Show(id)).await
 }
 
-async fn exit(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+async fn exit(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
     with_body(calls, from, &body, |report| Op::Exit(id, report)).await
 }
 
-async fn suspend(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+async fn suspend(calls: Calls, from: From, Id(id): Id) -> Response {
     ask(calls, from, Op::Suspend(id)).await
 }
 
-async fn resume(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+async fn resume(calls: Calls, from: From, Id(id): Id) -> Response {
     ask(calls, from, Op::Resume(id)).await
 }
 
-async fn kill(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+async fn kill(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Kill(id, request)).await
 }
 
-async fn class(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+async fn class(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Class(id, request)).await
 }
 
-async fn policy(calls: Calls, from: From, Path(id): Path<u64>, body: Bytes) -> Response {
+async fn policy(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Policy(id, request)).await
 }
 
-async fn events(calls: Calls, from: From, Path(id): Path<u64>) -> Response {
+async fn events(calls: Calls, from: From, Id(id): Id) -> Response {
     ask(calls, from, Op::Events(id)).await
 }
 
@@ -113,7 +151,7 @@ struct WaitQuery {
     timeout_ms: Option<u64>,
 }
 
-async fn wait(calls: Calls, from: From, Path(id): Path<u64>, Query(query): Query<WaitQuery>) -> Response {
+async fn wait(calls: Calls, from: From, Id(id): Id, Asked(query): Asked<WaitQuery>) -> Response {
     let limit = query.timeout_ms.map_or(WAIT_MAX, |ms| WAIT_MAX.min(Duration::from_millis(ms)));
     match tokio::time::timeout(limit, ask(calls.clone(), from, Op::Wait(id))).await {
         Ok(response) => response,

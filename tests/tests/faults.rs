@@ -1,0 +1,272 @@
+//! Whatever dies, no process stays stopped, no job is lost, and nothing is left over.
+//!
+//! The bound: a frozen job runs again at once when the daemon dies (its guard thaws it; when daemon and guard are killed
+//! at one instant, the kernel's release agent does), and after the lease (here 1 s) when the daemon hangs. The tests wait
+//! longer than that, for noisy machines.
+
+use cosched_api::JobState;
+use cosched_tests::{Daemon, needs_root, procs, wait_until};
+use rustix::process::Signal;
+use std::time::Duration;
+
+const CONFIG: &str = "slot_length = \"300ms\"\nsharing = \"strict\"\nlease = \"1s\"\n";
+const SPIN_2: &str = "while :; do :; done & while :; do :; done";
+
+fn kill9(pid: i32) {
+    procs::signal(pid, Signal::KILL);
+}
+
+/// Every process of these jobs gets CPU time while we look on: nothing is frozen and nothing is stopped.
+fn all_run(d: &Daemon, jobs: &[u64]) -> bool {
+    let pids: Vec<i32> = jobs.iter().flat_map(|id| d.job_pids(*id)).collect();
+    let spinners: Vec<i32> = pids.into_iter().filter(|pid| procs::state(*pid) != Some('Z')).collect();
+    if jobs.iter().any(|id| d.frozen(*id)) || spinners.iter().any(|pid| procs::state(*pid) == Some('T')) {
+        return false;
+    }
+    let ticks = || spinners.iter().map(|pid| procs::cpu_ticks(*pid)).collect::<Vec<_>>();
+    let before = ticks();
+    std::thread::sleep(Duration::from_millis(500));
+    let after = ticks();
+    !spinners.is_empty() && before.iter().zip(&after).all(|(b, a)| a > b)
+}
+
+struct Scene {
+    d: Daemon,
+    jobs: Vec<u64>,
+    runs: Vec<std::process::Child>,
+}
+
+/// Two gangs of two spinning processes each, started in the foreground.
+fn scene() -> Scene {
+    let d = Daemon::start(CONFIG);
+    let runs: Vec<_> = (0..2).map(|_| d.spawn_run(&["--", "sh", "-c", SPIN_2])).collect();
+    let ready = wait_until(|| {
+        let jobs = d.client().jobs(false).unwrap().jobs;
+        jobs.len() == 2 && jobs.iter().all(|j| j.processes == Some(2))
+    });
+    assert!(ready, "the jobs do not start");
+    let jobs = d.client().jobs(false).unwrap().jobs.iter().map(|j| j.id).collect();
+    Scene { d, jobs, runs }
+}
+
+impl Scene {
+    fn guard(&self) -> i32 {
+        self.d.client().status().unwrap().safety.guard_pid.expect("a guard")
+    }
+
+    /// The daemon comes back, finds the jobs, schedules them, and everything can be ended in order.
+    fn comes_back(mut self, expected: &[u64]) {
+        self.d.launch();
+        let mut found: Vec<u64> = self.d.client().jobs(false).unwrap().jobs.iter().map(|j| j.id).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "the restarted daemon does not know the jobs that run");
+        if expected.len() > 1 {
+            let before = self.d.client().status().unwrap().switches.count;
+            assert!(wait_until(|| self.d.client().status().unwrap().switches.count > before + 2), "no switches");
+        }
+        for id in expected {
+            assert!(self.d.cosched(&["kill", "-s", "KILL", &id.to_string()]).status.success());
+        }
+        assert!(wait_until(|| self.d.client().jobs(false).unwrap().jobs.is_empty()));
+        assert!(wait_until(|| self.d.job_cgroups().is_empty()), "{:?}", self.d.job_cgroups());
+        for run in &mut self.runs {
+            let ended = wait_until(|| run.try_wait().unwrap().is_some());
+            assert!(ended, "a `cosched run` outlives its job");
+        }
+    }
+}
+
+#[test]
+fn the_daemon_is_killed_in_any_slot() {
+    if !needs_root() {
+        return;
+    }
+    for offset_ms in [0, 110, 220, 330, 440] {
+        let mut s = scene();
+        std::thread::sleep(Duration::from_millis(offset_ms));
+        s.d.kill();
+        assert!(wait_until(|| all_run(&s.d, &s.jobs)), "something stays stopped; offset {offset_ms} ms");
+        let jobs = s.jobs.clone();
+        s.comes_back(&jobs);
+    }
+}
+
+#[test]
+fn daemon_and_guard_are_killed_at_one_instant() {
+    if !needs_root() {
+        return;
+    }
+    // The launchers are stopped, so that they cannot help: this leaves the kernel's release agent alone.
+    let mut s = scene();
+    assert!(s.d.client().status().unwrap().safety.kernel_agent, "{:?}", s.d.client().status().unwrap().warnings);
+    for run in &s.runs {
+        procs::signal(run.id() as i32, Signal::STOP);
+    }
+    let (daemon, guard) = (s.d.pid(), s.guard());
+    kill9(guard);
+    kill9(daemon);
+    s.d.kill();
+    assert!(wait_until(|| all_run(&s.d, &s.jobs)), "something stays stopped");
+    for run in &s.runs {
+        procs::signal(run.id() as i32, Signal::CONT);
+    }
+    let jobs = s.jobs.clone();
+    s.comes_back(&jobs);
+}
+
+#[test]
+fn a_hung_daemon_holds_nobody_longer_than_its_lease() {
+    if !needs_root() {
+        return;
+    }
+    let s = scene();
+    procs::signal(s.d.pid(), Signal::STOP);
+    let free = wait_until(|| all_run(&s.d, &s.jobs));
+    procs::signal(s.d.pid(), Signal::CONT);
+    assert!(free, "something stays stopped");
+    // Awake again, it goes on where it was.
+    let before = s.d.client().status().unwrap().switches.count;
+    assert!(wait_until(|| s.d.client().status().unwrap().switches.count > before + 2));
+    assert!(wait_until(|| s.jobs.iter().any(|id| s.d.frozen(*id))), "gangs are not switched any more");
+}
+
+#[test]
+fn a_killed_guard_is_replaced() {
+    if !needs_root() {
+        return;
+    }
+    let mut s = scene();
+    let first = s.guard();
+    kill9(first);
+    let another = || s.d.client().status().unwrap().safety.guard_pid.is_some_and(|pid| pid != first);
+    assert!(wait_until(another), "no new guard");
+    s.d.kill();
+    assert!(wait_until(|| all_run(&s.d, &s.jobs)));
+    let jobs = s.jobs.clone();
+    s.comes_back(&jobs);
+}
+
+#[test]
+fn a_killed_launcher_does_not_hurt_its_job() {
+    if !needs_root() {
+        return;
+    }
+    let mut s = scene();
+    s.runs[0].kill().unwrap();
+    s.runs[0].wait().unwrap();
+    // Both go on, by turns.
+    let used = |id| procs::cpu_usec(&s.d.v2_job(id));
+    let before: Vec<u64> = s.jobs.iter().map(|id| used(*id)).collect();
+    assert!(wait_until(|| s.jobs.iter().zip(&before).all(|(id, b)| used(*id) > b + 400_000)));
+    for id in &s.jobs {
+        s.d.cosched(&["kill", "-s", "KILL", &id.to_string()]);
+    }
+    assert!(wait_until(|| s.d.client().jobs(false).unwrap().jobs.is_empty()));
+    let all = s.d.client().jobs(true).unwrap().jobs;
+    // Somebody saw how one of them ended; of the other nobody did, and that is said.
+    assert_eq!(all.iter().filter(|j| j.exit.is_some()).count(), 1);
+    assert!(all.iter().all(|j| j.state == JobState::Ended));
+}
+
+#[test]
+fn everything_is_killed_in_every_order() {
+    if !needs_root() {
+        return;
+    }
+    #[derive(Clone, Copy, Debug)]
+    enum Part {
+        Daemon,
+        Guard,
+        Launcher,
+        Rank,
+    }
+    use Part::{Daemon as D, Guard as G, Launcher as L, Rank as R};
+    let orders = [
+        [D, G, L, R], [D, L, G, R], [D, R, L, G], [G, D, L, R], [G, L, R, D], [G, R, D, L],
+        [L, D, G, R], [L, R, G, D], [L, G, D, R], [R, D, L, G], [R, G, L, D], [R, L, D, G],
+    ];
+    for (i, order) in orders.into_iter().enumerate() {
+        let mut s = scene();
+        // Every second order hits the other half of the slot.
+        std::thread::sleep(Duration::from_millis(150 * (i as u64 % 3)));
+        let victim = s.jobs[i % 2];
+        let daemon = s.d.pid();
+        let guard = s.guard();
+        let rank = *s.d.job_pids(victim).last().expect("a rank");
+        for part in order {
+            match part {
+                D => kill9(daemon),
+                G => kill9(guard),
+                R => kill9(rank),
+                L => s.runs.iter().for_each(|run| kill9(run.id() as i32)),
+            }
+        }
+        s.d.kill();
+        assert!(wait_until(|| all_run(&s.d, &s.jobs)), "{order:?}: something stays stopped");
+        let jobs = s.jobs.clone();
+        s.comes_back(&jobs);
+    }
+}
+
+#[test]
+fn an_orderly_end_frees_the_jobs_and_a_new_daemon_finds_them() {
+    if !needs_root() {
+        return;
+    }
+    let mut s = scene();
+    let suspended = s.jobs[0];
+    assert!(s.d.cosched(&["suspend", &suspended.to_string()]).status.success());
+    s.d.stop();
+    assert!(wait_until(|| all_run(&s.d, &s.jobs)), "{}", s.d.log());
+    s.d.launch();
+    // What a user stopped is stopped again; what ran runs.
+    assert!(wait_until(|| s.d.frozen(suspended)));
+    assert_eq!(s.d.client().job(suspended).unwrap().state, JobState::Suspended);
+    assert_eq!(s.d.client().job(s.jobs[1]).unwrap().state, JobState::Running);
+}
+
+#[test]
+fn jobs_that_end_while_no_daemon_looks_are_cleared_away() {
+    if !needs_root() {
+        return;
+    }
+    let mut s = scene();
+    s.d.kill();
+    for run in &mut s.runs {
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+    for id in &s.jobs {
+        procs::end_cgroup(&s.d.v2_job(*id));
+    }
+    assert!(wait_until(|| s.jobs.iter().all(|id| s.d.job_pids(*id).is_empty())));
+    s.d.launch();
+    assert!(s.d.client().jobs(false).unwrap().jobs.is_empty());
+    let all = s.d.client().jobs(true).unwrap().jobs;
+    assert_eq!(all.iter().map(|j| j.state).collect::<Vec<_>>(), [JobState::Lost, JobState::Lost]);
+    assert!(s.d.job_cgroups().is_empty(), "{:?}", s.d.job_cgroups());
+}
+
+#[test]
+fn a_corrupt_state_is_set_aside_with_a_message_and_the_rest_is_kept() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = Daemon::start("");
+    for _ in 0..3 {
+        assert!(d.cosched(&["run", "--", "true"]).status.success());
+    }
+    d.kill();
+    let journal = d.dir.path().join("state/journal");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 0x20;
+    std::fs::write(&journal, &bytes).unwrap();
+    d.launch();
+    let status = d.client().status().unwrap();
+    let warning = status.warnings.iter().find(|w| w.what.contains("damaged")).expect("a warning");
+    assert!(warning.hint.contains("corrupt"), "{warning:?}");
+    assert_eq!(std::fs::read(d.dir.path().join("state/journal.corrupt-1")).unwrap(), bytes);
+    assert!(d.client().jobs(true).unwrap().jobs.len() >= 2);
+    assert!(d.cosched(&["run", "--", "true"]).status.success());
+}
