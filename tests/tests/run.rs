@@ -82,7 +82,7 @@ fn every_descendant_is_in_the_jobs_cgroup_from_its_first_instruction() {
     let out = d.cosched(&["run", "--", "sh", "-c", script]);
     let unified: Vec<String> = stdout(&out).lines().filter(|l| l.starts_with("0::")).map(str::to_owned).collect();
     assert_eq!(unified.len(), 3, "{}", stdout(&out));
-    assert!(unified.iter().all(|l| *l == format!("0::/{}/job-1", d.cgroup)), "{unified:?}");
+    assert!(unified.iter().all(|l| *l == format!("0::/{}/job-1/gang", d.cgroup)), "{unified:?}");
 }
 
 #[test]

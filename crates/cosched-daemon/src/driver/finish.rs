@@ -87,17 +87,17 @@ impl Driver {
         if let Err(e) = live.cgroup.remove() {
             tracing::warn!(id, "an ended job's cgroup is left: {e}");
         }
+        let how = match self.state.jobs.get(&id).and_then(|r| r.exit) {
+            Some(exit) => describe(exit),
+            None => "its launcher died, so nobody saw how the main process ended".to_owned(),
+        };
+        tracing::info!(id, how, "job ended");
         self.remember(id, |record| {
             record.ended_unix_ms = Some(unix_ms());
             record.cpu_time_ms = cpu_time_ms;
             record.memory_peak_bytes = peak;
-            let detail = match record.exit {
-                Some(exit) => describe(exit),
-                None => "its launcher died, so nobody saw how the main process ended".to_owned(),
-            };
-            record.event(unix_ms(), "ended", detail);
+            record.event(unix_ms(), "ended", how);
         });
-        tracing::info!(id, "job ended");
         self.empty_since = Instant::now();
         self.answer_waiters(id, live);
         self.forget_old();
