@@ -1,0 +1,5 @@
+//! The command `cosched` as its users run it, against a daemon that pretends.
+
+mod commands;
+mod fake;
+mod run;
