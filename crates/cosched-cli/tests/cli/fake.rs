@@ -24,6 +24,8 @@ pub(crate) struct State {
     pub(crate) seen: Vec<String>,
     /// Processes that jobs leave behind when their main process has ended.
     pub(crate) leftovers: u32,
+    /// The machine's; gang when not set.
+    pub(crate) policy: Option<cosched_api::Policy>,
     streams: Vec<UnixStream>,
     stopping: bool,
 }
@@ -148,7 +150,12 @@ fn answer(shared: &Shared, target: &str, body: &str) -> (u16, Value) {
     shared.state.lock().unwrap().seen.push(format!("{target} {body}"));
     shared.changed.notify_all();
     let reply = match target {
-        "GET /v1/status" | "PUT /v1/policy" => (200, status()),
+        "GET /v1/status" => (200, status(shared)),
+        "PUT /v1/policy" => {
+            let request: cosched_api::PolicyRequest = serde_json::from_str(body).unwrap();
+            shared.state.lock().unwrap().policy = request.policy;
+            (200, status(shared))
+        }
         "POST /v1/jobs" => register(shared, body),
         "GET /v1/jobs" | "GET /v1/jobs?all=true" => (200, json!({ "jobs": shared.state.lock().unwrap().jobs })),
         _ => of_job(shared, target, body),
@@ -157,11 +164,12 @@ fn answer(shared: &Shared, target: &str, body: &str) -> (u16, Value) {
     reply
 }
 
-fn status() -> Value {
+fn status(shared: &Shared) -> Value {
+    let policy = shared.state.lock().unwrap().policy.unwrap_or(cosched_api::Policy::Gang);
     let times = json!({ "count": 0, "p50_us": 0.0, "p99_us": 0.0, "max_us": 0.0 });
     json!({
         "version": "0.0.0", "pid": 1, "uid": 0, "started_unix_ms": 1, "embedded": true, "socket": "s", "node": "n",
-        "cpus": [0, 1], "memory_bytes": 1, "policy": "gang", "sharing": "soft", "slot_length_ms": 100, "reserve": 0.05,
+        "cpus": [0, 1], "memory_bytes": 1, "policy": policy, "sharing": "soft", "slot_length_ms": 100, "reserve": 0.05,
         "layout": "none", "mechanism": "none", "mechanisms": {}, "generation": 1,
         "matrix": { "columns": ["cpu0", "cpu1"], "rows": [], "text": "", "slot": 1, "current": [], "cycle_slots": 0 },
         "switches": { "count": 0, "wake": times, "done": times, "late": 0, "errors": 0 }, "jobs": {},

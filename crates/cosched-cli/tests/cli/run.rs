@@ -70,7 +70,7 @@ fn what_the_kernel_refuses_is_126() {
     let place = Place::new();
     let fake = Fake::start(&place.socket);
     let program = place.path("program");
-    std::fs::write(&program, b"\x7fELF rubbish").unwrap();
+    std::fs::write(&program, "#!/etc/passwd\n").unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let output = place.output(&["run", program.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(126), "{}", text(&output.stderr));
