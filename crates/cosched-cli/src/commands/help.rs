@@ -20,8 +20,8 @@ Exit codes:
   `run` has the command's own codes: see `cosched run --help`";
 
 pub(crate) const RUN: &str = "\
-The command and all its descendants are in the job from their first instruction on. Standard input, output, signals
-and the exit code pass through; the job has ended when its last process has.
+The command and all its descendants are in the job from their first instruction on. \
+Standard input, output, signals and the exit code pass through; the job has ended when its last process has.
 
 Examples:
   cosched run -- mpirun -n 2 ./a.out
@@ -34,8 +34,8 @@ Exit codes:
   125 cosched itself failed (also: wrong usage)   126 found, but not executable   127 not found";
 
 pub(crate) const PS: &str = "\
-TIME is CPU time, CPU% is in percent of one CPU over the last seconds, ROW is the job's home row of the matrix, SHARE
-the part of the time in which it owns its CPUs.
+TIME is CPU time, CPU% is in percent of one CPU over the last seconds, ROW is the job's home row of the matrix, \
+SHARE the part of the time in which it owns its CPUs.
 
 Examples:
   cosched ps
@@ -52,7 +52,8 @@ Exit codes:
   With several jobs, the first failure's. `wait`: the job's own (128+N for signal N), the first that is not 0.";
 
 pub(crate) const STATUS: &str = "\
-Latencies of switches are from the slot's boundary: until the slot thread ran (wake), and until the last write was done.
+Latencies of switches are from the slot's boundary: until the slot thread ran (wake), and \
+until the last write was done.
 
 Examples:
   cosched status
@@ -90,9 +91,9 @@ Examples:
   cosched log --events 7";
 
 pub(crate) const DEMO: &str = "\
-The same work is given to 1, 2 and 4 jobs under plain Linux, under cosched local and under cosched gang, in turn. The
-machine's policy is set for the runs and restored afterwards. Slowdown is t_j / t_1: the time of j jobs side by side
-against one job alone under plain Linux; j is ideal.
+The same work is given to 1, 2 and 4 jobs under plain Linux, under cosched local and under cosched gang, in turn. \
+The machine's policy is set for the runs and restored afterwards. Slowdown is t_j / t_1: the time of j jobs side by \
+side against one job alone under plain Linux; j is ideal.
 
 Examples:
   cosched demo

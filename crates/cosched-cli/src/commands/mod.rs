@@ -32,3 +32,8 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Version => pages::version(cli),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) use super::status::tests::example as example_status;
+}

@@ -69,7 +69,7 @@ fn cpus(status: &Status) -> String {
 
 pub(super) fn policy(status: &Status) -> String {
     let slots = format!("slots of {}", format::slot_ms(status.slot_length_ms));
-    format!("{}; gangs: {} sharing, {slots}", format::policy(status.policy), format::sharing(status.sharing))
+    format!("{}, {} sharing, {slots}", format::policy(status.policy), format::sharing(status.sharing))
 }
 
 fn counts(status: &Status) -> String {

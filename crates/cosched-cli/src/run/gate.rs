@@ -18,8 +18,14 @@ use std::process::{Child, Command, ExitStatus};
 #[derive(Debug)]
 pub(crate) struct Gate {
     child: Child,
+    pipe: Pipe,
+}
+
+/// The pipe on which the gate waits. It has to be kept while the command runs: the gate may be slow, and open it only
+/// after the byte was written.
+#[derive(Debug)]
+pub(crate) struct Pipe {
     writer: PipeWriter,
-    /// Kept until the gate opens: the gate may open it only later.
     _reader: PipeReader,
 }
 
@@ -30,7 +36,7 @@ impl Gate {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("cosched").arg(GATE).arg(std::process::id().to_string());
         command.arg(reader.as_raw_fd().to_string()).arg(program).args(argv);
-        Ok(Gate { child: command.spawn()?, writer, _reader: reader })
+        Ok(Gate { child: command.spawn()?, pipe: Pipe { writer, _reader: reader } })
     }
 
     /// The process that will be the command.
@@ -44,16 +50,16 @@ impl Gate {
     }
 
     /// Lets the command run.
-    pub(crate) fn open(mut self) -> Child {
+    pub(crate) fn open(mut self) -> (Child, Pipe) {
         // An error means that the gate has died; its exit status will tell.
-        let _ = self.writer.write_all(b"!");
-        self.child
+        let _ = self.pipe.writer.write_all(b"!");
+        (self.child, self.pipe)
     }
 
     /// Ends it without running the command; returns how it ended.
     pub(crate) fn cancel(self) -> io::Result<ExitStatus> {
-        let Gate { mut child, writer, .. } = self;
-        drop(writer);
+        let Gate { mut child, pipe } = self;
+        drop(pipe);
         child.wait()
     }
 }

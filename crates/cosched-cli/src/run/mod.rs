@@ -9,7 +9,7 @@ mod find;
 mod follow;
 mod gate;
 mod leftovers;
-mod signals;
+pub(crate) mod signals;
 mod thaw;
 mod watch;
 
@@ -137,7 +137,7 @@ fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job), Failure> {
 }
 
 /// The daemon that runs, else a new one. `limit` bounds the time that the new one has for its first answer.
-fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -> Result<Client, ClientError> {
+pub(crate) fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -> Result<Client, ClientError> {
     match socket.connect() {
         Err(ClientError::Unreachable { source, .. }) if is_absent(&source) => {
             let mut activation = Activation::find(vec!["/proc/self/exe".into(), SESSION.into()])?;

@@ -1,6 +1,7 @@
 //! Waiting for the several things that can happen to a running job, in one place and without threads.
 
 use super::follow::Follow;
+use super::gate::Pipe;
 use super::signals::{Received, Signals, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -16,13 +17,14 @@ pub(crate) struct MainProcess {
     child: Child,
     pid: Pid,
     pidfd: OwnedFd,
+    _pipe: Pipe,
 }
 
 impl MainProcess {
-    /// Takes a child that has not been waited for.
-    pub(crate) fn new(child: Child) -> io::Result<MainProcess> {
+    /// Takes a gate that was opened.
+    pub(crate) fn new((child, pipe): (Child, Pipe)) -> io::Result<MainProcess> {
         let pid = Pid::from_child(&child);
-        Ok(MainProcess { child, pid, pidfd: pidfd_open(pid, PidfdFlags::empty())? })
+        Ok(MainProcess { child, pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, _pipe: pipe })
     }
 
     /// Passes on a signal of a process. The terminal sends its signals to the whole process group itself, and what
