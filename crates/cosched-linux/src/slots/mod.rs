@@ -14,9 +14,10 @@ pub use table::{Entry, Table};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -44,6 +45,8 @@ struct Shared {
     stop: AtomicBool,
     wake: OwnedFd,
     counters: Counters,
+    /// The number of the table that the thread has taken last.
+    taken: AtomicU64,
 }
 
 /// The running slot thread. Dropping it stops it, which lets every job run.
@@ -67,6 +70,7 @@ impl SlotThread {
             stop: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             counters: Counters::default(),
+            taken: AtomicU64::new(0),
         });
         shared.mechanisms.offer(mechanism);
         let mut worker = Worker::new(Arc::clone(&shared), config.beat)?;
@@ -86,6 +90,20 @@ impl SlotThread {
         let number = self.tables.fetch_add(1, Relaxed) + 1;
         self.shared.tables.offer(Prepared::new(table, number));
         self.shared.wake();
+    }
+
+    /// Waits until the thread has taken the last table, so that it touches no job that this one does not have.
+    ///
+    /// Returns false when that takes longer than `limit`.
+    pub fn wait_installed(&self, limit: Duration) -> bool {
+        let (start, wanted) = (Instant::now(), self.tables.load(Relaxed));
+        while self.shared.taken.load(Acquire) < wanted {
+            if start.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        true
     }
 
     /// Changes the mechanism: every job is released by the old one, and the present states are applied by the new one.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -223,6 +223,7 @@ impl Worker {
             self.shared.tables.give_back(old);
         }
         self.apply_all_now();
+        self.shared.taken.store(number, Release);
         self.shared.counters.installs.fetch_add(1, Relaxed);
     }
 
