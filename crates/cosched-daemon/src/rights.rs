@@ -5,6 +5,7 @@
 
 use crate::record::Record;
 use crate::refuse::{Answer, refuse};
+use crate::users::user_name;
 use cosched_api::{Class, ErrorCode};
 use std::collections::BTreeSet;
 
@@ -42,7 +43,7 @@ impl Rights {
         Err(refuse(
             ErrorCode::Forbidden,
             format!("job {} is not yours", job.id),
-            format!("it belongs to uid {}, you are uid {}", job.uid, peer.uid),
+            format!("it belongs to {}, you are {}", user_name(job.uid), user_name(peer.uid)),
             "Ask its owner or an administrator.",
         ))
     }

@@ -34,6 +34,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.check {
         return check(&layout, place);
     }
+    let rights = rights(&config)?;
     let places = Places::new(&args, config.state_dir.as_deref());
     let listener = instance::listen(&args, &places)?;
     let (store, state, warnings) = open_state(&places.state_dir)?;
@@ -46,7 +47,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         cpus: observe::cpus_allowed(),
         warnings,
     };
-    let rights = rights(&config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let driver = Driver::new(config, identity, rights, (store, state), machinery)?;

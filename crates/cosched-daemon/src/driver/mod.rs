@@ -192,7 +192,7 @@ impl Driver {
         {
             tracing::warn!("the cgroup subtree could not be removed: {e}");
         }
-        tracing::info!("ended; {} jobs go on without a daemon", self.live.len());
+        tracing::info!(jobs_left = self.live.len(), "ended; what runs goes on without a daemon");
     }
 
     fn answer(&mut self, call: Call) {
