@@ -149,7 +149,7 @@ impl Matrix {
     /// Moves the gangs of some row to others and drops it, if that can be; else changes nothing. The emptiest rows are
     /// tried first, of equals the last.
     fn give_up_one_row(&mut self) -> bool {
-        // The gangs of a row need as many free cells elsewhere as it has lived-in ones: all free cells make a row at least.
+        // The gangs of a row need as many free cells elsewhere as it has taken ones.
         if self.rows.iter().map(Row::free).sum::<usize>() < self.columns.len() {
             return false;
         }

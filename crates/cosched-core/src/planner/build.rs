@@ -54,13 +54,15 @@ impl Planner {
         for id in turns.iter().flat_map(|t| &t.run) {
             *owned.entry(*id).or_default() += 1;
         }
+        let cycle = turns.len() as u32;
         let part = |(id, e): (&JobId, &Entry)| local::Part {
             share: self.share(e),
             cpus: e.job.cpus,
-            slots: self.has_slots(*id),
+            turns: owned.get(id).map_or((1, 1), |own| (*own, cycle)),
         };
         let parts: Vec<local::Part> = self.jobs.iter().map(part).collect();
         let weights = local::weights(&parts);
+        let mut homes = self.matrix.homes();
         let planned = |((id, e), weight): ((&JobId, &Entry), u32)| {
             let policy = self.policy_of(e);
             // Only a gang can be asleep: a local job has no slots to give up.
@@ -71,7 +73,7 @@ impl Planner {
                 cpus: e.job.cpus,
                 standing: if awake { Standing::Scheduled } else { e.standing },
                 weight,
-                home: self.matrix.home(*id).map(|p| (p.row as u32, p.columns)),
+                home: homes.remove(id).map(|p| (p.row as u32, p.columns)),
                 turns: owned.get(id).copied().unwrap_or(0),
             };
             (*id, job)
