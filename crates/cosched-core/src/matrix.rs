@@ -2,14 +2,16 @@
 //!
 //! Problem: the processes of a gang must run at the same time, each on a CPU of its own, and several gangs share the
 //! CPUs by turns. Rule: a row is a time slot, a column is a CPU of a node; a gang has all its cells in one row, so it
-//! either runs whole or not at all. New gangs are packed into rows with room; when gangs go, rows whose gangs fit
-//! elsewhere are given up (slot unification), so that the cycle gets shorter.
+//! either runs whole or not at all. New gangs are packed into rows with room; when gangs go or a new row was needed,
+//! rows whose gangs fit elsewhere are given up (slot unification), so that the cycle gets shorter.
 //! Source: LLNL, "Gang Scheduler Design" (table 2); Ousterhout 1982; unification and alternates: Feitelson 1996.
 
 use crate::id::{JobId, NodeId};
 use crate::job::{Node, Packing};
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::fmt;
 
 /// A CPU of a node.
@@ -25,9 +27,14 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     cells: Vec<Option<JobId>>,
+    free: usize,
 }
 
 impl Row {
+    fn empty(columns: usize) -> Row {
+        Row { cells: vec![None; columns], free: columns }
+    }
+
     /// The cells, in the order of the matrix's columns.
     pub fn cells(&self) -> &[Option<JobId>] {
         &self.cells
@@ -36,12 +43,14 @@ impl Row {
     /// The gangs that live here, each once, in the order of their first columns.
     pub fn jobs(&self) -> impl Iterator<Item = JobId> {
         let cells = &self.cells;
-        cells.iter().enumerate().filter_map(|(i, cell)| cell.filter(|job| !cells[..i].contains(&Some(*job))))
+        // Most gangs lie in neighbouring cells: that spares the search.
+        let first = |i: usize, cell| (i == 0 || cells[i - 1] != cell) && !cells[..i].contains(&cell);
+        cells.iter().enumerate().filter_map(move |(i, cell)| cell.filter(|_| first(i, *cell)))
     }
 
     /// How many cells are free.
     pub fn free(&self) -> usize {
-        self.cells.iter().filter(|c| c.is_none()).count()
+        self.free
     }
 
     /// The columns of a job.
@@ -83,6 +92,15 @@ impl Matrix {
         &self.rows
     }
 
+    /// Where all gangs live.
+    pub(crate) fn homes(&self) -> BTreeMap<JobId, Placement> {
+        let of_row = |(row, r): (usize, &Row)| {
+            let place = move |job| (job, Placement { row, columns: r.columns_of(job) });
+            r.jobs().map(place).collect::<Vec<_>>()
+        };
+        self.rows.iter().enumerate().flat_map(of_row).collect()
+    }
+
     /// Where a gang lives.
     pub fn home(&self, job: JobId) -> Option<Placement> {
         let row = self.rows.iter().position(|r| r.cells.contains(&Some(job)))?;
@@ -102,7 +120,7 @@ impl Matrix {
         let (row, columns) = match best {
             Some((_, row, columns)) => (row, columns),
             None => {
-                let empty = Row { cells: vec![None; self.columns.len()] };
+                let empty = Row::empty(self.columns.len());
                 let columns = self.free_columns(&empty, cpus, node)?;
                 self.rows.push(empty);
                 (self.rows.len() - 1, columns)
@@ -114,9 +132,10 @@ impl Matrix {
 
     /// Takes a gang out. Its row stays, even when nobody else lives there.
     pub fn remove(&mut self, job: JobId) {
-        for cell in self.rows.iter_mut().flat_map(|r| &mut r.cells) {
-            if *cell == Some(job) {
+        for row in &mut self.rows {
+            for cell in row.cells.iter_mut().filter(|cell| **cell == Some(job)) {
                 *cell = None;
+                row.free += 1;
             }
         }
     }
@@ -124,31 +143,38 @@ impl Matrix {
     /// Drops rows without gangs, then gives up every row whose gangs all fit into the others.
     pub fn unify(&mut self) {
         self.rows.retain(|row| row.free() < row.cells.len());
-        while let Some(fewer) = self.without_one_row() {
-            *self = fewer;
-        }
+        while self.give_up_one_row() {}
     }
 
-    /// The same gangs in one row less, if that can be; the emptiest rows are tried first, of equals the last.
-    fn without_one_row(&self) -> Option<Matrix> {
+    /// Moves the gangs of some row to others and drops it, if that can be; else changes nothing. The emptiest rows are
+    /// tried first, of equals the last.
+    fn give_up_one_row(&mut self) -> bool {
+        // The gangs of a row need as many free cells elsewhere as it has taken ones.
+        if self.rows.iter().map(Row::free).sum::<usize>() < self.columns.len() {
+            return false;
+        }
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.sort_by_key(|i| (core::cmp::Reverse(self.rows[*i].free()), core::cmp::Reverse(*i)));
-        order.into_iter().find_map(|given_up| {
-            let mut fewer = self.clone();
-            let row = fewer.rows.remove(given_up);
-            let moved = row.jobs().all(|job| fewer.adopt(job, &row.columns_of(job)));
-            moved.then_some(fewer)
-        })
+        order.sort_by_key(|i| (Reverse(self.rows[*i].free()), Reverse(*i)));
+        order.into_iter().any(|row| self.give_up(row))
+    }
+
+    fn give_up(&mut self, given_up: usize) -> bool {
+        let row = self.rows.remove(given_up);
+        let stuck = row.jobs().find(|job| !self.adopt(*job, &row.columns_of(*job)));
+        let Some(stuck) = stuck else { return true };
+        row.jobs().take_while(|job| *job != stuck).for_each(|job| self.remove(job));
+        self.rows.insert(given_up, row);
+        false
     }
 
     /// Finds cells for a gang in the present rows: its own columns before others of its node.
     fn adopt(&mut self, job: JobId, own: &[u32]) -> bool {
         let node = own.first().map(|c| self.columns[*c as usize].node);
-        let same = self.rows.iter().position(|r| own.iter().all(|c| r.cells[*c as usize].is_none()));
-        let place = same.map(|row| (row, own.to_vec())).or_else(|| {
-            let other = |(i, r)| Some((i, self.free_columns(r, own.len() as u32, node)?));
-            self.rows.iter().enumerate().find_map(other)
-        });
+        let roomy = || self.rows.iter().enumerate().filter(|(_, r)| r.free() >= own.len());
+        let same = roomy().find(|(_, r)| own.iter().all(|c| r.cells[*c as usize].is_none()));
+        let place = same
+            .map(|(row, _)| (row, own.to_vec()))
+            .or_else(|| roomy().find_map(|(row, r)| Some((row, self.free_columns(r, own.len() as u32, node)?))));
         let Some((row, columns)) = place else { return false };
         self.fill(row, &columns, job);
         true
@@ -156,6 +182,9 @@ impl Matrix {
 
     /// The lowest `cpus` free columns of the first permitted node that has so many free in this row.
     fn free_columns(&self, row: &Row, cpus: u32, node: Option<NodeId>) -> Option<Vec<u32>> {
+        if row.free() < cpus as usize {
+            return None;
+        }
         let mut start = 0;
         while start < self.columns.len() {
             let here = self.columns[start].node;
@@ -174,6 +203,7 @@ impl Matrix {
         for column in columns {
             self.rows[row].cells[*column as usize] = Some(job);
         }
+        self.rows[row].free -= columns.len();
     }
 }
 

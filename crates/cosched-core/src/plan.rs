@@ -134,6 +134,21 @@ impl Plan {
         (planned.turns > 0).then_some((planned.turns, self.turns.len() as u32))
     }
 
+    /// How much of the time between two moments lies in slots in which a job owns CPUs, in nanoseconds.
+    pub(crate) fn owned_ns(&self, job: JobId, from: Time, to: Time) -> u64 {
+        let cycle_ns = self.slot_length_ns.saturating_mul(self.turns.len() as u64);
+        let turns = self.jobs.get(&job).map_or(0, |planned| u64::from(planned.turns));
+        if cycle_ns == 0 || turns == 0 {
+            return 0;
+        }
+        let cycles = (to - from) / cycle_ns;
+        let rest = from + cycles * cycle_ns;
+        let owns = |slot: &u64| self.turn(*slot).is_some_and(|turn| turn.run.binary_search(&job).is_ok());
+        let within = |slot: u64| self.slot_start(slot + 1).min(to) - self.slot_start(slot).max(rest);
+        let of_rest: u64 = (self.slot_at(rest)..=self.slot_at(to)).filter(owns).map(within).sum();
+        cycles * turns * self.slot_length_ns + of_rest
+    }
+
     /// The same decisions, whatever the generation and the slot from which they hold.
     pub(crate) fn same_content(&self, other: &Plan) -> bool {
         self.slot_length_ns == other.slot_length_ns

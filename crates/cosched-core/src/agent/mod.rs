@@ -31,7 +31,7 @@ pub struct AgentConfig {
     pub wake_cpu_ns: u64,
     /// How often jobs are looked at.
     pub sample_interval_ns: u64,
-    /// The most samples in a second, over all jobs.
+    /// The most samples in a second, over all jobs; at least 1.
     pub samples_per_s_max: u32,
     /// Whether the agent announces every slot boundary. A host whose real-time thread has the turns ahead of time says no.
     pub drive_boundaries: bool,
@@ -48,6 +48,17 @@ impl Default for AgentConfig {
             samples_per_s_max: 100,
             drive_boundaries: true,
         }
+    }
+}
+
+impl AgentConfig {
+    /// The samples of one round, and the time from one round to the next in nanoseconds: a round every sample interval,
+    /// but at least one in a second, and never more samples in a second than there may be.
+    fn round(&self) -> (usize, u64) {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let samples_per_s = u64::from(self.samples_per_s_max.max(1));
+        let rounds_per_s = SECOND_NS.div_ceil(self.sample_interval_ns.max(1)).min(samples_per_s);
+        ((samples_per_s / rounds_per_s) as usize, SECOND_NS.div_ceil(rounds_per_s))
     }
 }
 
@@ -161,11 +172,14 @@ impl Agent {
     fn take_plan(&mut self, now: Time, plan: Arc<Plan>) {
         self.watches.retain(|id, _| plan.jobs.contains_key(id));
         self.set.retain(|id, _| plan.jobs.contains_key(id));
-        for (id, planned) in &plan.jobs {
+        for id in plan.jobs.keys() {
             let watch = self.watches.entry(*id).or_insert_with(|| Watch::new(now + self.config.sample_interval_ns));
-            let share = plan.share(*id).unwrap_or((0, 1));
-            watch.plan(planned, share, plan.slot_length_ns, now, &self.config);
+            if let Some(old) = &self.plan {
+                watch.count(now, *id, old, &self.config);
+            }
+            watch.plan(now, *id, &plan, &self.config);
         }
+        self.next_samples = self.next_samples.min(now + self.config.round().1);
         self.plan = Some(plan);
         if self.config.drive_boundaries {
             self.set_all(now, Reason::NewPlan);
@@ -173,21 +187,22 @@ impl Agent {
     }
 
     fn take_cpu_time(&mut self, now: Time, job: JobId, cpu_time_ns: u64) {
-        let Some(watch) = self.watches.get_mut(&job) else { return };
-        match watch.sample(now, cpu_time_ns, &self.config) {
+        let (Some(plan), Some(watch)) = (&self.plan, self.watches.get_mut(&job)) else { return };
+        match watch.sample(now, job, cpu_time_ns, plan, &self.config) {
             Some(Verdict::Asleep) => self.actions.push_back(AgentAction::Asleep { job, reason: Reason::NoCpuUsed }),
             Some(Verdict::Awake) => self.actions.push_back(AgentAction::Awake { job, reason: Reason::CpuUsed }),
             None => (),
         }
     }
 
-    /// Asks for the samples that are due: sleepers first, because somebody waits for them, then the longest overdue.
+    /// Asks for the samples that are due: the longest overdue first, so that nobody is forgotten; of equals sleepers,
+    /// because somebody waits for them.
     fn ask_for_samples(&mut self, now: Time) {
-        let budget = u64::from(self.config.samples_per_s_max) * self.config.sample_interval_ns / 1_000_000_000;
-        let mut due: Vec<(bool, Time, JobId)> =
-            self.watches.iter().filter(|(_, w)| w.due <= now).map(|(id, w)| (!w.asleep(), w.due, *id)).collect();
+        let (samples, gap_ns) = self.config.round();
+        let mut due: Vec<(Time, bool, JobId)> =
+            self.watches.iter().filter(|(_, w)| w.due <= now).map(|(id, w)| (w.due, !w.asleep(), *id)).collect();
         due.sort_unstable();
-        due.truncate(budget.max(1) as usize);
+        due.truncate(samples);
         for (_, _, job) in &due {
             self.actions.push_back(AgentAction::Sample { job: *job });
             if let Some(watch) = self.watches.get_mut(job) {
@@ -195,8 +210,8 @@ impl Agent {
             }
         }
         if !due.is_empty() {
-            // What did not fit into the budget waits for the next round.
-            self.next_samples = now + self.config.sample_interval_ns;
+            // What did not fit into this round waits for the next one.
+            self.next_samples = now + gap_ns;
         }
     }
 
@@ -213,3 +228,6 @@ impl Agent {
         self.next_boundary = (plan.turns.len() > 1).then(|| plan.slot_start(slot + 1));
     }
 }
+
+#[cfg(test)]
+mod tests;

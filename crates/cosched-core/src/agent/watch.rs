@@ -1,11 +1,12 @@
-//! Whether one job uses CPU: the samples of it that the agent keeps.
+//! Whether one job uses CPU: what the agent keeps of its samples.
 
 use super::AgentConfig;
+use crate::id::JobId;
 use crate::job::Policy;
-use crate::plan::{PlannedJob, Standing};
+use crate::plan::{Plan, Standing};
 use crate::time::Time;
 
-/// A gang must have had at least so many slots before it can be called idle.
+/// A gang must have had at least so many slots before it is judged.
 const SLOTS_MIN: u64 = 2;
 
 /// What a sample says about a gang.
@@ -24,23 +25,48 @@ enum Kind {
     Other,
 }
 
+/// The time since a gang last was seen to use CPU.
+#[derive(Clone, Copy, Debug)]
+struct Quiet {
+    /// Its CPU time then, in nanoseconds.
+    base_ns: u64,
+    /// Up to when the time below is counted.
+    counted_to: Time,
+    elapsed_ns: u64,
+    /// How much of it were the gang's own slots.
+    granted_ns: u64,
+}
+
+impl Quiet {
+    /// Counts up to `now` under the plan that held so far.
+    ///
+    /// A clock that was set, or a machine that was suspended, is no idleness: a single step counts no more than half of
+    /// the time that it takes to fall asleep.
+    fn count(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
+        let step_ns = (now - self.counted_to).min(config.idle_after_ns / 2);
+        self.elapsed_ns = self.elapsed_ns.saturating_add(step_ns);
+        let from = Time(now.0.saturating_sub(step_ns));
+        self.granted_ns = self.granted_ns.saturating_add(plan.owned_ns(job, from, now));
+        self.counted_to = now;
+    }
+}
+
 /// The samples of one job.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// When it wants to be looked at next.
     pub(super) due: Time,
     kind: Kind,
-    cpus: u64,
-    share: (u64, u64),
-    slot_length_ns: u64,
-    /// Since this sample it has used next to nothing. `None` after a change: the next sample begins anew.
-    quiet_since: Option<(Time, u64)>,
+    /// The CPU time of the last sample, in nanoseconds.
+    last_ns: Option<u64>,
+    /// `None` after a change: the next sample begins anew.
+    quiet: Option<Quiet>,
 }
 
 impl Watch {
     /// A job that is first looked at at `due`.
     pub(super) fn new(due: Time) -> Watch {
-        Watch { due, kind: Kind::Other, cpus: 1, share: (0, 1), slot_length_ns: 1, quiet_since: None }
+        Watch { due, kind: Kind::Other, last_ns: None, quiet: None }
     }
 
     pub(super) fn asleep(&self) -> bool {
@@ -49,58 +75,69 @@ impl Watch {
 
     /// Sleepers are looked at often, gangs less, and other jobs only for display.
     pub(super) fn interval_ns(&self, config: &AgentConfig) -> u64 {
-        match self.kind {
-            Kind::Asleep => config.sample_interval_ns,
-            Kind::Gang => 2 * config.sample_interval_ns,
-            Kind::Other => 4 * config.sample_interval_ns,
+        let intervals = match self.kind {
+            Kind::Asleep => 1,
+            Kind::Gang => 2,
+            Kind::Other => 4,
+        };
+        config.sample_interval_ns.saturating_mul(intervals)
+    }
+
+    /// Counts the time that the plan that held so far gave the job.
+    pub(super) fn count(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
+        if let Some(quiet) = &mut self.quiet {
+            quiet.count(now, job, plan, config);
         }
     }
 
     /// A new plan holds for the job.
-    pub(super) fn plan(
-        &mut self,
-        planned: &PlannedJob,
-        share: (u32, u32),
-        slot_length_ns: u64,
-        now: Time,
-        config: &AgentConfig,
-    ) {
-        let kind = match (planned.standing, planned.policy) {
-            (Standing::Asleep, _) => Kind::Asleep,
-            (Standing::Scheduled, Policy::Gang) => Kind::Gang,
+    pub(super) fn plan(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
+        let kind = match plan.jobs.get(&job).map(|planned| (planned.standing, planned.policy)) {
+            Some((Standing::Asleep, _)) => Kind::Asleep,
+            Some((Standing::Scheduled, Policy::Gang)) => Kind::Gang,
             _ => Kind::Other,
         };
-        let share = (u64::from(share.0), u64::from(share.1));
         if kind != self.kind {
-            self.quiet_since = None;
+            self.quiet = None;
             self.kind = kind;
-            self.due = self.due.min(now + self.interval_ns(config));
         }
-        (self.cpus, self.share, self.slot_length_ns) = (u64::from(planned.cpus), share, slot_length_ns);
+        // Also heals a due time that a clock that went back has left in the far future.
+        self.due = self.due.min(now + self.interval_ns(config));
     }
 
-    /// Takes a sample of the job's CPU time.
-    pub(super) fn sample(&mut self, now: Time, cpu_time_ns: u64, config: &AgentConfig) -> Option<Verdict> {
-        let Some((since, base)) = self.quiet_since else {
-            self.quiet_since = Some((now, cpu_time_ns));
-            return None;
-        };
-        let used = cpu_time_ns.saturating_sub(base);
+    /// Takes a sample of the job's CPU time, under the plan that holds.
+    pub(super) fn sample(
+        &mut self,
+        now: Time,
+        job: JobId,
+        cpu_time_ns: u64,
+        plan: &Plan,
+        config: &AgentConfig,
+    ) -> Option<Verdict> {
+        let last_ns = self.last_ns.replace(cpu_time_ns);
         match self.kind {
             Kind::Other => None,
             Kind::Asleep => {
-                self.quiet_since = Some((now, cpu_time_ns));
-                (used >= config.wake_cpu_ns).then_some(Verdict::Awake)
+                let used_ns = last_ns.map_or(0, |last| cpu_time_ns.saturating_sub(last));
+                (used_ns >= config.wake_cpu_ns).then_some(Verdict::Awake)
             }
-            Kind::Gang => {
-                let granted = (now - since) / self.share.1.max(1) * self.share.0;
-                if used > granted * self.cpus / 1_000 * config.idle_ppm / 1_000 {
-                    self.quiet_since = Some((now, cpu_time_ns));
-                    return None;
-                }
-                let long_enough = now - since >= config.idle_after_ns && granted >= SLOTS_MIN * self.slot_length_ns;
-                long_enough.then_some(Verdict::Asleep)
-            }
+            Kind::Gang => self.judge(now, job, cpu_time_ns, plan, config),
         }
+    }
+
+    fn judge(&mut self, now: Time, job: JobId, cpu_time_ns: u64, plan: &Plan, config: &AgentConfig) -> Option<Verdict> {
+        let anew = Quiet { base_ns: cpu_time_ns, counted_to: now, elapsed_ns: 0, granted_ns: 0 };
+        let quiet = self.quiet.get_or_insert(anew);
+        quiet.count(now, job, plan, config);
+        if quiet.granted_ns < SLOTS_MIN * plan.slot_length_ns {
+            return None;
+        }
+        let cpus = plan.jobs.get(&job).map_or(1, |planned| planned.cpus);
+        let idle_ns = u128::from(quiet.granted_ns) * u128::from(cpus) * u128::from(config.idle_ppm) / 1_000_000;
+        if u128::from(cpu_time_ns.saturating_sub(quiet.base_ns)) > idle_ns {
+            *quiet = anew;
+            return None;
+        }
+        (quiet.elapsed_ns >= config.idle_after_ns).then_some(Verdict::Asleep)
     }
 }

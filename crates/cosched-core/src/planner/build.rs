@@ -6,30 +6,37 @@ use crate::job::Policy;
 use crate::plan::{Plan, PlannedJob, Standing};
 use crate::policy::{gang, local};
 use crate::time::Time;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 impl Planner {
     /// Gives every gang with slots its cells, and takes those of all others back.
     pub(super) fn settle_matrix(&mut self) {
-        let housed: Vec<JobId> = self.matrix.rows().iter().flat_map(|r| r.jobs()).collect();
+        let housed: BTreeSet<JobId> = self.matrix.rows().iter().flat_map(|r| r.jobs()).collect();
         let gone: Vec<JobId> = housed.iter().copied().filter(|id| !self.has_slots(*id)).collect();
         for id in &gone {
             self.matrix.remove(*id);
         }
-        if !gone.is_empty() {
+        let rows = self.matrix.rows().len();
+        let homeless: Vec<JobId> =
+            self.jobs.keys().copied().filter(|id| self.has_slots(*id) && !housed.contains(id)).collect();
+        for id in homeless {
+            self.house(id);
+        }
+        // A new row's free cells may take the gangs of an older one.
+        if !gone.is_empty() || self.matrix.rows().len() > rows {
             self.matrix.unify();
         }
-        let homeless: Vec<(JobId, u32)> = self
-            .jobs
-            .iter()
-            .filter(|(id, _)| self.has_slots(**id) && !housed.contains(id))
-            .map(|(id, e)| (*id, e.job.cpus))
-            .collect();
-        for (id, cpus) in homeless {
-            // It fits: that was checked when the job arrived.
-            self.matrix.insert(id, cpus, self.node_of(id), self.config.packing);
-        }
+    }
+
+    /// Gives a gang cells. Its processes cannot move to another node, so its first node is its node for ever.
+    fn house(&mut self, id: JobId) {
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        let job = &mut entry.job;
+        // It fits: that was checked when the job arrived.
+        let place = self.matrix.insert(id, job.cpus, job.node, self.config.packing);
+        let column = place.and_then(|p| p.columns.first().copied());
+        job.node = column.map(|c| self.matrix.columns()[c as usize].node).or(job.node);
     }
 
     fn has_slots(&self, id: JobId) -> bool {
@@ -47,13 +54,15 @@ impl Planner {
         for id in turns.iter().flat_map(|t| &t.run) {
             *owned.entry(*id).or_default() += 1;
         }
+        let cycle = turns.len() as u32;
         let part = |(id, e): (&JobId, &Entry)| local::Part {
             share: self.share(e),
             cpus: e.job.cpus,
-            slots: self.has_slots(*id),
+            turns: owned.get(id).map_or((1, 1), |own| (*own, cycle)),
         };
         let parts: Vec<local::Part> = self.jobs.iter().map(part).collect();
         let weights = local::weights(&parts);
+        let mut homes = self.matrix.homes();
         let planned = |((id, e), weight): ((&JobId, &Entry), u32)| {
             let policy = self.policy_of(e);
             // Only a gang can be asleep: a local job has no slots to give up.
@@ -64,7 +73,7 @@ impl Planner {
                 cpus: e.job.cpus,
                 standing: if awake { Standing::Scheduled } else { e.standing },
                 weight,
-                home: self.matrix.home(*id).map(|p| (p.row as u32, p.columns)),
+                home: homes.remove(id).map(|p| (p.row as u32, p.columns)),
                 turns: owned.get(id).copied().unwrap_or(0),
             };
             (*id, job)

@@ -6,7 +6,7 @@
 mod build;
 
 use crate::class::{Class, Shares};
-use crate::id::{JobId, NodeId};
+use crate::id::JobId;
 use crate::job::{Job, Node, Packing, Policy, Sharing};
 use crate::matrix::Matrix;
 use crate::plan::{Plan, Standing};
@@ -236,10 +236,5 @@ impl Planner {
         plan.from_slot = plan.slot_at(now);
         self.plan = Arc::new(plan);
         self.actions.push_back(PlannerAction::Publish(Arc::clone(&self.plan), reason));
-    }
-
-    /// The node that a job asked for.
-    fn node_of(&self, id: JobId) -> Option<NodeId> {
-        self.jobs.get(&id).and_then(|e| e.job.node)
     }
 }

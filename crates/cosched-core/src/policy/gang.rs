@@ -16,10 +16,10 @@
 //! Source: LLNL, "Gang Scheduler Design" (jobs of one computer "make use of available entries", a share in proportion);
 //! Feitelson 1996 (alternate scheduling). Units: turns (slots).
 
+use super::columns::Columns;
 use crate::id::JobId;
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Placement};
 use crate::plan::Turn;
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -32,16 +32,17 @@ const REPEATS_MAX: usize = 8;
 /// The cycle of a matrix. `share` gives each gang's share.
 pub(crate) fn cycle(matrix: &Matrix, share: impl Fn(JobId) -> u32) -> Vec<Turn> {
     let order = row_order(&row_weights(matrix, &share));
-    let gangs: Vec<Gang> = gangs(matrix, &share);
-    let repeats = repeats(matrix, &gangs).min((CYCLE_TURNS_MAX as usize / order.len().max(1)).max(1));
-    let mut served: BTreeMap<JobId, u64> = gangs.iter().map(|g| (g.id, 0)).collect();
+    let gangs = gangs(matrix, &share);
+    let slots: Vec<Slot> = (0..matrix.rows().len()).map(|row| slot(matrix, row, &gangs)).collect();
+    // As many repeats as jobs compete for the free cells of some row.
+    let guests = slots.iter().map(|s| s.guests.len()).max().unwrap_or(0);
+    let repeats = guests.clamp(1, REPEATS_MAX).min((CYCLE_TURNS_MAX as usize / order.len().max(1)).max(1));
+    let mut served = vec![0; gangs.len()];
     let mut turns = Vec::with_capacity(order.len() * repeats);
     for row in order.iter().cycle().take(order.len() * repeats) {
-        let run = occupants(matrix, *row, &gangs, &served);
-        for job in &run {
-            *served.entry(*job).or_default() += 1;
-        }
-        turns.push(Turn { row: *row as u32, run });
+        let run = occupants(&slots[*row], &gangs, &served);
+        run.iter().for_each(|g| served[*g] += 1);
+        turns.push(Turn { row: *row as u32, run: run.into_iter().map(|g| gangs[g].id).collect() });
     }
     turns
 }
@@ -49,19 +50,47 @@ pub(crate) fn cycle(matrix: &Matrix, share: impl Fn(JobId) -> u32) -> Vec<Turn> 
 struct Gang {
     id: JobId,
     row: usize,
-    columns: Vec<u32>,
     share: u64,
+    columns: Columns,
+    /// All columns of its node, for a single-CPU job; they are as good as its own.
+    instead: Option<Columns>,
 }
 
+/// What is the same whenever a row has its turn. Gangs are named by their place in the list of all.
+struct Slot {
+    residents: Vec<usize>,
+    free: Columns,
+    /// Gangs of other rows that fit into what is free.
+    guests: Vec<usize>,
+}
+
+/// All gangs by id.
 fn gangs(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<Gang> {
-    let rows = matrix.rows().iter().enumerate();
-    let mut all: Vec<Gang> = rows
-        .flat_map(|(row, r)| {
-            r.jobs().map(move |id| Gang { id, row, columns: r.columns_of(id), share: u64::from(share(id)) })
-        })
-        .collect();
-    all.sort_by_key(|g| g.id);
-    all
+    let total = matrix.columns().len();
+    let gang = |(id, home): (JobId, Placement)| {
+        let own = home.columns.iter().map(|c| *c as usize);
+        let node = home.columns.first().map(|c| matrix.columns()[*c as usize].node);
+        let of_node = (0..total).filter(|c| Some(matrix.columns()[*c].node) == node);
+        Gang {
+            id,
+            row: home.row,
+            share: u64::from(share(id)),
+            instead: (home.columns.len() == 1).then(|| Columns::new(total, of_node)),
+            columns: Columns::new(total, own),
+        }
+    };
+    matrix.homes().into_iter().map(gang).collect()
+}
+
+fn slot(matrix: &Matrix, row: usize, gangs: &[Gang]) -> Slot {
+    let cells = matrix.rows()[row].cells();
+    let free = Columns::new(cells.len(), (0..cells.len()).filter(|c| cells[*c].is_none()));
+    let all = || 0..gangs.len();
+    Slot {
+        residents: all().filter(|g| gangs[*g].row == row).collect(),
+        guests: all().filter(|g| gangs[*g].row != row && room(&free, &gangs[*g])).collect(),
+        free,
+    }
 }
 
 fn row_weights(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<u64> {
@@ -101,58 +130,47 @@ fn row_order(weights: &[u64]) -> Vec<usize> {
     order
 }
 
-/// As many repeats as jobs compete for the free cells of some row.
-fn repeats(matrix: &Matrix, gangs: &[Gang]) -> usize {
-    let guests =
-        |row: usize| gangs.iter().filter(|g| g.row != row && room(matrix.rows()[row].cells(), matrix, g)).count();
-    (0..matrix.rows().len()).map(guests).max().unwrap_or(0).clamp(1, REPEATS_MAX)
-}
-
-/// Who owns CPUs when this row has its turn.
-fn occupants(matrix: &Matrix, row: usize, gangs: &[Gang], served: &BTreeMap<JobId, u64>) -> Vec<JobId> {
-    let mut cells = matrix.rows()[row].cells().to_vec();
-    let mut run: Vec<JobId> = matrix.rows()[row].jobs().collect();
-    if cells.iter().any(Option::is_none) {
-        let mut guests: Vec<&Gang> = gangs.iter().filter(|g| g.row != row && room(&cells, matrix, g)).collect();
-        // served / share, without fractions; of equals the older job.
-        guests.sort_by(|a, b| (served[&a.id] * b.share).cmp(&(served[&b.id] * a.share)).then(a.id.cmp(&b.id)));
-        for guest in guests {
-            if lend(&mut cells, matrix, guest) {
-                run.push(guest.id);
-            }
+/// Who owns CPUs when this row has its turn, ascending.
+fn occupants(slot: &Slot, gangs: &[Gang], served: &[u64]) -> Vec<usize> {
+    let mut run = slot.residents.clone();
+    if slot.guests.is_empty() {
+        return run;
+    }
+    // served / share, without fractions; of equals the older job.
+    let order = |a: &usize, b: &usize| {
+        let (by_a, by_b) = (served[*a] * gangs[*b].share, served[*b] * gangs[*a].share);
+        by_a.cmp(&by_b).then(a.cmp(b))
+    };
+    let mut guests = slot.guests.clone();
+    guests.sort_unstable_by(order);
+    let mut free = slot.free.clone();
+    for guest in guests {
+        if free.is_empty() {
+            break;
+        }
+        if room(&free, &gangs[guest]) {
+            lend(&mut free, &gangs[guest]);
+            run.push(guest);
         }
     }
     run.sort_unstable();
     run
 }
 
-fn room(cells: &[Option<JobId>], matrix: &Matrix, gang: &Gang) -> bool {
-    match gang.columns.as_slice() {
-        [own] => free_on_node(cells, matrix, *own).is_some(),
-        columns => columns.iter().all(|c| cells[*c as usize].is_none()),
+fn room(free: &Columns, gang: &Gang) -> bool {
+    match &gang.instead {
+        Some(node) => free.first_of(node).is_some(),
+        None => free.contains(&gang.columns),
     }
 }
 
-fn lend(cells: &mut [Option<JobId>], matrix: &Matrix, gang: &Gang) -> bool {
-    if !room(cells, matrix, gang) {
-        return false;
+/// Takes a gang's columns from those that are free; a single-CPU job's own one if it is free, else another.
+fn lend(free: &mut Columns, gang: &Gang) {
+    if free.contains(&gang.columns) {
+        free.take(&gang.columns);
+    } else if let Some(other) = gang.instead.as_ref().and_then(|node| free.first_of(node)) {
+        free.take_one(other);
     }
-    match gang.columns.as_slice() {
-        [own] => {
-            if let Some(column) = free_on_node(cells, matrix, *own) {
-                cells[column] = Some(gang.id);
-            }
-        }
-        columns => columns.iter().for_each(|c| cells[*c as usize] = Some(gang.id)),
-    }
-    true
-}
-
-/// A free column on the node of `own`: that one itself if it is free.
-fn free_on_node(cells: &[Option<JobId>], matrix: &Matrix, own: u32) -> Option<usize> {
-    let node = matrix.columns()[own as usize].node;
-    let free = |i: &usize| cells[*i].is_none() && matrix.columns()[*i].node == node;
-    Some(own as usize).filter(free).or_else(|| (0..cells.len()).find(free))
 }
 
 #[cfg(test)]

@@ -3,14 +3,19 @@
 //! Problem: some jobs gain nothing from a gang's slots (they hardly communicate, or they block instead of spinning), and
 //! then slots only cost. Strazdins & Uhlmann (2004) found local scheduling as good or better for such programs.
 //! Rule: no slots; a job's weight is its class's share, times its CPUs, because the operating system divides a group's
-//! weight over the CPUs on which it runs. Where gangs and local jobs meet, the gang that runs stands for all gangs with
-//! slots, so it weighs as much as all their shares together.
+//! weight over the CPUs on which it runs. A gang competes with local jobs only in its own turns, so there it weighs
+//! the more the fewer they are: share times cycle over turns. Over a cycle both get CPU time by their shares
+//! (LLNL, "Gang Scheduler Design": "a similar quantity of processor cycles whether registered for gang scheduling or
+//! not").
 //! Units: weights are relative, scaled so that the largest is 10000, and at least 1.
 
 use alloc::vec::Vec;
 
 /// The largest weight.
-pub(crate) const WEIGHT_MAX: u64 = 10_000;
+const WEIGHT_MAX: u128 = 10_000;
+
+/// Keeps the fractions of a turn in whole numbers.
+const SCALE: u128 = 1 << 20;
 
 /// What a weight is made of.
 #[derive(Clone, Copy, Debug)]
@@ -19,15 +24,18 @@ pub(crate) struct Part {
     pub(crate) share: u32,
     /// CPUs at a time.
     pub(crate) cpus: u32,
-    /// It is a gang with slots.
-    pub(crate) slots: bool,
+    /// The turns in which it owns CPUs, of how many; (1, 1) for a job without slots.
+    pub(crate) turns: (u32, u32),
 }
 
 /// One weight per part, in order.
 pub(crate) fn weights(parts: &[Part]) -> Vec<u32> {
-    let all_gangs: u64 = parts.iter().filter(|p| p.slots).map(|p| u64::from(p.share)).sum();
-    let raw = |p: &Part| u64::from(p.cpus.max(1)) * if p.slots { all_gangs } else { u64::from(p.share) };
-    let raw: Vec<u64> = parts.iter().map(raw).collect();
+    let raw = |p: &Part| {
+        let (own, cycle) = p.turns;
+        // 64 bits would do for any machine, but not for any share that an operator may write.
+        u128::from(p.cpus.max(1)) * u128::from(p.share) * u128::from(cycle) * SCALE / u128::from(own.max(1))
+    };
+    let raw: Vec<u128> = parts.iter().map(raw).collect();
     let largest = raw.iter().copied().max().unwrap_or(1).max(1);
     raw.iter().map(|w| (w * WEIGHT_MAX / largest).max(1) as u32).collect()
 }
@@ -36,16 +44,32 @@ pub(crate) fn weights(parts: &[Part]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn shares_of_classes_become_weights() {
-        let part = |share| Part { share, cpus: 2, slots: false };
-        assert_eq!(weights(&[part(16), part(4), part(1)]), [10_000, 2_500, 625]);
+    fn part(share: u32, turns: (u32, u32)) -> Part {
+        Part { share, cpus: 2, turns }
     }
 
     #[test]
-    fn the_current_gang_stands_for_all_gangs() {
-        let gang = Part { share: 2, cpus: 2, slots: true };
-        let local = Part { share: 2, cpus: 2, slots: false };
+    fn shares_of_classes_become_weights() {
+        let local = |share| part(share, (1, 1));
+        assert_eq!(weights(&[local(16), local(4), local(1)]), [10_000, 2_500, 625]);
+    }
+
+    #[test]
+    fn a_gang_weighs_the_more_the_fewer_turns_it_has() {
+        let (gang, local) = (part(2, (1, 3)), part(2, (1, 1)));
         assert_eq!(weights(&[gang, gang, gang, local]), [10_000, 10_000, 10_000, 3_333]);
+    }
+
+    #[test]
+    fn gangs_that_share_a_row_weigh_no_more_than_they_need() {
+        // Two gangs side by side in every turn, and a local job: three equal parts.
+        let (gang, local) = (part(2, (1, 1)), part(2, (1, 1)));
+        assert_eq!(weights(&[gang, gang, local]), [10_000; 3]);
+    }
+
+    #[test]
+    fn the_largest_share_does_not_overflow() {
+        let huge = Part { share: u32::MAX, cpus: u32::MAX, turns: (1, 4096) };
+        assert_eq!(weights(&[huge, part(1, (1, 1))]), [10_000, 1]);
     }
 }

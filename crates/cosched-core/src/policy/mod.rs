@@ -1,5 +1,6 @@
 //! The policies, a file each.
 
+mod columns;
 pub(crate) mod gang;
 pub(crate) mod local;
 
