@@ -1,8 +1,8 @@
 //! `cosched run`: the launcher.
 //!
-//! It starts a gate ([`gate`]), registers it as a job, opens it, and is then nothing but the command's shadow: it
-//! passes signals on, follows the daemon ([`follow`]), reports the end, and ends with the command's exit code. A
-//! detached job has a supervisor ([`detach`]) that does the same in a session of its own.
+//! It starts a gate ([`mod@gate`]), registers it as a job, opens it, and is then nothing but the command's shadow: it
+//! passes signals on, follows the daemon ([`mod@follow`]), reports the end, and ends with the command's exit code. A
+//! detached job has a supervisor ([`mod@detach`]) that does the same in a session of its own.
 
 mod detach;
 mod find;
