@@ -7,6 +7,7 @@ use cosched_core::{
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -156,8 +157,8 @@ impl Host {
                 let working = ms % 2 == 0;
                 let load = Load { working, used_ns: 0, seen_ns: None, waited: !working };
                 // The load must be there before the agent asks for it.
-                if !self.loads.contains_key(&job) {
-                    self.loads.insert(job, load);
+                if let Entry::Vacant(vacant) = self.loads.entry(job) {
+                    vacant.insert(load);
                     self.tell(PlannerInput::Submit(submitted))?;
                 }
             }
