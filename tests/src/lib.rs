@@ -172,7 +172,7 @@ impl Daemon {
 
     /// Whether a job's cgroup is frozen.
     pub fn frozen(&self, id: u64) -> bool {
-        std::fs::read_to_string(self.v2_job(id).join("cgroup.freeze")).is_ok_and(|s| s.trim() == "1")
+        std::fs::read_to_string(self.v2_job(id).join("gang/cgroup.freeze")).is_ok_and(|s| s.trim() == "1")
     }
 
     /// The v2 cgroup of a job.

@@ -44,7 +44,9 @@ pub fn pids_in(dir: &Path) -> Vec<i32> {
 
 /// Thaws and kills everything in a cgroup.
 pub fn end_cgroup(dir: &Path) {
-    let _ = std::fs::write(dir.join("cgroup.freeze"), "0");
+    for frozen in [dir.join("cgroup.freeze"), dir.join("gang/cgroup.freeze")] {
+        let _ = std::fs::write(frozen, "0");
+    }
     let _ = std::fs::write(dir.join("cgroup.kill"), "1");
 }
 
@@ -104,4 +106,11 @@ pub fn comm(pid: i32) -> Option<String> {
 fn ppid(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
+}
+
+/// The clock ticks (hundredths of a second) that the machine's CPUs were idle since it started.
+pub fn idle_ticks() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let cpu = text.lines().next().unwrap_or_default();
+    cpu.split_whitespace().nth(4).and_then(|v| v.parse().ok()).unwrap_or(0)
 }

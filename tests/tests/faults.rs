@@ -182,8 +182,18 @@ fn everything_is_killed_in_every_order() {
     }
     use Part::{Daemon as D, Guard as G, Launcher as L, Rank as R};
     let orders = [
-        [D, G, L, R], [D, L, G, R], [D, R, L, G], [G, D, L, R], [G, L, R, D], [G, R, D, L],
-        [L, D, G, R], [L, R, G, D], [L, G, D, R], [R, D, L, G], [R, G, L, D], [R, L, D, G],
+        [D, G, L, R],
+        [D, L, G, R],
+        [D, R, L, G],
+        [G, D, L, R],
+        [G, L, R, D],
+        [G, R, D, L],
+        [L, D, G, R],
+        [L, R, G, D],
+        [L, G, D, R],
+        [R, D, L, G],
+        [R, G, L, D],
+        [R, L, D, G],
     ];
     for (i, order) in orders.into_iter().enumerate() {
         let mut s = scene();

@@ -15,7 +15,8 @@ fn program(name: &str) -> Option<String> {
 }
 
 fn installed(command: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {command}")]).output().is_ok_and(|o| o.status.success());
+    let found =
+        Command::new("sh").args(["-c", &format!("command -v {command}")]).output().is_ok_and(|o| o.status.success());
     if !found {
         println!("SKIPPED: {command} is not installed: `tools/setup test` installs it");
     }
@@ -69,9 +70,12 @@ fn mpich() {
 #[test]
 fn open_mp() {
     if let Some(program) = program("barrier-omp") {
-        two_at_once(&["env", "OMP_NUM_THREADS=2", &program, "--grain-us", "100", "--iterations", "2000", "--json"], |out| {
-            assert!(out.contains("\"iterations\""), "{out}");
-        });
+        two_at_once(
+            &["env", "OMP_NUM_THREADS=2", &program, "--grain-us", "100", "--iterations", "2000", "--json"],
+            |out| {
+                assert!(out.contains("\"iterations\""), "{out}");
+            },
+        );
     }
 }
 

@@ -15,7 +15,8 @@ fn passes_the_exit_code_the_output_and_the_input_through() {
     assert_eq!(out.status.code(), Some(7));
     assert_eq!((stdout(&out).as_str(), stderr(&out).as_str()), ("out\n", "err\n"));
 
-    let mut cat = d.command("cosched").args(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut cat =
+        d.command("cosched").args(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     cat.stdin.take().unwrap().write_all(b"through the job\n").unwrap();
     assert_eq!(stdout(&cat.wait_with_output().unwrap()), "through the job\n");
 }
@@ -81,7 +82,7 @@ fn every_descendant_is_in_the_jobs_cgroup_from_its_first_instruction() {
     let out = d.cosched(&["run", "--", "sh", "-c", script]);
     let unified: Vec<String> = stdout(&out).lines().filter(|l| l.starts_with("0::")).map(str::to_owned).collect();
     assert_eq!(unified.len(), 3, "{}", stdout(&out));
-    assert!(unified.iter().all(|l| *l == format!("0::/{}/job-1", d.cgroup)), "{unified:?}");
+    assert!(unified.iter().all(|l| *l == format!("0::/{}/job-1/gang", d.cgroup)), "{unified:?}");
 }
 
 #[test]

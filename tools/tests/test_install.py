@@ -32,7 +32,7 @@ class Install(unittest.TestCase):
                          "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service"]:
             self.assertIn(expected, files)
         unit = (self.stage / "usr/lib/systemd/system/coschedd.service").read_text()
-        self.assertIn("\nExecStart=/usr/bin/coschedd\n", unit)
+        self.assertIn("\nExecStart=/usr/bin/coschedd --listen-stdin\n", unit)
         self.assertEqual(self.install()[0], 0, "installing twice is no error")
         self.assertEqual(self.install("--uninstall")[0], 0)
         self.assertEqual(self.files(), [])

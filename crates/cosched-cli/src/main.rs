@@ -1,2 +1,51 @@
-//! cosched, the command.
-fn main() {}
+//! cosched, the command: run jobs side by side, look at them, steer them.
+
+mod args;
+mod commands;
+mod demo;
+mod format;
+mod jobs;
+mod out;
+mod run;
+mod table;
+
+use clap::Parser;
+use out::Failure;
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Internal stages come before anything else: each `cosched run` passes through one.
+    let result = match words.next().as_deref().and_then(OsStr::to_str) {
+        Some(run::GATE) => run::gate(words),
+        Some(run::SESSION) => run::session(words),
+        Some(run::SUPERVISE) => parse(words).and_then(|cli| run::supervise(&cli)),
+        _ => parse(std::env::args_os().skip(1)).and_then(|cli| commands::dispatch(&cli)),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                out::say(&failure.message);
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, Failure> {
+    let words: Vec<_> = std::iter::once("cosched".into()).chain(words).collect();
+    args::Cli::try_parse_from(&words).map_err(|error| {
+        // clap prints in its own style: help to standard output, errors to standard error.
+        let _ = error.print();
+        let code = if !error.use_stderr() {
+            0
+        } else if args::is_run(&words) {
+            run::EXIT_FAILED
+        } else {
+            2
+        };
+        Failure::silent(code)
+    })
+}

@@ -7,18 +7,18 @@ use tokio::sync::oneshot;
 
 /// One request.
 #[derive(Debug)]
-pub struct Call {
+pub(crate) struct Call {
     /// Who asks.
-    pub peer: Peer,
+    pub(crate) peer: Peer,
     /// For what.
-    pub op: Op,
+    pub(crate) op: Op,
     /// Where the answer goes.
-    pub reply: oneshot::Sender<Answer<Reply>>,
+    pub(crate) reply: oneshot::Sender<Answer<Reply>>,
 }
 
 /// What can be asked; a path of the API each.
 #[derive(Debug)]
-pub enum Op {
+pub(crate) enum Op {
     /// `GET /v1/status`
     Status,
     /// `GET /v1/jobs`
@@ -52,7 +52,7 @@ pub enum Op {
 
 /// What can be answered.
 #[derive(Debug)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// One job.
     Job(Box<Job>),
     /// Several.

@@ -8,11 +8,11 @@ fn since_epoch() -> Duration {
 }
 
 /// Now, in nanoseconds since the Unix epoch.
-pub fn now() -> Time {
+pub(crate) fn now() -> Time {
     Time(since_epoch().as_nanos() as u64)
 }
 
 /// Now, in milliseconds since the Unix epoch.
-pub fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     since_epoch().as_millis() as u64
 }

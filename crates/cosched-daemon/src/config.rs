@@ -6,39 +6,39 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The shortest and the longest slot.
-pub const SLOT_LENGTH_MS: std::ops::RangeInclusive<u64> = 10..=30_000;
+pub(crate) const SLOT_LENGTH_MS: std::ops::RangeInclusive<u64> = 10..=30_000;
 
 /// Everything that an operator can set; `packaging/etc/cosched.toml` shows each key with its default.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub(crate) struct Config {
     /// How jobs are scheduled that have no policy of their own.
-    pub policy: Policy,
+    pub(crate) policy: Policy,
     /// What gangs that are not current may do.
-    pub sharing: Sharing,
+    pub(crate) sharing: Sharing,
     /// The length of a slot.
-    pub slot_length: Duration,
+    pub(crate) slot_length: Duration,
     /// Where a new gang goes in the matrix.
-    pub packing: Packing,
+    pub(crate) packing: Packing,
     /// The part of the CPU time that stays with processes that are not registered, 0 to 0.9.
-    pub reserve: f64,
+    pub(crate) reserve: f64,
     /// A gang that used no CPU for this long gives its slots up.
-    pub idle_after: Duration,
+    pub(crate) idle_after: Duration,
     /// The longest time that a job stays frozen after the daemon has stopped to beat.
-    pub lease: Duration,
+    pub(crate) lease: Duration,
     /// The mechanism of a switch, or `auto`.
-    pub mechanism: String,
+    pub(crate) mechanism: String,
     /// The real-time priority of the slot thread.
-    pub realtime_priority: i32,
+    pub(crate) realtime_priority: i32,
     /// Users who may do what root may.
-    pub admins: Vec<String>,
+    pub(crate) admins: Vec<String>,
     /// Where the state is kept.
-    pub state_dir: Option<PathBuf>,
+    pub(crate) state_dir: Option<PathBuf>,
     /// How many ended jobs are remembered.
-    pub keep_ended: usize,
+    pub(crate) keep_ended: usize,
     /// A daemon that was started on demand ends after this long without jobs.
-    pub embedded_exit_after: Duration,
+    pub(crate) embedded_exit_after: Duration,
     /// The shares of the classes.
-    pub shares: Shares,
+    pub(crate) shares: Shares,
 }
 
 impl Default for Config {
@@ -65,13 +65,13 @@ impl Default for Config {
 /// What is wrong with a configuration file, in the three parts that every message of cosched has.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[error("{what}: {why}. {hint}")]
-pub struct ConfigError {
+pub(crate) struct ConfigError {
     /// What happened.
-    pub what: String,
+    pub(crate) what: String,
     /// Why.
-    pub why: String,
+    pub(crate) why: String,
     /// What to do.
-    pub hint: String,
+    pub(crate) hint: String,
 }
 
 #[derive(Deserialize)]
@@ -125,7 +125,7 @@ const KEYS: &[&str] = &[
 
 impl Config {
     /// Reads `path`.
-    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|e| ConfigError {
             what: format!("cannot read the configuration {}", path.display()),
             why: e.to_string(),
@@ -135,7 +135,7 @@ impl Config {
     }
 
     /// Reads a configuration from text; what is not set has its default.
-    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+    pub(crate) fn parse(text: &str) -> Result<Config, ConfigError> {
         let file: File = toml::from_str(text).map_err(|e| syntax(&e))?;
         let mut c = Config::default();
         if let Some(v) = file.policy {

@@ -1,77 +1,87 @@
 //! Keeps the guard alive: the process that thaws all jobs when this daemon dies or hangs.
 
-use cosched_linux::{Beat, Guard, GuardSpec, KernelAgent, spawn_guard};
+use crate::pollable::pollable;
+use cosched_linux::beat::Beat;
+use cosched_linux::guard::{Guard, GuardOptions, spawn_guard};
+use cosched_linux::kernel_agent::KernelAgent;
+use cosched_linux::thaw::ThawPaths;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// How long to wait before another try when the guard cannot be started.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The guard, and the kernel's own last resort.
-pub struct GuardKeeper {
-    spec: GuardSpec,
-    guard: Option<AsyncFd<Guard>>,
+pub(crate) struct GuardKeeper {
+    exe: PathBuf,
+    paths: ThawPaths,
+    beat: Arc<Beat>,
+    /// The guard, and its pidfd in the event loop.
+    guard: Option<(Guard, AsyncFd<OwnedFd>)>,
     agent: Result<KernelAgent, String>,
 }
 
 impl GuardKeeper {
-    /// Starts the guard. Without one the daemon runs all the same, and says so in its status.
-    pub fn start(spec: GuardSpec, agent: Result<KernelAgent, String>) -> GuardKeeper {
-        let mut keeper = GuardKeeper { spec, guard: None, agent };
-        keeper.revive();
-        keeper
-    }
-
-    /// The beat that the slot thread gives and the guard listens to.
-    pub fn beat(&self) -> &Beat {
-        &self.spec.beat
+    /// Without a guard the daemon runs all the same, and says so in its status; `revive` starts it, in the event loop.
+    pub(crate) fn new(
+        exe: PathBuf,
+        paths: ThawPaths,
+        beat: Arc<Beat>,
+        agent: Result<KernelAgent, String>,
+    ) -> GuardKeeper {
+        GuardKeeper { exe, paths, beat, guard: None, agent }
     }
 
     /// Resolves when the guard has died, or when it is time for another try to start it.
-    pub async fn died(&self) {
+    pub(crate) async fn died(&self) {
         match &self.guard {
             // An error here means that the descriptor is useless: a new guard is right too.
-            Some(guard) => drop(guard.ready(Interest::READABLE).await),
+            Some((_, pidfd)) => drop(pidfd.readable().await),
             None => tokio::time::sleep(RETRY).await,
         }
     }
 
     /// Starts a guard in the place of one that died.
-    pub fn revive(&mut self) {
-        if let Some(dead) = self.guard.take() {
-            tracing::warn!(pid = dead.get_ref().pid(), "the guard died; starting another");
-            dead.into_inner().reap();
+    pub(crate) fn revive(&mut self) {
+        if let Some((mut dead, _)) = self.guard.take() {
+            tracing::warn!(pid = dead.pid(), "the guard died; starting another");
+            // Its pidfd said that it has ended, so this only collects it.
+            let _ = dead.try_wait();
         }
-        let started = spawn_guard(&self.spec).map_err(|e| e.to_string());
-        self.guard = match started
-            .and_then(|guard| AsyncFd::with_interest(guard, Interest::READABLE).map_err(|e| e.to_string()))
-        {
-            Ok(guard) => Some(guard),
-            Err(e) => {
-                tracing::error!("the guard could not be started: {e}");
-                None
-            }
-        };
+        match self.spawn() {
+            Ok(guard) => self.guard = Some(guard),
+            Err(e) => tracing::error!("the guard {} could not be started: {e}", self.exe.display()),
+        }
+    }
+
+    fn spawn(&self) -> std::io::Result<(Guard, AsyncFd<OwnedFd>)> {
+        let guard = spawn_guard(&self.exe, &GuardOptions { paths: self.paths.clone(), beat: &self.beat })?;
+        let pidfd = pollable(&guard)?;
+        Ok((guard, pidfd))
     }
 
     /// The guard's process, while it lives.
-    pub fn pid(&self) -> Option<i32> {
-        self.guard.as_ref().map(|g| g.get_ref().pid())
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.guard.as_ref().map(|(guard, _)| guard.pid())
     }
 
     /// Why the kernel agent is not armed; `None` when it is.
-    pub fn kernel_agent(&self) -> Option<&str> {
+    pub(crate) fn kernel_agent(&self) -> Option<&str> {
         self.agent.as_ref().err().map(String::as_str)
     }
 
     /// The daemon ends in order and has thawed everything: guard and agent are not needed.
-    pub fn disarm(self) {
-        if let Some(guard) = self.guard {
-            guard.into_inner().dismiss();
+    pub(crate) fn disarm(self) {
+        if let Some((guard, _)) = self.guard {
+            guard.dismiss();
         }
-        if let Ok(agent) = self.agent {
-            agent.disarm();
+        if let Ok(agent) = self.agent
+            && let Err(e) = agent.disarm()
+        {
+            tracing::warn!("the kernel agent's files are left: {e}");
         }
     }
 }

@@ -35,11 +35,12 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
 /// A job's id in a path.
 struct Id(u64);
 
-impl<S: Sync> FromRequestParts<S> for Id {
+impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Id, Response> {
-        let text = Path::<String>::from_request_parts(parts, state).await.map_or_else(|_| String::new(), |Path(text)| text);
+        let text =
+            Path::<String>::from_request_parts(parts, state).await.map_or_else(|_| String::new(), |Path(text)| text);
         text.parse().map(Id).map_err(|_| {
             failure(refuse(
                 ErrorCode::Invalid,
@@ -54,7 +55,7 @@ impl<S: Sync> FromRequestParts<S> for Id {
 /// The part of the URL after the question mark.
 struct Asked<T>(T);
 
-impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, Response> {
@@ -73,7 +74,7 @@ type Calls = State<mpsc::Sender<Call>>;
 type From = ConnectInfo<Peer>;
 
 /// All the paths of the API; docs/schema/openapi.json describes them.
-pub fn router(calls: mpsc::Sender<Call>) -> Router {
+pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/policy", put(machine_policy))

@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 
 /// Where this daemon keeps its things.
 #[derive(Debug)]
-pub struct Places {
+pub(crate) struct Places {
     /// The socket.
-    pub socket: PathBuf,
+    pub(crate) socket: PathBuf,
     /// The guard's files.
-    pub runtime_dir: PathBuf,
+    pub(crate) runtime_dir: PathBuf,
     /// The journal.
-    pub state_dir: PathBuf,
+    pub(crate) state_dir: PathBuf,
 }
 
 impl Places {
     /// From the command line, the configuration and the conventions of the system or the user.
-    pub fn new(args: &Args, configured_state: Option<&Path>) -> Places {
-        let socket = args.socket.clone().unwrap_or_else(cosched_api::own_socket);
+    pub(crate) fn new(args: &Args, configured_state: Option<&Path>) -> Places {
+        let socket = args.socket.clone().unwrap_or_else(cosched_api::default_socket);
         let runtime_dir = args.runtime_dir.clone().unwrap_or_else(|| match socket.parent() {
             Some(dir) if dir != Path::new("") => dir.to_owned(),
             _ => PathBuf::from("."),
@@ -32,7 +32,7 @@ impl Places {
 }
 
 /// The configuration file that is read when none is named.
-pub fn default_config() -> Option<PathBuf> {
+pub(crate) fn default_config() -> Option<PathBuf> {
     let path = if is_root() {
         PathBuf::from("/etc/cosched.toml")
     } else {
@@ -53,12 +53,12 @@ fn xdg(variable: &str, below_home: &str) -> PathBuf {
 }
 
 /// Whether the daemon serves the whole machine.
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// Listens on the socket: the one that standard input already is, or a new one.
-pub fn listen(args: &Args, places: &Places) -> anyhow::Result<UnixListener> {
+pub(crate) fn listen(args: &Args, places: &Places) -> anyhow::Result<UnixListener> {
     make_dir(&places.runtime_dir)?;
     let listener = if args.listen_stdin {
         let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("standard input is not open")?;

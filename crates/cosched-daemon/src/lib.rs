@@ -8,6 +8,7 @@ mod driver;
 mod guard;
 mod http;
 mod instance;
+mod pollable;
 mod record;
 mod refuse;
 mod rights;

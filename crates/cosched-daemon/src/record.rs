@@ -8,54 +8,54 @@ const EVENTS_MAX: usize = 200;
 
 /// A job as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub(crate) struct Record {
     /// Unique for ever in this state directory.
-    pub id: u64,
+    pub(crate) id: u64,
     /// For display.
-    pub name: String,
+    pub(crate) name: String,
     /// Its owner.
-    pub uid: u32,
+    pub(crate) uid: u32,
     /// Its class.
-    pub class: Class,
+    pub(crate) class: Class,
     /// Its own policy, if it does not follow the machine's.
-    pub own_policy: Option<Policy>,
+    pub(crate) own_policy: Option<Policy>,
     /// CPUs at a time.
-    pub cpus: u32,
+    pub(crate) cpus: u32,
     /// Declared memory.
-    pub mem_bytes: Option<u64>,
+    pub(crate) mem_bytes: Option<u64>,
     /// The program and its arguments.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// The working directory.
-    pub cwd: Option<String>,
+    pub(crate) cwd: Option<String>,
     /// Its first process.
-    pub pid: i32,
+    pub(crate) pid: i32,
     /// Registration.
-    pub submitted_unix_ms: u64,
+    pub(crate) submitted_unix_ms: u64,
     /// Nobody waits for it in a terminal.
-    pub detached: bool,
+    pub(crate) detached: bool,
     /// Where its output is.
-    pub log_path: Option<String>,
+    pub(crate) log_path: Option<String>,
     /// The boot in which it was started: its cgroup does not outlive it.
-    pub boot_id: String,
+    pub(crate) boot_id: String,
     /// A user or an administrator stopped it.
-    pub suspended: bool,
+    pub(crate) suspended: bool,
     /// How its main process ended.
-    pub exit: Option<ExitStatus>,
+    pub(crate) exit: Option<ExitStatus>,
     /// When its last process ended.
-    pub ended_unix_ms: Option<u64>,
+    pub(crate) ended_unix_ms: Option<u64>,
     /// It vanished unseen.
-    pub lost: bool,
+    pub(crate) lost: bool,
     /// CPU time used, at its end.
-    pub cpu_time_ms: u64,
+    pub(crate) cpu_time_ms: u64,
     /// The most memory it used, at its end.
-    pub memory_peak_bytes: Option<u64>,
+    pub(crate) memory_peak_bytes: Option<u64>,
     /// What happened to it.
-    pub events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
 }
 
 impl Record {
     /// A new job from a request that has been checked.
-    pub fn new(id: u64, uid: u32, cpus: u32, req: JobRequest, boot_id: &str, now_unix_ms: u64) -> Record {
+    pub(crate) fn new(id: u64, uid: u32, cpus: u32, req: JobRequest, boot_id: &str, now_unix_ms: u64) -> Record {
         let name = req.name.unwrap_or_else(|| base_name(&req.command));
         let default_class = if req.detached { Class::Batch } else { Class::Interactive };
         Record {
@@ -84,12 +84,12 @@ impl Record {
     }
 
     /// Whether it is over.
-    pub fn ended(&self) -> bool {
+    pub(crate) fn ended(&self) -> bool {
         self.ended_unix_ms.is_some()
     }
 
     /// Remembers an event; of very many the middle ones are forgotten.
-    pub fn event(&mut self, unix_ms: u64, what: &str, detail: impl Into<String>) {
+    pub(crate) fn event(&mut self, unix_ms: u64, what: &str, detail: impl Into<String>) {
         if self.events.len() >= EVENTS_MAX {
             self.events.remove(EVENTS_MAX / 2);
         }

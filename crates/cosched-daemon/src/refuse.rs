@@ -3,15 +3,20 @@
 use cosched_api::{ErrorBody, ErrorCode};
 
 /// The result of a request.
-pub type Answer<T> = Result<T, ErrorBody>;
+pub(crate) type Answer<T> = Result<T, ErrorBody>;
 
 /// A refusal in its three parts.
-pub fn refuse(code: ErrorCode, what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
+pub(crate) fn refuse(
+    code: ErrorCode,
+    what: impl Into<String>,
+    why: impl Into<String>,
+    hint: impl Into<String>,
+) -> ErrorBody {
     ErrorBody { code, what: what.into(), why: why.into(), hint: hint.into() }
 }
 
 /// The machine or the daemon failed at something that should have worked.
-pub fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> ErrorBody {
+pub(crate) fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> ErrorBody {
     refuse(
         ErrorCode::Internal,
         what,
@@ -21,7 +26,7 @@ pub fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> ErrorBo
 }
 
 /// There is no such job.
-pub fn no_such_job(id: u64) -> ErrorBody {
+pub(crate) fn no_such_job(id: u64) -> ErrorBody {
     refuse(
         ErrorCode::NotFound,
         format!("there is no job {id}"),

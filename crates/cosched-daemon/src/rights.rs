@@ -5,50 +5,51 @@
 
 use crate::record::Record;
 use crate::refuse::{Answer, refuse};
+use crate::users::user_name;
 use cosched_api::{Class, ErrorCode};
 use std::collections::BTreeSet;
 
 /// The process at the other end of the socket, as the kernel names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// Its user.
-    pub uid: u32,
+    pub(crate) uid: u32,
     /// Its process, where the kernel tells it.
-    pub pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
 }
 
 /// The users with all rights.
 #[derive(Clone, Debug)]
-pub struct Rights {
+pub(crate) struct Rights {
     admins: BTreeSet<u32>,
 }
 
 impl Rights {
     /// Root, the daemon's own user and `admins`.
-    pub fn new(own_uid: u32, admins: impl IntoIterator<Item = u32>) -> Rights {
+    pub(crate) fn new(own_uid: u32, admins: impl IntoIterator<Item = u32>) -> Rights {
         Rights { admins: [0, own_uid].into_iter().chain(admins).collect() }
     }
 
     /// Whether `peer` may do everything.
-    pub fn is_admin(&self, peer: Peer) -> bool {
+    pub(crate) fn is_admin(&self, peer: Peer) -> bool {
         self.admins.contains(&peer.uid)
     }
 
     /// May `peer` change this job?
-    pub fn change_job(&self, peer: Peer, job: &Record) -> Answer<()> {
+    pub(crate) fn change_job(&self, peer: Peer, job: &Record) -> Answer<()> {
         if self.is_admin(peer) || peer.uid == job.uid {
             return Ok(());
         }
         Err(refuse(
             ErrorCode::Forbidden,
             format!("job {} is not yours", job.id),
-            format!("it belongs to uid {}, you are uid {}", job.uid, peer.uid),
+            format!("it belongs to {}, you are {}", user_name(job.uid), user_name(peer.uid)),
             "Ask its owner or an administrator.",
         ))
     }
 
     /// May `peer` submit a job of this class?
-    pub fn submit(&self, peer: Peer, class: Class) -> Answer<()> {
+    pub(crate) fn submit(&self, peer: Peer, class: Class) -> Answer<()> {
         if class != Class::Express || self.is_admin(peer) {
             return Ok(());
         }
@@ -61,7 +62,7 @@ impl Rights {
     }
 
     /// May `peer` move this job of his from its class to `to`?
-    pub fn reclass(&self, peer: Peer, job: &Record, to: Class) -> Answer<()> {
+    pub(crate) fn reclass(&self, peer: Peer, job: &Record, to: Class) -> Answer<()> {
         self.change_job(peer, job)?;
         if to >= job.class || self.is_admin(peer) {
             return Ok(());
@@ -75,7 +76,7 @@ impl Rights {
     }
 
     /// May `peer` change what holds for the whole machine?
-    pub fn change_machine(&self, peer: Peer) -> Answer<()> {
+    pub(crate) fn change_machine(&self, peer: Peer) -> Answer<()> {
         if self.is_admin(peer) {
             return Ok(());
         }
@@ -89,7 +90,7 @@ impl Rights {
 }
 
 /// A class's name as users write it.
-pub fn name(class: Class) -> &'static str {
+pub(crate) fn name(class: Class) -> &'static str {
     match class {
         Class::Express => "express",
         Class::Interactive => "interactive",

@@ -10,8 +10,11 @@ use crate::store::{Opened, Store};
 use crate::{clock, http, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
-use cosched_linux::{Beat, GuardSpec, KernelAgent, Layout, Place, SlotConfig, SlotThread, Tree, observe};
+use cosched_linux::beat::Beat;
+use cosched_linux::kernel_agent::KernelAgent;
+use cosched_linux::{Layout, Place, SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -31,6 +34,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.check {
         return check(&layout, place);
     }
+    let rights = rights(&config)?;
     let places = Places::new(&args, config.state_dir.as_deref());
     let listener = instance::listen(&args, &places)?;
     let (store, state, warnings) = open_state(&places.state_dir)?;
@@ -40,10 +44,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         embedded: args.embedded,
         started_unix_ms: clock::unix_ms(),
         layout: layout.to_string(),
-        cpus: observe::cpus().context("the CPUs of this machine cannot be read")?,
+        cpus: observe::cpus_allowed(),
         warnings,
     };
-    let rights = rights(&config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let driver = Driver::new(config, identity, rights, (store, state), machinery)?;
@@ -67,14 +70,17 @@ fn place(layout: &Layout, name: &str) -> anyhow::Result<Place> {
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         bail!("`{name}` cannot be the name of a cgroup. Use letters, digits and dashes");
     }
-    Ok(Place::choose(layout, name)?)
+    if instance::is_root() {
+        return Ok(Place::Root { name: name.to_owned() });
+    }
+    Ok(Place::own_delegated(layout, name)?)
 }
 
 fn check(layout: &Layout, place: Place) -> anyhow::Result<()> {
     println!("cgroups    {layout}");
-    println!("place      {place}");
     let tree = Tree::open(layout, place)?;
-    for probe in cosched_linux::probe(&tree) {
+    println!("subtree    {}", tree.v2_dir().display());
+    for probe in mechanism::probe(&tree) {
         println!("mechanism  {}: {}", probe.name, probe.why);
     }
     if tree.jobs()?.is_empty() {
@@ -115,21 +121,19 @@ fn machinery(
 ) -> anyhow::Result<Machinery> {
     let tree = Tree::open(layout, place)?;
     // What an earlier daemon left frozen must not wait for the new plan.
-    tree.thaw_all();
+    thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
     if !tree.set_reserve(config.reserve)? {
         tracing::info!("the weight of our subtree is not ours to set; the reserve is its parent's matter");
     }
-    if let Err(e) = cosched_linux::lock_memory() {
+    if let Err(e) = realtime::lock_memory() {
         tracing::warn!("the memory could not be locked: {e}");
     }
     let exe = guard_exe()?;
     let agent = KernelAgent::arm(&places.runtime_dir, &args.cgroup, &exe, &tree).map_err(|e| e.to_string());
-    let beat = Beat::new()?;
-    let spec = GuardSpec { exe, beat: beat.clone(), lease: config.lease, tree: tree.clone() };
-    let guard = GuardKeeper::start(spec, agent);
-    let mechanism = cosched_linux::choose(&tree, true, None)?;
-    let slots =
-        SlotThread::start(SlotConfig { priority: config.realtime_priority, beat, lease: config.lease }, mechanism)?;
+    let beat = Arc::new(Beat::create(config.lease.as_nanos() as u64)?);
+    let guard = GuardKeeper::new(exe, tree.thaw_paths(), Arc::clone(&beat), agent);
+    let mechanism = mechanism::choose(&tree, true, None)?;
+    let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
     Ok(Machinery { tree, slots, guard })
 }
 

@@ -19,24 +19,24 @@ const COMPACT_BYTES: u64 = 1 << 20;
 
 /// What the machine's operator set while the daemon ran; it outlives a restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The machine's policy.
-    pub policy: Option<cosched_api::Policy>,
+    pub(crate) policy: Option<cosched_api::Policy>,
     /// Soft or strict.
-    pub sharing: Option<cosched_api::Sharing>,
+    pub(crate) sharing: Option<cosched_api::Sharing>,
     /// The length of a slot.
-    pub slot_length_ms: Option<u64>,
+    pub(crate) slot_length_ms: Option<u64>,
 }
 
 /// All that is remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
+pub(crate) struct State {
     /// Jobs by id, ended ones included.
-    pub jobs: BTreeMap<u64, Record>,
+    pub(crate) jobs: BTreeMap<u64, Record>,
     /// The highest id that was ever given.
-    pub last_id: u64,
+    pub(crate) last_id: u64,
     /// What was set.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,24 +75,26 @@ impl State {
 
 /// The file store of one machine.
 #[derive(Debug)]
-pub struct Store {
+pub(crate) struct Store {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// Written anew beyond this length.
     compact_bytes: u64,
+    compact_bytes_min: u64,
     /// Held for the life of the daemon, so that two of them never write the same journal.
     _lock: File,
 }
 
 /// What opening found.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// The store, ready for changes.
-    pub store: Store,
+    pub(crate) store: Store,
     /// What was remembered.
-    pub state: State,
+    pub(crate) state: State,
     /// A damaged journal was set aside here; so many lines could not be read.
-    pub damaged: Option<(PathBuf, usize)>,
+    pub(crate) damaged: Option<(PathBuf, usize)>,
 }
 
 impl Store {
@@ -100,7 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// Of the file system; `WouldBlock` when another daemon holds the directory.
-    pub fn open(dir: &Path) -> io::Result<Opened> {
+    pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
         std::fs::create_dir_all(dir)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -116,22 +118,23 @@ impl Store {
             n => Some((set_aside(&path)?, n)),
         };
         let (file, bytes) = write_anew(&path, &state)?;
-        let store = Store { path, file, bytes, compact_bytes: COMPACT_BYTES, _lock: lock };
+        let store =
+            Store { path, file, bytes, compact_bytes: COMPACT_BYTES, compact_bytes_min: COMPACT_BYTES, _lock: lock };
         Ok(Opened { store, state, damaged })
     }
 
     /// Remembers a job; on the disk when this returns.
-    pub fn put(&mut self, state: &mut State, record: &Record) -> io::Result<()> {
+    pub(crate) fn put(&mut self, state: &mut State, record: &Record) -> io::Result<()> {
         self.change(state, Change::Put(Box::new(record.clone())))
     }
 
     /// Forgets an ended job.
-    pub fn forget(&mut self, state: &mut State, id: u64) -> io::Result<()> {
+    pub(crate) fn forget(&mut self, state: &mut State, id: u64) -> io::Result<()> {
         self.change(state, Change::Forget(id))
     }
 
     /// Remembers settings; on the disk when this returns.
-    pub fn settings(&mut self, state: &mut State, settings: Settings) -> io::Result<()> {
+    pub(crate) fn settings(&mut self, state: &mut State, settings: Settings) -> io::Result<()> {
         self.change(state, Change::Settings(settings))
     }
 
@@ -146,7 +149,7 @@ impl Store {
         state.apply(change);
         if self.bytes > self.compact_bytes {
             (self.file, self.bytes) = write_anew(&self.path, state)?;
-            self.compact_bytes = COMPACT_BYTES.max(2 * self.bytes);
+            self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
         }
         Ok(())
     }
@@ -173,7 +176,7 @@ fn read(bytes: &[u8]) -> (State, usize) {
 
 fn parse(line: &[u8]) -> Option<Change> {
     let line = line.strip_suffix(b"\n")?;
-    let (sum, json) = (line.get(..8)?, line.get(9..)?);
+    let (sum, json) = (line.get(..8)?, line.get(8..)?.strip_prefix(b" ")?);
     let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
     (sum == crc32fast::hash(json)).then(|| serde_json::from_slice(json).ok())?
 }
@@ -283,7 +286,7 @@ mod tests {
     fn the_journal_does_not_grow_without_end() {
         let dir = tempfile::tempdir().unwrap();
         let Opened { mut store, mut state, .. } = Store::open(dir.path()).unwrap();
-        store.compact_bytes = 10_000;
+        (store.compact_bytes, store.compact_bytes_min) = (10_000, 10_000);
         let record = example(1);
         for _ in 0..100 {
             store.put(&mut state, &record).unwrap();

@@ -3,13 +3,13 @@
 const PASSWD: &str = "/etc/passwd";
 
 /// The name of a user, or the number where it has none.
-pub fn user_name(uid: u32) -> String {
+pub(crate) fn user_name(uid: u32) -> String {
     let text = std::fs::read_to_string(PASSWD).unwrap_or_default();
     entries(&text).find(|(_, id)| *id == uid).map_or_else(|| uid.to_string(), |(name, _)| name.to_owned())
 }
 
 /// The number of a user who is given by name or number.
-pub fn user_id(name: &str) -> Option<u32> {
+pub(crate) fn user_id(name: &str) -> Option<u32> {
     let text = std::fs::read_to_string(PASSWD).unwrap_or_default();
     name.parse().ok().or_else(|| entries(&text).find(|(n, _)| *n == name).map(|(_, id)| id))
 }

@@ -1,1 +1,39 @@
 //! What Linux does for cosched: cgroups, the slot thread, observation, the guard.
+//!
+//! - [`layout`] finds the cgroup hierarchies of this machine, [`place`] where our subtree may stand in them;
+//! - [`tree`] is that subtree and [`job`] one job's cgroups in it;
+//! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
+//! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself;
+//! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
+//! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
+//!
+//! This crate knows neither plans nor policies: the daemon turns a plan into a [`slots::Table`].
+
+pub mod beat;
+mod cgfile;
+pub mod endwatch;
+pub mod guard;
+pub mod job;
+pub mod kernel_agent;
+pub mod layout;
+pub mod mechanism;
+pub mod observe;
+pub mod place;
+pub mod problem;
+pub mod process;
+pub mod realtime;
+pub mod slots;
+pub mod stats;
+pub mod switch;
+pub mod thaw;
+pub mod tree;
+
+pub use endwatch::EndWatch;
+pub use job::JobCgroup;
+pub use layout::{Layout, LayoutError, LayoutKind};
+pub use place::Place;
+pub use problem::Problem;
+pub use slots::{Entry, SlotConfig, SlotThread, Table};
+pub use stats::SwitchStats;
+pub use switch::{JobSwitch, State};
+pub use tree::{Tree, TreeError};

@@ -2,5 +2,5 @@
 //! resort, when daemon and guard were killed at one instant.
 
 fn main() -> std::process::ExitCode {
-    cosched_linux::guard_main(std::env::args_os())
+    cosched_linux::guard::guard_main(std::env::args_os())
 }

@@ -58,7 +58,7 @@ impl Driver {
             self.resume(peer, id)?;
         }
         let Some(live) = self.live.get_mut(&id) else { return self.view_job(id) };
-        let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal) };
+        let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal).map(drop) };
         sent.map_err(|e| internal(format!("job {id} could not be signalled"), e))?;
         if ENDING.contains(&signal) {
             live.kill_at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));

@@ -12,6 +12,9 @@ use tokio::time::Instant;
 /// How long a job without processes waits for its launcher to say how the main process ended.
 const REPORT_GRACE: Duration = Duration::from_secs(2);
 
+/// How long the slot thread may take to let go of an ended job's files.
+const LET_GO: Duration = Duration::from_millis(200);
+
 impl Driver {
     /// The launcher saw the main process end. The cgroup is gone when this returns, unless processes are left.
     pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
@@ -77,20 +80,24 @@ impl Driver {
         }
         // The slot thread lets go of the cgroup's files before the cgroup goes.
         self.settle(true);
+        if !self.machinery.slots.wait_installed(LET_GO) {
+            tracing::warn!(id, "the slot thread is late");
+        }
+        self.watch.remove(id);
         if let Err(e) = live.cgroup.remove() {
             tracing::warn!(id, "an ended job's cgroup is left: {e}");
         }
+        let how = match self.state.jobs.get(&id).and_then(|r| r.exit) {
+            Some(exit) => describe(exit),
+            None => "its launcher died, so nobody saw how the main process ended".to_owned(),
+        };
+        tracing::info!(id, how, "job ended");
         self.remember(id, |record| {
             record.ended_unix_ms = Some(unix_ms());
             record.cpu_time_ms = cpu_time_ms;
             record.memory_peak_bytes = peak;
-            let detail = match record.exit {
-                Some(exit) => describe(exit),
-                None => "its launcher died, so nobody saw how the main process ended".to_owned(),
-            };
-            record.event(unix_ms(), "ended", detail);
+            record.event(unix_ms(), "ended", how);
         });
-        tracing::info!(id, "job ended");
         self.empty_since = Instant::now();
         self.answer_waiters(id, live);
         self.forget_old();

@@ -43,8 +43,9 @@ impl Driver {
     pub(super) fn apply_mechanism(&mut self) -> anyhow::Result<()> {
         let soft = self.plan.sharing == cosched_core::Sharing::Soft;
         let wanted = Some(self.config.mechanism.as_str()).filter(|m| *m != "auto");
-        let mechanism = cosched_linux::choose(&self.machinery.tree, soft, wanted)?;
+        let mechanism = cosched_linux::mechanism::choose(&self.machinery.tree, soft, wanted)?;
         tracing::info!(mechanism = mechanism.name(), "switching");
+        self.mechanism = mechanism.name();
         self.machinery.slots.set_mechanism(mechanism);
         self.settle(true);
         Ok(())

@@ -16,6 +16,7 @@ use crate::call::{Call, Op, Reply};
 use crate::clock::{now, unix_ms};
 use crate::config::Config;
 use crate::guard::GuardKeeper;
+use crate::pollable::pollable;
 use crate::record::Record;
 use crate::refuse::{Answer, internal, no_such_job};
 use crate::rights::Rights;
@@ -27,9 +28,9 @@ use cosched_core::{
 };
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -39,29 +40,29 @@ const NODE: NodeId = NodeId(0);
 
 /// What the driver is told about the daemon it lives in.
 #[derive(Debug)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// The path of the socket.
-    pub socket: String,
+    pub(crate) socket: String,
     /// Started on demand; ends when it is not needed.
-    pub embedded: bool,
+    pub(crate) embedded: bool,
     /// When the daemon started.
-    pub started_unix_ms: u64,
+    pub(crate) started_unix_ms: u64,
     /// The layout in words.
-    pub layout: String,
+    pub(crate) layout: String,
     /// The CPUs, by number.
-    pub cpus: Vec<u32>,
+    pub(crate) cpus: Vec<u32>,
     /// What start-up found wrong.
-    pub warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// The parts of the operating system that the driver moves.
-pub struct Machinery {
+pub(crate) struct Machinery {
     /// Our cgroups.
-    pub tree: Tree,
+    pub(crate) tree: Tree,
     /// The thread that switches.
-    pub slots: SlotThread,
+    pub(crate) slots: SlotThread,
     /// Keeps jobs from staying stopped.
-    pub guard: GuardKeeper,
+    pub(crate) guard: GuardKeeper,
 }
 
 /// A job that has not ended: what is not worth remembering over a restart.
@@ -80,27 +81,30 @@ struct Live {
 }
 
 /// The owner of all state.
-pub struct Driver {
+pub(crate) struct Driver {
     config: Config,
     identity: Identity,
     rights: Rights,
     store: Store,
     state: State,
     machinery: Machinery,
-    watch: AsyncFd<EndWatch>,
+    watch: EndWatch,
+    watch_ready: AsyncFd<OwnedFd>,
     planner: Planner,
     agent: Agent,
     plan: Arc<Plan>,
     live: BTreeMap<u64, Live>,
     boot_id: String,
     memory_bytes: u64,
+    /// The name of the mechanism in force.
+    mechanism: &'static str,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
 }
 
 impl Driver {
     /// Takes over the state and the jobs that an earlier daemon left.
-    pub fn new(
+    pub(crate) fn new(
         config: Config,
         identity: Identity,
         rights: Rights,
@@ -125,6 +129,7 @@ impl Driver {
             ..AgentConfig::default()
         });
         let plan = Arc::clone(planner.plan());
+        let watch = EndWatch::new()?;
         let mut driver = Driver {
             config,
             identity,
@@ -132,15 +137,18 @@ impl Driver {
             store,
             state,
             machinery,
-            watch: AsyncFd::with_interest(EndWatch::new()?, Interest::READABLE)?,
+            watch_ready: pollable(&watch)?,
+            watch,
             planner,
             agent,
             plan,
             live: BTreeMap::new(),
-            boot_id: cosched_linux::observe::boot_id()?,
-            memory_bytes: cosched_linux::observe::memory_total()?,
+            boot_id: cosched_linux::observe::boot_id(),
+            memory_bytes: cosched_linux::observe::memory_total(),
+            mechanism: "",
             empty_since: Instant::now(),
         };
+        driver.machinery.guard.revive();
         driver.recover()?;
         driver.apply_mechanism()?;
         driver.settle(true);
@@ -148,7 +156,7 @@ impl Driver {
     }
 
     /// Works until `stop` says to end, or until an embedded daemon is not needed any more.
-    pub async fn run(mut self, mut calls: mpsc::Receiver<Call>, mut stop: mpsc::Receiver<()>) {
+    pub(crate) async fn run(mut self, mut calls: mpsc::Receiver<Call>, mut stop: mpsc::Receiver<()>) {
         loop {
             let deadline = self.deadline();
             tokio::select! {
@@ -156,10 +164,10 @@ impl Driver {
                     Some(call) => self.answer(call),
                     None => break,
                 },
-                ready = self.watch.readable_mut() => if let Ok(mut ready) = ready {
-                    let ended = ready.get_inner_mut().drain();
+                ready = self.watch_ready.readable() => if let Ok(mut ready) = ready {
                     ready.clear_ready();
-                    self.emptied(&ended);
+                    let changed = self.watch.drain();
+                    self.emptied(&changed);
                 },
                 () = tokio::time::sleep_until(deadline) => self.on_time(),
                 () = self.machinery.guard.died() => self.machinery.guard.revive(),
@@ -184,7 +192,7 @@ impl Driver {
         {
             tracing::warn!("the cgroup subtree could not be removed: {e}");
         }
-        tracing::info!("ended; {} jobs go on without a daemon", self.live.len());
+        tracing::info!(jobs_left = self.live.len(), "ended; what runs goes on without a daemon");
     }
 
     fn answer(&mut self, call: Call) {

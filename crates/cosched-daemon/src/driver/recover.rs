@@ -29,7 +29,7 @@ impl Driver {
         anyhow::ensure!(record.boot_id == self.boot_id, "the machine was restarted");
         let cgroup = self.machinery.tree.open_job(record.id)?;
         anyhow::ensure!(cgroup.populated()?, "it has no process left");
-        self.watch.get_mut().add(record.id, &cgroup.events_path())?;
+        self.watch.add(record.id, &cgroup.events_path())?;
         self.live.insert(record.id, Live::new(cgroup));
         self.plan_job(record).map_err(|e| anyhow::anyhow!("{}: {}", e.what, e.why))?;
         if record.suspended {

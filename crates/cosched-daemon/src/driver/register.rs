@@ -7,7 +7,7 @@ use crate::refuse::{Answer, internal, refuse};
 use crate::rights::{Peer, name};
 use cosched_api::{ErrorCode, Job, JobRequest};
 use cosched_core::{JobId, PlannerInput};
-use cosched_linux::observe;
+use cosched_linux::process;
 use tokio::time::Instant;
 
 impl Driver {
@@ -75,7 +75,7 @@ impl Driver {
         let entered = cgroup
             .attach(record.pid)
             .map_err(|e| internal(what(), e))
-            .and_then(|()| self.watch.get_mut().add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
+            .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
             let _ = cgroup.kill();
             if let Err(e) = cgroup.remove() {
@@ -121,7 +121,7 @@ fn check_process(peer: Peer, pid: i32) -> Answer<()> {
         let hint = "Register the calling process or a child of it, as `cosched run` does.";
         refuse(ErrorCode::Forbidden, format!("process {pid} cannot become a job"), why, hint)
     };
-    let facts = observe::process(pid).map_err(|e| not_yours(format!("it cannot be seen: {e}")))?;
+    let facts = process::facts(pid).ok_or_else(|| not_yours("there is no such process".to_owned()))?;
     let related = peer.pid == Some(pid) || peer.pid == Some(facts.ppid);
     if !related {
         return Err(not_yours("it is neither the calling process nor a child of it".to_owned()));

@@ -56,7 +56,7 @@ impl Driver {
             log_path: record.log_path.clone(),
             row: planned.and_then(|p| p.home.as_ref()).map(|(row, _)| *row),
             share: share.map(|(own, all)| f64::from(own) / f64::from(all.max(1))),
-            cgroup: live.map(|l| l.cgroup.v2_path_relative()).unwrap_or_default(),
+            cgroup: live.map(|l| l.cgroup.v2_path_relative().display().to_string()).unwrap_or_default(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Driver {
         for record in self.state.jobs.values() {
             *jobs.entry(job_state(record, self.live.get(&record.id))).or_insert(0) += 1;
         }
-        let probes = cosched_linux::probe(&m.tree);
+        let probes = cosched_linux::mechanism::probe(&m.tree);
         api::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id() as i32,
@@ -84,7 +84,7 @@ impl Driver {
             slot_length_ms: self.plan.slot_length_ns / 1_000_000,
             reserve: self.config.reserve,
             layout: self.identity.layout.clone(),
-            mechanism: m.slots.mechanism().to_owned(),
+            mechanism: self.mechanism.to_owned(),
             mechanisms: probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect(),
             realtime_priority: m.slots.realtime_priority(),
             generation: self.plan.generation,
@@ -115,7 +115,7 @@ impl Driver {
         if m.slots.realtime_priority().is_none() {
             warn(
                 "the slot thread has no real-time priority",
-                "the system did not grant it".to_owned(),
+                m.slots.priority_note().unwrap_or("the system did not grant it").to_owned(),
                 "Switches can come late under load. Run the daemon as root, or raise LimitRTPRIO.",
             );
         }
@@ -188,6 +188,6 @@ fn matrix(plan: &Plan) -> api::Matrix {
     }
 }
 
-fn distribution(d: &cosched_linux::Distribution) -> api::Distribution {
+fn distribution(d: &cosched_linux::stats::Quantiles) -> api::Distribution {
     api::Distribution { count: d.count, p50_us: d.p50_us, p99_us: d.p99_us, max_us: d.max_us }
 }

@@ -1,0 +1,104 @@
+//! `cosched ps`.
+
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json, terminal_width, use_colour};
+use crate::table::{Cell, Column, numbers, render, words};
+use crate::{format, jobs};
+use cosched_api::{Job, JobState};
+
+const COLUMNS: [Column; 13] = [
+    numbers("ID", 0),
+    words("NAME", 0),
+    words("USER", 3),
+    words("CLASS", 2),
+    words("POLICY", 1),
+    words("STATE", 0),
+    numbers("CPUS", 5),
+    numbers("CPU%", 0),
+    numbers("TIME", 0),
+    numbers("MEM", 4),
+    numbers("ROW", 7),
+    numbers("SHARE", 6),
+    words("COMMAND", 0),
+];
+
+/// `cosched ps`.
+pub(crate) fn ps(cli: &Cli, all: bool) -> Result<u8, Failure> {
+    let list = jobs::connect(cli)?.jobs(all)?;
+    if cli.json {
+        print_json(&list)?;
+    } else {
+        print(&table(&list.jobs, terminal_width(), use_colour()))?;
+    }
+    Ok(0)
+}
+
+fn table(jobs: &[Job], width: Option<usize>, colour: bool) -> String {
+    let rows: Vec<Vec<Cell>> = jobs.iter().map(|job| row(job, colour)).collect();
+    render(&COLUMNS, &rows, width)
+}
+
+fn row(job: &Job, colour: bool) -> Vec<Cell> {
+    let or_dash = |value: Option<String>| Cell::from(value.unwrap_or_else(|| "-".into()));
+    let state_colour = match job.state {
+        _ if !colour => "",
+        JobState::Running => "\x1b[32m",
+        JobState::Asleep | JobState::Ended => "\x1b[2m",
+        JobState::Suspended => "\x1b[33m",
+        JobState::Lost => "\x1b[31m",
+    };
+    vec![
+        job.id.to_string().into(),
+        job.name.as_str().into(),
+        job.user.as_str().into(),
+        format::class(job.class).into(),
+        format::policy(job.policy).into(),
+        Cell { text: state_and_exit(job), colour: state_colour },
+        job.cpus.to_string().into(),
+        or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}"))),
+        format::duration_ms(job.cpu_time_ms).into(),
+        or_dash(job.memory_bytes.map(format::size)),
+        or_dash(job.row.map(|row| row.to_string())),
+        or_dash(job.share.map(format::percent)),
+        format::command_line(&job.command).into(),
+    ]
+}
+
+/// `running`, `ended 0`, `ended SIG9`.
+fn state_and_exit(job: &Job) -> String {
+    let state = format::state(job.state);
+    match job.exit.map(|exit| (exit.code, exit.signal)) {
+        Some((Some(code), _)) => format!("{state} {code}"),
+        Some((None, Some(signal))) => format!("{state} SIG{signal}"),
+        _ => state.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::job;
+    use cosched_api::ExitStatus;
+
+    #[test]
+    fn the_table_says_what_is_known_and_a_dash_for_what_is_not() {
+        let mut first = job(7, "a.out");
+        first.cpu_percent = Some(99.6);
+        first.memory_bytes = Some(3 << 29);
+        (first.row, first.share) = (Some(0), Some(0.5));
+        let mut second = job(12, "night");
+        second.state = JobState::Ended;
+        second.exit = Some(ExitStatus { code: None, signal: Some(9) });
+        let jobs = [first, second];
+        assert_eq!(
+            table(&jobs, None, false),
+            "ID  NAME   USER  CLASS        POLICY  STATE       CPUS  CPU%   TIME   MEM  ROW  SHARE  COMMAND\n \
+             7  a.out  ann   interactive  gang    running        2   100  12.3s  1.5G    0    50%  mpirun -n 2 ./a.out\n\
+             12  night  ann   interactive  gang    ended SIG9     2     -  12.3s     -    -      -  mpirun -n 2 ./a.out\n"
+        );
+        let narrow = table(&jobs, Some(80), false);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(!narrow.contains("ROW") && narrow.contains("COMMAND"), "{narrow}");
+        assert!(table(&jobs, None, true).contains("\x1b[32mrunning\x1b[0m"));
+    }
+}

@@ -1,0 +1,84 @@
+//! `cosched log`: the output of a detached job, or what happened to a job.
+
+use crate::args::{Cli, Log};
+use crate::out::{Failure, print, print_json, say};
+use crate::{format, jobs};
+use cosched_api::{Client, Event, Job, JobState};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+
+/// `cosched log JOB`.
+pub(crate) fn log(cli: &Cli, options: &Log) -> Result<u8, Failure> {
+    let mut client = jobs::connect(cli)?;
+    let id = jobs::find(&mut client, &options.job)?;
+    let job = client.job(id)?;
+    match &job.log_path {
+        Some(path) if !options.events => output(&mut client, &job, path, options.follow)?,
+        _ => {
+            if !options.events {
+                say(&format!("the output of job {id} went to its terminal and was not captured; its events:"));
+            }
+            events(&mut client, id, options.follow, cli.json)?;
+        }
+    }
+    Ok(0)
+}
+
+fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<(), Failure> {
+    let cannot = |e: &io::Error| {
+        let hint = format!("the file belongs to {}; it may have been removed or rotated away", job.user);
+        Failure::explained(1, &format!("cannot read {path}"), &e.to_string(), &hint)
+    };
+    let mut file = File::open(path).map_err(|e| cannot(&e))?;
+    loop {
+        // Asked before reading: what was written before the end is read after it.
+        let over = !follow || is_over(client, job.id)?;
+        copy(&mut file, &cannot)?;
+        if over {
+            return Ok(());
+        }
+        std::thread::sleep(FOLLOW_PAUSE);
+    }
+}
+
+/// As bytes: a program's output need not be text.
+fn copy(file: &mut File, cannot: &impl Fn(&io::Error) -> Failure) -> Result<(), Failure> {
+    let mut piece = [0; 64 << 10];
+    loop {
+        let count = file.read(&mut piece).map_err(|e| cannot(&e))?;
+        if count == 0 {
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        if stdout.write_all(&piece[..count]).and_then(|()| stdout.flush()).is_err() {
+            return Err(Failure::silent(0));
+        }
+    }
+}
+
+fn events(client: &mut Client, id: u64, follow: bool, json: bool) -> Result<(), Failure> {
+    let mut shown = 0;
+    loop {
+        let over = !follow || is_over(client, id)?;
+        let events = client.events(id)?.events;
+        for event in events.iter().skip(shown) {
+            if json { print_json(event)? } else { print(&line(event))? }
+        }
+        shown = events.len().max(shown);
+        if over {
+            return Ok(());
+        }
+        std::thread::sleep(FOLLOW_PAUSE);
+    }
+}
+
+fn is_over(client: &mut Client, id: u64) -> Result<bool, Failure> {
+    Ok(matches!(client.job(id)?.state, JobState::Ended | JobState::Lost))
+}
+
+fn line(event: &Event) -> String {
+    format!("{}  {:<12}{}", format::moment(event.unix_ms), event.what, event.detail).trim_end().to_owned() + "\n"
+}

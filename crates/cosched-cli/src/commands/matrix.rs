@@ -1,0 +1,67 @@
+//! The Ousterhout matrix as text, the current row marked.
+
+use cosched_api::{Matrix, Row};
+use std::fmt::Write;
+
+/// One line of titles and one a row; empty without rows.
+pub(crate) fn text(matrix: &Matrix) -> String {
+    if matrix.rows.is_empty() {
+        return String::new();
+    }
+    let cell = |cell: &Option<u64>| cell.map_or_else(|| "·".to_owned(), |id| id.to_string());
+    let cells: Vec<Vec<String>> = matrix.rows.iter().map(|row| row.cells.iter().map(cell).collect()).collect();
+    let width = |column: usize| {
+        let entries = cells.iter().filter_map(|row| row.get(column)).map(|entry| entry.chars().count());
+        entries.chain([matrix.columns[column].chars().count()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..matrix.columns.len()).map(width).collect();
+    let index_width = matrix.rows.iter().map(|row| row.index.to_string().len()).max().unwrap_or(1);
+    let mut text = format!("  {:4}{:index_width$}", "", "");
+    for (title, width) in matrix.columns.iter().zip(&widths) {
+        let _ = write!(text, "  {title:>width$}");
+    }
+    text.push_str("  slots\n");
+    for (row, cells) in matrix.rows.iter().zip(&cells) {
+        let mark = if matrix.current_row == Some(row.index) { '>' } else { ' ' };
+        let _ = write!(text, "{mark} row {:>index_width$}", row.index);
+        for (entry, width) in cells.iter().zip(&widths) {
+            let _ = write!(text, "  {entry:>width$}");
+        }
+        let _ = writeln!(text, "  {}", slots_and_also(row));
+    }
+    text
+}
+
+fn slots_and_also(row: &Row) -> String {
+    let also: Vec<String> = row.also.iter().map(ToString::to_string).collect();
+    if also.is_empty() { row.slots.to_string() } else { format!("{:<5}  also {}", row.slots, also.join(" ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_the_current_row_and_aligns() {
+        let row = |index, cells: [Option<u64>; 2], also: &[u64]| Row {
+            index,
+            cells: cells.to_vec(),
+            also: also.to_vec(),
+            slots: 1,
+        };
+        let matrix = Matrix {
+            columns: vec!["cpu0".into(), "cpu1".into()],
+            rows: vec![row(0, [Some(7), Some(7)], &[]), row(1, [Some(12345), None], &[9])],
+            text: String::new(),
+            slot: 17,
+            current_row: Some(1),
+            current: vec![12345],
+            cycle_slots: 2,
+        };
+        assert_eq!(
+            text(&matrix),
+            "          cpu0  cpu1  slots\n  row 0      7     7  1\n> row 1  12345     ·  1      also 9\n"
+        );
+        assert_eq!(text(&Matrix { rows: Vec::new(), ..matrix }), "");
+    }
+}

@@ -1,0 +1,39 @@
+//! The subcommands, one function each.
+
+pub(crate) mod help;
+mod list;
+mod log;
+pub(crate) mod matrix;
+mod pages;
+mod show;
+mod status;
+mod steer;
+
+use crate::args::{Cli, Commands};
+use crate::out::Failure;
+
+/// Runs the subcommand; returns the exit code.
+pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
+    match &cli.command {
+        Commands::Run(options) => crate::run::run(cli, options),
+        Commands::Ps(options) => list::ps(cli, options.all),
+        Commands::Show(options) => show::show(cli, &options.jobs),
+        Commands::Status(options) => status::status(cli, options.watch),
+        Commands::Suspend(options) => steer::suspend(cli, &options.jobs),
+        Commands::Resume(options) => steer::resume(cli, &options.jobs),
+        Commands::Kill(options) => steer::kill(cli, options),
+        Commands::Class(options) => steer::class(cli, options),
+        Commands::Policy(options) => steer::policy(cli, options),
+        Commands::Wait(options) => steer::wait(cli, &options.jobs),
+        Commands::Log(options) => log::log(cli, options),
+        Commands::Demo(options) => crate::demo::demo(cli, options),
+        Commands::Man(options) => pages::man(options.dir.as_deref()),
+        Commands::Completions(options) => pages::completions(options.shell),
+        Commands::Version => pages::version(cli),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) use super::status::tests::example as example_status;
+}

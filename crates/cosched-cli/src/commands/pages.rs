@@ -1,0 +1,48 @@
+//! Man pages, completions and versions.
+
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json};
+use clap::CommandFactory;
+use cosched_api::SocketChoice;
+use std::io;
+use std::path::Path;
+
+/// `cosched man`: the main page to standard output, or all pages to a directory.
+pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
+    let command = Cli::command().disable_help_subcommand(true);
+    let failed = |e: io::Error| Failure::other(format!("cannot write the man pages: {e}"));
+    match directory {
+        Some(directory) => {
+            std::fs::create_dir_all(directory).map_err(failed)?;
+            clap_mangen::generate_to(command, directory).map_err(failed)?;
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page).map_err(failed)?;
+            print(&String::from_utf8_lossy(&page))?;
+        }
+    }
+    Ok(0)
+}
+
+/// `cosched completions SHELL`.
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "cosched", &mut text);
+    print(&String::from_utf8_lossy(&text))?;
+    Ok(0)
+}
+
+/// `cosched version`: this command's, and the daemon's if one runs.
+pub(crate) fn version(cli: &Cli) -> Result<u8, Failure> {
+    let own = env!("CARGO_PKG_VERSION");
+    let status = SocketChoice::find(cli.socket.clone()).connect().and_then(|mut client| client.status());
+    let daemon = status.ok().map(|status| status.version);
+    if cli.json {
+        print_json(&serde_json::json!({ "cosched": own, "coschedd": daemon }))?;
+    } else {
+        let daemon = daemon.map_or("coschedd: none runs".to_owned(), |version| format!("coschedd {version}"));
+        print(&format!("cosched {own}\n{daemon}\n"))?;
+    }
+    Ok(0)
+}

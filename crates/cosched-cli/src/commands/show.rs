@@ -1,0 +1,129 @@
+//! `cosched show`: everything about a job.
+
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json};
+use crate::{format, jobs};
+use cosched_api::{Job, JobState};
+use std::fmt::Write;
+
+/// `cosched show JOB…`.
+pub(crate) fn show(cli: &Cli, words: &[String]) -> Result<u8, Failure> {
+    let mut first = true;
+    jobs::for_each(cli, words, |client, id| {
+        let job = client.job(id)?;
+        if cli.json {
+            print_json(&job)?;
+        } else {
+            print(&format!("{}{}", if first { "" } else { "\n" }, text(&job, format::now_unix_ms())))?;
+            first = false;
+        }
+        Ok(0)
+    })
+}
+
+fn text(job: &Job, now_unix_ms: u64) -> String {
+    let until = job.ended_unix_ms.unwrap_or(now_unix_ms);
+    let elapsed = format::duration_ms(until.saturating_sub(job.submitted_unix_ms));
+    let mut lines = vec![
+        ("job", format!("{} {}", job.id, job.name)),
+        ("state", state(job)),
+        ("user", format!("{} (uid {})", job.user, job.uid)),
+        ("class", format::class(job.class).into()),
+        ("policy", policy(job)),
+        ("CPUs", job.cpus.to_string()),
+        ("command", format::command_line(&job.command)),
+    ];
+    let mut add = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
+    add("directory", job.cwd.clone());
+    add("submitted", Some(format::moment(job.submitted_unix_ms)));
+    add("ended", job.ended_unix_ms.map(format::moment));
+    add("elapsed", Some(elapsed));
+    add("CPU time", Some(cpu_time(job)));
+    add("memory", memory(job));
+    add("first pid", Some(job.pid.to_string()));
+    add("processes", job.processes.map(|count| count.to_string()));
+    add("matrix", matrix(job));
+    add("output", job.log_path.clone());
+    add("cgroup", Some(job.cgroup.clone()));
+    lines.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<11}{value}");
+        text
+    })
+}
+
+fn state(job: &Job) -> String {
+    let state = format::state(job.state);
+    let exit = job.exit.map(|exit| match (exit.code, exit.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, None) => "it is not known how".into(),
+    });
+    match (job.state, exit) {
+        (JobState::Ended, Some(exit)) => format!("{state}, {exit}"),
+        (JobState::Ended, None) => format!("{state}; nobody saw how"),
+        (JobState::Asleep, _) => format!("{state}: it used no CPU for a while, so it has no slots"),
+        (JobState::Lost, _) => format!("{state}: its processes vanished while no daemon was looking"),
+        (_, Some(exit)) => format!("{state}; its main process has ended, {exit}"),
+        (_, None) => state.into(),
+    }
+}
+
+fn policy(job: &Job) -> String {
+    let whose = if job.own_policy.is_some() { "its own" } else { "the machine's" };
+    format!("{} ({whose})", format::policy(job.policy))
+}
+
+fn cpu_time(job: &Job) -> String {
+    let total = format::duration_ms(job.cpu_time_ms);
+    job.cpu_percent.map_or(total.clone(), |percent| format!("{total}, now {percent:.0}% of one CPU"))
+}
+
+fn memory(job: &Job) -> Option<String> {
+    let parts = [("now", job.memory_bytes), ("at most", job.memory_peak_bytes), ("declared", job.mem_bytes)];
+    let known: Vec<String> =
+        parts.iter().filter_map(|(name, bytes)| bytes.map(|bytes| format!("{name} {}", format::size(bytes)))).collect();
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+fn matrix(job: &Job) -> Option<String> {
+    let row = job.row.map(|row| format!("row {row}"));
+    let share = job.share.map(|share| format!("owns its CPUs {} of the time", format::percent(share)));
+    let parts: Vec<String> = row.into_iter().chain(share).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::job;
+
+    #[test]
+    fn a_running_gang() {
+        let mut job = job(7, "a.out");
+        (job.row, job.share, job.processes) = (Some(1), Some(0.5), Some(3));
+        (job.memory_bytes, job.mem_bytes) = (Some(1 << 20), Some(4 << 30));
+        let text = text(&job, job.submitted_unix_ms + 65_000);
+        for line in [
+            "job        7 a.out\n",
+            "state      running\n",
+            "policy     gang (the machine's)\n",
+            "elapsed    1m05s\n",
+            "memory     now 1.0M, declared 4.0G\n",
+            "matrix     row 1, owns its CPUs 50% of the time\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert!(!text.contains("output") && !text.contains("ended"), "{text}");
+    }
+
+    #[test]
+    fn states_are_explained() {
+        let mut job = job(7, "a.out");
+        job.exit = Some(cosched_api::ExitStatus { code: Some(3), signal: None });
+        assert_eq!(state(&job), "running; its main process has ended, exit code 3");
+        job.state = JobState::Ended;
+        assert_eq!(state(&job), "ended, exit code 3");
+        job.exit = None;
+        assert_eq!(state(&job), "ended; nobody saw how");
+    }
+}

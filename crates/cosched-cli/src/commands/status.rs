@@ -1,0 +1,177 @@
+//! `cosched status`: the CPUs, the matrix, the switches, and whatever is wrong.
+
+use super::matrix;
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json, use_colour};
+use crate::{format, jobs};
+use cosched_api::{Distribution, Status};
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+const WATCH_PAUSE: Duration = Duration::from_millis(500);
+
+/// `cosched status`.
+pub(crate) fn status(cli: &Cli, watch: bool) -> Result<u8, Failure> {
+    let mut client = jobs::connect(cli)?;
+    let redraw = watch && !cli.json && io::stdout().is_terminal();
+    loop {
+        let status = client.status()?;
+        if cli.json {
+            print_json(&status)?;
+        } else {
+            let text = text(&status, format::now_unix_ms(), use_colour());
+            // Home, each line cleared to its end, and what is below: no flicker.
+            let drawn = format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"));
+            print(if redraw { &drawn } else { &text })?;
+        }
+        if !watch {
+            return Ok(0);
+        }
+        std::thread::sleep(WATCH_PAUSE);
+    }
+}
+
+fn text(status: &Status, now_unix_ms: u64, colour: bool) -> String {
+    let mut sections = vec![
+        ("daemon", daemon(status, now_unix_ms)),
+        ("CPUs", cpus(status)),
+        ("policy", policy(status)),
+        ("jobs", counts(status)),
+        ("matrix", matrix_lines(status)),
+        ("switches", switches(status)),
+        ("mechanism", mechanisms(status)),
+        ("cgroups", status.layout.clone()),
+        ("safety", safety(status)),
+    ];
+    sections.push(("wrong", warnings(status, colour)));
+    let mut text = String::new();
+    for (title, lines) in sections {
+        for (number, line) in lines.lines().enumerate() {
+            let title = if number == 0 { title } else { "" };
+            text.push_str(format!("{title:<11}{line}").trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn daemon(status: &Status, now_unix_ms: u64) -> String {
+    let up = format::duration_ms(now_unix_ms.saturating_sub(status.started_unix_ms));
+    let kind = if status.embedded { ", started on demand" } else { "" };
+    let who = format!("pid {}, uid {}, up {up}{kind}", status.pid, status.uid);
+    format!("coschedd {} on {}, {who}\n{}", status.version, status.node, status.socket)
+}
+
+fn cpus(status: &Status) -> String {
+    let list = status.cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let reserve = format!("{} of the CPU time stay with processes that are no jobs", format::percent(status.reserve));
+    format!("{} ({list}), {} memory; {reserve}", status.cpus.len(), format::size(status.memory_bytes))
+}
+
+pub(super) fn policy(status: &Status) -> String {
+    let slots = format!("slots of {}", format::slot_ms(status.slot_length_ms));
+    format!("{}, {} sharing, {slots}", format::policy(status.policy), format::sharing(status.sharing))
+}
+
+fn counts(status: &Status) -> String {
+    let parts: Vec<String> = status
+        .jobs
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(state, count)| format!("{count} {}", format::state(*state)))
+        .collect();
+    if parts.is_empty() { "none".into() } else { parts.join(", ") }
+}
+
+fn matrix_lines(status: &Status) -> String {
+    let matrix = &status.matrix;
+    if matrix.rows.is_empty() {
+        return "empty: no gang has slots".into();
+    }
+    let cycle = match matrix.cycle_slots {
+        1 => "a cycle of 1 slot".to_owned(),
+        count => format!("a cycle of {count} slots"),
+    };
+    format!("plan {}, slot {}, {cycle}\n{}", status.generation, matrix.slot, matrix::text(matrix))
+}
+
+fn switches(status: &Status) -> String {
+    let switches = &status.switches;
+    if switches.count == 0 {
+        return "none since the daemon started".into();
+    }
+    let counts = format!("{}, {} late, {} failed writes", switches.count, switches.late, switches.errors);
+    format!("{counts}\n{}\n{}", latency("wake", &switches.wake), latency("done", &switches.done))
+}
+
+fn latency(name: &str, times: &Distribution) -> String {
+    let show = format::latency_us;
+    format!("{name}: median {}, p99 {}, max {}", show(times.p50_us), show(times.p99_us), show(times.max_us))
+}
+
+fn mechanisms(status: &Status) -> String {
+    let priority = match status.realtime_priority {
+        Some(priority) => format!("real-time priority {priority}"),
+        None => "no real-time priority".into(),
+    };
+    let mut text = format!("{}, {priority}", status.mechanism);
+    for (name, why) in &status.mechanisms {
+        let mark = if *name == status.mechanism { '*' } else { ' ' };
+        text.push_str(&format!("\n{mark} {name}: {why}"));
+    }
+    text
+}
+
+fn safety(status: &Status) -> String {
+    let safety = &status.safety;
+    let guard = safety.guard_pid.map_or("no guard".to_owned(), |pid| format!("guard {pid}"));
+    let agent = if safety.kernel_agent { "the kernel thaws if both are gone" } else { "no agent in the kernel" };
+    format!("{guard}, no job stays stopped longer than {}, {agent}", format::duration_ms(safety.lease_ms))
+}
+
+fn warnings(status: &Status, colour: bool) -> String {
+    if status.warnings.is_empty() {
+        return "nothing is wrong".into();
+    }
+    let (on, off) = if colour { ("\x1b[33m", "\x1b[0m") } else { ("", "") };
+    let one = |w: &cosched_api::Warning| format!("{on}{}{off}\n  why: {}\n  hint: {}", w.what, w.why, w.hint);
+    status.warnings.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A daemon's status for tests: two gangs on two CPUs.
+    pub(crate) fn example() -> Status {
+        let times = serde_json::json!({"count": 90, "p50_us": 41.5, "p99_us": 260.0, "max_us": 1900.0});
+        serde_json::from_value(serde_json::json!({
+            "version": "0.1.0", "pid": 77, "uid": 0, "started_unix_ms": 1_700_000_000_000_u64, "embedded": true,
+            "socket": "/run/cosched/coschedd.sock", "node": "n1", "cpus": [0, 1], "memory_bytes": 8_u64 << 30,
+            "policy": "gang", "sharing": "soft", "slot_length_ms": 100, "reserve": 0.05, "layout": "hybrid",
+            "mechanism": "freezer", "mechanisms": {"freezer": "chosen: the fastest here", "weight": "slower"},
+            "realtime_priority": 10, "generation": 12,
+            "matrix": {"columns": ["cpu0", "cpu1"], "text": "", "slot": 17, "current_row": 0, "current": [7],
+                "cycle_slots": 2, "rows": [{"index": 0, "cells": [7, 7], "also": [], "slots": 1},
+                {"index": 1, "cells": [8, 8], "also": [9], "slots": 1}]},
+            "switches": {"count": 90, "wake": times, "done": times, "late": 1, "errors": 0},
+            "jobs": {"running": 3, "ended": 2}, "safety": {"guard_pid": 78, "lease_ms": 1000, "kernel_agent": false},
+            "warnings": [],
+        }))
+        .expect("the literal is a status")
+    }
+
+    #[test]
+    fn everything_has_its_line() {
+        let mut status = example();
+        insta::assert_snapshot!("status", text(&status, status.started_unix_ms + 65_000, false));
+        status.warnings = vec![cosched_api::Warning { what: "w".into(), why: "y".into(), hint: "h".into() }];
+        (status.matrix.rows, status.switches.count, status.safety.guard_pid) = (Vec::new(), 0, None);
+        let text = text(&status, status.started_unix_ms, false);
+        assert!(text.contains("wrong      w\n             why: y\n             hint: h\n"), "{text}");
+        assert!(
+            text.contains("matrix     empty") && text.contains("none since") && text.contains("no guard"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Which parallel program the demo runs, and how.
+
+use crate::out::Failure;
+use crate::run::find_program;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// CPU work between two meetings of a job's processes, in microseconds.
+const GRAIN_US: &str = "100";
+
+/// A parallel program and its launcher.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// Everything before the program's own options.
+    start: Vec<OsString>,
+    /// Settings that the launcher needs.
+    pub(crate) environment: Vec<(&'static str, &'static str)>,
+    /// For people.
+    pub(crate) description: String,
+    /// Of each job.
+    pub(crate) processes: usize,
+}
+
+/// Work that is the same in each run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Work {
+    /// Meetings.
+    pub(crate) iterations: u64,
+    /// Loops between two of them.
+    pub(crate) grain_loops: u64,
+}
+
+impl Program {
+    /// The named program or the usual one, for `processes` processes a job.
+    pub(crate) fn find(named: Option<&Path>, processes: usize) -> Result<Program, Failure> {
+        let launcher = mpirun();
+        let wanted: &[&str] = if launcher.is_some() { &["barrier-mpi", "barrier-omp"] } else { &["barrier-omp"] };
+        let path = match named {
+            Some(path) if path.is_file() => path.to_owned(),
+            Some(path) => return Err(missing(&format!("{} is no file", path.display()))),
+            None => directories()
+                .iter()
+                .flat_map(|directory| wanted.iter().map(|name| directory.join(name)))
+                .find(|path| path.is_file())
+                .ok_or_else(|| missing("barrier-mpi and barrier-omp were not found"))?,
+        };
+        let is_mpi = path.file_name().is_some_and(|name| name.to_string_lossy().contains("mpi"));
+        match launcher {
+            Some(launcher) if is_mpi => Ok(Program::mpi(&launcher, path, processes)),
+            None if is_mpi => Err(missing("there is no mpirun for this MPI program")),
+            _ => Ok(Program::openmp(path, processes)),
+        }
+    }
+
+    fn mpi(launcher: &Launcher, path: PathBuf, processes: usize) -> Program {
+        let mut start: Vec<OsString> = vec![launcher.path.clone().into(), "-n".into(), processes.to_string().into()];
+        let mut environment = Vec::new();
+        if launcher.is_openmpi {
+            // The same for all arms: no refusal of several jobs, and no binding of all jobs to the same CPUs.
+            start.extend(["--oversubscribe", "--bind-to", "none"].map(OsString::from));
+            if rustix::process::getuid().is_root() {
+                environment = vec![("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+            }
+        }
+        let description = format!("{} -n {processes} {}", launcher.path.display(), path.display());
+        start.push(path.into());
+        Program { start, environment, description, processes }
+    }
+
+    fn openmp(path: PathBuf, processes: usize) -> Program {
+        let description = format!("{} --threads {processes}", path.display());
+        let start = vec![path.into(), "--threads".into(), processes.to_string().into()];
+        Program { start, environment: Vec::new(), description, processes }
+    }
+
+    /// Whether all processes of a job met: programs of one MPI run as many single ones under another's mpirun.
+    pub(crate) fn check(&self, report: Report) -> Result<(), Failure> {
+        match report.members {
+            Some(members) if members != self.processes as u64 => Err(Failure::explained(
+                1,
+                "the demo's program did not run in parallel",
+                &format!("{members} of {} processes met: the program was built for another MPI", self.processes),
+                "name its mpirun with COSCHED_MPIRUN",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The command line that runs for a time, to see how much work that is.
+    pub(crate) fn calibration(&self, seconds: f64) -> Vec<OsString> {
+        self.with(&["--grain-us", GRAIN_US, "--seconds", &seconds.to_string()])
+    }
+
+    /// The command line that does the work.
+    pub(crate) fn command(&self, work: Work) -> Vec<OsString> {
+        let (iterations, loops) = (work.iterations.to_string(), work.grain_loops.to_string());
+        self.with(&["--grain-loops", &loops, "--iterations", &iterations])
+    }
+
+    fn with(&self, options: &[&str]) -> Vec<OsString> {
+        let options = options.iter().chain(&["--wait", "spin", "--json"]);
+        self.start.iter().cloned().chain(options.map(OsString::from)).collect()
+    }
+}
+
+/// What a run says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) work: Work,
+    /// The processes or threads that met, if it says so.
+    pub(crate) members: Option<u64>,
+}
+
+/// The report of a run, in the line of JSON among its output.
+pub(crate) fn read_report(output: &str) -> Option<Report> {
+    output.lines().find_map(|line| {
+        let value: serde_json::Value = serde_json::from_str(line.trim()).ok()?;
+        let number = |name: &str| value.get(name)?.as_u64();
+        let work = Work { iterations: number("iterations")?, grain_loops: number("grain_loops")? };
+        Some(Report { work, members: number("members") })
+    })
+}
+
+struct Launcher {
+    path: PathBuf,
+    is_openmpi: bool,
+}
+
+/// `$COSCHED_MPIRUN`, else the one of Open MPI, with which the programs are built, else any.
+fn mpirun() -> Option<Launcher> {
+    let named = std::env::var_os("COSCHED_MPIRUN").filter(|value| !value.is_empty());
+    let candidates = named.map_or_else(|| vec!["mpirun.openmpi".into(), "mpirun".into()], |named| vec![named]);
+    candidates.into_iter().find_map(|name| {
+        let path = find_program(&name, std::env::var_os("PATH")).ok()?;
+        let output = Command::new(&path).arg("--version").output().ok().filter(|output| output.status.success())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Some(Launcher { path, is_openmpi: text.contains("Open MPI") || text.contains("OpenRTE") })
+    })
+}
+
+/// Where programs may be: named, beside an installed cosched, or in the build tree.
+fn directories() -> Vec<PathBuf> {
+    let named = std::env::var_os("COSCHED_PROGRAMS").map(PathBuf::from);
+    let executable = std::env::current_exe().ok();
+    let beside = executable.as_deref().and_then(Path::parent).map(|directory| {
+        let relative = ["programs", "../libexec/cosched/programs", "../lib/cosched/programs", "../../build/programs"];
+        relative.map(|name| directory.join(name))
+    });
+    named.into_iter().chain(beside.into_iter().flatten()).collect()
+}
+
+fn missing(why: &str) -> Failure {
+    let hint = "`make programs` builds them; or name one with --program PATH (COSCHED_PROGRAMS names their directory)";
+    Failure::explained(1, "the demo has no parallel program to run", why, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_work_from_the_programs_report() {
+        let output = "some warning of mpirun\n{\"program\":\"barrier-mpi\",\"members\":2,\"grain_loops\":90000,\"iterations\":1234,\
+            \"main_phase_s\":1.5}\n";
+        let work = Work { iterations: 1234, grain_loops: 90_000 };
+        assert_eq!(read_report(output), Some(Report { work, members: Some(2) }));
+        assert_eq!(read_report("{\"iterations\":1234}\nno report"), None);
+    }
+
+    #[test]
+    fn command_lines() {
+        let program = Program::openmp("/p/barrier-omp".into(), 2);
+        let words = program.command(Work { iterations: 10, grain_loops: 7 });
+        let text: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(text.join(" "), "/p/barrier-omp --threads 2 --grain-loops 7 --iterations 10 --wait spin --json");
+    }
+}

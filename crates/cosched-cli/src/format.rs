@@ -1,0 +1,156 @@
+//! Numbers for people.
+
+use cosched_api::{Class, JobState, Policy, Sharing};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Bytes in powers of 1024, three digits: `512K`, `1.5G`.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = ["B", "K", "M", "G", "T", "P", "E"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    // 999.5 and more would print four digits.
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit > 0 && value < 9.95 { format!("{value:.1}{}", units[unit]) } else { format!("{value:.0}{}", units[unit]) }
+}
+
+/// A duration in its two largest units: `340ms`, `12.3s`, `5m12s`, `3h05m`, `2d04h`.
+pub(crate) fn duration_ms(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms}ms"),
+        1..60 => format!("{}.{}s", seconds, ms % 1000 / 100),
+        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// A length of a slot: `100ms`, `2s`.
+pub(crate) fn slot_ms(ms: u64) -> String {
+    if ms >= 1000 && ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+/// A latency: `870ns`, `56.2us`, `1.4ms`.
+pub(crate) fn latency_us(us: f64) -> String {
+    match us {
+        _ if us < 1.0 => format!("{:.0}ns", us * 1e3),
+        _ if us < 1e3 => format!("{us:.1}us"),
+        _ if us < 1e6 => format!("{:.1}ms", us / 1e3),
+        _ => format!("{:.1}s", us / 1e6),
+    }
+}
+
+/// A part of one as percent.
+pub(crate) fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}
+
+/// A moment in the local time zone: `2026-03-01 17:04:05.120`.
+pub(crate) fn moment(unix_ms: u64) -> String {
+    moment_in(unix_ms, &TimeZone::system())
+}
+
+fn moment_in(unix_ms: u64, zone: &TimeZone) -> String {
+    match i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
+        Some(timestamp) => timestamp.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S.%3f").to_string(),
+        None => format!("{unix_ms}ms since 1970"),
+    }
+}
+
+/// Milliseconds since 1970, now.
+pub(crate) fn now_unix_ms() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default()
+}
+
+/// Words as a shell would need them.
+pub(crate) fn command_line(words: &[String]) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./=:,+@%".contains(c);
+    let quote = |word: &String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    // A line break in an argument must not break a table.
+    words.iter().map(quote).collect::<Vec<_>>().join(" ").replace('\n', "\\n")
+}
+
+pub(crate) fn class(class: Class) -> &'static str {
+    match class {
+        Class::Express => "express",
+        Class::Interactive => "interactive",
+        Class::Batch => "batch",
+        Class::Standby => "standby",
+    }
+}
+
+pub(crate) fn policy(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Gang => "gang",
+        Policy::Local => "local",
+    }
+}
+
+pub(crate) fn sharing(sharing: Sharing) -> &'static str {
+    match sharing {
+        Sharing::Strict => "strict",
+        Sharing::Soft => "soft",
+    }
+}
+
+pub(crate) fn state(state: JobState) -> &'static str {
+    match state {
+        JobState::Running => "running",
+        JobState::Asleep => "asleep",
+        JobState::Suspended => "suspended",
+        JobState::Ended => "ended",
+        JobState::Lost => "lost",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let cases =
+            [(0, "0B"), (999, "999B"), (1000, "1.0K"), (512 << 10, "512K"), (3 << 29, "1.5G"), (u64::MAX, "16E")];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (ms, text) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (12_345, "12.3s"),
+            (59_999, "59.9s"),
+            (312_000, "5m12s"),
+            (11_100_000, "3h05m"),
+            (187_200_000, "2d04h"),
+        ] {
+            assert_eq!(duration_ms(ms), text);
+        }
+        assert_eq!((slot_ms(100), slot_ms(2000), slot_ms(1500)), ("100ms".into(), "2s".into(), "1500ms".into()));
+        assert_eq!(
+            (latency_us(0.87), latency_us(56.21), latency_us(1390.0)),
+            ("870ns".into(), "56.2us".into(), "1.4ms".into())
+        );
+        assert_eq!(moment_in(1_700_000_000_123, &TimeZone::UTC), "2023-11-14 22:13:20.123");
+    }
+
+    #[test]
+    fn command_lines_can_be_pasted() {
+        let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(command_line(&words(&["mpirun", "-n", "2", "./a.out"])), "mpirun -n 2 ./a.out");
+        assert_eq!(command_line(&words(&["sh", "-c", "echo 'a b'", ""])), "sh -c 'echo '\\''a b'\\''' ''");
+        assert_eq!(command_line(&words(&["a\nb"])), "'a\\nb'");
+    }
+}

@@ -1,0 +1,101 @@
+//! Which jobs the words on a command line mean: ids, or names if they are unique.
+
+use crate::args::Cli;
+use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say};
+use cosched_api::{Client, Job, JobState, SocketChoice, parse};
+
+/// The daemon that runs; no command but `run` starts one.
+pub(crate) fn connect(cli: &Cli) -> Result<Client, Failure> {
+    Ok(SocketChoice::find(cli.socket.clone()).connect()?)
+}
+
+/// Does something with each job; goes on after failures, whose first code is the result.
+pub(crate) fn for_each(
+    cli: &Cli,
+    words: &[String],
+    mut action: impl FnMut(&mut Client, u64) -> Result<u8, Failure>,
+) -> Result<u8, Failure> {
+    let mut client = connect(cli)?;
+    let mut first = 0;
+    for word in words {
+        let code = match find(&mut client, word).and_then(|id| action(&mut client, id)) {
+            Ok(code) => code,
+            // Only the reader's going away ends with 0; the rest would not be read either.
+            Err(failure) if failure.code == 0 => return Err(failure),
+            Err(failure) => {
+                if !failure.message.is_empty() {
+                    say(&failure.message);
+                }
+                failure.code
+            }
+        };
+        first = if first == 0 { code } else { first };
+    }
+    Ok(first)
+}
+
+/// The id of the job that `word` means.
+pub(crate) fn find(client: &mut Client, word: &str) -> Result<u64, Failure> {
+    if let Ok(id) = word.parse() {
+        return Ok(id);
+    }
+    let uid = rustix::process::getuid().as_raw();
+    by_name(&client.jobs(true)?.jobs, word, uid)
+}
+
+/// Living jobs come before ended ones, and the caller's before others'.
+fn by_name(jobs: &[Job], name: &str, uid: u32) -> Result<u64, Failure> {
+    let lives = |job: &Job| !matches!(job.state, JobState::Ended | JobState::Lost);
+    let rank = |job: &Job| (!lives(job), job.uid != uid);
+    let named: Vec<&Job> = jobs.iter().filter(|job| job.name == name).collect();
+    let Some(best) = named.iter().map(|job| rank(job)).min() else { return Err(no_such_name(jobs, name)) };
+    let ids: Vec<u64> = named.iter().filter(|job| rank(job) == best).map(|job| job.id).collect();
+    match ids[..] {
+        [id] => Ok(id),
+        _ => {
+            let list = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let why = format!("the jobs {list} have this name");
+            Err(Failure::explained(EXIT_REFUSED, &format!("the name `{name}` is not unique"), &why, "give the id"))
+        }
+    }
+}
+
+fn no_such_name(jobs: &[Job], name: &str) -> Failure {
+    let hint = match parse::nearest(name, jobs.iter().map(|job| job.name.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`cosched ps --all` lists the jobs".to_owned(),
+    };
+    Failure::explained(EXIT_NO_JOB, &format!("no job `{name}`"), "the daemon knows no job of this name", &hint)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A running job for tests.
+    pub(crate) fn job(id: u64, name: &str) -> Job {
+        serde_json::from_value(serde_json::json!({
+            "id": id, "name": name, "uid": 1000, "user": "ann", "class": "interactive", "policy": "gang", "cpus": 2,
+            "state": "running", "command": ["mpirun", "-n", "2", "./a.out"], "pid": 4000 + id,
+            "submitted_unix_ms": 1_700_000_000_000_u64, "cpu_time_ms": 12_340, "detached": false,
+            "cgroup": format!("cosched/job-{id}"),
+        }))
+        .expect("the literal is a job")
+    }
+
+    #[test]
+    fn names_are_unique_among_the_best() {
+        let mut jobs = vec![job(1, "a"), job(2, "a"), job(3, "b"), job(4, "b")];
+        jobs[0].state = JobState::Ended;
+        jobs[2].uid = 7;
+        assert_eq!(by_name(&jobs, "a", 1000).unwrap(), 2);
+        assert_eq!(by_name(&jobs, "b", 1000).unwrap(), 4);
+        assert_eq!(by_name(&jobs, "b", 7).unwrap(), 3);
+        let ambiguous = by_name(&jobs, "b", 0).unwrap_err();
+        assert_eq!(ambiguous.code, EXIT_REFUSED);
+        assert!(ambiguous.message.contains("the jobs 3, 4 have this name"));
+        let missing = by_name(&[job(1, "night")], "nihgt", 0).unwrap_err();
+        assert_eq!(missing.code, EXIT_NO_JOB);
+        assert!(missing.message.contains("did you mean `night`?"));
+    }
+}

@@ -1,0 +1,118 @@
+//! `cosched run --detach`: a supervisor in a session of its own runs the job; the first process prints its id.
+//!
+//! The supervisor gets the same command line. Its standard output is a pipe to the first process until the job is
+//! registered, then the job's output file.
+
+use super::{EXIT_FAILED, Launch, SUPERVISE, failed, run_job};
+use crate::args::{Cli, Commands};
+use crate::out::{Failure, print, print_json};
+use cosched_api::Job;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the supervisor tells the first process, as one line of JSON.
+#[derive(Debug, Serialize, Deserialize)]
+enum Report {
+    Registered(Box<Job>),
+    Failed { code: u8, message: String },
+}
+
+/// The first process.
+pub(crate) fn detach(json: bool) -> Result<u8, Failure> {
+    let words = std::env::args_os().skip(1);
+    let mut supervisor = Command::new("/proc/self/exe");
+    supervisor.arg(SUPERVISE).args(words).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = supervisor.spawn().map_err(|e| failed("cannot start a process", &e))?;
+    let mut line = String::new();
+    if let Some(pipe) = child.stdout.take() {
+        BufReader::new(pipe).read_line(&mut line).map_err(|e| failed("cannot hear from the supervisor", &e))?;
+    }
+    match serde_json::from_str(&line) {
+        Ok(Report::Registered(job)) if json => print_json(&job)?,
+        Ok(Report::Registered(job)) => print(&format!("{}\n", job.id))?,
+        Ok(Report::Failed { code, message }) => return Err(Failure { code, message }),
+        Err(_) => {
+            let message = "the supervisor of the job ended before it said anything; nothing runs".to_owned();
+            return Err(Failure { code: EXIT_FAILED, message });
+        }
+    }
+    Ok(0)
+}
+
+/// The supervisor: `__supervise` and the command line of `cosched`.
+pub(crate) fn supervise(cli: &Cli) -> Result<u8, Failure> {
+    let Commands::Run(options) = &cli.command else { return Err(Failure::silent(EXIT_FAILED)) };
+    let prepared = prepare().and_then(|(log, path)| {
+        let report =
+            rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(|e| failed("cannot keep the pipe", &e.into()))?;
+        Ok((Launch::new(cli, options, Some(path.to_string_lossy().into_owned()))?, log, path, File::from(report)))
+    });
+    let (launch, log, path, mut report) = match prepared {
+        Ok(all) => all,
+        Err(failure) => return tell_failure(&mut io::stdout(), failure),
+    };
+    if let Err(error) = attach(&log) {
+        return tell_failure(&mut report, failed("cannot use the output file", &error));
+    }
+    let mut registered = false;
+    let result = run_job(&launch, |job| {
+        registered = true;
+        tell(&mut report, &Report::Registered(Box::new(job.clone())))
+            .map_err(|e| failed("the first process has gone; the job is not run", &e))
+    });
+    match result {
+        Err(failure) if !registered => {
+            // Nothing was written and nobody will look for it.
+            let _ = std::fs::remove_file(path);
+            tell_failure(&mut report, failure)
+        }
+        other => other,
+    }
+}
+
+/// A new session, and a new file for the output.
+fn prepare() -> Result<(File, PathBuf), Failure> {
+    rustix::process::setsid().map_err(|e| failed("cannot make a session", &e.into()))?;
+    let directory = log_directory();
+    let cannot = |e: &io::Error| failed(&format!("cannot write to {}", directory.display()), e);
+    DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(|e| cannot(&e))?;
+    // The id is not known yet; time and process make the name unique.
+    let name = format!("job-{}-{}.log", crate::format::now_unix_ms(), std::process::id());
+    let path = directory.join(name);
+    let options = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+    Ok((options.map_err(|e| cannot(&e))?, path))
+}
+
+fn log_directory() -> PathBuf {
+    if rustix::process::getuid().is_root() {
+        return "/var/log/cosched".into();
+    }
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || Path::new(&std::env::var_os("HOME").unwrap_or_else(|| "/".into())).join(".local/state");
+    state.unwrap_or_else(home).join("cosched/logs")
+}
+
+/// Standard output and error, the supervisor's and the command's, become the file.
+fn attach(log: &File) -> io::Result<()> {
+    rustix::stdio::dup2_stdout(log)?;
+    rustix::stdio::dup2_stderr(log)?;
+    Ok(())
+}
+
+fn tell(pipe: &mut impl Write, report: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    pipe.write_all(&line)?;
+    pipe.flush()
+}
+
+/// Returns the failure without its message: the first process prints it.
+fn tell_failure(pipe: &mut impl Write, failure: Failure) -> Result<u8, Failure> {
+    let code = failure.code;
+    let _ = tell(pipe, &Report::Failed { code, message: failure.message });
+    Err(Failure::silent(code))
+}

@@ -1,0 +1,114 @@
+//! Keeping an eye on the daemon while the job runs: one long poll, no thread.
+//!
+//! The poll ends when the job has. When it breaks, the daemon has died; the launcher connects again with growing
+//! pauses, and thaws its job when nobody has answered for 300 ms.
+
+use super::thaw::thaw;
+use cosched_api::{Client, ClientError, ErrorCode, Job, JobState, PendingWait};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Jobs that end sooner are not worth a connection.
+const FIRST_POLL_AFTER: Duration = Duration::from_millis(50);
+/// How long one poll waits; less than the daemon's limit.
+const POLL_TIME: Duration = Duration::from_secs(50);
+/// How long the daemon may be away before the job is thawed.
+const THAW_AFTER: Duration = Duration::from_millis(300);
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// The state of the connection to the daemon, for one job.
+#[derive(Debug)]
+pub(crate) struct Follow<'a> {
+    client: &'a Client,
+    id: u64,
+    cgroup: &'a str,
+    poll: Option<PendingWait>,
+    /// When to try the next poll, while none is under way.
+    next: Option<Instant>,
+    /// While the daemon is away.
+    away: Option<Away>,
+}
+
+#[derive(Debug)]
+struct Away {
+    since: Instant,
+    pause: Duration,
+    thawed: bool,
+}
+
+impl<'a> Follow<'a> {
+    /// Begins a little later; `client` only says where the daemon is.
+    pub(crate) fn new(client: &'a Client, job: &'a Job) -> Follow<'a> {
+        let next = Some(Instant::now() + FIRST_POLL_AFTER);
+        Follow { client, id: job.id, cgroup: &job.cgroup, poll: None, next, away: None }
+    }
+
+    /// Becomes readable when there is something to do.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.poll.as_ref().map(AsFd::as_fd)
+    }
+
+    /// When there is something to do without that.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let thaw = self.away.as_ref().filter(|away| !away.thawed).map(|away| away.since + THAW_AFTER);
+        self.next.into_iter().chain(thaw).min()
+    }
+
+    /// Nothing more will come: the job has ended, or the daemon does not know it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.poll.is_none() && self.next.is_none()
+    }
+
+    /// How long nobody has answered.
+    pub(crate) fn away_for(&self) -> Option<Duration> {
+        self.away.as_ref().map(|away| away.since.elapsed())
+    }
+
+    /// Does what is due.
+    pub(crate) fn step(&mut self, readable: bool) {
+        if readable && let Some(poll) = self.poll.take() {
+            self.answered(poll.finish());
+        }
+        if self.next.is_some_and(|next| next <= Instant::now()) {
+            self.next = None;
+            // After a break a poll without time: a live daemon answers it at once.
+            let time = if self.away.is_some() { Duration::ZERO } else { POLL_TIME };
+            match self.client.start_wait(self.id, time) {
+                Ok(poll) => self.poll = Some(poll),
+                Err(_) => self.broken(),
+            }
+        }
+        if let Some(away) = &mut self.away
+            && !away.thawed
+            && away.since.elapsed() >= THAW_AFTER
+        {
+            away.thawed = true;
+            thaw(self.cgroup);
+        }
+    }
+
+    fn answered(&mut self, answer: Result<Job, ClientError>) {
+        match answer {
+            Ok(job) => {
+                self.away = None;
+                if !matches!(job.state, JobState::Ended | JobState::Lost) {
+                    // A pause, so that a daemon that answers at once cannot make this busy.
+                    self.next = Some(Instant::now() + PAUSE_MIN);
+                }
+            }
+            // A daemon that does not know the job will not thaw it either.
+            Err(ClientError::Refused(body)) if body.code == ErrorCode::NotFound => {
+                self.away = None;
+                thaw(self.cgroup);
+            }
+            Err(_) => self.broken(),
+        }
+    }
+
+    fn broken(&mut self) {
+        let away = self.away.get_or_insert(Away { since: Instant::now(), pause: PAUSE_MIN / 2, thawed: false });
+        away.pause = (away.pause * 2).min(PAUSE_MAX);
+        self.next = Some(Instant::now() + away.pause);
+    }
+}

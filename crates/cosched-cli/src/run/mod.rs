@@ -1,0 +1,215 @@
+//! `cosched run`: the launcher.
+//!
+//! It starts a gate ([`gate`]), registers it as a job, opens it, and is then nothing but the command's shadow: it
+//! passes signals on, follows the daemon ([`follow`]), reports the end, and ends with the command's exit code. A
+//! detached job has a supervisor ([`detach`]) that does the same in a session of its own.
+
+mod detach;
+mod find;
+mod follow;
+mod gate;
+mod leftovers;
+pub(crate) mod signals;
+mod thaw;
+mod watch;
+
+pub(crate) use detach::supervise;
+pub(crate) use find::find_program;
+pub(crate) use gate::gate;
+pub(crate) use watch::shell_code;
+
+use crate::args::{Cli, Leftovers, Run};
+use crate::out::{Failure, say};
+use cosched_api::{Activation, Client, ClientError, ExitReport, Job, JobRequest, JobState, SocketChoice, activate};
+use follow::Follow;
+use gate::Gate;
+use signals::Signals;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use watch::MainProcess;
+
+/// The first argument of a gate.
+pub(crate) const GATE: &str = "__gate";
+/// The first argument of the process that becomes a daemon in a new session.
+pub(crate) const SESSION: &str = "__session";
+/// The first argument of a detached job's supervisor.
+pub(crate) const SUPERVISE: &str = "__supervise";
+
+/// cosched itself failed, as opposed to the command.
+pub(crate) const EXIT_FAILED: u8 = 125;
+/// The command was found but could not be executed.
+pub(crate) const EXIT_NOT_EXECUTABLE: u8 = 126;
+/// The command was not found.
+pub(crate) const EXIT_NOT_FOUND: u8 = 127;
+
+/// How long the launcher tries to report the end to a daemon that is away.
+const REPORT_TIME: Duration = Duration::from_secs(5);
+
+/// `cosched run`.
+pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
+    if options.detach {
+        return detach::detach(cli.json);
+    }
+    run_job(&Launch::new(cli, options, None)?, |_| Ok(()))
+}
+
+/// What is to be run and how.
+#[derive(Debug)]
+struct Launch<'a> {
+    program: PathBuf,
+    argv: &'a [OsString],
+    request: JobRequest,
+    leftovers: Leftovers,
+    socket: SocketChoice,
+}
+
+impl<'a> Launch<'a> {
+    fn new(cli: &Cli, options: &'a Run, log_path: Option<String>) -> Result<Launch<'a>, Failure> {
+        let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
+        let lossy = |word: &OsString| word.to_string_lossy().into_owned();
+        let request = JobRequest {
+            command: options.command.iter().map(lossy).collect(),
+            pid: 0,
+            name: options.name.clone(),
+            class: options.class,
+            cpus: options.cpus,
+            mem_bytes: options.mem,
+            policy: options.policy,
+            cwd: std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned()),
+            detached: options.detach,
+            log_path,
+        };
+        let socket = SocketChoice::find(cli.socket.clone());
+        Ok(Launch { program, argv: &options.command, request, leftovers: options.leftovers, socket })
+    }
+}
+
+/// Runs the job to its end; `registered` is called in between, before the command runs.
+fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Failure>) -> Result<u8, Failure> {
+    let mut gate = Gate::spawn(&launch.program, launch.argv).map_err(|e| failed("cannot start a process", &e))?;
+    let result = Signals::take().map_err(|e| failed("cannot read signals", &e)).and_then(|signals| {
+        let (client, job) = register(launch, gate.pid())?;
+        Ok((signals, client, job))
+    });
+    let (signals, mut client, job) = match result {
+        Ok(all) => all,
+        // Interrupted while it waited: the command is not run, and there is nothing to explain.
+        Err(_) if gate.ended().is_some() => return Ok(shell_code(watch::wire_status(cancel(gate)?))),
+        Err(failure) => {
+            cancel(gate)?;
+            return Err(Failure { code: EXIT_FAILED, ..failure });
+        }
+    };
+    if let Err(failure) = registered(&job) {
+        let exit = watch::wire_status(cancel(gate)?);
+        let _ = client.report_exit(job.id, &ExitReport { exit });
+        return Err(failure);
+    }
+    let mut main = MainProcess::new(gate.open()).map_err(|e| failed("cannot watch the command", &e))?;
+    let exit = {
+        let mut follow = Follow::new(&client, &job);
+        let status = watch::until_exit(&mut main, &signals, &mut follow);
+        watch::wire_status(status.map_err(|e| failed("cannot wait for the command", &e))?)
+    };
+    match report(launch, &mut client, &job, exit) {
+        Ok(job) if is_over(&job) => {}
+        Ok(job) => leftovers::finish(launch.leftovers, &mut client, &signals, &job),
+        Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
+    }
+    Ok(shell_code(exit))
+}
+
+fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job), Failure> {
+    let pid = i32::try_from(pid).map_err(|_| Failure::other("the process id is out of range"))?;
+    let request = JobRequest { pid, ..launch.request.clone() };
+    let mut client = connect_or_start(&launch.socket, None)?;
+    match client.register(&request) {
+        // The daemon ended between the two: one that was started on demand ends when there has been no job.
+        Err(ClientError::Unreachable { .. }) => {
+            client = connect_or_start(&launch.socket, None)?;
+            let job = client.register(&request)?;
+            Ok((client, job))
+        }
+        other => Ok((client, other?)),
+    }
+}
+
+/// The daemon that runs, else a new one. `limit` bounds the time that the new one has for its first answer.
+pub(crate) fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -> Result<Client, ClientError> {
+    match socket.connect() {
+        Err(ClientError::Unreachable { source, .. }) if is_absent(&source) => {
+            let mut activation = Activation::find(vec!["/proc/self/exe".into(), SESSION.into()])?;
+            activation.timeout = limit.unwrap_or(activation.timeout);
+            activate(socket.to_start(), &activation)
+        }
+        other => other,
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// Reports the command's end; when the daemon has died, to the next one or to a new one.
+fn report(
+    launch: &Launch<'_>,
+    client: &mut Client,
+    job: &Job,
+    exit: cosched_api::ExitStatus,
+) -> Result<Job, ClientError> {
+    let report = ExitReport { exit };
+    let deadline = Instant::now() + REPORT_TIME;
+    let mut answer = client.report_exit(job.id, &report);
+    while matches!(answer, Err(ClientError::Unreachable { .. } | ClientError::NotStarted { .. })) {
+        thaw::thaw(&job.cgroup);
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        answer = connect_or_start(&launch.socket, Some(left)).and_then(|mut fresh| {
+            fresh.set_answer_timeout(left);
+            let answer = fresh.report_exit(job.id, &report);
+            *client = fresh;
+            answer
+        });
+        if answer.is_err() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    answer
+}
+
+fn is_over(job: &Job) -> bool {
+    matches!(job.state, JobState::Ended | JobState::Lost)
+}
+
+fn cancel(gate: Gate) -> Result<std::process::ExitStatus, Failure> {
+    gate.cancel().map_err(|e| failed("cannot end the waiting process", &e))
+}
+
+fn failed(what: &str, error: &io::Error) -> Failure {
+    Failure { code: EXIT_FAILED, message: format!("{what}: {error}") }
+}
+
+/// The failure for a command that could not be executed although it was found.
+fn exit_not_executed(argv0: &OsStr, error: &io::Error) -> Failure {
+    let found = error.kind() != io::ErrorKind::NotFound;
+    let code = if found { EXIT_NOT_EXECUTABLE } else { EXIT_NOT_FOUND };
+    // A script whose interpreter is missing is "not found" for the kernel.
+    let hint =
+        if found { "is it a program for this machine?" } else { "a script may name an interpreter that is missing" };
+    let what = format!("{}: cannot be executed", argv0.to_string_lossy());
+    Failure::explained(code, &what, &error.to_string(), hint)
+}
+
+/// `__session PROGRAM ARGS…`: executes the program in a new session, with no signal blocked.
+pub(crate) fn session(mut words: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
+    signals::unblock_all();
+    rustix::process::setsid().map_err(|e| failed("cannot make a session", &e.into()))?;
+    let program = words.next().ok_or_else(|| Failure::silent(EXIT_FAILED))?;
+    let error = std::process::Command::new(&program).args(words).exec();
+    Err(exit_not_executed(&program, &error))
+}

@@ -1,0 +1,64 @@
+//! Signals as data: they are blocked and read from a descriptor, together with who sent them.
+//!
+//! Handlers would tell less, and would undo what `nohup` set. Blocking changes nothing for the command: its gate is
+//! started before.
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::process::Pid;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What is passed on to the command. The terminal's own (SIGTSTP, SIGWINCH) reach it without help.
+const FORWARDED: [Signal; 6] =
+    [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
+
+/// Codes of a signal that a process sent (`kill`, `sigqueue`, `tgkill`); the terminal's have a positive code.
+const SENT_BY_PROCESS: [i32; 3] = [0, -1, -6];
+
+/// The signals that the launcher received.
+#[derive(Debug)]
+pub(crate) struct Signals(SignalFd);
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Its number.
+    pub(crate) number: i32,
+    /// The process that sent it; none when it was the terminal (which sent it to the whole process group) or the kernel.
+    pub(crate) sender: Option<u32>,
+}
+
+impl Signals {
+    /// Blocks them for this thread and those it starts.
+    pub(crate) fn take() -> io::Result<Signals> {
+        let set: SigSet = FORWARDED.into_iter().collect();
+        set.thread_block()?;
+        Ok(Signals(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+    }
+
+    /// The next one that has arrived, if any.
+    pub(crate) fn next(&self) -> Option<Received> {
+        let info = self.0.read_signal().ok().flatten()?;
+        let sender = SENT_BY_PROCESS.contains(&info.ssi_code).then_some(info.ssi_pid);
+        Some(Received { number: i32::try_from(info.ssi_signo).ok()?, sender })
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sends a signal to one process; that it is gone already is no error.
+pub(crate) fn send(pid: Pid, number: i32) {
+    if let Some(signal) = rustix::process::Signal::from_named_raw(number) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// For a process that was started while signals were blocked and is about to execute something else.
+pub(crate) fn unblock_all() {
+    let _ = SigSet::empty().thread_set_mask();
+}

@@ -1,0 +1,95 @@
+//! Waiting for the several things that can happen to a running job, in one place and without threads.
+
+use super::follow::Follow;
+use super::gate::Pipe;
+use super::signals::{Received, Signals, send};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::Instant;
+
+/// The command's process.
+#[derive(Debug)]
+pub(crate) struct MainProcess {
+    child: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+    _pipe: Pipe,
+}
+
+impl MainProcess {
+    /// Takes a gate that was opened.
+    pub(crate) fn new((child, pipe): (Child, Pipe)) -> io::Result<MainProcess> {
+        let pid = Pid::from_child(&child);
+        Ok(MainProcess { child, pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, _pipe: pipe })
+    }
+
+    /// Passes on a signal of a process. The terminal sends its signals to the whole process group itself, and what
+    /// the command sent to its own group it has got.
+    fn pass_on(&self, signal: Received) {
+        if signal.sender.is_some_and(|sender| sender != self.child.id()) {
+            send(self.pid, signal.number);
+        }
+    }
+}
+
+/// Waits for the command's end, passing signals on and following the daemon.
+pub(crate) fn until_exit(main: &mut MainProcess, signals: &Signals, follow: &mut Follow<'_>) -> io::Result<ExitStatus> {
+    loop {
+        let ready = wait(signals, Some(main.pidfd.as_fd()), follow, None)?;
+        if ready.process {
+            return main.child.wait();
+        }
+        while let Some(signal) = signals.next() {
+            main.pass_on(signal);
+        }
+        follow.step(ready.daemon);
+    }
+}
+
+/// What is ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) process: bool,
+    pub(crate) daemon: bool,
+}
+
+/// Sleeps until something is ready or due, or `until`.
+pub(crate) fn wait(
+    signals: &Signals,
+    process: Option<BorrowedFd<'_>>,
+    follow: &Follow<'_>,
+    until: Option<Instant>,
+) -> io::Result<Ready> {
+    let mut places = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
+    let process_place = process.map(|fd| push(&mut places, fd));
+    let daemon_place = follow.descriptor().map(|fd| push(&mut places, fd));
+    let due = follow.due().into_iter().chain(until).min();
+    let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+    let timeout = left.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
+    match poll(&mut places, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let ready = |place: Option<usize>| place.is_some_and(|place| !places[place].revents().is_empty());
+    Ok(Ready { process: ready(process_place), daemon: ready(daemon_place) })
+}
+
+fn push<'a>(places: &mut Vec<PollFd<'a>>, fd: BorrowedFd<'a>) -> usize {
+    places.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    places.len() - 1
+}
+
+/// How a process ended, as the wire says it.
+pub(crate) fn wire_status(status: ExitStatus) -> cosched_api::ExitStatus {
+    cosched_api::ExitStatus { code: status.code(), signal: status.signal() }
+}
+
+/// The exit code for how a command ended, as a shell gives it.
+pub(crate) fn shell_code(exit: cosched_api::ExitStatus) -> u8 {
+    let code = exit.code.or(exit.signal.map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code & 0xff).unwrap_or(1)
+}

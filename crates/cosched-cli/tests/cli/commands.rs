@@ -1,0 +1,93 @@
+//! The other commands against a daemon that pretends: exit codes, messages, help.
+
+use crate::fake::{Fake, Place, text};
+
+#[test]
+fn without_a_daemon_it_says_how_one_is_started() {
+    let place = Place::new();
+    for words in [vec!["ps"], vec!["status"], vec!["show", "1"], vec!["kill", "1"], vec!["policy", "gang"]] {
+        let output = place.output(&words);
+        assert_eq!(output.status.code(), Some(3), "{words:?}");
+        let message = text(&output.stderr);
+        assert!(message.starts_with("cosched: no cosched daemon answers on "), "{message}");
+        assert!(message.contains("`cosched run -- COMMAND` starts one for you"), "{message}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn refusals_have_their_exit_codes_and_the_other_jobs_are_done() {
+    let place = Place::new();
+    let fake = Fake::start(&place.socket);
+    assert!(place.output(&["run", "--name", "night", "true"]).status.success());
+    let code = |words: &[&str]| place.output(words).status.code();
+    assert_eq!(code(&["show", "99"]), Some(4));
+    assert_eq!(code(&["show", "nihgt"]), Some(4));
+    assert_eq!(code(&["suspend", "1"]), Some(5));
+    assert_eq!(code(&["resume", "night"]), Some(6));
+    assert_eq!(code(&["policy", "default"]), Some(2));
+    let output = place.output(&["kill", "99", "night"]);
+    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(text(&output.stderr), "cosched: what: not-found\n  why: because\n  hint: do else\n");
+    assert_eq!(fake.state().seen.last().unwrap(), "POST /v1/jobs/1/kill {\"signal\":15,\"grace_ms\":5000}");
+}
+
+#[test]
+fn json_is_one_object_a_line() {
+    let place = Place::new();
+    let _fake = Fake::start(&place.socket);
+    assert!(place.output(&["run", "true"]).status.success());
+    assert!(place.output(&["run", "true"]).status.success());
+    let output = place.output(&["show", "--json", "1", "2"]);
+    let ids: Vec<u64> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str::<cosched_api::Job>(line).unwrap().id).collect();
+    assert_eq!(ids, [1, 2]);
+    let list: cosched_api::JobList = serde_json::from_slice(&place.output(&["ps", "--json"]).stdout).unwrap();
+    assert_eq!(list.jobs.len(), 2);
+}
+
+#[test]
+fn help_texts() {
+    let place = Place::new();
+    let subcommands = [
+        "run",
+        "ps",
+        "show",
+        "status",
+        "suspend",
+        "resume",
+        "kill",
+        "class",
+        "policy",
+        "wait",
+        "log",
+        "demo",
+        "man",
+        "completions",
+        "version",
+    ];
+    let mut all = String::new();
+    for words in std::iter::once(vec!["--help"]).chain(subcommands.iter().map(|name| vec![*name, "--help"])) {
+        let output = place.output(&words);
+        assert!(output.status.success(), "{words:?}");
+        all.push_str(&format!("$ cosched {}\n{}\n", words.join(" "), text(&output.stdout)));
+    }
+    insta::assert_snapshot!("help", all);
+}
+
+#[test]
+fn man_pages_and_completions_cover_every_subcommand() {
+    let place = Place::new();
+    let pages = place.path("man");
+    assert!(place.output(&["man", "--dir", pages.to_str().unwrap()]).status.success());
+    let run = std::fs::read_to_string(pages.join("cosched-run.1")).unwrap();
+    assert!(run.contains("cosched run \\-\\- mpirun \\-n 2 ./a.out") || run.contains("mpirun"), "{run}");
+    for name in ["cosched.1", "cosched-ps.1", "cosched-policy.1", "cosched-demo.1"] {
+        assert!(pages.join(name).exists(), "{name}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let output = place.output(&["completions", shell]);
+        assert!(output.status.success() && text(&output.stdout).contains("suspend"), "{shell}");
+        assert!(!text(&output.stdout).contains("__gate"));
+    }
+}

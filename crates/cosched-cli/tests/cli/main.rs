@@ -1,0 +1,6 @@
+//! The command `cosched` as its users run it, against a daemon that pretends.
+
+mod commands;
+mod demo;
+mod fake;
+mod run;

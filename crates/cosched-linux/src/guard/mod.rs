@@ -1,0 +1,157 @@
+//! The guard: a small process that lets every job run again when the daemon is gone or hangs.
+//!
+//! The problem: a frozen process cannot help itself, so a daemon that dies between two switches would leave a gang stopped for good.
+//! The rule: a second process waits on a pidfd of the daemon and on its beat. When the daemon ends, everything is thawed at once and the
+//! guard ends too. When the beat is older than the lease (the daemon hangs or was stopped), everything is thawed, and again at every
+//! lease, until the beat is back. So the longest time that a job can stay stopped by a dead or hung daemon is one lease.
+//! Against the death of both at the same instant see [`crate::kernel_agent`].
+
+mod spawn;
+
+pub use spawn::{Guard, GuardOptions, spawn_guard};
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::beat::Beat;
+use crate::kernel_agent;
+use crate::realtime;
+use crate::thaw::{ThawPaths, thaw_all};
+
+/// What a running guard needs.
+#[derive(Debug)]
+pub struct GuardConfig {
+    /// The tree whose jobs are thawed.
+    pub paths: ThawPaths,
+    /// The daemon: readable when it has ended.
+    pub daemon: OwnedFd,
+    /// The daemon's sign of life, with its lease.
+    pub beat: Beat,
+}
+
+/// The whole of the guard's binary: `main` calls it with all arguments, the program's name first.
+/// It is the guard (`watch …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the
+/// last resort's self-test).
+pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(link) = args.first().map(PathBuf::from).filter(|path| kernel_agent::is_agent_link(path)) {
+        return kernel_agent::agent_main(&link, args.get(1).map_or(OsStr::new(""), |a| a));
+    }
+    match args.get(1).and_then(|a| a.to_str()) {
+        Some("nothing") => ExitCode::SUCCESS,
+        Some("watch") => match parse(&args[2..]) {
+            Ok(config) => {
+                prepare_process();
+                run_guard(&config);
+                ExitCode::SUCCESS
+            }
+            Err(why) => complain(&why),
+        },
+        _ => complain("this program is started by coschedd and is of no use by itself"),
+    }
+}
+
+pub use guard_main as main;
+
+fn complain(why: &str) -> ExitCode {
+    eprintln!("cosched-guard: {why}");
+    ExitCode::from(2)
+}
+
+/// Waits, and thaws when the daemon ends or hangs. Returns after the daemon's end.
+pub fn run_guard(config: &GuardConfig) {
+    loop {
+        if wait_for_end(config) {
+            thaw_all(&config.paths, config.beat.signals());
+            return;
+        }
+        if config.beat.age_ns() > config.beat.lease_ns() {
+            thaw_all(&config.paths, config.beat.signals());
+            // The slot thread may have come back meanwhile: this tells it to look anew.
+            config.beat.note_thaw();
+        }
+    }
+}
+
+/// Until the daemon has ended (true) or the beat may be too old (false).
+fn wait_for_end(config: &GuardConfig) -> bool {
+    let (age_ns, lease_ns) = (config.beat.age_ns(), config.beat.lease_ns());
+    // While the beat is too old, look once per lease.
+    let wait_ns = if age_ns > lease_ns { lease_ns } else { lease_ns - age_ns + 1 }.max(1_000_000);
+    let timeout = Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
+    let mut fds = [PollFd::new(&config.daemon, PollFlags::IN)];
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) => !fds[0].revents().is_empty(),
+        Err(rustix::io::Errno::INTR) => false,
+        Err(_) => {
+            // Cannot be; but a guard that cannot wait must not spin at real-time priority.
+            std::thread::sleep(Duration::from_millis(100));
+            false
+        }
+    }
+}
+
+/// Above the daemon's slot thread, in memory, and the last to be killed when memory runs out; each as far as it is permitted.
+fn prepare_process() {
+    let _ = realtime::become_realtime(spawn::PRIORITY);
+    let _ = realtime::lock_memory();
+    let _ = std::fs::write("/proc/self/oom_score_adj", "-900");
+}
+
+fn parse(args: &[OsString]) -> Result<GuardConfig, String> {
+    let (mut daemon, mut beat, mut v2_tree, mut cpu_tree) = (None, None, None, None);
+    for pair in args.chunks(2) {
+        let [key, value] = pair else { return Err(format!("{} has no value", pair[0].display())) };
+        match key.to_str() {
+            Some("--daemon-fd") => daemon = Some(inherited(value)?),
+            Some("--beat-fd") => beat = Some(inherited(value)?),
+            Some("--v2-tree") => v2_tree = Some(PathBuf::from(value)),
+            Some("--cpu-tree") => cpu_tree = Some(PathBuf::from(value)),
+            _ => return Err(format!("unknown argument {}", key.display())),
+        }
+    }
+    let missing = || "an argument is missing".to_string();
+    let beat = Beat::from_fd(beat.ok_or_else(missing)?).map_err(|e| format!("the beat cannot be read: {e}"))?;
+    let paths = ThawPaths { v2_tree: v2_tree.ok_or_else(missing)?, cpu_tree };
+    Ok(GuardConfig { paths, daemon: daemon.ok_or_else(missing)?, beat })
+}
+
+fn inherited(value: &OsStr) -> Result<OwnedFd, String> {
+    let number: RawFd = value.to_str().and_then(|v| v.parse().ok()).ok_or("a descriptor is a number")?;
+    // SAFETY: F_GETFD takes numbers only.
+    if number < 3 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(format!("descriptor {number}: {}", io::Error::last_os_error()));
+    }
+    // SAFETY: it is open, our parent passed it to us by number, and nothing else in this process owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        assert!(parse(&words("--v2-tree /x")).unwrap_err().contains("missing"));
+        assert!(parse(&words("--beat-fd")).unwrap_err().contains("no value"));
+        assert!(parse(&words("--beat-fd 1")).unwrap_err().contains("descriptor 1"));
+        assert!(parse(&words("--beat-fd 987654")).unwrap_err().contains("descriptor 987654"));
+        assert!(parse(&words("--colour red")).unwrap_err().contains("unknown"));
+    }
+
+    #[test]
+    fn the_binary_does_nothing_without_a_role() {
+        assert_eq!(guard_main(words("cosched-guard nothing")), ExitCode::SUCCESS);
+        assert_eq!(guard_main(words("cosched-guard")), ExitCode::from(2));
+    }
+}

@@ -1,0 +1,105 @@
+//! Starting the guard from the daemon.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::beat::Beat;
+use crate::process::open_pidfd;
+use crate::thaw::ThawPaths;
+
+/// The guard's SCHED_FIFO priority, above the slot thread's: it sleeps until it is needed.
+pub(super) const PRIORITY: i32 = 20;
+
+/// What the guard is told.
+#[derive(Debug)]
+pub struct GuardOptions<'a> {
+    /// The tree whose jobs are thawed.
+    pub paths: ThawPaths,
+    /// The daemon's beat; the guard inherits its file.
+    pub beat: &'a Beat,
+}
+
+/// A running guard, a child of the daemon.
+#[derive(Debug)]
+pub struct Guard {
+    child: Child,
+    pidfd: OwnedFd,
+}
+
+/// Starts `exe` (the binary whose `main` is [`super::guard_main`]) as the guard of this process. It has its own session and ignores SIGTERM,
+/// SIGHUP and SIGINT, so what ends the daemon's group does not end it; it ends by itself after the daemon.
+///
+/// # Errors
+/// When the program cannot be started.
+pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> {
+    let own_pidfd = open_pidfd(std::process::id() as i32)?;
+    let (daemon, beat) = (own_pidfd.as_raw_fd(), options.beat.as_fd().as_raw_fd());
+    let mut command = Command::new(exe);
+    command.arg("watch").args(["--daemon-fd", &daemon.to_string(), "--beat-fd", &beat.to_string()]);
+    command.arg("--v2-tree").arg(&options.paths.v2_tree);
+    if let Some(cpu_tree) = &options.paths.cpu_tree {
+        command.arg("--cpu-tree").arg(cpu_tree);
+    }
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
+    // SAFETY: the closure runs between fork and exec and makes async-signal-safe system calls only.
+    unsafe { command.pre_exec(move || stand_apart(&[daemon, beat])) };
+    let mut child = command.spawn()?;
+    match open_pidfd(child.id() as i32) {
+        Ok(pidfd) => Ok(Guard { child, pidfd }),
+        Err(e) => {
+            // Without a handle we would not notice its end: better none than one that is not watched.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(e)
+        }
+    }
+}
+
+/// Between fork and exec: a session of its own, deaf to polite ends, with the descriptors kept open.
+fn stand_apart(keep: &[RawFd]) -> io::Result<()> {
+    // SAFETY: these take numbers only.
+    unsafe {
+        libc::setsid();
+        for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        for &fd in keep {
+            if libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Guard {
+    /// Its process number.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Its end, when it has ended. The daemon then starts another one.
+    ///
+    /// # Errors
+    /// The kernel's on waiting.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Ends it, when the daemon has let every job run and is about to end.
+    pub fn dismiss(mut self) {
+        // It may have ended by itself already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The guard's pidfd: readable when it has ended.
+impl AsFd for Guard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}

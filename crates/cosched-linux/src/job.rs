@@ -1,0 +1,305 @@
+//! The cgroups of one job.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::cgfile;
+use crate::place::own_v1;
+use crate::problem::Problem;
+use crate::switch::{JobSwitch, SwitchFiles, WeightFile};
+use crate::tree::TreeError;
+
+/// The directories of a job.
+#[derive(Debug, Clone)]
+pub(crate) struct JobDirs {
+    /// Relative to the v2 mount.
+    pub(crate) relative: PathBuf,
+    pub(crate) outer: PathBuf,
+    pub(crate) cpu: Option<PathBuf>,
+    pub(crate) memory: Option<PathBuf>,
+}
+
+impl JobDirs {
+    /// The v2 cgroup that holds the processes.
+    pub(crate) fn gang(&self) -> PathBuf {
+        self.outer.join("gang")
+    }
+
+    /// Where cpu.idle and the weight are.
+    pub(crate) fn cpu_files(&self) -> &Path {
+        self.cpu.as_deref().unwrap_or(&self.outer)
+    }
+
+    pub(crate) fn weight_name(&self) -> &'static str {
+        if self.cpu.is_some() { "cpu.shares" } else { "cpu.weight" }
+    }
+
+    pub(crate) fn make(&self) -> Result<(), TreeError> {
+        let gang = self.gang();
+        for dir in self.cpu.iter().chain(&self.memory).chain([&self.outer, &gang]) {
+            cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the job's cgroups and those that it made itself in them, the deepest first.
+    pub(crate) fn remove(&self) -> Result<(), TreeError> {
+        for top in std::iter::once(&self.outer).chain(&self.cpu).chain(&self.memory) {
+            for dir in cgfile::deepest_first(top).map_err(TreeError::io("read", top))? {
+                rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn switch_files(&self) -> SwitchFiles {
+        let idle = self.cpu_files().join("cpu.idle");
+        let kind = if self.cpu.is_some() { WeightFile::Shares } else { WeightFile::Weight };
+        SwitchFiles {
+            freeze: self.gang().join("cgroup.freeze"),
+            idle: idle.exists().then_some(idle),
+            weight: Some((self.cpu_files().join(self.weight_name()), kind)),
+            procs: self.gang().join("cgroup.procs"),
+        }
+    }
+}
+
+/// A process that was killed a moment ago can keep its cgroup busy until the kernel has let go of it.
+fn rmdir_patiently(dir: &Path) -> io::Result<()> {
+    for _ in 0..50 {
+        match cgfile::rmdir(dir) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => sleep(Duration::from_millis(2)),
+            other => return other,
+        }
+    }
+    cgfile::rmdir(dir)
+}
+
+/// The cgroups of one job; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct JobCgroup(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: u64,
+    dirs: JobDirs,
+    switch: Arc<JobSwitch>,
+}
+
+impl JobCgroup {
+    pub(crate) fn create(id: u64, dirs: JobDirs) -> Result<JobCgroup, TreeError> {
+        let existed = dirs.outer.is_dir();
+        let opened = dirs
+            .make()
+            .and_then(|()| JobSwitch::open(id, &dirs.switch_files()).map_err(TreeError::io("open", &dirs.outer)));
+        match opened {
+            Ok(switch) => Ok(JobCgroup(Arc::new(Inner { id, dirs, switch: Arc::new(switch) }))),
+            Err(e) => {
+                if !existed {
+                    // The first error is the one to tell.
+                    let _ = dirs.remove();
+                }
+                Err(e)
+            }
+        }
+    }
+
+    /// The job's number.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// Its v2 cgroup relative to the v2 mount, with a leading slash, as in /proc/PID/cgroup. The processes are in `gang` below it.
+    pub fn v2_path_relative(&self) -> &Path {
+        &self.0.dirs.relative
+    }
+
+    /// Its v2 directory.
+    pub fn v2_dir(&self) -> &Path {
+        &self.0.dirs.outer
+    }
+
+    /// The file whose changes tell that the job's last process has ended (inotify `IN_MODIFY`). Freezing does not change it.
+    pub fn events_path(&self) -> PathBuf {
+        self.0.dirs.outer.join("cgroup.events")
+    }
+
+    /// What the slot thread switches it by.
+    pub fn switch_handle(&self) -> Arc<JobSwitch> {
+        Arc::clone(&self.0.switch)
+    }
+
+    /// Moves a process with all its threads into the job: memory and CPU first, the v2 cgroup (which may be frozen) last.
+    /// In the hybrid layout a process that stands in a memory cgroup other than the root stays in that one: taking it out would lift
+    /// a limit that somebody set.
+    ///
+    /// # Errors
+    /// When the process has gone or the kernel refuses; the message says what to do.
+    pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
+        let dirs = &self.0.dirs;
+        let gang = dirs.gang();
+        let memory = dirs.memory.as_ref().filter(|_| in_memory_root(pid));
+        for dir in memory.into_iter().chain(&dirs.cpu).chain([&gang]) {
+            let path = dir.join("cgroup.procs");
+            cgfile::write(&path, &pid.to_string()).map_err(|e| attach_error(pid, &path, e))?;
+        }
+        Ok(())
+    }
+
+    /// True while a process of the job lives. False for a job whose cgroup has gone.
+    ///
+    /// # Errors
+    /// When cgroup.events cannot be read.
+    pub fn populated(&self) -> Result<bool, TreeError> {
+        let path = self.events_path();
+        match cgfile::read(&path) {
+            Ok(content) => Ok(cgfile::keyed(&content, "populated") == Some(1)),
+            Err(e) if is_gone(&e) => Ok(false),
+            Err(e) => Err(TreeError::io("read", &path)(e)),
+        }
+    }
+
+    /// The job's processes, also those in cgroups that it made itself.
+    ///
+    /// # Errors
+    /// When a list cannot be read. A cgroup that goes away meanwhile has none.
+    pub fn procs(&self) -> Result<Vec<i32>, TreeError> {
+        let outer = &self.0.dirs.outer;
+        let mut pids = Vec::new();
+        for dir in cgfile::deepest_first(outer).map_err(TreeError::io("read", outer))? {
+            match cgfile::procs(&dir) {
+                Ok(found) => pids.extend(found),
+                // A threaded cgroup that the job made has no list of its own: its processes stand in the parent's.
+                Err(e) if is_gone(&e) || e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+                Err(e) => return Err(TreeError::io("read", &dir)(e)),
+            }
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    /// How many processes the job has.
+    ///
+    /// # Errors
+    /// As [`JobCgroup::procs`].
+    pub fn count(&self) -> Result<usize, TreeError> {
+        Ok(self.procs()?.len())
+    }
+
+    /// Sends a signal to every process of the job, once to each, until no new one shows up. Returns how many got it.
+    ///
+    /// # Errors
+    /// As [`JobCgroup::procs`]. A process that ends meanwhile is none.
+    pub fn signal_all(&self, signal: i32) -> Result<usize, TreeError> {
+        let mut done = BTreeSet::new();
+        // A job that forks faster than we read is stopped by kill(), not by this.
+        for _ in 0..16 {
+            let before = done.len();
+            for pid in self.procs()? {
+                if done.insert(pid) {
+                    crate::process::send_signal(pid, signal);
+                }
+            }
+            if done.len() == before {
+                break;
+            }
+        }
+        Ok(done.len())
+    }
+
+    /// Kills every process of the job, frozen or not, by cgroup.kill (Linux 5.14), else by SIGKILL to each.
+    ///
+    /// # Errors
+    /// When neither works.
+    pub fn kill(&self) -> Result<(), TreeError> {
+        let path = self.0.dirs.outer.join("cgroup.kill");
+        match cgfile::write(&path, "1") {
+            Ok(()) => Ok(()),
+            Err(_) if !self.0.dirs.outer.is_dir() => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => self.signal_all(libc::SIGKILL).map(|_| ()),
+            Err(e) => Err(TreeError::io("write", &path)(e)),
+        }
+    }
+
+    /// The CPU time that the job has used, in nanoseconds (the kernel counts microseconds).
+    ///
+    /// # Errors
+    /// When cpu.stat cannot be read.
+    pub fn cpu_time_ns(&self) -> Result<u64, TreeError> {
+        let path = self.0.dirs.outer.join("cpu.stat");
+        let content = cgfile::read(&path).map_err(TreeError::io("read", &path))?;
+        Ok(cgfile::keyed(&content, "usage_usec").unwrap_or(0) * 1000)
+    }
+
+    /// The memory that the job uses now, in bytes: from its memory cgroup, else the sum of the resident sets of its processes (which
+    /// counts shared pages more than once). None when neither can be read.
+    pub fn memory_current(&self) -> Option<u64> {
+        let dirs = &self.0.dirs;
+        let v2 = number(&dirs.outer.join("memory.current"));
+        v2.or_else(|| number(&self.used_memory_dir()?.join("memory.usage_in_bytes"))).or_else(|| {
+            let pids = self.procs().ok()?;
+            Some(pids.iter().filter_map(|&pid| crate::process::resident_bytes(pid)).sum())
+        })
+    }
+
+    /// The most memory that the job has used, in bytes; none without a memory controller.
+    pub fn memory_peak(&self) -> Option<u64> {
+        let v2 = number(&self.0.dirs.outer.join("memory.peak"));
+        v2.or_else(|| number(&self.used_memory_dir()?.join("memory.max_usage_in_bytes")))
+    }
+
+    /// The v1 memory cgroup, when the job's processes really are in it.
+    fn used_memory_dir(&self) -> Option<&PathBuf> {
+        self.0.dirs.memory.as_ref().filter(|dir| cgfile::procs(dir).is_ok_and(|pids| !pids.is_empty()))
+    }
+
+    /// True when the gang is told to stand still. It says nothing of whether each process does so yet.
+    pub fn frozen(&self) -> bool {
+        number(&self.0.dirs.gang().join("cgroup.freeze")) == Some(1)
+    }
+
+    /// Removes the job's cgroups in all hierarchies, with those that the job made itself.
+    ///
+    /// # Errors
+    /// When one of them still has processes.
+    pub fn remove(&self) -> Result<(), TreeError> {
+        self.0.dirs.remove()
+    }
+}
+
+fn number(path: &Path) -> Option<u64> {
+    cgfile::read(path).ok()?.trim().parse().ok()
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
+}
+
+/// Whether nobody put this process into a memory cgroup.
+fn in_memory_root(pid: i32) -> bool {
+    let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
+    own_v1(&content, "memory").is_none_or(|path| path == Path::new("/"))
+}
+
+fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {
+    let what = format!("process {pid} cannot be moved into its job");
+    let why = format!("writing {}: {error}", path.display());
+    let hint = match error.raw_os_error() {
+        Some(libc::ESRCH) => "it has ended already",
+        Some(libc::EINVAL) => {
+            "a process with real-time threads cannot enter a cpu cgroup on a kernel with CONFIG_RT_GROUP_SCHED: \
+             start it without real-time priority"
+        }
+        Some(libc::EACCES | libc::EPERM) => {
+            "it stands outside of the cgroup that is delegated to you: start it in the same scope as the daemon, or ask \
+             the administrator to run coschedd as a service"
+        }
+        _ => return TreeError::io("write", path)(error),
+    };
+    Problem::new(what, why, hint).into()
+}

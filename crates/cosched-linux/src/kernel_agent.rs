@@ -1,0 +1,328 @@
+//! The last resort: the kernel itself lets the jobs run when daemon and guard are killed at the same instant.
+//!
+//! A named v1 hierarchy without controllers has a `release_agent`: a program that the kernel runs as root when the last process of one of
+//! its cgroups has ended (cgroups(7), "Cgroups v1 release notification"). Daemon and guard (by birth) stand in one; jobs do not, since
+//! they are started by others. The program is the guard's binary by the name of a link in the run directory, where it finds what to thaw.
+//! Whether the kernel really runs it is tried at start: in a container it may not, and without CAP_SYS_ADMIN it cannot be set up.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::cgfile;
+use crate::problem::Problem;
+use crate::thaw::{ThawPaths, thaw_all};
+use crate::tree::Tree;
+
+/// The link's name: by it the binary knows its role.
+const LINK: &str = "cosched-agent";
+const CONFIG: &str = "agent.conf";
+const MOUNT: &str = "agent";
+const WHAT: &str = "the kernel cannot be the last guard";
+/// How long the self-test waits for the kernel.
+const TEST_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The armed last resort. Dropping it leaves it armed, as a killed daemon would; see [`KernelAgent::disarm`].
+#[derive(Debug)]
+pub struct KernelAgent {
+    run_dir: PathBuf,
+    live: String,
+    paths: ThawPaths,
+}
+
+impl KernelAgent {
+    /// Sets it up for this process, with its files in `run_dir` (which must be root's alone) and a hierarchy named `instance`. What a
+    /// killed daemon left is used again.
+    ///
+    /// # Errors
+    /// When this is not root, the kernel has no v1 cgroups, or the self-test shows that the kernel does not run the program.
+    pub fn arm(run_dir: &Path, instance: &str, guard_exe: &Path, tree: &Tree) -> Result<KernelAgent, Problem> {
+        check_private(run_dir)?;
+        let run_dir = fs::canonicalize(run_dir).map_err(|e| failed("find", run_dir, &e))?;
+        let exe = fs::canonicalize(guard_exe).map_err(|e| failed("find", guard_exe, &e))?;
+        let live = format!("live-{}", std::process::id());
+        let agent = KernelAgent { run_dir, live, paths: tree.thaw_paths() };
+        agent.mount(instance)?;
+        agent.place_link(&exe)?;
+        agent.set_signals(false).map_err(|e| failed("write", &agent.file(CONFIG), &e))?;
+        agent.control("release_agent", agent.file(LINK).as_os_str())?;
+        agent.self_test(&exe)?;
+        agent.enter()?;
+        Ok(agent)
+    }
+
+    /// Adds a process (with its threads): while one of them lives, the last resort waits.
+    ///
+    /// # Errors
+    /// The kernel's, such as ESRCH.
+    pub fn adopt(&self, pid: i32) -> io::Result<()> {
+        cgfile::write(&self.mount_dir().join(&self.live).join("cgroup.procs"), &pid.to_string())
+    }
+
+    /// Tells whether processes may have been stopped by signals, so that SIGCONT is needed too.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn set_signals(&self, signals: bool) -> io::Result<()> {
+        let config = Config { live: self.live.clone(), signals, paths: self.paths.clone() };
+        let (path, fresh) = (self.file(CONFIG), self.file("agent.conf.new"));
+        fs::write(&fresh, config.to_bytes())?;
+        fs::rename(&fresh, &path)
+    }
+
+    /// Takes it down at a clean end: the processes leave, the hierarchy is unmounted, the files are removed.
+    ///
+    /// # Errors
+    /// When the hierarchy cannot be unmounted.
+    pub fn disarm(self) -> io::Result<()> {
+        let mount = self.mount_dir();
+        let live = mount.join(&self.live);
+        cgfile::write(&live.join("notify_on_release"), "0")?;
+        empty_into(&live, &mount)?;
+        fs::remove_dir(&live)?;
+        rustix::mount::unmount(&mount, rustix::mount::UnmountFlags::empty())?;
+        fs::remove_dir(&mount)?;
+        fs::remove_file(self.file(CONFIG))?;
+        fs::remove_file(self.file(LINK))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.run_dir.join(name)
+    }
+
+    fn mount_dir(&self) -> PathBuf {
+        self.file(MOUNT)
+    }
+
+    fn mount(&self, instance: &str) -> Result<(), Problem> {
+        let dir = self.mount_dir();
+        if dir.join("release_agent").exists() {
+            return Ok(());
+        }
+        cgfile::mkdir(&dir).map_err(|e| failed("create", &dir, &e))?;
+        let options = CString::new(format!("none,name={instance}")).map_err(|e| {
+            Problem::new(WHAT, format!("'{}' is no name: {e}", instance.escape_debug()), "use letters and digits")
+        })?;
+        let flags =
+            rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV | rustix::mount::MountFlags::NOEXEC;
+        rustix::mount::mount("cgroup", &dir, "cgroup", flags, options.as_c_str()).map_err(|e| {
+            let _ = fs::remove_dir(&dir);
+            failed("mount a v1 hierarchy at", &dir, &e.into())
+        })
+    }
+
+    fn place_link(&self, exe: &Path) -> Result<(), Problem> {
+        let link = self.file(LINK);
+        let fresh = self.file("cosched-agent.new");
+        let _ = fs::remove_file(&fresh);
+        symlink(exe, &fresh).and_then(|()| fs::rename(&fresh, &link)).map_err(|e| failed("create", &link, &e))
+    }
+
+    fn control(&self, file: &str, value: &OsStr) -> Result<(), Problem> {
+        let path = self.mount_dir().join(file);
+        let value = value.to_str().ok_or_else(|| {
+            Problem::new(WHAT, format!("{} is not UTF-8", Path::new(value).display()), "choose another run directory")
+        })?;
+        cgfile::write(&path, value).map_err(|e| failed("write", &path, &e))
+    }
+
+    /// Lets a process come and go in a cgroup of its own, and waits for the mark that the kernel's agent leaves.
+    fn self_test(&self, exe: &Path) -> Result<(), Problem> {
+        let name = format!("probe-{}", std::process::id());
+        let (dir, mark) = (self.mount_dir().join(&name), self.file(&format!("agent.{name}")));
+        let outcome = self.probe(exe, &dir, &mark);
+        let _ = fs::remove_file(&mark);
+        let _ = fs::remove_dir(&dir);
+        match outcome {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Problem::new(
+                WHAT,
+                format!("it did not run {} within {} s", self.file(LINK).display(), TEST_TIME_MAX.as_secs()),
+                "in a container the kernel looks for the program outside; the guard process alone keeps watch then",
+            )),
+            Err(e) => Err(failed("try", &dir, &e)),
+        }
+    }
+
+    fn probe(&self, exe: &Path, dir: &Path, mark: &Path) -> io::Result<bool> {
+        let _ = fs::remove_file(mark);
+        cgfile::mkdir(dir)?;
+        cgfile::write(&dir.join("notify_on_release"), "1")?;
+        let procs = fs::OpenOptions::new().write(true).open(dir.join("cgroup.procs"))?;
+        let fd = procs.as_raw_fd();
+        let mut command = Command::new(exe);
+        command.arg("nothing").stdin(Stdio::null()).stdout(Stdio::null());
+        // SAFETY: between fork and exec only an async-signal-safe write, to a descriptor that stays open here.
+        unsafe {
+            command.pre_exec(move || match libc::write(fd, c"0".as_ptr().cast(), 1) {
+                1 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            })
+        };
+        command.spawn()?.wait()?;
+        let start = Instant::now();
+        while !mark.exists() {
+            if start.elapsed() > TEST_TIME_MAX {
+                return Ok(false);
+            }
+            sleep(Duration::from_millis(1));
+        }
+        Ok(true)
+    }
+
+    /// This process goes into a fresh cgroup; what an earlier daemon left empty is removed.
+    fn enter(&self) -> Result<(), Problem> {
+        let mount = self.mount_dir();
+        let live = mount.join(&self.live);
+        cgfile::mkdir(&live).map_err(|e| failed("create", &live, &e))?;
+        let entered =
+            cgfile::write(&live.join("notify_on_release"), "1").and_then(|()| self.adopt(std::process::id() as i32));
+        entered.map_err(|e| failed("enter", &live, &e))?;
+        for old in cgfile::children(&mount).unwrap_or_default() {
+            if old != live {
+                // One that still has processes (a guard that is about to end) stays until the next start.
+                let _ = fs::remove_dir(&old);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn empty_into(from: &Path, to: &Path) -> io::Result<()> {
+    for _ in 0..8 {
+        let pids = cgfile::procs(from)?;
+        if pids.is_empty() {
+            break;
+        }
+        for pid in pids {
+            match cgfile::write(&to.join("cgroup.procs"), &pid.to_string()) {
+                Err(e) if e.raw_os_error() != Some(libc::ESRCH) => return Err(e),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn failed(action: &str, path: &Path, error: &io::Error) -> Problem {
+    let hint = "this needs root and a kernel with v1 cgroups; without it the guard process alone keeps watch";
+    Problem::new(WHAT, format!("cannot {action} {}: {error}", path.display()), hint)
+}
+
+/// The kernel runs the link as root, so nobody else may be able to change it.
+fn check_private(dir: &Path) -> Result<(), Problem> {
+    let data = fs::metadata(dir).map_err(|e| failed("find", dir, &e))?;
+    if data.uid() == 0 && data.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let why = format!("{} is not root's alone (owner {}, mode {:o})", dir.display(), data.uid(), data.mode() & 0o7777);
+    Err(Problem::new(WHAT, why, "chown root and chmod 755 the run directory"))
+}
+
+/// True for the path by which the kernel runs the guard's binary.
+pub(crate) fn is_agent_link(path: &Path) -> bool {
+    path.file_name() == Some(OsStr::new(LINK)) && path.is_absolute()
+}
+
+/// What the kernel's agent does: `cgroup` is the one that became empty, relative to the hierarchy's mount.
+pub(crate) fn agent_main(link: &Path, cgroup: &OsStr) -> ExitCode {
+    let Some(run_dir) = link.parent() else { return ExitCode::from(2) };
+    let name = cgroup.to_string_lossy();
+    let name = name.trim_start_matches('/');
+    if name.starts_with("probe-") && !name.contains('/') {
+        let marked = fs::write(run_dir.join(format!("agent.{name}")), "");
+        return if marked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let Some(config) = fs::read(run_dir.join(CONFIG)).ok().and_then(|bytes| Config::from_bytes(&bytes)) else {
+        return ExitCode::FAILURE;
+    };
+    // Another one belongs to an earlier daemon; the one of now is alive and sees to its jobs.
+    if config.live == name {
+        thaw_all(&config.paths, config.signals);
+    }
+    ExitCode::SUCCESS
+}
+
+/// What the agent is told, one field per zero-ended string, since paths may hold anything else.
+#[derive(Debug, PartialEq, Eq)]
+struct Config {
+    live: String,
+    signals: bool,
+    paths: ThawPaths,
+}
+
+impl Config {
+    fn to_bytes(&self) -> Vec<u8> {
+        let cpu_tree = self.paths.cpu_tree.as_ref().map_or(OsStr::new(""), |p| p.as_os_str());
+        let signals = if self.signals { "1" } else { "0" };
+        [OsStr::new(&self.live), OsStr::new(signals), self.paths.v2_tree.as_os_str(), cpu_tree]
+            .iter()
+            .flat_map(|field| field.as_bytes().iter().copied().chain([0]))
+            .collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Config> {
+        let mut fields = bytes.strip_suffix(&[0])?.split(|&b| b == 0).map(|f| OsString::from_vec(f.to_vec()));
+        let live = fields.next()?.into_string().ok()?;
+        let signals = fields.next()? == "1";
+        let v2_tree = PathBuf::from(fields.next()?);
+        let cpu_tree = Some(fields.next()?).filter(|f| !f.is_empty()).map(PathBuf::from);
+        Some(Config { live, signals, paths: ThawPaths { v2_tree, cpu_tree } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_config_survives_its_file() {
+        for (signals, cpu_tree) in [(true, Some(PathBuf::from("/a b/\n=c"))), (false, None)] {
+            let paths = ThawPaths { v2_tree: "/x/cosched".into(), cpu_tree };
+            let config = Config { live: "live-7".into(), signals, paths };
+            assert_eq!(Config::from_bytes(&config.to_bytes()), Some(config));
+        }
+        assert_eq!(Config::from_bytes(b""), None);
+        assert_eq!(Config::from_bytes(b"live-7\x00"), None);
+    }
+
+    #[test]
+    fn the_agent_marks_probes_and_thaws_only_for_the_daemon_of_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, freeze) = (dir.path().join(LINK), dir.path().join("tree/cgroup.freeze"));
+        fs::create_dir(dir.path().join("tree")).unwrap();
+        let paths = ThawPaths { v2_tree: dir.path().join("tree"), cpu_tree: None };
+        let config = Config { live: "live-7".into(), signals: false, paths };
+        fs::write(dir.path().join(CONFIG), config.to_bytes()).unwrap();
+        fs::write(&freeze, "1").unwrap();
+
+        assert_eq!(agent_main(&link, OsStr::new("/probe-9")), ExitCode::SUCCESS);
+        assert!(dir.path().join("agent.probe-9").exists());
+        assert_eq!(agent_main(&link, OsStr::new("/live-6")), ExitCode::SUCCESS);
+        assert_eq!(fs::read_to_string(&freeze).unwrap(), "1");
+        assert_eq!(agent_main(&link, OsStr::new("/live-7")), ExitCode::SUCCESS);
+        assert_eq!(fs::read_to_string(&freeze).unwrap(), "0");
+    }
+
+    #[test]
+    fn the_role_is_told_by_the_absolute_link() {
+        assert!(is_agent_link(Path::new("/run/cosched/cosched-agent")));
+        assert!(!is_agent_link(Path::new("cosched-agent")));
+        assert!(!is_agent_link(Path::new("/usr/libexec/cosched-guard")));
+    }
+
+    #[test]
+    fn a_run_directory_that_others_may_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(check_private(dir.path()).unwrap_err().why.contains("not root's alone"));
+    }
+}

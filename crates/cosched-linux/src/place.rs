@@ -1,0 +1,183 @@
+//! Where our subtree stands: at the root of each hierarchy (a daemon as root), or below a cgroup that is delegated to a user.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use crate::cgfile;
+use crate::layout::{Layout, LayoutKind};
+use crate::problem::Problem;
+
+/// The leaf that a rootless daemon moves itself into: v2 allows no processes in a cgroup whose children have controllers.
+pub const SUPERVISOR: &str = "supervisor";
+
+/// Where our subtree stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// `<mount>/<name>` in each hierarchy; needs root.
+    Root {
+        /// The directory's name, such as "cosched".
+        name: String,
+    },
+    /// `<dir>/<name>` in a subtree that this user may write.
+    Delegated {
+        /// The delegated cgroup, relative to the v2 mount.
+        dir: PathBuf,
+        /// In the hybrid layout, the delegated cgroup of the v1 cpu hierarchy, relative to its mount.
+        cpu_dir: Option<PathBuf>,
+        /// The directory's name, such as "cosched".
+        name: String,
+    },
+}
+
+impl Place {
+    /// The cgroup of the calling process, when this user may make cgroups in it.
+    ///
+    /// # Errors
+    /// When it is not delegated: the message says what is missing and how to start a delegated one.
+    pub fn own_delegated(layout: &Layout, name: &str) -> Result<Place, Problem> {
+        let content = cgfile::read(Path::new("/proc/self/cgroup")).map_err(|e| {
+            Problem::new("no place for a daemon of one user", format!("/proc/self/cgroup: {e}"), "mount /proc")
+        })?;
+        Place::delegated_from(layout, &content, name)
+    }
+
+    fn delegated_from(layout: &Layout, own: &str, name: &str) -> Result<Place, Problem> {
+        let dir = own_v2(own).ok_or_else(|| not_delegated("this process has no v2 cgroup".into()))?;
+        let dir = match dir.file_name() {
+            Some(last) if last == SUPERVISOR => dir.parent().unwrap_or(Path::new("/")).to_path_buf(),
+            _ => dir,
+        };
+        let full = below(&layout.v2_mount, &dir);
+        check_writable(&full, &["cgroup.procs", "cgroup.subtree_control"])?;
+        let cpu_dir = match layout.kind {
+            LayoutKind::Unified => {
+                check_cpu_controller(&full)?;
+                None
+            }
+            LayoutKind::Hybrid => Some(own_writable_cpu(layout, own)?),
+        };
+        Ok(Place::Delegated { dir, cpu_dir, name: name.into() })
+    }
+}
+
+/// `mount` joined with a path of /proc/PID/cgroup, which starts with a slash.
+pub(crate) fn below(mount: &Path, relative: &Path) -> PathBuf {
+    mount.join(relative.strip_prefix("/").unwrap_or(relative))
+}
+
+/// The v2 cgroup in the content of a /proc/PID/cgroup.
+pub(crate) fn own_v2(content: &str) -> Option<PathBuf> {
+    content.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
+}
+
+/// The cgroup of a v1 controller in the content of a /proc/PID/cgroup.
+pub(crate) fn own_v1(content: &str, controller: &str) -> Option<PathBuf> {
+    content.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        controllers.split(',').any(|c| c == controller).then(|| PathBuf::from(path))
+    })
+}
+
+fn not_delegated(why: String) -> Problem {
+    Problem::new(
+        "no place for a daemon of one user",
+        why,
+        "start inside a delegated cgroup: systemd-run --user --scope -p Delegate=yes cosched …; or ask the \
+         administrator to run coschedd as a service",
+    )
+}
+
+fn check_writable(dir: &Path, files: &[&str]) -> Result<(), Problem> {
+    for path in std::iter::once(dir.to_path_buf()).chain(files.iter().map(|f| dir.join(f))) {
+        if let Err(e) = access(&path, Access::WRITE_OK) {
+            return Err(not_delegated(format!("this user may not write {} ({e})", path.display())));
+        }
+    }
+    Ok(())
+}
+
+fn check_cpu_controller(dir: &Path) -> Result<(), Problem> {
+    let controllers = cgfile::read(&dir.join("cgroup.controllers")).unwrap_or_default();
+    if controllers.split_whitespace().any(|c| c == "cpu") {
+        return Ok(());
+    }
+    Err(Problem::new(
+        "no place for a daemon of one user",
+        format!("the cpu controller is not delegated to {}", dir.display()),
+        "ask the administrator for it: systemctl edit user@.service, then [Service] Delegate=cpu memory pids, \
+         and log in again",
+    ))
+}
+
+fn own_writable_cpu(layout: &Layout, own: &str) -> Result<PathBuf, Problem> {
+    let dir = own_v1(own, "cpu").unwrap_or_else(|| PathBuf::from("/"));
+    let Some(mount) = &layout.cpu_mount else {
+        return Err(not_delegated("no v1 cpu hierarchy is mounted".into()));
+    };
+    let full = below(mount, &dir);
+    check_writable(&full, &["cgroup.procs"]).map_err(|problem| {
+        let hint = format!(
+            "in the hybrid layout the administrator delegates both hierarchies by hand: mkdir {0}/NAME, chown it and its \
+             cgroup.procs to the user, and put the user's shell into it (the same below {1}); or boot with \
+             systemd.unified_cgroup_hierarchy=1; or run coschedd as a service",
+            mount.display(),
+            layout.v2_mount.display()
+        );
+        Problem { hint, ..problem }
+    })?;
+    Ok(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn unified(mount: &Path) -> Layout {
+        let kind = LayoutKind::Unified;
+        Layout { kind, v2_mount: mount.into(), cpu_mount: None, memory_mount: None, cpuacct_mount: None }
+    }
+
+    fn fake_cgroup(dir: &Path, controllers: &str) {
+        fs::create_dir_all(dir).unwrap();
+        fs::write(dir.join("cgroup.procs"), "").unwrap();
+        fs::write(dir.join("cgroup.subtree_control"), "").unwrap();
+        fs::write(dir.join("cgroup.controllers"), controllers).unwrap();
+    }
+
+    #[test]
+    fn paths_of_proc_cgroup_are_found() {
+        let content = "4:memory:/a\n1:cpu,cpuacct:/b/c\n0::/user.slice/x.scope\n";
+        assert_eq!(own_v2(content), Some("/user.slice/x.scope".into()));
+        assert_eq!(own_v1(content, "cpu"), Some("/b/c".into()));
+        assert_eq!(own_v1(content, "pids"), None);
+        assert_eq!(below(Path::new("/m"), Path::new("/")), Path::new("/m"));
+    }
+
+    #[test]
+    fn a_delegated_scope_is_taken_and_a_supervisor_stands_for_its_parent() {
+        let mount = tempfile::tempdir().unwrap();
+        fake_cgroup(&mount.path().join("u/s.scope"), "cpu memory");
+        let wanted = Place::Delegated { dir: "/u/s.scope".into(), cpu_dir: None, name: "cosched".into() };
+        for own in ["0::/u/s.scope\n", "0::/u/s.scope/supervisor\n"] {
+            assert_eq!(Place::delegated_from(&unified(mount.path()), own, "cosched"), Ok(wanted.clone()));
+        }
+    }
+
+    #[test]
+    fn a_scope_without_the_cpu_controller_is_explained() {
+        let mount = tempfile::tempdir().unwrap();
+        fake_cgroup(&mount.path().join("u"), "memory");
+        let error = Place::delegated_from(&unified(mount.path()), "0::/u\n", "cosched").unwrap_err();
+        assert!(error.hint.contains("Delegate=cpu"), "{error}");
+    }
+
+    #[test]
+    fn a_cgroup_that_cannot_be_written_is_explained() {
+        let mount = tempfile::tempdir().unwrap();
+        let error = Place::delegated_from(&unified(mount.path()), "0::/gone\n", "cosched").unwrap_err();
+        assert!(error.hint.contains("Delegate=yes"), "{error}");
+    }
+}

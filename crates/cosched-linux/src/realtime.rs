@@ -1,0 +1,65 @@
+//! Real-time priority and locked memory, as far as this user may have them.
+
+use std::io;
+
+use rustix::mm::{MlockAllFlags, mlockall};
+
+/// Gives the calling thread SCHED_FIFO at `priority` (1 to 99), which its children do not inherit.
+///
+/// # Errors
+/// The kernel's: EPERM without CAP_SYS_NICE, and also when CONFIG_RT_GROUP_SCHED is on and the thread's v1 cpu cgroup has no real-time
+/// budget (cpu.rt_runtime_us is 0 in every cgroup but the root).
+pub fn become_realtime(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the pointer is to a live sched_param, which the call only reads.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives the calling thread the best fair priority (nice −20), for when real time is not permitted.
+///
+/// # Errors
+/// EPERM or EACCES without CAP_SYS_NICE.
+pub fn become_nice() -> io::Result<()> {
+    // SAFETY: gettid and setpriority take numbers only. On Linux PRIO_PROCESS with a thread's number means that thread.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, -20) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes the calling thread's timers fire without slack (the default is 50 µs for fair threads).
+pub(crate) fn no_timer_slack() {
+    // SAFETY: PR_SET_TIMERSLACK takes one number, the slack in nanoseconds.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
+}
+
+/// Keeps the pages of this process in memory once they have been touched, now and later. It does not touch them all, so the process
+/// does not grow by it.
+///
+/// # Errors
+/// ENOMEM or EPERM when RLIMIT_MEMLOCK does not allow it.
+pub fn lock_memory() -> io::Result<()> {
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
+}
+
+/// Raises the limit of open files to what the hard limit allows (a job takes four) and returns it.
+pub fn raise_open_files() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // More than this only costs programs that close all descriptors one by one.
+    let wanted = limit.maximum.unwrap_or(u64::MAX).min(65_536);
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }).is_ok()
+    {
+        return wanted;
+    }
+    current
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_limit_of_open_files_never_falls() {
+        let first = super::raise_open_files();
+        assert!(super::raise_open_files() >= first);
+    }
+}

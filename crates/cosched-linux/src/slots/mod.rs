@@ -1,0 +1,172 @@
+//! The slot thread: switches gangs on the wall clock.
+//!
+//! The problem: at every slot boundary the right gangs must stop and start, on time, on a machine whose CPUs are all busy. The rule: one
+//! thread of real-time priority sleeps on an absolute timer of the wall clock; everything it writes was opened and formatted before; on
+//! the way of a switch it neither allocates nor locks. Tables and mechanisms reach it through an exchange of pointers, and the old ones are
+//! dropped by whoever installs the next. A clock that is set makes it look anew. Without a switch ahead it sleeps for good.
+
+mod handoff;
+mod table;
+mod worker;
+
+pub use table::{Entry, Table};
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::beat::Beat;
+use crate::mechanism::Mechanism;
+use crate::realtime;
+use crate::stats::{Counters, SwitchStats};
+use handoff::Handoff;
+use table::Prepared;
+use worker::Worker;
+
+/// How the slot thread starts.
+#[derive(Debug, Clone, Default)]
+pub struct SlotConfig {
+    /// The SCHED_FIFO priority, 1 to 99; 0 asks for none. A low one (10) is enough against everything fair.
+    pub priority: i32,
+    /// The page to stamp at least four times per lease.
+    pub beat: Option<Arc<Beat>>,
+}
+
+/// What the thread and its owner share.
+struct Shared {
+    tables: Handoff<Prepared>,
+    mechanisms: Handoff<Box<dyn Mechanism>>,
+    stop: AtomicBool,
+    wake: OwnedFd,
+    counters: Counters,
+    /// The number of the table that the thread has taken last.
+    taken: AtomicU64,
+}
+
+/// The running slot thread. Dropping it stops it, which lets every job run.
+pub struct SlotThread {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    priority: Result<i32, String>,
+    tables: AtomicU64,
+}
+
+impl SlotThread {
+    /// Starts the thread. It must stay in a cgroup with a real-time budget: the root, where CONFIG_RT_GROUP_SCHED is on.
+    /// Real-time priority that is not permitted is no error: see [`SlotThread::realtime_priority`].
+    ///
+    /// # Errors
+    /// When the kernel gives no thread, timer or event descriptor.
+    pub fn start(config: SlotConfig, mechanism: Box<dyn Mechanism>) -> io::Result<SlotThread> {
+        let shared = Arc::new(Shared {
+            tables: Handoff::new(),
+            mechanisms: Handoff::new(),
+            stop: AtomicBool::new(false),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            counters: Counters::default(),
+            taken: AtomicU64::new(0),
+        });
+        shared.mechanisms.offer(mechanism);
+        let mut worker = Worker::new(Arc::clone(&shared), config.beat)?;
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("cosched-slots".into()).spawn(move || {
+            // The owner waits for this word, so it cannot have gone.
+            let _ = tell.send(raise_priority(config.priority));
+            worker.run();
+        })?;
+        let priority = told.recv().unwrap_or_else(|_| Err("the slot thread died at its start".into()));
+        Ok(SlotThread { shared, thread: Some(thread), priority, tables: AtomicU64::new(0) })
+    }
+
+    /// Puts a table in force. The thread is woken and applies the present slot's states at once; jobs of the old table that the new
+    /// one does not have are let run. Also drops tables that the thread is done with.
+    pub fn install(&self, table: Table) {
+        let number = self.tables.fetch_add(1, Relaxed) + 1;
+        self.shared.tables.offer(Prepared::new(table, number));
+        self.shared.wake();
+    }
+
+    /// Waits until the thread has taken the last table, so that it touches no job that this one does not have.
+    ///
+    /// Returns false when that takes longer than `limit`.
+    pub fn wait_installed(&self, limit: Duration) -> bool {
+        let (start, wanted) = (Instant::now(), self.tables.load(Relaxed));
+        while self.shared.taken.load(Acquire) < wanted {
+            if start.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        true
+    }
+
+    /// Changes the mechanism: every job is released by the old one, and the present states are applied by the new one.
+    pub fn set_mechanism(&self, mechanism: Box<dyn Mechanism>) {
+        self.shared.mechanisms.offer(mechanism);
+        self.shared.wake();
+    }
+
+    /// What it has measured.
+    pub fn stats(&self) -> SwitchStats {
+        self.shared.counters.snapshot()
+    }
+
+    /// Sets the counters and histograms to zero.
+    pub fn reset_stats(&self) {
+        self.shared.counters.reset();
+    }
+
+    /// The SCHED_FIFO priority that it has; none when that was not permitted.
+    pub fn realtime_priority(&self) -> Option<i32> {
+        self.priority.as_ref().ok().copied()
+    }
+
+    /// Why it has no real-time priority, and what it has instead.
+    pub fn priority_note(&self) -> Option<&str> {
+        self.priority.as_ref().err().map(String::as_str)
+    }
+
+    /// Stops the thread and waits for it. Every job of its table is let run before.
+    pub fn stop(mut self) {
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        self.shared.stop.store(true, Release);
+        self.shared.wake();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed, and its jobs were released on the way.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for SlotThread {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Shared {
+    fn wake(&self) {
+        // A full counter (it cannot be) would have woken the thread already.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+fn raise_priority(priority: i32) -> Result<i32, String> {
+    realtime::no_timer_slack();
+    if priority <= 0 {
+        return Err("no real-time priority was asked for".into());
+    }
+    realtime::become_realtime(priority).map(|()| priority).map_err(|e| match realtime::become_nice() {
+        Ok(()) => format!("real-time priority was refused ({e}); running at nice -20"),
+        Err(_) => format!("real-time priority was refused ({e}); running at the ordinary priority"),
+    })
+}

@@ -1,0 +1,333 @@
+//! The switch of one job: open descriptors and what was last written to them.
+//!
+//! Everything on the way of a switch is prepared here: the files are open, the values are short, and the last value of each file is
+//! remembered so that only differences are written. Only the slot thread (or a test in its place) writes; others may read the state.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use rustix::io::Errno;
+
+/// What a job may do with the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It runs, with its weight.
+    Run,
+    /// It takes only what the running gang leaves idle.
+    Background,
+    /// None of its processes runs.
+    Stop,
+}
+
+impl State {
+    fn code(this: Option<State>) -> u8 {
+        match this {
+            None => 0,
+            Some(State::Run) => 1,
+            Some(State::Background) => 2,
+            Some(State::Stop) => 3,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<State> {
+        match code {
+            1 => Some(State::Run),
+            2 => Some(State::Background),
+            3 => Some(State::Stop),
+            _ => None,
+        }
+    }
+}
+
+/// How a weight of 1 to 10000 (100 is the default) is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WeightFile {
+    /// cpu.weight of v2: the weight itself.
+    Weight,
+    /// cpu.shares of v1, 2 to 262144: 26 shares for each point of weight, so that the whole range fits.
+    Shares,
+}
+
+impl WeightFile {
+    /// The number to write for `weight`, which is clamped to 1..=10000.
+    pub fn value(self, weight: u32) -> u32 {
+        let weight = weight.clamp(1, 10_000);
+        match self {
+            WeightFile::Weight => weight,
+            WeightFile::Shares => weight * 26,
+        }
+    }
+
+    /// The smallest number that the file takes.
+    pub fn least(self) -> u32 {
+        match self {
+            WeightFile::Weight => 1,
+            WeightFile::Shares => 2,
+        }
+    }
+}
+
+/// Where the files of a job's switch are.
+#[derive(Debug, Clone)]
+pub struct SwitchFiles {
+    /// cgroup.freeze.
+    pub freeze: PathBuf,
+    /// cpu.idle, where the kernel has it (5.15).
+    pub idle: Option<PathBuf>,
+    /// cpu.weight or cpu.shares.
+    pub weight: Option<(PathBuf, WeightFile)>,
+    /// cgroup.procs of the gang.
+    pub procs: PathBuf,
+}
+
+/// A flag in a file of the kernel: 0, 1 or not known yet.
+const UNKNOWN: u8 = 2;
+
+/// The open switch of one job.
+#[derive(Debug)]
+pub struct JobSwitch {
+    id: u64,
+    freeze: File,
+    idle: Option<File>,
+    weight: Option<(File, WeightFile)>,
+    procs: File,
+    frozen_written: AtomicU8,
+    idle_written: AtomicU8,
+    /// 0 stands for not known.
+    weight_written: AtomicU32,
+    stopped_by_signal: AtomicU8,
+    state: AtomicU8,
+    /// The table that last named this job; see `slots`.
+    pub(crate) table: AtomicU64,
+}
+
+impl JobSwitch {
+    /// Opens the files of job `id`.
+    ///
+    /// # Errors
+    /// When a file cannot be opened; the message names it.
+    pub fn open(id: u64, files: &SwitchFiles) -> io::Result<JobSwitch> {
+        let open_rw = |path: &PathBuf| {
+            let file = OpenOptions::new().write(true).open(path);
+            file.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+        };
+        let weight = match &files.weight {
+            Some((path, kind)) => Some((open_rw(path)?, *kind)),
+            None => None,
+        };
+        let procs = File::open(&files.procs)
+            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", files.procs.display())))?;
+        Ok(JobSwitch {
+            id,
+            freeze: open_rw(&files.freeze)?,
+            idle: files.idle.as_ref().map(open_rw).transpose()?,
+            weight,
+            procs,
+            frozen_written: AtomicU8::new(UNKNOWN),
+            idle_written: AtomicU8::new(UNKNOWN),
+            weight_written: AtomicU32::new(0),
+            stopped_by_signal: AtomicU8::new(UNKNOWN),
+            state: AtomicU8::new(0),
+            table: AtomicU64::new(0),
+        })
+    }
+
+    /// The job's number.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The state that was last applied; none before the first.
+    pub fn state(&self) -> Option<State> {
+        State::from_code(self.state.load(Relaxed))
+    }
+
+    /// Notes the state that was applied.
+    pub fn set_state(&self, state: Option<State>) {
+        self.state.store(State::code(state), Relaxed);
+    }
+
+    /// True when this kernel lets the job be marked idle.
+    pub fn has_idle(&self) -> bool {
+        self.idle.is_some()
+    }
+
+    /// True when the job was last frozen by its cgroup.freeze.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen_written.load(Relaxed) == 1
+    }
+
+    /// Writes cgroup.freeze unless it has this value already.
+    ///
+    /// # Errors
+    /// The kernel's, except that a job whose cgroup has gone is none.
+    pub fn set_frozen(&self, frozen: bool) -> Result<(), Errno> {
+        if self.frozen_written.load(Relaxed) == u8::from(frozen) {
+            return Ok(());
+        }
+        put(&self.freeze, if frozen { b"1" } else { b"0" })?;
+        self.frozen_written.store(u8::from(frozen), Relaxed);
+        Ok(())
+    }
+
+    /// Writes cpu.idle unless it has this value already. The kernel then resets the weight, so that is written anew by the next
+    /// [`JobSwitch::set_weight`].
+    ///
+    /// # Errors
+    /// As [`JobSwitch::set_frozen`].
+    pub fn set_idle(&self, idle: bool) -> Result<(), Errno> {
+        let Some(file) = &self.idle else { return Ok(()) };
+        if self.idle_written.load(Relaxed) == u8::from(idle) {
+            return Ok(());
+        }
+        put(file, if idle { b"1" } else { b"0" })?;
+        self.idle_written.store(u8::from(idle), Relaxed);
+        self.weight_written.store(0, Relaxed);
+        Ok(())
+    }
+
+    /// Writes a weight of 1 to 10000 unless it is there already. The kernel refuses it while the job is idle.
+    ///
+    /// # Errors
+    /// As [`JobSwitch::set_frozen`].
+    pub fn set_weight(&self, weight: u32) -> Result<(), Errno> {
+        match &self.weight {
+            Some((_, kind)) => self.put_weight(kind.value(weight)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the smallest weight that there is.
+    ///
+    /// # Errors
+    /// As [`JobSwitch::set_frozen`].
+    pub fn set_least_weight(&self) -> Result<(), Errno> {
+        match &self.weight {
+            Some((_, kind)) => self.put_weight(kind.least()),
+            None => Ok(()),
+        }
+    }
+
+    fn put_weight(&self, value: u32) -> Result<(), Errno> {
+        let Some((file, _)) = &self.weight else { return Ok(()) };
+        if self.weight_written.load(Relaxed) == value {
+            return Ok(());
+        }
+        let mut digits = [0u8; 11];
+        put(file, decimal(value, &mut digits))?;
+        self.weight_written.store(value, Relaxed);
+        Ok(())
+    }
+
+    /// Sends `signal` to the processes of the gang's own cgroup, reading their numbers into `buffer` (not those of cgroups that the
+    /// job made itself). Stopping is repeated until no new process shows up, because a running one may fork meanwhile.
+    ///
+    /// # Errors
+    /// The kernel's on reading the list. A process that has gone is none.
+    pub(crate) fn signal(&self, stop: bool, buffer: &mut [u8]) -> Result<(), Errno> {
+        if self.stopped_by_signal.load(Relaxed) == u8::from(stop) {
+            return Ok(());
+        }
+        let mut seen = 0;
+        for _ in 0..4 {
+            let count = self.signal_round(if stop { libc::SIGSTOP } else { libc::SIGCONT }, buffer)?;
+            if count <= seen {
+                break;
+            }
+            seen = count;
+        }
+        self.stopped_by_signal.store(u8::from(stop), Relaxed);
+        Ok(())
+    }
+
+    fn signal_round(&self, signal: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let mut count = 0;
+        let mut offset = 0;
+        let mut pid = 0i32;
+        loop {
+            let n = match rustix::io::pread(&self.procs, &mut *buffer, offset) {
+                Err(Errno::NODEV) => return Ok(0),
+                other => other?,
+            };
+            if n == 0 {
+                return Ok(count);
+            }
+            for &byte in &buffer[..n] {
+                if byte.is_ascii_digit() {
+                    pid = pid.wrapping_mul(10).wrapping_add(i32::from(byte - b'0'));
+                } else {
+                    if pid > 0 {
+                        // SAFETY: kill takes two numbers and touches no memory of ours.
+                        unsafe { libc::kill(pid, signal) };
+                        count += 1;
+                    }
+                    pid = 0;
+                }
+            }
+            offset += n as u64;
+        }
+    }
+
+    /// Forgets what was written, so that the next application writes all of it: somebody else (the guard) may have thawed the job.
+    pub fn forget(&self) {
+        self.frozen_written.store(UNKNOWN, Relaxed);
+        self.idle_written.store(UNKNOWN, Relaxed);
+        self.weight_written.store(0, Relaxed);
+        self.stopped_by_signal.store(UNKNOWN, Relaxed);
+        self.set_state(None);
+    }
+}
+
+/// One write at the start of a control file. A cgroup that has gone meanwhile needs no switch.
+fn put(file: &File, value: &[u8]) -> Result<(), Errno> {
+    match rustix::io::pwrite(file, value, 0) {
+        Ok(_) | Err(Errno::NODEV) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+/// `value` in decimal with a newline, without allocating.
+fn decimal(mut value: u32, digits: &mut [u8; 11]) -> &[u8] {
+    let mut at = digits.len() - 1;
+    digits[at] = b'\n';
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_map_into_the_range_of_each_file() {
+        assert_eq!(WeightFile::Weight.value(100), 100);
+        assert_eq!(WeightFile::Weight.value(0), 1);
+        assert_eq!(WeightFile::Shares.value(100), 2600);
+        assert_eq!(WeightFile::Shares.value(1), 26);
+        assert!(WeightFile::Shares.value(u32::MAX) <= 262_144);
+        assert!(WeightFile::Shares.value(1) > WeightFile::Shares.least());
+    }
+
+    #[test]
+    fn decimals_are_written_without_allocation() {
+        let mut digits = [0; 11];
+        assert_eq!(decimal(0, &mut digits), b"0\n");
+        assert_eq!(decimal(262_144, &mut digits), b"262144\n");
+        assert_eq!(decimal(u32::MAX, &mut digits), b"4294967295\n");
+    }
+
+    #[test]
+    fn states_survive_their_codes() {
+        for state in [None, Some(State::Run), Some(State::Background), Some(State::Stop)] {
+            assert_eq!(State::from_code(State::code(state)), state);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Our subtree of cgroups: one directory in each hierarchy, and below it one per job.
+//!
+//! ```text
+//! <v2>/cosched/job-7/          CPU time, kill, "populated"; in the unified layout also weight, idle and memory
+//! <v2>/cosched/job-7/gang/     the processes; this one is frozen
+//! <v1 cpu>/cosched/job-7/      weight and idle (hybrid)
+//! <v1 memory>/cosched/job-7/   memory (hybrid)
+//! ```
+//! The gang has a cgroup of its own so that a freeze at every slot does not wake whoever watches the job's cgroup.events.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cgfile;
+use crate::job::{JobCgroup, JobDirs};
+use crate::layout::{Layout, LayoutKind};
+use crate::place::{Place, SUPERVISOR, below, own_v2};
+use crate::problem::Problem;
+use crate::thaw::ThawPaths;
+
+/// What went wrong with our cgroups.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The kernel refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, such as "create".
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Something is missing, with what to do about it.
+    #[error(transparent)]
+    Problem(#[from] Problem),
+    /// The job has no cgroup.
+    #[error("job {0} has no cgroup")]
+    NoSuchJob(u64),
+}
+
+impl TreeError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TreeError {
+        move |source| TreeError::Io { action, path: path.into(), source }
+    }
+}
+
+/// The controllers that a unified tree wants for its jobs; only the first must be there.
+const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
+
+/// Our subtree.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    layout: Layout,
+    delegated: bool,
+    /// Relative to the v2 mount, with a leading slash, as in /proc/PID/cgroup.
+    relative: PathBuf,
+    v2_dir: PathBuf,
+    cpu_dir: Option<PathBuf>,
+    memory_dir: Option<PathBuf>,
+}
+
+/// What a scratch job lacks for the mechanisms; none when the file works.
+pub(crate) struct ProbeFiles {
+    pub(crate) freeze: Option<String>,
+    pub(crate) idle: Option<String>,
+    pub(crate) weight: Option<String>,
+}
+
+impl Tree {
+    /// Opens our subtree, and creates it where it is missing. Jobs that are there stay as they are.
+    /// A delegated place in the unified layout moves this process (and its neighbours) into a leaf named `supervisor`.
+    ///
+    /// # Errors
+    /// When a directory cannot be made or the cpu controller cannot be enabled.
+    pub fn open(layout: &Layout, place: Place) -> Result<Tree, TreeError> {
+        let tree = Tree::at(layout, &place);
+        if layout.kind == LayoutKind::Unified {
+            let parent = tree.v2_dir.parent().unwrap_or(&layout.v2_mount).to_path_buf();
+            if tree.delegated {
+                leave_inner_node(&parent)?;
+            }
+            enable_controllers(&parent)?;
+        }
+        for dir in tree.dirs() {
+            cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
+        }
+        if layout.kind == LayoutKind::Unified {
+            enable_controllers(&tree.v2_dir)?;
+        }
+        Ok(tree)
+    }
+
+    /// The paths only; touches nothing.
+    fn at(layout: &Layout, place: &Place) -> Tree {
+        let root = PathBuf::from("/");
+        let (dir, cpu, memory_mount, name, delegated) = match place {
+            Place::Root { name } => (&root, &root, layout.memory_mount.as_ref(), name, false),
+            // A user's part of the v1 memory hierarchy is not asked for: memory is then summed over the processes.
+            Place::Delegated { dir, cpu_dir, name } => (dir, cpu_dir.as_ref().unwrap_or(&root), None, name, true),
+        };
+        Tree {
+            layout: layout.clone(),
+            delegated,
+            relative: dir.join(name),
+            v2_dir: below(&layout.v2_mount, dir).join(name),
+            cpu_dir: layout.cpu_mount.as_ref().map(|mount| below(mount, cpu).join(name)),
+            memory_dir: memory_mount.map(|mount| mount.join(name)),
+        }
+    }
+
+    fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
+        self.cpu_dir.iter().chain(&self.memory_dir).chain(std::iter::once(&self.v2_dir))
+    }
+
+    /// The layout that it stands in.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// True in a user's delegated subtree.
+    pub fn is_delegated(&self) -> bool {
+        self.delegated
+    }
+
+    /// Its directory in the v2 hierarchy.
+    pub fn v2_dir(&self) -> &Path {
+        &self.v2_dir
+    }
+
+    /// What a guard needs to know to thaw every job.
+    pub fn thaw_paths(&self) -> ThawPaths {
+        ThawPaths { v2_tree: self.v2_dir.clone(), cpu_tree: self.cpu_dir.clone() }
+    }
+
+    fn job_dirs(&self, id: u64) -> JobDirs {
+        let name = format!("job-{id}");
+        JobDirs {
+            relative: self.relative.join(&name),
+            outer: self.v2_dir.join(&name),
+            cpu: self.cpu_dir.as_ref().map(|dir| dir.join(&name)),
+            memory: self.memory_dir.as_ref().map(|dir| dir.join(&name)),
+        }
+    }
+
+    /// Makes the cgroups of job `id`. Those that are there already are kept.
+    ///
+    /// # Errors
+    /// When a directory cannot be made or a file not opened; what was made is removed again then.
+    pub fn create_job(&self, id: u64) -> Result<JobCgroup, TreeError> {
+        JobCgroup::create(id, self.job_dirs(id))
+    }
+
+    /// Opens the cgroups of a job that runs already, and makes those that a crash left missing.
+    ///
+    /// # Errors
+    /// [`TreeError::NoSuchJob`] when its v2 cgroup is not there; else as [`Tree::create_job`].
+    pub fn open_job(&self, id: u64) -> Result<JobCgroup, TreeError> {
+        let dirs = self.job_dirs(id);
+        if !dirs.outer.is_dir() {
+            return Err(TreeError::NoSuchJob(id));
+        }
+        JobCgroup::create(id, dirs)
+    }
+
+    /// The jobs that have a cgroup in any hierarchy, in rising order.
+    ///
+    /// # Errors
+    /// When a directory cannot be read.
+    pub fn jobs(&self) -> Result<Vec<u64>, TreeError> {
+        let mut ids = Vec::new();
+        for dir in self.dirs() {
+            let children = cgfile::children(dir).map_err(TreeError::io("read", dir))?;
+            ids.extend(children.iter().filter_map(|child| job_number(child.file_name()?.to_str()?)));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// The job that process `pid` belongs to, by its v2 cgroup.
+    pub fn job_of(&self, pid: i32) -> Option<u64> {
+        let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).ok()?;
+        self.job_of_path(&own_v2(&content)?)
+    }
+
+    /// The job that a path of the v2 hierarchy (as in /proc/PID/cgroup) belongs to.
+    pub fn job_of_path(&self, path: &Path) -> Option<u64> {
+        job_number(path.strip_prefix(&self.relative).ok()?.iter().next()?.to_str()?)
+    }
+
+    /// Removes what a crash left of a job whose processes have all ended, in every hierarchy.
+    ///
+    /// # Errors
+    /// When a directory cannot be removed, such as one that has processes.
+    pub fn remove_job(&self, id: u64) -> Result<(), TreeError> {
+        self.job_dirs(id).remove()
+    }
+
+    /// Keeps the share `reserve` (0 to 1) of the CPU time for processes that are not registered, by our subtree's own weight against
+    /// its siblings. The bare tasks of a v1 root weigh 1024 on each CPU; a v2 sibling weighs 100. Returns false where this user may
+    /// not set it.
+    ///
+    /// # Errors
+    /// The kernel's, other than a missing permission.
+    pub fn set_reserve(&self, reserve: f64) -> Result<bool, TreeError> {
+        let (path, value) = match &self.cpu_dir {
+            Some(dir) => (dir.join("cpu.shares"), reserve_shares(reserve, crate::observe::cpus_online())),
+            None => (self.v2_dir.join("cpu.weight"), reserve_weight(reserve)),
+        };
+        match cgfile::write(&path, &value.to_string()) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+            Err(e) => Err(TreeError::io("write", &path)(e)),
+        }
+    }
+
+    /// Removes the whole subtree. Every job must have ended.
+    ///
+    /// # Errors
+    /// When a directory cannot be removed, such as one that has processes.
+    pub fn remove(&self) -> Result<(), TreeError> {
+        for id in self.jobs()? {
+            self.remove_job(id)?;
+        }
+        for dir in self.dirs() {
+            cgfile::rmdir(dir).map_err(TreeError::io("remove", dir))?;
+        }
+        Ok(())
+    }
+
+    /// Tries the files of a scratch job.
+    pub(crate) fn probe_files(&self) -> ProbeFiles {
+        let dirs = self.job_dirs(u64::MAX - u64::from(std::process::id()));
+        let lacks = |path: Option<PathBuf>, value: &str, since: &str| match path {
+            None => Some(format!("no cpu controller ({since})")),
+            Some(path) => cgfile::write(&path, value).err().map(|e| format!("{}: {e} ({since})", path.display())),
+        };
+        let found = match dirs.make() {
+            Err(e) => {
+                let why = Some(e.to_string());
+                ProbeFiles { freeze: why.clone(), idle: why.clone(), weight: why }
+            }
+            Ok(()) => ProbeFiles {
+                freeze: lacks(Some(dirs.gang().join("cgroup.freeze")), "0", "needs Linux 5.2"),
+                idle: lacks(Some(dirs.cpu_files().join("cpu.idle")), "1", "needs Linux 5.15")
+                    .or_else(|| lacks(Some(dirs.cpu_files().join("cpu.idle")), "0", "needs Linux 5.15")),
+                weight: lacks(Some(dirs.cpu_files().join(dirs.weight_name())), "100", "needs the cpu controller"),
+            },
+        };
+        // Left over at worst until the next probe: it has no processes.
+        let _ = dirs.remove();
+        found
+    }
+}
+
+fn job_number(name: &str) -> Option<u64> {
+    name.strip_prefix("job-")?.parse().ok()
+}
+
+/// v1: the bare tasks of the root have 1024 on each CPU, and shares are divided over the CPUs.
+fn reserve_shares(reserve: f64, cpus: usize) -> u64 {
+    ((cpus as f64) * 1024.0 * odds(reserve)).round().clamp(2.0, 262_144.0) as u64
+}
+
+/// v2: one sibling of the default weight 100.
+fn reserve_weight(reserve: f64) -> u64 {
+    (100.0 * odds(reserve)).round().clamp(1.0, 10_000.0) as u64
+}
+
+/// Ours against theirs.
+fn odds(reserve: f64) -> f64 {
+    let reserve = reserve.clamp(1e-9, 1.0);
+    (1.0 - reserve) / reserve
+}
+
+/// Enables what is there of our controllers for the children of `dir`.
+fn enable_controllers(dir: &Path) -> Result<(), TreeError> {
+    let read = |file: &str| cgfile::read(&dir.join(file)).unwrap_or_default();
+    let (available, enabled) = (read("cgroup.controllers"), read("cgroup.subtree_control"));
+    let has = |list: &str, name: &str| list.split_whitespace().any(|c| c == name);
+    for name in CONTROLLERS {
+        if has(&enabled, name) || (name != "cpu" && !has(&available, name)) {
+            continue;
+        }
+        let path = dir.join("cgroup.subtree_control");
+        match cgfile::write(&path, &format!("+{name}")) {
+            Err(e) if name == "cpu" => return Err(cannot_enable(&path, &e).into()),
+            // Memory and pids are only observed; without them cosched still schedules.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn cannot_enable(path: &Path, error: &io::Error) -> Problem {
+    let hint = match error.raw_os_error() {
+        Some(libc::EBUSY) => {
+            "processes in that cgroup forbid it: move them into a child cgroup (cgroups(7), no internal processes)"
+        }
+        Some(libc::EINVAL) => {
+            "a real-time process outside the root cgroup can forbid it (CONFIG_RT_GROUP_SCHED): find it with ps -eo pid,cls,comm | grep -E 'FF|RR'"
+        }
+        _ => "run coschedd as root, or in a cgroup with Delegate=yes",
+    };
+    Problem::new("the cpu controller cannot be enabled", format!("writing +cpu to {}: {error}", path.display()), hint)
+}
+
+/// v2 allows no processes in a cgroup whose children have controllers: those of `dir` go into a leaf.
+fn leave_inner_node(dir: &Path) -> Result<(), TreeError> {
+    let leaf = dir.join(SUPERVISOR);
+    cgfile::mkdir(&leaf).map_err(TreeError::io("create", &leaf))?;
+    // A process may fork while we move; a few rounds catch the child.
+    for _ in 0..8 {
+        let procs = cgfile::procs(dir).map_err(TreeError::io("read", dir))?;
+        if procs.is_empty() {
+            break;
+        }
+        for pid in procs {
+            match cgfile::write(&leaf.join("cgroup.procs"), &pid.to_string()) {
+                Err(e) if e.raw_os_error() != Some(libc::ESRCH) => {
+                    return Err(TreeError::io("move processes into", &leaf)(e));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hybrid(base: &Path) -> Layout {
+        Layout {
+            kind: LayoutKind::Hybrid,
+            v2_mount: base.join("unified"),
+            cpu_mount: Some(base.join("cpu")),
+            memory_mount: Some(base.join("memory")),
+            cpuacct_mount: None,
+        }
+    }
+
+    #[test]
+    fn the_reserve_is_the_odds_of_ours_against_theirs() {
+        assert_eq!(reserve_shares(0.5, 2), 2048);
+        assert_eq!(reserve_shares(0.1, 2), 18_432);
+        assert_eq!(reserve_shares(0.0, 64), 262_144);
+        assert_eq!(reserve_shares(1.0, 64), 2);
+        assert_eq!(reserve_weight(0.5), 100);
+        assert_eq!(reserve_weight(0.05), 1900);
+        assert_eq!(reserve_weight(0.0), 10_000);
+    }
+
+    #[test]
+    fn a_root_tree_stands_in_every_hierarchy() {
+        let base = tempfile::tempdir().unwrap();
+        for dir in ["unified", "cpu", "memory"] {
+            std::fs::create_dir(base.path().join(dir)).unwrap();
+        }
+        let tree = Tree::open(&hybrid(base.path()), Place::Root { name: "cosched".into() }).unwrap();
+        std::fs::create_dir(base.path().join("unified/cosched/job-12")).unwrap();
+        std::fs::create_dir(base.path().join("cpu/cosched/job-3")).unwrap();
+        std::fs::create_dir(base.path().join("cpu/cosched/other")).unwrap();
+        assert_eq!(tree.jobs().unwrap(), [3, 12]);
+        assert!(base.path().join("memory/cosched").is_dir());
+        assert!(matches!(tree.open_job(99), Err(TreeError::NoSuchJob(99))));
+    }
+
+    #[test]
+    fn a_delegated_tree_stands_below_its_directories() {
+        let layout = hybrid(Path::new("/x"));
+        let place = Place::Delegated { dir: "/u/s".into(), cpu_dir: Some("/c".into()), name: "cosched".into() };
+        let tree = Tree::at(&layout, &place);
+        assert_eq!(tree.v2_dir, Path::new("/x/unified/u/s/cosched"));
+        assert_eq!(tree.cpu_dir.as_deref(), Some(Path::new("/x/cpu/c/cosched")));
+        assert_eq!(tree.memory_dir, None);
+        assert_eq!(tree.job_of_path(Path::new("/u/s/cosched/job-7/gang/inner")), Some(7));
+        assert_eq!(tree.job_of_path(Path::new("/u/s/other/job-7")), None);
+    }
+
+    #[test]
+    fn a_unified_tree_enables_the_controllers_that_are_there() {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::write(base.path().join("cgroup.controllers"), "cpu pids io").unwrap();
+        std::fs::write(base.path().join("cgroup.subtree_control"), "pids").unwrap();
+        enable_controllers(base.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(base.path().join("cgroup.subtree_control")).unwrap(), "+cpu");
+    }
+}

@@ -1,0 +1,150 @@
+//! Trees and jobs.
+
+use std::fs;
+use std::path::Path;
+
+use cosched_linux::endwatch::EndWatch;
+use cosched_linux::{TreeError, mechanism};
+
+use crate::support::{Scene, within};
+
+const SLEEP: [&str; 2] = ["sleep", "1000"];
+
+#[test]
+fn a_job_lives_and_ends() {
+    let Some(mut scene) = Scene::new() else { return };
+    let job = scene.job(7, &SLEEP, 3);
+    assert!(job.populated().unwrap());
+    assert_eq!(job.count().unwrap(), 3);
+    assert_eq!(scene.tree.jobs().unwrap(), [7]);
+    let pid = job.procs().unwrap()[0];
+    assert_eq!(scene.tree.job_of(pid), Some(7));
+    assert_eq!(scene.tree.job_of(std::process::id() as i32), None);
+    assert!(job.memory_current().unwrap() > 0);
+    assert!(matches!(job.remove(), Err(TreeError::Io { .. })), "a job with processes is not removed");
+    assert!(job.populated().unwrap(), "and not harmed by the attempt");
+
+    let again = scene.tree.open_job(7).unwrap();
+    assert_eq!(again.procs().unwrap(), job.procs().unwrap());
+    again.kill().unwrap();
+    assert!(within(|| !job.populated().unwrap()));
+    job.remove().unwrap();
+    assert!(!job.populated().unwrap());
+    assert_eq!(scene.tree.jobs().unwrap(), []);
+    assert!(within(|| scene.living() == 0));
+}
+
+#[test]
+fn cgroups_that_a_job_made_itself_are_seen_and_removed() {
+    let Some(mut scene) = Scene::new() else { return };
+    let job = scene.job(1, &SLEEP, 2);
+    let deep = job.v2_dir().join("gang/own/deep");
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("cgroup.procs"), job.procs().unwrap()[0].to_string()).unwrap();
+    assert_eq!(job.count().unwrap(), 2);
+    assert!(job.populated().unwrap());
+    job.kill().unwrap();
+    assert!(within(|| !job.populated().unwrap()));
+    job.remove().unwrap();
+    assert!(!job.v2_dir().exists());
+}
+
+#[test]
+fn a_frozen_job_can_be_killed() {
+    let Some(mut scene) = Scene::new() else { return };
+    let job = scene.job(1, &SLEEP, 2);
+    job.switch_handle().set_frozen(true).unwrap();
+    assert!(job.frozen());
+    job.kill().unwrap();
+    assert!(within(|| !job.populated().unwrap()));
+}
+
+#[test]
+fn a_signal_reaches_every_process_once() {
+    let Some(mut scene) = Scene::new() else { return };
+    let job = scene.job(1, &SLEEP, 3);
+    assert_eq!(job.signal_all(libc::SIGTERM).unwrap(), 3);
+    assert!(within(|| scene.living() == 0));
+    assert_eq!(job.signal_all(libc::SIGTERM).unwrap(), 0);
+}
+
+#[test]
+fn a_process_that_has_gone_cannot_be_attached() {
+    let Some(scene) = Scene::new() else { return };
+    let job = scene.tree.create_job(1).unwrap();
+    let mut child = crate::support::spawn(&["true"]);
+    child.wait().unwrap();
+    let error = job.attach(child.id() as i32).unwrap_err().to_string();
+    assert!(error.contains("ended already"), "{error}");
+}
+
+#[test]
+fn the_end_of_a_job_is_reported_and_its_freezing_is_not() {
+    let Some(mut scene) = Scene::new() else { return };
+    let job = scene.job(5, &SLEEP, 1);
+    let mut watch = EndWatch::new().unwrap();
+    watch.add(5, &job.events_path()).unwrap();
+    // The kernel may still owe the notice of the process's arrival.
+    while is_readable(&watch) {
+        assert_eq!(watch.drain(), Vec::<u64>::new());
+    }
+    let switch = job.switch_handle();
+    switch.set_frozen(true).unwrap();
+    let gang_events = job.v2_dir().join("gang/cgroup.events");
+    assert!(within(|| fs::read_to_string(&gang_events).unwrap().contains("frozen 1")));
+    switch.set_frozen(false).unwrap();
+    assert!(!is_readable(&watch), "freezing wakes nobody");
+    job.kill().unwrap();
+    assert!(within(|| watch.drain() == [5]));
+}
+
+fn is_readable(watch: &EndWatch) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    poll(&mut [PollFd::new(watch, PollFlags::IN)], Some(&wait)).unwrap() > 0
+}
+
+#[test]
+fn the_reserve_is_set_on_the_tree() {
+    let Some(scene) = Scene::new() else { return };
+    assert!(scene.tree.set_reserve(0.5).unwrap());
+    let paths = scene.tree.thaw_paths();
+    let (file, expected) = match &paths.cpu_tree {
+        Some(dir) => (dir.join("cpu.shares"), 1024 * cosched_linux::observe::cpus_online()),
+        None => (paths.v2_tree.join("cpu.weight"), 100),
+    };
+    assert_eq!(number(&file), expected);
+}
+
+#[test]
+fn the_mechanisms_are_tried_and_leave_nothing() {
+    let Some(scene) = Scene::new() else { return };
+    let probes = mechanism::probe(&scene.tree);
+    assert!(probes.iter().any(|p| p.name == "freezer" && p.usable), "{probes:?}");
+    assert!(probes.iter().any(|p| p.soft && p.usable), "{probes:?}");
+    assert_eq!(scene.tree.jobs().unwrap(), []);
+    let chosen = mechanism::choose(&scene.tree, true, None).unwrap();
+    assert!(probes.iter().any(|p| p.soft && p.usable && p.name == chosen.name()));
+}
+
+#[test]
+fn the_weight_survives_the_idle_mark() {
+    let Some(scene) = Scene::new() else { return };
+    let job = scene.tree.create_job(1).unwrap();
+    let switch = job.switch_handle();
+    let paths = scene.tree.thaw_paths();
+    let (file, expected) = match &paths.cpu_tree {
+        Some(dir) => (dir.join("job-1/cpu.shares"), 300 * 26),
+        None => (job.v2_dir().join("cpu.weight"), 300),
+    };
+    switch.set_weight(300).unwrap();
+    assert_eq!(number(&file), expected);
+    switch.set_idle(true).unwrap();
+    switch.set_idle(false).unwrap();
+    switch.set_weight(300).unwrap();
+    assert_eq!(number(&file), expected, "written anew although it was remembered");
+}
+
+fn number(path: &Path) -> usize {
+    fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}

@@ -1,0 +1,69 @@
+//! A stand-in for the daemon and its guard, for the live tests: something that can be killed, stopped and started again.
+//!
+//! `cosched-fault-helper daemon NAME LEASE_MS MECHANISM RUN_DIR|-` switches all jobs of the tree NAME in turn every 20 ms, with a guard and, where a
+//! run directory is given, with the kernel's agent. It prints `ready GUARD_PID AGENT` and ends in an orderly way when its input ends.
+//! `cosched-fault-helper spin` uses CPU until it is killed. By any other words it is the guard.
+
+use std::error::Error;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use cosched_linux::beat::Beat;
+use cosched_linux::guard::{GuardOptions, guard_main, spawn_guard};
+use cosched_linux::kernel_agent::KernelAgent;
+use cosched_linux::{Entry, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, mechanism, observe};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[1..] {
+        ["spin"] => loop {
+            std::hint::spin_loop();
+        },
+        ["daemon", name, lease_ms, mechanism, run_dir] => match daemon(name, lease_ms, mechanism, run_dir) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("cosched-fault-helper: {e}");
+                ExitCode::FAILURE
+            }
+        },
+        _ => guard_main(std::env::args_os()),
+    }
+}
+
+fn daemon(name: &str, lease_ms: &str, wanted: &str, run_dir: &str) -> Result<(), Box<dyn Error>> {
+    let exe = std::env::current_exe()?;
+    let tree = Tree::open(&Layout::detect()?, Place::Root { name: name.into() })?;
+    let beat = Arc::new(Beat::create(lease_ms.parse::<u64>()? * 1_000_000)?);
+    let (agent, agent_word) = match run_dir {
+        "-" => (None, "none".to_string()),
+        dir => match KernelAgent::arm(Path::new(dir), name, &exe, &tree) {
+            Ok(agent) => (Some(agent), "armed".to_string()),
+            Err(problem) => (None, problem.to_string()),
+        },
+    };
+    let mechanism = mechanism::choose(&tree, false, Some(wanted))?;
+    if let Some(agent) = &agent {
+        agent.set_signals(mechanism.uses_signals())?;
+    }
+    let guard = spawn_guard(&exe, &GuardOptions { paths: tree.thaw_paths(), beat: &beat })?;
+    let slots = SlotThread::start(SlotConfig { priority: 10, beat: Some(beat) }, mechanism)?;
+    slots.install(table(&tree)?);
+    println!("ready {} {agent_word}", guard.pid());
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    slots.stop();
+    guard.dismiss();
+    agent.map_or(Ok(()), KernelAgent::disarm)?;
+    Ok(())
+}
+
+fn table(tree: &Tree) -> Result<Table, Box<dyn Error>> {
+    let mut jobs = Vec::new();
+    for id in tree.jobs()? {
+        jobs.push(Entry { switch: tree.open_job(id)?.switch_handle(), weight: 100, otherwise: State::Stop });
+    }
+    let turns = (0..jobs.len() as u16).map(|job| vec![job]).collect();
+    Ok(Table { epoch_ns: observe::realtime_ns() as u64, slot_length_ns: 20_000_000, jobs, turns })
+}

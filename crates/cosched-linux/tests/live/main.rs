@@ -1,0 +1,6 @@
+//! Tests on the real kernel: root, real cgroups below a name of their own, real processes.
+
+mod cgroups;
+mod safety;
+mod support;
+mod switching;

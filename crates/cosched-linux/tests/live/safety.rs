@@ -1,0 +1,158 @@
+//! Whatever dies, no job stays stopped.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use cosched_linux::{JobCgroup, process};
+
+use crate::support::{Scene, helper, within};
+
+const SLEEP: [&str; 2] = ["sleep", "1000"];
+
+/// A running stand-in for the daemon.
+struct Daemon {
+    child: Child,
+    guard: i32,
+    agent: String,
+}
+
+impl Daemon {
+    fn start(scene: &Scene, lease_ms: u32, mechanism: &str, run_dir: Option<&Path>) -> Daemon {
+        let mut command = Command::new(helper());
+        command.args(["daemon", &scene.name, &lease_ms.to_string(), mechanism]);
+        command.arg(run_dir.unwrap_or(Path::new("-")));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("read");
+        let mut words = line.trim().splitn(3, ' ');
+        assert_eq!(words.next(), Some("ready"), "{line}");
+        let guard = words.next().expect("guard").parse().expect("a number");
+        Daemon { child, guard, agent: words.next().unwrap_or("").to_string() }
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    fn end_in_order(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("wait").success());
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // The guard goes by itself after the daemon; a stopped one needs the kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn state_of(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 2..].chars().next()
+}
+
+fn both_were_frozen(jobs: &[JobCgroup; 2]) -> bool {
+    within(|| jobs[0].frozen()) && within(|| jobs[1].frozen())
+}
+
+fn none_is_frozen(jobs: &[JobCgroup; 2]) -> bool {
+    within(|| jobs.iter().all(|job| !job.frozen()))
+}
+
+#[test]
+fn a_killed_daemon_leaves_no_job_frozen() {
+    let Some(mut scene) = Scene::new() else { return };
+    let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
+    // The lease is far longer than the test waits: only the daemon's death can be the reason.
+    let mut daemon = Daemon::start(&scene, 3_600_000, "freezer", None);
+    assert!(both_were_frozen(&jobs));
+    daemon.child.kill().unwrap();
+    daemon.child.wait().unwrap();
+    assert!(none_is_frozen(&jobs));
+    assert!(
+        within(|| process::facts(daemon.guard).is_none() || state_of(daemon.guard) == Some('Z')),
+        "the guard ends too"
+    );
+}
+
+#[test]
+fn a_stopped_daemon_leaves_no_job_frozen_and_goes_on_later() {
+    let Some(mut scene) = Scene::new() else { return };
+    let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
+    let daemon = Daemon::start(&scene, 200, "freezer", None);
+    assert!(both_were_frozen(&jobs));
+    process::send_signal(daemon.pid(), libc::SIGSTOP);
+    assert!(none_is_frozen(&jobs));
+    process::send_signal(daemon.pid(), libc::SIGCONT);
+    assert!(both_were_frozen(&jobs), "it looks anew when it goes on");
+    daemon.end_in_order();
+    assert!(none_is_frozen(&jobs));
+}
+
+#[test]
+fn the_guard_sends_sigcont_when_signals_stopped_the_jobs() {
+    let Some(mut scene) = Scene::new() else { return };
+    let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
+    let pids = jobs.each_ref().map(|job| job.procs().unwrap()[0]);
+    let mut daemon = Daemon::start(&scene, 3_600_000, "signals", None);
+    assert!(within(|| pids.iter().any(|&pid| state_of(pid) == Some('T'))));
+    daemon.child.kill().unwrap();
+    daemon.child.wait().unwrap();
+    assert!(within(|| pids.iter().all(|&pid| state_of(pid) != Some('T'))));
+}
+
+#[test]
+fn a_polite_end_of_the_group_does_not_end_the_guard() {
+    let Some(mut scene) = Scene::new() else { return };
+    let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
+    let daemon = Daemon::start(&scene, 3_600_000, "freezer", None);
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
+        process::send_signal(daemon.guard, signal);
+    }
+    assert!(both_were_frozen(&jobs));
+    process::send_signal(daemon.pid(), libc::SIGTERM);
+    assert!(none_is_frozen(&jobs), "the guard was still there");
+}
+
+/// Unmounts what a killed daemon left, also when the test fails.
+struct RunDir(tempfile::TempDir);
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        let mount = self.0.path().join("agent");
+        for left in std::fs::read_dir(&mount).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_dir(left.path());
+        }
+        let _ = rustix::mount::unmount(&mount, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn daemon_and_guard_killed_at_once_leave_no_job_frozen() {
+    let Some(mut scene) = Scene::new() else { return };
+    let run_dir = RunDir(tempfile::tempdir().unwrap());
+    let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
+    // The second round finds the mount that the first one's killed daemon left.
+    for _ in 0..2 {
+        let mut daemon = Daemon::start(&scene, 3_600_000, "freezer", Some(run_dir.0.path()));
+        if daemon.agent != "armed" {
+            println!("SKIPPED: {}", daemon.agent);
+            return;
+        }
+        assert!(both_were_frozen(&jobs));
+        // Stopped first, so that neither can act on the other's death.
+        for signal in [libc::SIGSTOP, libc::SIGKILL] {
+            process::send_signal(daemon.guard, signal);
+            process::send_signal(daemon.pid(), signal);
+        }
+        daemon.child.wait().unwrap();
+        assert!(none_is_frozen(&jobs));
+    }
+    let daemon = Daemon::start(&scene, 3_600_000, "freezer", Some(run_dir.0.path()));
+    daemon.end_in_order();
+    assert!(none_is_frozen(&jobs));
+    assert_eq!(std::fs::read_dir(run_dir.0.path()).unwrap().count(), 0, "an orderly end leaves nothing");
+}

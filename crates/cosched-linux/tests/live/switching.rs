@@ -1,0 +1,132 @@
+//! The slot thread with processes that use all CPUs. CPU times are compared with wide margins: the machine may be busy.
+
+use std::time::Duration;
+
+use cosched_linux::{Entry, JobCgroup, SlotConfig, SlotThread, State, Table, mechanism, observe};
+
+use crate::support::{Scene, alone, used_ms, within};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn table(jobs: &[(&JobCgroup, State)], turns: &[&[u16]]) -> Table {
+    let entry = |(job, otherwise): &(&JobCgroup, State)| Entry {
+        switch: job.switch_handle(),
+        weight: 100,
+        otherwise: *otherwise,
+    };
+    Table {
+        epoch_ns: observe::realtime_ns() as u64,
+        slot_length_ns: 20_000_000,
+        jobs: jobs.iter().map(entry).collect(),
+        turns: turns.iter().map(|turn| turn.to_vec()).collect(),
+    }
+}
+
+fn slots(scene: &Scene, name: &str) -> SlotThread {
+    let mechanism = mechanism::choose(&scene.tree, false, Some(name)).expect("usable here");
+    SlotThread::start(SlotConfig { priority: 10, beat: None }, mechanism).expect("start")
+}
+
+fn installed(slots: &SlotThread, table: Table) {
+    let before = slots.stats().installs;
+    slots.install(table);
+    assert!(within(|| slots.stats().installs > before));
+}
+
+fn usable(scene: &Scene) -> Vec<&'static str> {
+    mechanism::probe(&scene.tree).into_iter().filter(|p| p.usable).map(|p| p.name).collect()
+}
+
+#[test]
+fn every_mechanism_stops_and_starts() {
+    let Some(mut scene) = Scene::new() else { return };
+    let _alone = alone();
+    let (one, two) = (scene.spinners(1), scene.spinners(2));
+    for name in usable(&scene) {
+        let slots = slots(&scene, name);
+        for (turn, otherwise) in [(0, State::Stop), (1, State::Stop), (0, State::Background), (1, State::Background)] {
+            installed(&slots, table(&[(&one, otherwise), (&two, otherwise)], &[&[turn]]));
+            std::thread::sleep(Duration::from_millis(50));
+            let used = used_ms(&[&one, &two], SECOND / 4);
+            let (current, other) = (used[usize::from(turn)], used[1 - usize::from(turn)]);
+            assert!(other < current / 5.0, "{name}, {otherwise:?}: current {current} ms, other {other} ms");
+        }
+        let stats = slots.stats();
+        assert_eq!((stats.errors, stats.count), (0, 0), "{name}: one turn needs no switch, {stats:?}");
+        slots.stop();
+        assert!(!one.frozen() && !two.frozen(), "{name}");
+        let used = used_ms(&[&one, &two], SECOND / 2);
+        assert!(used.iter().all(|&ms| ms > 0.0), "{name}: both run after the end, {used:?}");
+    }
+}
+
+#[test]
+fn turns_share_the_time_out() {
+    let Some(mut scene) = Scene::new() else { return };
+    let _alone = alone();
+    let jobs = [scene.spinners(1), scene.spinners(2), scene.spinners(3)];
+    for name in usable(&scene) {
+        let slots = slots(&scene, name);
+        let states = jobs.each_ref().map(|job| (job, State::Background));
+        // Job 1 has two turns of four.
+        installed(&slots, table(&states, &[&[0], &[1], &[0], &[2]]));
+        let used = used_ms(&jobs.each_ref(), SECOND);
+        let stats = slots.stats();
+        assert!(stats.count >= 20 && stats.errors == 0, "{name}: {stats:?}");
+        assert!(stats.wake.p50_us <= stats.done.p50_us, "{name}: {stats:?}");
+        let total: f64 = used.iter().sum();
+        for (job, share) in used.iter().zip([0.5, 0.25, 0.25]) {
+            assert!((job / total - share).abs() < 0.12, "{name}: {used:?}");
+        }
+    }
+}
+
+#[test]
+fn an_idle_gang_leaves_its_cpus_to_the_background_when_soft() {
+    let Some(mut scene) = Scene::new() else { return };
+    let _alone = alone();
+    let idle = scene.job(1, &["sleep", "1000"], 2);
+    let busy = scene.spinners(2);
+    let soft = mechanism::choose(&scene.tree, true, None).unwrap();
+    let slots = SlotThread::start(SlotConfig { priority: 10, beat: None }, soft).unwrap();
+    installed(&slots, table(&[(&idle, State::Background), (&busy, State::Background)], &[&[0]]));
+    let background = used_ms(&[&busy], SECOND / 2)[0];
+    installed(&slots, table(&[(&idle, State::Background), (&busy, State::Background)], &[&[1]]));
+    let foreground = used_ms(&[&busy], SECOND / 2)[0];
+    assert!(background > foreground / 2.0, "background {background} ms, foreground {foreground} ms");
+}
+
+#[test]
+fn a_job_that_leaves_the_table_runs() {
+    let Some(mut scene) = Scene::new() else { return };
+    let (one, two) = (scene.job(1, &["sleep", "1000"], 1), scene.job(2, &["sleep", "1000"], 1));
+    let slots = slots(&scene, "freezer");
+    installed(&slots, table(&[(&one, State::Stop), (&two, State::Stop)], &[]));
+    assert!(one.frozen() && two.frozen());
+    assert_eq!(one.switch_handle().state(), Some(State::Stop));
+    installed(&slots, table(&[(&two, State::Stop)], &[]));
+    assert!(!one.frozen() && two.frozen());
+    slots.set_mechanism(mechanism::choose(&scene.tree, false, Some("signals")).unwrap());
+    assert!(within(|| !two.frozen()), "the new mechanism stops it by signals");
+    drop(slots);
+}
+
+#[test]
+fn a_job_that_ends_while_it_is_switched_is_no_error() {
+    let Some(mut scene) = Scene::new() else { return };
+    let (one, two) = (scene.job(1, &["sleep", "1000"], 1), scene.job(2, &["sleep", "1000"], 1));
+    for name in usable(&scene) {
+        let slots = slots(&scene, name);
+        let gone = scene.job(9, &["sleep", "1000"], 1);
+        installed(
+            &slots,
+            table(&[(&one, State::Stop), (&two, State::Stop), (&gone, State::Stop)], &[&[0], &[1], &[2]]),
+        );
+        gone.kill().unwrap();
+        assert!(within(|| !gone.populated().unwrap()));
+        gone.remove().unwrap();
+        let before = slots.stats().count;
+        assert!(within(|| slots.stats().count > before + 6));
+        assert_eq!(slots.stats().errors, 0, "{name}: {:?}", slots.stats());
+    }
+}
