@@ -150,13 +150,14 @@ fn a_second_daemon_is_refused() {
         return;
     }
     let d = Daemon::start("");
-    let again = |socket: &str| {
+    let again = |socket: &str, state: &str| {
         let mut c = d.command("coschedd");
-        c.arg("--socket").arg(d.dir.path().join(socket)).arg("--state-dir").arg(d.dir.path().join("state"));
+        c.arg("--socket").arg(d.dir.path().join(socket)).arg("--state-dir").arg(d.dir.path().join(state));
         c.args(["--cgroup", &d.cgroup]).output().unwrap()
     };
-    check(&again("coschedd.sock"), 1, &["already", "coschedd.sock"]);
-    check(&again("other.sock"), 1, &["another daemon", "--state-dir"]);
+    check(&again("coschedd.sock", "state"), 1, &["already", "coschedd.sock"]);
+    check(&again("other.sock", "state"), 1, &["another daemon", "--state-dir"]);
+    check(&again("other.sock", "other-state"), 1, &["another daemon", "--cgroup", &d.cgroup]);
     assert!(d.client().status().is_ok());
 }
 

@@ -25,8 +25,10 @@ impl Places {
             Some(dir) if dir != Path::new("") => dir.to_owned(),
             _ => PathBuf::from("."),
         });
-        let state_dir =
-            args.state_dir.clone().or_else(|| configured_state.map(Path::to_owned)).unwrap_or_else(default_state_dir);
+        // Started on demand at a place of the user's choice, it keeps its state there too, away from the usual daemon's.
+        let apart = args.embedded && socket != cosched_api::default_socket();
+        let usual = || if apart { runtime_dir.join("state") } else { default_state_dir() };
+        let state_dir = args.state_dir.clone().or_else(|| configured_state.map(Path::to_owned)).unwrap_or_else(usual);
         Places { socket, runtime_dir, state_dir }
     }
 }
@@ -59,7 +61,6 @@ pub(crate) fn is_root() -> bool {
 
 /// Listens on the socket: the one that standard input already is, or a new one.
 pub(crate) fn listen(args: &Args, places: &Places) -> anyhow::Result<UnixListener> {
-    make_dir(&places.runtime_dir)?;
     let listener = if args.listen_stdin {
         let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("standard input is not open")?;
         let listener = UnixListener::from(fd);
@@ -74,16 +75,22 @@ pub(crate) fn listen(args: &Args, places: &Places) -> anyhow::Result<UnixListene
     Ok(listener)
 }
 
-fn bind(path: &Path) -> anyhow::Result<UnixListener> {
-    if let Some(dir) = path.parent().filter(|d| *d != Path::new("")) {
-        make_dir(dir)?;
-    }
-    if UnixStream::connect(path).is_ok() {
+/// Refuses a socket on which somebody answers, before anything is changed.
+pub(crate) fn check_free(args: &Args, places: &Places) -> anyhow::Result<()> {
+    let path = &places.socket;
+    if !args.listen_stdin && UnixStream::connect(path).is_ok() {
         bail!(
             "a daemon already listens on {}. Two cannot share a socket. Use it (`cosched status`), end it first, or \
              give this one another --socket, --state-dir and --cgroup",
             path.display()
         );
+    }
+    Ok(())
+}
+
+fn bind(path: &Path) -> anyhow::Result<UnixListener> {
+    if let Some(dir) = path.parent().filter(|d| *d != Path::new("")) {
+        make_dir(dir)?;
     }
     // Nobody answers: what lies there is left from a daemon that was killed.
     match std::fs::remove_file(path) {
@@ -99,7 +106,7 @@ fn bind(path: &Path) -> anyhow::Result<UnixListener> {
     Ok(listener)
 }
 
-fn make_dir(dir: &Path) -> anyhow::Result<()> {
+pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<()> {
     let mode = if is_root() { 0o755 } else { 0o700 };
     std::fs::DirBuilder::new()
         .recursive(true)

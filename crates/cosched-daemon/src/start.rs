@@ -13,6 +13,8 @@ use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::{Layout, Place, SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::UnixListener;
@@ -36,9 +38,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let rights = rights(&config)?;
     let places = Places::new(&args, config.state_dir.as_deref());
-    let listener = instance::listen(&args, &places)?;
+    instance::check_free(&args, &places)?;
+    instance::make_dir(&places.runtime_dir)?;
     let (store, state, warnings) = open_state(&places.state_dir)?;
     let machinery = machinery(&config, &args, &places, &layout, place)?;
+    let listener = instance::listen(&args, &places)?;
     let identity = Identity {
         socket: places.socket.display().to_string(),
         embedded: args.embedded,
@@ -120,6 +124,7 @@ fn machinery(
     place: Place,
 ) -> anyhow::Result<Machinery> {
     let tree = Tree::open(layout, place)?;
+    let lock = lock_tree(&tree)?;
     // What an earlier daemon left frozen must not wait for the new plan.
     thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
     if !tree.set_reserve(config.reserve)? {
@@ -134,7 +139,21 @@ fn machinery(
     let guard = GuardKeeper::new(exe, tree.thaw_paths(), Arc::clone(&beat), agent);
     let mechanism = mechanism::choose(&tree, true, None)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
-    Ok(Machinery { tree, slots, guard })
+    Ok(Machinery { tree, slots, guard, _lock: lock })
+}
+
+/// Two daemons on one subtree would switch each other's jobs.
+fn lock_tree(tree: &Tree) -> anyhow::Result<File> {
+    let dir = tree.v2_dir();
+    let lock = File::open(dir).with_context(|| format!("the cgroup {} cannot be opened", dir.display()))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        bail!(
+            "another daemon has its jobs in the cgroup {}. Use that one (`cosched status`), or give this one another \
+             --cgroup, --socket and --state-dir",
+            dir.display()
+        );
+    }
+    Ok(lock)
 }
 
 fn guard_exe() -> anyhow::Result<PathBuf> {

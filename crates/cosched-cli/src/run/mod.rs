@@ -169,7 +169,7 @@ fn report(
         if left.is_zero() {
             break;
         }
-        answer = connect_or_start(&launch.socket, Some(left)).and_then(|mut fresh| {
+        answer = reconnect(&launch.socket, left).and_then(|mut fresh| {
             fresh.set_answer_timeout(left);
             let answer = fresh.report_exit(job.id, &report);
             *client = fresh;
@@ -180,6 +180,14 @@ fn report(
         }
     }
     answer
+}
+
+/// A daemon at a place that the user named was started with places of its own, by somebody who will start it again.
+fn reconnect(socket: &SocketChoice, limit: Duration) -> Result<Client, ClientError> {
+    match socket {
+        SocketChoice::Named(_) => socket.connect(),
+        SocketChoice::Usual { .. } => connect_or_start(socket, Some(limit)),
+    }
 }
 
 fn is_over(job: &Job) -> bool {

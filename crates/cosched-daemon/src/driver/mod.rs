@@ -28,6 +28,7 @@ use cosched_core::{
 };
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub(crate) struct Machinery {
     pub(crate) slots: SlotThread,
     /// Keeps jobs from staying stopped.
     pub(crate) guard: GuardKeeper,
+    /// Held for life, so that no second daemon touches the subtree.
+    pub(crate) _lock: File,
 }
 
 /// A job that has not ended: what is not worth remembering over a restart.
@@ -183,7 +186,7 @@ impl Driver {
 
     /// Thaws all and lets the jobs go on without us.
     fn shut_down(self) {
-        let Machinery { tree, slots, guard } = self.machinery;
+        let Machinery { tree, slots, guard, _lock } = self.machinery;
         slots.stop();
         guard.disarm();
         // The subtree stays while jobs run in it; a later daemon finds them there.
