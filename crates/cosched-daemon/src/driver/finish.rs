@@ -2,6 +2,7 @@
 
 use super::{Driver, Live, job_reply};
 use crate::clock::{now, unix_ms};
+use crate::record::Record;
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{ExitReport, ExitStatus, Job};
@@ -20,14 +21,19 @@ impl Driver {
     pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
         let record = self.record(id)?;
         self.rights.change_job(peer, record)?;
-        if record.exit.is_none() {
-            let mut record = record.clone();
+        let news = record.exit.is_none();
+        let over = self.live.get(&id).is_some_and(|live| !live.cgroup.populated().unwrap_or(false));
+        let note = |record: &mut Record| {
             record.exit = Some(report.exit);
             record.event(unix_ms(), "main-exited", describe(report.exit));
-            // An ended job's record only grows by the status; a live one's is written again when it ends, right below.
-            self.remember(id, |r| *r = record);
+        };
+        match self.state.jobs.get_mut(&id) {
+            // The end is written right below, with this in it.
+            Some(record) if news && over => note(record),
+            _ if news => self.remember(id, note),
+            _ => (),
         }
-        if self.live.get(&id).is_some_and(|live| !live.cgroup.populated().unwrap_or(false)) {
+        if over {
             self.finish(id);
         }
         self.view_job(id)
