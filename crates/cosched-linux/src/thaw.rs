@@ -29,8 +29,11 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
         }
     }
     let idle_tree = paths.cpu_tree.as_ref().unwrap_or(&paths.v2_tree);
-    for job in cgfile::children(idle_tree).unwrap_or_default() {
-        zero(&job.join("cpu.idle"));
+    for dir in cgfile::children(idle_tree).unwrap_or_default() {
+        // The idle probe's cgroup keeps its mark: it must never compete with a job.
+        if dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"job-")) {
+            zero(&dir.join("cpu.idle"));
+        }
     }
     written
 }
