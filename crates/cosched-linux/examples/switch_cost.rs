@@ -147,8 +147,10 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
         turns: (0..jobs as u16).map(|job| vec![job]).collect(),
     });
     slots.reset_stats();
+    let before = own_cpu_us(tree);
     sleep(Duration::from_nanos((times.end - observe::realtime_ns()) as u64));
     let stats = slots.stats();
+    let own_us = own_cpu_us(tree) - before;
     slots.stop();
     let total = (observe::cpus_allowed().len() as i64 * (times.end - times.epoch)) as f64;
     report(args, children, total)?;
@@ -164,7 +166,16 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
         stats.done.p50_us,
         stats.done.p99_us
     );
+    println!("    slot thread and probe: {:.3} % of one CPU", own_us as f64 / 1e4 / (seconds as f64 + 2.0));
     Ok(())
+}
+
+/// The CPU time of this process (which only sleeps beside its slot thread) and of the probe, in microseconds.
+fn own_cpu_us(tree: &Tree) -> i64 {
+    let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let probe = std::fs::read_to_string(tree.v2_dir().join("probe/cpu.stat")).unwrap_or_default();
+    let probe_us = probe.split_whitespace().nth(1).and_then(|us| us.parse::<i64>().ok()).unwrap_or(0);
+    own.tv_sec * 1_000_000 + own.tv_nsec / 1000 + probe_us
 }
 
 fn start(cgroup: &JobCgroup, times: &Times, turns: u64, own: u64, cpu: u32) -> Result<Child, Box<dyn Error>> {

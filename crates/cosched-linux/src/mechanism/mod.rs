@@ -75,10 +75,14 @@ pub trait Mechanism: Send {
     fn release(&self, job: &JobSwitch) -> Result<(), Errno> {
         job.set_frozen(false)?;
         job.set_idle(false)?;
+        job.set_weight(WEIGHT_DEFAULT)?;
         job.set_state(None);
         Ok(())
     }
 }
+
+/// The weight of a job that nothing is known of.
+pub(crate) const WEIGHT_DEFAULT: u32 = 100;
 
 /// Whether a mechanism works here.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,13 @@
 //! The problem: a gang in the background should run only where and while the current one does not. cpu.idle and weights alone do not
 //! give that: the scheduler (EEVDF, Linux 6.6 and later) lets every entity that has had less than its part run until the next tick, 4 ms
 //! later, and what an entity is owed survives each change of its weight. Gangs that change places at every slot therefore hand such a
-//! chunk on from slot to slot: at slots of 20 ms, 10 to 30 % of the time went to the wrong gang (docs of examples/switch_cost.rs).
+//! chunk on from slot to slot: at slots of 20 ms, 10 to 30 % of the time went to the wrong gang (examples/switch_cost.rs).
 //!
 //! The rule: at a switch the others are frozen, as in the strict case. When the idle probe (see [`crate::probe`]) finds a CPU that nobody
 //! uses, one of them is marked as background and thawed. Then it runs on idle CPUs and leaves them at once when the current gang wakes
 //! (a waking process pre-empts an idle one). The price: where the current gang is busy on a part of its CPUs only, those may lose one tick
-//! per slot to each gang that fills.
+//! per slot to each gang that fills. Measured: 0.08 % in the wrong gang at 20 ms and 0.03 % at 100 ms while the current gang is busy; a slot
+//! whose gang sleeps goes to the others for 60 to 80 % of its length.
 
 use rustix::io::Errno;
 

@@ -19,6 +19,9 @@ const GAP_NS: u64 = 30_000;
 /// Nobody wanted the CPU for this long: it is idle.
 const IDLE_NS: u64 = 50_000;
 
+/// Periods without a look after a report.
+const REST: u32 = 3;
+
 /// The probe: `args` are the descriptors of the daemon's pidfd, the page and the event. Returns when the daemon has ended.
 pub(crate) fn probe_main(args: &[OsString]) -> Result<(), String> {
     let [daemon, page, event] = args else { return Err("the probe needs three descriptors".into()) };
@@ -56,6 +59,8 @@ fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
         if monotonic_ns().saturating_sub(due_ns) < GAP_NS && is_idle(page) {
             // Only a counter that is full (it cannot be) would refuse.
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+            // Whoever fills the CPU now needs no look for a while.
+            std::thread::sleep(period * REST);
         }
     }
 }
