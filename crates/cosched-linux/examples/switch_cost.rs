@@ -1,10 +1,10 @@
 //! Measures switching with processes that spin and note when they run.
 //!
-//! `switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [SETTLE_US] [idle]` makes JOBS jobs of PER_CPU processes on each CPU, lets
+//! `switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half]` makes JOBS jobs of PER_CPU processes on each CPU, lets
 //! each run in its turn, and prints one line: when the first process of the incoming gang runs on each CPU and the last of the outgoing one
 //! runs for the last time (µs from the boundary), the CPU share of processes that should not run (stray), the share of the CPU time that
-//! went into the right gang, and what the slot thread says of itself. With `idle` the first job sleeps; then its stray is what the others
-//! make of its slots. Needs root. Source of the method: reference/live-mechanisms.md, §2.
+//! went into the right gang, and what the slot thread says of itself. With `idle` the first job has no process, with `half` one on all
+//! CPUs but the first; then the stray is what the others make of its slots. Needs root. Source of the method: reference/live-mechanisms.md, §2.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use cosched_linux::mechanism::{self, Freezer, Mechanism, Order, Soft};
-use cosched_linux::{Entry, JobCgroup, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, observe};
+use cosched_linux::{Entry, IdleProbe, JobCgroup, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, observe};
 
 /// A process that has not looked at the clock for this long did not run meanwhile.
 const GAP_NS: i64 = 20_000;
@@ -28,6 +28,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             number(6)?,
             number(7)?,
         );
+    }
+    if args.get(1).map(String::as_str) == Some("probe") {
+        cosched_linux::guard::guard_main(std::env::args_os());
+        return Ok(());
     }
     measure(&args)
 }
@@ -74,20 +78,18 @@ fn spin(times: &Times, turns: i64, own: i64, cpu: i64) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// The mechanism by name, with the order and the settle time that are asked for.
+/// The mechanism by name, with the order that is asked for.
 fn wanted(tree: &Tree, args: &[String]) -> Result<Box<dyn Mechanism>, Box<dyn Error>> {
     let order = match args.get(6).map(String::as_str) {
         Some("in") => Some(Order::IncomingFirst),
         Some("out") => Some(Order::OutgoingFirst),
         _ => None,
     };
-    let settle_ns = args.get(7).and_then(|us| us.parse::<u64>().ok()).map(|us| us * 1000);
     Ok(match args[1].as_str() {
         "freezer" => Box::new(Freezer { order: order.unwrap_or(Freezer::default().order) }),
         name @ ("freeze-idle" | "freeze-shares") => {
             let mut soft = if name == "freeze-idle" { Soft::idle() } else { Soft::shares() };
             soft.order = order.unwrap_or(soft.order);
-            soft.settle_ns = settle_ns.unwrap_or(soft.settle_ns);
             Box::new(soft)
         }
         name => mechanism::choose(tree, false, Some(name))?,
@@ -96,9 +98,11 @@ fn wanted(tree: &Tree, args: &[String]) -> Result<Box<dyn Mechanism>, Box<dyn Er
 
 fn measure(args: &[String]) -> Result<(), Box<dyn Error>> {
     if args.len() < 6 {
-        return Err("usage: switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [SETTLE_US] [idle]".into());
+        return Err("usage: switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half]".into());
     }
     let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
+    // Other work on the machine should not be measured.
+    tree.set_reserve(0.005)?;
     let outcome = run(&tree, args);
     for id in tree.jobs()? {
         tree.open_job(id)?.kill()?;
@@ -111,20 +115,25 @@ fn measure(args: &[String]) -> Result<(), Box<dyn Error>> {
 fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
     let (jobs, per_cpu): (u64, u64) = (args[2].parse()?, args[3].parse()?);
     let (slot, seconds): (i64, i64) = (args[4].parse::<i64>()? * 1_000_000, args[5].parse()?);
-    let idle = args.iter().any(|a| a == "idle");
-    let epoch = observe::realtime_ns() + 500_000_000;
+    // How many CPUs the first job leaves idle.
+    let idle =
+        if args.iter().any(|a| a == "idle") { usize::MAX } else { usize::from(args.iter().any(|a| a == "half")) };
+    // Time enough for all processes to start on a busy machine.
+    let epoch = observe::realtime_ns() + 2_000_000_000;
     let times = Times { epoch, slot, end: epoch + seconds * 1_000_000_000 };
     cosched_linux::realtime::lock_memory()?;
     let mechanism = wanted(tree, args)?;
     let slots = SlotThread::start(SlotConfig { priority: 10, beat: None }, mechanism)?;
+    slots.set_probe(IdleProbe::spawn(&std::env::current_exe()?, tree)?);
     let mut children = Vec::new();
     let mut cgroups = Vec::new();
     for job in 0..jobs {
         let cgroup = tree.create_job(job)?;
-        for cpu in observe::cpus_allowed().into_iter().flat_map(|cpu| vec![cpu; per_cpu as usize]) {
-            if !(idle && job == 0) {
-                children.push((job, start(&cgroup, &times, jobs, job, cpu)?));
-            }
+        // Else the first jobs would take the CPUs from the start of the others.
+        cgroup.switch_handle().set_frozen(true)?;
+        let cpus = observe::cpus_allowed().into_iter().skip(if job == 0 { idle } else { 0 });
+        for cpu in cpus.flat_map(|cpu| vec![cpu; per_cpu as usize]) {
+            children.push(start(&cgroup, &times, jobs, job, cpu)?);
         }
         cgroups.push(cgroup);
     }
@@ -138,23 +147,35 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
         turns: (0..jobs as u16).map(|job| vec![job]).collect(),
     });
     slots.reset_stats();
+    let before = own_cpu_us(tree);
     sleep(Duration::from_nanos((times.end - observe::realtime_ns()) as u64));
     let stats = slots.stats();
+    let own_us = own_cpu_us(tree) - before;
     slots.stop();
     let total = (observe::cpus_allowed().len() as i64 * (times.end - times.epoch)) as f64;
     report(args, children, total)?;
     println!(
-        "    thread: {} switches, late {}, missed {}, errors {}; wake {:.0}/{:.0} done {:.0}/{:.0}",
+        "    thread: {} switches, late {}, missed {}, errors {}, fills {}; wake {:.0}/{:.0} done {:.0}/{:.0}",
         stats.count,
         stats.late,
         stats.missed,
         stats.errors,
+        stats.fills,
         stats.wake.p50_us,
         stats.wake.p99_us,
         stats.done.p50_us,
         stats.done.p99_us
     );
+    println!("    slot thread and probe: {:.3} % of one CPU", own_us as f64 / 1e4 / (seconds as f64 + 2.0));
     Ok(())
+}
+
+/// The CPU time of this process (which only sleeps beside its slot thread) and of the probe, in microseconds.
+fn own_cpu_us(tree: &Tree) -> i64 {
+    let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let probe = std::fs::read_to_string(tree.v2_dir().join("probe/cpu.stat")).unwrap_or_default();
+    let probe_us = probe.split_whitespace().nth(1).and_then(|us| us.parse::<i64>().ok()).unwrap_or(0);
+    own.tv_sec * 1_000_000 + own.tv_nsec / 1000 + probe_us
 }
 
 fn start(cgroup: &JobCgroup, times: &Times, turns: u64, own: u64, cpu: u32) -> Result<Child, Box<dyn Error>> {
@@ -165,12 +186,12 @@ fn start(cgroup: &JobCgroup, times: &Times, turns: u64, own: u64, cpu: u32) -> R
     Ok(child)
 }
 
-fn report(args: &[String], children: Vec<(u64, Child)>, total: f64) -> Result<(), Box<dyn Error>> {
+fn report(args: &[String], children: Vec<Child>, total: f64) -> Result<(), Box<dyn Error>> {
     let (mut inside, mut stray) = (0.0, 0.0);
     // Per slot and CPU the first process to run; per slot the last one to stop.
     let mut first = std::collections::BTreeMap::new();
     let mut last = std::collections::BTreeMap::new();
-    for (_, mut child) in children {
+    for mut child in children {
         let mut text = String::new();
         child.stdout.take().ok_or("no output")?.read_to_string(&mut text)?;
         child.wait()?;

@@ -4,15 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::observe::monotonic_ns;
+use crate::shared::{Shareable, SharedPage};
 
-/// What the page holds. All zero is a valid page.
+/// What the page holds.
+#[derive(Debug)]
 #[repr(C)]
 struct Page {
     beat_ns: AtomicU64,
@@ -21,20 +21,12 @@ struct Page {
     signals: AtomicU32,
 }
 
-const SIZE: usize = 4096;
-const _: () = assert!(size_of::<Page>() <= SIZE);
+// SAFETY: atomics only, in C's layout.
+unsafe impl Shareable for Page {}
 
 /// A mapped beat page with its file.
 #[derive(Debug)]
-pub struct Beat {
-    page: NonNull<Page>,
-    file: OwnedFd,
-}
-
-// SAFETY: the page holds atomics only, and the mapping lives as long as the Beat.
-unsafe impl Send for Beat {}
-// SAFETY: as above.
-unsafe impl Sync for Beat {}
+pub struct Beat(SharedPage<Page>);
 
 impl Beat {
     /// A beat without a name, passed on by inheritance. `lease_ns`: a beat older than this means that the daemon hangs.
@@ -55,9 +47,8 @@ impl Beat {
     }
 
     fn fresh(file: OwnedFd, lease_ns: u64) -> io::Result<Beat> {
-        rustix::fs::ftruncate(&file, SIZE as u64)?;
-        let beat = Beat::from_fd(file)?;
-        beat.page().lease_ns.store(lease_ns, Relaxed);
+        let beat = Beat(SharedPage::fresh(file)?);
+        beat.0.lease_ns.store(lease_ns, Relaxed);
         beat.stamp();
         Ok(beat)
     }
@@ -67,69 +58,48 @@ impl Beat {
     /// # Errors
     /// When the file is too short or cannot be mapped.
     pub fn from_fd(file: OwnedFd) -> io::Result<Beat> {
-        if rustix::fs::fstat(&file)?.st_size < SIZE as i64 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a beat: the file is too short"));
-        }
-        // SAFETY: a new shared mapping at an address that the kernel chooses; it aliases no Rust object, and the file is at least as
-        // long as the mapping.
-        let address = unsafe {
-            mmap(std::ptr::null_mut(), SIZE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)?
-        };
-        let page = NonNull::new(address.cast::<Page>()).ok_or_else(|| io::Error::other("mmap gave no address"))?;
-        Ok(Beat { page, file })
-    }
-
-    fn page(&self) -> &Page {
-        // SAFETY: mapped and aligned to a page for as long as self lives; atomics may be shared with other processes.
-        unsafe { self.page.as_ref() }
+        Ok(Beat(SharedPage::open(file)?))
     }
 
     /// Says: alive now.
     pub fn stamp(&self) {
-        self.page().beat_ns.store(monotonic_ns(), Relaxed);
+        self.0.beat_ns.store(monotonic_ns(), Relaxed);
     }
 
     /// How long ago the last stamp was, in nanoseconds.
     pub fn age_ns(&self) -> u64 {
-        monotonic_ns().saturating_sub(self.page().beat_ns.load(Relaxed))
+        monotonic_ns().saturating_sub(self.0.beat_ns.load(Relaxed))
     }
 
     /// A beat older than this means that the daemon hangs, in nanoseconds.
     pub fn lease_ns(&self) -> u64 {
-        self.page().lease_ns.load(Relaxed)
+        self.0.lease_ns.load(Relaxed)
     }
 
     /// Notes that processes may have been stopped by signals, so that a thaw must send SIGCONT too. It stays noted.
     pub fn note_signals(&self) {
-        self.page().signals.store(1, Relaxed);
+        self.0.signals.store(1, Relaxed);
     }
 
     /// True when processes may have been stopped by signals.
     pub fn signals(&self) -> bool {
-        self.page().signals.load(Relaxed) != 0
+        self.0.signals.load(Relaxed) != 0
     }
 
     /// Notes that everything has been thawed by somebody else than the slot thread.
     pub fn note_thaw(&self) {
-        self.page().thaws.fetch_add(1, Relaxed);
+        self.0.thaws.fetch_add(1, Relaxed);
     }
 
     /// How often that was noted.
     pub fn thaws(&self) -> u64 {
-        self.page().thaws.load(Relaxed)
-    }
-}
-
-impl Drop for Beat {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping of from_fd, and nobody has a reference into it any more.
-        let _ = unsafe { munmap(self.page.as_ptr().cast(), SIZE) };
+        self.0.thaws.load(Relaxed)
     }
 }
 
 impl AsFd for Beat {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.0.as_fd()
     }
 }
 

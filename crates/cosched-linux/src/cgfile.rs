@@ -71,6 +71,23 @@ pub(crate) fn rmdir(dir: &Path) -> io::Result<()> {
     }
 }
 
+/// Moves all processes of one cgroup into another. A process may fork meanwhile; a few rounds catch the child.
+pub(crate) fn move_all(from: &Path, to: &Path) -> io::Result<()> {
+    for _ in 0..8 {
+        let pids = procs(from)?;
+        if pids.is_empty() {
+            break;
+        }
+        for pid in pids {
+            match write(&to.join("cgroup.procs"), &pid.to_string()) {
+                Err(e) if e.raw_os_error() != Some(libc::ESRCH) => return Err(e),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

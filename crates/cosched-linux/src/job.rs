@@ -69,7 +69,7 @@ impl JobDirs {
 }
 
 /// A process that was killed a moment ago can keep its cgroup busy until the kernel has let go of it.
-fn rmdir_patiently(dir: &Path) -> io::Result<()> {
+pub(crate) fn rmdir_patiently(dir: &Path) -> io::Result<()> {
     for _ in 0..50 {
         match cgfile::rmdir(dir) {
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) => sleep(Duration::from_millis(2)),

@@ -3,7 +3,8 @@
 //! - [`layout`] finds the cgroup hierarchies of this machine, [`place`] where our subtree may stand in them;
 //! - [`tree`] is that subtree and [`job`] one job's cgroups in it;
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
-//! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself;
+//! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
+//!   idle CPUs;
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
@@ -19,9 +20,11 @@ pub mod layout;
 pub mod mechanism;
 pub mod observe;
 pub mod place;
+pub mod probe;
 pub mod problem;
 pub mod process;
 pub mod realtime;
+mod shared;
 pub mod slots;
 pub mod stats;
 pub mod switch;
@@ -32,6 +35,7 @@ pub use endwatch::EndWatch;
 pub use job::JobCgroup;
 pub use layout::{Layout, LayoutError, LayoutKind};
 pub use place::Place;
+pub use probe::IdleProbe;
 pub use problem::Problem;
 pub use slots::{Entry, SlotConfig, SlotThread, Table};
 pub use stats::SwitchStats;

@@ -1,8 +1,11 @@
 //! Facts about processes, and handles to them.
 
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -63,6 +66,33 @@ pub fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
 pub fn send_signal(pid: i32, signal: i32) -> bool {
     // SAFETY: kill takes two numbers and touches no memory of ours.
     unsafe { libc::kill(pid, signal) == 0 }
+}
+
+/// A descriptor that our parent passed to us by number.
+pub(crate) fn inherited(value: &OsStr) -> Result<OwnedFd, String> {
+    let number: RawFd = value.to_str().and_then(|v| v.parse().ok()).ok_or("a descriptor is a number")?;
+    // SAFETY: F_GETFD takes numbers only.
+    if number < 3 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(format!("descriptor {number}: {}", io::Error::last_os_error()));
+    }
+    // SAFETY: it is open, our parent passed it to us by number, and nothing else in this process owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Lets the child have these descriptors under the same numbers. They must stay open until it has been started.
+pub(crate) fn keep_descriptors(command: &mut Command, descriptors: &[RawFd]) {
+    let descriptors = descriptors.to_vec();
+    let keep = move || {
+        for &fd in &descriptors {
+            // SAFETY: takes numbers only.
+            if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec and makes async-signal-safe system calls only.
+    unsafe { command.pre_exec(keep) };
 }
 
 #[cfg(test)]

@@ -89,6 +89,7 @@ pub(crate) struct Counters {
     pub(crate) errno: AtomicI32,
     pub(crate) installs: AtomicU64,
     pub(crate) resyncs: AtomicU64,
+    pub(crate) fills: AtomicU64,
     pub(crate) wake: Histogram,
     pub(crate) done: Histogram,
 }
@@ -103,13 +104,14 @@ impl Counters {
             last_error: Some(self.errno.load(Relaxed)).filter(|&n| n != 0),
             installs: self.installs.load(Relaxed),
             resyncs: self.resyncs.load(Relaxed),
+            fills: self.fills.load(Relaxed),
             wake: self.wake.quantiles(),
             done: self.done.quantiles(),
         }
     }
 
     pub(crate) fn reset(&self) {
-        for counter in [&self.switches, &self.late, &self.missed, &self.errors, &self.resyncs] {
+        for counter in [&self.switches, &self.late, &self.missed, &self.errors, &self.resyncs, &self.fills] {
             counter.store(0, Relaxed);
         }
         self.errno.store(0, Relaxed);
@@ -135,6 +137,8 @@ pub struct SwitchStats {
     pub installs: u64,
     /// Times that all states were written anew, because the guard had thawed or the thread had stood still.
     pub resyncs: u64,
+    /// Times that a gang in the background was let run on idle CPUs.
+    pub fills: u64,
     /// From the boundary until the thread runs.
     pub wake: Quantiles,
     /// From the boundary until the last write of the switch.

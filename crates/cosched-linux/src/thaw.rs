@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
+use crate::mechanism::WEIGHT_DEFAULT;
+use crate::switch::WeightFile;
 
 /// The directories of a tree that has jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,24 +15,33 @@ pub struct ThawPaths {
     pub cpu_tree: Option<PathBuf>,
 }
 
-/// Thaws every cgroup of the tree, the nested ones too, and takes the idle mark from every job; with `signals` also sends SIGCONT to
+/// Thaws every cgroup of the tree, the nested ones too, and gives every job the default weight without the idle mark; with `signals` also sends SIGCONT to
 /// every process. Goes on over errors: a cgroup that vanishes meanwhile needs no thawing. Returns how many writes succeeded.
 pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let v2: Vec<PathBuf> = cgfile::deepest_first(&paths.v2_tree).unwrap_or_default();
     let mut written = 0;
-    let mut zero = |path: &Path| written += usize::from(cgfile::write(path, "0").is_ok());
+    let mut put = |path: &Path, value: &str| written += usize::from(cgfile::write(path, value).is_ok());
     // All freezers first: that is what stops people's work.
     for dir in &v2 {
-        zero(&dir.join("cgroup.freeze"));
+        put(&dir.join("cgroup.freeze"), "0");
     }
     if signals {
         for pid in v2.iter().flat_map(|dir| cgfile::procs(dir).unwrap_or_default()) {
             crate::process::send_signal(pid, libc::SIGCONT);
         }
     }
-    let idle_tree = paths.cpu_tree.as_ref().unwrap_or(&paths.v2_tree);
-    for job in cgfile::children(idle_tree).unwrap_or_default() {
-        zero(&job.join("cpu.idle"));
+    let (cpu_tree, weight_name, kind) = match &paths.cpu_tree {
+        Some(dir) => (dir, "cpu.shares", WeightFile::Shares),
+        None => (&paths.v2_tree, "cpu.weight", WeightFile::Weight),
+    };
+    let weight = kind.value(WEIGHT_DEFAULT).to_string();
+    for dir in cgfile::children(cpu_tree).unwrap_or_default() {
+        // The idle probe's cgroup keeps its mark: it must never compete with a job.
+        if dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"job-")) {
+            put(&dir.join("cpu.idle"), "0");
+            // After cpu.idle: while that is 1 the kernel refuses a weight.
+            put(&dir.join(weight_name), &weight);
+        }
     }
     written
 }
@@ -41,7 +52,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn nested_cgroups_are_thawed_and_idle_marks_taken() {
+    fn nested_cgroups_are_thawed_and_jobs_weigh_the_same() {
         let base = tempfile::tempdir().unwrap();
         let (v2, cpu) = (base.path().join("v2"), base.path().join("cpu"));
         for dir in ["job-1/gang/own/deep", "job-2/gang"] {
@@ -50,7 +61,10 @@ mod tests {
         }
         fs::create_dir_all(cpu.join("job-1")).unwrap();
         fs::write(cpu.join("job-1/cpu.idle"), "1").unwrap();
-        assert_eq!(thaw_all(&ThawPaths { v2_tree: v2.clone(), cpu_tree: Some(cpu.clone()) }, false), 3);
+        fs::write(cpu.join("job-1/cpu.shares"), "2").unwrap();
+        fs::create_dir_all(cpu.join("probe")).unwrap();
+        fs::write(cpu.join("probe/cpu.idle"), "1").unwrap();
+        assert_eq!(thaw_all(&ThawPaths { v2_tree: v2.clone(), cpu_tree: Some(cpu.clone()) }, false), 4);
         for file in [
             v2.join("job-1/gang/own/deep/cgroup.freeze"),
             v2.join("job-2/gang/cgroup.freeze"),
@@ -58,6 +72,8 @@ mod tests {
         ] {
             assert_eq!(fs::read_to_string(&file).unwrap(), "0", "{file:?}");
         }
+        assert_eq!(fs::read_to_string(cpu.join("job-1/cpu.shares")).unwrap(), "2600");
+        assert_eq!(fs::read_to_string(cpu.join("probe/cpu.idle")).unwrap(), "1", "the probe stays below every job");
         assert_eq!(thaw_all(&ThawPaths { v2_tree: base.path().join("gone"), cpu_tree: None }, true), 0);
     }
 }

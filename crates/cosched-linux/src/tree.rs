@@ -3,6 +3,7 @@
 //! ```text
 //! <v2>/cosched/job-7/          CPU time, kill, "populated"; in the unified layout also weight, idle and memory
 //! <v2>/cosched/job-7/gang/     the processes; this one is frozen
+//! <v2>/cosched/probe/          the idle probe, below every job
 //! <v1 cpu>/cosched/job-7/      weight and idle (hybrid)
 //! <v1 memory>/cosched/job-7/   memory (hybrid)
 //! ```
@@ -12,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
-use crate::job::{JobCgroup, JobDirs};
+use crate::job::{JobCgroup, JobDirs, rmdir_patiently};
 use crate::layout::{Layout, LayoutKind};
 use crate::place::{Place, SUPERVISOR, below, own_v2};
 use crate::problem::Problem;
@@ -215,6 +216,30 @@ impl Tree {
         }
     }
 
+    /// Puts the idle probe's process into a cgroup that yields to every job.
+    pub(crate) fn attach_probe(&self, pid: i32) -> Result<(), TreeError> {
+        let dirs: Vec<PathBuf> = self.probe_dirs().collect();
+        for dir in &dirs {
+            cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
+        }
+        // The first one is where the cpu files are. Before Linux 5.15 the least weight has to do.
+        let idle = dirs[0].join("cpu.idle");
+        if cgfile::write(&idle, "1").is_err() {
+            let (name, least) = if self.cpu_dir.is_some() { ("cpu.shares", "2") } else { ("cpu.weight", "1") };
+            let path = dirs[0].join(name);
+            cgfile::write(&path, least).map_err(TreeError::io("write", &path))?;
+        }
+        for dir in &dirs {
+            let path = dir.join("cgroup.procs");
+            cgfile::write(&path, &pid.to_string()).map_err(TreeError::io("write", &path))?;
+        }
+        Ok(())
+    }
+
+    fn probe_dirs(&self) -> impl Iterator<Item = PathBuf> {
+        self.cpu_dir.iter().chain(std::iter::once(&self.v2_dir)).map(|dir| dir.join("probe"))
+    }
+
     /// Removes the whole subtree. Every job must have ended.
     ///
     /// # Errors
@@ -223,8 +248,8 @@ impl Tree {
         for id in self.jobs()? {
             self.remove_job(id)?;
         }
-        for dir in self.dirs() {
-            cgfile::rmdir(dir).map_err(TreeError::io("remove", dir))?;
+        for dir in self.probe_dirs().chain(self.dirs().cloned()) {
+            rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;
         }
         Ok(())
     }
@@ -310,22 +335,7 @@ fn cannot_enable(path: &Path, error: &io::Error) -> Problem {
 fn leave_inner_node(dir: &Path) -> Result<(), TreeError> {
     let leaf = dir.join(SUPERVISOR);
     cgfile::mkdir(&leaf).map_err(TreeError::io("create", &leaf))?;
-    // A process may fork while we move; a few rounds catch the child.
-    for _ in 0..8 {
-        let procs = cgfile::procs(dir).map_err(TreeError::io("read", dir))?;
-        if procs.is_empty() {
-            break;
-        }
-        for pid in procs {
-            match cgfile::write(&leaf.join("cgroup.procs"), &pid.to_string()) {
-                Err(e) if e.raw_os_error() != Some(libc::ESRCH) => {
-                    return Err(TreeError::io("move processes into", &leaf)(e));
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(())
+    cgfile::move_all(dir, &leaf).map_err(TreeError::io("move processes into", &leaf))
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ mod spawn;
 pub use spawn::{Guard, GuardOptions, spawn_guard};
 
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,6 +20,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::beat::Beat;
 use crate::kernel_agent;
+use crate::probe;
+use crate::process::inherited;
 use crate::realtime;
 use crate::thaw::{ThawPaths, thaw_all};
 
@@ -36,7 +37,7 @@ pub struct GuardConfig {
 }
 
 /// The whole of the guard's binary: `main` calls it with all arguments, the program's name first.
-/// It is the guard (`watch …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the
+/// It is the guard (`watch …`), the idle probe (`probe …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the
 /// last resort's self-test).
 pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
@@ -51,6 +52,10 @@ pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
                 run_guard(&config);
                 ExitCode::SUCCESS
             }
+            Err(why) => complain(&why),
+        },
+        Some("probe") => match probe::probe_main(&args[2..]) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(why) => complain(&why),
         },
         _ => complain("this program is started by coschedd and is of no use by itself"),
@@ -120,16 +125,6 @@ fn parse(args: &[OsString]) -> Result<GuardConfig, String> {
     let beat = Beat::from_fd(beat.ok_or_else(missing)?).map_err(|e| format!("the beat cannot be read: {e}"))?;
     let paths = ThawPaths { v2_tree: v2_tree.ok_or_else(missing)?, cpu_tree };
     Ok(GuardConfig { paths, daemon: daemon.ok_or_else(missing)?, beat })
-}
-
-fn inherited(value: &OsStr) -> Result<OwnedFd, String> {
-    let number: RawFd = value.to_str().and_then(|v| v.parse().ok()).ok_or("a descriptor is a number")?;
-    // SAFETY: F_GETFD takes numbers only.
-    if number < 3 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
-        return Err(format!("descriptor {number}: {}", io::Error::last_os_error()));
-    }
-    // SAFETY: it is open, our parent passed it to us by number, and nothing else in this process owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Starting the guard from the daemon.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::beat::Beat;
-use crate::process::open_pidfd;
+use crate::process::{keep_descriptors, open_pidfd};
 use crate::thaw::ThawPaths;
 
 /// The guard's SCHED_FIFO priority, above the slot thread's: it sleeps until it is needed.
@@ -44,8 +44,9 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
         command.arg("--cpu-tree").arg(cpu_tree);
     }
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
+    keep_descriptors(&mut command, &[daemon, beat]);
     // SAFETY: the closure runs between fork and exec and makes async-signal-safe system calls only.
-    unsafe { command.pre_exec(move || stand_apart(&[daemon, beat])) };
+    unsafe { command.pre_exec(stand_apart) };
     let mut child = command.spawn()?;
     match open_pidfd(child.id() as i32) {
         Ok(pidfd) => Ok(Guard { child, pidfd }),
@@ -58,18 +59,13 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
     }
 }
 
-/// Between fork and exec: a session of its own, deaf to polite ends, with the descriptors kept open.
-fn stand_apart(keep: &[RawFd]) -> io::Result<()> {
+/// Between fork and exec: a session of its own, deaf to polite ends.
+fn stand_apart() -> io::Result<()> {
     // SAFETY: these take numbers only.
     unsafe {
         libc::setsid();
         for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
             libc::signal(signal, libc::SIG_IGN);
-        }
-        for &fd in keep {
-            if libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
-                return Err(io::Error::last_os_error());
-            }
         }
     }
     Ok(())

@@ -8,8 +8,8 @@
 //! | name | outgoing gang | when |
 //! |---|---|---|
 //! | `freezer` | frozen for the slot | strict |
-//! | `freeze-idle` | frozen for a moment, then cpu.idle | soft |
-//! | `freeze-shares` | frozen for a moment, then the least weight | soft, kernels before 5.15 |
+//! | `freeze-idle` | frozen until a CPU is idle, then thawed with cpu.idle | soft |
+//! | `freeze-shares` | frozen until a CPU is idle, then thawed with the least weight | soft, kernels before 5.15 |
 //! | `signals` | SIGSTOP for the slot | second choice, by name only |
 
 mod freezer;
@@ -26,13 +26,13 @@ use crate::problem::Problem;
 use crate::switch::{JobSwitch, State};
 use crate::tree::Tree;
 
-/// The two moments of a switch.
+/// The two occasions on which a job's state is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// At the slot boundary.
-    Boundary,
-    /// [`Mechanism::settle_after_ns`] later.
-    Settle,
+    /// At a switch: a gang starts, or leaves its CPUs at once.
+    Switch,
+    /// When CPUs are found idle, or nothing is switched: a gang in the background may use them.
+    Fill,
 }
 
 /// Which gang's files are written first at a boundary.
@@ -52,9 +52,9 @@ pub trait Mechanism: Send {
     /// Who comes first at a boundary.
     fn order(&self) -> Order;
 
-    /// How long after a boundary [`Phase::Settle`] is due, in nanoseconds; none when there is no second phase.
-    fn settle_after_ns(&self) -> Option<u64> {
-        None
+    /// True when it knows a background; else [`State::Background`] is the same as [`State::Stop`].
+    fn has_background(&self) -> bool {
+        false
     }
 
     /// True when a stopped process can only be started again by SIGCONT.
@@ -75,10 +75,14 @@ pub trait Mechanism: Send {
     fn release(&self, job: &JobSwitch) -> Result<(), Errno> {
         job.set_frozen(false)?;
         job.set_idle(false)?;
+        job.set_weight(WEIGHT_DEFAULT)?;
         job.set_state(None);
         Ok(())
     }
 }
+
+/// The weight of a job that nothing is known of.
+pub(crate) const WEIGHT_DEFAULT: u32 = 100;
 
 /// Whether a mechanism works here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,8 +107,13 @@ pub fn probe(tree: &Tree) -> Vec<Probe> {
     let freeze = facts.freeze;
     let either = |other: Option<String>| freeze.clone().or(other);
     add("freezer", false, freeze.clone(), "cgroup v2 freezer, for the whole slot");
-    add("freeze-idle", true, either(facts.idle), "freezer for the moment of the switch, then cpu.idle");
-    add("freeze-shares", true, either(facts.weight), "freezer for the moment of the switch, then the least CPU weight");
+    add("freeze-idle", true, either(facts.idle), "cgroup v2 freezer until a CPU is idle, then cpu.idle");
+    add(
+        "freeze-shares",
+        true,
+        either(facts.weight),
+        "cgroup v2 freezer until a CPU is idle, then the least CPU weight",
+    );
     add("signals", false, None, "SIGSTOP and SIGCONT; programs and their parents see them");
     found
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use rustix::io::Errno;
 
-use super::{Mechanism, Order, Phase};
+use super::{Mechanism, Order, Phase, WEIGHT_DEFAULT};
 use crate::switch::{JobSwitch, State};
 
 /// Stops by SIGSTOP. Like the freezer it knows no background.
@@ -62,6 +62,7 @@ impl Mechanism for Signals {
         self.signal(job, false)?;
         job.set_frozen(false)?;
         job.set_idle(false)?;
+        job.set_weight(WEIGHT_DEFAULT)?;
         job.set_state(None);
         Ok(())
     }

@@ -23,6 +23,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::beat::Beat;
 use crate::mechanism::Mechanism;
+use crate::probe::IdleProbe;
 use crate::realtime;
 use crate::stats::{Counters, SwitchStats};
 use handoff::Handoff;
@@ -42,6 +43,7 @@ pub struct SlotConfig {
 struct Shared {
     tables: Handoff<Prepared>,
     mechanisms: Handoff<Box<dyn Mechanism>>,
+    probes: Handoff<IdleProbe>,
     stop: AtomicBool,
     wake: OwnedFd,
     counters: Counters,
@@ -49,7 +51,7 @@ struct Shared {
     taken: AtomicU64,
 }
 
-/// The running slot thread. Dropping it stops it, which lets every job run.
+/// The running slot thread, with the idle probe. Dropping it stops it, which lets every job run.
 pub struct SlotThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -67,6 +69,7 @@ impl SlotThread {
         let shared = Arc::new(Shared {
             tables: Handoff::new(),
             mechanisms: Handoff::new(),
+            probes: Handoff::new(),
             stop: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             counters: Counters::default(),
@@ -109,6 +112,12 @@ impl SlotThread {
     /// Changes the mechanism: every job is released by the old one, and the present states are applied by the new one.
     pub fn set_mechanism(&self, mechanism: Box<dyn Mechanism>) {
         self.shared.mechanisms.offer(mechanism);
+        self.shared.wake();
+    }
+
+    /// Gives it the idle probe. Until then a soft mechanism switches strictly: nobody tells when a CPU is idle.
+    pub fn set_probe(&self, probe: IdleProbe) {
+        self.shared.probes.offer(probe);
         self.shared.wake();
     }
 

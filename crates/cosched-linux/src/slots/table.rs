@@ -44,6 +44,8 @@ pub(super) struct Turn {
     pub(super) enter: Box<[u16]>,
     /// The jobs that stop to run.
     pub(super) leave: Box<[u16]>,
+    /// The jobs that may fill idle CPUs, the next ones to run first.
+    pub(super) fill: Box<[u16]>,
     /// How many slots later the next turn with differences is; 0 when there is none.
     pub(super) next_change: u32,
 }
@@ -56,8 +58,6 @@ pub(super) struct Prepared {
     pub(super) slot_length_ns: i64,
     pub(super) jobs: Vec<Entry>,
     pub(super) turns: Vec<Turn>,
-    /// The jobs whose second phase is due, with room for all.
-    pub(super) settling: Vec<u16>,
 }
 
 impl Prepared {
@@ -71,7 +71,8 @@ impl Prepared {
                 let moved = |&j: &usize| now[j] != before[j] && now[j] == starts && jobs[j].otherwise != State::Run;
                 (0..jobs.len()).filter(moved).map(|j| j as u16).collect()
             };
-            prepared.push(Turn { named: now.clone(), enter: differing(true), leave: differing(false), next_change: 0 });
+            let (enter, leave) = (differing(true), differing(false));
+            prepared.push(Turn { named: now.clone(), enter, leave, fill: fill(k, &named, &jobs), next_change: 0 });
         }
         for k in 0..prepared.len() {
             let changes = |d: &usize| {
@@ -84,7 +85,6 @@ impl Prepared {
             number,
             epoch_ns: i64::try_from(epoch_ns).unwrap_or(i64::MAX),
             slot_length_ns: i64::try_from(slot_length_ns).unwrap_or(i64::MAX).max(1),
-            settling: Vec::with_capacity(jobs.len()),
             jobs,
             turns: prepared,
         }
@@ -98,6 +98,11 @@ impl Prepared {
     /// When a slot starts.
     pub(super) fn boundary_ns(&self, slot: i64) -> i64 {
         self.epoch_ns.saturating_add(slot.saturating_mul(self.slot_length_ns))
+    }
+
+    /// True when some turn has a job in the background.
+    pub(super) fn may_fill(&self) -> bool {
+        self.turns.iter().any(|turn| !turn.fill.is_empty())
     }
 
     fn turn_index(&self, slot: i64) -> usize {
@@ -122,6 +127,28 @@ impl Prepared {
             _ => self.jobs[job].otherwise,
         }
     }
+}
+
+/// How many jobs may fill at most: each costs a few writes, and the CPUs are soon full.
+const FILL_MAX: usize = 4;
+
+/// The jobs in the background of turn `k`: those of the next turns first, then those of none.
+fn fill(k: usize, named: &[Box<[bool]>], jobs: &[Entry]) -> Box<[u16]> {
+    let mut found: Vec<u16> = Vec::new();
+    let may = |j: usize| jobs[j].otherwise == State::Background && !named[k][j];
+    for turn in (1..named.len()).map(|d| &named[(k + d) % named.len()]) {
+        for j in (0..jobs.len()).filter(|&j| turn[j] && may(j)) {
+            if found.len() < FILL_MAX && !found.contains(&(j as u16)) {
+                found.push(j as u16);
+            }
+        }
+        if found.len() == FILL_MAX {
+            return found.into();
+        }
+    }
+    let of_none = |&j: &usize| may(j) && named.iter().all(|turn| !turn[j]);
+    found.extend((0..jobs.len()).filter(of_none).take(FILL_MAX - found.len()).map(|j| j as u16));
+    found.into()
 }
 
 fn named(turn: &[u16], jobs: usize) -> Box<[bool]> {
@@ -178,6 +205,17 @@ mod tests {
         assert_eq!([table.state(0, 0), table.state(1, 0)], [State::Run, State::Background]);
         assert_eq!([table.state(0, 7), table.state(1, 7)], [State::Stop, State::Run]);
         assert_eq!(table.state(0, -2), State::Run, "slots before the epoch count on");
+    }
+
+    #[test]
+    fn idle_cpus_are_filled_by_the_next_to_run() {
+        let table = prepared(&[State::Background; 4], &[&[0], &[1], &[2]]);
+        let fill = |k: i64| table.turn(k).unwrap().fill.to_vec();
+        assert_eq!([fill(0), fill(1), fill(2)], [[1, 2, 3], [2, 0, 3], [0, 1, 3]]);
+        let table = prepared(&[State::Stop, State::Background, State::Run], &[&[0], &[2]]);
+        assert_eq!(table.turn(0).unwrap().fill.to_vec(), [1], "stopped and running ones do not fill");
+        let table = prepared(&[State::Background; 9], &[&[0], &[1, 2, 3, 4, 5, 6]]);
+        assert_eq!(table.turn(0).unwrap().fill.len(), FILL_MAX);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The inside of the slot thread.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -15,6 +15,7 @@ use super::table::Prepared;
 use crate::beat::Beat;
 use crate::mechanism::{Mechanism, Order, Phase};
 use crate::observe::{monotonic_ns, realtime_ns};
+use crate::probe::IdleProbe;
 use crate::switch::State;
 
 /// The thread's own state.
@@ -27,8 +28,9 @@ pub(super) struct Worker {
     /// The slot whose states are applied, and the next one that needs a switch.
     slot: i64,
     next_slot: Option<i64>,
-    /// When the second phase is due, on the wall clock.
-    settle_at_ns: Option<i64>,
+    probe: Option<Box<Node<IdleProbe>>>,
+    /// How many jobs of the present turn's list fill idle CPUs.
+    filled: usize,
     /// What the timer is set to.
     armed_ns: Option<i64>,
     beaten_at_ns: u64,
@@ -47,7 +49,8 @@ impl Worker {
             table: None,
             slot: 0,
             next_slot: None,
-            settle_at_ns: None,
+            probe: None,
+            filled: 0,
             armed_ns: None,
             beaten_at_ns: monotonic_ns(),
             thaws_seen,
@@ -58,8 +61,9 @@ impl Worker {
     pub(super) fn run(&mut self) {
         while !self.shared.stop.load(Acquire) {
             let now_ns = realtime_ns();
-            self.settle_if_due(now_ns);
             self.switch_if_due(now_ns);
+            self.fill_if_idle();
+            self.take_probe();
             self.take_mechanism();
             self.take_table();
             self.stamp();
@@ -68,37 +72,12 @@ impl Worker {
         self.release_all();
     }
 
-    /// The second phase. It is also due when the next boundary has come.
-    fn settle_if_due(&mut self, now_ns: i64) {
-        if self.settle_at_ns.is_none_or(|at| now_ns < at) {
-            return;
-        }
-        self.settle();
-    }
-
-    fn settle(&mut self) {
-        self.settle_at_ns = None;
-        let (Some(mechanism), Some(table)) = (&self.mechanism, &mut self.table) else { return };
-        let table = &mut table.value;
-        for &job in &table.settling {
-            let entry = &table.jobs[usize::from(job)];
-            if entry.switch.state() == Some(State::Background) {
-                let result = mechanism.value.apply(&entry.switch, State::Background, entry.weight, Phase::Settle);
-                note(&self.shared, result);
-            }
-        }
-        table.settling.clear();
-    }
-
     /// At a boundary: the differences of the next turn; after a clock jump or a missed boundary: everything.
     fn switch_if_due(&mut self, now_ns: i64) {
         let (Some(table), Some(next)) = (&self.table, self.next_slot) else { return };
         let slot = table.value.slot_at(now_ns);
         if slot >= self.slot && slot < next {
             return;
-        }
-        if self.settle_at_ns.is_some() {
-            self.settle();
         }
         if slot == next {
             self.switch_to(slot, now_ns);
@@ -112,40 +91,37 @@ impl Worker {
 
     /// The regular switch.
     fn switch_to(&mut self, slot: i64, now_ns: i64) {
-        let (Some(mechanism), Some(table)) = (&self.mechanism, &mut self.table) else { return };
-        let (mechanism, table) = (&mechanism.value, &mut table.value);
-        let boundary_ns = table.boundary_ns(slot);
-        let index = slot.rem_euclid(table.turns.len() as i64) as usize;
-        let (turn, jobs, settling) = (&table.turns[index], &table.jobs, &mut table.settling);
-        let enter = || {
-            for &job in &turn.enter {
-                let entry = &jobs[usize::from(job)];
-                note(&self.shared, mechanism.apply(&entry.switch, State::Run, entry.weight, Phase::Boundary));
-            }
+        let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
+        let (mechanism, table) = (&mechanism.value, &table.value);
+        let Some(turn) = table.turn(slot) else { return };
+        let apply = |job: u16, state| {
+            let entry = &table.jobs[usize::from(job)];
+            note(&self.shared, mechanism.apply(&entry.switch, state, entry.weight, Phase::Switch));
         };
-        let mut leave = || {
-            for &job in &turn.leave {
-                let entry = &jobs[usize::from(job)];
-                note(&self.shared, mechanism.apply(&entry.switch, entry.otherwise, entry.weight, Phase::Boundary));
-                if entry.otherwise == State::Background {
-                    settling.push(job);
-                }
-            }
-        };
-        match mechanism.order() {
-            Order::IncomingFirst => (enter(), leave()),
-            Order::OutgoingFirst => {
-                leave();
-                ((), enter())
-            }
-        };
-        let done_ns = realtime_ns();
-        let settle_after_ns = mechanism.settle_after_ns();
-        self.settle_at_ns = settle_after_ns.filter(|_| !table.settling.is_empty()).map(|d| done_ns + d as i64);
-        let slot_length_ns = table.slot_length_ns;
-        self.measure(now_ns - boundary_ns, done_ns - boundary_ns, slot_length_ns);
+        let enter = || turn.enter.iter().for_each(|&job| apply(job, State::Run));
+        if mechanism.order() == Order::IncomingFirst {
+            enter();
+        }
+        for &job in &turn.leave {
+            apply(job, table.jobs[usize::from(job)].otherwise);
+        }
+        // The slots without a change between the last switch and this one have had the same turn.
+        let filled = table.turn(self.slot).map_or(&[][..], |turn| &turn.fill[..self.filled.min(turn.fill.len())]);
+        for &job in filled.iter().filter(|&&job| table.state(usize::from(job), slot) != State::Run) {
+            apply(job, table.jobs[usize::from(job)].otherwise);
+        }
+        if mechanism.order() == Order::OutgoingFirst {
+            enter();
+        }
+        let (boundary_ns, done_ns) = (table.boundary_ns(slot), realtime_ns());
+        let next_slot = table.next_change(slot);
+        self.measure(now_ns - boundary_ns, done_ns - boundary_ns, table.slot_length_ns);
         self.slot = slot;
-        self.next_slot = self.table.as_ref().and_then(|table| table.value.next_change(slot));
+        self.next_slot = next_slot;
+        self.filled = 0;
+        if let Some(probe) = &self.probe {
+            probe.value.note_switch();
+        }
     }
 
     fn measure(&self, wake_ns: i64, done_ns: i64, slot_length_ns: i64) {
@@ -160,27 +136,51 @@ impl Worker {
 
     /// Brings every job into its state of `slot`.
     fn apply_all(&mut self, slot: i64) {
-        let (Some(mechanism), Some(table)) = (&self.mechanism, &mut self.table) else { return };
-        let (mechanism, table) = (&mechanism.value, &mut table.value);
+        let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
+        let (mechanism, table) = (&mechanism.value, &table.value);
         let incoming_first = mechanism.order() == Order::IncomingFirst;
-        table.settling.clear();
+        let next_slot = table.next_change(slot);
+        // Where nothing changes places, the kernel's own background is exact enough: it needs no probe.
+        let phase = if next_slot.is_none() { Phase::Fill } else { Phase::Switch };
         for running in [incoming_first, !incoming_first] {
-            for job in 0..table.jobs.len() {
+            for (job, entry) in table.jobs.iter().enumerate() {
                 let state = table.state(job, slot);
-                if (state == State::Run) != running {
-                    continue;
-                }
-                let entry = &table.jobs[job];
-                note(&self.shared, mechanism.apply(&entry.switch, state, entry.weight, Phase::Boundary));
-                if state == State::Background {
-                    table.settling.push(job as u16);
+                if (state == State::Run) == running {
+                    note(&self.shared, mechanism.apply(&entry.switch, state, entry.weight, phase));
                 }
             }
         }
-        let settle_after_ns = mechanism.settle_after_ns();
-        self.settle_at_ns = settle_after_ns.filter(|_| !table.settling.is_empty()).map(|d| realtime_ns() + d as i64);
         self.slot = slot;
-        self.next_slot = table.next_change(slot);
+        self.next_slot = next_slot;
+        self.filled = 0;
+        self.set_probe();
+    }
+
+    /// The probe looks only while somebody may fill.
+    fn set_probe(&self) {
+        let Some(probe) = &self.probe else { return };
+        probe.value.note_switch();
+        let soft = self.mechanism.as_ref().is_some_and(|mechanism| mechanism.value.has_background());
+        match &self.table {
+            Some(table) if soft && self.next_slot.is_some() && table.value.may_fill() => {
+                probe.value.arm(table.value.slot_length_ns as u64);
+            }
+            _ => probe.value.disarm(),
+        }
+    }
+
+    /// The probe has found an idle CPU: one more job may use it.
+    fn fill_if_idle(&mut self) {
+        let Some(probe) = &self.probe else { return };
+        if !probe.value.take_report() || self.next_slot.is_none() {
+            return;
+        }
+        let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
+        let Some(&job) = table.value.turn(self.slot).and_then(|turn| turn.fill.get(self.filled)) else { return };
+        let entry = &table.value.jobs[usize::from(job)];
+        note(&self.shared, mechanism.value.apply(&entry.switch, State::Background, entry.weight, Phase::Fill));
+        self.filled += 1;
+        self.shared.counters.fills.fetch_add(1, Relaxed);
     }
 
     fn apply_all_now(&mut self) {
@@ -188,6 +188,14 @@ impl Worker {
             let slot = table.value.slot_at(realtime_ns());
             self.apply_all(slot);
         }
+    }
+
+    fn take_probe(&mut self) {
+        let Some(new) = self.shared.probes.take() else { return };
+        if let Some(old) = self.probe.replace(new) {
+            self.shared.probes.give_back(old);
+        }
+        self.set_probe();
     }
 
     fn take_mechanism(&mut self) {
@@ -201,15 +209,11 @@ impl Worker {
         if let Some(old) = self.mechanism.replace(new) {
             self.shared.mechanisms.give_back(old);
         }
-        self.settle_at_ns = None;
         self.apply_all_now();
     }
 
     fn take_table(&mut self) {
         let Some(new) = self.shared.tables.take() else { return };
-        if self.settle_at_ns.is_some() {
-            self.settle();
-        }
         for entry in &new.value.jobs {
             entry.switch.table.store(new.value.number, Relaxed);
         }
@@ -259,18 +263,21 @@ impl Worker {
         self.apply_all_now();
     }
 
-    /// Until the next boundary, the second phase, the next beat or a word of the owner.
+    /// Until the next boundary, the next beat, a word of the probe or of the owner.
     fn sleep(&mut self) {
         let boundary_ns = match (&self.table, self.next_slot) {
             (Some(table), Some(slot)) => Some(table.value.boundary_ns(slot)),
             _ => None,
         };
-        self.arm(boundary_ns.into_iter().chain(self.settle_at_ns).min());
+        self.arm(boundary_ns);
         let timeout = self.beat.as_ref().map(|beat| {
             let due_ns = (self.beaten_at_ns + beat.lease_ns() / 4).saturating_sub(monotonic_ns());
             Timespec { tv_sec: (due_ns / 1_000_000_000) as i64, tv_nsec: (due_ns % 1_000_000_000) as i64 }
         });
-        let mut fds = [PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.shared.wake, PollFlags::IN)];
+        // Without a probe the wake descriptor stands in its place.
+        let probe = self.probe.as_ref().map_or(self.shared.wake.as_fd(), |probe| probe.value.as_fd());
+        let wait_for = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds = [wait_for(self.timer.as_fd()), wait_for(self.shared.wake.as_fd()), wait_for(probe)];
         // An interrupted sleep only means one more look.
         let _ = poll(&mut fds, timeout.as_ref());
         let (timer_fired, woken) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::{JobCgroup, process};
 
 use crate::support::{Scene, helper, within};
@@ -117,27 +118,28 @@ fn a_polite_end_of_the_group_does_not_end_the_guard() {
     assert!(none_is_frozen(&jobs), "the guard was still there");
 }
 
-/// Unmounts what a killed daemon left, also when the test fails.
-struct RunDir(tempfile::TempDir);
+/// Removes what a killed daemon left, also when the test fails.
+struct RunDir {
+    dir: tempfile::TempDir,
+    instance: String,
+}
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        let mount = self.0.path().join("agent");
-        for left in std::fs::read_dir(&mount).into_iter().flatten().flatten() {
-            let _ = std::fs::remove_dir(left.path());
+        if let Err(e) = KernelAgent::remove_leftover(self.dir.path(), &self.instance) {
+            eprintln!("left over: {e}");
         }
-        let _ = rustix::mount::unmount(&mount, rustix::mount::UnmountFlags::DETACH);
     }
 }
 
 #[test]
 fn daemon_and_guard_killed_at_once_leave_no_job_frozen() {
     let Some(mut scene) = Scene::new() else { return };
-    let run_dir = RunDir(tempfile::tempdir().unwrap());
+    let run_dir = RunDir { dir: tempfile::tempdir().unwrap(), instance: scene.name.clone() };
     let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
     // The second round finds the mount that the first one's killed daemon left.
     for _ in 0..2 {
-        let mut daemon = Daemon::start(&scene, 3_600_000, "freezer", Some(run_dir.0.path()));
+        let mut daemon = Daemon::start(&scene, 3_600_000, "freezer", Some(run_dir.dir.path()));
         if daemon.agent != "armed" {
             println!("SKIPPED: {}", daemon.agent);
             return;
@@ -151,8 +153,10 @@ fn daemon_and_guard_killed_at_once_leave_no_job_frozen() {
         daemon.child.wait().unwrap();
         assert!(none_is_frozen(&jobs));
     }
-    let daemon = Daemon::start(&scene, 3_600_000, "freezer", Some(run_dir.0.path()));
+    let daemon = Daemon::start(&scene, 3_600_000, "freezer", Some(run_dir.dir.path()));
     daemon.end_in_order();
     assert!(none_is_frozen(&jobs));
-    assert_eq!(std::fs::read_dir(run_dir.0.path()).unwrap().count(), 0, "an orderly end leaves nothing");
+    assert_eq!(std::fs::read_dir(run_dir.dir.path()).unwrap().count(), 0, "an orderly end leaves nothing");
+    let hierarchies = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    assert!(!hierarchies.contains(&format!("name={}:", scene.name)), "{hierarchies}");
 }

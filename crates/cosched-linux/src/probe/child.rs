@@ -1,0 +1,81 @@
+//! The inside of the probe's process.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::thread::{CpuSet, futex, sched_setaffinity, sched_yield};
+
+use super::Page;
+use crate::observe::{cpus_allowed, monotonic_ns};
+use crate::process::inherited;
+use crate::shared::SharedPage;
+
+/// Woken later than this, or away for longer than this within a look: somebody else has run.
+const GAP_NS: u64 = 30_000;
+/// Nobody wanted the CPU for this long: it is idle.
+const IDLE_NS: u64 = 50_000;
+
+/// Periods without a look after a report.
+const REST: u32 = 3;
+
+/// The probe: `args` are the descriptors of the daemon's pidfd, the page and the event. Returns when the daemon has ended.
+pub(crate) fn probe_main(args: &[OsString]) -> Result<(), String> {
+    let [daemon, page, event] = args else { return Err("the probe needs three descriptors".into()) };
+    let (daemon, event) = (inherited(daemon)?, Arc::new(inherited(event)?));
+    let page = SharedPage::open(inherited(page)?).map_err(|e| format!("the page cannot be mapped: {e}"))?;
+    let page = Arc::new(page);
+    for cpu in cpus_allowed() {
+        let (page, event) = (Arc::clone(&page), Arc::clone(&event));
+        let watch = move || watch_cpu(cpu, &page, &event);
+        // 64 KiB: it calls a few system calls only, and there is one per CPU.
+        std::thread::Builder::new().stack_size(64 * 1024).spawn(watch).map_err(|e| format!("no thread: {e}"))?;
+    }
+    while poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None).is_err() {}
+    Ok(())
+}
+
+fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    if sched_setaffinity(None, &set).is_err() {
+        // The CPU has gone since; the others are still watched.
+        return;
+    }
+    crate::realtime::no_timer_slack();
+    loop {
+        let period_us = page.period_us.load(Acquire);
+        if period_us == 0 {
+            // Returns at once when the word has changed meanwhile; any other return only means one more look at it.
+            let _ = futex::wait(&page.period_us, futex::Flags::empty(), 0, None);
+            continue;
+        }
+        let period = Duration::from_micros(u64::from(period_us));
+        let due_ns = monotonic_ns() + period.as_nanos() as u64;
+        std::thread::sleep(period);
+        if monotonic_ns().saturating_sub(due_ns) < GAP_NS && is_idle(page) {
+            // Only a counter that is full (it cannot be) would refuse.
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+            // Whoever fills the CPU now needs no look for a while.
+            std::thread::sleep(period * REST);
+        }
+    }
+}
+
+/// Offers the CPU to everybody for a moment: true when nobody took it, and the last switch was before that.
+fn is_idle(page: &SharedPage<Page>) -> bool {
+    let start_ns = monotonic_ns();
+    let mut last_ns = start_ns;
+    while last_ns - start_ns < IDLE_NS {
+        sched_yield();
+        let now_ns = monotonic_ns();
+        if now_ns - last_ns > GAP_NS {
+            return false;
+        }
+        last_ns = now_ns;
+    }
+    page.since_ns.load(Relaxed) < start_ns
+}

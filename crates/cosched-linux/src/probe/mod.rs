@@ -1,0 +1,131 @@
+//! The idle probe: learns within a slot that a CPU is used by nobody.
+//!
+//! The problem: a soft gang switch may let another gang run only where the current one leaves a CPU idle, and the kernel tells nobody when
+//! that happens. The rule: a helper process with one thread per CPU, in a cgroup of its own below everything else (cpu.idle), wakes a few
+//! times per slot. On a busy CPU it has to wait for its turn, and sees by that that the CPU is busy. On an idle one it runs at once; if
+//! then nobody else wants the CPU for 50 µs, it says so, by an event descriptor that the slot thread waits on.
+//! It is a process, because v2 cgroups take processes and not threads, and a thread of the daemon's cgroup would weigh as much as the daemon.
+//! It costs a few microseconds per look and CPU. Without it a soft mechanism switches strictly.
+
+mod child;
+
+pub(crate) use child::probe_main;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::thread::futex;
+
+use crate::observe::monotonic_ns;
+use crate::process::open_pidfd;
+use crate::shared::{Shareable, SharedPage};
+use crate::tree::{Tree, TreeError};
+
+/// Looks per slot, and the bounds of the time between two.
+const LOOKS_PER_SLOT: u64 = 8;
+const PERIOD_US_MIN: u64 = 1_000;
+const PERIOD_US_MAX: u64 = 10_000;
+
+/// What the slot thread and the probe share.
+#[derive(Debug)]
+#[repr(C)]
+struct Page {
+    /// Microseconds between two looks; 0: sleep until it changes (a futex).
+    period_us: AtomicU32,
+    /// A CPU must have been idle since after this time (CLOCK_MONOTONIC, nanoseconds): the last switch.
+    since_ns: AtomicU64,
+}
+
+// SAFETY: atomics only, in C's layout.
+unsafe impl Shareable for Page {}
+
+/// The running probe, a child of the daemon.
+#[derive(Debug)]
+pub struct IdleProbe {
+    page: SharedPage<Page>,
+    event: OwnedFd,
+    child: Mutex<Child>,
+}
+
+impl IdleProbe {
+    /// Starts `exe` (the binary whose `main` is [`crate::guard::guard_main`]) as the probe of this process, in a cgroup of `tree`. It ends by
+    /// itself after the daemon.
+    ///
+    /// # Errors
+    /// When the program cannot be started or put into its cgroup.
+    pub fn spawn(exe: &Path, tree: &Tree) -> Result<IdleProbe, TreeError> {
+        let failed = |action| TreeError::io(action, exe);
+        let (page, event) = prepare().map_err(failed("prepare"))?;
+        let daemon = open_pidfd(std::process::id() as i32).map_err(failed("prepare"))?;
+        let inherited = [daemon.as_raw_fd(), page.as_fd().as_raw_fd(), event.as_raw_fd()];
+        let mut command = Command::new(exe);
+        command.arg("probe").args(inherited.map(|fd| fd.to_string()));
+        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
+        crate::process::keep_descriptors(&mut command, &inherited);
+        let mut child = command.spawn().map_err(failed("start"))?;
+        if let Err(e) = tree.attach_probe(child.id() as i32) {
+            // A probe outside of its cgroup would compete with the jobs.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(e);
+        }
+        Ok(IdleProbe { page, event, child: Mutex::new(child) })
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> i32 {
+        self.child.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).id() as i32
+    }
+
+    /// Looks several times in each slot of `slot_length_ns`. Neither locks nor allocates.
+    pub(crate) fn arm(&self, slot_length_ns: u64) {
+        let period = (slot_length_ns / 1000 / LOOKS_PER_SLOT).clamp(PERIOD_US_MIN, PERIOD_US_MAX) as u32;
+        let before = self.page.period_us.swap(period, Release);
+        if before == 0 {
+            // Nobody sleeps on a word that we do not wake: an error cannot be.
+            let _ = futex::wake(&self.page.period_us, futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+
+    /// Looks no more. Neither locks nor allocates.
+    pub(crate) fn disarm(&self) {
+        self.page.period_us.store(0, Relaxed);
+    }
+
+    /// A switch has been made: only what is idle from now on counts.
+    pub(crate) fn note_switch(&self) {
+        self.page.since_ns.store(monotonic_ns(), Relaxed);
+    }
+
+    /// Takes what was reported; false when nothing was.
+    pub(crate) fn take_report(&self) -> bool {
+        rustix::io::read(&self.event, &mut [0u8; 8]).is_ok()
+    }
+}
+
+fn prepare() -> io::Result<(SharedPage<Page>, OwnedFd)> {
+    let page = SharedPage::fresh(memfd_create("cosched-probe", MemfdFlags::CLOEXEC)?)?;
+    Ok((page, eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+}
+
+/// Readable when a CPU was found idle.
+impl AsFd for IdleProbe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+impl Drop for IdleProbe {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // It may have ended by itself already.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
