@@ -40,6 +40,7 @@ fn text(status: &Status, now_unix_ms: u64, colour: bool) -> String {
         ("matrix", matrix_lines(status)),
         ("switches", switches(status)),
         ("mechanism", mechanisms(status)),
+        ("cgroups", status.layout.clone()),
         ("safety", safety(status)),
     ];
     sections.push(("wrong", warnings(status, colour)));
@@ -113,7 +114,7 @@ fn mechanisms(status: &Status) -> String {
         Some(priority) => format!("real-time priority {priority}"),
         None => "no real-time priority".into(),
     };
-    let mut text = format!("{} on {} cgroups, {priority}", status.mechanism, status.layout);
+    let mut text = format!("{}, {priority}", status.mechanism);
     for (name, why) in &status.mechanisms {
         let mark = if *name == status.mechanism { '*' } else { ' ' };
         text.push_str(&format!("\n{mark} {name}: {why}"));

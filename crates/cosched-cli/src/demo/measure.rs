@@ -1,6 +1,6 @@
 //! Running jobs side by side and taking their time.
 
-use super::program::{Work, reported_work};
+use super::program::{Report, read_report};
 use crate::args::{Arm, Cli};
 use crate::out::Failure;
 use crate::run::SESSION;
@@ -50,10 +50,10 @@ pub(crate) struct Progress {
     pub(crate) ended: Vec<Option<Duration>>,
 }
 
-/// The result of a set: its time, and the work that its jobs report.
+/// The result of a set: its time, and what all its jobs report.
 pub(crate) struct Measured {
     pub(crate) time: Time,
-    pub(crate) work: Option<Work>,
+    pub(crate) report: Option<Report>,
 }
 
 /// Runs the set. `tick` is called a few times a second; an interruption is a failure, and everything that was started
@@ -72,7 +72,7 @@ pub(crate) fn run(
     }
     while running.jobs.iter().any(|job| job.ended.is_none()) {
         if started.elapsed() >= set.limit {
-            return Ok(Measured { time: Time { seconds: set.limit.as_secs_f64(), finished: false }, work: None });
+            return Ok(Measured { time: Time { seconds: set.limit.as_secs_f64(), finished: false }, report: None });
         }
         wait(signals, &running.jobs).map_err(|e| Failure::other(format!("cannot wait for jobs: {e}")))?;
         collect(&mut running.jobs, started)?;
@@ -83,8 +83,8 @@ pub(crate) fn run(
         tick(client, &Progress { elapsed: started.elapsed(), ended })?;
     }
     let last = running.jobs.iter().filter_map(|job| job.ended).max().unwrap_or_default();
-    let work = same_work(&running.jobs)?;
-    Ok(Measured { time: Time { seconds: last.as_secs_f64(), finished: true }, work })
+    let report = same_report(&running.jobs)?;
+    Ok(Measured { time: Time { seconds: last.as_secs_f64(), finished: true }, report })
 }
 
 struct Started {
@@ -144,11 +144,11 @@ fn collect(jobs: &mut [Started], started: Instant) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The work that all the jobs report; they must have done the same.
-fn same_work(jobs: &[Started]) -> Result<Option<Work>, Failure> {
-    let mut works = jobs.iter().map(|job| reported_work(&job.text));
-    let first = works.next().flatten();
-    if works.all(|work| work == first) {
+/// What all the jobs report; they must have done the same.
+fn same_report(jobs: &[Started]) -> Result<Option<Report>, Failure> {
+    let mut reports = jobs.iter().map(|job| read_report(&job.text));
+    let first = reports.next().flatten();
+    if reports.all(|report| report == first) {
         Ok(first)
     } else {
         Err(Failure::other("the jobs of the demo did not do the same work, so their times cannot be compared"))

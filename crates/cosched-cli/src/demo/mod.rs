@@ -6,6 +6,7 @@
 mod display;
 mod measure;
 mod program;
+mod quiet;
 mod report;
 
 use crate::args::{Arm, Cli, Demo};
@@ -16,6 +17,7 @@ use cosched_api::{Client, Policy, PolicyRequest, SocketChoice, Status};
 use display::Display;
 use measure::{Measured, Set, run};
 use program::{Program, Work};
+use quiet::Others;
 use report::{Results, arm_name, sentence, table};
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ pub(crate) fn demo(cli: &Cli, options: &Demo) -> Result<u8, Failure> {
         signals,
         display: Display::new(cli, options),
         results: Results::default(),
+        others: Others::default(),
         policy: RestorePolicy::new(socket, &status),
     };
     stage.introduce(&program, &status)?;
@@ -72,6 +75,7 @@ struct Stage<'a> {
     signals: Signals,
     display: Display,
     results: Results,
+    others: Others,
     policy: RestorePolicy,
 }
 
@@ -92,10 +96,12 @@ impl Stage<'_> {
         let seconds = self.options.seconds;
         let command = program.calibration(seconds);
         let measured = self.run(program, command, Arm::Linux, 1)?;
-        let work = measured.work.ok_or_else(|| {
+        let report = measured.report.ok_or_else(|| {
             let what = "the program's output has no line of JSON with iterations and grain_loops";
             Failure::other(format!("the work could not be fixed: {what}"))
         })?;
+        program.check(report)?;
+        let work = report.work;
         let text = format!("the work of a job: {} iterations ({:.2} s alone)", work.iterations, measured.time.seconds);
         self.display.line(&text)?;
         Ok(work)
@@ -103,7 +109,7 @@ impl Stage<'_> {
 
     fn measure(&mut self, program: &Program, work: Work, arm: Arm, jobs: u32) -> Result<(), Failure> {
         let measured = self.run(program, program.command(work), arm, jobs)?;
-        if measured.time.finished && measured.work != Some(work) {
+        if measured.time.finished && measured.report.map(|report| report.work) != Some(work) {
             return Err(Failure::other("a job of the demo did not do the work it was given"));
         }
         self.results.add(jobs, arm, measured.time);
@@ -118,6 +124,7 @@ impl Stage<'_> {
         jobs: u32,
     ) -> Result<Measured, Failure> {
         let mut client = self.policy.enter(arm)?;
+        self.others.look();
         let limit_s = (LIMIT_FACTOR * f64::from(jobs) * self.options.seconds).max(LIMIT_MIN_S);
         let limit = Duration::from_secs_f64(limit_s);
         let set = Set { arm, jobs, command, environment: &program.environment, limit };
@@ -128,11 +135,12 @@ impl Stage<'_> {
 
     fn conclude(&mut self, program: &Program, work: Work) -> Result<(), Failure> {
         let lines = self.results.lines();
-        let sentence = sentence(&lines);
+        let others = self.others.share();
+        let sentence = sentence(&lines, others);
         if self.cli.json {
             return print_json(&serde_json::json!({
                 "program": program.description, "work": work, "repetitions": self.options.repeat, "results": lines,
-                "sentence": sentence,
+                "others_cpu_share": others, "sentence": sentence,
             }));
         }
         self.display.line("")?;

@@ -1,6 +1,7 @@
 //! Which parallel program the demo runs, and how.
 
 use crate::out::Failure;
+use crate::run::find_program;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +18,8 @@ pub(crate) struct Program {
     pub(crate) environment: Vec<(&'static str, &'static str)>,
     /// For people.
     pub(crate) description: String,
+    /// Of each job.
+    pub(crate) processes: usize,
 }
 
 /// Work that is the same in each run.
@@ -62,13 +65,26 @@ impl Program {
         }
         let description = format!("{} -n {processes} {}", launcher.path.display(), path.display());
         start.push(path.into());
-        Program { start, environment, description }
+        Program { start, environment, description, processes }
     }
 
     fn openmp(path: PathBuf, processes: usize) -> Program {
         let description = format!("{} --threads {processes}", path.display());
         let start = vec![path.into(), "--threads".into(), processes.to_string().into()];
-        Program { start, environment: Vec::new(), description }
+        Program { start, environment: Vec::new(), description, processes }
+    }
+
+    /// Whether all processes of a job met: programs of one MPI run as many single ones under another's mpirun.
+    pub(crate) fn check(&self, report: Report) -> Result<(), Failure> {
+        match report.members {
+            Some(members) if members != self.processes as u64 => Err(Failure::explained(
+                1,
+                "the demo's program did not run in parallel",
+                &format!("{members} of {} processes met: the program was built for another MPI", self.processes),
+                "name its mpirun with COSCHED_MPIRUN",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The command line that runs for a time, to see how much work that is.
@@ -88,12 +104,21 @@ impl Program {
     }
 }
 
-/// The work that a run reports, in the line of JSON among its output.
-pub(crate) fn reported_work(output: &str) -> Option<Work> {
+/// What a run says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) work: Work,
+    /// The processes or threads that met, if it says so.
+    pub(crate) members: Option<u64>,
+}
+
+/// The report of a run, in the line of JSON among its output.
+pub(crate) fn read_report(output: &str) -> Option<Report> {
     output.lines().find_map(|line| {
         let value: serde_json::Value = serde_json::from_str(line.trim()).ok()?;
         let number = |name: &str| value.get(name)?.as_u64();
-        Some(Work { iterations: number("iterations")?, grain_loops: number("grain_loops")? })
+        let work = Work { iterations: number("iterations")?, grain_loops: number("grain_loops")? };
+        Some(Report { work, members: number("members") })
     })
 }
 
@@ -107,9 +132,10 @@ fn mpirun() -> Option<Launcher> {
     let named = std::env::var_os("COSCHED_MPIRUN").filter(|value| !value.is_empty());
     let candidates = named.map_or_else(|| vec!["mpirun.openmpi".into(), "mpirun".into()], |named| vec![named]);
     candidates.into_iter().find_map(|name| {
-        let output = Command::new(&name).arg("--version").output().ok().filter(|output| output.status.success())?;
-        let is_openmpi = String::from_utf8_lossy(&output.stdout).contains("Open MPI");
-        Some(Launcher { path: name.into(), is_openmpi })
+        let path = find_program(&name, std::env::var_os("PATH")).ok()?;
+        let output = Command::new(&path).arg("--version").output().ok().filter(|output| output.status.success())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Some(Launcher { path, is_openmpi: text.contains("Open MPI") || text.contains("OpenRTE") })
     })
 }
 
@@ -135,10 +161,11 @@ mod tests {
 
     #[test]
     fn reads_the_work_from_the_programs_report() {
-        let output = "some warning of mpirun\n{\"program\":\"barrier-mpi\",\"grain_loops\":90000,\"iterations\":1234,\
+        let output = "some warning of mpirun\n{\"program\":\"barrier-mpi\",\"members\":2,\"grain_loops\":90000,\"iterations\":1234,\
             \"main_phase_s\":1.5}\n";
-        assert_eq!(reported_work(output), Some(Work { iterations: 1234, grain_loops: 90_000 }));
-        assert_eq!(reported_work("{\"iterations\":1234}\nno report"), None);
+        let work = Work { iterations: 1234, grain_loops: 90_000 };
+        assert_eq!(read_report(output), Some(Report { work, members: Some(2) }));
+        assert_eq!(read_report("{\"iterations\":1234}\nno report"), None);
     }
 
     #[test]

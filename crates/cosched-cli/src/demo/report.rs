@@ -8,6 +8,12 @@ use std::collections::BTreeMap;
 /// Ratios nearer to 1 than this are no difference: repeated runs differ by as much.
 const SAME_WITHIN: f64 = 0.03;
 
+/// Others that use more of the CPUs than this are named.
+const OTHERS_WORTH_NAMING: f64 = 0.05;
+/// Slowdowns below this part of the number of jobs are no slowdowns: work of that amount does not fit into the time,
+/// also if each job's start overlaps with the others'.
+const POSSIBLE_FROM: f64 = 0.6;
+
 /// All times, by number of jobs and arm, one entry a repetition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Results(BTreeMap<(u32, Arm), Vec<Time>>);
@@ -91,15 +97,28 @@ pub(crate) fn table(lines: &[Line]) -> String {
     render(&COLUMNS, &lines.iter().map(row).collect::<Vec<_>>(), None)
 }
 
-/// What was seen, in one sentence.
-pub(crate) fn sentence(lines: &[Line]) -> String {
+/// What was seen, in one sentence. `others` is the part of the CPU time that processes outside of the demo used.
+pub(crate) fn sentence(lines: &[Line], others: f64) -> String {
+    let busy = format!("other processes kept the CPUs {:.0} % busy meanwhile", others * 100.0);
+    if let Some(line) = lines.iter().find(|line| line.slowdown < POSSIBLE_FROM * f64::from(line.jobs)) {
+        return format!(
+            "These numbers say nothing about scheduling: {} under {} cannot be only {:.2} times as slow as 1 alone \
+             under plain Linux, so the machine did not treat the runs alike ({busy}); run the demo when it is quiet.",
+            line.jobs, line.policy, line.slowdown
+        );
+    }
+    let verdict = verdicts(lines);
+    if others > OTHERS_WORTH_NAMING { format!("{verdict}; {busy}, which all times include.") } else { verdict + "." }
+}
+
+fn verdicts(lines: &[Line]) -> String {
     let counts: std::collections::BTreeSet<u32> = lines.iter().map(|line| line.jobs).filter(|jobs| *jobs > 1).collect();
     let parts: Vec<String> = counts.into_iter().filter_map(|jobs| compare(lines, jobs)).collect();
     let text = parts.join("; ");
     let mut letters = text.chars();
     match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).chain(['.']).collect(),
-        None => "Nothing was compared: there are no times of plain Linux and of cosched with several jobs.".into(),
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => "Nothing was compared: there are no times of plain Linux and of cosched with several jobs".into(),
     }
 }
 
@@ -179,7 +198,7 @@ mod tests {
             (4, Arm::Gang, 8.2, true),
         ]);
         assert_eq!(
-            sentence(&lines),
+            sentence(&lines, 0.01),
             "With 2 jobs cosched gang is 1.88 times as fast as plain Linux (slowdown 2.05 against 3.85, ideal 2); \
              with 4 jobs cosched gang is more than 3.12 times as fast as plain Linux \
              (slowdown 4.10 against more than 12.80, ideal 4)."
@@ -205,7 +224,7 @@ mod tests {
             (2, Arm::Gang, 4.4, true),
         ]);
         assert_eq!(
-            sentence(&lines),
+            sentence(&lines, 0.01),
             "With 2 jobs Linux wins: cosched gang takes 1.10 times as long (slowdown 2.20 against 2.00, ideal 2), \
              and cosched local is 1.09 times as fast as gang."
         );
@@ -214,13 +233,33 @@ mod tests {
     #[test]
     fn where_there_is_no_difference_or_no_answer_it_says_so() {
         let same = results(&[(1, Arm::Linux, 2.0, true), (2, Arm::Linux, 4.0, true), (2, Arm::Local, 4.1, true)]);
-        assert!(sentence(&same).starts_with("With 2 jobs cosched local and plain Linux take the same time within 3 %"));
+        assert!(
+            sentence(&same, 0.01)
+                .starts_with("With 2 jobs cosched local and plain Linux take the same time within 3 %")
+        );
         let cut = results(&[(1, Arm::Linux, 2.0, true), (2, Arm::Linux, 60.0, false), (2, Arm::Gang, 60.0, false)]);
-        assert!(sentence(&cut).contains("neither cosched gang nor plain Linux had finished"));
+        assert!(sentence(&cut, 0.01).contains("neither cosched gang nor plain Linux had finished"));
         // Linux was cut off earlier than gang needed: a lower bound decides nothing here.
         let bound = results(&[(1, Arm::Linux, 2.0, true), (2, Arm::Linux, 30.0, false), (2, Arm::Gang, 60.0, true)]);
-        assert!(!sentence(&bound).contains("Linux wins"));
-        assert!(sentence(&results(&[(1, Arm::Linux, 2.0, true)])).starts_with("Nothing was compared"));
+        assert!(!sentence(&bound, 0.01).contains("Linux wins"));
+        assert!(sentence(&results(&[(1, Arm::Linux, 2.0, true)]), 0.01).starts_with("Nothing was compared"));
+    }
+
+    #[test]
+    fn a_busy_machine_is_named_and_impossible_numbers_are_not_praised() {
+        let lines = results(&[(1, Arm::Linux, 2.0, true), (2, Arm::Linux, 8.0, true), (2, Arm::Gang, 4.0, true)]);
+        let text = sentence(&lines, 0.4);
+        assert!(
+            text.ends_with("; other processes kept the CPUs 40 % busy meanwhile, which all times include."),
+            "{text}"
+        );
+        let lines = results(&[(1, Arm::Linux, 6.7, true), (2, Arm::Linux, 20.0, true), (2, Arm::Gang, 1.0, true)]);
+        let text = sentence(&lines, 0.9);
+        assert!(
+            text.starts_with("These numbers say nothing about scheduling: 2 under gang cannot be only 0.15"),
+            "{text}"
+        );
+        assert!(!text.contains("as fast as"), "{text}");
     }
 
     #[test]

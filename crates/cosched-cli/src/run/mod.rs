@@ -14,6 +14,7 @@ mod thaw;
 mod watch;
 
 pub(crate) use detach::supervise;
+pub(crate) use find::find_program;
 pub(crate) use gate::gate;
 pub(crate) use watch::shell_code;
 
@@ -67,7 +68,7 @@ struct Launch<'a> {
 
 impl<'a> Launch<'a> {
     fn new(cli: &Cli, options: &'a Run, log_path: Option<String>) -> Result<Launch<'a>, Failure> {
-        let program = find::find_program(&options.command[0], std::env::var_os("PATH"))?;
+        let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let request = JobRequest {
             command: options.command.iter().map(lossy).collect(),

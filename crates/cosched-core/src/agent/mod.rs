@@ -170,6 +170,10 @@ impl Agent {
     }
 
     fn take_plan(&mut self, now: Time, plan: Arc<Plan>) {
+        if self.plan.as_ref().is_some_and(|now| plan.generation < now.generation) {
+            // An old plan that came late.
+            return;
+        }
         self.watches.retain(|id, _| plan.jobs.contains_key(id));
         self.set.retain(|id, _| plan.jobs.contains_key(id));
         for id in plan.jobs.keys() {

@@ -65,13 +65,11 @@ impl Planner {
         let mut homes = self.matrix.homes();
         let planned = |((id, e), weight): ((&JobId, &Entry), u32)| {
             let policy = self.policy_of(e);
-            // Only a gang can be asleep: a local job has no slots to give up.
-            let awake = policy == Policy::Local && e.standing == Standing::Asleep;
             let job = PlannedJob {
                 class: e.job.class,
                 policy,
                 cpus: e.job.cpus,
-                standing: if awake { Standing::Scheduled } else { e.standing },
+                standing: e.standing,
                 weight,
                 home: homes.remove(id).map(|p| (p.row as u32, p.columns)),
                 turns: owned.get(id).copied().unwrap_or(0),

@@ -4,6 +4,7 @@
 //! changed. A refused input changes nothing.
 
 mod build;
+mod phase;
 
 use crate::class::{Class, Shares};
 use crate::id::JobId;
@@ -121,6 +122,7 @@ pub struct Planner {
     jobs: BTreeMap<JobId, Entry>,
     matrix: Matrix,
     plan: Arc<Plan>,
+    turns: phase::Turns,
     actions: VecDeque<PlannerAction>,
 }
 
@@ -139,7 +141,14 @@ impl Planner {
             turns: Vec::new(),
             jobs: BTreeMap::new(),
         });
-        Planner { config, jobs: BTreeMap::new(), matrix, plan, actions: VecDeque::new() }
+        Planner {
+            config,
+            jobs: BTreeMap::new(),
+            matrix,
+            plan,
+            turns: phase::Turns::default(),
+            actions: VecDeque::new(),
+        }
     }
 
     /// The plan that holds.
@@ -222,13 +231,25 @@ impl Planner {
         Ok(())
     }
 
+    /// Only a gang can be asleep: a local job has no slots to give up, and gets some at once when it becomes a gang.
+    fn wake_local_jobs(&mut self) {
+        let machine = self.config.policy;
+        for entry in self.jobs.values_mut().filter(|e| e.standing == Standing::Asleep) {
+            if entry.job.policy.unwrap_or(machine) == Policy::Local {
+                entry.standing = Standing::Scheduled;
+            }
+        }
+    }
+
     fn entry(&mut self, id: JobId) -> Result<&mut Entry, PlannerError> {
         self.jobs.get_mut(&id).ok_or(PlannerError::UnknownJob(id))
     }
 
     fn replan(&mut self, now: Time, reason: Reason) {
+        self.wake_local_jobs();
         self.settle_matrix();
         let mut plan = self.build();
+        self.set_phase(&mut plan, now);
         if plan.same_content(&self.plan) {
             return;
         }

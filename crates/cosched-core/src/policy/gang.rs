@@ -3,10 +3,11 @@
 //! Problem: rows of the matrix take turns, and jobs of a higher class should get more of the time; no job may starve;
 //! and no CPU should stand idle in a row while some job could use it.
 //!
-//! Rule. A row weighs as much as the highest share among the gangs that live in it. Rows take turns by smooth weighted
-//! round robin: at each turn every row gains its weight, the richest is chosen (of equals the first) and pays the sum
-//! of all. A cycle has as many turns as the weights (divided by their greatest common divisor) add up to, so each row
-//! gets exactly its part; a row of weight w waits at most 2·⌈W/w⌉ turns for its next one, W being the sum.
+//! Rule. A row weighs as much as the highest share among the gangs that live in it. A cycle has as many turns as the
+//! weights (divided by their greatest common divisor) add up to: W. A row of weight w has w of them, its k-th (from 0)
+//! not before turn ⌊k·W/w⌋ and before turn ⌈(k+1)·W/w⌉; of the rows that may have a turn the one whose time ends first
+//! has it, of equals the first row. That is always possible (Tijdeman 1980, "The chairman assignment problem"; Baruah
+//! et al. 1996, proportionate progress), so a row waits at most 2·⌈W/w⌉ turns for its next one.
 //!
 //! In each turn, columns that the row leaves free are lent, in this order: to single-CPU jobs and to gangs all of whose
 //! own columns are free, least served for their share first (alternate scheduling). A single-CPU job fills any free
@@ -14,7 +15,8 @@
 //! is repeated a few times, so that they take turns there too.
 //!
 //! Source: LLNL, "Gang Scheduler Design" (jobs of one computer "make use of available entries", a share in proportion);
-//! Feitelson 1996 (alternate scheduling). Units: turns (slots).
+//! Feitelson 1996 (alternate scheduling). Table 2 of the LLNL paper is what weights of 2, 1 and 1 give.
+//! Units: turns (slots).
 
 use super::columns::Columns;
 use crate::id::JobId;
@@ -109,23 +111,18 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Smooth weighted round robin over rows.
+/// The rows of a cycle's turns: each has its part, as evenly spread as can be.
 fn row_order(weights: &[u64]) -> Vec<usize> {
     let sum: u64 = weights.iter().sum();
-    let mut credit = vec![0_i64; weights.len()];
+    let mut had = vec![0_u64; weights.len()];
     let mut order = Vec::with_capacity(sum as usize);
-    for _ in 0..sum {
-        for (c, w) in credit.iter_mut().zip(weights) {
-            *c += *w as i64;
+    for turn in 0..sum {
+        let may = |row: &usize| had[*row] * sum / weights[*row] <= turn;
+        let ends = |row: &usize| ((had[*row] + 1) * sum).div_ceil(weights[*row]);
+        if let Some(row) = (0..weights.len()).filter(may).min_by_key(ends) {
+            had[row] += 1;
+            order.push(row);
         }
-        let mut richest = 0;
-        for row in 1..credit.len() {
-            if credit[row] > credit[richest] {
-                richest = row;
-            }
-        }
-        credit[richest] -= sum as i64;
-        order.push(richest);
     }
     order
 }
@@ -178,21 +175,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_take_turns_smoothly() {
+    fn rows_take_turns_evenly() {
         assert_eq!(row_order(&[1, 1, 1]), [0, 1, 2]);
-        assert_eq!(row_order(&[5, 1, 1]), [0, 0, 1, 0, 2, 0, 0]);
+        assert_eq!(row_order(&[2, 1, 1]), [0, 1, 0, 2]);
+        assert_eq!(row_order(&[5, 1, 1]), [0, 0, 0, 1, 0, 0, 2]);
+    }
+
+    /// All that the module's text promises of an order.
+    fn assert_even(weights: &[u64]) {
+        let order = row_order(weights);
+        let sum: u64 = weights.iter().sum();
+        assert_eq!(order.len() as u64, sum, "{weights:?}");
+        for (row, w) in weights.iter().enumerate() {
+            let turns = (0..sum).filter(|t| order[*t as usize] == row);
+            for (k, turn) in turns.clone().enumerate() {
+                let k = k as u64;
+                assert!(k * sum / w <= turn && turn < ((k + 1) * sum).div_ceil(*w), "{weights:?}: row {row} at {turn}");
+            }
+            let at: Vec<u64> = turns.clone().chain(turns.map(|t| t + sum)).collect();
+            assert_eq!(at.len() as u64, 2 * w, "{weights:?}: row {row}");
+            let widest = at.windows(2).map(|p| p[1] - p[0]).max().unwrap();
+            assert!(widest <= 2 * sum.div_ceil(*w), "{weights:?}: row {row} waits {widest}");
+        }
     }
 
     #[test]
     fn every_row_gets_its_part_and_waits_within_the_bound() {
-        for weights in [[16, 4, 2, 1].as_slice(), &[1, 1, 1, 30], &[7, 3, 3, 2, 1, 1, 1], &[16, 16, 1]] {
-            let order = row_order(weights);
-            let sum: u64 = weights.iter().sum();
-            for (row, w) in weights.iter().enumerate() {
-                let at: Vec<usize> = (0..order.len() * 2).filter(|i| order[i % order.len()] == row).collect();
-                assert_eq!(at.len() as u64, 2 * w);
-                let widest = at.windows(2).map(|p| p[1] - p[0]).max().unwrap();
-                assert!(widest as u64 <= 2 * sum.div_ceil(*w), "{weights:?}: row {row} waits {widest}");
+        for weights in [[16, 4, 2, 1].as_slice(), &[1, 1, 1, 30], &[7, 3, 3, 2, 1, 1, 1], &[16, 16, 1], &[50, 1, 1]] {
+            assert_even(weights);
+        }
+        // All orders of up to five rows with weights of 1 to 5.
+        for rows in 1..=5 {
+            for n in 0..5_u64.pow(rows) {
+                let weights: Vec<u64> = (0..rows).map(|i| 1 + n / 5_u64.pow(i) % 5).collect();
+                assert_even(&weights);
             }
         }
     }
