@@ -2,7 +2,8 @@
 
 j copies of barrier-mpi and barrier-omp (two spinning processes each, a fixed number of meetings) under plain Linux,
 cosched local and cosched gang (soft and strict), interleaved. The makespan (first start to last end, launchers
-included) is divided by that of one copy alone under plain Linux: j would be perfect sharing.
+included) of j = 2, 4 copies is divided by that of one copy alone under the same arm: j would be perfect sharing. The
+rows j=1 divide by plain Linux instead and so show what an arm costs one copy alone.
 """
 
 import json
@@ -80,10 +81,17 @@ def case(daemon, program, grain_us, command, copies, arms, repeat, arguments):
                 if took_s is None:
                     too_long.add((arm, j))
                 makespans_s[arm][j].append(took_s or arguments.limit)
-    base = makespans_s.get("linux", {}).get(1) or makespans_s[arms[0]][copies[0]]
-    ratios = {arm: {j: median(times) / median(base) for j, times in of_arm.items()} for arm, of_arm in makespans_s.items()}
-    return {"program": program, "grain_us": grain_us, "alone_s": median(base), "makespans_s": makespans_s,
-            "ratios": ratios, "past_limit": sorted(f"{arm}, j={j}" for arm, j in too_long)}
+    return {"program": program, "grain_us": grain_us, "makespans_s": makespans_s, "ratios": ratios_of(makespans_s),
+            "past_limit": sorted(f"{arm}, j={j}" for arm, j in too_long)}
+
+
+def ratios_of(makespans_s):
+    """Medians over the median of one copy: of the same arm for several copies, of the first arm for one."""
+    medians_s = {arm: {j: median(times) for j, times in of_arm.items()} for arm, of_arm in makespans_s.items()}
+    reference_s = next(iter(medians_s.values()))
+    one = min(reference_s)
+    return {arm: {j: s / (reference_s[one] if j == one else of_arm[one]) for j, s in of_arm.items()}
+            for arm, of_arm in medians_s.items()}
 
 
 def table(result):
@@ -99,5 +107,6 @@ def table(result):
                 more = ">" if f"{arm}, j={j}" in c["past_limit"] else ""
                 row.append(f"{more}{c['ratios'][arm][j]:.2f}")
             rows.append(row)
-    title = f"barrier: makespan of j copies / one alone, medians of {result['repeat']}, slots of {result['slot_ms']} ms"
+    title = (f"barrier: makespan of j copies / one alone under the same arm (j=1: / {arms[0]}), medians of "
+             f"{result['repeat']}, slots of {result['slot_ms']} ms")
     return make_table(title, ["program, grain, copies", *arms], rows)

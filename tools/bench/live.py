@@ -93,6 +93,20 @@ class Daemon:
             if process.stdout:
                 process.stdout.close()
         self.started = []
+        # The supervisors of detached jobs still report to the daemon: let them, or they would start another one.
+        end = time.monotonic() + 10
+        while time.monotonic() < end and (self.left_behind() or self._launchers()):
+            time.sleep(0.05)
+
+    def _launchers(self):
+        """Processes of `cosched run` on our socket."""
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if pathlib.Path(os.fsdecode(words[0])).name == "cosched" and os.fsencode(self.socket) in words:
+                    found.append(int(path.parent.name))
+        return found
 
     def try_cli(self, *words):
         """The output of `cosched WORDS`, or None."""
