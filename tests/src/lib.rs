@@ -204,6 +204,7 @@ impl Drop for Daemon {
             }
         }
         procs::remove_tree_everywhere(&self.cgroup);
+        procs::unmount(&self.dir.path().join("agent"));
         if std::thread::panicking() {
             eprintln!("--- the daemon's log\n{}", self.log());
         }

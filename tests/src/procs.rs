@@ -114,3 +114,18 @@ pub fn idle_ticks() -> u64 {
     let cpu = text.lines().next().unwrap_or_default();
     cpu.split_whitespace().nth(4).and_then(|v| v.parse().ok()).unwrap_or(0)
 }
+
+/// Unmounts the hierarchy that a killed daemon left for the kernel's last resort.
+pub fn unmount(dir: &Path) {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    if !mounts.lines().any(|line| line.split(' ').nth(1) == dir.to_str()) {
+        return;
+    }
+    for cgroup in sub_directories(dir) {
+        // Its processes are gone; if not, the unmount says so.
+        let _ = std::fs::remove_dir(cgroup);
+    }
+    if !std::process::Command::new("umount").arg(dir).status().is_ok_and(|s| s.success()) {
+        eprintln!("{} stays mounted", dir.display());
+    }
+}

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
 /// How long to wait before another try when the guard cannot be started.
-const RETRY: Duration = Duration::from_secs(1);
+pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// The guard, and the kernel's own last resort.
 pub(crate) struct GuardKeeper {
@@ -66,6 +66,15 @@ impl GuardKeeper {
     /// The guard's process, while it lives.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.guard.as_ref().map(|(guard, _)| guard.pid())
+    }
+
+    /// Takes a helper of the daemon out of the kernel agent's cgroup: only daemon and guard count there.
+    pub(crate) fn release(&self, pid: i32) {
+        if let Ok(agent) = &self.agent
+            && let Err(e) = agent.release(pid)
+        {
+            tracing::warn!(pid, "a helper holds the kernel agent up: {e}");
+        }
     }
 
     /// Why the kernel agent is not armed; `None` when it is.

@@ -9,6 +9,7 @@ mod guard;
 mod http;
 mod instance;
 mod pollable;
+mod probe;
 mod record;
 mod refuse;
 mod rights;

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
 use crate::instance::{self, Places};
+use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
 use crate::{clock, http, users};
@@ -136,10 +137,10 @@ fn machinery(
     let exe = guard_exe()?;
     let agent = KernelAgent::arm(&places.runtime_dir, &args.cgroup, &exe, &tree).map_err(|e| e.to_string());
     let beat = Arc::new(Beat::create(config.lease.as_nanos() as u64)?);
-    let guard = GuardKeeper::new(exe, tree.thaw_paths(), Arc::clone(&beat), agent);
+    let guard = GuardKeeper::new(exe.clone(), tree.thaw_paths(), Arc::clone(&beat), agent);
     let mechanism = mechanism::choose(&tree, true, None)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
-    Ok(Machinery { tree, slots, guard, _lock: lock })
+    Ok(Machinery { tree, slots, guard, probe: ProbeKeeper::new(exe), _lock: lock })
 }
 
 /// Two daemons on one subtree would switch each other's jobs.

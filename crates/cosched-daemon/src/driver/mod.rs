@@ -17,6 +17,7 @@ use crate::clock::{now, unix_ms};
 use crate::config::Config;
 use crate::guard::GuardKeeper;
 use crate::pollable::pollable;
+use crate::probe::ProbeKeeper;
 use crate::record::Record;
 use crate::refuse::{Answer, internal, no_such_job};
 use crate::rights::Rights;
@@ -64,8 +65,16 @@ pub(crate) struct Machinery {
     pub(crate) slots: SlotThread,
     /// Keeps jobs from staying stopped.
     pub(crate) guard: GuardKeeper,
+    /// Tells which CPUs are idle.
+    pub(crate) probe: ProbeKeeper,
     /// Held for life, so that no second daemon touches the subtree.
     pub(crate) _lock: File,
+}
+
+impl Machinery {
+    fn revive_probe(&mut self) {
+        self.probe.revive(&self.tree, &self.slots, &self.guard);
+    }
 }
 
 /// A job that has not ended: what is not worth remembering over a restart.
@@ -152,6 +161,7 @@ impl Driver {
             empty_since: Instant::now(),
         };
         driver.machinery.guard.revive();
+        driver.machinery.revive_probe();
         driver.recover()?;
         driver.apply_mechanism()?;
         driver.settle(true);
@@ -174,6 +184,7 @@ impl Driver {
                 },
                 () = tokio::time::sleep_until(deadline) => self.on_time(),
                 () = self.machinery.guard.died() => self.machinery.guard.revive(),
+                () = self.machinery.probe.died() => self.machinery.revive_probe(),
                 _ = stop.recv() => break,
             }
             self.settle(false);
@@ -186,7 +197,7 @@ impl Driver {
 
     /// Thaws all and lets the jobs go on without us.
     fn shut_down(self) {
-        let Machinery { tree, slots, guard, _lock } = self.machinery;
+        let Machinery { tree, slots, guard, .. } = self.machinery;
         slots.stop();
         guard.disarm();
         // The subtree stays while jobs run in it; a later daemon finds them there.

@@ -133,6 +133,13 @@ impl Driver {
                 "Jobs are thawed if the daemon dies, but not if the daemon and its guard are killed at one instant.",
             );
         }
+        if let Some(why) = m.probe.missing() {
+            warn(
+                "no idle probe is running",
+                why.to_owned(),
+                "Soft gangs are switched as strict ones: nobody tells which CPU the current gang leaves idle.",
+            );
+        }
         if stats.errors > 0 {
             let why = format!("{} writes to cgroup files failed", stats.errors);
             warn("some switches were incomplete", why, "Somebody else may be changing these cgroups; see the log.");

@@ -1,0 +1,54 @@
+//! Keeps the idle probe alive: the helper that tells the slot thread that a CPU is used by nobody.
+
+use crate::guard::{GuardKeeper, RETRY};
+use crate::pollable::pollable;
+use cosched_linux::probe::IdleProbe;
+use cosched_linux::process::open_pidfd;
+use cosched_linux::{SlotThread, Tree};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use tokio::io::unix::AsyncFd;
+
+/// The probe's end, in the event loop.
+pub(crate) struct ProbeKeeper {
+    exe: PathBuf,
+    pidfd: Result<AsyncFd<OwnedFd>, String>,
+}
+
+impl ProbeKeeper {
+    /// A keeper of no probe; `revive` starts one, in the event loop.
+    pub(crate) fn new(exe: PathBuf) -> ProbeKeeper {
+        ProbeKeeper { exe, pidfd: Err("it was not started".to_owned()) }
+    }
+
+    /// Resolves when the probe has died, or when it is time for another try to start it.
+    pub(crate) async fn died(&self) {
+        match &self.pidfd {
+            // An error here means that the descriptor is useless: a new probe is right too.
+            Ok(pidfd) => drop(pidfd.readable().await),
+            Err(_) => tokio::time::sleep(RETRY).await,
+        }
+    }
+
+    /// Starts a probe, in the place of one that died, and gives it to the slot thread.
+    pub(crate) fn revive(&mut self, tree: &Tree, slots: &SlotThread, guard: &GuardKeeper) {
+        self.pidfd = self.spawn(tree, slots, guard);
+        if let Err(e) = &self.pidfd {
+            tracing::warn!("the idle probe could not be started: {e}");
+        }
+    }
+
+    fn spawn(&self, tree: &Tree, slots: &SlotThread, guard: &GuardKeeper) -> Result<AsyncFd<OwnedFd>, String> {
+        let probe = IdleProbe::spawn(&self.exe, tree).map_err(|e| e.to_string())?;
+        // It must not keep the kernel from seeing that daemon and guard are gone.
+        guard.release(probe.pid());
+        let pidfd = open_pidfd(probe.pid()).and_then(|fd| pollable(&fd)).map_err(|e| e.to_string())?;
+        slots.set_probe(probe);
+        Ok(pidfd)
+    }
+
+    /// Why there is no probe; `None` while there is one.
+    pub(crate) fn missing(&self) -> Option<&str> {
+        self.pidfd.as_ref().err().map(String::as_str)
+    }
+}
