@@ -98,7 +98,8 @@ impl Host {
         self.loads.entry(job).and_modify(|load| load.seen_ns = Some(used_ns));
         let planned = &self.planner.plan().jobs[&job];
         let sleeper = planned.standing == Standing::Asleep;
-        let worked = seen_ns.is_some_and(|seen| used_ns - seen >= self.config.wake_cpu_ns);
+        let wakes_ns = self.config.wake_cpu_ns * u64::from(planned.cpus);
+        let worked = seen_ns.is_some_and(|seen| used_ns - seen >= wakes_ns);
         self.agent.handle(self.now, AgentInput::CpuTime { job, cpu_time_ns: used_ns });
         let said = self.agent.poll_action();
         let awake = matches!(said, Some(AgentAction::Awake { job: j, .. }) if j == job);

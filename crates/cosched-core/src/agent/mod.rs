@@ -25,9 +25,11 @@ pub struct AgentConfig {
     pub node: NodeId,
     /// A gang that used no CPU for this long falls asleep.
     pub idle_after_ns: u64,
-    /// What still counts as none, in millionths of the CPU time of its slots.
+    /// What still counts as none, in millionths of the CPU time of its slots. Being stopped and started at every slot
+    /// costs even a sleeping process about 30 µs of CPU time, which must not count as work.
     pub idle_ppm: u64,
-    /// The CPU time between two samples that wakes a gang.
+    /// The CPU time between two samples that wakes a gang, for each of its CPUs. Well above what puts one to sleep, so
+    /// that a gang that works a little does not toss and turn.
     pub wake_cpu_ns: u64,
     /// How often jobs are looked at.
     pub sample_interval_ns: u64,
@@ -42,8 +44,8 @@ impl Default for AgentConfig {
         AgentConfig {
             node: NodeId(0),
             idle_after_ns: 10_000_000_000,
-            idle_ppm: 1_000,
-            wake_cpu_ns: 1_000_000,
+            idle_ppm: 10_000,
+            wake_cpu_ns: 10_000_000,
             sample_interval_ns: 500_000_000,
             samples_per_s_max: 100,
             drive_boundaries: true,

@@ -154,7 +154,7 @@ fn cpu_time_between_falling_asleep_and_the_first_sample_wakes() {
 fn only_the_slots_of_a_gang_count() {
     let mut node = TestNode::new(2, SECOND_NS);
     (1..=4).for_each(|id| node.submit(id, 2, Class::Batch, FULL_PPM));
-    node.submit(5, 2, Class::Batch, 2_000);
+    node.submit(5, 2, Class::Batch, 20_000);
     node.run_for(120 * SECOND_NS);
     assert_eq!(node.asleep, [], "a gang with a fifth of the slots uses them");
 }
@@ -162,8 +162,8 @@ fn only_the_slots_of_a_gang_count() {
 #[test]
 fn what_is_next_to_nothing_counts_as_nothing() {
     let mut node = TestNode::new(2, 100_000_000);
-    node.submit(1, 2, Class::Batch, 500);
-    node.submit(2, 2, Class::Batch, 2_000);
+    node.submit(1, 2, Class::Batch, 5_000);
+    node.submit(2, 2, Class::Batch, 20_000);
     node.run_for(20 * SECOND_NS);
     assert_eq!(node.asleep.iter().map(|(_, job)| job.0).collect::<Vec<_>>(), [1]);
 }

@@ -119,7 +119,8 @@ impl Watch {
             Kind::Other => None,
             Kind::Asleep => {
                 let used_ns = last_ns.map_or(0, |last| cpu_time_ns.saturating_sub(last));
-                (used_ns >= config.wake_cpu_ns).then_some(Verdict::Awake)
+                let cpus = plan.jobs.get(&job).map_or(1, |planned| planned.cpus);
+                (used_ns >= config.wake_cpu_ns.saturating_mul(u64::from(cpus))).then_some(Verdict::Awake)
             }
             Kind::Gang => self.judge(now, job, cpu_time_ns, plan, config),
         }
