@@ -202,7 +202,7 @@ pub(crate) struct Log {
 #[command(after_help = crate::commands::help::DEMO)]
 pub(crate) struct Demo {
     /// How long one job alone takes
-    #[arg(long, value_name = "S", default_value = "1.5", value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", default_value = "1.0", value_parser = parse_seconds)]
     pub(crate) seconds: f64,
 
     /// Numbers of jobs side by side
