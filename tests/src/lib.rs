@@ -8,12 +8,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most that a test waits for something that should happen soon. Never a measure of speed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Daemons share the CPUs, and most tests look at who gets them: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Ends a test early, and says why, where the machine cannot run it.
 pub fn needs_root() -> bool {
@@ -42,15 +46,18 @@ pub struct Daemon {
     pub cgroup: String,
     child: Option<Child>,
     config: String,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Daemon {
     /// Starts one with this configuration (TOML) and waits until it answers.
     pub fn start(config: &str) -> Daemon {
+        // A test that failed has poisoned it, and cleaned up all the same.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let cgroup = format!("cst-{}-{n}", std::process::id());
-        let mut daemon = Daemon { dir, cgroup, child: None, config: config.to_owned() };
+        let mut daemon = Daemon { dir, cgroup, child: None, config: config.to_owned(), _alone: alone };
         daemon.launch();
         daemon
     }
