@@ -191,10 +191,11 @@ class Daemon:
         """Job cgroups and processes in them, when there should be none."""
         left = []
         for top in cgroups_named(self.cgroup):
-            for directory in descend(top):
+            # The daemon's own idle probe has a cgroup here too.
+            for directory in (d for d in descend(top) if d != top and "probe" not in d.parts):
                 for pid in processes_in(directory):
                     left.append(f"process {pid} in {directory}")
-                if directory != top and directory.name.startswith("job"):
+                if directory.name.startswith("job"):
                     left.append(str(directory))
         return left
 
