@@ -244,6 +244,7 @@ fn unregistered_processes_keep_their_part() {
     }
     let foreign = (after - before) * 10_000;
     let part = foreign as f64 / (foreign + used) as f64;
-    assert!((0.15..0.5).contains(&part), "30 % was reserved, they had {:.0} %", part * 100.0);
+    println!("reserved 30 %, had {:.1} %", part * 100.0);
+    assert!((0.2..0.45).contains(&part), "30 % was reserved, they had {:.0} %", part * 100.0);
     kill(&d, &jobs);
 }

@@ -24,6 +24,7 @@ pub mod probe;
 pub mod problem;
 pub mod process;
 pub mod realtime;
+mod reserve;
 mod shared;
 pub mod slots;
 pub mod stats;

@@ -17,6 +17,7 @@ use crate::job::{JobCgroup, JobDirs, rmdir_patiently};
 use crate::layout::{Layout, LayoutKind};
 use crate::place::{Place, SUPERVISOR, below, own_v2};
 use crate::problem::Problem;
+use crate::reserve;
 use crate::thaw::ThawPaths;
 
 /// What went wrong with our cgroups.
@@ -199,15 +200,14 @@ impl Tree {
     }
 
     /// Keeps the share `reserve` (0 to 1) of the CPU time for processes that are not registered, by our subtree's own weight against
-    /// its siblings. The bare tasks of a v1 root weigh 1024 on each CPU; a v2 sibling weighs 100. Returns false where this user may
-    /// not set it.
+    /// its siblings (see `reserve.rs`). Returns false where this user may not set it.
     ///
     /// # Errors
     /// The kernel's, other than a missing permission.
     pub fn set_reserve(&self, reserve: f64) -> Result<bool, TreeError> {
         let (path, value) = match &self.cpu_dir {
-            Some(dir) => (dir.join("cpu.shares"), reserve_shares(reserve, crate::observe::cpus_online())),
-            None => (self.v2_dir.join("cpu.weight"), reserve_weight(reserve)),
+            Some(dir) => (dir.join("cpu.shares"), reserve::shares(reserve, reserve::opponents(dir))),
+            None => (self.v2_dir.join("cpu.weight"), reserve::weight(reserve)),
         };
         match cgfile::write(&path, &value.to_string()) {
             Ok(()) => Ok(true),
@@ -283,22 +283,6 @@ fn job_number(name: &str) -> Option<u64> {
     name.strip_prefix("job-")?.parse().ok()
 }
 
-/// v1: the bare tasks of the root have 1024 on each CPU, and shares are divided over the CPUs.
-fn reserve_shares(reserve: f64, cpus: usize) -> u64 {
-    ((cpus as f64) * 1024.0 * odds(reserve)).round().clamp(2.0, 262_144.0) as u64
-}
-
-/// v2: one sibling of the default weight 100.
-fn reserve_weight(reserve: f64) -> u64 {
-    (100.0 * odds(reserve)).round().clamp(1.0, 10_000.0) as u64
-}
-
-/// Ours against theirs.
-fn odds(reserve: f64) -> f64 {
-    let reserve = reserve.clamp(1e-9, 1.0);
-    (1.0 - reserve) / reserve
-}
-
 /// Enables what is there of our controllers for the children of `dir`.
 fn enable_controllers(dir: &Path) -> Result<(), TreeError> {
     let read = |file: &str| cgfile::read(&dir.join(file)).unwrap_or_default();
@@ -350,17 +334,6 @@ mod tests {
             memory_mount: Some(base.join("memory")),
             cpuacct_mount: None,
         }
-    }
-
-    #[test]
-    fn the_reserve_is_the_odds_of_ours_against_theirs() {
-        assert_eq!(reserve_shares(0.5, 2), 2048);
-        assert_eq!(reserve_shares(0.1, 2), 18_432);
-        assert_eq!(reserve_shares(0.0, 64), 262_144);
-        assert_eq!(reserve_shares(1.0, 64), 2);
-        assert_eq!(reserve_weight(0.5), 100);
-        assert_eq!(reserve_weight(0.05), 1900);
-        assert_eq!(reserve_weight(0.0), 10_000);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Tests on the real kernel: root, real cgroups below a name of their own, real processes.
 
 mod cgroups;
+mod reserve;
 mod safety;
 mod support;
 mod switching;

@@ -2,7 +2,7 @@
 //!
 //! `cosched-fault-helper daemon NAME LEASE_MS MECHANISM RUN_DIR|-` switches all jobs of the tree NAME in turn every 20 ms, with a guard and, where a
 //! run directory is given, with the kernel's agent. It prints `ready GUARD_PID AGENT` and ends in an orderly way when its input ends.
-//! `cosched-fault-helper spin` uses CPU until it is killed. By any other words it is the guard.
+//! `cosched-fault-helper spin` uses CPU until it is killed; `cosched-fault-helper session` does so on every CPU, in a session of its own. By any other words it is the guard.
 
 use std::error::Error;
 use std::io::Read;
@@ -19,9 +19,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[1..] {
-        ["spin"] => loop {
-            std::hint::spin_loop();
-        },
+        ["spin"] => spin(),
+        ["session"] => session(),
         ["daemon", name, lease_ms, mechanism, run_dir] => match daemon(name, lease_ms, mechanism, run_dir) {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => {
@@ -30,6 +29,28 @@ fn main() -> ExitCode {
             }
         },
         _ => guard_main(std::env::args_os()),
+    }
+}
+
+/// A session with one spinning thread on each CPU.
+fn session() -> ! {
+    rustix::process::setsid().expect("a child does not lead its group");
+    let pinned = |cpu: u32| {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(cpu as usize);
+        rustix::thread::sched_setaffinity(None, &set).expect("a CPU that we may use");
+        spin()
+    };
+    let cpus = observe::cpus_allowed();
+    for &cpu in &cpus[1..] {
+        std::thread::spawn(move || pinned(cpu));
+    }
+    pinned(cpus[0])
+}
+
+fn spin() -> ! {
+    loop {
+        std::hint::spin_loop();
     }
 }
 
