@@ -168,6 +168,13 @@ fn a_killed_launcher_does_not_hurt_its_job() {
     assert!(all.iter().all(|j| j.state == JobState::Ended));
 }
 
+fn permutations<T: Copy>(items: &[T]) -> Vec<Vec<T>> {
+    let Some((first, rest)) = items.split_first() else { return vec![Vec::new()] };
+    let with_first =
+        |shorter: Vec<T>| (0..=shorter.len()).map(move |at| [&shorter[..at], &[*first], &shorter[at..]].concat());
+    permutations(rest).into_iter().flat_map(with_first).collect()
+}
+
 #[test]
 fn everything_is_killed_in_every_order() {
     if !needs_root() {
@@ -180,35 +187,21 @@ fn everything_is_killed_in_every_order() {
         Launcher,
         Rank,
     }
-    use Part::{Daemon as D, Guard as G, Launcher as L, Rank as R};
-    let orders = [
-        [D, G, L, R],
-        [D, L, G, R],
-        [D, R, L, G],
-        [G, D, L, R],
-        [G, L, R, D],
-        [G, R, D, L],
-        [L, D, G, R],
-        [L, R, G, D],
-        [L, G, D, R],
-        [R, D, L, G],
-        [R, G, L, D],
-        [R, L, D, G],
-    ];
+    let orders = permutations(&[Part::Daemon, Part::Guard, Part::Launcher, Part::Rank]);
     for (i, order) in orders.into_iter().enumerate() {
         let mut s = scene();
-        // Every second order hits the other half of the slot.
+        // At the beginning, in the middle and at the end of a slot.
         std::thread::sleep(Duration::from_millis(150 * (i as u64 % 3)));
         let victim = s.jobs[i % 2];
         let daemon = s.d.pid();
         let guard = s.guard();
         let rank = *s.d.job_pids(victim).last().expect("a rank");
-        for part in order {
+        for part in &order {
             match part {
-                D => kill9(daemon),
-                G => kill9(guard),
-                R => kill9(rank),
-                L => s.runs.iter().for_each(|run| kill9(run.id() as i32)),
+                Part::Daemon => kill9(daemon),
+                Part::Guard => kill9(guard),
+                Part::Rank => kill9(rank),
+                Part::Launcher => s.runs.iter().for_each(|run| kill9(run.id() as i32)),
             }
         }
         s.d.kill();
