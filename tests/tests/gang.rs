@@ -61,13 +61,14 @@ fn only_the_current_gang_runs_when_gangs_are_strict() {
     for _ in 0..12 {
         let before = d.client().status().unwrap().matrix;
         let used = used_in(&d, &jobs, 250);
+        let frozen = [d.frozen(jobs[0]), d.frozen(jobs[1])];
         let after = d.client().status().unwrap().matrix;
         if before.slot != after.slot || before.current.len() != 1 {
             continue;
         }
         let current = jobs.iter().position(|id| before.current == [*id]).unwrap();
         assert!(used[1 - current] * 50 < used[current], "current {current}: {used:?}");
-        assert!(d.frozen(jobs[1 - current]) && !d.frozen(jobs[current]));
+        assert!(frozen[1 - current] && !frozen[current], "current {current}: {frozen:?}");
         pure += 1;
     }
     assert!(pure >= 4, "only {pure} whole looks into one slot");
