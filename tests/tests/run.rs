@@ -146,13 +146,13 @@ fn a_job_may_make_cgroups_of_its_own() {
 }
 
 #[test]
-fn a_second_job_starts_at_once_beside_a_busy_gang() {
+fn a_short_job_does_not_wait_for_a_boundary_when_a_cpu_is_free() {
     if !needs_root() {
         return;
     }
     // Slots of 30 s: whoever waits for a boundary waits longer than this test's patience.
     let d = Daemon::start("slot_length = \"30s\"\n");
-    let busy = d.detach(&["--", "sh", "-c", "while :; do :; done & while :; do :; done"]);
+    let busy = d.detach(&["--cpus", "1", "--", "sh", "-c", "while :; do :; done"]);
     let mut short = d.spawn_run(&["--cpus", "1", "--", "true"]);
     assert!(wait_until(|| short.try_wait().unwrap().is_some()), "a short job waits for a slot boundary");
     assert!(d.cosched(&["kill", "-s", "KILL", &busy.to_string()]).status.success());
