@@ -108,6 +108,8 @@ pub(crate) struct Driver {
     live: BTreeMap<u64, Live>,
     boot_id: String,
     memory_bytes: u64,
+    /// Every mechanism and why it can or cannot be used here; trying them out makes cgroups, so it is done once.
+    mechanisms: BTreeMap<String, String>,
     /// The name of the mechanism in force.
     mechanism: &'static str,
     /// Since when no job has been here; for the end of an embedded daemon.
@@ -142,6 +144,8 @@ impl Driver {
         });
         let plan = Arc::clone(planner.plan());
         let watch = EndWatch::new()?;
+        let probes = cosched_linux::mechanism::probe(&machinery.tree);
+        let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
         let mut driver = Driver {
             config,
             identity,
@@ -157,6 +161,7 @@ impl Driver {
             live: BTreeMap::new(),
             boot_id: cosched_linux::observe::boot_id(),
             memory_bytes: cosched_linux::observe::memory_total(),
+            mechanisms,
             mechanism: "",
             empty_since: Instant::now(),
         };

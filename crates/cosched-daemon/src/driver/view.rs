@@ -68,7 +68,6 @@ impl Driver {
         for record in self.state.jobs.values() {
             *jobs.entry(job_state(record, self.live.get(&record.id))).or_insert(0) += 1;
         }
-        let probes = cosched_linux::mechanism::probe(&m.tree);
         api::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id() as i32,
@@ -85,7 +84,7 @@ impl Driver {
             reserve: self.config.reserve,
             layout: self.identity.layout.clone(),
             mechanism: self.mechanism.to_owned(),
-            mechanisms: probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect(),
+            mechanisms: self.mechanisms.clone(),
             realtime_priority: m.slots.realtime_priority(),
             generation: self.plan.generation,
             matrix: matrix(&self.plan),
