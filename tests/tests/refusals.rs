@@ -114,18 +114,8 @@ fn nobody_registers_a_process_that_is_not_his() {
     }
     let d = Daemon::start("");
     let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
-    let mut request = cosched_api::JobRequest {
-        command: vec!["x".to_owned()],
-        pid: 1,
-        name: None,
-        class: None,
-        cpus: None,
-        mem_bytes: None,
-        policy: None,
-        cwd: None,
-        detached: false,
-        log_path: None,
-    };
+    let mut request =
+        cosched_api::JobRequest { command: vec!["x".to_owned()], pid: 1, ..cosched_api::JobRequest::default() };
     let refused = d.client().register(&request).unwrap_err().to_string();
     assert!(refused.contains("process 1"), "{refused}");
     request.pid = other.id() as i32;

@@ -87,6 +87,7 @@ wire! {
 
 wire! {
     /// `POST /v1/jobs`: register a job and put its first process into its cgroups.
+    #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct JobRequest {
         /// The program and its arguments, for display.

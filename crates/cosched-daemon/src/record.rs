@@ -104,18 +104,7 @@ fn base_name(command: &[String]) -> String {
 
 #[cfg(test)]
 pub(crate) fn example(id: u64) -> Record {
-    let req = JobRequest {
-        command: vec!["/bin/sleep".to_owned(), "1".to_owned()],
-        pid: 77,
-        name: None,
-        class: None,
-        cpus: None,
-        mem_bytes: None,
-        policy: None,
-        cwd: None,
-        detached: false,
-        log_path: None,
-    };
+    let req = JobRequest { command: vec!["/bin/sleep".to_owned(), "1".to_owned()], pid: 77, ..JobRequest::default() };
     Record::new(id, 1000, 2, req, "boot", 5)
 }
 
@@ -130,18 +119,7 @@ mod tests {
 
     #[test]
     fn a_detached_job_is_batch_unless_it_says_otherwise() {
-        let mut req = JobRequest {
-            command: vec!["x".to_owned()],
-            pid: 1,
-            name: None,
-            class: None,
-            cpus: None,
-            mem_bytes: None,
-            policy: None,
-            cwd: None,
-            detached: true,
-            log_path: None,
-        };
+        let mut req = JobRequest { command: vec!["x".to_owned()], pid: 1, detached: true, ..JobRequest::default() };
         assert_eq!(Record::new(1, 0, 1, req.clone(), "b", 0).class, Class::Batch);
         req.class = Some(Class::Standby);
         assert_eq!(Record::new(1, 0, 1, req, "b", 0).class, Class::Standby);
