@@ -130,6 +130,13 @@ impl Matrix {
         Some(Placement { row, columns })
     }
 
+    /// As [`Matrix::insert`], with at most `rows_max` rows (the multiprogramming level). `None` also when all are full.
+    pub fn insert_within(&mut self, rows_max: usize, job: JobId, cpus: u32, packing: Packing) -> Option<Placement> {
+        let room = |row: &Row| self.free_columns(row, cpus, None).is_some();
+        let fits = self.rows.len() < rows_max || self.rows.iter().any(room);
+        if fits { self.insert(job, cpus, None, packing) } else { None }
+    }
+
     /// Takes a gang out. Its row stays, even when nobody else lives there.
     pub fn remove(&mut self, job: JobId) {
         for row in &mut self.rows {
@@ -259,6 +266,15 @@ mod tests {
         let mut m = matrix(2);
         assert!(put(&mut m, 1, 3, Packing::FirstFit).is_none());
         assert_eq!(m, matrix(2));
+    }
+
+    #[test]
+    fn a_full_matrix_takes_no_more_than_its_rows() {
+        let mut m = matrix(2);
+        let insert = |m: &mut Matrix, job| m.insert_within(2, JobId(job), 2, Packing::FirstFit).map(|p| p.row);
+        assert_eq!([1, 2, 3].map(|job| insert(&mut m, job)), [Some(0), Some(1), None]);
+        m.remove(JobId(1));
+        assert_eq!(insert(&mut m, 3), Some(0));
     }
 
     #[test]

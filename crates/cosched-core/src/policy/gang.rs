@@ -49,6 +49,16 @@ pub(crate) fn cycle(matrix: &Matrix, share: impl Fn(JobId) -> u32) -> Vec<Turn> 
     turns
 }
 
+/// The row after `current` that has gangs, round the matrix; `current` itself if no other has any, `None` if none has.
+///
+/// This is the cycle of rows of equal weight, for those who decide one row at a time (Zhang et al. 2000, §2.2: a CPU
+/// "does not move to the next row until the next quantum").
+pub fn next_row(matrix: &Matrix, current: usize) -> Option<usize> {
+    let rows = matrix.rows().len();
+    let used = |row: &usize| matrix.rows()[*row].free() < matrix.columns().len();
+    (1..=rows).map(|step| (current + step) % rows).find(used)
+}
+
 struct Gang {
     id: JobId,
     row: usize,
@@ -173,6 +183,20 @@ fn lend(free: &mut Columns, gang: &Gang) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_row_with_gangs_is_found_round_the_matrix() {
+        let mut m = Matrix::new(&[crate::job::Node { id: crate::id::NodeId(0), cpus: 1 }]);
+        assert_eq!(next_row(&m, 0), None);
+        for job in 1..=3 {
+            m.insert(JobId(job), 1, None, crate::job::Packing::FirstFit);
+        }
+        assert_eq!([0, 1, 2].map(|row| next_row(&m, row)), [Some(1), Some(2), Some(0)]);
+        m.remove(JobId(2));
+        assert_eq!(next_row(&m, 0), Some(2));
+        m.remove(JobId(3));
+        assert_eq!(next_row(&m, 0), Some(0));
+    }
 
     #[test]
     fn rows_take_turns_evenly() {

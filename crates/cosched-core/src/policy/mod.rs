@@ -1,6 +1,7 @@
 //! The policies, a file each.
 
 mod columns;
+pub(crate) mod dynamic;
 pub(crate) mod gang;
 pub(crate) mod local;
 

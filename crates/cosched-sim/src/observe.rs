@@ -1,0 +1,93 @@
+//! What a simulation tells while it runs: for traces, pictures and tests. Nothing is told to [`Silent`], at no cost.
+
+/// What a CPU does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// A process computes.
+    Compute,
+    /// A process spins for a message.
+    Spin,
+    /// A context switch to this process.
+    Switch,
+    /// An interrupt.
+    Interrupt,
+    /// The scheduler's own work: periodic boost, yields.
+    Scheduler,
+    /// The process sleeps for I/O; its CPU may do something else meanwhile.
+    Io,
+    /// The process has blocked itself until a message comes.
+    Blocked,
+}
+
+/// An activity for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The node.
+    pub node: u32,
+    /// From.
+    pub start_ns: u64,
+    /// To; not before `start_ns`.
+    pub end_ns: u64,
+    /// What.
+    pub activity: Activity,
+    /// Whose: job (place in the job list) and task, where it is somebody's.
+    pub process: Option<(u32, u32)>,
+}
+
+/// A message that was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The job (place in the job list).
+    pub job: u32,
+    /// The sending task and its node.
+    pub from: (u32, u32),
+    /// The receiving task and its node.
+    pub to: (u32, u32),
+    /// When the sender's program sent it.
+    pub sent_ns: u64,
+    /// When it lay in the receiver's endpoint.
+    pub delivered_ns: u64,
+}
+
+/// What happens to jobs and rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobChange {
+    /// It is in the arrival queue.
+    Arrived,
+    /// It has its nodes.
+    Started,
+    /// Its last task has ended.
+    Finished,
+}
+
+/// Somebody who is told. Slices come in the order of their ends, a node's do not overlap (but for [`Activity::Io`] and
+/// [`Activity::Blocked`], which are of processes without a CPU).
+pub trait Observer {
+    /// Whether to tell at all.
+    const TELL: bool = true;
+
+    /// A slice has ended.
+    fn slice(&mut self, slice: Slice);
+
+    /// A message was delivered.
+    fn message(&mut self, message: Message);
+
+    /// A job arrived, started on these nodes (in the order of its tasks) in this row of the matrix, or finished.
+    fn job(&mut self, time_ns: u64, job: u32, change: JobChange, nodes: &[u32], row: Option<u32>);
+
+    /// A row of the matrix became current.
+    fn row(&mut self, time_ns: u64, row: u32);
+}
+
+/// Nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    const TELL: bool = false;
+
+    fn slice(&mut self, _: Slice) {}
+    fn message(&mut self, _: Message) {}
+    fn job(&mut self, _: u64, _: u32, _: JobChange, _: &[u32], _: Option<u32>) {}
+    fn row(&mut self, _: u64, _: u32) {}
+}
