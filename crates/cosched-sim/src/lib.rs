@@ -4,14 +4,17 @@
 //! where they are followed (docs/simulator.md has them all). No clock, no files: text comes in as readers, time passes only inside.
 
 mod draw;
+mod error;
 mod job;
 mod observe;
 mod outcome;
+pub mod paper;
 mod params;
 mod strategy;
 
 pub use cosched_core::{Heuristic, OnArrival, Wait};
 pub use draw::Draws;
+pub use error::SimError;
 pub use job::{JobSpec, JobType, Shape};
 pub use observe::{Activity, JobChange, Message, Observer, Silent, Slice};
 pub use outcome::{CpuTime, JobTimes, Outcome, Progress};

@@ -1,0 +1,122 @@
+//! The arrival queue, placement, and the end of tasks and jobs (D7, D23, D25).
+
+use super::engine::{Engine, Live};
+use super::node::{Cpu, LEVEL_MAX, NOBODY, NONE, Process, State};
+use crate::draw::Draws;
+use crate::observe::{JobChange, Observer};
+
+impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
+    /// Starts jobs from the head of the queue as long as they fit. The books of free places are up to date.
+    pub(super) fn admit(&mut self, t: u64) {
+        while let Some(job) = self.queue.front().copied() {
+            let Some(chosen) = self.choose(self.jobs[job as usize].tasks as usize) else { return };
+            self.queue.pop_front();
+            self.start(job, &chosen, t);
+        }
+    }
+
+    /// The nodes with the fewest processes, of equals the lowest number; in the order of their numbers.
+    fn choose(&self, tasks: usize) -> Option<Vec<u32>> {
+        let room = |(_, node): &(usize, &super::node::Node)| (node.count as usize) < self.places;
+        let mut nodes: Vec<(u16, u32)> =
+            self.nodes.iter().enumerate().filter(room).map(|(n, node)| (node.count, n as u32)).collect();
+        if nodes.len() < tasks {
+            return None;
+        }
+        if tasks < nodes.len() {
+            nodes.select_nth_unstable(tasks);
+            nodes.truncate(tasks);
+        }
+        let mut chosen: Vec<u32> = nodes.into_iter().map(|(_, n)| n).collect();
+        chosen.sort_unstable();
+        Some(chosen)
+    }
+
+    fn start(&mut self, job: u32, chosen: &[u32], t: u64) {
+        let tasks = chosen.len();
+        self.free_places -= tasks as u64;
+        self.out.jobs[job as usize].start_ns = Some(t);
+        if O::TELL {
+            self.observer.job(t, job, JobChange::Started, chosen, None);
+        }
+        let place = |n: &u32| {
+            let base = *n as usize * self.places;
+            let free = (0..self.places).find(|p| self.processes[base + p].state == State::Free);
+            (*n, free.map_or(NOBODY, |p| p as u16))
+        };
+        let at: Vec<(u32, u16)> = chosen.iter().map(place).collect();
+        for (task, (n, place)) in at.iter().copied().enumerate() {
+            let right = at[(task + 1) % tasks];
+            let left = at[(task + tasks - 1) % tasks];
+            let nobody = (NONE, NOBODY);
+            let (out, receives) = match tasks {
+                1 => ([nobody; 2], 0),
+                2 => ([right, nobody], 1),
+                _ => ([right, left], 2),
+            };
+            *self.process(n as usize, place) = Process {
+                job,
+                task: task as u32,
+                out,
+                receives,
+                level: LEVEL_MAX,
+                state: State::Ready,
+                iterations: self.shapes[job as usize].iterations,
+                draws: Draws::new(self.params.seed, job.into(), task as u64),
+                ..Process::free()
+            };
+            self.begin_iteration(n as usize, place);
+        }
+        for (n, place) in &at {
+            self.enter(*n as usize, *place, t);
+        }
+        self.live[job as usize] = Live { at, alive: tasks as u32 };
+    }
+
+    /// A new process, at the tail of the highest level (D23).
+    fn enter(&mut self, n: usize, place: u16, t: u64) {
+        self.drain(n);
+        self.nodes[n].table.push(place);
+        self.nodes[n].count += 1;
+        self.append(n, place);
+        if self.nodes[n].cpu == Cpu::Idle {
+            self.start_cpu(n, t);
+        }
+        self.update(n, t);
+    }
+
+    /// The current process has ended; with the last of its job the job's places are free.
+    pub(super) fn exit(&mut self, n: usize, place: u16, t: u64) {
+        self.set_current(n, NOBODY, t);
+        let p = self.process(n, place);
+        p.state = State::Exited;
+        let job = p.job;
+        let live = &mut self.live[job as usize];
+        live.alive -= 1;
+        if live.alive == 0 {
+            // Whoever does this gives the CPU to somebody afterwards; a job that starts here finds it taken.
+            self.nodes[n].cpu = Cpu::Stopped;
+            self.end(job, t);
+        }
+    }
+
+    fn end(&mut self, job: u32, t: u64) {
+        self.count_free(t);
+        let at = std::mem::take(&mut self.live[job as usize].at);
+        for (n, place) in &at {
+            let (n, place) = (*n as usize, *place);
+            self.process(n, place).state = State::Free;
+            let node = &mut self.nodes[n];
+            node.table.retain(|p| *p != place);
+            node.count -= 1;
+        }
+        self.free_places += at.len() as u64;
+        self.finished += 1;
+        self.out.jobs[job as usize].finish_ns = Some(t);
+        if O::TELL {
+            let nodes: Vec<u32> = at.iter().map(|(n, _)| *n).collect();
+            self.observer.job(t, job, JobChange::Finished, &nodes, None);
+        }
+        self.admit(t);
+    }
+}

@@ -1,0 +1,448 @@
+//! What a CPU does: dispatch, switches, kernel work, and the steps of a process that has the CPU.
+
+use super::engine::{Engine, IO_ENDS, key};
+use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, NONE, Phase, Process, State};
+use super::tree::NEVER;
+use super::{BLOCK, DEMAND, YIELD};
+use crate::draw::skewed_ns;
+use crate::observe::{Activity, Observer, Slice};
+use cosched_core::{Endpoint, Look, boost_candidate, yield_level};
+
+impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
+    #[inline]
+    pub(super) fn process(&mut self, n: usize, place: u16) -> &mut Process {
+        &mut self.processes[n * self.places + place as usize]
+    }
+
+    /// The CPU's present activity has come to its end.
+    pub(super) fn cpu_ends(&mut self, n: usize, t: u64) {
+        match self.nodes[n].cpu {
+            Cpu::Run(_) => {
+                self.stop_run(n, t);
+                let place = self.nodes[n].current;
+                if self.process(n, place).phase == Phase::Compute {
+                    self.begin_io(n, t);
+                } else if W == YIELD {
+                    self.give_way(n, place);
+                } else {
+                    self.block(n, place, t);
+                }
+            }
+            Cpu::Kernel(work) => {
+                self.tell(n, self.nodes[n].cpu_start_ns, t, kernel_activity(work));
+                self.kernel_done(n, work);
+            }
+            Cpu::Switch => self.tell(n, self.nodes[n].cpu_start_ns, t, Activity::Switch),
+            Cpu::Idle | Cpu::Stopped => {}
+        }
+        self.start_cpu(n, t);
+    }
+
+    /// The running process can go on: its message is there, now or since its lead.
+    pub(super) fn start_cpu_again(&mut self, n: usize, t: u64) {
+        self.drain(n);
+        self.stop_run(n, t);
+        self.start_cpu(n, t);
+    }
+
+    /// Gives a CPU that does nothing the next thing to do (D6, D22): kernel work, a switch, a process, or nothing.
+    pub(super) fn start_cpu(&mut self, n: usize, t: u64) {
+        self.drain(n);
+        loop {
+            if let Some((work, ns)) = self.nodes[n].kernel.pop_front() {
+                self.start_kernel(n, t, work, ns);
+                return;
+            }
+            if self.nodes[n].current == NOBODY && !self.dispatch(n, t) {
+                self.set_cpu(n, Cpu::Idle, t, NEVER);
+                return;
+            }
+            let place = self.nodes[n].current;
+            let job = self.process(n, place).job;
+            let last = std::mem::replace(&mut self.nodes[n].last_job, job);
+            if last != job && last != NONE {
+                self.out.context_switches += 1;
+                let ns = self.params.switch_ns;
+                self.out.cpu.switch_ns += ns;
+                if ns > 0 {
+                    self.lead(n, t, ns, Lead::Switch, Cpu::Switch);
+                    return;
+                }
+            }
+            if self.proceed(n, t) {
+                return;
+            }
+        }
+    }
+
+    fn start_kernel(&mut self, n: usize, t: u64, work: Kernel, ns: u64) {
+        match work {
+            Kernel::Scheduler => self.out.cpu.sched_ns += ns,
+            Kernel::Wake(_) | Kernel::Raise(..) => self.out.cpu.interrupt_ns += ns,
+        }
+        let node = &self.nodes[n];
+        // The same process goes on afterwards, unless a tick decides otherwise.
+        let goes_on = work == Kernel::Scheduler && node.kernel.is_empty() && node.current != NOBODY;
+        if goes_on && node.last_job == self.processes[n * self.places + node.current as usize].job {
+            self.lead(n, t, ns, Lead::Scheduler, Cpu::Kernel(work));
+        } else {
+            self.set_cpu(n, Cpu::Kernel(work), t, t + ns);
+        }
+    }
+
+    /// Something before a run: folded into it if nothing can happen at its end, else an activity of its own.
+    fn lead(&mut self, n: usize, t: u64, ns: u64, lead: Lead, alone: Cpu) {
+        let place = self.nodes[n].current;
+        let p = &self.processes[n * self.places + place as usize];
+        let start = t + ns;
+        let end = match p.phase {
+            Phase::Compute if p.left_ns > 0 => start + p.left_ns,
+            Phase::Receive(_) if p.awaits().is_some() => self.spin_end(n, place, start),
+            Phase::Compute | Phase::Send | Phase::Receive(_) => {
+                self.set_cpu(n, alone, t, start);
+                return;
+            }
+        };
+        self.set_cpu(n, Cpu::Run(lead), t, end);
+        self.nodes[n].run_start_ns = start;
+    }
+
+    #[inline]
+    fn set_cpu(&mut self, n: usize, cpu: Cpu, start_ns: u64, end_ns: u64) {
+        let node = &mut self.nodes[n];
+        (node.cpu, node.cpu_start_ns, node.cpu_end_ns) = (cpu, start_ns, end_ns);
+    }
+
+    /// When spinning from `t` on reaches the spin time (D13, D14).
+    fn spin_end(&self, n: usize, place: u16, t: u64) -> u64 {
+        let p = &self.processes[n * self.places + place as usize];
+        match W {
+            BLOCK => t + (self.params.spin_ns - p.spun_ns),
+            YIELD if !p.yielded => t + (self.params.spin_ns - p.spun_ns),
+            _ => NEVER,
+        }
+    }
+
+    /// The best ready process becomes the current one.
+    pub(super) fn dispatch(&mut self, n: usize, t: u64) -> bool {
+        if self.nodes[n].ready.is_empty() {
+            return false;
+        }
+        let place = self.nodes[n].ready.remove(0);
+        self.set_current(n, place, t);
+        let p = self.process(n, place);
+        (p.state, p.boosted) = (State::Current, false);
+        true
+    }
+
+    /// Who owns the CPU; DCS's note of the last tick is brought up to date before (D16).
+    pub(super) fn set_current(&mut self, n: usize, place: u16, t: u64) {
+        if A == DEMAND {
+            self.nodes[n].noted_job = self.noted(n, t);
+            self.nodes[n].current_since_ns = t;
+        }
+        self.nodes[n].current = place;
+    }
+
+    /// The job whose process owned the CPU at the last tick before `t`.
+    pub(super) fn noted(&self, n: usize, t: u64) -> u32 {
+        let node = &self.nodes[n];
+        let ticks = t.saturating_sub(1) / self.params.tick_ns;
+        // The first tick is at 0.
+        if t == 0 || node.current_since_ns > ticks * self.params.tick_ns {
+            node.noted_job
+        } else if node.current == NOBODY {
+            NONE
+        } else {
+            self.processes[n * self.places + node.current as usize].job
+        }
+    }
+
+    /// Does all that the current process does in no time, up to something that takes time. False if it gave the CPU up.
+    fn proceed(&mut self, n: usize, t: u64) -> bool {
+        loop {
+            let place = self.nodes[n].current;
+            let p = &mut self.processes[n * self.places + place as usize];
+            match p.phase {
+                Phase::Compute if p.left_ns > 0 => {
+                    let end = t + p.left_ns;
+                    self.set_cpu(n, Cpu::Run(Lead::Nothing), t, end);
+                    self.nodes[n].run_start_ns = t;
+                    return true;
+                }
+                Phase::Compute => {
+                    self.begin_io(n, t);
+                    return false;
+                }
+                Phase::Send => {
+                    p.phase = Phase::Receive(0);
+                    self.send(n, place, t);
+                    if self.processes[n * self.places + place as usize].receives == 0
+                        && !self.next_iteration(n, place, t)
+                    {
+                        return false;
+                    }
+                }
+                Phase::Receive(side) if p.got[side as usize] > 0 => {
+                    p.got[side as usize] -= 1;
+                    (p.spun_ns, p.yielded) = (0, false);
+                    if side + 1 < p.receives {
+                        p.phase = Phase::Receive(side + 1);
+                    } else if !self.next_iteration(n, place, t) {
+                        return false;
+                    }
+                }
+                Phase::Receive(_) => {
+                    let end = self.spin_end(n, place, t);
+                    self.set_cpu(n, Cpu::Run(Lead::Nothing), t, end);
+                    self.nodes[n].run_start_ns = t;
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// An iteration is complete. False if it was the last.
+    fn next_iteration(&mut self, n: usize, place: u16, t: u64) -> bool {
+        self.out.task_iterations += 1;
+        let p = self.process(n, place);
+        p.iteration += 1;
+        if p.iteration == p.iterations {
+            self.exit(n, place, t);
+            return false;
+        }
+        self.begin_iteration(n, place);
+        true
+    }
+
+    /// Draws computation and I/O of the iteration (D11, D20).
+    pub(super) fn begin_iteration(&mut self, n: usize, place: u16) {
+        let skew = self.params.skew;
+        let p = &mut self.processes[n * self.places + place as usize];
+        let shape = &self.shapes[p.job as usize];
+        p.phase = Phase::Compute;
+        (p.left_ns, p.io_ns) = (shape.compute_ns, shape.io_ns);
+        if skew != 0.0 {
+            let (u, v) = p.draws.pair(p.iteration);
+            (p.left_ns, p.io_ns) = (skewed_ns(p.left_ns, skew, u), skewed_ns(p.io_ns, skew, v));
+        }
+        self.drawn_ns += p.left_ns;
+    }
+
+    /// The current process sleeps until its I/O is done (D12).
+    fn begin_io(&mut self, n: usize, t: u64) {
+        let place = self.nodes[n].current;
+        self.set_current(n, NOBODY, t);
+        let p = self.process(n, place);
+        (p.state, p.phase, p.since_ns) = (State::Io, Phase::Send, t);
+        let end = t + p.io_ns;
+        let io = &mut self.nodes[n].io;
+        // Of equal ends the lower job first (D2); a node has one task of a job at most.
+        let base = n * self.places;
+        let job = |place: u16| self.processes[base + place as usize].job;
+        let at = io.iter().position(|(e, other)| (*e, job(*other)) > (end, job(place))).unwrap_or(io.len());
+        io.insert(at, (end, place));
+    }
+
+    /// What lies behind on this node and comes before the present event: ends of I/O, deliveries.
+    #[inline]
+    pub(super) fn drain(&mut self, n: usize) {
+        while let Some((end, place)) = self.nodes[n].io.first().copied() {
+            if key(end, IO_ENDS) > self.now {
+                break;
+            }
+            self.nodes[n].io.remove(0);
+            self.woken(n, place);
+            if O::TELL {
+                let p = self.process(n, place);
+                let slice = (p.since_ns, Some((p.job, p.task)));
+                self.observer.slice(Slice {
+                    node: n as u32,
+                    start_ns: slice.0,
+                    end_ns: end,
+                    activity: Activity::Io,
+                    process: slice.1,
+                });
+            }
+        }
+        self.drain_messages(n);
+    }
+
+    /// To the head of the highest level, with a full quantum.
+    fn woken(&mut self, n: usize, place: u16) {
+        let p = self.process(n, place);
+        (p.state, p.level, p.used_ns, p.boosted) = (State::Ready, LEVEL_MAX, 0, false);
+        self.nodes[n].ready.insert(0, place);
+    }
+
+    /// Ends the run of the current process at `t` and books it. True if its lead still has the CPU, alone from now on.
+    pub(super) fn stop_run(&mut self, n: usize, t: u64) -> bool {
+        let Cpu::Run(lead) = self.nodes[n].cpu else { return false };
+        let start = self.nodes[n].run_start_ns;
+        let began = self.nodes[n].cpu_start_ns;
+        if t < start {
+            let alone = if lead == Lead::Switch { Cpu::Switch } else { Cpu::Kernel(Kernel::Scheduler) };
+            self.set_cpu(n, alone, began, start);
+            return true;
+        }
+        let place = self.nodes[n].current;
+        let p = &mut self.processes[n * self.places + place as usize];
+        let ran = t - start;
+        p.used_ns += ran;
+        let activity = if p.phase == Phase::Compute {
+            p.left_ns -= ran;
+            self.out.cpu.compute_ns += ran;
+            Activity::Compute
+        } else {
+            p.spun_ns += ran;
+            self.out.cpu.spin_ns += ran;
+            Activity::Spin
+        };
+        if lead != Lead::Nothing {
+            self.tell(n, began, start, if lead == Lead::Switch { Activity::Switch } else { Activity::Scheduler });
+        }
+        self.tell(n, start, t, activity);
+        self.set_cpu(n, Cpu::Stopped, t, NEVER);
+        false
+    }
+
+    /// Kernel work comes up (D22): it stops the running process at once, and waits for a switch or other kernel work.
+    pub(super) fn kernel_work(&mut self, n: usize, t: u64, work: Kernel, ns: u64) {
+        self.nodes[n].kernel.push_back((work, ns));
+        let busy = match self.nodes[n].cpu {
+            Cpu::Run(_) => self.stop_run(n, t),
+            Cpu::Switch | Cpu::Kernel(_) => true,
+            Cpu::Idle | Cpu::Stopped => false,
+        };
+        if !busy {
+            self.start_cpu(n, t);
+        }
+    }
+
+    fn kernel_done(&mut self, n: usize, work: Kernel) {
+        self.drain(n);
+        match work {
+            Kernel::Scheduler => {}
+            Kernel::Wake(place) => {
+                if O::TELL {
+                    let (since, now) = (self.process(n, place).since_ns, self.now >> 3);
+                    let process = Some((self.process(n, place).job, self.process(n, place).task));
+                    let slice =
+                        Slice { node: n as u32, start_ns: since, end_ns: now, activity: Activity::Blocked, process };
+                    self.observer.slice(slice);
+                }
+                self.woken(n, place);
+            }
+            Kernel::Raise(place, job) => {
+                let p = self.process(n, place);
+                if p.job == job && p.state == State::Ready {
+                    self.boost_ready(n, place);
+                }
+            }
+        }
+    }
+
+    /// SB at the limit (D14).
+    fn block(&mut self, n: usize, place: u16, t: u64) {
+        self.out.blocks += 1;
+        self.set_current(n, NOBODY, t);
+        let p = self.process(n, place);
+        (p.state, p.since_ns) = (State::Blocked, t);
+    }
+
+    /// SY at the limit (D14): below all others, somebody else up, and on it spins.
+    fn give_way(&mut self, n: usize, place: u16) {
+        self.out.yields += 1;
+        self.drain(n);
+        let base = n * self.places;
+        let others = self.nodes[n].table.iter().filter(|p| **p != place).map(|p| &self.processes[base + *p as usize]);
+        let own = self.processes[base + place as usize].level;
+        let level = yield_level(own, others.filter(|p| p.state != State::Exited).map(|p| p.level));
+        let p = self.process(n, place);
+        p.yielded = true;
+        p.set_level(level);
+        let look = self.look(n, true);
+        let mut ns = self.params.queue_move_ns + self.params.check_ns * u64::from(look.looked_at);
+        if let Some(place) = look.candidate {
+            self.boost_ready(n, self.nodes[n].table[place]);
+            ns += self.params.queue_move_ns;
+        }
+        if ns > 0 {
+            self.nodes[n].kernel.push_front((Kernel::Scheduler, ns));
+        }
+    }
+
+    /// Looks at the endpoints from the current process on (D15).
+    pub(super) fn look(&self, n: usize, but_current: bool) -> Look {
+        let node = &self.nodes[n];
+        let seen = |i: usize| {
+            let p = &self.processes[n * self.places + node.table[i] as usize];
+            match (p.state, p.phase) {
+                (State::Current | State::Ready, Phase::Receive(side)) if p.got[side as usize] > 0 => Endpoint::Served,
+                (State::Current | State::Ready, Phase::Receive(_)) => Endpoint::Waiting,
+                (State::Current | State::Ready, _) => Endpoint::Computing,
+                _ => Endpoint::Blocked,
+            }
+        };
+        let current = node.table.iter().position(|p| *p == node.current).unwrap_or(0);
+        boost_candidate(self.params.heuristic, node.table.len(), current, but_current, seen)
+    }
+
+    /// A ready process goes to the head of the highest level.
+    pub(super) fn boost_ready(&mut self, n: usize, place: u16) {
+        self.out.boosts += 1;
+        let ready = &mut self.nodes[n].ready;
+        if let Some(at) = ready.iter().position(|p| *p == place) {
+            ready.remove(at);
+        }
+        ready.insert(0, place);
+        let p = self.process(n, place);
+        p.raise();
+        p.boosted = true;
+    }
+
+    /// A level's tail.
+    pub(super) fn append(&mut self, n: usize, place: u16) {
+        let base = n * self.places;
+        let level = self.processes[base + place as usize].level;
+        let ready = &self.nodes[n].ready;
+        let at = ready.iter().position(|p| self.processes[base + *p as usize].level < level).unwrap_or(ready.len());
+        self.nodes[n].ready.insert(at, place);
+        self.process(n, place).state = State::Ready;
+    }
+
+    /// Takes back what was booked beyond the end, and books what goes on.
+    pub(super) fn cut(&mut self, n: usize, end_ns: u64) {
+        self.now = key(end_ns, 7);
+        let busy = self.stop_run(n, end_ns) || matches!(self.nodes[n].cpu, Cpu::Switch | Cpu::Kernel(_));
+        if !busy {
+            return;
+        }
+        let over = self.nodes[n].cpu_end_ns.saturating_sub(end_ns);
+        let cpu = &mut self.out.cpu;
+        let (booked, activity) = match self.nodes[n].cpu {
+            Cpu::Switch => (&mut cpu.switch_ns, Activity::Switch),
+            Cpu::Kernel(Kernel::Scheduler) => (&mut cpu.sched_ns, Activity::Scheduler),
+            _ => (&mut cpu.interrupt_ns, Activity::Interrupt),
+        };
+        *booked -= over;
+        self.tell(n, self.nodes[n].cpu_start_ns, end_ns, activity);
+    }
+
+    fn tell(&mut self, n: usize, start_ns: u64, end_ns: u64, activity: Activity) {
+        if !O::TELL || start_ns == end_ns {
+            return;
+        }
+        let current = self.nodes[n].current;
+        let owner = (current != NOBODY).then(|| self.process(n, current)).map(|p| (p.job, p.task));
+        let process = owner.filter(|_| !matches!(activity, Activity::Interrupt | Activity::Scheduler));
+        self.observer.slice(Slice { node: n as u32, start_ns, end_ns, activity, process });
+    }
+}
+
+fn kernel_activity(work: Kernel) -> Activity {
+    match work {
+        Kernel::Scheduler => Activity::Scheduler,
+        Kernel::Wake(_) | Kernel::Raise(..) => Activity::Interrupt,
+    }
+}

@@ -1,0 +1,245 @@
+//! The event loop.
+
+use super::node::{Cpu, NOBODY, Node, Process, State};
+use super::tree::{NEVER, Tree};
+use crate::error::SimError;
+use crate::job::{JobSpec, Shape};
+use crate::observe::{JobChange, Observer};
+use crate::outcome::{JobTimes, Outcome, Progress};
+use crate::params::Params;
+use std::collections::VecDeque;
+
+// Kinds of events in the order of D2; a key is time · 8 + kind.
+pub(super) const CPU_ENDS: u64 = 0;
+pub(super) const IO_ENDS: u64 = 1;
+pub(super) const DELIVERED: u64 = 2;
+const ARRIVES: u64 = 4;
+pub(super) const TICK: u64 = 6;
+
+#[inline]
+pub(super) fn key(time_ns: u64, kind: u64) -> u64 {
+    if time_ns == NEVER { NEVER } else { time_ns << 3 | kind }
+}
+
+/// Times above this do not fit into a key.
+const TIME_NS_MAX: u64 = NEVER >> 4;
+
+/// A job that runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Live {
+    /// Its tasks' nodes and places there.
+    pub(super) at: Vec<(u32, u16)>,
+    /// Tasks that have not ended.
+    pub(super) alive: u32,
+}
+
+pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
+    pub(super) params: Params,
+    pub(super) jobs: &'a [JobSpec],
+    pub(super) shapes: Vec<Shape>,
+    pub(super) observer: &'a mut O,
+    pub(super) quanta_ns: [u64; 60],
+    /// Places on a node.
+    pub(super) places: usize,
+    pub(super) nodes: Vec<Node>,
+    /// Places of all nodes, node by node.
+    pub(super) processes: Vec<Process>,
+    pub(super) tree: Tree,
+    /// Key of the event in progress.
+    pub(super) now: u64,
+    /// Jobs in the order of their arrivals.
+    order: Vec<u32>,
+    arrived: usize,
+    pub(super) queue: VecDeque<u32>,
+    pub(super) live: Vec<Live>,
+    pub(super) finished: usize,
+    /// Free places of all nodes.
+    pub(super) free_places: u64,
+    free_since_ns: u64,
+    /// All computation that was drawn, to compare with what was done.
+    pub(super) drawn_ns: u64,
+    pub(super) sent: u64,
+    pub(super) out: Outcome,
+    task_iterations_all: u64,
+}
+
+impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
+    pub(super) fn new(params: &Params, jobs: &'a [JobSpec], observer: &'a mut O) -> Result<Self, SimError> {
+        for (job, spec) in jobs.iter().enumerate() {
+            if spec.tasks > params.nodes || spec.tasks == 0 {
+                return Err(SimError::TooLarge { job, tasks: spec.tasks, places: params.nodes });
+            }
+        }
+        let places = (params.mpl as usize).min(jobs.len().max(1)).min(NOBODY as usize - 1);
+        let nodes = params.nodes as usize;
+        let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
+        order.sort_by_key(|job| jobs[*job as usize].arrival_ns);
+        let shapes: Vec<Shape> = jobs.iter().map(|job| Shape::new(job, params)).collect();
+        let all = shapes.iter().zip(jobs).map(|(shape, job)| shape.iterations * u64::from(job.tasks));
+        Ok(Engine {
+            task_iterations_all: all.sum(),
+            params: *params,
+            jobs,
+            shapes,
+            observer,
+            quanta_ns: std::array::from_fn(|level| ((200 * 59 - 180 * level as u64) * 2_000_000 + 59) / (2 * 59)),
+            places,
+            nodes: vec![Node::new(places); nodes],
+            processes: vec![Process::free(); nodes * places],
+            tree: Tree::new(nodes),
+            now: 0,
+            order,
+            arrived: 0,
+            queue: VecDeque::new(),
+            live: vec![Live::default(); jobs.len()],
+            finished: 0,
+            free_places: nodes as u64 * places as u64,
+            free_since_ns: 0,
+            drawn_ns: 0,
+            sent: 0,
+            out: Outcome { jobs: vec![JobTimes::default(); jobs.len()], ..Outcome::default() },
+        })
+    }
+
+    pub(super) fn run(mut self, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
+        let end = key(self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX), 7);
+        while self.finished < self.jobs.len() {
+            let arrival =
+                self.order.get(self.arrived).map_or(NEVER, |j| key(self.jobs[*j as usize].arrival_ns, ARRIVES));
+            let (event, node) = self.tree.first();
+            self.now = event.min(arrival);
+            if self.now > end {
+                break;
+            }
+            self.out.events += 1;
+            if arrival < event {
+                self.arrival(arrival >> 3);
+            } else {
+                self.event(node as usize, event);
+            }
+            if self.out.events & 0xf_ffff == 0 && !watch(self.progress()) {
+                return Err(SimError::Stopped);
+            }
+        }
+        self.finish()
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            time_ns: self.now >> 3,
+            events: self.out.events,
+            task_iterations: (self.out.task_iterations, self.task_iterations_all),
+            jobs: (self.finished as u64, self.jobs.len() as u64),
+        }
+    }
+
+    fn arrival(&mut self, time_ns: u64) {
+        let job = self.order[self.arrived];
+        self.arrived += 1;
+        self.count_free(time_ns);
+        self.queue.push_back(job);
+        if O::TELL {
+            self.observer.job(time_ns, job, JobChange::Arrived, &[], None);
+        }
+        self.admit(time_ns);
+    }
+
+    #[inline]
+    fn event(&mut self, node: usize, event: u64) {
+        let time_ns = event >> 3;
+        match event & 7 {
+            TICK => self.tick(node, time_ns),
+            IO_ENDS => self.start_cpu(node, time_ns),
+            DELIVERED => self.delivery(node, time_ns),
+            _ if self.nodes[node].cpu_end_ns == time_ns => self.cpu_ends(node, time_ns),
+            _ => self.start_cpu_again(node, time_ns),
+        }
+        self.update(node, time_ns);
+        if self.params.check_invariants {
+            self.check(node);
+        }
+    }
+
+    /// When the node next does something that matters.
+    #[inline]
+    pub(super) fn update(&mut self, n: usize, time_ns: u64) {
+        self.nodes[n].watch = self.watch_key(n);
+        let tick = key(self.next_tick(n, time_ns), TICK);
+        let node = &self.nodes[n];
+        let io = match (node.cpu, node.io.first()) {
+            (Cpu::Idle, Some((end_ns, _))) => key(*end_ns, IO_ENDS),
+            _ => NEVER,
+        };
+        let first = key(node.cpu_end_ns, CPU_ENDS).min(node.watch).min(tick).min(io);
+        self.tree.set(n, first);
+    }
+
+    /// Counts free places while jobs wait, up to now; to be called before either changes.
+    pub(super) fn count_free(&mut self, time_ns: u64) {
+        if !self.queue.is_empty() {
+            let since = time_ns - self.free_since_ns;
+            self.out.free_while_waiting_ns += u128::from(self.free_places) * u128::from(since);
+        }
+        self.free_since_ns = time_ns;
+    }
+
+    /// Closes the books.
+    fn finish(mut self) -> Result<Outcome, SimError> {
+        let ended = self.finished == self.jobs.len();
+        let last = self.out.jobs.iter().filter_map(|job| job.finish_ns).max().unwrap_or(0);
+        let end_ns = if ended { last } else { self.params.end_ns.unwrap_or(last) };
+        self.out.sim_end_ns = end_ns;
+        self.count_free(end_ns);
+        for n in 0..self.nodes.len() {
+            self.cut(n, end_ns);
+        }
+        let by_job = |job: usize| -> u64 {
+            let done = self.live[job]
+                .at
+                .iter()
+                .map(|(n, p)| self.processes[*n as usize * self.places + *p as usize].iteration);
+            let finished = self.out.jobs[job].finish_ns.is_some();
+            if finished { self.shapes[job].iterations * u64::from(self.jobs[job].tasks) } else { done.sum() }
+        };
+        let mut iterations = 0;
+        let (mut nominal_ns, mut useful_ns) = (0, 0);
+        for job in 0..self.jobs.len() {
+            let (count, shape) = (by_job(job), &self.shapes[job]);
+            iterations += count;
+            nominal_ns += count * shape.iteration_ns();
+            useful_ns += count * (shape.iteration_ns() - shape.io_ns);
+        }
+        (self.out.nominal_ns, self.out.useful_ns) = (nominal_ns, useful_ns);
+        let cpu = &mut self.out.cpu;
+        let busy = cpu.compute_ns + cpu.spin_ns + cpu.switch_ns + cpu.interrupt_ns + cpu.sched_ns;
+        let all = end_ns * self.nodes.len() as u64;
+        cpu.idle_ns = all.checked_sub(busy).ok_or_else(|| broken("the CPUs were busy for longer than they existed"))?;
+        if iterations != self.out.task_iterations {
+            return Err(broken("iterations were lost"));
+        }
+        if ended && (self.drawn_ns != self.out.cpu.compute_ns || self.sent != self.out.messages) {
+            return Err(broken("computation or messages were lost"));
+        }
+        Ok(self.out)
+    }
+
+    /// What every node must look like after an event.
+    fn check(&self, n: usize) {
+        let node = &self.nodes[n];
+        let of = |place: u16| &self.processes[n * self.places + place as usize];
+        let ready = |place: &u16| node.ready.iter().filter(|p| *p == place).count();
+        for place in &node.table {
+            let expected = usize::from(of(*place).state == State::Ready);
+            assert_eq!(ready(place), expected, "node {n}, place {place}: {:?}", of(*place));
+            assert_eq!(of(*place).state == State::Current, node.current == *place, "node {n}");
+        }
+        assert!(node.ready.windows(2).all(|w| of(w[0]).level >= of(w[1]).level), "node {n}: levels out of order");
+        assert!(node.io.is_sorted() && node.incoming.is_sorted_by_key(|m| m.reaches_ns), "node {n}");
+        assert_eq!(node.table.len(), node.count as usize);
+        assert!(node.cpu != Cpu::Idle || (node.current == NOBODY && node.ready.is_empty()), "node {n} idles with work");
+    }
+}
+
+fn broken(what: &str) -> SimError {
+    SimError::Broken(what.to_owned())
+}

@@ -1,0 +1,161 @@
+//! Network interfaces (D9): a message passes the sender's one, the wire and the receiver's one, each side first in, first
+//! out. The time of a delivery is known as soon as the message is sent, unless one that reaches the interface before it
+//! is sent later; so deliveries are computed when messages are sent, and caught up when somebody looks.
+
+use super::engine::{DELIVERED, Engine, key};
+use super::node::{Cpu, Incoming, Kernel, NONE, Phase, State};
+use super::tree::NEVER;
+use super::{BLOCK, DEMAND};
+use crate::observe::{Message, Observer};
+use cosched_core::interrupts;
+
+impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
+    /// The process sends its messages of an iteration: right, then left (D11).
+    pub(super) fn send(&mut self, n: usize, place: u16, t: u64) {
+        let out = self.processes[n * self.places + place as usize].out;
+        for (direction, (to_node, to)) in out.into_iter().enumerate() {
+            if to_node == NONE {
+                continue;
+            }
+            let node = &mut self.nodes[n];
+            node.send_free_ns = node.send_free_ns.max(t) + self.params.send_ns;
+            let reaches_ns = node.send_free_ns + self.params.wire_ns;
+            self.sent += 1;
+            // What goes right comes from the left.
+            let message = Incoming { delivered_ns: 0, reaches_ns, sent_ns: t, to, side: direction as u8 };
+            let to_node = to_node as usize;
+            self.insert(to_node, message);
+            let watch = self.watch_key(to_node);
+            self.nodes[to_node].watch = watch;
+            // The sender's own key is set when its event is done.
+            if watch < self.tree.key(to_node) && to_node != n {
+                self.tree.set(to_node, watch);
+            }
+        }
+    }
+
+    fn insert(&mut self, n: usize, message: Incoming) {
+        let (base, receive_ns) = (n * self.places, self.params.receive_ns);
+        // Of messages that arrive at once the lower job's, task's, sender's is first (D2).
+        let order = |m: &Incoming| {
+            let p = &self.processes[base + m.to as usize];
+            let tasks = self.jobs[p.job as usize].tasks;
+            let from = if m.side == 0 { (p.task + tasks - 1) % tasks } else { (p.task + 1) % tasks };
+            (p.job, p.task, from)
+        };
+        let behind = |m: &Incoming| {
+            m.reaches_ns > message.reaches_ns || (m.reaches_ns == message.reaches_ns && order(m) > order(&message))
+        };
+        let node = &self.nodes[n];
+        let at = node.incoming.iter().rposition(|m| !behind(m)).map_or(0, |i| i + 1);
+        let node = &mut self.nodes[n];
+        node.incoming.insert(at, message);
+        let mut free_ns = if at == 0 { node.receive_free_ns } else { node.incoming[at - 1].delivered_ns };
+        for m in &mut node.incoming[at..] {
+            free_ns = free_ns.max(m.reaches_ns) + receive_ns;
+            m.delivered_ns = free_ns;
+        }
+    }
+
+    /// Key of the next delivery that matters when it happens: to the running process that spins for it, to one that has
+    /// blocked for it, and under DCS to anybody.
+    #[inline]
+    pub(super) fn watch_key(&self, n: usize) -> u64 {
+        let node = &self.nodes[n];
+        let mut first = NEVER;
+        let mut spins = None;
+        if let Cpu::Run(_) = node.cpu {
+            let p = &self.processes[n * self.places + node.current as usize];
+            if let Phase::Receive(side) = p.phase {
+                if p.got[side as usize] > 0 {
+                    // It came during the lead.
+                    first = key(node.run_start_ns, 0);
+                } else {
+                    spins = Some(side);
+                }
+            }
+        }
+        for m in &node.incoming {
+            let at = key(m.delivered_ns, DELIVERED);
+            if A == DEMAND {
+                first = first.min(at);
+            }
+            if m.to == node.current {
+                if spins == Some(m.side) {
+                    first = first.min(at.max(key(node.run_start_ns, 0)));
+                }
+            } else if W == BLOCK {
+                let p = &self.processes[n * self.places + m.to as usize];
+                if p.state == State::Blocked && p.phase == Phase::Receive(m.side) {
+                    first = first.min(at);
+                }
+            }
+        }
+        first
+    }
+
+    /// Deliveries before the present event.
+    #[inline]
+    pub(super) fn drain_messages(&mut self, n: usize) {
+        while let Some(m) = self.nodes[n].incoming.first().copied() {
+            if key(m.delivered_ns, DELIVERED) >= self.now {
+                break;
+            }
+            self.take_in(n, m);
+        }
+    }
+
+    fn take_in(&mut self, n: usize, m: Incoming) {
+        self.nodes[n].incoming.remove(0);
+        self.nodes[n].receive_free_ns = m.delivered_ns;
+        self.out.messages += 1;
+        self.process(n, m.to).got[m.side as usize] += 1;
+        if O::TELL {
+            self.tell_message(n, m);
+        }
+    }
+
+    fn tell_message(&mut self, n: usize, m: Incoming) {
+        let p = &self.processes[n * self.places + m.to as usize];
+        let tasks = self.jobs[p.job as usize].tasks;
+        let from = if m.side == 0 { (p.task + tasks - 1) % tasks } else { (p.task + 1) % tasks };
+        let from_node = self.live[p.job as usize].at[from as usize].0;
+        let message = Message {
+            job: p.job,
+            from: (from, from_node),
+            to: (p.task, n as u32),
+            sent_ns: m.sent_ns,
+            delivered_ns: m.delivered_ns,
+        };
+        self.observer.message(message);
+    }
+
+    /// A delivery that somebody cares about.
+    pub(super) fn delivery(&mut self, n: usize, t: u64) {
+        self.drain(n);
+        let Some(m) = self.nodes[n].incoming.first().copied().filter(|m| m.delivered_ns == t) else { return };
+        self.take_in(n, m);
+        let interrupt_ns = self.params.interrupt_ns + self.params.queue_move_ns;
+        let node = &self.nodes[n];
+        let p = &self.processes[n * self.places + m.to as usize];
+        let (job, awaited) = (p.job, p.phase == Phase::Receive(m.side));
+        if awaited && p.state == State::Blocked {
+            self.process(n, m.to).state = State::Waking;
+            self.out.interrupts += 1;
+            self.kernel_work(n, t, Kernel::Wake(m.to), interrupt_ns);
+            return;
+        }
+        if awaited && m.to == node.current && matches!(node.cpu, Cpu::Run(_)) && t >= node.run_start_ns {
+            self.stop_run(n, t);
+            self.start_cpu(n, t);
+        }
+        if A == DEMAND {
+            let p = &self.processes[n * self.places + m.to as usize];
+            let gone = p.job != job || matches!(p.state, State::Blocked | State::Waking | State::Exited | State::Free);
+            if interrupts(self.noted(n, t) == job, gone) {
+                self.out.interrupts += 1;
+                self.kernel_work(n, t, Kernel::Raise(m.to, job), interrupt_ns);
+            }
+        }
+    }
+}

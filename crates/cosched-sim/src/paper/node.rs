@@ -1,0 +1,228 @@
+//! What a node and its processes are, for the feedback engine: plain data.
+
+use crate::draw::Draws;
+
+/// Nobody, where a place in a node's table is meant.
+pub(super) const NOBODY: u16 = u16::MAX;
+/// No job, no process.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What a process does next when it has the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It computes; `left_ns` says how much.
+    Compute,
+    /// It sends, and ends its iteration if it has nobody to talk to.
+    Send,
+    /// It receives from the left neighbour (0) or the right one (1).
+    Receive(u8),
+}
+
+/// Where a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The place in the table is free.
+    Free,
+    /// In the ready list.
+    Ready,
+    /// It has the CPU.
+    Current,
+    /// It waits for its I/O.
+    Io,
+    /// It has blocked itself in a receive.
+    Blocked,
+    /// The same, and the interrupt that wakes it is on its way.
+    Waking,
+    /// It has ended; its place is kept until its job ends.
+    Exited,
+}
+
+/// A process: a task on its node.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) state: State,
+    pub(super) phase: Phase,
+    pub(super) level: u8,
+    /// Moved to the head of the highest level by PB, SY or DCS, and not run since.
+    pub(super) boosted: bool,
+    /// It has yielded in this receive.
+    pub(super) yielded: bool,
+    pub(super) job: u32,
+    pub(super) task: u32,
+    /// Where messages to the right and to the left go: node and place there.
+    pub(super) out: [(u32, u16); 2],
+    /// How many neighbours it receives from.
+    pub(super) receives: u8,
+    /// Messages in the endpoint, by side.
+    pub(super) got: [u32; 2],
+    /// Computation left in this iteration.
+    pub(super) left_ns: u64,
+    /// This iteration's I/O.
+    pub(super) io_ns: u64,
+    /// Spun in this receive.
+    pub(super) spun_ns: u64,
+    /// User time since the quantum was renewed.
+    pub(super) used_ns: u64,
+    pub(super) iteration: u64,
+    pub(super) iterations: u64,
+    pub(super) draws: Draws,
+    /// When it blocked or began its I/O (for observers).
+    pub(super) since_ns: u64,
+}
+
+impl Process {
+    pub(super) fn free() -> Process {
+        Process {
+            state: State::Free,
+            phase: Phase::Compute,
+            level: 0,
+            boosted: false,
+            yielded: false,
+            job: NONE,
+            task: 0,
+            out: [(NONE, NOBODY); 2],
+            receives: 0,
+            got: [0; 2],
+            left_ns: 0,
+            io_ns: 0,
+            spun_ns: 0,
+            used_ns: 0,
+            iteration: 0,
+            iterations: 0,
+            draws: Draws::new(0, 0, 0),
+            since_ns: 0,
+        }
+    }
+
+    /// The highest level, with a full quantum if it was lower.
+    pub(super) fn raise(&mut self) {
+        self.set_level(LEVEL_MAX);
+    }
+
+    /// A level; the quantum is renewed if it changes (D3).
+    pub(super) fn set_level(&mut self, level: u8) {
+        if self.level != level {
+            self.level = level;
+            self.used_ns = 0;
+        }
+    }
+
+    /// The side from which a receive awaits a message that is not there.
+    pub(super) fn awaits(&self) -> Option<usize> {
+        match self.phase {
+            Phase::Receive(side) if self.got[side as usize] == 0 => Some(side as usize),
+            _ => None,
+        }
+    }
+}
+
+/// The highest level of the feedback queue.
+pub(super) const LEVEL_MAX: u8 = 59;
+
+/// A message between the sender's wire and the receiver's endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    /// When it is in the endpoint.
+    pub(super) delivered_ns: u64,
+    /// When it reaches the network interface.
+    pub(super) reaches_ns: u64,
+    /// When it was sent (for observers).
+    pub(super) sent_ns: u64,
+    /// The receiver's place.
+    pub(super) to: u16,
+    /// From which side it comes.
+    pub(super) side: u8,
+}
+
+/// Work of the kernel (D22).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kernel {
+    /// Periodic boost or a yield: its effects are there already.
+    Scheduler,
+    /// The interrupt that wakes a process that has blocked itself (SB).
+    Wake(u16),
+    /// The interrupt that raises a receiver (DCS), if the place is still this job's.
+    Raise(u16, u32),
+}
+
+/// What the CPU does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cpu {
+    Idle,
+    /// A context switch until `cpu_end_ns`.
+    Switch,
+    /// Kernel work until `cpu_end_ns`.
+    Kernel(Kernel),
+    /// The current process runs, from `run_start_ns` on. Before that, the CPU is in `lead`: folding the end of a switch
+    /// or of kernel work into the run spares an event.
+    Run(Lead),
+    /// A run was ended, and whoever did it gives the CPU something else at once.
+    Stopped,
+}
+
+/// What comes before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    Nothing,
+    Switch,
+    Scheduler,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) cpu: Cpu,
+    pub(super) cpu_end_ns: u64,
+    pub(super) run_start_ns: u64,
+    /// When the present activity (a lead too) began.
+    pub(super) cpu_start_ns: u64,
+    /// Key of the next delivery that somebody cares about.
+    pub(super) watch: u64,
+    /// Last tick that was handled, as time + 1; 0: none.
+    pub(super) ticked: u64,
+    pub(super) current: u16,
+    /// Processes here, ended ones too.
+    pub(super) count: u16,
+    /// Job of the process that last owned this CPU.
+    pub(super) last_job: u32,
+    /// DCS: whom the network interface believes to run, as of a tick before `current_since_ns`.
+    pub(super) noted_job: u32,
+    pub(super) current_since_ns: u64,
+    /// Of the sending and of the receiving side of the network interface: busy until.
+    pub(super) send_free_ns: u64,
+    pub(super) receive_free_ns: u64,
+    /// Ready processes, best first.
+    pub(super) ready: Vec<u16>,
+    /// I/O that goes on, earliest first.
+    pub(super) io: Vec<(u64, u16)>,
+    pub(super) incoming: Vec<Incoming>,
+    /// Kernel work that waits.
+    pub(super) kernel: std::collections::VecDeque<(Kernel, u64)>,
+    /// The table of processes, in the order of their arrival.
+    pub(super) table: Vec<u16>,
+}
+
+impl Node {
+    pub(super) fn new(places: usize) -> Node {
+        Node {
+            cpu: Cpu::Idle,
+            cpu_end_ns: super::tree::NEVER,
+            run_start_ns: 0,
+            cpu_start_ns: 0,
+            watch: super::tree::NEVER,
+            ticked: 0,
+            current: NOBODY,
+            count: 0,
+            last_job: NONE,
+            noted_job: NONE,
+            current_since_ns: 0,
+            send_free_ns: 0,
+            receive_free_ns: 0,
+            ready: Vec::with_capacity(places),
+            io: Vec::with_capacity(places),
+            incoming: Vec::with_capacity(4),
+            kernel: std::collections::VecDeque::new(),
+            table: Vec::with_capacity(places),
+        }
+    }
+}

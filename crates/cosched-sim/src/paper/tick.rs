@@ -1,0 +1,158 @@
+//! A node's scheduler (D3 to D5, D15, D24), and when it next has something to do.
+
+use super::engine::Engine;
+use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, State};
+use super::tree::NEVER;
+use super::{BOOST, YIELD};
+use crate::observe::Observer;
+
+/// Ticks between two risings of all processes (D24).
+const RISE_TICKS: u64 = 1000;
+
+impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
+    /// The next tick, not before `t`, at which this node's scheduler changes anything.
+    #[inline]
+    pub(super) fn next_tick(&self, n: usize, t: u64) -> u64 {
+        let node = &self.nodes[n];
+        if node.count == 0 {
+            return NEVER;
+        }
+        let tick_ns = self.params.tick_ns;
+        let next = (t.div_ceil(tick_ns) * tick_ns).max(node.ticked);
+        let idle = node.cpu == Cpu::Idle;
+        if A == BOOST && !idle {
+            return next;
+        }
+        let mut first = NEVER;
+        let base = n * self.places;
+        let lowest = node.ready.last().map_or(LEVEL_MAX, |p| self.processes[base + *p as usize].level);
+        if node.current != NOBODY {
+            let p = &self.processes[base + node.current as usize];
+            if p.level < LEVEL_MAX && !node.io.is_empty() {
+                first = (node.io[0].0.div_ceil(tick_ns) * tick_ns).max(next);
+            }
+            let quantum = self.quanta_ns[p.level as usize];
+            if p.used_ns >= quantum || self.challenged(n) {
+                return next;
+            }
+            if matches!(node.cpu, Cpu::Run(_)) {
+                let expires = node.run_start_ns + (quantum - p.used_ns);
+                first = first.min((expires.div_ceil(tick_ns) * tick_ns).max(next));
+            }
+            if p.level == LEVEL_MAX && lowest == LEVEL_MAX && W != YIELD {
+                return first;
+            }
+        } else if lowest == LEVEL_MAX && W != YIELD {
+            return first;
+        }
+        let rise_ns = RISE_TICKS * tick_ns;
+        first.min(next.div_ceil(rise_ns) * rise_ns)
+    }
+
+    /// Whether a ready process preempts the current one at the next tick (D5).
+    #[inline]
+    fn challenged(&self, n: usize) -> bool {
+        let node = &self.nodes[n];
+        let of = |place: u16| &self.processes[n * self.places + place as usize];
+        let (Some(best), level) = (node.ready.first().map(|p| of(*p)), of(node.current).level) else { return false };
+        best.level > level || (level == LEVEL_MAX && best.boosted)
+    }
+
+    /// The scheduler runs.
+    pub(super) fn tick(&mut self, n: usize, t: u64) {
+        self.nodes[n].ticked = t + self.params.tick_ns;
+        self.drain(n);
+        if t % (RISE_TICKS * self.params.tick_ns) == 0 {
+            self.rise(n, t);
+        }
+        if A == BOOST {
+            self.boost(n, t);
+        }
+        self.schedule(n, t);
+        if self.nodes[n].cpu == Cpu::Stopped {
+            self.start_cpu(n, t);
+        }
+    }
+
+    /// All processes get the highest level; ready ones line up in their order (D24).
+    fn rise(&mut self, n: usize, t: u64) {
+        self.raise_current(n, t);
+        let base = n * self.places;
+        for place in &self.nodes[n].table {
+            let p = &mut self.processes[base + *place as usize];
+            if p.state != State::Exited {
+                p.raise();
+            }
+        }
+    }
+
+    /// The current process gets the highest level; what it used so far belongs to the quantum of the old one.
+    fn raise_current(&mut self, n: usize, t: u64) {
+        let place = self.nodes[n].current;
+        if place != NOBODY && self.process(n, place).level < LEVEL_MAX {
+            self.stop_run(n, t);
+            self.process(n, place).raise();
+        }
+    }
+
+    /// Periodic boost (D15).
+    fn boost(&mut self, n: usize, t: u64) {
+        let look = self.look(n, false);
+        let mut ns = self.params.check_ns * u64::from(look.looked_at);
+        if let Some(i) = look.candidate {
+            let place = self.nodes[n].table[i];
+            if place == self.nodes[n].current {
+                self.raise_current(n, t);
+            } else {
+                self.boost_ready(n, place);
+                ns += self.params.queue_move_ns;
+            }
+        }
+        if ns > 0 {
+            self.stop_run(n, t);
+            self.nodes[n].kernel.push_back((Kernel::Scheduler, ns));
+        }
+    }
+
+    /// Quantum and preemption.
+    fn schedule(&mut self, n: usize, t: u64) {
+        let place = self.nodes[n].current;
+        if place == NOBODY || self.switching(n, t) {
+            return;
+        }
+        let node = &self.nodes[n];
+        let p = &self.processes[n * self.places + place as usize];
+        let ran_ns = if matches!(node.cpu, Cpu::Run(_)) { t.saturating_sub(node.run_start_ns) } else { 0 };
+        let preempted = if p.used_ns + ran_ns >= self.quanta_ns[p.level as usize] {
+            self.expire(n, t, place)
+        } else {
+            self.challenged(n)
+        };
+        if preempted {
+            self.stop_run(n, t);
+            self.append(n, place);
+            self.dispatch(n, t);
+        }
+    }
+
+    /// The quantum has expired: a level down, to its tail. True if somebody else is best now.
+    fn expire(&mut self, n: usize, t: u64, place: u16) -> bool {
+        self.stop_run(n, t);
+        let p = self.process(n, place);
+        p.level = p.level.saturating_sub(1);
+        p.used_ns = 0;
+        let level = p.level;
+        let best = self.nodes[n].ready.first().map(|p| self.processes[n * self.places + *p as usize].level);
+        best.is_some_and(|best| best >= level)
+    }
+
+    /// A switch that cannot be interrupted is in progress (D6).
+    fn switching(&self, n: usize, t: u64) -> bool {
+        let node = &self.nodes[n];
+        match node.cpu {
+            Cpu::Switch => true,
+            Cpu::Run(Lead::Switch) => t < node.run_start_ns,
+            _ => false,
+        }
+    }
+}
