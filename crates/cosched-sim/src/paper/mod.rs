@@ -9,6 +9,7 @@
 mod admit;
 mod cpu;
 mod engine;
+mod gang;
 mod network;
 mod node;
 mod tick;
@@ -25,7 +26,7 @@ use engine::Engine;
 
 /// Whether this engine can do it: the ten strategies of the paper, under the default readings.
 pub fn handles(params: &Params) -> bool {
-    params.readings == Readings::default() && matches!(params.strategy, Strategy::Dynamic(..))
+    params.readings == Readings::default() && matches!(params.strategy, Strategy::Gang | Strategy::Dynamic(..))
 }
 
 /// Runs the jobs to their end. `watch` is asked now and then whether to go on.
@@ -37,6 +38,9 @@ pub fn run(
 ) -> Result<Outcome, SimError> {
     use {OnArrival as A, Wait as W};
     params.check()?;
+    if params.strategy == Strategy::Gang {
+        return gang::Gangs::new(params, jobs, observer)?.run(watch);
+    }
     let (wait, arrival) = params.dynamic();
     match (wait, arrival) {
         (W::Busy, A::None) => go::<BUSY, NOTHING>(params, jobs, observer, watch),

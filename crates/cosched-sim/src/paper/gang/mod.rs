@@ -1,0 +1,215 @@
+//! Gang scheduling in the paper's model (D17): rows of the matrix take turns, and in its row a gang has its CPUs alone.
+//!
+//! So between two switches nothing of a task's iteration can be disturbed: when its messages have come, computation, I/O
+//! and the next sends are known at once. One event an iteration is left: the time at which both messages are there.
+//! Switches stop and resume whole rows. Network interfaces are shared by the rows, and stay exact.
+
+mod books;
+mod rows;
+mod task;
+
+use super::tree::{NEVER, Tree};
+use crate::error::SimError;
+use crate::job::{JobSpec, Shape};
+use crate::observe::{JobChange, Observer};
+use crate::outcome::{JobTimes, Outcome, Progress};
+use crate::params::Params;
+use cosched_core::{JobId, Matrix, Node as CoreNode, NodeId, Packing};
+use std::collections::VecDeque;
+use task::{Inbox, Task};
+
+// Kinds of events in the order of D2; a key is time · 8 + kind.
+const IO_ENDS: u64 = 1;
+const DELIVERED: u64 = 2;
+const ARRIVES: u64 = 4;
+const TURNS: u64 = 5;
+
+const NONE: u32 = u32::MAX;
+/// Times above this do not fit into a key.
+const TIME_NS_MAX: u64 = NEVER >> 4;
+
+fn key(time_ns: u64, kind: u64) -> u64 {
+    if time_ns == NEVER { NEVER } else { time_ns << 3 | kind }
+}
+
+/// A job in the matrix.
+#[derive(Clone, Debug, Default)]
+struct Live {
+    row: usize,
+    columns: Vec<u32>,
+    alive: u32,
+}
+
+pub(super) struct Gangs<'a, O> {
+    params: Params,
+    jobs: &'a [JobSpec],
+    shapes: Vec<Shape>,
+    observer: &'a mut O,
+    matrix: Matrix,
+    rows_max: usize,
+    row: usize,
+    /// A switch to `row` goes on.
+    switching: bool,
+    /// When the quantum or the switch ends.
+    turn_ns: u64,
+    /// The present window: from, and to where it is certain that the row is current.
+    from_ns: u64,
+    until_ns: u64,
+    /// A cell each: node by node, row by row.
+    tasks: Vec<Task>,
+    inboxes: Vec<Inbox>,
+    tree: Tree,
+    order: Vec<u32>,
+    arrived: usize,
+    queue: VecDeque<u32>,
+    live: Vec<Live>,
+    finished: usize,
+    free_cells: u64,
+    free_since_ns: u64,
+    drawn_ns: u64,
+    sent: u64,
+    now: u64,
+    out: Outcome,
+    task_iterations_all: u64,
+}
+
+impl<'a, O: Observer> Gangs<'a, O> {
+    pub(super) fn new(params: &Params, jobs: &'a [JobSpec], observer: &'a mut O) -> Result<Self, SimError> {
+        for (job, spec) in jobs.iter().enumerate() {
+            if spec.tasks > params.nodes || spec.tasks == 0 {
+                return Err(SimError::TooLarge { job, tasks: spec.tasks, places: params.nodes });
+            }
+        }
+        let (nodes, rows_max) = (params.nodes as usize, (params.mpl as usize).min(jobs.len().max(1)));
+        let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
+        order.sort_by_key(|job| jobs[*job as usize].arrival_ns);
+        let shapes: Vec<Shape> = jobs.iter().map(|job| Shape::new(job, params)).collect();
+        let all = shapes.iter().zip(jobs).map(|(shape, job)| shape.iterations * u64::from(job.tasks));
+        Ok(Gangs {
+            task_iterations_all: all.sum(),
+            params: *params,
+            jobs,
+            shapes,
+            observer,
+            matrix: Matrix::new(&[CoreNode { id: NodeId(0), cpus: params.nodes }]),
+            rows_max,
+            row: 0,
+            switching: false,
+            turn_ns: NEVER,
+            from_ns: 0,
+            until_ns: 0,
+            tasks: vec![Task::none(); nodes * rows_max],
+            inboxes: vec![Inbox::default(); nodes],
+            tree: Tree::new(nodes),
+            order,
+            arrived: 0,
+            queue: VecDeque::new(),
+            live: vec![Live::default(); jobs.len()],
+            finished: 0,
+            free_cells: nodes as u64 * rows_max as u64,
+            free_since_ns: 0,
+            drawn_ns: 0,
+            sent: 0,
+            now: 0,
+            out: Outcome { jobs: vec![JobTimes::default(); jobs.len()], ..Outcome::default() },
+        })
+    }
+
+    pub(super) fn run(mut self, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
+        let end = key(self.end_ns(), 7);
+        while self.finished < self.jobs.len() {
+            let arrival =
+                self.order.get(self.arrived).map_or(NEVER, |j| key(self.jobs[*j as usize].arrival_ns, ARRIVES));
+            let turn = key(self.turn_ns, TURNS);
+            let (event, node) = self.tree.first();
+            self.now = event.min(arrival).min(turn);
+            if self.now > end {
+                break;
+            }
+            self.out.events += 1;
+            if self.now == event {
+                self.complete(node as usize, event >> 3);
+            } else if self.now == arrival {
+                self.arrival(arrival >> 3);
+            } else {
+                self.turn(turn >> 3);
+            }
+            if self.out.events & 0xf_ffff == 0 && !watch(self.progress()) {
+                return Err(SimError::Stopped);
+            }
+        }
+        self.finish()
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX)
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            time_ns: self.now >> 3,
+            events: self.out.events,
+            task_iterations: (self.out.task_iterations, self.task_iterations_all),
+            jobs: (self.finished as u64, self.jobs.len() as u64),
+        }
+    }
+
+    fn arrival(&mut self, t: u64) {
+        let job = self.order[self.arrived];
+        self.arrived += 1;
+        self.count_free(t);
+        self.queue.push_back(job);
+        if O::TELL {
+            self.observer.job(t, job, JobChange::Arrived, &[], None);
+        }
+        self.admit(t);
+    }
+
+    /// First come, first served: into the lowest row with room, the lowest free columns.
+    fn admit(&mut self, t: u64) {
+        while let Some(job) = self.queue.front().copied() {
+            let id = JobId(job.into());
+            let Some(place) =
+                self.matrix.insert_within(self.rows_max, id, self.jobs[job as usize].tasks, Packing::FirstFit)
+            else {
+                return;
+            };
+            self.queue.pop_front();
+            let tasks = place.columns.len();
+            self.free_cells -= tasks as u64;
+            self.out.jobs[job as usize].start_ns = Some(t);
+            if O::TELL {
+                self.observer.job(t, job, JobChange::Started, &place.columns, Some(place.row as u32));
+            }
+            let live = Live { row: place.row, columns: place.columns, alive: tasks as u32 };
+            self.settle(job, &live);
+            let columns = live.columns.clone();
+            self.live[job as usize] = live;
+            if self.turn_ns == NEVER {
+                self.begin_quantum(place.row, t);
+            } else if place.row == self.row && !self.switching {
+                columns.iter().for_each(|n| self.go_on(*n as usize, t));
+            }
+        }
+    }
+
+    /// The last task of a job has ended (D25).
+    fn end(&mut self, job: u32, t: u64) {
+        self.count_free(t);
+        let live = std::mem::take(&mut self.live[job as usize]);
+        for n in &live.columns {
+            self.tasks[*n as usize * self.rows_max + live.row] = Task::none();
+        }
+        self.matrix.remove(JobId(job.into()));
+        self.free_cells += live.columns.len() as u64;
+        self.finished += 1;
+        self.out.jobs[job as usize].finish_ns = Some(t);
+        if O::TELL {
+            self.observer.job(t, job, JobChange::Finished, &live.columns, Some(live.row as u32));
+        }
+        if self.free_cells == self.inboxes.len() as u64 * self.rows_max as u64 {
+            self.turn_ns = NEVER;
+        }
+        self.admit(t);
+    }
+}

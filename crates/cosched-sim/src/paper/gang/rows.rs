@@ -1,0 +1,56 @@
+//! Turns: quanta and switches (D17).
+
+use super::super::tree::NEVER;
+use super::Gangs;
+use crate::observe::{Activity, Observer, Slice};
+use cosched_core::next_row;
+
+impl<O: Observer> Gangs<'_, O> {
+    /// A row becomes current for a quantum.
+    pub(super) fn begin_quantum(&mut self, row: usize, t: u64) {
+        (self.row, self.switching) = (row, false);
+        self.turn_ns = t + self.params.quantum_ns;
+        self.from_ns = t;
+        self.until_ns = self.turn_ns.min(self.end_ns());
+        if O::TELL {
+            self.observer.row(t, row as u32);
+        }
+        (0..self.inboxes.len()).for_each(|n| self.go_on(n, t));
+    }
+
+    /// A quantum or a switch ends.
+    pub(super) fn turn(&mut self, t: u64) {
+        if self.switching {
+            self.begin_quantum(self.row, t);
+            return;
+        }
+        self.pause(t);
+        match next_row(&self.matrix, self.row) {
+            Some(row) if row != self.row => self.begin_switch(row, t),
+            _ => self.begin_quantum(self.row, t),
+        }
+    }
+
+    fn begin_switch(&mut self, row: usize, t: u64) {
+        self.row = row;
+        self.switching = true;
+        self.turn_ns = t + self.params.switch_ns;
+        let cut_ns = self.turn_ns.min(self.end_ns()) - t;
+        self.out.context_switches += self.inboxes.len() as u64;
+        self.out.cpu.switch_ns += cut_ns * self.inboxes.len() as u64;
+        if O::TELL && cut_ns > 0 {
+            for node in 0..self.inboxes.len() as u32 {
+                let slice = Slice { node, start_ns: t, end_ns: t + cut_ns, activity: Activity::Switch, process: None };
+                self.observer.slice(slice);
+            }
+        }
+    }
+
+    /// The current row stops.
+    pub(super) fn pause(&mut self, t: u64) {
+        for n in 0..self.inboxes.len() {
+            self.stop(n, t);
+            self.tree.set(n, NEVER);
+        }
+    }
+}
