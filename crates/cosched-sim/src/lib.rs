@@ -4,6 +4,8 @@
 //! where they are followed (docs/simulator.md has them all). No clock, no files: text comes in as readers, time passes only inside.
 
 mod draw;
+mod error;
+pub mod general;
 mod job;
 mod observe;
 mod outcome;
@@ -12,6 +14,7 @@ mod strategy;
 
 pub use cosched_core::{Heuristic, OnArrival, Wait};
 pub use draw::Draws;
+pub use error::SimError;
 pub use job::{JobSpec, JobType, Shape};
 pub use observe::{Activity, JobChange, Message, Observer, Silent, Slice};
 pub use outcome::{CpuTime, JobTimes, Outcome, Progress};
