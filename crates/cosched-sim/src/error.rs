@@ -1,31 +1,49 @@
-//! Why a simulation gives no outcome.
+//! Why a simulation gave no result.
 
 use crate::params::ParamsError;
 
-/// A simulation that could not be run, or not to its end.
+/// Why a simulation gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
-    /// The parameters are impossible.
-    #[error(transparent)]
-    Params(#[from] ParamsError),
-    /// A job can never start.
+    /// A job has more tasks than the machine can ever run at a time.
     #[error(
-        "job {job} has {tasks} tasks\n  why: the machine has places for {places}\n  hint: take it out, or simulate more nodes"
+        "job {index} has {tasks} tasks\n  why: the machine has {places} CPUs, and each task needs one of its own\n  \
+         hint: leave the job out, or simulate a larger machine"
     )]
     TooLarge {
         /// Its place in the job list, from 0.
-        job: usize,
+        index: usize,
         /// Its tasks.
         tasks: u32,
-        /// The most tasks that a job may have.
+        /// CPUs of the machine.
         places: u32,
     },
-    /// Who watches has stopped it.
-    #[error("the simulation was stopped")]
-    Stopped,
-    /// A sum at the end does not come out: a fault of the simulator.
+    /// A job has no tasks.
+    #[error("job {index} has no tasks\n  why: then it has no end\n  hint: give it one task or more")]
+    NoTasks {
+        /// Its place in the job list, from 0.
+        index: usize,
+    },
+    /// Tasks wait for messages that nobody sends.
     #[error(
-        "the simulation is wrong: {0}\n  why: this is a fault of cosched\n  hint: please report it with the command and the job list"
+        "job {index} waits for ever: {what}\n  why: nobody sends that message\n  \
+         hint: every recv needs a send of the other task; see the program"
+    )]
+    Deadlock {
+        /// Its place in the job list, from 0.
+        index: usize,
+        /// Who waits for whom.
+        what: String,
+    },
+    /// The parameters are impossible.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// The caller said to stop.
+    #[error("the simulation was stopped\n  why: its caller said so\n  hint: none is needed")]
+    Stopped,
+    /// A law of conservation does not hold: the simulator is wrong.
+    #[error(
+        "the simulator is wrong: {0}\n  why: a sum that must hold does not\n  hint: please report it with the input"
     )]
     Broken(String),
 }

@@ -5,6 +5,7 @@
 
 mod draw;
 mod error;
+pub mod general;
 mod job;
 mod observe;
 mod outcome;

@@ -65,11 +65,7 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
 
 impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     pub(super) fn new(params: &Params, jobs: &'a [JobSpec], observer: &'a mut O) -> Result<Self, SimError> {
-        for (job, spec) in jobs.iter().enumerate() {
-            if spec.tasks > params.nodes || spec.tasks == 0 {
-                return Err(SimError::TooLarge { job, tasks: spec.tasks, places: params.nodes });
-            }
-        }
+        super::check_jobs(params, jobs)?;
         let places = (params.mpl as usize).min(jobs.len().max(1)).min(NOBODY as usize - 1);
         let nodes = params.nodes as usize;
         let mut order: Vec<u32> = (0..jobs.len() as u32).collect();

@@ -71,3 +71,15 @@ const YIELD: u8 = 2;
 const NOTHING: u8 = 0;
 const DEMAND: u8 = 1;
 const BOOST: u8 = 2;
+
+/// Refuses jobs that could never start.
+fn check_jobs(params: &Params, jobs: &[JobSpec]) -> Result<(), SimError> {
+    for (index, job) in jobs.iter().enumerate() {
+        match job.tasks {
+            0 => return Err(SimError::NoTasks { index }),
+            tasks if tasks > params.nodes => return Err(SimError::TooLarge { index, tasks, places: params.nodes }),
+            _ => {}
+        }
+    }
+    Ok(())
+}

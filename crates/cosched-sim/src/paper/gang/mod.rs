@@ -75,11 +75,7 @@ pub(super) struct Gangs<'a, O> {
 
 impl<'a, O: Observer> Gangs<'a, O> {
     pub(super) fn new(params: &Params, jobs: &'a [JobSpec], observer: &'a mut O) -> Result<Self, SimError> {
-        for (job, spec) in jobs.iter().enumerate() {
-            if spec.tasks > params.nodes || spec.tasks == 0 {
-                return Err(SimError::TooLarge { job, tasks: spec.tasks, places: params.nodes });
-            }
-        }
+        super::check_jobs(params, jobs)?;
         let (nodes, rows_max) = (params.nodes as usize, (params.mpl as usize).min(jobs.len().max(1)));
         let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
         order.sort_by_key(|job| jobs[*job as usize].arrival_ns);

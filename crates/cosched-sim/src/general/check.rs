@@ -1,0 +1,104 @@
+//! Laws that hold: queues during the run, sums at its end.
+
+use super::engine::Sim;
+use super::levels::TOP;
+use super::process::{Pid, State};
+use crate::error::SimError;
+use crate::observe::Observer;
+use std::collections::BTreeMap;
+
+impl<O: Observer> Sim<'_, O> {
+    /// Every process is in exactly one place. Of a node, or of all where jobs came, went or changed turns.
+    pub(super) fn check_queues(&mut self, node: Option<usize>) {
+        let nodes = node.map_or(0..self.nodes.len(), |node| node..node + 1);
+        let cpus = self.cpus_of(nodes.start).start..self.cpus_of(nodes.end - 1).end;
+        let found = nodes.into_iter().find_map(|node| self.node_breaks(node));
+        let found = found.or_else(|| cpus.into_iter().find_map(|cpu| self.cpu_breaks(cpu)));
+        if let Some(what) = found {
+            self.broken.get_or_insert(format!("at {} ns {what}", self.now_ns));
+        }
+    }
+
+    fn node_breaks(&self, node: usize) -> Option<String> {
+        let state = &self.nodes[node];
+        let mut queued: BTreeMap<Pid, u8> = BTreeMap::new();
+        for (level, pid) in state.levels.iter() {
+            if queued.insert(pid, level).is_some() {
+                return Some(format!("{pid:?} is queued twice"));
+            }
+        }
+        for pid in &state.table {
+            let process = &self.jobs[pid.job as usize].processes[pid.task as usize];
+            let level = queued.remove(pid);
+            let right = match process.state {
+                State::Ready => self.gang.is_some() || level == Some(process.level),
+                State::Running(cpu) => level.is_none() && self.cpus[cpu].current == Some(*pid),
+                State::Io | State::Blocked => level.is_none(),
+                State::Ended => false,
+            };
+            if !right || process.level > TOP || process.node as usize != node {
+                return Some(format!("{pid:?} is {:?}, level {}, queued at {level:?}", process.state, process.level));
+            }
+        }
+        queued.keys().next().map(|pid| format!("{pid:?} is queued but not on node {node}"))
+    }
+
+    fn cpu_breaks(&self, cpu: usize) -> Option<String> {
+        let pid = self.cpus[cpu].current?;
+        let process = self.jobs[pid.job as usize].processes.get(pid.task as usize);
+        let right = process.is_some_and(|process| process.state == State::Running(cpu));
+        (!right).then(|| format!("CPU {cpu} runs {pid:?}, which is not running"))
+    }
+
+    /// A job has ended: its messages and iterations are those that it should have.
+    pub(super) fn check_job(&mut self, job: u32) {
+        let run = &self.jobs[job as usize];
+        let iterations: u64 = run.processes.iter().map(|process| process.iterations).sum();
+        let unread: u32 = run.processes.iter().map(|process| process.unread()).sum();
+        let expected = run.expected;
+        if iterations != expected.iterations || run.messages != expected.receives || unread != 0 {
+            let text = format!(
+                "job {job} did {iterations} iterations and got {} messages ({unread} unread), not {expected:?}",
+                run.messages
+            );
+            self.broken.get_or_insert(text);
+        }
+    }
+
+    /// The sums of the run (D26). `complete`: all jobs have ended.
+    pub(super) fn check_conservation(&self, complete: bool) -> Option<String> {
+        let (out, cpu) = (&self.out, &self.out.cpu);
+        let spent = [cpu.compute_ns, cpu.spin_ns, cpu.switch_ns, cpu.interrupt_ns, cpu.sched_ns, cpu.idle_ns];
+        let spent: u128 = spent.iter().map(|ns| u128::from(*ns)).sum();
+        let had = self.cpus.len() as u128 * u128::from(out.sim_end_ns);
+        if spent != had {
+            return Some(format!("{spent} ns of CPU time were spent, and there were {had}"));
+        }
+        if !complete {
+            return None;
+        }
+        let iterations: u64 = self.jobs.iter().map(|job| job.expected.iterations).sum();
+        let sends: u64 = self.jobs.iter().map(|job| job.expected.sends).sum();
+        if (out.task_iterations, self.sent, out.messages) != (iterations, sends, sends) {
+            return Some(format!(
+                "{} iterations of {iterations}, {} messages sent and {} delivered of {sends}",
+                out.task_iterations, self.sent, out.messages
+            ));
+        }
+        None
+    }
+
+    /// Nothing can happen any more, and some jobs have not ended.
+    pub(super) fn stuck(&self) -> SimError {
+        let waiting = self.jobs.iter().enumerate().flat_map(|(index, job)| {
+            let waits = |(task, process): (usize, &super::process::Process)| {
+                process.awaits().map(|from| format!("task {task} waits for a message of task {from}"))
+            };
+            job.processes.iter().enumerate().filter_map(waits).map(move |what| (index, what))
+        });
+        match waiting.into_iter().next() {
+            Some((index, what)) => SimError::Deadlock { index, what },
+            None => SimError::Broken("jobs have not ended, but nothing happens any more".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The state of a simulation, and its loop.
+
+use super::code::{Code, Totals};
+use super::event::{Agenda, Event, Kind};
+use super::gang::Gang;
+use super::levels::Levels;
+use super::network::Interface;
+use super::process::{Pid, Process};
+use crate::draw::Draws;
+use crate::error::SimError;
+use crate::job::{JobSpec, Shape};
+use crate::observe::{Activity, JobChange, Observer};
+use crate::outcome::{JobTimes, Outcome, Progress};
+use crate::params::Params;
+use cosched_core::Wait;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Between two calls of the watcher, in events.
+const WATCH_EVENTS: u64 = 1 << 16;
+
+/// A piece of kernel work (D22). What it does, it does at its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) cost_ns: u64,
+    pub(super) effect: Effect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// An interrupt that wakes a process that is blocked or asleep for I/O.
+    Wake(Pid),
+    /// An interrupt of DCS that moves a process to the head of the highest level.
+    Demand(Pid),
+    /// None any more: PB and yields act first and take their time afterwards.
+    Charge,
+}
+
+/// What a CPU does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Doing {
+    Nothing,
+    Switch,
+    Kernel(Work),
+    /// Its current process runs.
+    User,
+}
+
+#[derive(Debug)]
+pub(super) struct Cpu {
+    pub(super) node: usize,
+    pub(super) current: Option<Pid>,
+    /// Who had it last, for the cost of switches (D6).
+    pub(super) last_owner: Option<Pid>,
+    pub(super) doing: Doing,
+    /// Since when.
+    pub(super) since_ns: u64,
+    /// Grows with everything that it begins, so that ends of what was stopped are known.
+    pub(super) generation: u64,
+    /// Kernel work that waits.
+    pub(super) kernel: VecDeque<Work>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Ready processes.
+    pub(super) levels: Levels,
+    /// Live processes in the order of their arrival (D15).
+    pub(super) table: Vec<Pid>,
+    /// Places of jobs that have not ended (D7, D25).
+    pub(super) places_used: u32,
+    /// Who had the CPUs at the last tick, as the network interface believes (D16).
+    pub(super) noted: Vec<Option<Pid>>,
+    pub(super) interface: Interface,
+    /// An activation of the scheduler is on the agenda.
+    pub(super) ticking: bool,
+    /// The offset of its ticks (D2).
+    pub(super) phase_ns: u64,
+}
+
+/// A job and, while it has its nodes, its processes.
+#[derive(Debug)]
+pub(super) struct JobRun {
+    pub(super) spec: JobSpec,
+    pub(super) shape: Shape,
+    /// Over all tasks.
+    pub(super) expected: Totals,
+    /// The CPU (gangs) or node of each task, ascending.
+    pub(super) places: Vec<u32>,
+    pub(super) processes: Vec<Process>,
+    /// Tasks that have not ended.
+    pub(super) left: u32,
+    pub(super) messages: u64,
+    pub(super) times: JobTimes,
+}
+
+impl JobRun {
+    fn new(spec: JobSpec, params: &Params) -> JobRun {
+        let shape = Shape::new(&spec, params);
+        let mut expected = Totals::default();
+        for task in 0..spec.tasks {
+            let of_task = Code::of_paper(&spec, &shape, params, task).totals();
+            expected.iterations += of_task.iterations;
+            expected.sends += of_task.sends;
+            expected.receives += of_task.receives;
+        }
+        JobRun {
+            spec,
+            shape,
+            expected,
+            places: Vec::new(),
+            processes: Vec::new(),
+            left: spec.tasks,
+            messages: 0,
+            times: JobTimes::default(),
+        }
+    }
+
+    /// What a task does.
+    pub(super) fn code(&self, params: &Params, task: u32) -> Arc<Code> {
+        Arc::new(Code::of_paper(&self.spec, &self.shape, params, task))
+    }
+}
+
+/// A simulation.
+pub(super) struct Sim<'a, O> {
+    pub(super) params: Params,
+    pub(super) observer: &'a mut O,
+    pub(super) now_ns: u64,
+    pub(super) agenda: Agenda,
+    pub(super) jobs: Vec<JobRun>,
+    /// The arrival queue.
+    pub(super) queue: VecDeque<u32>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) gang: Option<Gang>,
+    pub(super) out: Outcome,
+    pub(super) jobs_ended: u64,
+    pub(super) sent: u64,
+    /// The last activation of a scheduler: when, and of which node.
+    pub(super) ticked: Option<(u64, usize)>,
+    /// Until when `free_while_waiting_ns` is known.
+    pub(super) waiting_since_ns: u64,
+    /// Admission is under way, and was asked for again.
+    pub(super) admitting: (bool, bool),
+    /// The first law that was broken.
+    pub(super) broken: Option<String>,
+}
+
+impl<'a, O: Observer> Sim<'a, O> {
+    pub(super) fn new(params: Params, jobs: &[JobSpec], observer: &'a mut O) -> Result<Sim<'a, O>, SimError> {
+        params.check()?;
+        for (index, job) in jobs.iter().enumerate() {
+            if job.tasks == 0 {
+                return Err(SimError::NoTasks { index });
+            }
+            if job.tasks > params.nodes {
+                return Err(SimError::TooLarge { index, tasks: job.tasks, places: params.nodes });
+            }
+        }
+        let mut agenda = Agenda::new(params.readings.reverse_ties);
+        for (index, job) in jobs.iter().enumerate() {
+            agenda.push(job.arrival_ns, Kind::Arrival, [0, index as u32, 0, 0], 0);
+        }
+        let nodes = 0..params.nodes as usize;
+        Ok(Sim {
+            params,
+            observer,
+            now_ns: 0,
+            agenda,
+            jobs: jobs.iter().map(|job| JobRun::new(*job, &params)).collect(),
+            queue: VecDeque::new(),
+            nodes: nodes.clone().map(|node| new_node(&params, node)).collect(),
+            cpus: nodes.map(new_cpu).collect(),
+            gang: params.strategy.is_gang().then(|| Gang::new(params.nodes)),
+            out: Outcome::default(),
+            jobs_ended: 0,
+            sent: 0,
+            ticked: None,
+            waiting_since_ns: 0,
+            admitting: (false, false),
+            broken: None,
+        })
+    }
+
+    /// Runs to the end.
+    pub(super) fn run(mut self, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
+        while self.jobs_ended < self.jobs.len() as u64 {
+            let Some(event) = self.agenda.pop() else { return Err(self.stuck()) };
+            if self.params.end_ns.is_some_and(|end| event.time_ns > end) {
+                break;
+            }
+            self.now_ns = event.time_ns;
+            let ended = self.jobs_ended;
+            self.handle(event);
+            self.out.events += 1;
+            if self.params.check_invariants {
+                let all = ended != self.jobs_ended || matches!(event.kind, Kind::Arrival | Kind::Gang);
+                self.check_queues((!all).then(|| self.node_of(event)));
+            }
+            if let Some(what) = self.broken.take() {
+                return Err(SimError::Broken(what));
+            }
+            if self.out.events.is_multiple_of(WATCH_EVENTS) && !watch(self.progress()) {
+                return Err(SimError::Stopped);
+            }
+        }
+        self.finish()
+    }
+
+    fn handle(&mut self, event: Event) {
+        let [node, job, task, sender] = event.who;
+        match event.kind {
+            Kind::CpuEnd => self.cpu_end(node as usize, event.stamp),
+            Kind::IoDone => self.io_done(Pid { job, task }),
+            Kind::Delivered => self.delivered(Pid { job, task }, sender, event.stamp),
+            Kind::AtInterface => self.at_interface(event.who, event.stamp),
+            Kind::Arrival => self.arrive(job),
+            Kind::Gang => self.gang_event(event.stamp),
+            Kind::Tick => self.tick(node as usize),
+        }
+    }
+
+    /// The node to which an event of a node belongs.
+    fn node_of(&self, event: Event) -> usize {
+        let number = event.who[0] as usize;
+        if event.kind == Kind::CpuEnd { self.cpus[number].node } else { number }
+    }
+
+    fn progress(&self) -> Progress {
+        let all = self.jobs.iter().map(|job| job.expected.iterations).sum();
+        Progress {
+            time_ns: self.now_ns,
+            events: self.out.events,
+            task_iterations: (self.out.task_iterations, all),
+            jobs: (self.jobs_ended, self.jobs.len() as u64),
+        }
+    }
+
+    fn finish(mut self) -> Result<Outcome, SimError> {
+        let complete = self.jobs_ended == self.jobs.len() as u64;
+        if let Some(end_ns) = self.params.end_ns.filter(|_| !complete) {
+            self.now_ns = end_ns;
+        }
+        self.account_waiting();
+        for cpu in 0..self.cpus.len() {
+            self.stop(cpu);
+        }
+        self.out.sim_end_ns = self.now_ns;
+        self.out.jobs = self.jobs.iter().map(|job| job.times).collect();
+        match self.check_conservation(complete) {
+            Some(what) => Err(SimError::Broken(what)),
+            None => Ok(self.out),
+        }
+    }
+
+    pub(super) fn wait(&self) -> Wait {
+        self.params.dynamic().0
+    }
+
+    pub(super) fn process(&mut self, pid: Pid) -> &mut Process {
+        &mut self.jobs[pid.job as usize].processes[pid.task as usize]
+    }
+
+    /// A process whose job may have ended.
+    pub(super) fn process_if_live(&mut self, pid: Pid) -> Option<&mut Process> {
+        self.jobs[pid.job as usize].processes.get_mut(pid.task as usize)
+    }
+
+    pub(super) fn tell_job(&mut self, job: u32, change: JobChange) {
+        if O::TELL {
+            let nodes: Vec<u32> = self.jobs[job as usize].places.clone();
+            let row = self.gang.as_ref().and_then(|gang| gang.row_of(job));
+            self.observer.job(self.now_ns, job, change, &nodes, row);
+        }
+    }
+
+    /// Tells of a sleep that ends now.
+    pub(super) fn tell_sleep(&mut self, pid: Pid, activity: Activity) {
+        if O::TELL {
+            let (node, start_ns) = (self.process(pid).node, self.process(pid).since_ns);
+            let process = Some((pid.job, pid.task));
+            let slice = crate::observe::Slice { node, start_ns, end_ns: self.now_ns, activity, process };
+            self.observer.slice(slice);
+        }
+    }
+}
+
+fn new_cpu(node: usize) -> Cpu {
+    Cpu {
+        node,
+        current: None,
+        last_owner: None,
+        doing: Doing::Nothing,
+        since_ns: 0,
+        generation: 0,
+        kernel: VecDeque::new(),
+    }
+}
+
+fn new_node(params: &Params, node: usize) -> Node {
+    let phase = Draws::new(params.seed, u64::MAX, node as u64).unit(0, 0);
+    let phase_ns = if params.readings.random_phase { (phase * params.tick_ns as f64) as u64 } else { 0 };
+    Node {
+        levels: Levels::new(),
+        table: Vec::new(),
+        places_used: 0,
+        noted: vec![None],
+        interface: Interface::default(),
+        ticking: false,
+        phase_ns,
+    }
+}

@@ -1,0 +1,147 @@
+//! Gang scheduling: rows of the matrix take turns (D17).
+
+use super::engine::{Doing, Sim};
+use super::event::Kind;
+use super::process::{Pid, State};
+use crate::observe::Observer;
+use cosched_core::{JobId, Matrix, NodeId, Packing, next_row};
+
+/// What time is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing: the matrix is empty.
+    Stopped,
+    /// The current row has its quantum; one that just came needs its start.
+    Quantum,
+    /// All CPUs switch to this row.
+    Switch(usize),
+}
+
+/// The matrix and its clock.
+#[derive(Debug)]
+pub(super) struct Gang {
+    matrix: Matrix,
+    current: usize,
+    phase: Phase,
+    /// Grows with each quantum, so that the ends of those that were given up are known.
+    generation: u64,
+    /// A job has come into an empty matrix: its quantum begins with its start.
+    begins: bool,
+}
+
+impl Gang {
+    pub(super) fn new(columns: u32) -> Gang {
+        let machine = cosched_core::Node { id: NodeId(0), cpus: columns };
+        let matrix = Matrix::new(&[machine]);
+        Gang { matrix, current: 0, phase: Phase::Stopped, generation: 0, begins: false }
+    }
+
+    /// Puts a job into the first row with room; returns its columns, ascending.
+    pub(super) fn insert(&mut self, rows_max: usize, job: u32, tasks: u32) -> Option<Vec<u32>> {
+        let home = self.matrix.insert_within(rows_max, JobId(job.into()), tasks, Packing::FirstFit)?;
+        if self.phase == Phase::Stopped {
+            self.current = home.row;
+            self.phase = Phase::Quantum;
+            self.begins = true;
+        }
+        Some(home.columns)
+    }
+
+    pub(super) fn remove(&mut self, job: u32) {
+        self.matrix.remove(JobId(job.into()));
+        if self.matrix.rows().iter().all(|row| row.free() == row.cells().len()) {
+            self.phase = Phase::Stopped;
+            self.generation += 1;
+        }
+    }
+
+    pub(super) fn row_of(&self, job: u32) -> Option<u32> {
+        self.matrix.home(JobId(job.into())).map(|home| home.row as u32)
+    }
+
+    /// The job in a cell.
+    fn cell(&self, row: usize, column: usize) -> Option<u32> {
+        self.matrix.rows().get(row)?.cells()[column].map(|job| job.0 as u32)
+    }
+
+    /// The row after the current one, by the reading of empty rows.
+    fn next(&self, rows_max: usize, empty_rows: bool) -> usize {
+        if empty_rows {
+            return (self.current + 1) % rows_max;
+        }
+        next_row(&self.matrix, self.current).unwrap_or(self.current)
+    }
+}
+
+impl<O: Observer> Sim<'_, O> {
+    /// The process in a CPU's cell of the current row, if it can run.
+    pub(super) fn pick_of_gang(&self, gang: &Gang, cpu: usize) -> Option<Pid> {
+        if gang.phase != Phase::Quantum {
+            return None;
+        }
+        let job = gang.cell(gang.current, cpu)?;
+        let run = &self.jobs[job as usize];
+        let task = run.places.binary_search(&(cpu as u32)).ok()?;
+        let ready = run.processes.get(task).is_some_and(|process| process.state == State::Ready);
+        ready.then_some(Pid { job, task: task as u32 })
+    }
+
+    /// If a job has come into an empty matrix, its row's quantum begins.
+    pub(super) fn begin_if_first(&mut self) {
+        if let Some(gang) = &mut self.gang
+            && std::mem::take(&mut gang.begins)
+        {
+            self.begin_quantum();
+        }
+    }
+
+    fn begin_quantum(&mut self) {
+        let readings = self.params.readings;
+        let Some(gang) = &mut self.gang else { return };
+        gang.phase = Phase::Quantum;
+        gang.generation += 1;
+        let (stamp, row) = (gang.generation, gang.current);
+        let switch_ns = if readings.switch_in_quantum { self.params.switch_ns } else { 0 };
+        let run_ns = self.params.quantum_ns.saturating_sub(switch_ns).max(1);
+        self.agenda.push(self.now_ns + run_ns, Kind::Gang, [0; 4], stamp);
+        if O::TELL {
+            self.observer.row(self.now_ns, row as u32);
+        }
+    }
+
+    /// A quantum or a switch ends.
+    pub(super) fn gang_event(&mut self, stamp: u64) {
+        let (rows_max, empty_rows) = (self.params.mpl as usize, self.params.readings.empty_rows);
+        let Some(gang) = self.gang.as_mut().filter(|gang| gang.generation == stamp) else { return };
+        if let Phase::Switch(row) = gang.phase {
+            gang.current = row;
+            self.begin_quantum();
+            for cpu in 0..self.cpus.len() {
+                self.stop(cpu);
+                self.resume(cpu);
+            }
+            return;
+        }
+        let next = gang.next(rows_max, empty_rows);
+        if next == gang.current {
+            self.begin_quantum();
+        } else {
+            self.begin_switch(next);
+        }
+    }
+
+    /// All CPUs leave the current row, whatever they do there.
+    fn begin_switch(&mut self, row: usize) {
+        let Some(gang) = &mut self.gang else { return };
+        gang.phase = Phase::Switch(row);
+        gang.generation += 1;
+        let stamp = gang.generation;
+        self.agenda.push(self.now_ns + self.params.switch_ns, Kind::Gang, [0; 4], stamp);
+        self.out.context_switches += self.cpus.len() as u64;
+        for cpu in 0..self.cpus.len() {
+            self.stop(cpu);
+            self.take_current(cpu, State::Ready);
+            self.begin(cpu, Doing::Switch, None);
+        }
+    }
+}

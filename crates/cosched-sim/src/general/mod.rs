@@ -1,0 +1,40 @@
+//! The general engine: one queue of events, every tick an event, all queues explicit.
+//!
+//! It favours clearness over speed, is the oracle for the fast engine of the paper's model, and does what goes beyond
+//! the paper. D-numbers are the decisions in docs/simulator.md.
+
+mod admit;
+mod check;
+mod code;
+mod cpu;
+mod engine;
+mod event;
+mod gang;
+mod levels;
+mod network;
+mod process;
+mod sched;
+#[cfg(test)]
+mod tests;
+
+pub use code::{Code, Op, Span};
+
+use crate::error::SimError;
+use crate::job::JobSpec;
+use crate::observe::Observer;
+use crate::outcome::{Outcome, Progress};
+use crate::params::Params;
+
+/// Simulates a list of jobs of the paper's kind. Job numbers are places in the list, which need not be sorted by
+/// arrival; jobs that arrive at the same time do so in the order of the list.
+///
+/// `watch` is called now and then with the progress so far; when it says `false` the run ends with
+/// [`SimError::Stopped`].
+pub fn run<O: Observer>(
+    params: &Params,
+    jobs: &[JobSpec],
+    observer: &mut O,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, SimError> {
+    engine::Sim::new(*params, jobs, observer)?.run(watch)
+}

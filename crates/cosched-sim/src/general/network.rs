@@ -1,0 +1,82 @@
+//! Messages: the sender's interface, the wire, the receiver's interface, the endpoint (D9).
+
+use super::cpu::Interrupt;
+use super::engine::Sim;
+use super::event::Kind;
+use super::process::{Pid, State};
+use crate::observe::{Message, Observer};
+use cosched_core::OnArrival;
+
+/// A network interface: until when each of its sides is busy. It works whatever the CPU does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Interface {
+    sending_until_ns: u64,
+    receiving_until_ns: u64,
+}
+
+impl<O: Observer> Sim<'_, O> {
+    /// A process hands a message to its interface, which takes them first come, first served.
+    pub(super) fn send(&mut self, pid: Pid, to: u32) {
+        let (now_ns, node) = (self.now_ns, self.process(pid).node as usize);
+        let interface = &mut self.nodes[node].interface;
+        let sent_ns = interface.sending_until_ns.max(now_ns) + self.params.send_ns;
+        interface.sending_until_ns = sent_ns;
+        let receiver = self.process(Pid { job: pid.job, task: to }).node;
+        self.sent += 1;
+        self.agenda.push(sent_ns + self.params.wire_ns, Kind::AtInterface, [receiver, pid.job, to, pid.task], now_ns);
+    }
+
+    pub(super) fn at_interface(&mut self, who: [u32; 4], sent_ns: u64) {
+        let interface = &mut self.nodes[who[0] as usize].interface;
+        let done_ns = interface.receiving_until_ns.max(self.now_ns) + self.params.receive_ns;
+        interface.receiving_until_ns = done_ns;
+        self.agenda.push(done_ns, Kind::Delivered, who, sent_ns);
+    }
+
+    /// A message lies in its endpoint.
+    pub(super) fn delivered(&mut self, to: Pid, from: u32, sent_ns: u64) {
+        self.out.messages += 1;
+        self.jobs[to.job as usize].messages += 1;
+        if O::TELL {
+            self.tell_message(to, from, sent_ns);
+        }
+        let any_wakes = self.params.readings.any_message_wakes;
+        let unread = self.process(to).deliver(from);
+        let receiver = self.process(to);
+        let awaited = receiver.awaits() == Some(from) && unread == 1;
+        match receiver.state {
+            State::Running(cpu) if awaited => self.consume(cpu),
+            State::Blocked if awaited || any_wakes => {
+                let node = receiver.node as usize;
+                self.interrupt(node, Interrupt::Wake(to));
+            }
+            _ => {}
+        }
+        if self.params.dynamic().1 == OnArrival::Interrupt {
+            self.demand(to);
+        }
+    }
+
+    /// DCS (D16), after a running process has consumed what it waited for.
+    fn demand(&mut self, to: Pid) {
+        let Some(receiver) = self.process_if_live(to) else { return };
+        let unreachable = matches!(receiver.state, State::Blocked | State::Ended);
+        let node = receiver.node as usize;
+        let noted = self.nodes[node].noted.contains(&Some(to));
+        if cosched_core::interrupts(noted, unreachable) {
+            self.interrupt(node, Interrupt::Demand(to));
+        }
+    }
+
+    fn tell_message(&mut self, to: Pid, from: u32, sent_ns: u64) {
+        let node_of = |task: u32| self.jobs[to.job as usize].processes[task as usize].node;
+        let message = Message {
+            job: to.job,
+            from: (from, node_of(from)),
+            to: (to.task, node_of(to.task)),
+            sent_ns,
+            delivered_ns: self.now_ns,
+        };
+        self.observer.message(message);
+    }
+}

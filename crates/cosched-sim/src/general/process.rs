@@ -1,0 +1,199 @@
+//! A process: one task of a job on its node.
+
+use super::code::{Code, Op};
+use crate::draw::Draws;
+use cosched_core::Endpoint;
+use std::sync::Arc;
+
+/// A process's name: its job (place in the job list) and its task. Never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pid {
+    pub(super) job: u32,
+    pub(super) task: u32,
+}
+
+/// Where a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// In its node's queue.
+    Ready,
+    /// The current process of a CPU (place in the list of all CPUs), also while that switches or does kernel work.
+    Running(usize),
+    /// Asleep for I/O.
+    Io,
+    /// Blocked in a receive.
+    Blocked,
+    /// At its end.
+    Ended,
+}
+
+/// What it is at. Times grow while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// At the operation that its counter shows.
+    Begin,
+    Compute {
+        left_ns: u64,
+    },
+    Receive {
+        from: u32,
+        /// The own spinning in this receive since it began, woke or yielded.
+        spun_ns: u64,
+        /// It has yielded in this receive.
+        yielded: bool,
+    },
+}
+
+/// Why a process stands at the head of the highest level (D5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    None,
+    /// PB or SY has put it there.
+    Boosted,
+    /// DCS has.
+    Demanded,
+    /// It has been woken.
+    Woken,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) node: u32,
+    pub(super) state: State,
+    /// Since when it is asleep or blocked.
+    pub(super) since_ns: u64,
+    pub(super) level: u8,
+    /// What it has used of its quantum.
+    pub(super) used_ns: u64,
+    pub(super) mark: Mark,
+    pub(super) step: Step,
+    code: Arc<Code>,
+    counter: usize,
+    /// The passes left of each loop that it is in, this one included, and where the loop begins.
+    loops: Vec<(u64, usize)>,
+    draws: Draws,
+    /// How often each operation with a draw has been done.
+    drawn: Vec<u64>,
+    /// Messages in its endpoint, by sender.
+    inbox: Vec<(u32, u32)>,
+    /// Of the iteration under way: the computation that was drawn, and that was done.
+    pub(super) asked_ns: u64,
+    pub(super) computed_ns: u64,
+    /// Iterations done.
+    pub(super) iterations: u64,
+}
+
+impl Process {
+    pub(super) fn new(node: u32, code: Arc<Code>, draws: Draws) -> Process {
+        Process {
+            node,
+            state: State::Ready,
+            since_ns: 0,
+            level: super::levels::TOP,
+            used_ns: 0,
+            mark: Mark::None,
+            step: Step::Begin,
+            code,
+            counter: 0,
+            loops: Vec::new(),
+            draws,
+            drawn: Vec::new(),
+            inbox: Vec::new(),
+            asked_ns: 0,
+            computed_ns: 0,
+            iterations: 0,
+        }
+    }
+
+    /// The operation that it is at; none at the end.
+    pub(super) fn op(&self) -> Option<Op> {
+        self.code.ops().get(self.counter).copied()
+    }
+
+    /// Goes on to the next operation. Tells whether an iteration is complete with that: a pass of an outermost loop, or
+    /// the end of operations that have no loop.
+    pub(super) fn step_on(&mut self) -> bool {
+        let done = self.op();
+        self.counter += 1;
+        match done {
+            Some(Op::Repeat { times }) => self.loops.push((times, self.counter)),
+            Some(Op::Again) => return self.end_pass(),
+            _ => {}
+        }
+        self.counter == self.code.ops().len() && self.iterations == 0
+    }
+
+    fn end_pass(&mut self) -> bool {
+        let outermost = self.loops.len() == 1;
+        if let Some((left, begin)) = self.loops.last_mut() {
+            *left -= 1;
+            if *left > 0 {
+                self.counter = *begin;
+            } else {
+                self.loops.pop();
+            }
+        }
+        outermost
+    }
+
+    /// The duration of an operation at this execution.
+    pub(super) fn draw_ns(&mut self, span: super::code::Span, skew: f64) -> u64 {
+        let Some(kind) = span.draw else { return span.ns };
+        let kind = kind as usize;
+        if self.drawn.len() <= kind {
+            self.drawn.resize(kind + 1, 0);
+        }
+        self.drawn[kind] += 1;
+        span.drawn_ns(skew, self.draws, self.drawn[kind] - 1)
+    }
+
+    /// Sets its level; a new one renews the quantum (D3).
+    pub(super) fn set_level(&mut self, level: u8) {
+        if self.level != level {
+            self.level = level;
+            self.used_ns = 0;
+        }
+    }
+
+    /// A message has come. Returns how many of this sender lie there now.
+    pub(super) fn deliver(&mut self, from: u32) -> u32 {
+        if let Some((_, count)) = self.inbox.iter_mut().find(|(sender, _)| *sender == from) {
+            *count += 1;
+            return *count;
+        }
+        self.inbox.push((from, 1));
+        1
+    }
+
+    /// Takes a message of this sender, if one is there.
+    pub(super) fn take(&mut self, from: u32) -> bool {
+        let found = self.inbox.iter_mut().find(|(sender, count)| *sender == from && *count > 0);
+        found.map(|(_, count)| *count -= 1).is_some()
+    }
+
+    /// Messages in its endpoint.
+    pub(super) fn unread(&self) -> u32 {
+        self.inbox.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The sender for whose message it waits in a receive.
+    pub(super) fn awaits(&self) -> Option<u32> {
+        match self.step {
+            Step::Receive { from, .. } => Some(from),
+            Step::Begin | Step::Compute { .. } => None,
+        }
+    }
+
+    /// What can be seen of it from outside.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        match self.state {
+            State::Io | State::Blocked | State::Ended => return Endpoint::Blocked,
+            State::Ready | State::Running(_) => {}
+        }
+        match self.awaits() {
+            None => Endpoint::Computing,
+            Some(from) if self.inbox.iter().any(|(sender, count)| *sender == from && *count > 0) => Endpoint::Served,
+            Some(_) => Endpoint::Waiting,
+        }
+    }
+}

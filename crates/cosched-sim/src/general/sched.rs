@@ -1,0 +1,225 @@
+//! The scheduler of a node (D3 to D5, D14 to D16, D22 to D24).
+
+use super::engine::{Doing, Effect, Sim, Work};
+use super::event::Kind;
+use super::levels::{TOP, quantum_ns};
+use super::process::{Mark, Pid, State, Step};
+use crate::observe::Observer;
+use cosched_core::{Look, OnArrival, boost_candidate, yield_level};
+
+/// Ticks between two times that all processes are raised (D24).
+const RAISE_TICKS: u64 = 1000;
+
+impl<O: Observer> Sim<'_, O> {
+    /// A new process: the tail of the highest level (D23).
+    pub(super) fn ready_new(&mut self, pid: Pid) {
+        let node = self.process(pid).node as usize;
+        self.nodes[node].table.push(pid);
+        if self.gang.is_none() {
+            self.nodes[node].levels.push_tail(TOP, pid);
+            self.arm_tick(node);
+        }
+    }
+
+    /// A process that slept: the head of the highest level, with a full quantum (D12, D14).
+    pub(super) fn ready_woken(&mut self, pid: Pid) {
+        let process = self.process(pid);
+        (process.state, process.mark) = (State::Ready, Mark::Woken);
+        (process.level, process.used_ns) = (TOP, 0);
+        let node = process.node as usize;
+        if self.gang.is_none() {
+            self.nodes[node].levels.push_head(TOP, pid);
+        }
+    }
+
+    /// Whom a CPU without a current process should run.
+    pub(super) fn pick(&mut self, cpu: usize) -> Option<Pid> {
+        match &self.gang {
+            Some(gang) => self.pick_of_gang(gang, cpu),
+            None => self.nodes[self.cpus[cpu].node].levels.pop_best(),
+        }
+    }
+
+    /// Puts the next activation of a node's scheduler on the agenda, if none is there: at a whole number of ticks from
+    /// 1 on (D2). It is now if now is such a time and the node's turn has not been yet.
+    fn arm_tick(&mut self, node: usize) {
+        let (tick_ns, now_ns) = (self.params.tick_ns, self.now_ns);
+        let reverse = self.params.readings.reverse_ties;
+        let passed =
+            self.ticked.is_some_and(|(at_ns, last)| at_ns == now_ns && (node == last || (node < last) != reverse));
+        let state = &mut self.nodes[node];
+        if state.ticking {
+            return;
+        }
+        let since_ns = now_ns.saturating_sub(state.phase_ns) + u64::from(passed);
+        let next_ns = state.phase_ns + since_ns.div_ceil(tick_ns).max(1) * tick_ns;
+        state.ticking = true;
+        self.agenda.push(next_ns, Kind::Tick, [node as u32, 0, 0, 0], 0);
+    }
+
+    /// The activation of a node's scheduler. A node without processes needs none.
+    pub(super) fn tick(&mut self, node: usize) {
+        self.nodes[node].ticking = false;
+        self.ticked = Some((self.now_ns, node));
+        if self.nodes[node].table.is_empty() {
+            return;
+        }
+        self.arm_tick(node);
+        if ((self.now_ns - self.nodes[node].phase_ns) / self.params.tick_ns).is_multiple_of(RAISE_TICKS) {
+            self.raise_all(node);
+        }
+        for cpu in self.cpus_of(node) {
+            let boosts = self.params.dynamic().1 == OnArrival::Periodic;
+            let after = self.params.readings.boost_after_scheduler;
+            let mut cost_ns = 0;
+            if boosts && !after {
+                cost_ns = self.periodic_boost(cpu);
+            }
+            self.schedule(cpu);
+            if boosts && after {
+                cost_ns = self.periodic_boost(cpu);
+            }
+            self.charge(cpu, cost_ns);
+        }
+        let noted = self.cpus_of(node).map(|cpu| self.cpus[cpu].current).collect();
+        self.nodes[node].noted = noted;
+    }
+
+    /// The CPU does kernel work for a time.
+    fn charge(&mut self, cpu: usize, cost_ns: u64) {
+        if cost_ns > 0 {
+            self.cpus[cpu].kernel.push_back(Work { cost_ns, effect: Effect::Charge });
+            self.serve_kernel(cpu);
+        }
+    }
+
+    /// Once a second: all processes get the highest level (D24).
+    fn raise_all(&mut self, node: usize) {
+        self.nodes[node].levels.raise_all();
+        for pid in self.nodes[node].table.clone() {
+            self.book_now(pid);
+            self.process(pid).set_level(TOP);
+        }
+    }
+
+    /// Brings what a running process has used of its quantum up to date.
+    fn book_now(&mut self, pid: Pid) {
+        if let State::Running(cpu) = self.process(pid).state
+            && matches!(self.cpus[cpu].doing, Doing::User)
+        {
+            self.stop(cpu);
+            self.resume(cpu);
+        }
+    }
+
+    /// Looks whether the current process has used up its quantum, or whether another one must come first. Not during a
+    /// switch: it cannot be interrupted (D6). During kernel work the process loses its place, and the work goes on.
+    fn schedule(&mut self, cpu: usize) {
+        let Some(pid) = self.cpus[cpu].current else { return };
+        if matches!(self.cpus[cpu].doing, Doing::Switch) {
+            return;
+        }
+        self.book_now(pid);
+        let solaris = self.params.readings.solaris_quanta;
+        let best = self.nodes[self.cpus[cpu].node].levels.best();
+        let process = self.process(pid);
+        let expired = process.used_ns >= quantum_ns(process.level, solaris);
+        if expired {
+            process.level = process.level.saturating_sub(1);
+            process.used_ns = 0;
+        }
+        let level = process.level;
+        let Some((best_level, best)) = best else { return };
+        let preempted = if expired { best_level >= level } else { self.comes_first(best_level, best, level) };
+        if preempted {
+            self.preempt(cpu, !expired && self.params.readings.preempted_to_head);
+        }
+    }
+
+    /// Whether the head of the ready processes may preempt a process of this level (D5).
+    fn comes_first(&mut self, best_level: u8, best: Pid, level: u8) -> bool {
+        let readings = self.params.readings;
+        best_level > level
+            || best_level == TOP
+                && level == TOP
+                && match self.process(best).mark {
+                    Mark::None => false,
+                    Mark::Boosted => !readings.no_boost_tie,
+                    Mark::Demanded => !readings.no_dcs_tie,
+                    Mark::Woken => readings.wake_tie,
+                }
+    }
+
+    /// The current process goes back to its level, with what is left of its quantum (D4).
+    fn preempt(&mut self, cpu: usize, to_head: bool) {
+        if matches!(self.cpus[cpu].doing, Doing::User) {
+            self.stop(cpu);
+        }
+        let Some(pid) = self.take_current(cpu, State::Ready) else { return };
+        let level = self.process(pid).level;
+        let levels = &mut self.nodes[self.cpus[cpu].node].levels;
+        if to_head {
+            levels.push_head(level, pid);
+        } else {
+            levels.push_tail(level, pid);
+        }
+        self.resume(cpu);
+    }
+
+    /// PB (D15): boosts a candidate at once, and returns what that costs.
+    fn periodic_boost(&mut self, cpu: usize) -> u64 {
+        let look = self.look(cpu, self.cpus[cpu].current, false);
+        self.boost_found(cpu, look)
+    }
+
+    fn boost_found(&mut self, cpu: usize, look: Look) -> u64 {
+        let candidate = look.candidate.map(|place| self.nodes[self.cpus[cpu].node].table[place]);
+        let moved = candidate.is_some_and(|pid| self.boost(pid, Mark::Boosted));
+        u64::from(look.looked_at) * self.params.check_ns + if moved { self.params.queue_move_ns } else { 0 }
+    }
+
+    /// Looks for a candidate from this process on, or from the first in the table.
+    fn look(&self, cpu: usize, from: Option<Pid>, but_it: bool) -> Look {
+        let table = &self.nodes[self.cpus[cpu].node].table;
+        let current = from.and_then(|pid| table.iter().position(|other| *other == pid)).unwrap_or(0);
+        let endpoint = |place: usize| {
+            let pid: Pid = table[place];
+            self.jobs[pid.job as usize].processes[pid.task as usize].endpoint()
+        };
+        boost_candidate(self.params.heuristic, table.len(), current, but_it, endpoint)
+    }
+
+    /// Moves a ready process to the head of the highest level; a running one just gets that level. Tells whether it
+    /// was moved.
+    pub(super) fn boost(&mut self, pid: Pid, mark: Mark) -> bool {
+        self.book_now(pid);
+        let process = self.process(pid);
+        let (ready, level, node) = (process.state == State::Ready, process.level, process.node as usize);
+        process.set_level(TOP);
+        if ready {
+            process.mark = mark;
+            self.out.boosts += 1;
+            let levels = &mut self.nodes[node].levels;
+            levels.remove(level, pid);
+            levels.push_head(TOP, pid);
+        }
+        ready
+    }
+
+    /// SY (D14): the current process lowers itself below all others and raises one of them.
+    pub(super) fn give_way(&mut self, cpu: usize, pid: Pid) {
+        self.out.yields += 1;
+        let table = &self.nodes[self.cpus[cpu].node].table;
+        let level_of = |pid: &Pid| self.jobs[pid.job as usize].processes[pid.task as usize].level;
+        let others = table.iter().filter(|other| **other != pid).map(level_of);
+        let level = yield_level(level_of(&pid), others);
+        let process = self.process(pid);
+        process.set_level(level);
+        if let Step::Receive { spun_ns, yielded, .. } = &mut process.step {
+            (*spun_ns, *yielded) = (0, true);
+        }
+        let look = self.look(cpu, Some(pid), true);
+        let cost_ns = self.params.queue_move_ns + self.boost_found(cpu, look);
+        self.cpus[cpu].kernel.push_front(Work { cost_ns, effect: Effect::Charge });
+    }
+}

@@ -1,0 +1,86 @@
+//! The engine against the decisions: jobs alone, cases computed by hand, readings, laws.
+
+mod alone;
+mod by_hand;
+mod laws;
+
+use super::run;
+use crate::error::SimError;
+use crate::job::{JobSpec, JobType};
+use crate::observe::{Activity, JobChange, Message, Observer, Silent, Slice};
+use crate::outcome::Outcome;
+use crate::params::Params;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+
+fn simulate(params: &Params, jobs: &[JobSpec]) -> Outcome {
+    run(params, jobs, &mut Silent, &mut |_| true).unwrap()
+}
+
+fn job(arrival_ns: u64, tasks: u32, exec_ns: u64, kind: JobType) -> JobSpec {
+    JobSpec { arrival_ns, tasks, exec_ns, kind }
+}
+
+/// Keeps all slices and messages.
+#[derive(Default)]
+struct Record {
+    slices: Vec<Slice>,
+    messages: Vec<Message>,
+    rows: Vec<(u64, u32)>,
+}
+
+impl Record {
+    /// (activity, from, to, job) of a node's CPU, in µs.
+    fn of_cpu(&self, node: u32) -> Vec<(Activity, u64, u64, Option<u32>)> {
+        let cpu = |slice: &&Slice| slice.node == node && !matches!(slice.activity, Activity::Io | Activity::Blocked);
+        let short = |s: &Slice| (s.activity, s.start_ns, s.end_ns, s.process.map(|(job, _)| job));
+        self.slices.iter().filter(cpu).map(short).collect()
+    }
+}
+
+impl Observer for Record {
+    fn slice(&mut self, slice: Slice) {
+        self.slices.push(slice);
+    }
+
+    fn message(&mut self, message: Message) {
+        self.messages.push(message);
+    }
+
+    fn job(&mut self, _: u64, _: u32, _: JobChange, _: &[u32], _: Option<u32>) {}
+
+    fn row(&mut self, time_ns: u64, row: u32) {
+        self.rows.push((time_ns, row));
+    }
+}
+
+fn recorded(params: &Params, jobs: &[JobSpec]) -> (Outcome, Record) {
+    let mut record = Record::default();
+    let outcome = run(params, jobs, &mut record, &mut |_| true).unwrap();
+    (outcome, record)
+}
+
+#[test]
+fn what_cannot_run_is_refused() {
+    let params = Params::paper("SB".parse().unwrap(), 4);
+    let refused = |params: &Params, tasks: u32| {
+        run(params, &[job(0, 1, MS, JobType::J3), job(0, tasks, MS, JobType::J3)], &mut Silent, &mut |_| true)
+    };
+    assert_eq!(refused(&params, 5), Err(SimError::TooLarge { index: 1, tasks: 5, places: 4 }));
+    assert_eq!(refused(&params, 0), Err(SimError::NoTasks { index: 1 }));
+    assert!(matches!(refused(&Params { mpl: 0, ..params }, 1), Err(SimError::Params(_))));
+}
+
+#[test]
+fn the_watcher_can_stop_a_run() {
+    let params = Params::paper("GS".parse().unwrap(), 2);
+    let jobs = [job(0, 2, 20_000 * MS, JobType::J5)];
+    let mut calls = 0;
+    let stopped = run(&params, &jobs, &mut Silent, &mut |progress| {
+        calls += 1;
+        assert!(progress.time_ns > 0 && progress.task_iterations.0 < progress.task_iterations.1);
+        calls < 3
+    });
+    assert_eq!((stopped, calls), (Err(SimError::Stopped), 3));
+}
