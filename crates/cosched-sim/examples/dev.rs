@@ -25,7 +25,11 @@ fn main() {
         p.end_ns = Some(g.parse::<u64>().unwrap() * 1_000_000_000);
     }
     let t = std::time::Instant::now();
-    let o = if std::env::var("GENERAL").is_ok() { general::run(&p, &jobs, &mut Silent, &mut |_| true).unwrap() } else { paper::run(&p, &jobs, &mut Silent, &mut |_| true).unwrap() };
+    let o = if std::env::var("GENERAL").is_ok() {
+        general::run(&p, &jobs, &mut Silent, &mut |_| true).unwrap()
+    } else {
+        paper::run(&p, &jobs, &mut Silent, &mut |_| true).unwrap()
+    };
     let w = t.elapsed().as_secs_f64();
     let s = o.sim_end_ns as f64 / 1e9;
     let ns = s * p.nodes as f64;

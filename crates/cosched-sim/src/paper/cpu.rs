@@ -124,7 +124,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// The best ready process becomes the current one.
-    pub(super) fn dispatch(&mut self, n: usize, t: u64) -> bool {
+    fn dispatch(&mut self, n: usize, t: u64) -> bool {
         if self.nodes[n].ready.is_empty() {
             return false;
         }
@@ -148,8 +148,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     pub(super) fn noted(&self, n: usize, t: u64) -> u32 {
         let node = &self.nodes[n];
         let ticks = t.saturating_sub(1) / self.params.tick_ns;
-        // The first tick is at 0.
-        if t == 0 || node.current_since_ns > ticks * self.params.tick_ns {
+        // The first tick is tick 1.
+        if ticks == 0 || node.current_since_ns > ticks * self.params.tick_ns {
             node.noted_job
         } else if node.current == NOBODY {
             NONE

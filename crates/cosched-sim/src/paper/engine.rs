@@ -80,7 +80,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             observer,
             quanta_ns: std::array::from_fn(|level| ((200 * 59 - 180 * level as u64) * 2_000_000 + 59) / (2 * 59)),
             places,
-            nodes: vec![Node::new(places); nodes],
+            nodes: vec![Node::new(places, params.tick_ns); nodes],
             processes: vec![Process::free(); nodes * places],
             tree: Tree::new(nodes),
             now: 0,

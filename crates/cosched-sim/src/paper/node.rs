@@ -178,8 +178,8 @@ pub(super) struct Node {
     pub(super) cpu_start_ns: u64,
     /// Key of the next delivery that somebody cares about.
     pub(super) watch: u64,
-    /// Last tick that was handled, as time + 1; 0: none.
-    pub(super) ticked: u64,
+    /// The first tick that was not handled or passed over; tick 1 is the first.
+    pub(super) next_tick_ns: u64,
     pub(super) current: u16,
     /// Processes here, ended ones too.
     pub(super) count: u16,
@@ -203,14 +203,14 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(places: usize) -> Node {
+    pub(super) fn new(places: usize, tick_ns: u64) -> Node {
         Node {
             cpu: Cpu::Idle,
             cpu_end_ns: super::tree::NEVER,
             run_start_ns: 0,
             cpu_start_ns: 0,
             watch: super::tree::NEVER,
-            ticked: 0,
+            next_tick_ns: tick_ns,
             current: NOBODY,
             count: 0,
             last_job: NONE,

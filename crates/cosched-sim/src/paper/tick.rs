@@ -18,7 +18,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             return NEVER;
         }
         let tick_ns = self.params.tick_ns;
-        let next = (t.div_ceil(tick_ns) * tick_ns).max(node.ticked);
+        let next = (t.div_ceil(tick_ns) * tick_ns).max(node.next_tick_ns);
         let idle = node.cpu == Cpu::Idle;
         if A == BOOST && !idle {
             return next;
@@ -60,16 +60,17 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
 
     /// The scheduler runs.
     pub(super) fn tick(&mut self, n: usize, t: u64) {
-        self.nodes[n].ticked = t + self.params.tick_ns;
+        self.nodes[n].next_tick_ns = t + self.params.tick_ns;
         self.drain(n);
         if t % (RISE_TICKS * self.params.tick_ns) == 0 {
             self.rise(n, t);
         }
-        if A == BOOST {
-            self.boost(n, t);
-        }
+        let boost_ns = if A == BOOST { self.boost(n, t) } else { 0 };
         self.schedule(n, t);
-        if self.nodes[n].cpu == Cpu::Stopped {
+        if boost_ns > 0 {
+            // After a switch, if there is one.
+            self.kernel_work(n, t, Kernel::Scheduler, boost_ns);
+        } else if self.nodes[n].cpu == Cpu::Stopped {
             self.start_cpu(n, t);
         }
     }
@@ -95,8 +96,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Periodic boost (D15).
-    fn boost(&mut self, n: usize, t: u64) {
+    /// Periodic boost (D15): what it costs.
+    fn boost(&mut self, n: usize, t: u64) -> u64 {
         let look = self.look(n, false);
         let mut ns = self.params.check_ns * u64::from(look.looked_at);
         if let Some(i) = look.candidate {
@@ -108,13 +109,11 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
                 ns += self.params.queue_move_ns;
             }
         }
-        if ns > 0 {
-            self.stop_run(n, t);
-            self.nodes[n].kernel.push_back((Kernel::Scheduler, ns));
-        }
+        ns
     }
 
-    /// Quantum and preemption.
+    /// Quantum and preemption. During kernel work the current process loses its place, and who comes next is decided when
+    /// that work is done (D22).
     fn schedule(&mut self, n: usize, t: u64) {
         let place = self.nodes[n].current;
         if place == NOBODY || self.switching(n, t) {
@@ -129,9 +128,12 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             self.challenged(n)
         };
         if preempted {
-            self.stop_run(n, t);
+            let busy = self.stop_run(n, t) || matches!(self.nodes[n].cpu, Cpu::Kernel(_));
             self.append(n, place);
-            self.dispatch(n, t);
+            self.set_current(n, NOBODY, t);
+            if !busy {
+                self.start_cpu(n, t);
+            }
         }
     }
 
