@@ -9,6 +9,7 @@ mod observe;
 mod outcome;
 mod params;
 mod strategy;
+pub mod workload;
 
 pub use cosched_core::{Heuristic, OnArrival, Wait};
 pub use draw::Draws;

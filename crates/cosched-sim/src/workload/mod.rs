@@ -1,0 +1,8 @@
+//! Workloads: what is read, fitted, generated and converted. Text comes in as readers and goes out to writers; files
+//! are opened by the command.
+
+mod decimal;
+mod jobs;
+mod lines;
+
+pub use jobs::{JOB_LIST_HEADER, JobListError, read_jobs, write_jobs};
