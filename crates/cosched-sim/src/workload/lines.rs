@@ -21,6 +21,8 @@ pub(crate) struct Line<'a> {
     pub(crate) text: std::borrow::Cow<'a, str>,
     /// Whether the line was longer than [`LINE_BYTES_MAX`]; the rest was skipped.
     pub(crate) is_cut: bool,
+    /// Whether the text ends here without an end of the line.
+    pub(crate) is_open: bool,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -40,6 +42,7 @@ impl<R: BufRead> Lines<R> {
         if is_cut {
             self.skip_rest()?;
         }
+        let is_open = !is_cut && self.buffer.last() != Some(&b'\n');
         let mut bytes = &self.buffer[..];
         while let [rest @ .., b'\n' | b'\r'] = bytes {
             bytes = rest;
@@ -47,7 +50,7 @@ impl<R: BufRead> Lines<R> {
         if self.number == 1 {
             bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         }
-        Ok(Some(Line { number: self.number, text: String::from_utf8_lossy(bytes), is_cut }))
+        Ok(Some(Line { number: self.number, text: String::from_utf8_lossy(bytes), is_cut, is_open }))
     }
 
     fn skip_rest(&mut self) -> io::Result<()> {
@@ -84,9 +87,13 @@ mod tests {
         let mut lines = Lines::new(&b"\xef\xbb\xbfa\r\n\n\xffb"[..]);
         let mut seen = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
-            seen.push((line.number, line.text.into_owned(), line.is_cut));
+            seen.push((line.number, line.text.into_owned(), line.is_cut, line.is_open));
         }
-        let expected = [(1, "a".to_string(), false), (2, String::new(), false), (3, "\u{fffd}b".to_string(), false)];
+        let expected = [
+            (1, "a".to_string(), false, false),
+            (2, String::new(), false, false),
+            (3, "\u{fffd}b".to_string(), false, true),
+        ];
         assert_eq!(seen, expected);
     }
 

@@ -4,5 +4,6 @@
 mod decimal;
 mod jobs;
 mod lines;
+pub mod swf;
 
 pub use jobs::{JOB_LIST_HEADER, JobListError, read_jobs, write_jobs};
