@@ -2,8 +2,11 @@
 //! are opened by the command.
 
 mod decimal;
+pub mod fit;
 mod jobs;
 mod lines;
+mod random;
 pub mod swf;
 
 pub use jobs::{JOB_LIST_HEADER, JobListError, read_jobs, write_jobs};
+pub use random::Random;
