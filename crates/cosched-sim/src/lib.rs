@@ -12,6 +12,7 @@ mod outcome;
 pub mod paper;
 mod params;
 mod strategy;
+pub mod workload;
 
 pub use cosched_core::{Heuristic, OnArrival, Wait};
 pub use draw::Draws;

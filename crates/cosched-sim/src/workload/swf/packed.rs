@@ -1,0 +1,78 @@
+//! Packed logs: gzip is recognised by its first bytes, whatever the file's name is.
+
+use flate2::bufread::MultiGzDecoder;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// First bytes of packed files that are not unpacked here, with the program that does it.
+const OTHERS: [(&[u8], &str); 4] =
+    [(b"\xfd7zXZ\0", "xz -d"), (b"\x28\xb5\x2f\xfd", "zstd -d"), (b"BZh", "bzip2 -d"), (b"PK\x03\x04", "unzip")];
+
+/// The text of a reader that may be packed with gzip.
+///
+/// # Errors
+/// What the reader says; another packing, with the program that unpacks it.
+pub fn unpack<'a>(input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+    let mut first = [0_u8; 6];
+    let mut input = input;
+    let mut length = 0;
+    while length < first.len() {
+        match input.read(&mut first[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let start = io::Cursor::new(first).take(length as u64);
+    let first = &first[..length];
+    if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| first.starts_with(magic)) {
+        let message = format!("it is packed in a way that is not read here; unpack it with `{program}`");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let whole = BufReader::with_capacity(1 << 16, start.chain(input));
+    if first.starts_with(b"\x1f\x8b") {
+        return Ok(Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole))));
+    }
+    Ok(Box::new(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn text(bytes: &[u8]) -> io::Result<String> {
+        let mut text = String::new();
+        unpack(bytes)?.read_to_string(&mut text).map(|_| text)
+    }
+
+    #[test]
+    fn packed_and_plain_texts_are_the_same() {
+        for plain in ["", "1", "12345", "1 2 3 4 5 6 7 8 9\n"] {
+            assert_eq!(text(plain.as_bytes()).unwrap(), plain);
+            assert_eq!(text(&packed(plain.as_bytes())).unwrap(), plain);
+        }
+        let twice = [packed(b"one\n"), packed(b"two\n")].concat();
+        assert_eq!(text(&twice).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn other_packings_are_named() {
+        assert!(text(b"\xfd7zXZ\0 and more").unwrap_err().to_string().contains("xz -d"));
+    }
+
+    #[test]
+    fn what_ends_early_is_an_error() {
+        let whole = packed("1 2 3 4 5 6\n".repeat(1000).as_bytes());
+        for length in 2..whole.len() {
+            assert_eq!(text(&whole[..length]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "{length}");
+        }
+    }
+}
