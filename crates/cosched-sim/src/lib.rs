@@ -10,6 +10,7 @@ mod job;
 mod observe;
 mod outcome;
 mod params;
+pub mod program;
 mod strategy;
 
 pub use cosched_core::{Heuristic, OnArrival, Wait};
