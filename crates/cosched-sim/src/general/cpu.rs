@@ -173,6 +173,7 @@ impl<O: Observer> Sim<'_, O> {
         let now_ns = self.now_ns;
         if self.is_fair() && state != State::Ready {
             let node = self.cpus[cpu].node;
+            self.book_node(node);
             let lag_ns = self.nodes[node].fair.remove(pid, self.config.linux.slice_ns);
             self.process(pid).lag_ns = lag_ns;
         }

@@ -97,14 +97,15 @@ impl Fair {
 
     /// Puts a ready process before all others, whoever they are.
     pub(super) fn put_first(&mut self, pid: Pid) {
-        let mean_ns = self.mean_ns();
-        let first_ns = self.entities.iter().map(|e| e.deadline_ns).min().unwrap_or(0);
+        let least = |of: fn(&Entity) -> i64| self.entities.iter().map(of).min().unwrap_or(0);
+        let (virtual_ns, deadline_ns) = (least(|e| e.virtual_ns), least(|e| e.deadline_ns));
         for entity in &mut self.entities {
             entity.picked_ns = None;
         }
         if let Some(entity) = self.find(pid) {
-            entity.virtual_ns = entity.virtual_ns.min(mean_ns);
-            entity.deadline_ns = first_ns - 1;
+            // One that has had least of all is eligible.
+            entity.virtual_ns = virtual_ns;
+            entity.deadline_ns = deadline_ns - 1;
         }
     }
 

@@ -13,11 +13,18 @@ impl<O: Observer> Sim<'_, O> {
         self.gang.is_none() && self.config.model == NodeModel::Linux
     }
 
+    /// Brings what running processes have had up to date, as all that follows depends on the mean.
+    pub(super) fn book_node(&mut self, node: usize) {
+        for cpu in self.cpus_of(node) {
+            self.book(cpu);
+        }
+    }
+
     /// The fair scheduler's tick: slices that are used up are renewed, and their owners step back.
     pub(super) fn fair_tick(&mut self, node: usize) {
+        self.book_node(node);
         for cpu in self.cpus_of(node) {
             let Some(pid) = self.cpus[cpu].current else { continue };
-            self.book_now(pid);
             if self.nodes[node].fair.renew(pid, self.config.linux.slice_ns) {
                 self.cpus[cpu].resched = true;
             }
@@ -34,7 +41,6 @@ impl<O: Observer> Sim<'_, O> {
         }
         let cpu = cpu.unwrap_or(self.cpus_of(node).start);
         let Some(current) = self.cpus[cpu].current else { return };
-        self.book_now(current);
         let linux = self.config.linux;
         let fair = &mut self.nodes[node].fair;
         let ended = fair.renew(current, linux.slice_ns);
@@ -87,6 +93,7 @@ impl<O: Observer> Sim<'_, O> {
         let (ready, node, last) = (process.state == State::Ready, process.node as usize, process.last_cpu);
         if ready {
             self.out.boosts += 1;
+            self.book_node(node);
             self.nodes[node].fair.put_first(pid);
             let cpu = last.unwrap_or(self.cpus_of(node).start);
             self.cpus[cpu].resched = true;

@@ -19,6 +19,7 @@ impl<O: Observer> Sim<'_, O> {
             return self.host_may_return(pid);
         }
         if self.is_fair() {
+            self.book_node(node);
             self.nodes[node].fair.add_new(pid, self.config.linux.slice_ns);
             self.check_preemption(pid);
         } else {
@@ -36,6 +37,7 @@ impl<O: Observer> Sim<'_, O> {
         if self.gang.is_some() {
             self.host_may_return(pid);
         } else if self.is_fair() {
+            self.book_node(node);
             self.nodes[node].fair.add_woken(pid, lag_ns, self.config.linux.slice_ns);
             self.check_preemption(pid);
         } else {

@@ -4,7 +4,7 @@ use super::*;
 use crate::params::Placement;
 
 /// Two tasks: the first waits for a message, the second sends it after a millisecond. It is delivered at 1185.48.
-const PAIR: &str = "on 0 { recv 1 }; on 1 { compute 1ms; send 0 }";
+pub(super) const PAIR: &str = "on 0 { recv 1 }; on 1 { compute 1ms; send 0 }";
 
 #[test]
 fn d3_quanta_are_looked_at_at_ticks_and_grow_with_lower_levels() {
