@@ -126,12 +126,24 @@ impl<O: Observer> Sim<'_, O> {
     /// Somebody has become ready on this node: CPUs that have nothing to do look again, and then those that should
     /// choose again.
     pub(super) fn kick(&mut self, node: usize) {
-        for cpu in self.cpus_of(node) {
+        let own = self.own_idle_cpu(node);
+        for cpu in own.into_iter().chain(self.cpus_of(node)) {
             if self.cpus[cpu].current.is_none() {
                 self.resume(cpu);
             }
         }
         self.reschedule_node(node);
+    }
+
+    /// The CPU on which the next process ran last, if that has nothing to do: no switch is paid there.
+    fn own_idle_cpu(&mut self, node: usize) -> Option<usize> {
+        let next = if self.is_fair() {
+            self.nodes[node].fair.choose(None, false)
+        } else {
+            self.nodes[node].levels.best().map(|(_, pid)| pid)
+        };
+        let cpu = self.process(next?).last_cpu?;
+        self.idle(cpu).then_some(cpu)
     }
 
     pub(super) fn cpus_of(&self, node: usize) -> std::ops::Range<usize> {

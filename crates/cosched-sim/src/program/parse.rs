@@ -21,18 +21,20 @@ fn words(text: &str) -> Vec<Word<'_>> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let code = line.split('#').next().unwrap_or("");
-        let mut rest = code;
+        let (mut rest, mut column) = (code, 1);
         while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+            column += rest[..start].chars().count();
             rest = &rest[start..];
             let single = rest.starts_with(['{', '}', ';']);
             let ends = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | ';');
             let len = if single { 1 } else { rest.find(ends).unwrap_or(rest.len()) };
-            let column = code[..code.len() - rest.len()].chars().count() + 1;
             let text = if rest.starts_with(';') { LINE_END } else { &rest[..len] };
             found.push(Word { text, line: index + 1, column });
+            column += rest[..len].chars().count();
             rest = &rest[len..];
         }
-        found.push(Word { text: LINE_END, line: index + 1, column: code.chars().count() + 1 });
+        column += rest.chars().count();
+        found.push(Word { text: LINE_END, line: index + 1, column });
     }
     found
 }

@@ -86,3 +86,32 @@ fn cpus_of_a_node_share_its_processes() {
     // the first gets the second CPU. It ends at 30.2 and leaves it to the second for its last 10 ms.
     assert_eq!((ends, out.context_switches), (vec![30_200, 40_400, 50_200], 3));
 }
+
+#[test]
+fn the_programs_that_come_with_the_simulator_run() {
+    let machine = Config { cpus_per_node: 2, ..machine("GS", 2) };
+    // (text, tasks, its computation alone in ms); messages come on top.
+    let known = [
+        (include_str!("../../../programs/nearest-neighbours.prog"), 4, 1000),
+        (include_str!("../../../programs/barrier-mpi.prog"), 2, 1000),
+        (include_str!("../../../programs/barrier-omp.prog"), 2, 1000),
+        (include_str!("../../../programs/matmul.prog"), 2, 800),
+        (include_str!("../../../programs/occupancy.prog"), 1, 5000),
+    ];
+    for (text, tasks, ms) in known {
+        let program: crate::program::Program = text.parse().unwrap();
+        assert_eq!(program.to_string().parse(), Ok(program), "it can be written and read again");
+        let (ends, out, _) = ends(&machine, &programs(&[(0, tasks, text)]));
+        let alone_us = ms * 1000;
+        assert!(ends[0] >= alone_us && ends[0] < alone_us + 300 * out.messages / 2 + 200_000, "{text}: {ends:?}");
+    }
+}
+
+#[test]
+fn a_woken_process_goes_back_to_its_own_cpu() {
+    let config = Config { cpus_per_node: 2, ..machine("Local", 1) };
+    let jobs = programs(&[(0, 1, "compute 1ms; io 5ms; compute 1ms"), (0, 1, "compute 2ms; io 1ms; compute 1ms")]);
+    // At 3 ms both CPUs are idle, and the second process goes on where it was.
+    let (ends, out, _) = ends(&config, &jobs);
+    assert_eq!((ends, out.context_switches), (vec![7_000, 4_000], 0));
+}
