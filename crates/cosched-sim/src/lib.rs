@@ -11,6 +11,7 @@ mod observe;
 mod outcome;
 pub mod paper;
 mod params;
+pub mod program;
 mod strategy;
 pub mod workload;
 
