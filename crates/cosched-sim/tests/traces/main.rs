@@ -1,6 +1,7 @@
 //! The reader, the statistics and the fits against values that another program computed from real logs
 //! (`expected.json`). The logs are not in the repository; without them these tests say so and pass.
 
+mod backfilling;
 mod statistics;
 
 use cosched_sim::workload::swf::{ReadReport, Record, SwfHeader, read_records, unpack};
