@@ -1,6 +1,6 @@
 //! Fits of a log: inter-arrival and run times of all jobs and of each size class.
 
-use super::UsableJob;
+use crate::workload::TraceJob;
 use crate::workload::classes::SizeClass;
 use crate::workload::fit::{Moments, fit_moments, ks_distance, ks_exponential};
 
@@ -67,7 +67,7 @@ pub struct ClassFits {
 }
 
 /// The fits of all jobs and of each class that has some; jobs are sorted by submission.
-pub(super) fn fits(jobs: &[UsableJob]) -> Vec<(String, ClassFits)> {
+pub(super) fn fits(jobs: &[TraceJob]) -> Vec<(String, ClassFits)> {
     let mut all = class(jobs.iter());
     if let Some((_, fits)) = &mut all {
         let trimmed: Vec<f64> = gaps(jobs.iter()).filter(|gap| *gap <= GAP_S_MAX).collect();
@@ -81,7 +81,7 @@ pub(super) fn fits(jobs: &[UsableJob]) -> Vec<(String, ClassFits)> {
     all.into_iter().chain(classes).collect()
 }
 
-fn class<'a>(jobs: impl Iterator<Item = &'a UsableJob> + Clone) -> Option<(String, ClassFits)> {
+fn class<'a>(jobs: impl Iterator<Item = &'a TraceJob> + Clone) -> Option<(String, ClassFits)> {
     let runtime = SampleFit::of(jobs.clone().map(|job| job.run_s).collect())?;
     let sizes: f64 = jobs.clone().map(|job| f64::from(job.size)).sum();
     let fits = ClassFits {
@@ -95,7 +95,7 @@ fn class<'a>(jobs: impl Iterator<Item = &'a UsableJob> + Clone) -> Option<(Strin
 }
 
 /// Successive differences of submissions.
-fn gaps<'a>(jobs: impl Iterator<Item = &'a UsableJob> + Clone) -> impl Iterator<Item = f64> {
+fn gaps<'a>(jobs: impl Iterator<Item = &'a TraceJob> + Clone) -> impl Iterator<Item = f64> {
     let next = jobs.clone().skip(1);
     jobs.zip(next).map(|(before, after)| after.submit_s - before.submit_s)
 }

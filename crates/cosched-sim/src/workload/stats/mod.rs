@@ -7,6 +7,7 @@ pub use fits::{ClassFits, GAP_S_MAX, SampleFit};
 
 use super::classes::SizeClass;
 use super::swf::{ReadReport, Record, SwfHeader};
+use super::trace_job::TraceJob;
 use fits::fits;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,25 +80,6 @@ fn as_map<S: serde::Serializer>(pairs: &[(String, ClassFits)], serializer: S) ->
     serializer.collect_map(pairs.iter().map(|(name, fits)| (name, fits)))
 }
 
-/// The usable jobs of a log: submission, run time and processors. For plots and fits.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UsableJob {
-    /// Submission, s.
-    pub submit_s: f64,
-    /// Run time, s; above 0.
-    pub run_s: f64,
-    /// Processors, at least 1.
-    pub size: u32,
-}
-
-impl UsableJob {
-    /// Of a record; none if it is not usable.
-    pub fn of(record: &Record) -> Option<UsableJob> {
-        let run_s = record.run_s().filter(|run| *run > 0.0)?;
-        Some(UsableJob { submit_s: record.submit_s(), run_s, size: record.size()? })
-    }
-}
-
 /// Collects statistics record by record.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
@@ -116,7 +98,7 @@ pub struct Collector {
     last_end: f64,
     bsld: f64,
     bsld_of: u64,
-    jobs: Vec<UsableJob>,
+    jobs: Vec<TraceJob>,
 }
 
 impl Collector {
@@ -138,7 +120,7 @@ impl Collector {
         let whole = |known: Option<f64>| known.map_or(-1, |value| value as i64);
         *self.status.entry(whole(record.status())).or_default() += 1;
         self.users.insert(whole(record.user()));
-        let Some(job) = UsableJob::of(record) else { return };
+        let Some(job) = TraceJob::measured(record) else { return };
         self.last_end = self.last_end.max(submit + record.wait_s().unwrap_or_default() + job.run_s);
         if let Some(wait) = record.wait_s() {
             self.bsld += ((wait + job.run_s) / job.run_s.max(BOUND_S)).max(1.0);
@@ -148,7 +130,7 @@ impl Collector {
     }
 
     /// The usable jobs, in the order of the log.
-    pub fn jobs(&self) -> &[UsableJob] {
+    pub fn jobs(&self) -> &[TraceJob] {
         &self.jobs
     }
 
@@ -159,7 +141,7 @@ impl Collector {
         let n = self.jobs.len() as f64;
         let size_max = self.jobs.iter().map(|job| job.size).max()?;
         let procs = procs.or_else(|| header.processors()).unwrap_or(size_max);
-        let sum = |of: fn(&UsableJob) -> f64| self.jobs.iter().map(of).sum::<f64>();
+        let sum = |of: fn(&TraceJob) -> f64| self.jobs.iter().map(of).sum::<f64>();
         let run_mean = sum(|job| job.run_s) / n;
         let variance = self.jobs.iter().map(|job| (job.run_s - run_mean).powi(2)).sum::<f64>() / n;
         let proc_seconds = sum(|job| f64::from(job.size) * job.run_s);
@@ -231,7 +213,7 @@ pub fn quantile(sorted: &[f64], part: f64) -> f64 {
 }
 
 /// The arrivals in each hour of the day, in the log's time zone if its header says which.
-pub fn arrivals_by_hour(jobs: &[UsableJob], header: &SwfHeader) -> [u64; 24] {
+pub fn arrivals_by_hour(jobs: &[TraceJob], header: &SwfHeader) -> [u64; 24] {
     let start = header.unix_start_s().unwrap_or_default() as f64;
     let zone = header.get("TimeZone").and_then(|text| text.trim().parse::<f64>().ok());
     let zone = zone.filter(|seconds| seconds.abs() <= 86_400.0).unwrap_or_default();
@@ -244,7 +226,7 @@ pub fn arrivals_by_hour(jobs: &[UsableJob], header: &SwfHeader) -> [u64; 24] {
 }
 
 /// The usable jobs in each size class.
-pub fn jobs_by_class(jobs: &[UsableJob]) -> Vec<(SizeClass, u64)> {
+pub fn jobs_by_class(jobs: &[TraceJob]) -> Vec<(SizeClass, u64)> {
     let mut counts: BTreeMap<SizeClass, u64> = BTreeMap::new();
     for job in jobs {
         *counts.entry(SizeClass::of(job.size)).or_default() += 1;
@@ -302,7 +284,7 @@ mod tests {
     #[test]
     fn hours_are_those_of_the_machine() {
         let header = SwfHeader::new([("UnixStartTime".into(), "3600".into()), ("TimeZone".into(), "-7200".into())]);
-        let job = |submit_s| UsableJob { submit_s, run_s: 1.0, size: 1 };
+        let job = |submit_s| TraceJob { submit_s, run_s: 1.0, size: 1, ..TraceJob::default() };
         let hours = arrivals_by_hour(&[job(-1.0), job(0.0), job(3600.0), job(90_000.0)], &header);
         assert_eq!((hours[22], hours[23], hours[0], hours.iter().sum::<u64>()), (1, 1, 2, 4));
     }
