@@ -3,6 +3,7 @@
 
 mod classes;
 mod decimal;
+pub mod estimates;
 pub mod fit;
 pub mod generate;
 mod jobs;
