@@ -19,11 +19,6 @@ impl SizeClass {
         (0..CLASSES).map(SizeClass)
     }
 
-    /// Place from 0.
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-
     /// The smallest size in it.
     pub fn low(self) -> u32 {
         if self.0 == 0 { 1 } else { (1 << (self.0 - 1)) + 1 }

@@ -1,6 +1,7 @@
 //! Workloads: what is read, fitted, generated and converted. Text comes in as readers and goes out to writers; files
 //! are opened by the command.
 
+pub mod batsim;
 mod classes;
 mod decimal;
 pub mod estimates;
@@ -19,5 +20,5 @@ mod types;
 pub use classes::SizeClass;
 pub use jobs::{JOB_LIST_HEADER, JobListError, read_jobs, write_jobs};
 pub use random::Random;
-pub use trace_job::{TraceJob, to_records, to_specs};
+pub use trace_job::{TraceJob, from_specs, to_records, to_specs};
 pub use types::{TypeMix, assign_types};

@@ -1,9 +1,9 @@
-//! A job as logs and models have it: submission, run time, processors. What it does inside is not known.
+//! A job as logs and models have it: submission, run time, processors. What it does inside is mostly unknown.
 
 use super::random::Random;
 use super::swf::{FIELDS, Record};
 use super::types::{TypeMix, assign_types};
-use crate::job::JobSpec;
+use crate::job::{JobSpec, JobType};
 
 /// A usable job of a log or a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,6 +18,8 @@ pub struct TraceJob {
     pub size: u32,
     /// How long its user said that it would run, s; above 0.
     pub estimate_s: Option<f64>,
+    /// What it does inside, if that is known.
+    pub kind: Option<JobType>,
 }
 
 impl TraceJob {
@@ -39,6 +41,7 @@ impl TraceJob {
             run_s: positive(record.run_s())?,
             size: size?,
             estimate_s: positive(record.estimate_s()),
+            kind: None,
         })
     }
 
@@ -55,13 +58,27 @@ impl TraceJob {
     }
 }
 
+/// Jobs of the simulator, numbered from 1.
+pub fn from_specs(specs: &[JobSpec]) -> Vec<TraceJob> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let job = |(number, spec): (u64, &JobSpec)| TraceJob {
+        number,
+        submit_s: seconds(spec.arrival_ns),
+        run_s: seconds(spec.exec_ns),
+        size: spec.tasks,
+        estimate_s: None,
+        kind: Some(spec.kind),
+    };
+    (1..).zip(specs).map(job).collect()
+}
+
 /// Jobs as records, in their order.
 pub fn to_records(jobs: &[TraceJob]) -> impl Iterator<Item = Record> {
     jobs.iter().map(TraceJob::record)
 }
 
 /// Jobs for the simulator, in their order: times are rounded to microseconds (D21), run times to one at least, and
-/// types are drawn from the mix. Times must be from 0 to 10⁹ s, as [`super::scale::scale`] leaves them.
+/// types that are not known are drawn from the mix. Times must be from 0 to 10⁹ s, as [`super::scale::scale`] leaves them.
 pub fn to_specs(jobs: &[TraceJob], mix: TypeMix, seed: u64) -> Vec<JobSpec> {
     let mut random = Random::new(seed, super::random::TYPES);
     let kinds = assign_types(mix, jobs.len(), &mut random);
@@ -69,7 +86,7 @@ pub fn to_specs(jobs: &[TraceJob], mix: TypeMix, seed: u64) -> Vec<JobSpec> {
         arrival_ns: micros(job.submit_s) * 1000,
         tasks: job.size,
         exec_ns: micros(job.run_s).max(1) * 1000,
-        kind,
+        kind: job.kind.unwrap_or(kind),
     };
     jobs.iter().zip(kinds).map(spec).collect()
 }

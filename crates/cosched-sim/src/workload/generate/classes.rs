@@ -157,7 +157,7 @@ impl Stream<'_> {
         self.next_s += self.class.interarrival.sample(&mut self.arrivals);
         let run_s = self.class.runtime.sample(&mut self.runs);
         let size = std::iter::repeat_with(|| size(self.class, &mut self.sizes)).find(|size| *size <= size_max);
-        TraceJob { number, submit_s, run_s, size: size.unwrap_or(self.class.low), estimate_s: None }
+        TraceJob { number, submit_s, run_s, size: size.unwrap_or(self.class.low), estimate_s: None, kind: None }
     }
 }
 

@@ -144,7 +144,7 @@ impl Stream<'_> {
             }
         };
         // A run time of 0 is less than half a second; such a job would be of no use.
-        TraceJob { number, submit_s, run_s: self.run(size).max(0.5), size, estimate_s: None }
+        TraceJob { number, submit_s, run_s: self.run(size).max(0.5), size, estimate_s: None, kind: None }
     }
 
     fn size(&mut self) -> u32 {

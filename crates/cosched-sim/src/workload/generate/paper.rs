@@ -18,7 +18,7 @@ pub fn paper(count: usize, size_max: u32, seed: u64) -> Vec<TraceJob> {
     let mut draw = |number| {
         now += gaps.sample(&mut arrivals);
         let (run_s, size) = (runs.sample(&mut times), size(size_max, &mut sizes));
-        TraceJob { number, submit_s: now, run_s, size, estimate_s: None }
+        TraceJob { number, submit_s: now, run_s, size, estimate_s: None, kind: None }
     };
     (1..=count as u64).map(&mut draw).collect()
 }
