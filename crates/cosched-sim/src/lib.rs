@@ -3,6 +3,7 @@
 //! The semantics are those of the paper with every open point decided; the decisions are numbered D1 to D26 and cited
 //! where they are followed (docs/simulator.md has them all). No clock, no files: text comes in as readers, time passes only inside.
 
+pub mod batch;
 mod draw;
 mod error;
 pub mod general;
