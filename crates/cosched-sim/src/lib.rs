@@ -7,6 +7,7 @@ mod draw;
 mod error;
 pub mod general;
 mod job;
+pub mod metrics;
 mod observe;
 mod outcome;
 pub mod paper;
