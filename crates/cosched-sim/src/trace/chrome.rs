@@ -20,8 +20,8 @@ pub struct ChromeTrace<'a, W> {
     jobs: &'a [JobSpec],
     result: io::Result<()>,
     is_first: bool,
-    /// Nodes that have their name.
-    named: Vec<bool>,
+    /// When the last slice of each thread of each node ended; nodes and threads have names once they are here.
+    threads: Vec<Vec<u64>>,
     /// The process that is the cluster.
     cluster: u32,
     flows: u64,
@@ -35,10 +35,10 @@ pub struct ChromeTrace<'a, W> {
     busy: Busy,
 }
 
-/// The CPU's thread; nodes have one.
-const CPU: u32 = 0;
+/// The first CPU's thread.
+const CPU: usize = 0;
 /// The cluster's thread for rows.
-const ROWS: u32 = 0;
+const ROWS: usize = 0;
 
 impl<'a, W: Write> ChromeTrace<'a, W> {
     /// For a cluster of this many nodes. The head of the file is written at once.
@@ -50,7 +50,7 @@ impl<'a, W: Write> ChromeTrace<'a, W> {
             jobs,
             result,
             is_first: true,
-            named: vec![false; nodes as usize],
+            threads: vec![Vec::new(); nodes as usize],
             cluster: nodes,
             flows: 0,
             waiting: BTreeMap::new(),
@@ -95,33 +95,58 @@ impl<'a, W: Write> ChromeTrace<'a, W> {
     }
 
     fn name(&mut self, pid: u32, process: &str, thread: &str, order: i64) {
-        for (what, args) in [
+        let args = [
             ("process_name", format!(r#"{{"name":"{process}"}}"#)),
             ("process_sort_index", format!(r#"{{"sort_index":{order}}}"#)),
-            ("thread_name", format!(r#"{{"name":"{thread}"}}"#)),
-        ] {
-            self.event(&format!(r#"{{"name":"{what}","ph":"M","pid":{pid},"tid":{CPU},"args":{args}}}"#));
+        ];
+        for (what, args) in args {
+            self.event(&format!(r#"{{"name":"{what}","ph":"M","pid":{pid},"args":{args}}}"#));
         }
+        self.name_thread(pid, CPU, thread);
     }
 
-    /// A node has a name before its first event.
-    fn node(&mut self, node: u32) {
-        if let Some(named) = self.named.get_mut(node as usize)
-            && !std::mem::replace(named, true)
-        {
-            self.name(node, &format!("node {node}"), "CPU", node.into());
+    fn name_thread(&mut self, pid: u32, tid: usize, name: &str) {
+        self.event(&format!(r#"{{"name":"thread_name","ph":"M","pid":{pid},"tid":{tid},"args":{{"name":"{name}"}}}}"#));
+    }
+
+    /// A node has a name and a thread before its first event.
+    fn node(&mut self, node: u32) -> &mut Vec<u64> {
+        let place = node as usize;
+        if self.threads.len() <= place {
+            self.threads.resize(place + 1, Vec::new());
         }
+        if self.threads[place].is_empty() {
+            self.threads[place].push(0);
+            self.name(node, &format!("node {node}"), "CPU 0", node.into());
+        }
+        &mut self.threads[place]
+    }
+
+    /// The node's thread on which a slice overlaps no other: the one that was busy last. One CPU needs one.
+    fn thread(&mut self, node: u32, start_ns: u64, end_ns: u64) -> usize {
+        let ends = self.node(node);
+        let free =
+            (0..ends.len()).filter(|&tid| ends[tid] <= start_ns).max_by_key(|&tid| (ends[tid], usize::MAX - tid));
+        if let Some(tid) = free {
+            ends[tid] = end_ns;
+            return tid;
+        }
+        ends.push(end_ns);
+        let tid = ends.len() - 1;
+        self.name_thread(node, tid, &format!("CPU {tid}"));
+        tid
     }
 
     fn complete(&mut self, slice: &Slice, start_ns: u64, end_ns: u64) {
         let (what, pid) = (word(slice.activity), slice.node);
+        let tid = self.thread(pid, start_ns, end_ns);
         let (name, args) = match slice.process {
             Some((job, task)) => (format!("job {job} {what}"), format!(r#"{{"job":{job},"task":{task}}}"#)),
             None => (what.to_owned(), "{}".to_owned()),
         };
         let (ts, dur) = (micros(start_ns), micros(end_ns - start_ns));
         self.event(&format!(
-            r#"{{"name":"{name}","cat":"{what}","ph":"X","ts":{ts},"dur":{dur},"pid":{pid},"tid":{CPU},"args":{args}}}"#
+            r#"{{"name":"{name}","cat":"{what}","ph":"X","ts":{ts},"dur":{dur},"pid":{pid},"tid":{tid},"args":{args}}}"#
         ));
     }
 

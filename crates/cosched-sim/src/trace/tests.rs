@@ -185,6 +185,22 @@ fn a_full_disk_is_told_at_the_end() {
 }
 
 #[test]
+fn cpus_of_a_node_have_threads_of_their_own() {
+    let mut bytes = Vec::new();
+    let mut trace = ChromeTrace::new(&mut bytes, Window::ALL, 1, &[]);
+    // Two CPUs, in the order of the ends.
+    for (start_ns, end_ns) in [(0, 10), (10, 20), (5, 25), (20, 30), (25, 40)] {
+        trace.slice(Slice { node: 0, start_ns, end_ns, activity: crate::Activity::Compute, process: Some((0, 0)) });
+    }
+    trace.finish(40).unwrap();
+    let json: Value = serde_json::from_slice(&bytes).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let threads: Vec<u64> = events.iter().filter(|e| e["ph"] == "X").map(|e| e["tid"].as_u64().unwrap()).collect();
+    assert_eq!(threads, [0, 0, 1, 0, 1]);
+    assert!(events.iter().any(|event| event["args"]["name"] == "CPU 1"));
+}
+
+#[test]
 fn places_are_kept() {
     let (params, jobs) = (params("GS"), jobs());
     let mut places = Places::new(jobs.len());
