@@ -8,12 +8,14 @@ mod draw;
 mod error;
 pub mod general;
 mod job;
+pub mod metrics;
 mod observe;
 mod outcome;
 pub mod paper;
 mod params;
 pub mod program;
 mod strategy;
+pub mod trace;
 pub mod workload;
 
 pub use cosched_core::{Heuristic, OnArrival, Wait};

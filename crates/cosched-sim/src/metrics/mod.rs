@@ -1,0 +1,22 @@
+//! Numbers from outcomes: of each job, of a run, and of strategies against each other (D26; docs/simulator.md has the
+//! definitions).
+//!
+//! Everything here is a pure function of the parameters, the job list and the outcome, so it has the same bytes on
+//! every machine.
+
+mod batsim;
+mod csv;
+mod estimate;
+mod job;
+mod run;
+mod student;
+mod summary;
+
+pub(crate) use batsim::interval_set;
+pub use batsim::write_batsim_jobs;
+pub use csv::{seconds, write_jobs_csv};
+pub use estimate::{Estimate, batch_means, difference, mean, ratio};
+pub use job::{BOUND_S, JobMetrics, job_metrics};
+pub use run::{CpuShares, RunMetrics, Utilisation, run_metrics};
+pub use student::t_975;
+pub use summary::{Summary, quantile};
