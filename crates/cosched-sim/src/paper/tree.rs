@@ -45,6 +45,10 @@ impl Tree {
             let (left, right) = (matches[place & !1], matches[place | 1]);
             let winner = if right.0 < left.0 { right } else { left };
             place >>= 1;
+            // The rest of the way is unchanged too.
+            if matches[place] == winner {
+                return;
+            }
             matches[place] = winner;
         }
     }
