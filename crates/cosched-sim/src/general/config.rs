@@ -152,11 +152,14 @@ impl Config {
     pub(super) fn wire_ns(&self, bytes: u64) -> u64 {
         let of = |bytes: u64| {
             let half = u128::from(self.bytes_per_s) / 2;
-            ((u128::from(bytes) * 1_000_000_000 + half) / u128::from(self.bytes_per_s)) as u64
+            ((u128::from(bytes) * 1_000_000_000 + half) / u128::from(self.bytes_per_s)).min(WIRE_NS_MAX) as u64
         };
         (self.params.wire_ns + of(bytes)).saturating_sub(of(4096))
     }
 }
+
+/// No message is longer on the wire: 36 years, far from overflow.
+const WIRE_NS_MAX: u128 = 1 << 60;
 
 /// A job that runs a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
