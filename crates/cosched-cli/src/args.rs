@@ -54,6 +54,10 @@ pub(crate) enum Commands {
     Log(Log),
     /// Compare plain Linux, local and gang scheduling on this machine, live
     Demo(Demo),
+    /// Look at, fit, generate and convert workloads: traces and job lists
+    Workload(crate::workload::Workload),
+    /// Simulate schedulers on workloads
+    Sim(crate::sim::Sim),
     /// Write the man pages
     Man(Man),
     /// Write the completions of a shell

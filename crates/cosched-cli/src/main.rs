@@ -7,7 +7,9 @@ mod format;
 mod jobs;
 mod out;
 mod run;
+mod sim;
 mod table;
+mod workload;
 
 use clap::Parser;
 use out::Failure;
