@@ -3,7 +3,7 @@
 use crate::args::Cli;
 use crate::commands::help;
 use crate::format::{duration_s, grouped};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::workload::{input, say_left_out, write_to};
 use clap::{Args, ValueEnum};
 use cosched_sim::batch::{
@@ -130,6 +130,9 @@ fn jobs(options: &Backfill) -> Result<(Vec<BatchJob>, u32, Dropped, u64), Failur
         let why = "the header has neither MaxProcs nor MaxNodes";
         return Err(Failure::explained(EXIT_REFUSED, &what, why, "give it with --procs"));
     };
+    if records.iter().all(|record| record.wait_s().is_none()) {
+        say(&format!("{}: the log has no waits: its submissions may be the starts of jobs", path.display()));
+    }
     let mut filter = Filter::new(procs);
     filter.malformed(report.malformed);
     records.iter().for_each(|record| filter.add(record));

@@ -7,7 +7,7 @@ use cosched_sim::workload::batsim::{BatsimError, BatsimWorkload, read_batsim};
 use cosched_sim::workload::swf::{ReadReport, Record, SwfError, SwfHeader, SwfReader, unpack};
 use cosched_sim::workload::{JobListError, TraceJob, from_specs, read_jobs, to_records};
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
 
 /// Opens a file, or standard input for `-`.
@@ -65,8 +65,13 @@ impl Source {
 /// no job is a failure.
 pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Source, Failure> {
     let mut text = open_text(path)?;
+    let mut start = Vec::new();
+    let peeked = (&mut text).take(PEEKED).read_to_end(&mut start);
+    peeked.map_err(|error| swf_failure(path, &SwfError::of_io(error, 0)))?;
+    let format = guess(&start);
+    let text = Cursor::new(start).chain(text);
     let named = |message: String, code| Failure { code, message: format!("{}: {message}", path.display()) };
-    match guess(&mut text).map_err(|error| swf_failure(path, &SwfError::Read(error)))? {
+    match format {
         Guess::Swf => {
             let mut records = Vec::new();
             let (header, report) = read_trace(path, text, strict, |record| records.push(*record))?;
@@ -157,16 +162,19 @@ enum Guess {
     Batsim,
 }
 
+/// Bytes by which a format is told.
+const PEEKED: u64 = 4096;
+
 /// By the first bytes: an object is Batsim's, a header with arrival_s is a job list's.
-fn guess(text: &mut impl BufRead) -> io::Result<Guess> {
-    let start = String::from_utf8_lossy(text.fill_buf()?).into_owned();
+fn guess(start: &[u8]) -> Guess {
+    let start = String::from_utf8_lossy(start);
     let start = start.trim_start_matches('\u{feff}').trim_start();
     let first = start.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(match first {
+    match first {
         Some(line) if line.starts_with('{') => Guess::Batsim,
         Some(line) if line.split(',').any(|column| column.trim() == "arrival_s") => Guess::Jobs,
         _ => Guess::Swf,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -175,7 +183,7 @@ mod tests {
 
     #[test]
     fn formats_are_told_by_content() {
-        let of = |text: &str| match guess(&mut text.as_bytes()).unwrap() {
+        let of = |text: &str| match guess(text.as_bytes()) {
             Guess::Swf => "swf",
             Guess::Jobs => "jobs",
             Guess::Batsim => "batsim",
