@@ -13,6 +13,7 @@ mod outcome;
 pub mod paper;
 mod params;
 mod strategy;
+pub mod sweep;
 pub mod trace;
 pub mod workload;
 
