@@ -12,6 +12,7 @@ mod observe;
 mod outcome;
 pub mod paper;
 mod params;
+pub mod report;
 mod strategy;
 pub mod sweep;
 pub mod trace;
