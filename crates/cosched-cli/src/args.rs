@@ -54,6 +54,9 @@ pub(crate) enum Commands {
     Log(Log),
     /// Compare plain Linux, local and gang scheduling on this machine, live
     Demo(Demo),
+    /// Simulate strategies on clusters, with whole nanoseconds
+    #[command(subcommand, after_help = crate::sim::help::SIM)]
+    Sim(crate::sim::Sim),
     /// Write the man pages
     Man(Man),
     /// Write the completions of a shell

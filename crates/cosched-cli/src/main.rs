@@ -7,6 +7,7 @@ mod format;
 mod jobs;
 mod out;
 mod run;
+mod sim;
 mod table;
 
 use clap::Parser;

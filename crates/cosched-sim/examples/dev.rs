@@ -1,4 +1,13 @@
 use cosched_sim::*;
+struct Tell(Vec<Slice>);
+impl Observer for Tell {
+    fn slice(&mut self, s: Slice) {
+        self.0.push(s);
+    }
+    fn message(&mut self, _: Message) {}
+    fn job(&mut self, _: u64, _: u32, _: JobChange, _: &[u32], _: Option<u32>) {}
+    fn row(&mut self, _: u64, _: u32) {}
+}
 fn main() {
     let a: Vec<String> = std::env::args().collect();
     let strategy: Strategy = a[1].parse().unwrap();
@@ -23,6 +32,51 @@ fn main() {
     }
     if let Ok(g) = std::env::var("END") {
         p.end_ns = Some(g.parse::<u64>().unwrap() * 1_000_000_000);
+    }
+    for (v, f) in [
+        ("CS", &mut p.switch_ns),
+        ("INTR", &mut p.interrupt_ns),
+        ("SPIN", &mut p.spin_ns),
+        ("CHK", &mut p.check_ns),
+        ("Q", &mut p.quantum_ns),
+        ("SEED", &mut p.seed),
+    ] {
+        if let Ok(g) = std::env::var(v) {
+            *f = g.parse().unwrap();
+        }
+    }
+    if std::env::var("TRACE").is_ok() {
+        let mut tell = Tell(vec![]);
+        if std::env::var("GENERAL").is_ok() {
+            general::run(&p, &jobs, &mut tell, &mut |_| true).unwrap()
+        } else {
+            paper::run(&p, &jobs, &mut tell, &mut |_| true).unwrap()
+        };
+        tell.0.sort_by_key(|s| (s.node, s.start_ns, s.end_ns));
+        let mut last: Option<Slice> = None;
+        for s in tell.0 {
+            if let Some(l) = &mut last {
+                if l.node == s.node && l.activity == s.activity && l.process == s.process && l.end_ns == s.start_ns {
+                    l.end_ns = s.end_ns;
+                    continue;
+                }
+            }
+            if let Some(l) = last.replace(s) {
+                println!(
+                    "{} {} {} {:?} {:?}",
+                    l.node,
+                    l.start_ns,
+                    l.end_ns,
+                    l.activity,
+                    if matches!(l.activity, Activity::Compute | Activity::Spin | Activity::Io | Activity::Blocked) {
+                        l.process
+                    } else {
+                        None
+                    }
+                );
+            }
+        }
+        return;
     }
     let t = std::time::Instant::now();
     let o = if std::env::var("GENERAL").is_ok() {

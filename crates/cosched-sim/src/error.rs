@@ -1,6 +1,7 @@
 //! Why a simulation gave no result.
 
 use crate::params::ParamsError;
+use crate::program::ProgramError;
 
 /// Why a simulation gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +24,14 @@ pub enum SimError {
     NoTasks {
         /// Its place in the job list, from 0.
         index: usize,
+    },
+    /// A job's program does not suit its number of tasks.
+    #[error("job {index}: {error}")]
+    Program {
+        /// Its place in the job list, from 0.
+        index: usize,
+        /// What is wrong.
+        error: ProgramError,
     },
     /// Tasks wait for messages that nobody sends.
     #[error(

@@ -3,6 +3,7 @@
 //! The semantics are those of the paper with every open point decided; the decisions are numbered D1 to D26 and cited
 //! where they are followed (docs/simulator.md has them all). No clock, no files: text comes in as readers, time passes only inside.
 
+pub mod batch;
 mod draw;
 mod error;
 pub mod general;
@@ -12,6 +13,7 @@ mod observe;
 mod outcome;
 pub mod paper;
 mod params;
+pub mod program;
 pub mod report;
 mod strategy;
 pub mod sweep;

@@ -27,6 +27,7 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Wait(options) => steer::wait(cli, &options.jobs),
         Commands::Log(options) => log::log(cli, options),
         Commands::Demo(options) => crate::demo::demo(cli, options),
+        Commands::Sim(command) => crate::sim::dispatch(cli, command),
         Commands::Man(options) => pages::man(options.dir.as_deref()),
         Commands::Completions(options) => pages::completions(options.shell),
         Commands::Version => pages::version(cli),

@@ -1,10 +1,12 @@
 //! Jobs come and go: the arrival queue, places on nodes, ends (D7, D17, D25).
 
-use super::engine::Sim;
+use super::engine::{JobRun, Sim};
 use super::process::{Pid, Process, State};
 use crate::draw::Draws;
 use crate::observe::{JobChange, Observer};
 use crate::params::Placement;
+use crate::program::Code;
+use crate::strategy::{BatchQueue, Strategy};
 
 impl<O: Observer> Sim<'_, O> {
     pub(super) fn arrive(&mut self, job: u32) {
@@ -29,47 +31,85 @@ impl<O: Observer> Sim<'_, O> {
                 self.queue.pop_front();
                 self.start(job, places);
             }
+            if self.params.strategy == Strategy::Batch(BatchQueue::Easy) {
+                self.backfill();
+            }
         }
         self.admitting.0 = false;
     }
 
     /// The places for a job's tasks, ascending, if there are enough now: nodes, or columns of the matrix.
     fn find_places(&mut self, job: u32) -> Option<Vec<u32>> {
-        let tasks = self.jobs[job as usize].spec.tasks;
+        let tasks = self.jobs[job as usize].tasks;
         if let Some(gang) = &mut self.gang {
             return gang.insert(self.params.mpl as usize, job, tasks);
         }
-        let used = |node: &usize| self.nodes[*node].places_used;
-        let mut free: Vec<usize> = (0..self.nodes.len()).filter(|node| used(node) < self.params.level_max()).collect();
+        let cpus = self.config.cpus_per_node;
+        let node_max = self.params.level_max() * cpus;
+        // How many processes the node of each free place has before it; a job has at most one for each CPU there.
+        let of_node = |(node, state): (usize, &super::engine::Node)| {
+            let free = (node_max - state.places_used).min(cpus);
+            (0..free).map(move |more| (state.places_used + more, node as u32)).collect::<Vec<_>>()
+        };
+        let mut free: Vec<(u32, u32)> = self.nodes.iter().enumerate().flat_map(of_node).collect();
         if free.len() < tasks as usize {
             return None;
         }
         if self.params.readings.placement == Placement::LeastLoaded {
-            free.sort_by_key(used);
+            free.sort_unstable();
         }
         free.truncate(tasks as usize);
-        free.sort_unstable();
-        Some(free.into_iter().map(|node| node as u32).collect())
+        let mut nodes: Vec<u32> = free.into_iter().map(|(_, node)| node).collect();
+        nodes.sort_unstable();
+        Some(nodes)
+    }
+
+    /// EASY (Lifka 1995): the first job gets the earliest time at which enough CPUs will be free if all run as long as
+    /// they are believed to; others may start now if they end before that time or take CPUs that it does not need.
+    fn backfill(&mut self) {
+        let Some(first) = self.queue.front().map(|job| &self.jobs[*job as usize]) else { return };
+        let needed = first.tasks;
+        let mut free = self.nodes.iter().map(|node| self.config.cpus_per_node - node.places_used).sum::<u32>();
+        let running = self.jobs.iter().filter(|job| !job.processes.is_empty());
+        let end = |job: &JobRun| job.times.start_ns.unwrap_or(0).saturating_add(job.estimate_ns).max(self.now_ns);
+        let mut ends: Vec<(u64, u32)> = running.map(|job| (end(job), job.tasks)).collect();
+        ends.sort_unstable();
+        let mut free_then = free;
+        let enough = ends.into_iter().find_map(|(end_ns, tasks)| {
+            free_then += tasks;
+            (free_then >= needed).then(|| (end_ns, free_then - needed))
+        });
+        let Some((shadow_ns, mut spare)) = enough else { return };
+        for job in self.queue.iter().skip(1).copied().collect::<Vec<u32>>() {
+            let (tasks, estimate_ns) = (self.jobs[job as usize].tasks, self.jobs[job as usize].estimate_ns);
+            let in_time = self.now_ns.saturating_add(estimate_ns) <= shadow_ns;
+            if tasks > free || !(in_time || tasks <= spare) {
+                continue;
+            }
+            let Some(places) = self.find_places(job) else { continue };
+            free -= tasks;
+            spare -= if in_time { 0 } else { tasks };
+            self.queue.retain(|other| *other != job);
+            self.start(job, places);
+        }
     }
 
     fn start(&mut self, job: u32, places: Vec<u32>) {
         self.account_waiting();
+        let nodes: Vec<u32> = places.iter().map(|place| self.node_of_place(*place)).collect();
+        nodes.iter().for_each(|node| self.nodes[*node as usize].places_used += 1);
         let run = &mut self.jobs[job as usize];
         run.times.start_ns = Some(self.now_ns);
-        let node_of = |task: usize| places[task];
-        run.processes = (0..places.len())
-            .map(|task| {
-                let draws = Draws::new(self.params.seed, job.into(), task as u64);
-                Process::new(node_of(task), run.code(&self.params, task as u32), draws)
-            })
-            .collect();
         run.places = places;
-        for place in self.jobs[job as usize].places.clone() {
-            self.nodes[place as usize].places_used += 1;
-        }
+        // It could be written out when the job list was read.
+        let codes = run.work.codes(&self.params).unwrap_or_default();
+        let process = |(task, (code, node)): (usize, (Code, u32))| {
+            Process::new(node, code, Draws::new(self.params.seed, job.into(), task as u64))
+        };
+        run.processes = codes.into_iter().zip(nodes).enumerate().map(process).collect();
         self.tell_job(job, JobChange::Started);
         self.begin_if_first();
-        for task in 0..self.jobs[job as usize].spec.tasks {
+        for task in 0..self.jobs[job as usize].tasks {
             let pid = Pid { job, task };
             let node = self.process(pid).node as usize;
             self.ready_new(pid);
@@ -101,7 +141,8 @@ impl<O: Observer> Sim<'_, O> {
         run.times.finish_ns = Some(self.now_ns);
         run.processes = Vec::new();
         for place in std::mem::take(&mut run.places) {
-            self.nodes[place as usize].places_used -= 1;
+            let node = self.node_of_place(place);
+            self.nodes[node as usize].places_used -= 1;
         }
         if let Some(gang) = &mut self.gang {
             gang.remove(job);
@@ -116,7 +157,7 @@ impl<O: Observer> Sim<'_, O> {
             return;
         }
         let used: u64 = self.nodes.iter().map(|node| u64::from(node.places_used)).sum();
-        let free = u64::from(self.params.level_max()) * self.nodes.len() as u64 - used;
+        let free = u64::from(self.params.level_max()) * u64::from(self.config.cpus()) - used;
         self.out.free_while_waiting_ns += u128::from(free) * u128::from(elapsed_ns);
     }
 }

@@ -2,9 +2,10 @@
 
 use super::engine::Sim;
 use super::levels::TOP;
-use super::process::{Pid, State};
+use super::process::{Pid, Process, State};
 use crate::error::SimError;
 use crate::observe::Observer;
+use cosched_core::Endpoint;
 use std::collections::BTreeMap;
 
 impl<O: Observer> Sim<'_, O> {
@@ -21,14 +22,16 @@ impl<O: Observer> Sim<'_, O> {
 
     fn node_breaks(&self, node: usize) -> Option<String> {
         let state = &self.nodes[node];
+        let process = |pid: &Pid| &self.jobs[pid.job as usize].processes[pid.task as usize];
         let mut queued: BTreeMap<Pid, u8> = BTreeMap::new();
-        for (level, pid) in state.levels.iter() {
+        let waiting = state.fair.waiting().map(|pid| (process(&pid).level, pid));
+        for (level, pid) in state.levels.iter().chain(waiting) {
             if queued.insert(pid, level).is_some() {
                 return Some(format!("{pid:?} is queued twice"));
             }
         }
         for pid in &state.table {
-            let process = &self.jobs[pid.job as usize].processes[pid.task as usize];
+            let process = process(pid);
             let level = queued.remove(pid);
             let right = match process.state {
                 State::Ready => self.gang.is_some() || level == Some(process.level),
@@ -88,15 +91,25 @@ impl<O: Observer> Sim<'_, O> {
         None
     }
 
+    /// Jobs that have their nodes wait for messages, all of them, and no message is on its way: that is for ever.
+    pub(super) fn deadlock(&self) -> Option<SimError> {
+        let started = || self.jobs.iter().filter(|job| !job.processes.is_empty());
+        let waits = |process: &Process| {
+            process.state == State::Ended || process.state != State::Io && process.endpoint_awake() == Endpoint::Waiting
+        };
+        let stuck = self.sent == self.out.messages
+            && started().next().is_some()
+            && started().all(|job| job.processes.iter().all(waits));
+        stuck.then(|| self.stuck())
+    }
+
     /// Nothing can happen any more, and some jobs have not ended.
     pub(super) fn stuck(&self) -> SimError {
-        let waiting = self.jobs.iter().enumerate().flat_map(|(index, job)| {
-            let waits = |(task, process): (usize, &super::process::Process)| {
-                process.awaits().map(|from| format!("task {task} waits for a message of task {from}"))
-            };
-            job.processes.iter().enumerate().filter_map(waits).map(move |what| (index, what))
+        let who = self.jobs.iter().enumerate().find_map(|(index, job)| {
+            let (task, from) = job.processes.iter().enumerate().find_map(|(task, p)| Some((task, p.awaits()?)))?;
+            Some((index, format!("task {task} waits for a message of task {from}")))
         });
-        match waiting.into_iter().next() {
+        match who {
             Some((index, what)) => SimError::Deadlock { index, what },
             None => SimError::Broken("jobs have not ended, but nothing happens any more".to_owned()),
         }

@@ -1,10 +1,10 @@
 //! A CPU: what it does now, and what it does next (D6, D22).
 
-use super::code::Op;
 use super::engine::{Doing, Effect, Sim, Work};
 use super::event::Kind;
 use super::process::{Mark, Pid, State, Step};
 use crate::observe::{Activity, Observer, Slice};
+use crate::program::Op;
 use cosched_core::Wait;
 
 /// Why a network interface or a device interrupts.
@@ -17,17 +17,24 @@ pub(super) enum Interrupt {
 impl<O: Observer> Sim<'_, O> {
     /// Ends what a CPU does, and books it. The CPU does nothing then.
     pub(super) fn stop(&mut self, cpu: usize) {
+        let activity = self.book(cpu);
         let now_ns = self.now_ns;
         let state = &mut self.cpus[cpu];
-        let (doing, start_ns) = (state.doing, state.since_ns);
         state.doing = Doing::Nothing;
-        state.since_ns = now_ns;
         state.generation += 1;
-        let elapsed_ns = now_ns - start_ns;
-        if elapsed_ns == 0 {
-            return;
+        let start_ns = std::mem::replace(&mut state.since_ns, now_ns);
+        if let (true, Some(activity)) = (O::TELL && start_ns < now_ns, activity) {
+            let process = state.current.map(|pid| (pid.job, pid.task));
+            let node = state.node as u32;
+            self.observer.slice(Slice { node, start_ns, end_ns: now_ns, activity, process });
         }
-        let activity = match doing {
+    }
+
+    /// Books what a CPU has done so far; it goes on.
+    pub(super) fn book(&mut self, cpu: usize) -> Option<Activity> {
+        let state = &mut self.cpus[cpu];
+        let elapsed_ns = self.now_ns - std::mem::replace(&mut state.booked_ns, self.now_ns);
+        let activity = match state.doing {
             Doing::Nothing => None,
             Doing::Switch => Some(Activity::Switch),
             Doing::Kernel(Work { effect: Effect::Charge, .. }) => Some(Activity::Scheduler),
@@ -35,12 +42,7 @@ impl<O: Observer> Sim<'_, O> {
             Doing::User => Some(self.book_user(cpu, elapsed_ns)),
         };
         *self.cpu_time(activity) += elapsed_ns;
-        if let (true, Some(activity)) = (O::TELL, activity) {
-            let state = &self.cpus[cpu];
-            let process = state.current.map(|pid| (pid.job, pid.task));
-            let node = state.node as u32;
-            self.observer.slice(Slice { node, start_ns, end_ns: now_ns, activity, process });
-        }
+        activity
     }
 
     fn cpu_time(&mut self, activity: Option<Activity>) -> &mut u64 {
@@ -63,6 +65,11 @@ impl<O: Observer> Sim<'_, O> {
         };
         let process = self.process(pid);
         process.used_ns += elapsed_ns;
+        if self.is_fair() {
+            let node = self.cpus[cpu].node;
+            self.nodes[node].fair.charge(pid, elapsed_ns);
+        }
+        let process = self.process(pid);
         match &mut process.step {
             Step::Receive { spun_ns, .. } => {
                 *spun_ns += elapsed_ns;
@@ -106,6 +113,8 @@ impl<O: Observer> Sim<'_, O> {
         while matches!(self.cpus[cpu].doing, Doing::Nothing) {
             if let Some(work) = self.cpus[cpu].kernel.pop_front() {
                 self.begin(cpu, Doing::Kernel(work), Some(work.cost_ns));
+            } else if self.cpus[cpu].current.is_some() && self.cpus[cpu].resched {
+                self.choose_again(cpu);
             } else if self.cpus[cpu].current.is_some() {
                 self.advance(cpu);
             } else if !self.dispatch(cpu) {
@@ -114,17 +123,32 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// If a CPU of this node has nothing to do, it looks again.
+    /// Somebody has become ready on this node: CPUs that have nothing to do look again, and then those that should
+    /// choose again.
     pub(super) fn kick(&mut self, node: usize) {
-        for cpu in self.cpus_of(node) {
+        let own = self.own_idle_cpu(node);
+        for cpu in own.into_iter().chain(self.cpus_of(node)) {
             if self.cpus[cpu].current.is_none() {
                 self.resume(cpu);
             }
         }
+        self.reschedule_node(node);
+    }
+
+    /// The CPU on which the next process ran last, if that has nothing to do: no switch is paid there.
+    fn own_idle_cpu(&mut self, node: usize) -> Option<usize> {
+        let next = if self.is_fair() {
+            self.nodes[node].fair.choose(None, false)
+        } else {
+            self.nodes[node].levels.best().map(|(_, pid)| pid)
+        };
+        let cpu = self.process(next?).last_cpu?;
+        self.idle(cpu).then_some(cpu)
     }
 
     pub(super) fn cpus_of(&self, node: usize) -> std::ops::Range<usize> {
-        node..node + 1
+        let count = self.config.cpus_per_node as usize;
+        node * count..(node + 1) * count
     }
 
     /// Gives a CPU to the best ready process, if there is one; a switch may have to come first (D6).
@@ -138,12 +162,19 @@ impl<O: Observer> Sim<'_, O> {
         let process = self.process(pid);
         process.state = State::Running(cpu);
         process.mark = Mark::None;
+        process.last_cpu = Some(cpu);
         let state = &mut self.cpus[cpu];
         state.current = Some(pid);
+        state.resched = false;
         let last = state.last_owner.replace(pid);
-        if self.gang.is_none() && last.is_some_and(|last| last != pid) {
+        let cost_ns = match &self.gang {
+            None => Some(self.params.switch_ns),
+            Some(_) if self.config.lends() => Some(self.config.local_switch_ns),
+            Some(_) => None,
+        };
+        if let Some(cost_ns) = cost_ns.filter(|_| last.is_some_and(|last| last != pid)) {
             self.out.context_switches += 1;
-            self.begin(cpu, Doing::Switch, Some(self.params.switch_ns));
+            self.begin(cpu, Doing::Switch, Some(cost_ns));
         }
         true
     }
@@ -152,6 +183,12 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn take_current(&mut self, cpu: usize, state: State) -> Option<Pid> {
         let pid = self.cpus[cpu].current.take()?;
         let now_ns = self.now_ns;
+        if self.is_fair() && state != State::Ready {
+            let node = self.cpus[cpu].node;
+            self.book_node(node);
+            let lag_ns = self.nodes[node].fair.remove(pid, self.config.linux.slice_ns);
+            self.process(pid).lag_ns = lag_ns;
+        }
         let process = self.process(pid);
         process.state = state;
         process.since_ns = now_ns;
@@ -186,11 +223,12 @@ impl<O: Observer> Sim<'_, O> {
                 }
                 Some(Op::Io(span)) => {
                     let io_ns = process.draw_ns(span, skew);
+                    process.slept_ns += io_ns;
                     self.step_on(pid);
                     self.sleep(cpu, io_ns);
                 }
-                Some(Op::Send { to, .. }) => {
-                    self.send(pid, to);
+                Some(Op::Send { to, bytes }) => {
+                    self.send(pid, to, bytes);
                     self.step_on(pid);
                 }
                 Some(Op::Receive { from }) => process.step = Step::Receive { from, spun_ns: 0, yielded: false },
@@ -242,15 +280,19 @@ impl<O: Observer> Sim<'_, O> {
     fn iteration_done(&mut self, pid: Pid) {
         let process = self.process(pid);
         process.iterations += 1;
-        let (asked_ns, computed_ns) = (process.asked_ns, process.computed_ns);
-        (process.asked_ns, process.computed_ns) = (0, 0);
+        let (asked_ns, computed_ns, slept_ns) = (process.asked_ns, process.computed_ns, process.slept_ns);
+        (process.asked_ns, process.computed_ns, process.slept_ns) = (0, 0, 0);
         if asked_ns != computed_ns {
             self.broken.get_or_insert(format!("{pid:?} computed {computed_ns} ns of {asked_ns} in an iteration"));
         }
-        let shape = &self.jobs[pid.job as usize].shape;
         self.out.task_iterations += 1;
-        self.out.nominal_ns += shape.iteration_ns();
-        self.out.useful_ns += shape.compute_ns + shape.communicate_ns;
+        let (nominal_ns, useful_ns) = match self.jobs[pid.job as usize].shape(&self.params) {
+            Some(shape) => (shape.iteration_ns(), shape.compute_ns + shape.communicate_ns),
+            // Nobody knows a program's ideal communication.
+            None => (computed_ns + slept_ns, computed_ns),
+        };
+        self.out.nominal_ns += nominal_ns;
+        self.out.useful_ns += useful_ns;
     }
 
     /// The current process does I/O (D12).
@@ -321,8 +363,10 @@ impl<O: Observer> Sim<'_, O> {
             }
             Effect::Demand(pid) => {
                 let ready = self.process_if_live(pid).is_some_and(|process| process.state == State::Ready);
-                if ready && self.gang.is_none() {
+                if ready {
                     self.boost(pid, Mark::Demanded);
+                    let node = self.process(pid).node as usize;
+                    self.reschedule_node(node);
                 }
             }
             Effect::Charge => {}

@@ -1,23 +1,27 @@
 //! The state of a simulation, and its loop.
 
-use super::code::{Code, Totals};
+use super::config::{Config, Work as Job};
 use super::event::{Agenda, Event, Kind};
+use super::fair::Fair;
 use super::gang::Gang;
 use super::levels::Levels;
 use super::network::Interface;
 use super::process::{Pid, Process};
 use crate::draw::Draws;
 use crate::error::SimError;
-use crate::job::{JobSpec, Shape};
+use crate::job::Shape;
 use crate::observe::{Activity, JobChange, Observer};
 use crate::outcome::{JobTimes, Outcome, Progress};
 use crate::params::Params;
+use crate::program::{Code, Totals};
 use cosched_core::Wait;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Between two calls of the watcher, in events.
 const WATCH_EVENTS: u64 = 1 << 16;
+
+/// Between two looks for a deadlock, while nothing but clocks moves.
+const DEADLOCK_CHECK_NS: u64 = 1_000_000_000;
 
 /// A piece of kernel work (D22). What it does, it does at its end.
 #[derive(Clone, Copy, Debug)]
@@ -55,16 +59,22 @@ pub(super) struct Cpu {
     pub(super) doing: Doing,
     /// Since when.
     pub(super) since_ns: u64,
+    /// Until when its time is booked.
+    pub(super) booked_ns: u64,
     /// Grows with everything that it begins, so that ends of what was stopped are known.
     pub(super) generation: u64,
+    /// It should choose again as soon as it can.
+    pub(super) resched: bool,
     /// Kernel work that waits.
     pub(super) kernel: VecDeque<Work>,
 }
 
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Ready processes.
+    /// Ready processes (the paper's model).
     pub(super) levels: Levels,
+    /// Those that can run (the fair scheduler).
+    pub(super) fair: Fair,
     /// Live processes in the order of their arrival (D15).
     pub(super) table: Vec<Pid>,
     /// Places of jobs that have not ended (D7, D25).
@@ -81,11 +91,13 @@ pub(super) struct Node {
 /// A job and, while it has its nodes, its processes.
 #[derive(Debug)]
 pub(super) struct JobRun {
-    pub(super) spec: JobSpec,
-    pub(super) shape: Shape,
+    pub(super) work: Job,
+    pub(super) tasks: u32,
+    /// How long it is believed to run (backfilling).
+    pub(super) estimate_ns: u64,
     /// Over all tasks.
     pub(super) expected: Totals,
-    /// The CPU (gangs) or node of each task, ascending.
+    /// The CPU (gangs) or the node of each task, ascending.
     pub(super) places: Vec<u32>,
     pub(super) processes: Vec<Process>,
     /// Tasks that have not ended.
@@ -95,35 +107,54 @@ pub(super) struct JobRun {
 }
 
 impl JobRun {
-    fn new(spec: JobSpec, params: &Params) -> JobRun {
-        let shape = Shape::new(&spec, params);
+    fn new(index: usize, work: &Job, config: &Config) -> Result<JobRun, SimError> {
+        let tasks = work.tasks();
+        if tasks == 0 {
+            return Err(SimError::NoTasks { index });
+        }
+        if tasks > config.cpus() {
+            return Err(SimError::TooLarge { index, tasks, places: config.cpus() });
+        }
+        let codes = work.codes(&config.params).map_err(|error| SimError::Program { index, error })?;
         let mut expected = Totals::default();
-        for task in 0..spec.tasks {
-            let of_task = Code::of_paper(&spec, &shape, params, task).totals();
+        let mut longest_ns = 0;
+        for of_task in codes.iter().map(Code::totals) {
             expected.iterations += of_task.iterations;
             expected.sends += of_task.sends;
             expected.receives += of_task.receives;
+            let message_ns = config.params.send_ns + config.params.wire_ns + config.params.receive_ns;
+            let messages_ns = u128::from(of_task.receives) * u128::from(message_ns);
+            longest_ns = longest_ns.max(of_task.compute_ns + of_task.io_ns + messages_ns);
         }
-        JobRun {
-            spec,
-            shape,
+        let estimate_ns = match work {
+            Job::Paper(spec) => spec.exec_ns,
+            Job::Program(job) => job.estimate_ns.unwrap_or(u64::try_from(longest_ns).unwrap_or(u64::MAX)),
+        };
+        Ok(JobRun {
+            work: work.clone(),
+            tasks,
+            estimate_ns,
             expected,
             places: Vec::new(),
             processes: Vec::new(),
-            left: spec.tasks,
+            left: tasks,
             messages: 0,
             times: JobTimes::default(),
-        }
+        })
     }
 
-    /// What a task does.
-    pub(super) fn code(&self, params: &Params, task: u32) -> Arc<Code> {
-        Arc::new(Code::of_paper(&self.spec, &self.shape, params, task))
+    /// What an iteration of the paper's jobs is made of.
+    pub(super) fn shape(&self, params: &Params) -> Option<Shape> {
+        match &self.work {
+            Job::Paper(spec) => Some(Shape::new(spec, params)),
+            Job::Program(_) => None,
+        }
     }
 }
 
 /// A simulation.
 pub(super) struct Sim<'a, O> {
+    pub(super) config: Config,
     pub(super) params: Params,
     pub(super) observer: &'a mut O,
     pub(super) now_ns: u64,
@@ -141,6 +172,8 @@ pub(super) struct Sim<'a, O> {
     pub(super) ticked: Option<(u64, usize)>,
     /// Until when `free_while_waiting_ns` is known.
     pub(super) waiting_since_ns: u64,
+    /// When it was last looked whether anything can still happen.
+    pub(super) deadlock_checked_ns: u64,
     /// Admission is under way, and was asked for again.
     pub(super) admitting: (bool, bool),
     /// The first law that was broken.
@@ -148,36 +181,33 @@ pub(super) struct Sim<'a, O> {
 }
 
 impl<'a, O: Observer> Sim<'a, O> {
-    pub(super) fn new(params: Params, jobs: &[JobSpec], observer: &'a mut O) -> Result<Sim<'a, O>, SimError> {
-        params.check()?;
-        for (index, job) in jobs.iter().enumerate() {
-            if job.tasks == 0 {
-                return Err(SimError::NoTasks { index });
-            }
-            if job.tasks > params.nodes {
-                return Err(SimError::TooLarge { index, tasks: job.tasks, places: params.nodes });
-            }
-        }
+    pub(super) fn new(config: Config, works: &[Job], observer: &'a mut O) -> Result<Sim<'a, O>, SimError> {
+        config.check()?;
+        let params = config.params;
+        let run = |(index, work)| JobRun::new(index, work, &config);
+        let jobs: Vec<JobRun> = works.iter().enumerate().map(run).collect::<Result<_, _>>()?;
         let mut agenda = Agenda::new(params.readings.reverse_ties);
-        for (index, job) in jobs.iter().enumerate() {
-            agenda.push(job.arrival_ns, Kind::Arrival, [0, index as u32, 0, 0], 0);
+        for (index, work) in works.iter().enumerate() {
+            agenda.push(work.arrival_ns(), Kind::Arrival, [0, index as u32, 0, 0], 0);
         }
-        let nodes = 0..params.nodes as usize;
+        let cpus_per_node = config.cpus_per_node as usize;
         Ok(Sim {
+            config,
             params,
             observer,
             now_ns: 0,
             agenda,
-            jobs: jobs.iter().map(|job| JobRun::new(*job, &params)).collect(),
+            jobs,
             queue: VecDeque::new(),
-            nodes: nodes.clone().map(|node| new_node(&params, node)).collect(),
-            cpus: nodes.map(new_cpu).collect(),
-            gang: params.strategy.is_gang().then(|| Gang::new(params.nodes)),
+            nodes: (0..params.nodes as usize).map(|node| new_node(&params, node)).collect(),
+            cpus: (0..config.cpus() as usize).map(|cpu| new_cpu(cpu / cpus_per_node)).collect(),
+            gang: params.strategy.is_gang().then(|| Gang::new(config.cpus())),
             out: Outcome::default(),
             jobs_ended: 0,
             sent: 0,
             ticked: None,
             waiting_since_ns: 0,
+            deadlock_checked_ns: 0,
             admitting: (false, false),
             broken: None,
         })
@@ -194,6 +224,14 @@ impl<'a, O: Observer> Sim<'a, O> {
             let ended = self.jobs_ended;
             self.handle(event);
             self.out.events += 1;
+            if matches!(event.kind, Kind::Tick | Kind::Gang)
+                && self.now_ns - self.deadlock_checked_ns >= DEADLOCK_CHECK_NS
+            {
+                self.deadlock_checked_ns = self.now_ns;
+                if let Some(error) = self.deadlock() {
+                    return Err(error);
+                }
+            }
             if self.params.check_invariants {
                 let all = ended != self.jobs_ended || matches!(event.kind, Kind::Arrival | Kind::Gang);
                 self.check_queues((!all).then(|| self.node_of(event)));
@@ -255,11 +293,16 @@ impl<'a, O: Observer> Sim<'a, O> {
     }
 
     pub(super) fn wait(&self) -> Wait {
-        self.params.dynamic().0
+        self.config.wait()
     }
 
     pub(super) fn process(&mut self, pid: Pid) -> &mut Process {
         &mut self.jobs[pid.job as usize].processes[pid.task as usize]
+    }
+
+    /// A place is a column of the matrix or a node.
+    pub(super) fn node_of_place(&self, place: u32) -> u32 {
+        if self.gang.is_some() { place / self.config.cpus_per_node } else { place }
     }
 
     /// A process whose job may have ended.
@@ -269,7 +312,8 @@ impl<'a, O: Observer> Sim<'a, O> {
 
     pub(super) fn tell_job(&mut self, job: u32, change: JobChange) {
         if O::TELL {
-            let nodes: Vec<u32> = self.jobs[job as usize].places.clone();
+            let nodes: Vec<u32> =
+                self.jobs[job as usize].places.iter().map(|place| self.node_of_place(*place)).collect();
             let row = self.gang.as_ref().and_then(|gang| gang.row_of(job));
             self.observer.job(self.now_ns, job, change, &nodes, row);
         }
@@ -293,7 +337,9 @@ fn new_cpu(node: usize) -> Cpu {
         last_owner: None,
         doing: Doing::Nothing,
         since_ns: 0,
+        booked_ns: 0,
         generation: 0,
+        resched: false,
         kernel: VecDeque::new(),
     }
 }
@@ -303,6 +349,7 @@ fn new_node(params: &Params, node: usize) -> Node {
     let phase_ns = if params.readings.random_phase { (phase * params.tick_ns as f64) as u64 } else { 0 };
     Node {
         levels: Levels::new(),
+        fair: Fair::default(),
         table: Vec::new(),
         places_used: 0,
         noted: vec![None],

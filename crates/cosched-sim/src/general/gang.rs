@@ -1,9 +1,10 @@
 //! Gang scheduling: rows of the matrix take turns (D17).
 
-use super::engine::{Doing, Sim};
+use super::engine::{Doing, Sim, Work};
 use super::event::Kind;
 use super::process::{Pid, State};
 use crate::observe::Observer;
+use crate::strategy::Strategy;
 use cosched_core::{JobId, Matrix, NodeId, Packing, next_row};
 
 /// What time is spent on.
@@ -74,16 +75,47 @@ impl Gang {
 }
 
 impl<O: Observer> Sim<'_, O> {
-    /// The process in a CPU's cell of the current row, if it can run.
+    /// Whom a CPU should run: the process in its cell of the current row, if that can run; else, where idle CPUs are
+    /// lent, that of the next row (paired gang) or of the first row after it that can (soft gang).
     pub(super) fn pick_of_gang(&self, gang: &Gang, cpu: usize) -> Option<Pid> {
         if gang.phase != Phase::Quantum {
             return None;
         }
-        let job = gang.cell(gang.current, cpu)?;
-        let run = &self.jobs[job as usize];
-        let task = run.places.binary_search(&(cpu as u32)).ok()?;
-        let ready = run.processes.get(task).is_some_and(|process| process.state == State::Ready);
-        ready.then_some(Pid { job, task: task as u32 })
+        let rows = gang.matrix.rows().len();
+        let host = self.ready_in_cell(gang, gang.current, cpu);
+        host.or_else(|| match self.params.strategy {
+            Strategy::PairedGang => self.ready_in_cell(gang, next_row(&gang.matrix, gang.current)?, cpu),
+            Strategy::SoftGang => {
+                (1..rows).find_map(|step| self.ready_in_cell(gang, (gang.current + step) % rows, cpu))
+            }
+            _ => None,
+        })
+    }
+
+    fn ready_in_cell(&self, gang: &Gang, row: usize, cpu: usize) -> Option<Pid> {
+        let pid = self.in_cell(gang, row, cpu)?;
+        let process = self.jobs[pid.job as usize].processes.get(pid.task as usize);
+        process.is_some_and(|process| process.state == State::Ready).then_some(pid)
+    }
+
+    fn in_cell(&self, gang: &Gang, row: usize, cpu: usize) -> Option<Pid> {
+        let job = gang.cell(row, cpu)?;
+        let task = self.jobs[job as usize].places.binary_search(&(cpu as u32)).ok()?;
+        Some(Pid { job, task: task as u32 })
+    }
+
+    /// Whether a CPU runs a guest and the process in its own cell is ready.
+    pub(super) fn host_is_ready(&self, cpu: usize) -> bool {
+        let Some(gang) = self.gang.as_ref().filter(|gang| gang.phase == Phase::Quantum) else { return false };
+        self.ready_in_cell(gang, gang.current, cpu).is_some()
+    }
+
+    /// A gang's process has become ready: if its CPU is lent, it takes it back.
+    pub(super) fn host_may_return(&mut self, pid: Pid) {
+        let cpu = self.jobs[pid.job as usize].places[pid.task as usize] as usize;
+        if self.cpus[cpu].current.is_some() && self.host_is_ready(cpu) {
+            self.cpus[cpu].resched = true;
+        }
     }
 
     /// If a job has come into an empty matrix, its row's quantum begins.
@@ -118,6 +150,7 @@ impl<O: Observer> Sim<'_, O> {
             self.begin_quantum();
             for cpu in 0..self.cpus.len() {
                 self.stop(cpu);
+                self.cpus[cpu].last_owner = self.gang.as_ref().and_then(|gang| self.in_cell(gang, row, cpu));
                 self.resume(cpu);
             }
             return;
@@ -139,9 +172,19 @@ impl<O: Observer> Sim<'_, O> {
         self.agenda.push(self.now_ns + self.params.switch_ns, Kind::Gang, [0; 4], stamp);
         self.out.context_switches += self.cpus.len() as u64;
         for cpu in 0..self.cpus.len() {
+            self.suspend_kernel(cpu);
             self.stop(cpu);
             self.take_current(cpu, State::Ready);
             self.begin(cpu, Doing::Switch, None);
+        }
+    }
+
+    /// Kernel work that a switch of rows interrupts is done after it.
+    fn suspend_kernel(&mut self, cpu: usize) {
+        let state = &mut self.cpus[cpu];
+        if let Doing::Kernel(work) = state.doing {
+            let cost_ns = work.cost_ns - (self.now_ns - state.since_ns);
+            state.kernel.push_front(Work { cost_ns, ..work });
         }
     }
 }

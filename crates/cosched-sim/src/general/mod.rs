@@ -5,19 +5,21 @@
 
 mod admit;
 mod check;
-mod code;
+mod config;
 mod cpu;
 mod engine;
 mod event;
+mod fair;
 mod gang;
 mod levels;
+mod linux;
 mod network;
 mod process;
 mod sched;
 #[cfg(test)]
 mod tests;
 
-pub use code::{Code, Op, Span};
+pub use config::{Config, Linux, NodeModel, ProgramJob, Work};
 
 use crate::error::SimError;
 use crate::job::JobSpec;
@@ -25,16 +27,27 @@ use crate::observe::Observer;
 use crate::outcome::{Outcome, Progress};
 use crate::params::Params;
 
-/// Simulates a list of jobs of the paper's kind. Job numbers are places in the list, which need not be sorted by
-/// arrival; jobs that arrive at the same time do so in the order of the list.
-///
-/// `watch` is called now and then with the progress so far; when it says `false` the run ends with
-/// [`SimError::Stopped`].
+/// Simulates a list of jobs of the paper's kind: [`simulate`] with [`Config::paper`].
 pub fn run<O: Observer>(
     params: &Params,
     jobs: &[JobSpec],
     observer: &mut O,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SimError> {
-    engine::Sim::new(*params, jobs, observer)?.run(watch)
+    let works: Vec<Work> = jobs.iter().map(|job| Work::Paper(*job)).collect();
+    simulate(&Config::paper(*params), &works, observer, watch)
+}
+
+/// Simulates a list of jobs. Job numbers are places in the list, which need not be sorted by arrival; jobs that arrive
+/// at the same time do so in the order of the list.
+///
+/// `watch` is called now and then with the progress so far; when it says `false` the run ends with
+/// [`SimError::Stopped`].
+pub fn simulate<O: Observer>(
+    config: &Config,
+    works: &[Work],
+    observer: &mut O,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, SimError> {
+    engine::Sim::new(*config, works, observer)?.run(watch)
 }

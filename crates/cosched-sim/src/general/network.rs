@@ -16,14 +16,19 @@ pub(super) struct Interface {
 
 impl<O: Observer> Sim<'_, O> {
     /// A process hands a message to its interface, which takes them first come, first served.
-    pub(super) fn send(&mut self, pid: Pid, to: u32) {
+    pub(super) fn send(&mut self, pid: Pid, to: u32, bytes: u64) {
         let (now_ns, node) = (self.now_ns, self.process(pid).node as usize);
         let interface = &mut self.nodes[node].interface;
         let sent_ns = interface.sending_until_ns.max(now_ns) + self.params.send_ns;
         interface.sending_until_ns = sent_ns;
         let receiver = self.process(Pid { job: pid.job, task: to }).node;
         self.sent += 1;
-        self.agenda.push(sent_ns + self.params.wire_ns, Kind::AtInterface, [receiver, pid.job, to, pid.task], now_ns);
+        self.agenda.push(
+            sent_ns + self.config.wire_ns(bytes),
+            Kind::AtInterface,
+            [receiver, pid.job, to, pid.task],
+            now_ns,
+        );
     }
 
     pub(super) fn at_interface(&mut self, who: [u32; 4], sent_ns: u64) {

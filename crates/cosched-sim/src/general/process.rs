@@ -1,9 +1,8 @@
 //! A process: one task of a job on its node.
 
-use super::code::{Code, Op};
 use crate::draw::Draws;
+use crate::program::{Code, Op, Span};
 use cosched_core::Endpoint;
-use std::sync::Arc;
 
 /// A process's name: its job (place in the job list) and its task. Never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,8 +65,11 @@ pub(super) struct Process {
     /// What it has used of its quantum.
     pub(super) used_ns: u64,
     pub(super) mark: Mark,
+    /// What it should have had more, when it went to sleep (fair scheduler).
+    pub(super) lag_ns: i64,
+    pub(super) last_cpu: Option<usize>,
     pub(super) step: Step,
-    code: Arc<Code>,
+    code: Code,
     counter: usize,
     /// The passes left of each loop that it is in, this one included, and where the loop begins.
     loops: Vec<(u64, usize)>,
@@ -79,12 +81,14 @@ pub(super) struct Process {
     /// Of the iteration under way: the computation that was drawn, and that was done.
     pub(super) asked_ns: u64,
     pub(super) computed_ns: u64,
+    /// And the I/O that was drawn.
+    pub(super) slept_ns: u64,
     /// Iterations done.
     pub(super) iterations: u64,
 }
 
 impl Process {
-    pub(super) fn new(node: u32, code: Arc<Code>, draws: Draws) -> Process {
+    pub(super) fn new(node: u32, code: Code, draws: Draws) -> Process {
         Process {
             node,
             state: State::Ready,
@@ -92,6 +96,8 @@ impl Process {
             level: super::levels::TOP,
             used_ns: 0,
             mark: Mark::None,
+            lag_ns: 0,
+            last_cpu: None,
             step: Step::Begin,
             code,
             counter: 0,
@@ -101,6 +107,7 @@ impl Process {
             inbox: Vec::new(),
             asked_ns: 0,
             computed_ns: 0,
+            slept_ns: 0,
             iterations: 0,
         }
     }
@@ -137,7 +144,7 @@ impl Process {
     }
 
     /// The duration of an operation at this execution.
-    pub(super) fn draw_ns(&mut self, span: super::code::Span, skew: f64) -> u64 {
+    pub(super) fn draw_ns(&mut self, span: Span, skew: f64) -> u64 {
         let Some(kind) = span.draw else { return span.ns };
         let kind = kind as usize;
         if self.drawn.len() <= kind {
@@ -187,9 +194,13 @@ impl Process {
     /// What can be seen of it from outside.
     pub(super) fn endpoint(&self) -> Endpoint {
         match self.state {
-            State::Io | State::Blocked | State::Ended => return Endpoint::Blocked,
-            State::Ready | State::Running(_) => {}
+            State::Io | State::Blocked | State::Ended => Endpoint::Blocked,
+            State::Ready | State::Running(_) => self.endpoint_awake(),
         }
+    }
+
+    /// The same, as if it could run.
+    pub(super) fn endpoint_awake(&self) -> Endpoint {
         match self.awaits() {
             None => Endpoint::Computing,
             Some(from) if self.inbox.iter().any(|(sender, count)| *sender == from && *count > 0) => Endpoint::Served,

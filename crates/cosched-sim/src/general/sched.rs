@@ -15,10 +15,17 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn ready_new(&mut self, pid: Pid) {
         let node = self.process(pid).node as usize;
         self.nodes[node].table.push(pid);
-        if self.gang.is_none() {
-            self.nodes[node].levels.push_tail(TOP, pid);
-            self.arm_tick(node);
+        if self.gang.is_some() {
+            return self.host_may_return(pid);
         }
+        if self.is_fair() {
+            self.book_node(node);
+            self.nodes[node].fair.add_new(pid, self.config.linux.slice_ns);
+            self.check_preemption(pid);
+        } else {
+            self.nodes[node].levels.push_tail(TOP, pid);
+        }
+        self.arm_tick(node);
     }
 
     /// A process that slept: the head of the highest level, with a full quantum (D12, D14).
@@ -26,18 +33,31 @@ impl<O: Observer> Sim<'_, O> {
         let process = self.process(pid);
         (process.state, process.mark) = (State::Ready, Mark::Woken);
         (process.level, process.used_ns) = (TOP, 0);
-        let node = process.node as usize;
-        if self.gang.is_none() {
+        let (node, lag_ns) = (process.node as usize, process.lag_ns);
+        if self.gang.is_some() {
+            self.host_may_return(pid);
+        } else if self.is_fair() {
+            self.book_node(node);
+            self.nodes[node].fair.add_woken(pid, lag_ns, self.config.linux.slice_ns);
+            self.check_preemption(pid);
+        } else {
             self.nodes[node].levels.push_head(TOP, pid);
         }
     }
 
     /// Whom a CPU without a current process should run.
     pub(super) fn pick(&mut self, cpu: usize) -> Option<Pid> {
-        match &self.gang {
-            Some(gang) => self.pick_of_gang(gang, cpu),
-            None => self.nodes[self.cpus[cpu].node].levels.pop_best(),
+        let node = self.cpus[cpu].node;
+        if let Some(gang) = &self.gang {
+            return self.pick_of_gang(gang, cpu);
         }
+        if !self.is_fair() {
+            return self.nodes[node].levels.pop_best();
+        }
+        let fair = &mut self.nodes[node].fair;
+        let pid = fair.choose(None, self.config.linux.run_to_parity)?;
+        fair.begin(pid);
+        Some(pid)
     }
 
     /// Puts the next activation of a node's scheduler on the agenda, if none is there: at a whole number of ticks from
@@ -65,8 +85,12 @@ impl<O: Observer> Sim<'_, O> {
             return;
         }
         self.arm_tick(node);
-        if ((self.now_ns - self.nodes[node].phase_ns) / self.params.tick_ns).is_multiple_of(RAISE_TICKS) {
+        let number = (self.now_ns - self.nodes[node].phase_ns) / self.params.tick_ns;
+        if !self.is_fair() && number.is_multiple_of(RAISE_TICKS) {
             self.raise_all(node);
+        }
+        if self.is_fair() && number.is_multiple_of((self.config.linux.tick_ns / self.params.tick_ns).max(1)) {
+            self.fair_tick(node);
         }
         for cpu in self.cpus_of(node) {
             let boosts = self.params.dynamic().1 == OnArrival::Periodic;
@@ -103,12 +127,9 @@ impl<O: Observer> Sim<'_, O> {
     }
 
     /// Brings what a running process has used of its quantum up to date.
-    fn book_now(&mut self, pid: Pid) {
-        if let State::Running(cpu) = self.process(pid).state
-            && matches!(self.cpus[cpu].doing, Doing::User)
-        {
-            self.stop(cpu);
-            self.resume(cpu);
+    pub(super) fn book_now(&mut self, pid: Pid) {
+        if let State::Running(cpu) = self.process(pid).state {
+            self.book(cpu);
         }
     }
 
@@ -116,6 +137,9 @@ impl<O: Observer> Sim<'_, O> {
     /// switch: it cannot be interrupted (D6). During kernel work the process loses its place, and the work goes on.
     fn schedule(&mut self, cpu: usize) {
         let Some(pid) = self.cpus[cpu].current else { return };
+        if self.is_fair() {
+            return self.reschedule_node(self.cpus[cpu].node);
+        }
         if matches!(self.cpus[cpu].doing, Doing::Switch) {
             return;
         }
@@ -192,6 +216,9 @@ impl<O: Observer> Sim<'_, O> {
     /// Moves a ready process to the head of the highest level; a running one just gets that level. Tells whether it
     /// was moved.
     pub(super) fn boost(&mut self, pid: Pid, mark: Mark) -> bool {
+        if self.is_fair() {
+            return self.fair_boost(pid);
+        }
         self.book_now(pid);
         let process = self.process(pid);
         let (ready, level, node) = (process.state == State::Ready, process.level, process.node as usize);
@@ -209,15 +236,18 @@ impl<O: Observer> Sim<'_, O> {
     /// SY (D14): the current process lowers itself below all others and raises one of them.
     pub(super) fn give_way(&mut self, cpu: usize, pid: Pid) {
         self.out.yields += 1;
+        if let Step::Receive { spun_ns, yielded, .. } = &mut self.process(pid).step {
+            (*spun_ns, *yielded) = (0, true);
+        }
+        if self.is_fair() {
+            return self.fair_yield(cpu, pid);
+        }
         let table = &self.nodes[self.cpus[cpu].node].table;
         let level_of = |pid: &Pid| self.jobs[pid.job as usize].processes[pid.task as usize].level;
         let others = table.iter().filter(|other| **other != pid).map(level_of);
         let level = yield_level(level_of(&pid), others);
         let process = self.process(pid);
         process.set_level(level);
-        if let Step::Receive { spun_ns, yielded, .. } = &mut process.step {
-            (*spun_ns, *yielded) = (0, true);
-        }
         let look = self.look(cpu, Some(pid), true);
         let cost_ns = self.params.queue_move_ns + self.boost_found(cpu, look);
         self.cpus[cpu].kernel.push_front(Work { cost_ns, effect: Effect::Charge });

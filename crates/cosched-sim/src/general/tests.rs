@@ -1,10 +1,12 @@
 //! The engine against the decisions: jobs alone, cases computed by hand, readings, laws.
 
 mod alone;
+mod beyond;
 mod by_hand;
 mod laws;
+mod programs;
 
-use super::run;
+use super::{Config, ProgramJob, Work, run, simulate as simulate_all};
 use crate::error::SimError;
 use crate::job::{JobSpec, JobType};
 use crate::observe::{Activity, JobChange, Message, Observer, Silent, Slice};
@@ -22,20 +24,60 @@ fn job(arrival_ns: u64, tasks: u32, exec_ns: u64, kind: JobType) -> JobSpec {
     JobSpec { arrival_ns, tasks, exec_ns, kind }
 }
 
+/// Jobs with programs: (arrival in µs, tasks, program).
+fn programs(jobs: &[(u64, u32, &str)]) -> Vec<Work> {
+    let work = |(at_us, tasks, text): &(u64, u32, &str)| {
+        let program = std::sync::Arc::new(text.parse().unwrap());
+        Work::Program(ProgramJob { arrival_ns: at_us * US, tasks: *tasks, program, estimate_ns: None })
+    };
+    jobs.iter().map(work).collect()
+}
+
+/// The ends of jobs, in µs, and all else.
+fn ends(config: &Config, works: &[Work]) -> (Vec<u64>, Outcome, Record) {
+    let mut record = Record::default();
+    let outcome = simulate_all(config, works, &mut record, &mut |_| true).unwrap();
+    let end = |job: &crate::outcome::JobTimes| job.finish_ns.unwrap() / US;
+    (outcome.jobs.iter().map(end).collect(), outcome, record)
+}
+
+/// The paper's machine with this strategy, without skewness, checked at each step.
+fn machine(strategy: &str, nodes: u32) -> Config {
+    let params = Params::paper(strategy.parse().unwrap(), nodes);
+    Config::paper(Params { skew: 0.0, check_invariants: true, ..params })
+}
+
+/// The same with another reading.
+fn reading(config: Config, change: impl FnOnce(&mut crate::params::Readings)) -> Config {
+    let mut config = config;
+    change(&mut config.params.readings);
+    config
+}
+
 /// Keeps all slices and messages.
 #[derive(Default)]
 struct Record {
     slices: Vec<Slice>,
     messages: Vec<Message>,
     rows: Vec<(u64, u32)>,
+    /// Where jobs started.
+    nodes: Vec<Vec<u32>>,
 }
 
 impl Record {
-    /// (activity, from, to, job) of a node's CPU, in µs.
+    /// (activity, from, to, job) of a node's CPU, in ns.
     fn of_cpu(&self, node: u32) -> Vec<(Activity, u64, u64, Option<u32>)> {
         let cpu = |slice: &&Slice| slice.node == node && !matches!(slice.activity, Activity::Io | Activity::Blocked);
         let short = |s: &Slice| (s.activity, s.start_ns, s.end_ns, s.process.map(|(job, _)| job));
         self.slices.iter().filter(cpu).map(short).collect()
+    }
+
+    /// When a node's CPU began to switch, in µs, and to whom.
+    fn switches(&self, node: u32) -> Vec<(u64, u32)> {
+        let switch = |(activity, start_ns, _, job): (Activity, u64, u64, Option<u32>)| {
+            job.filter(|_| activity == Activity::Switch).map(|job| (start_ns / US, job))
+        };
+        self.of_cpu(node).into_iter().filter_map(switch).collect()
     }
 }
 
@@ -48,7 +90,11 @@ impl Observer for Record {
         self.messages.push(message);
     }
 
-    fn job(&mut self, _: u64, _: u32, _: JobChange, _: &[u32], _: Option<u32>) {}
+    fn job(&mut self, _: u64, _: u32, change: JobChange, nodes: &[u32], _: Option<u32>) {
+        if change == JobChange::Started {
+            self.nodes.push(nodes.to_vec());
+        }
+    }
 
     fn row(&mut self, time_ns: u64, row: u32) {
         self.rows.push((time_ns, row));

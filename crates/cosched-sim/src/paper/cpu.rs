@@ -57,22 +57,28 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
                 self.set_cpu(n, Cpu::Idle, t, NEVER);
                 return;
             }
-            let place = self.nodes[n].current;
-            let job = self.process(n, place).job;
-            let last = std::mem::replace(&mut self.nodes[n].last_job, job);
-            if last != job && last != NONE {
-                self.out.context_switches += 1;
-                let ns = self.params.switch_ns;
-                self.out.cpu.switch_ns += ns;
-                if ns > 0 {
-                    self.lead(n, t, ns, Lead::Switch, Cpu::Switch);
-                    return;
-                }
+            let ns = self.own(n);
+            if ns > 0 {
+                self.lead(n, t, ns, Lead::Switch, Cpu::Switch);
+                return;
             }
             if self.proceed(n, t) {
                 return;
             }
         }
+    }
+
+    /// The CPU goes to the current process; what the switch costs, if it is one (D6).
+    pub(super) fn own(&mut self, n: usize) -> u64 {
+        let place = self.nodes[n].current;
+        let job = self.process(n, place).job;
+        let last = std::mem::replace(&mut self.nodes[n].last_job, job);
+        if last == job || last == NONE {
+            return 0;
+        }
+        self.out.context_switches += 1;
+        self.out.cpu.switch_ns += self.params.switch_ns;
+        self.params.switch_ns
     }
 
     fn start_kernel(&mut self, n: usize, t: u64, work: Kernel, ns: u64) {
@@ -124,7 +130,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// The best ready process becomes the current one.
-    fn dispatch(&mut self, n: usize, t: u64) -> bool {
+    pub(super) fn dispatch(&mut self, n: usize, t: u64) -> bool {
         if self.nodes[n].ready.is_empty() {
             return false;
         }
@@ -147,15 +153,14 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// The job whose process owned the CPU at the last tick before `t`.
     pub(super) fn noted(&self, n: usize, t: u64) -> u32 {
         let node = &self.nodes[n];
-        let ticks = t.saturating_sub(1) / self.params.tick_ns;
-        // The first tick is tick 1.
-        if ticks == 0 || node.current_since_ns > ticks * self.params.tick_ns {
-            node.noted_job
-        } else if node.current == NOBODY {
-            NONE
-        } else {
-            self.processes[n * self.places + node.current as usize].job
-        }
+        let tick_ns = t.saturating_sub(1) / self.params.tick_ns * self.params.tick_ns;
+        // The first tick is tick 1. Ticks that changed something have noted it themselves.
+        if tick_ns <= node.noted_ns || node.current_since_ns > tick_ns { node.noted_job } else { self.current_job(n) }
+    }
+
+    pub(super) fn current_job(&self, n: usize) -> u32 {
+        let current = self.nodes[n].current;
+        if current == NOBODY { NONE } else { self.processes[n * self.places + current as usize].job }
     }
 
     /// Does all that the current process does in no time, up to something that takes time. False if it gave the CPU up.
@@ -247,25 +252,25 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// What lies behind on this node and comes before the present event: ends of I/O, deliveries.
     #[inline]
     pub(super) fn drain(&mut self, n: usize) {
-        while let Some((end, place)) = self.nodes[n].io.first().copied() {
-            if key(end, IO_ENDS) > self.now {
+        while let Some((end, _)) = self.nodes[n].io.first() {
+            if key(*end, IO_ENDS) >= self.now {
                 break;
             }
-            self.nodes[n].io.remove(0);
-            self.woken(n, place);
-            if O::TELL {
-                let p = self.process(n, place);
-                let slice = (p.since_ns, Some((p.job, p.task)));
-                self.observer.slice(Slice {
-                    node: n as u32,
-                    start_ns: slice.0,
-                    end_ns: end,
-                    activity: Activity::Io,
-                    process: slice.1,
-                });
-            }
+            self.io_ends(n);
         }
         self.drain_messages(n);
+    }
+
+    /// The first I/O to end wakes its process; of several that end at one instant the first gets an idle CPU.
+    pub(super) fn io_ends(&mut self, n: usize) {
+        let (end, place) = self.nodes[n].io.remove(0);
+        self.woken(n, place);
+        if O::TELL {
+            let p = self.process(n, place);
+            let (start_ns, process) = (p.since_ns, Some((p.job, p.task)));
+            let slice = Slice { node: n as u32, start_ns, end_ns: end, activity: Activity::Io, process };
+            self.observer.slice(slice);
+        }
     }
 
     /// To the head of the highest level, with a full quantum.
@@ -414,6 +419,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// Takes back what was booked beyond the end, and books what goes on.
     pub(super) fn cut(&mut self, n: usize, end_ns: u64) {
         self.now = key(end_ns, 7);
+        self.drain(n);
         let busy = self.stop_run(n, end_ns) || matches!(self.nodes[n].cpu, Cpu::Switch | Cpu::Kernel(_));
         if !busy {
             return;

@@ -145,7 +145,11 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         let time_ns = event >> 3;
         match event & 7 {
             TICK => self.tick(node, time_ns),
-            IO_ENDS => self.start_cpu(node, time_ns),
+            IO_ENDS => {
+                self.drain(node);
+                self.io_ends(node);
+                self.start_cpu(node, time_ns);
+            }
             DELIVERED => self.delivery(node, time_ns),
             _ if self.nodes[node].cpu_end_ns == time_ns => self.cpu_ends(node, time_ns),
             _ => self.start_cpu_again(node, time_ns),
@@ -230,7 +234,10 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             assert_eq!(of(*place).state == State::Current, node.current == *place, "node {n}");
         }
         assert!(node.ready.windows(2).all(|w| of(w[0]).level >= of(w[1]).level), "node {n}: levels out of order");
-        assert!(node.io.is_sorted() && node.incoming.is_sorted_by_key(|m| m.reaches_ns), "node {n}");
+        assert!(
+            node.io.is_sorted_by_key(|(end, _)| *end) && node.incoming.is_sorted_by_key(|m| m.reaches_ns),
+            "node {n}"
+        );
         assert_eq!(node.table.len(), node.count as usize);
         assert!(node.cpu != Cpu::Idle || (node.current == NOBODY && node.ready.is_empty()), "node {n} idles with work");
     }

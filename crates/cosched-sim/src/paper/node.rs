@@ -187,6 +187,8 @@ pub(super) struct Node {
     pub(super) last_job: u32,
     /// DCS: whom the network interface believes to run, as of a tick before `current_since_ns`.
     pub(super) noted_job: u32,
+    /// When it was told so.
+    pub(super) noted_ns: u64,
     pub(super) current_since_ns: u64,
     /// Of the sending and of the receiving side of the network interface: busy until.
     pub(super) send_free_ns: u64,
@@ -215,6 +217,7 @@ impl Node {
             count: 0,
             last_job: NONE,
             noted_job: NONE,
+            noted_ns: 0,
             current_since_ns: 0,
             send_free_ns: 0,
             receive_free_ns: 0,

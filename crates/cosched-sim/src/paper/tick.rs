@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, State};
 use super::tree::NEVER;
-use super::{BOOST, YIELD};
+use super::{BOOST, DEMAND, YIELD};
 use crate::observe::Observer;
 
 /// Ticks between two risings of all processes (D24).
@@ -67,11 +67,20 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
         let boost_ns = if A == BOOST { self.boost(n, t) } else { 0 };
         self.schedule(n, t);
-        if boost_ns > 0 {
-            // After a switch, if there is one.
-            self.kernel_work(n, t, Kernel::Scheduler, boost_ns);
-        } else if self.nodes[n].cpu == Cpu::Stopped {
+        let stopped = self.nodes[n].cpu == Cpu::Stopped;
+        let switches = stopped && self.nodes[n].current == NOBODY && self.dispatch(n, t) && self.params.switch_ns > 0;
+        if A == DEMAND {
+            self.nodes[n].noted_job = self.current_job(n);
+            self.nodes[n].noted_ns = t;
+        }
+        // A boost's cost follows the switch to a new process, and comes before anything that a process does.
+        if stopped && (switches || boost_ns == 0) {
             self.start_cpu(n, t);
+        } else if stopped {
+            self.own(n);
+        }
+        if boost_ns > 0 {
+            self.kernel_work(n, t, Kernel::Scheduler, boost_ns);
         }
     }
 
@@ -128,12 +137,9 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             self.challenged(n)
         };
         if preempted {
-            let busy = self.stop_run(n, t) || matches!(self.nodes[n].cpu, Cpu::Kernel(_));
+            self.stop_run(n, t);
             self.append(n, place);
             self.set_current(n, NOBODY, t);
-            if !busy {
-                self.start_cpu(n, t);
-            }
         }
     }
 

@@ -4,6 +4,13 @@
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
+/// The streams: arrivals (plus the class), run times (plus the class), sizes (plus the class), types, estimates.
+pub(crate) const ARRIVALS: u64 = 1_000;
+pub(crate) const RUNS: u64 = 2_000;
+pub(crate) const SIZES: u64 = 3_000;
+pub(crate) const TYPES: u64 = 4_000;
+pub(crate) const ESTIMATES: u64 = 5_000;
+
 /// A stream of draws.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64);

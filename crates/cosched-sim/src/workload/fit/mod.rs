@@ -14,7 +14,7 @@ pub use moments::{Moments, ORDER_MAX, fit_moments};
 use super::random::Random;
 
 /// `f(t) = Σ p_i λ_i^n t^(n−1) e^(−λ_i t) / (n−1)!`, i = 1, 2.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct HyperErlang {
     /// n: stages of both branches, at least 1.
     pub order: u32,

@@ -43,7 +43,7 @@ pub struct Span {
 
 impl Span {
     /// The time at its `nth` execution (D20).
-    pub(super) fn drawn_ns(self, skew: f64, draws: Draws, nth: u64) -> u64 {
+    pub(crate) fn drawn_ns(self, skew: f64, draws: Draws, nth: u64) -> u64 {
         match self.draw {
             Some(kind) => skewed_ns(self.ns, skew, draws.unit(nth, kind.into())),
             None => self.ns,
@@ -53,13 +53,13 @@ impl Span {
 
 /// How often a task's operations are done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Totals {
+pub(crate) struct Totals {
     /// Passes through outermost loops; a list without one counts as one pass.
-    pub(super) iterations: u64,
-    pub(super) sends: u64,
-    pub(super) receives: u64,
-    pub(super) compute_ns: u128,
-    pub(super) io_ns: u128,
+    pub(crate) iterations: u64,
+    pub(crate) sends: u64,
+    pub(crate) receives: u64,
+    pub(crate) compute_ns: u128,
+    pub(crate) io_ns: u128,
 }
 
 /// A task's operations. Invariant: loops are closed, and run at least once.
@@ -80,7 +80,7 @@ impl Code {
     }
 
     /// Task `task` of a job of the paper (D8, D11).
-    pub(super) fn of_paper(job: &JobSpec, shape: &Shape, params: &Params, task: u32) -> Code {
+    pub(crate) fn of_paper(job: &JobSpec, shape: &Shape, params: &Params, task: u32) -> Code {
         let mut ops = vec![
             Op::Repeat { times: shape.iterations },
             Op::Compute(Span { ns: shape.compute_ns, draw: Some(0) }),
@@ -93,7 +93,7 @@ impl Code {
         Code { ops }
     }
 
-    pub(super) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         let mut loops: Vec<u64> = Vec::new();
         for op in &self.ops {
@@ -112,13 +112,15 @@ impl Code {
                 Op::Again => _ = loops.pop(),
             }
         }
-        totals.iterations = totals.iterations.max(1);
+        if totals.iterations == 0 && !self.ops.is_empty() {
+            totals.iterations = 1;
+        }
         totals
     }
 }
 
 /// The size of all messages in the paper (Table 3).
-pub(super) const MESSAGE_BYTES: u64 = 4096;
+pub(crate) const MESSAGE_BYTES: u64 = 4096;
 
 /// The left and the right neighbour of a task (D8). Of two tasks each has one neighbour.
 pub(crate) fn neighbours(task: u32, tasks: u32, topology: Topology) -> (Option<u32>, Option<u32>) {

@@ -1,0 +1,205 @@
+//! The event loop: ends, submissions, passes.
+
+use super::filter::BatchJob;
+use super::queue::{Queue, Waiting};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::str::FromStr;
+
+/// How the next job is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// First come, first served.
+    Fcfs,
+    /// EASY backfilling: a later job may start if the first one's start, by the estimates, is not delayed.
+    Easy,
+    /// EASY with the candidates for backfilling in the order of their estimates, shortest first.
+    EasySjbf,
+}
+
+impl Policy {
+    /// `fcfs`, `easy`, `easy-sjbf`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Fcfs => "fcfs",
+            Policy::Easy => "easy",
+            Policy::EasySjbf => "easy-sjbf",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Policy, String> {
+        let all = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf];
+        let found = all.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| format!("no batch policy '{text}'; there are fcfs, easy and easy-sjbf"))
+    }
+}
+
+/// When the queue is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EventOrder {
+    /// At each instant after all ends and all submissions.
+    #[default]
+    All,
+    /// After each single end (in the order of the log) and each single submission.
+    One,
+}
+
+/// When every job started, in the order of the jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Starts, ns.
+    pub start_ns: Vec<u64>,
+    /// ∫ idle processors dt while jobs waited, processor · ns.
+    pub idle_while_waiting: u128,
+    /// Passes over the queue: a measure of the work.
+    pub passes: u64,
+}
+
+/// Schedules jobs, sorted by submission, on `procs` processors. No job is larger than the machine, and none runs
+/// longer than its estimate ([`super::Filter`] sees to both).
+pub fn simulate(jobs: &[BatchJob], procs: u32, policy: Policy, order: EventOrder) -> Schedule {
+    let mut machine = Machine {
+        jobs,
+        policy,
+        now: 0,
+        free: procs,
+        ends: BinaryHeap::new(),
+        promised: Vec::new(),
+        queue: Queue::new(policy),
+        schedule: Schedule { start_ns: vec![0; jobs.len()], ..Schedule::default() },
+    };
+    machine.run(order);
+    machine.schedule
+}
+
+struct Machine<'a> {
+    jobs: &'a [BatchJob],
+    policy: Policy,
+    now: u64,
+    free: u32,
+    /// When running jobs end, and which they are.
+    ends: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When running jobs end by their estimates, and their processors; the last to end first, so that ends are cheap.
+    promised: Vec<(u64, u32, u32)>,
+    queue: Queue,
+    schedule: Schedule,
+}
+
+impl Machine<'_> {
+    fn run(&mut self, order: EventOrder) {
+        let mut next = 0;
+        loop {
+            let end = self.ends.peek().map(|Reverse((time, _))| *time);
+            let submit = self.jobs.get(next).map(|job| job.submit_ns);
+            let Some(time) = end.into_iter().chain(submit).min() else { return };
+            self.pass_time(time);
+            while self.ends.peek().is_some_and(|Reverse((end, _))| *end == time) {
+                self.end();
+                if order == EventOrder::One {
+                    self.pass();
+                }
+            }
+            while self.jobs.get(next).is_some_and(|job| job.submit_ns == time) {
+                self.queue.push(next as u32, &self.jobs[next]);
+                next += 1;
+                if order == EventOrder::One {
+                    self.pass();
+                }
+            }
+            if order == EventOrder::All {
+                self.pass();
+            }
+        }
+    }
+
+    fn pass_time(&mut self, time: u64) {
+        if !self.queue.is_empty() {
+            self.schedule.idle_while_waiting += u128::from(self.free) * u128::from(time - self.now);
+        }
+        self.now = time;
+    }
+
+    fn end(&mut self) {
+        let Some(Reverse((_, job))) = self.ends.pop() else { return };
+        let spec = &self.jobs[job as usize];
+        self.free += spec.size;
+        let key = (self.schedule.start_ns[job as usize] + spec.estimate_ns, job);
+        let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
+        self.promised.remove(place);
+    }
+
+    fn start(&mut self, job: u32) {
+        let spec = &self.jobs[job as usize];
+        self.free -= spec.size;
+        self.schedule.start_ns[job as usize] = self.now;
+        self.ends.push(Reverse((self.now + spec.run_ns, job)));
+        let key = (self.now + spec.estimate_ns, job);
+        let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
+        self.promised.insert(place, (key.0, job, spec.size));
+    }
+
+    /// Starts heads while they fit, then backfills.
+    fn pass(&mut self) {
+        self.schedule.passes += 1;
+        let blocked = loop {
+            match self.queue.head() {
+                Some(head) if head.size <= self.free => {
+                    self.queue.pop();
+                    self.start(head.job);
+                }
+                Some(head) => break head,
+                None => return,
+            }
+        };
+        if self.policy != Policy::Fcfs && self.free > 0 {
+            self.backfill(blocked);
+        }
+    }
+
+    /// One scan: a job starts if it fits now and either ends by the shadow time or needs no more than is left over then.
+    fn backfill(&mut self, head: Waiting) {
+        let (shadow, mut extra) = self.shadow(head.size);
+        let (now, mut free) = (self.now, self.free);
+        let mut started = Vec::new();
+        self.queue.scan(|waiting| {
+            let in_time = now + waiting.estimate_ns <= shadow;
+            if waiting.size > free || !(in_time || waiting.size <= extra) {
+                return Some(false);
+            }
+            if !in_time {
+                extra -= waiting.size;
+            }
+            free -= waiting.size;
+            started.push(waiting.job);
+            Some(true)
+        });
+        for job in started {
+            self.start(job);
+        }
+    }
+
+    /// When so many processors are free by the estimates, and how many more then.
+    fn shadow(&self, size: u32) -> (u64, u32) {
+        let mut free = self.free;
+        let mut shadow = self.now;
+        for (end, _, procs) in self.promised.iter().rev() {
+            if free >= size && *end > shadow {
+                break;
+            }
+            shadow = *end;
+            free += procs;
+        }
+        (shadow, free.saturating_sub(size))
+    }
+}

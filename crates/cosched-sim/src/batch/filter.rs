@@ -1,0 +1,142 @@
+//! Which records of a log can be scheduled: the strict filter of the field (predictsim's `strong_filter`), with counts.
+
+use crate::workload::swf::Record;
+use serde::Serialize;
+
+/// Later submissions and longer jobs (about 31 years) are not believed.
+const SECONDS_MAX: f64 = 1e9;
+
+/// A job for batch scheduling. Times are integer nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchJob {
+    /// Its number in the log.
+    pub number: u64,
+    /// When it is submitted.
+    pub submit_ns: u64,
+    /// Its processors, at least 1.
+    pub size: u32,
+    /// How long it runs, at least 1; at most `estimate_ns`.
+    pub run_ns: u64,
+    /// How long its user says that it runs.
+    pub estimate_ns: u64,
+}
+
+/// Records that were left out, by the first rule that they break.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Lines that are no records.
+    pub malformed: u64,
+    /// Neither requested nor allocated processors are known.
+    pub size_unknown: u64,
+    /// More processors than the machine has.
+    pub larger_than_machine: u64,
+    /// No run time, or 0.
+    pub run_not_positive: u64,
+    /// No estimate, or 0.
+    pub estimate_not_positive: u64,
+    /// Submitted before the log's start.
+    pub submit_negative: u64,
+    /// Times above 10⁹ s.
+    pub out_of_range: u64,
+}
+
+impl Dropped {
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.by_reason().iter().map(|(_, count)| count).sum()
+    }
+
+    /// Each reason in words, and its count.
+    pub fn by_reason(&self) -> [(&'static str, u64); 7] {
+        [
+            ("lines that are no jobs", self.malformed),
+            ("processors unknown", self.size_unknown),
+            ("larger than the machine", self.larger_than_machine),
+            ("run time unknown or 0", self.run_not_positive),
+            ("no estimate", self.estimate_not_positive),
+            ("submitted before the start", self.submit_negative),
+            ("times above 1e9 s", self.out_of_range),
+        ]
+    }
+}
+
+/// Takes in records, keeps jobs.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    procs: u32,
+    jobs: Vec<BatchJob>,
+    dropped: Dropped,
+    cut_to_estimate: u64,
+}
+
+impl Filter {
+    /// For a machine of so many processors.
+    pub fn new(procs: u32) -> Filter {
+        Filter { procs, jobs: Vec::new(), dropped: Dropped::default(), cut_to_estimate: 0 }
+    }
+
+    /// Takes in a record.
+    pub fn add(&mut self, record: &Record) {
+        let positive = |known: Option<f64>| known.filter(|value| *value > 0.0);
+        let dropped = &mut self.dropped;
+        let Some(size) = record.requested() else { return dropped.size_unknown += 1 };
+        if size > self.procs {
+            return dropped.larger_than_machine += 1;
+        }
+        let Some(run_s) = positive(record.run_s()) else { return dropped.run_not_positive += 1 };
+        let Some(estimate_s) = positive(record.estimate_s()) else { return dropped.estimate_not_positive += 1 };
+        let submit_s = record.submit_s();
+        if submit_s < 0.0 {
+            return dropped.submit_negative += 1;
+        }
+        if submit_s.max(run_s).max(estimate_s) > SECONDS_MAX {
+            return dropped.out_of_range += 1;
+        }
+        // The machine ends a job at its estimate.
+        self.cut_to_estimate += u64::from(run_s > estimate_s);
+        let (run_ns, estimate_ns) = (ns(run_s.min(estimate_s)).max(1), ns(estimate_s).max(1));
+        let number = record.number().max(0.0) as u64;
+        self.jobs.push(BatchJob { number, submit_ns: ns(submit_s), size, run_ns, estimate_ns });
+    }
+
+    /// Counts lines that were no records.
+    pub fn malformed(&mut self, lines: u64) {
+        self.dropped.malformed += lines;
+    }
+
+    /// The jobs by submission (ties in the order of the log), what was left out, and how many run times were cut to
+    /// their estimates.
+    pub fn finish(mut self) -> (Vec<BatchJob>, Dropped, u64) {
+        self.jobs.sort_by_key(|job| job.submit_ns);
+        (self.jobs, self.dropped, self.cut_to_estimate)
+    }
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::swf::read_records;
+
+    #[test]
+    fn every_rule_counts() {
+        // Columns: number submit wait run allocated cpu memory requested estimate.
+        let text = "1 5 -1 10 2 -1 -1 4 20\n2 1.5 -1 10 2 -1 -1 -1 7\n3 0 -1 1 -1 -1 -1 -1 1\n4 0 -1 1 1 -1 -1 9 1\n\
+                    5 0 -1 0 1 -1 -1 1 1\n6 0 -1 1 1 -1 -1 1 -1\n7 -1 -1 1 1 -1 -1 1 1\n8 0 -1 1 1 -1 -1 1 2e9\n";
+        let mut filter = Filter::new(8);
+        read_records(text.as_bytes()).unwrap().0.iter().for_each(|record| filter.add(record));
+        filter.malformed(3);
+        let (jobs, dropped, cut) = filter.finish();
+        assert_eq!(dropped.by_reason().map(|(_, count)| count), [3, 1, 1, 1, 1, 1, 1]);
+        assert_eq!((dropped.total(), cut), (9, 1));
+        let second = 1_000_000_000;
+        let expected = [
+            BatchJob { number: 2, submit_ns: 1_500_000_000, size: 2, run_ns: 7 * second, estimate_ns: 7 * second },
+            BatchJob { number: 1, submit_ns: 5 * second, size: 4, run_ns: 10 * second, estimate_ns: 20 * second },
+        ];
+        assert_eq!(jobs, expected, "requested before allocated, sorted by submission");
+    }
+}

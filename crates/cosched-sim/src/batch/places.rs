@@ -1,0 +1,86 @@
+//! Which processors a schedule used: always the lowest free ones. Space sharing never needs more than a count to be
+//! right, so this is done afterwards, for those who want to draw it.
+
+use super::engine::Schedule;
+use super::filter::BatchJob;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt::Write;
+
+/// Closed intervals of processors (from 0), ascending.
+pub type Places = Vec<(u32, u32)>;
+
+/// The processors of every job, in the order of the jobs.
+pub fn allocate(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Vec<Places> {
+    let mut free: BTreeMap<u32, u32> = BTreeMap::new();
+    if procs > 0 {
+        free.insert(0, procs - 1);
+    }
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|job| (schedule.start_ns[*job], *job));
+    let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let mut places: Vec<Places> = vec![Vec::new(); jobs.len()];
+    for job in order {
+        let start = schedule.start_ns[job];
+        while let Some(Reverse((end, ended))) = ends.peek().copied()
+            && end <= start
+        {
+            ends.pop();
+            places[ended].iter().for_each(|interval| give(&mut free, *interval));
+        }
+        places[job] = take(&mut free, jobs[job].size);
+        ends.push(Reverse((start + jobs[job].run_ns, job)));
+    }
+    places
+}
+
+fn take(free: &mut BTreeMap<u32, u32>, mut count: u32) -> Places {
+    let mut places = Vec::new();
+    while count > 0 {
+        let Some((low, high)) = free.pop_first() else { break };
+        let used = count.min(high - low + 1);
+        places.push((low, low + used - 1));
+        if low + used <= high {
+            free.insert(low + used, high);
+        }
+        count -= used;
+    }
+    places
+}
+
+fn give(free: &mut BTreeMap<u32, u32>, (mut low, mut high): (u32, u32)) {
+    let before = free.range(..low).next_back().map(|(from, to)| (*from, *to));
+    if let Some((from, _)) = before.filter(|(_, to)| to + 1 == low) {
+        free.remove(&from);
+        low = from;
+    }
+    if let Some(to) = free.remove(&(high + 1)) {
+        high = to;
+    }
+    free.insert(low, high);
+}
+
+/// Intervals as Batsim and evalys write them: `1-3 5 7`.
+pub fn interval_set(places: &[(u32, u32)]) -> String {
+    let mut text = String::new();
+    for (place, (low, high)) in places.iter().enumerate() {
+        let blank = if place == 0 { "" } else { " " };
+        // Writing to a string cannot fail.
+        let _ = if low == high { write!(text, "{blank}{low}") } else { write!(text, "{blank}{low}-{high}") };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_disjoint_and_maximal() {
+        let job = |submit_ns, size, run_ns| BatchJob { number: 0, submit_ns, size, run_ns, estimate_ns: run_ns };
+        let jobs = [job(0, 1, 10), job(0, 1, 5), job(0, 2, 10), job(0, 1, 5), job(5, 2, 5), job(10, 5, 1)];
+        let schedule = Schedule { start_ns: vec![0, 0, 0, 0, 5, 10], ..Schedule::default() };
+        let texts: Vec<String> = allocate(&jobs, 5, &schedule).iter().map(|places| interval_set(places)).collect();
+        assert_eq!(texts, ["0", "1", "2-3", "4", "1 4", "0-4"]);
+    }
+}

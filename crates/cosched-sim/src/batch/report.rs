@@ -1,0 +1,56 @@
+//! Batsim's `jobs.csv` (columns of its 5.x documentation): evalys and other tools draw from it.
+
+use super::engine::Schedule;
+use super::filter::BatchJob;
+use super::places::{allocate, interval_set};
+use std::io::{self, Write};
+
+/// The first line.
+pub const JOBS_CSV_HEADER: &str = "job_id,workload_name,profile,submission_time,requested_number_of_resources,\
+     requested_time,success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,\
+     allocated_resources,consumed_energy,metadata";
+
+/// Writes every job of a schedule. Times are in s; `consumed_energy` is −1: not computed.
+///
+/// # Errors
+/// What the writer says, as for a full disk.
+pub fn write_jobs_csv(
+    mut out: impl Write,
+    workload: &str,
+    jobs: &[BatchJob],
+    procs: u32,
+    schedule: &Schedule,
+) -> io::Result<()> {
+    writeln!(out, "{JOBS_CSV_HEADER}")?;
+    // A comma or a quote in a name must not become a column.
+    let workload: String =
+        workload.chars().map(|c| if c == ',' || c == '"' || c.is_control() { '_' } else { c }).collect();
+    let places = allocate(jobs, procs, schedule);
+    for ((job, start), places) in jobs.iter().zip(&schedule.start_ns).zip(&places) {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let finish = start + job.run_ns;
+        // At its estimate the machine ends a job.
+        let (success, state) = if job.run_ns < job.estimate_ns {
+            (1, "COMPLETED_SUCCESSFULLY")
+        } else {
+            (0, "COMPLETED_WALLTIME_REACHED")
+        };
+        let turnaround = seconds(finish - job.submit_ns);
+        writeln!(
+            out,
+            "{},{workload},{},{},{},{},{success},{state},{},{},{},{},{turnaround},{},{},-1,",
+            job.number,
+            job.number,
+            seconds(job.submit_ns),
+            job.size,
+            seconds(job.estimate_ns),
+            seconds(*start),
+            seconds(job.run_ns),
+            seconds(finish),
+            seconds(start - job.submit_ns),
+            turnaround / seconds(job.run_ns),
+            interval_set(places),
+        )?;
+    }
+    out.flush()
+}

@@ -1,0 +1,75 @@
+//! What a schedule is worth.
+
+use super::engine::Schedule;
+use super::filter::BatchJob;
+use crate::workload::stats::{BOUND_S, quantile};
+use serde::Serialize;
+
+/// The metrics of a schedule (workloads.md, section 5). Flow is from submission to end; bounded slowdown is
+/// `max(1, flow / max(run, 10 s))`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Jobs.
+    pub jobs_used: u64,
+    /// Mean time from submission to start, s.
+    pub mean_wait_s: f64,
+    /// Mean time from submission to end, s.
+    pub mean_flow_s: f64,
+    /// The longest one, s.
+    pub max_flow_s: f64,
+    /// Mean flow / run time.
+    pub mean_slowdown: f64,
+    /// Mean bounded slowdown.
+    pub avebsld: f64,
+    /// Its median.
+    pub median_bsld: f64,
+    /// 95 % of jobs have less.
+    pub p95_bsld: f64,
+    /// 99 % of jobs have less.
+    pub p99_bsld: f64,
+    /// The largest one.
+    pub max_bsld: f64,
+    /// Mean of `max(1, flow / (size · max(run, 10 s)))`.
+    pub mean_bsld_per_processor: f64,
+    /// Σ size · run / (processors · makespan).
+    pub utilization: f64,
+    /// From the first submission to the last end, s.
+    pub makespan_s: f64,
+    /// The part of processors · makespan that was idle while jobs waited.
+    pub loss_of_capacity: f64,
+}
+
+/// The metrics; none without jobs.
+pub fn summarise(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Option<Summary> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let first = jobs.first()?.submit_ns;
+    let starts = || jobs.iter().zip(&schedule.start_ns);
+    let last = starts().map(|(job, start)| start + job.run_ns).max()?;
+    let makespan_s = seconds(last - first);
+    let n = jobs.len() as f64;
+    let flow_s = |job: &BatchJob, start: u64| seconds(start + job.run_ns - job.submit_ns);
+    let mean = |of: &dyn Fn(&BatchJob, u64) -> f64| starts().map(|(job, start)| of(job, *start)).sum::<f64>() / n;
+    let bounded = |job: &BatchJob| seconds(job.run_ns).max(BOUND_S);
+    let mut slowdowns: Vec<f64> = starts().map(|(job, start)| (flow_s(job, *start) / bounded(job)).max(1.0)).collect();
+    let avebsld = slowdowns.iter().sum::<f64>() / n;
+    slowdowns.sort_by(f64::total_cmp);
+    let capacity = f64::from(procs) * makespan_s;
+    Some(Summary {
+        jobs_used: jobs.len() as u64,
+        mean_wait_s: mean(&|job, start| seconds(start - job.submit_ns)),
+        mean_flow_s: mean(&flow_s),
+        max_flow_s: starts().map(|(job, start)| flow_s(job, *start)).fold(0.0, f64::max),
+        mean_slowdown: mean(&|job, start| flow_s(job, start) / seconds(job.run_ns)),
+        avebsld,
+        median_bsld: quantile(&slowdowns, 0.5),
+        p95_bsld: quantile(&slowdowns, 0.95),
+        p99_bsld: quantile(&slowdowns, 0.99),
+        max_bsld: quantile(&slowdowns, 1.0),
+        mean_bsld_per_processor: mean(&|job, start| {
+            (flow_s(job, start) / (f64::from(job.size) * bounded(job))).max(1.0)
+        }),
+        utilization: mean(&|job, _| f64::from(job.size) * seconds(job.run_ns)) * n / capacity,
+        makespan_s,
+        loss_of_capacity: schedule.idle_while_waiting as f64 / 1e9 / capacity,
+    })
+}

@@ -1,0 +1,140 @@
+//! The engine against the rules written down naively, and what must hold for any schedule.
+
+use super::*;
+use proptest::prelude::*;
+
+fn any_jobs(procs: u32) -> impl Strategy<Value = Vec<BatchJob>> {
+    let job = (0..40_u64, 1..=procs, 1..20_u64, 0..15_u64).prop_map(|(submit_ns, size, run_ns, slack)| BatchJob {
+        number: 0,
+        submit_ns,
+        size,
+        run_ns,
+        estimate_ns: run_ns + slack,
+    });
+    prop::collection::vec(job, 1..40).prop_map(|mut jobs| {
+        jobs.sort_by_key(|job| job.submit_ns);
+        jobs
+    })
+}
+
+/// One pass of section 6.3, on plain lists: `running` has (start, job), `waiting` is in the order of submission.
+fn naive_pass(
+    jobs: &[BatchJob],
+    procs: u32,
+    policy: Policy,
+    now: u64,
+    running: &mut Vec<(u64, usize)>,
+    waiting: &mut Vec<usize>,
+) {
+    let free = |running: &[(u64, usize)]| procs - running.iter().map(|(_, job)| jobs[*job].size).sum::<u32>();
+    while waiting.first().is_some_and(|head| jobs[*head].size <= free(running)) {
+        running.push((now, waiting.remove(0)));
+    }
+    let Some(head) = waiting.first().copied() else { return };
+    if policy == Policy::Fcfs {
+        return;
+    }
+    let free_by = |time: u64, running: &[(u64, usize)]| {
+        let ended = running.iter().filter(|(start, job)| start + jobs[*job].estimate_ns <= time);
+        free(running) + ended.map(|(_, job)| jobs[*job].size).sum::<u32>()
+    };
+    let shadow = (now..).find(|time| free_by(*time, running) >= jobs[head].size).unwrap();
+    let mut extra = free_by(shadow, running) - jobs[head].size;
+    let mut candidates = waiting[1..].to_vec();
+    if policy == Policy::EasySjbf {
+        candidates.sort_by_key(|job| jobs[*job].estimate_ns);
+    }
+    for job in candidates {
+        let in_time = now + jobs[job].estimate_ns <= shadow;
+        if jobs[job].size <= free(running) && (in_time || jobs[job].size <= extra) {
+            extra -= if in_time { 0 } else { jobs[job].size };
+            running.push((now, job));
+            waiting.retain(|other| *other != job);
+        }
+    }
+}
+
+fn naive(jobs: &[BatchJob], procs: u32, policy: Policy) -> Vec<u64> {
+    let (mut running, mut waiting, mut starts) = (Vec::new(), Vec::new(), vec![0; jobs.len()]);
+    let mut now = 0;
+    let mut left = jobs.len();
+    while left > 0 {
+        let before = running.len();
+        running.retain(|(start, job): &(u64, usize)| start + jobs[*job].run_ns != now);
+        left -= before - running.len();
+        waiting.extend((0..jobs.len()).filter(|job| jobs[*job].submit_ns == now));
+        naive_pass(jobs, procs, policy, now, &mut running, &mut waiting);
+        running.iter().for_each(|(start, job)| starts[*job] = *start);
+        now += 1;
+    }
+    starts
+}
+
+proptest! {
+    #[test]
+    fn the_engine_follows_the_rules(jobs in any_jobs(8), policy in 0..3_usize) {
+        let policy = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf][policy];
+        prop_assert_eq!(simulate(&jobs, 8, policy, EventOrder::All).start_ns, naive(&jobs, 8, policy));
+    }
+
+    #[test]
+    fn no_schedule_uses_more_than_there_is(jobs in any_jobs(6), policy in 0..3_usize, one in any::<bool>()) {
+        let policy = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf][policy];
+        let order = if one { EventOrder::One } else { EventOrder::All };
+        let schedule = simulate(&jobs, 6, policy, order);
+        for (job, start) in jobs.iter().zip(&schedule.start_ns) {
+            prop_assert!(*start >= job.submit_ns);
+        }
+        for time in 0..1000 {
+            let runs = |(job, start): &(&BatchJob, &u64)| **start <= time && time < **start + job.run_ns;
+            let used: u32 = jobs.iter().zip(&schedule.start_ns).filter(runs).map(|(job, _)| job.size).sum();
+            prop_assert!(used <= 6, "{} processors at {}", used, time);
+        }
+        for (places, job) in allocate(&jobs, 6, &schedule).iter().zip(&jobs) {
+            prop_assert_eq!(places.iter().map(|(low, high)| high - low + 1).sum::<u32>(), job.size);
+        }
+    }
+
+    #[test]
+    fn without_backfilling_jobs_start_in_their_order(jobs in any_jobs(8)) {
+        let starts = simulate(&jobs, 8, Policy::Fcfs, EventOrder::All).start_ns;
+        prop_assert!(starts.is_sorted());
+    }
+}
+
+fn job(submit_s: u64, size: u32, run_s: u64, estimate_s: u64) -> BatchJob {
+    let ns = 1_000_000_000;
+    BatchJob { number: 1, submit_ns: submit_s * ns, size, run_ns: run_s * ns, estimate_ns: estimate_s * ns }
+}
+
+#[test]
+fn a_hole_is_filled_without_delaying_the_head() {
+    // 3 of 4 processors until 100; the head needs 2; one job ends in time, one does not but leaves enough over.
+    let jobs = [job(0, 3, 100, 100), job(1, 3, 10, 10), job(2, 1, 99, 200), job(3, 1, 10, 20)];
+    let starts = |policy| {
+        let schedule = simulate(&jobs, 4, policy, EventOrder::All);
+        schedule.start_ns.iter().map(|ns| ns / 1_000_000_000).collect::<Vec<_>>()
+    };
+    assert_eq!(starts(Policy::Fcfs), [0, 100, 100, 110]);
+    assert_eq!(starts(Policy::Easy), [0, 100, 2, 101]);
+    assert_eq!(starts(Policy::EasySjbf), [0, 100, 2, 101]);
+}
+
+#[test]
+fn metrics_of_two_jobs() {
+    let jobs = [job(10, 4, 5, 10), job(12, 2, 20, 20)];
+    let schedule = simulate(&jobs, 4, Policy::Easy, EventOrder::All);
+    let found = summarise(&jobs, 4, &schedule).unwrap();
+    assert_eq!((found.jobs_used, found.mean_wait_s, found.mean_flow_s, found.max_flow_s), (2, 1.5, 14.0, 23.0));
+    assert_eq!((found.avebsld, found.max_bsld, found.mean_slowdown), (1.075, 1.15, 1.075));
+    assert_eq!((found.makespan_s, found.utilization), (25.0, 0.6));
+    assert_eq!(found.loss_of_capacity, 0.0);
+    assert!(summarise(&[], 4, &Schedule::default()).is_none());
+    let mut text = Vec::new();
+    write_jobs_csv(&mut text, "a,b", &jobs, 4, &schedule).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[1], "1,a_b,1,10,4,10,1,COMPLETED_SUCCESSFULLY,10,5,15,0,5,1,0-3,-1,");
+    assert_eq!(lines[2], "1,a_b,1,12,2,20,0,COMPLETED_WALLTIME_REACHED,15,20,35,3,23,1.15,0-1,-1,");
+    assert!(lines.iter().all(|line| line.split(',').count() == 17));
+}

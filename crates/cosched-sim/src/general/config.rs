@@ -1,0 +1,211 @@
+//! What the general engine is given: the paper's parameters, what goes beyond them, and jobs of both kinds.
+
+use crate::job::{JobSpec, Shape};
+use crate::params::{Params, ParamsError};
+use crate::program::{Code, Program, ProgramError, Setting};
+use crate::strategy::Strategy;
+use cosched_core::Wait;
+use std::sync::Arc;
+
+const MS: u64 = 1_000_000;
+
+/// How a node schedules its processes by itself. Gangs decide for it; then this plays no part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NodeModel {
+    /// The 60 levels of the paper (D3 to D6, D23, D24).
+    #[default]
+    Paper,
+    /// A fair scheduler with virtual deadlines, as in Linux since 6.6 (EEVDF).
+    Linux,
+}
+
+/// The numbers of the fair scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linux {
+    /// What a process asks for at a time.
+    pub slice_ns: u64,
+    /// Between two of its ticks; a multiple of the paper's activations (1 ms) is used, at least one.
+    pub tick_ns: u64,
+    /// A process keeps the CPU against wake-ups until it has had its fair part (RUN_TO_PARITY).
+    pub run_to_parity: bool,
+}
+
+impl Default for Linux {
+    /// 2.8 ms, HZ = 250, parity: a desktop kernel on a few CPUs.
+    fn default() -> Linux {
+        Linux { slice_ns: 2_800_000, tick_ns: 4 * MS, run_to_parity: true }
+    }
+}
+
+/// Everything but the jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The paper's parameters.
+    pub params: Params,
+    /// CPUs of a node, at least one. They share the node's queue of ready processes and its network interface.
+    pub cpus_per_node: u32,
+    /// What a byte more or less than the paper's 4096 changes a message's time on the wire by. It is never below 0.
+    pub bytes_per_s: u64,
+    /// How nodes schedule.
+    pub model: NodeModel,
+    /// For [`NodeModel::Linux`].
+    pub linux: Linux,
+    /// An ordinary context switch inside a quantum (paired and soft gangs).
+    pub local_switch_ns: u64,
+    /// How processes of gangs wait: busy, or spin block.
+    pub gang_wait: Wait,
+}
+
+impl Config {
+    /// The paper's machine: one CPU a node. 4096 bytes are 25.48 µs on the wire: 5 µs and 200 MB/s.
+    pub fn paper(params: Params) -> Config {
+        Config {
+            params,
+            cpus_per_node: 1,
+            bytes_per_s: 200_000_000,
+            model: NodeModel::Paper,
+            linux: Linux::default(),
+            local_switch_ns: MS / 5,
+            gang_wait: Wait::Busy,
+        }
+    }
+
+    /// Says what is impossible.
+    pub fn check(&self) -> Result<(), ParamsError> {
+        self.params.check()?;
+        for (name, value) in [
+            ("the number of CPUs a node", u64::from(self.cpus_per_node)),
+            ("the bandwidth", self.bytes_per_s),
+            ("the slice", self.linux.slice_ns),
+            ("the tick of the fair scheduler", self.linux.tick_ns),
+        ] {
+            if value == 0 {
+                let what = format!("{name} is 0");
+                return Err(ParamsError::new(what, "then nothing could ever run", "give 1 or more"));
+            }
+        }
+        if self.local_switch_ns.max(self.linux.slice_ns) > 3_600_000 * MS {
+            return Err(ParamsError::new(
+                "a cost is above an hour",
+                "that is surely a mistake",
+                "costs are in µs or ms",
+            ));
+        }
+        if self.params.strategy.is_gang() && self.gang_wait == Wait::SpinYield {
+            let hint = "let gangs wait busy, or by spin block";
+            return Err(ParamsError::new(
+                "a gang waits by spin yield",
+                "in its quantum there is nobody to yield to",
+                hint,
+            ));
+        }
+        if self.params.nodes.checked_mul(self.cpus_per_node).is_none() {
+            return Err(ParamsError::new("too many CPUs", "nodes × CPUs is above 2^32", "simulate a smaller machine"));
+        }
+        Ok(())
+    }
+
+    /// CPUs of all nodes.
+    pub(super) fn cpus(&self) -> u32 {
+        self.params.nodes * self.cpus_per_node
+    }
+
+    /// How processes wait.
+    pub(super) fn wait(&self) -> Wait {
+        if self.params.strategy.is_gang() { self.gang_wait } else { self.params.dynamic().0 }
+    }
+
+    /// Whether idle CPUs of a gang's quantum are lent.
+    pub(super) fn lends(&self) -> bool {
+        matches!(self.params.strategy, Strategy::PairedGang | Strategy::SoftGang)
+    }
+
+    /// A message's time on the wire (D9 for 4096 bytes; linear).
+    pub(super) fn wire_ns(&self, bytes: u64) -> u64 {
+        let of = |bytes: u64| {
+            let half = u128::from(self.bytes_per_s) / 2;
+            ((u128::from(bytes) * 1_000_000_000 + half) / u128::from(self.bytes_per_s)) as u64
+        };
+        (self.params.wire_ns + of(bytes)).saturating_sub(of(4096))
+    }
+}
+
+/// A job that runs a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramJob {
+    /// When it arrives.
+    pub arrival_ns: u64,
+    /// Its tasks.
+    pub tasks: u32,
+    /// What they do.
+    pub program: Arc<Program>,
+    /// How long it is believed to run, for backfilling; `None`: its computation, I/O and messages in a row.
+    pub estimate_ns: Option<u64>,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Of the paper's kind.
+    Paper(JobSpec),
+    /// With a program.
+    Program(ProgramJob),
+}
+
+impl Work {
+    pub(super) fn arrival_ns(&self) -> u64 {
+        match self {
+            Work::Paper(spec) => spec.arrival_ns,
+            Work::Program(job) => job.arrival_ns,
+        }
+    }
+
+    pub(super) fn tasks(&self) -> u32 {
+        match self {
+            Work::Paper(spec) => spec.tasks,
+            Work::Program(job) => job.tasks,
+        }
+    }
+
+    /// What each task does.
+    pub(super) fn codes(&self, params: &Params) -> Result<Vec<Code>, ProgramError> {
+        match self {
+            Work::Paper(spec) => {
+                let shape = Shape::new(spec, params);
+                Ok((0..spec.tasks).map(|task| Code::of_paper(spec, &shape, params, task)).collect())
+            }
+            Work::Program(job) => {
+                let topology = params.readings.topology;
+                job.program.expand(Setting { tasks: job.tasks, seed: params.seed, topology })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_is_linear_through_the_papers_message() {
+        let config = Config::paper(Params::paper(Strategy::Gang, 2));
+        assert_eq!([0, 4096, 8192].map(|bytes| config.wire_ns(bytes)), [5_000, 25_480, 45_960]);
+        let coarse = Config { bytes_per_s: 1_000_000, ..config };
+        assert_eq!(coarse.wire_ns(0), 0, "never below 0");
+    }
+
+    #[test]
+    fn impossible_machines_are_named() {
+        let good = Config::paper(Params::paper(Strategy::SoftGang, 2));
+        assert_eq!(good.check(), Ok(()));
+        let wrong = [
+            Config { cpus_per_node: 0, ..good },
+            Config { bytes_per_s: 0, ..good },
+            Config { gang_wait: Wait::SpinYield, ..good },
+            Config { cpus_per_node: u32::MAX, ..good },
+            Config { local_switch_ns: u64::MAX, ..good },
+            Config { params: Params { mpl: 0, ..good.params }, ..good },
+        ];
+        assert!(wrong.iter().all(|config| config.check().is_err()));
+    }
+}

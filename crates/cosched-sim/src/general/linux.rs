@@ -1,0 +1,103 @@
+//! A node with the fair scheduler of Linux, and what coscheduling means on it.
+//!
+//! Spin block is as in the paper: the woken process may preempt at once, as any woken one. Spin yield is `sched_yield`.
+//! A boost (PB, DCS) puts a process before all others and preempts at once, as a change of priority does.
+
+use super::config::NodeModel;
+use super::engine::{Doing, Effect, Sim, Work};
+use super::process::{Pid, State};
+use crate::observe::Observer;
+
+impl<O: Observer> Sim<'_, O> {
+    pub(super) fn is_fair(&self) -> bool {
+        self.gang.is_none() && self.config.model == NodeModel::Linux
+    }
+
+    /// Brings what running processes have had up to date, as all that follows depends on the mean.
+    pub(super) fn book_node(&mut self, node: usize) {
+        for cpu in self.cpus_of(node) {
+            self.book(cpu);
+        }
+    }
+
+    /// The fair scheduler's tick: slices that are used up are renewed, and their owners step back.
+    pub(super) fn fair_tick(&mut self, node: usize) {
+        self.book_node(node);
+        for cpu in self.cpus_of(node) {
+            let Some(pid) = self.cpus[cpu].current else { continue };
+            if self.nodes[node].fair.renew(pid, self.config.linux.slice_ns) {
+                self.cpus[cpu].resched = true;
+            }
+        }
+        self.reschedule_node(node);
+    }
+
+    /// A process is ready that was not: it may preempt where it ran last, if no CPU is idle.
+    pub(super) fn check_preemption(&mut self, pid: Pid) {
+        let process = self.process(pid);
+        let (node, cpu) = (process.node as usize, process.last_cpu);
+        if process.state != State::Ready {
+            return;
+        }
+        let cpu = cpu.unwrap_or(self.cpus_of(node).start);
+        let Some(current) = self.cpus[cpu].current else { return };
+        let linux = self.config.linux;
+        let fair = &mut self.nodes[node].fair;
+        let ended = fair.renew(current, linux.slice_ns);
+        if ended || fair.choose(Some(current), linux.run_to_parity) == Some(pid) {
+            self.cpus[cpu].resched = true;
+        }
+    }
+
+    /// CPUs that should choose again do so now, unless they are in a switch or in the kernel: then at its end.
+    pub(super) fn reschedule_node(&mut self, node: usize) {
+        for cpu in self.cpus_of(node) {
+            if self.cpus[cpu].resched && matches!(self.cpus[cpu].doing, Doing::User) {
+                self.stop(cpu);
+                self.resume(cpu);
+            }
+        }
+    }
+
+    /// A CPU chooses again: its current process goes on or goes back. Gangs: a guest leaves when its host is ready.
+    pub(super) fn choose_again(&mut self, cpu: usize) {
+        self.cpus[cpu].resched = false;
+        let Some(pid) = self.cpus[cpu].current else { return };
+        let node = self.cpus[cpu].node;
+        if self.gang.is_some() {
+            if self.host_is_ready(cpu) {
+                self.take_current(cpu, State::Ready);
+            }
+            return;
+        }
+        if self.nodes[node].fair.choose(Some(pid), self.config.linux.run_to_parity) != Some(pid) {
+            self.nodes[node].fair.put_back(pid);
+            self.take_current(cpu, State::Ready);
+        }
+    }
+
+    /// `sched_yield`, at the cost of a queue move.
+    pub(super) fn fair_yield(&mut self, cpu: usize, pid: Pid) {
+        let node = self.cpus[cpu].node;
+        let slice_ns = self.config.linux.slice_ns;
+        self.nodes[node].fair.renew(pid, slice_ns);
+        self.nodes[node].fair.give_way(pid, slice_ns);
+        let work = Work { cost_ns: self.params.queue_move_ns, effect: Effect::Charge };
+        self.cpus[cpu].resched = true;
+        self.cpus[cpu].kernel.push_front(work);
+    }
+
+    /// Boost: before all others, at once.
+    pub(super) fn fair_boost(&mut self, pid: Pid) -> bool {
+        let process = self.process(pid);
+        let (ready, node, last) = (process.state == State::Ready, process.node as usize, process.last_cpu);
+        if ready {
+            self.out.boosts += 1;
+            self.book_node(node);
+            self.nodes[node].fair.put_first(pid);
+            let cpu = last.unwrap_or(self.cpus_of(node).start);
+            self.cpus[cpu].resched = true;
+        }
+        ready
+    }
+}

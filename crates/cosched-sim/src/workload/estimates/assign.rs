@@ -1,0 +1,37 @@
+//! Dealing estimates to jobs so that each covers its job's run time (workloads.md, section 2.4, step 7).
+
+use super::{EstimateBin, EstimateError};
+use crate::workload::TraceJob;
+use crate::workload::random::Random;
+
+/// Gives every job one of the estimates of the bins, which have as many jobs as there are. From the longest job on,
+/// each draws among the estimates that cover it and are left.
+///
+/// # Errors
+/// The k-th longest estimate is below the k-th longest run time for some k.
+pub fn assign(jobs: &mut [TraceJob], bins: &[EstimateBin], random: &mut Random) -> Result<(), EstimateError> {
+    let longest_first = bins.iter().rev();
+    let mut estimates: Vec<f64> =
+        longest_first.flat_map(|bin| std::iter::repeat_n(bin.time_s as f64, bin.jobs as usize)).collect();
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by(|a, b| jobs[*b].run_s.total_cmp(&jobs[*a].run_s).then(a.cmp(b)));
+    for (place, (job, estimate)) in order.iter().zip(&estimates).enumerate() {
+        let run_s = jobs[*job].run_s;
+        if run_s > *estimate {
+            let (run_s, estimate_s) = (run_s.ceil() as u64, *estimate as u64);
+            return Err(EstimateError::Uncovered { place: place + 1, run_s, estimate_s });
+        }
+    }
+    let mut covering = 0;
+    for (place, job) in order.into_iter().enumerate() {
+        let run_s = jobs[job].run_s;
+        while estimates.get(covering).is_some_and(|estimate| *estimate >= run_s) {
+            covering += 1;
+        }
+        // Those from `place` to `covering` are left and cover it; a swap puts one that covers all longer jobs behind.
+        let drawn = place + random.below((covering - place) as u64) as usize;
+        estimates.swap(place, drawn);
+        jobs[job].estimate_s = Some(estimates[place]);
+    }
+    Ok(())
+}
