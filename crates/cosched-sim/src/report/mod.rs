@@ -13,5 +13,6 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use page::{percent, short};
 pub use run::run_report;
 pub use sweep::sweep_report;

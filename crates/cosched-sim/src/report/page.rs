@@ -86,7 +86,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// A number with four significant digits at most, for people.
-pub(super) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
         0.0 => 0,
@@ -99,7 +99,7 @@ pub(super) fn short(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A part of one as percent.
-pub(super) fn percent(part: f64) -> String {
+/// A part of one in percent, with one decimal and without the sign.
+pub fn percent(part: f64) -> String {
     format!("{:.1}", part * 100.0)
 }

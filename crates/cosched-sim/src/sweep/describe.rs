@@ -11,9 +11,10 @@ use serde::Deserialize;
 pub struct Description {
     /// Strategies by name; `paper` are the ten of Zhang et al. 2000, `all` all there are.
     pub strategies: Vec<String>,
-    /// WL1 to WL8, which are generated, or paths of job lists.
+    /// WL1 to WL8, which are generated, or paths of job lists and traces.
     pub workloads: Vec<String>,
-    /// Loads (D19): the arrival times are scaled to give exactly this.
+    /// Loads (D19): the arrival times are scaled to give exactly this. Without one, job lists stay as they are, and
+    /// generated workloads have [`super::LOAD`].
     pub load: Vec<f64>,
     /// Numbers of nodes.
     pub nodes: Vec<u32>,

@@ -4,6 +4,7 @@ use super::describe::Description;
 use super::error::SweepError;
 use crate::params::Params;
 use crate::strategy::Strategy;
+use crate::workload::TypeMix;
 
 /// The cells of a sweep, in the order of its tables: workload, load, nodes, MPL, skewness, grain, costs, strategy, seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +14,9 @@ pub struct Plan {
     /// Threshold of the bounded slowdown in s.
     pub bound_s: f64,
 }
+
+/// The load of generated workloads when none is given.
+pub const LOAD: f64 = 0.7;
 
 /// One simulation.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,7 +175,10 @@ fn workloads(description: &Description) -> Vec<Wanted> {
     let Description { workloads, jobs, mean_exec_s, .. } = description;
     let mut found = Vec::new();
     for workload in workloads {
+        // What is generated has gaps of no meaning until they are scaled.
+        let generated = workload.parse::<TypeMix>().is_ok();
         for load in axis(&description.load) {
+            let load = load.or(generated.then_some(LOAD));
             for nodes in axis(&description.nodes) {
                 let (workload, nodes) = (workload.clone(), nodes.unwrap_or(0));
                 found.push(Wanted { workload, load, nodes, seed: 0, jobs: *jobs, mean_exec_s: *mean_exec_s });

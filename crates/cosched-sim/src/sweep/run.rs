@@ -103,12 +103,16 @@ pub fn run(
     }
 }
 
-/// Which of a plan's cells a journal has, without a simulation.
+/// The results that a journal has, without a simulation; the others are [`Taken::Failed`].
 ///
 /// # Errors
 /// Job lists that cannot be made.
-pub fn known(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<Vec<bool>, SweepError> {
-    Ok(prepare(plan, hooks)?.iter().map(|task| journal.results.contains_key(&task.key)).collect())
+pub fn recall(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<Vec<Taken>, SweepError> {
+    let of = |task: &Task<'_>| match journal.results.get(&task.key) {
+        Some(result) => Taken::Done(Box::new(result.clone())),
+        None => Taken::Failed("it is not in the journal".to_owned()),
+    };
+    Ok(prepare(plan, hooks)?.iter().map(of).collect())
 }
 
 /// Makes the job lists, each once, and the keys.

@@ -89,12 +89,12 @@ fn cells_have_a_fixed_order_and_no_repetitions() {
     assert_eq!(
         labels[..6],
         [
-            "GS WL3 p=4 mpl=2 s=0.2 cs=2000us q=100ms 1",
-            "GS WL3 p=4 mpl=2 s=0.2 cs=2000us q=100ms 2",
-            "PB WL3 p=4 mpl=2 s=0.2 cs=200us intr=50us 1",
-            "PB WL3 p=4 mpl=2 s=0.2 cs=200us intr=50us 2",
-            "PB WL3 p=4 mpl=2 s=0.2 cs=100us intr=50us 1",
-            "PB WL3 p=4 mpl=2 s=0.2 cs=100us intr=50us 2",
+            "GS WL3 load=0.7 p=4 mpl=2 s=0.2 cs=2000us q=100ms 1",
+            "GS WL3 load=0.7 p=4 mpl=2 s=0.2 cs=2000us q=100ms 2",
+            "PB WL3 load=0.7 p=4 mpl=2 s=0.2 cs=200us intr=50us 1",
+            "PB WL3 load=0.7 p=4 mpl=2 s=0.2 cs=200us intr=50us 2",
+            "PB WL3 load=0.7 p=4 mpl=2 s=0.2 cs=100us intr=50us 1",
+            "PB WL3 load=0.7 p=4 mpl=2 s=0.2 cs=100us intr=50us 2",
         ]
     );
     assert_eq!(labels.len(), 12);
@@ -172,8 +172,8 @@ fn a_changed_input_computes_only_its_cells_again() {
     }
     let read = Journal::read(&journal[..]).unwrap();
     let wider = plan(&Description { mpl: vec![2, 5, 9], ..description });
-    let known = known(&wider, &read, hooks(&cheap)).unwrap();
-    assert_eq!(known.iter().filter(|known| **known).count(), 16);
+    let recalled = recall(&wider, &read, hooks(&cheap)).unwrap();
+    assert_eq!(recalled.iter().filter(|taken| taken.result().is_some()).count(), 16);
 }
 
 /// The paper's engine on four nodes.
