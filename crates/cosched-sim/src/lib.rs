@@ -14,7 +14,9 @@ mod outcome;
 pub mod paper;
 mod params;
 pub mod program;
+pub mod report;
 mod strategy;
+pub mod sweep;
 pub mod trace;
 pub mod workload;
 

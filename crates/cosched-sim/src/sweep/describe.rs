@@ -1,0 +1,88 @@
+//! What is varied: the content of a TOML file, and the same from the command line.
+
+use serde::Deserialize;
+
+/// The axes of a sweep. An axis that is empty has one value: the base's.
+///
+/// Costs vary where they matter: `cs_us` and `intr_us` for strategies without a matrix, `gang_cs_us` and `quantum_ms` for
+/// gangs. So no two cells are the same.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Description {
+    /// Strategies by name; `paper` are the ten of Zhang et al. 2000, `all` all there are.
+    pub strategies: Vec<String>,
+    /// WL1 to WL8, which are generated, or paths of job lists and traces.
+    pub workloads: Vec<String>,
+    /// Loads (D19): the arrival times are scaled to give exactly this. Without one, job lists stay as they are, and
+    /// generated workloads have [`super::LOAD`].
+    pub load: Vec<f64>,
+    /// Numbers of nodes.
+    pub nodes: Vec<u32>,
+    /// Multiprogramming levels.
+    pub mpl: Vec<u32>,
+    /// Skewness.
+    pub skew: Vec<f64>,
+    /// Factors by which iterations are coarser.
+    pub grain: Vec<u64>,
+    /// Context switches in µs, but for gangs.
+    pub cs_us: Vec<f64>,
+    /// Interrupts in µs, but for gangs.
+    pub intr_us: Vec<f64>,
+    /// Context switches of gangs in µs.
+    pub gang_cs_us: Vec<f64>,
+    /// Quanta of gangs in ms.
+    pub quantum_ms: Vec<f64>,
+    /// Replications: how many (seeds 1, 2, …), or the seeds themselves.
+    pub seeds: Seeds,
+    /// Jobs of a generated workload.
+    pub jobs: usize,
+    /// Their mean execution time alone, in s.
+    pub mean_exec_s: f64,
+    /// Threshold of the bounded slowdown in s.
+    pub bound_s: f64,
+    /// Simulated time after which a run is cut, in s.
+    pub max_sim_s: Option<f64>,
+}
+
+/// Replications.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Seeds {
+    /// Seeds 1 to this.
+    Count(u64),
+    /// These.
+    List(Vec<u64>),
+}
+
+impl Seeds {
+    /// The seeds.
+    pub fn list(&self) -> Vec<u64> {
+        match self {
+            Seeds::Count(count) => (1..=*count).collect(),
+            Seeds::List(list) => list.clone(),
+        }
+    }
+}
+
+impl Default for Description {
+    fn default() -> Description {
+        Description {
+            strategies: vec!["paper".to_owned()],
+            workloads: Vec::new(),
+            load: Vec::new(),
+            nodes: Vec::new(),
+            mpl: Vec::new(),
+            skew: Vec::new(),
+            grain: Vec::new(),
+            cs_us: Vec::new(),
+            intr_us: Vec::new(),
+            gang_cs_us: Vec::new(),
+            quantum_ms: Vec::new(),
+            seeds: Seeds::Count(5),
+            jobs: 100,
+            mean_exec_s: 10.0,
+            bound_s: crate::metrics::BOUND_S,
+            max_sim_s: None,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The quantities of a table.
+
+use super::result::CellResult;
+use crate::metrics::{RunMetrics, Summary};
+
+/// A quantity of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Its name in CSV and JSON, with the unit last.
+    pub name: &'static str,
+    of: fn(&RunMetrics) -> Option<f64>,
+    /// The same as a mean of jobs, where it is one.
+    summary: Option<fn(&RunMetrics) -> Option<Summary>>,
+}
+
+impl Measure {
+    /// Of a run.
+    pub fn value(&self, result: &CellResult) -> Option<f64> {
+        (self.of)(&result.metrics)
+    }
+
+    /// Half the width of its 95 % interval within the run, where it is a mean of jobs.
+    pub fn within(&self, result: &CellResult) -> Option<f64> {
+        self.summary?(&result.metrics)?.ci95
+    }
+
+    /// Its place in [`MEASURES`].
+    pub fn place(name: &str) -> Option<usize> {
+        MEASURES.iter().position(|measure| measure.name == name)
+    }
+}
+
+const fn of_jobs(
+    name: &'static str,
+    of: fn(&RunMetrics) -> Option<f64>,
+    summary: fn(&RunMetrics) -> Option<Summary>,
+) -> Measure {
+    Measure { name, of, summary: Some(summary) }
+}
+
+const fn of_run(name: &'static str, of: fn(&RunMetrics) -> Option<f64>) -> Measure {
+    Measure { name, of, summary: None }
+}
+
+/// All quantities, in the order of the columns.
+pub const MEASURES: [Measure; 31] = [
+    of_jobs("mean_response_s", |m| Some(m.response_s?.mean), |m| m.response_s),
+    of_jobs("mean_wait_s", |m| Some(m.wait_s?.mean), |m| m.wait_s),
+    of_jobs("mean_execution_s", |m| Some(m.execution_s?.mean), |m| m.execution_s),
+    of_jobs("mean_slowdown", |m| Some(m.slowdown?.mean), |m| m.slowdown),
+    of_jobs("mean_bounded_slowdown", |m| Some(m.bounded_slowdown?.mean), |m| m.bounded_slowdown),
+    of_run("median_response_s", |m| Some(m.response_s?.median)),
+    of_run("p95_response_s", |m| Some(m.response_s?.p95)),
+    of_run("p99_response_s", |m| Some(m.response_s?.p99)),
+    of_run("median_bounded_slowdown", |m| Some(m.bounded_slowdown?.median)),
+    of_run("p95_bounded_slowdown", |m| Some(m.bounded_slowdown?.p95)),
+    of_run("p99_bounded_slowdown", |m| Some(m.bounded_slowdown?.p99)),
+    of_run("max_bounded_slowdown", |m| Some(m.bounded_slowdown?.max)),
+    of_run("makespan_s", |m| m.makespan_s),
+    of_run("throughput_per_h", |m| Some(m.throughput_per_h)),
+    of_run("offered_load", |m| m.offered_load),
+    of_run("util_nominal", |m| Some(m.utilisation.nominal)),
+    of_run("util_useful", |m| Some(m.utilisation.useful)),
+    of_run("util_compute", |m| Some(m.utilisation.compute)),
+    of_run("util_nominal_trimmed", |m| m.utilisation.nominal_trimmed),
+    of_run("util_useful_trimmed", |m| m.utilisation.useful_trimmed),
+    of_run("cpu_compute", |m| Some(m.cpu.compute)),
+    of_run("cpu_spin", |m| Some(m.cpu.spin)),
+    of_run("cpu_switch", |m| Some(m.cpu.switch)),
+    of_run("cpu_interrupt", |m| Some(m.cpu.interrupt)),
+    of_run("cpu_sched", |m| Some(m.cpu.sched)),
+    of_run("cpu_idle", |m| Some(m.cpu.idle)),
+    of_run("jain_slowdown", |m| m.jain_slowdown),
+    of_run("max_stretch", |m| m.max_stretch),
+    of_run("fragmentation", |m| Some(m.fragmentation)),
+    of_run("switches_per_node_s", |m| Some(m.switches_per_node_s)),
+    of_run("spin_us_per_message", |m| m.spin_us_per_message),
+];

@@ -1,0 +1,25 @@
+//! Sweeps: strategies × workloads × everything that varies, one cell each, on all cores, and the tables of the results.
+//!
+//! A sweep is a list of cells in a fixed order. A cell's result depends on its inputs alone, so the tables have the same
+//! bytes for any number of threads, and a result that was written down once (the journal) needs not be computed again.
+//! All strategies get the same job lists and the same draws (common random numbers), so they are compared in pairs.
+
+mod describe;
+mod error;
+mod journal;
+mod measure;
+mod plan;
+mod result;
+mod run;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use describe::{Description, Seeds};
+pub use error::SweepError;
+pub use journal::{Journal, line};
+pub use measure::{MEASURES, Measure};
+pub use plan::{Cell, LOAD, Plan, Wanted};
+pub use result::{CellResult, QUANTILES, Taken};
+pub use run::{Hooks, Simulate, SweepProgress, recall, run};
+pub use table::{Row, Table, write_csv};

@@ -1,0 +1,289 @@
+//! From a description to cells in a fixed order.
+
+use super::describe::Description;
+use super::error::SweepError;
+use crate::params::Params;
+use crate::strategy::Strategy;
+use crate::workload::TypeMix;
+
+/// The cells of a sweep, in the order of its tables: workload, load, nodes, MPL, skewness, grain, costs, strategy, seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The cells. Those that differ in the seed alone stand together.
+    pub cells: Vec<Cell>,
+    /// Threshold of the bounded slowdown in s.
+    pub bound_s: f64,
+}
+
+/// The load of generated workloads when none is given.
+pub const LOAD: f64 = 0.7;
+
+/// One simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Which jobs.
+    pub wanted: Wanted,
+    /// By what factor iterations are coarser; the parameters contain it already.
+    pub grain: u64,
+    /// The machine, its costs, strategy and seed.
+    pub params: Params,
+}
+
+/// A list of jobs that is asked for. It does not depend on the strategy, so all get the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// WL1 to WL8, or a path.
+    pub workload: String,
+    /// The load to which the arrivals are to be scaled; none: as they are.
+    pub load: Option<f64>,
+    /// Nodes of the machine: the largest job, and the base of the load.
+    pub nodes: u32,
+    /// The seed of what is drawn.
+    pub seed: u64,
+    /// How many jobs, if they are generated.
+    pub jobs: usize,
+    /// Their mean execution time alone in s, if they are generated.
+    pub mean_exec_s: f64,
+}
+
+impl Cell {
+    /// All inputs but the seed, to be read: what the rows of a table differ in.
+    pub fn label(&self) -> String {
+        let p = &self.params;
+        let load = self.wanted.load.map_or(String::new(), |load| format!(" load={load}"));
+        let grain = if self.grain == 1 { String::new() } else { format!(" grain={}", self.grain) };
+        let costs = if p.strategy.is_gang() {
+            format!("cs={}us q={}ms", micros(p.switch_ns), micros(p.quantum_ns) / 1e3)
+        } else {
+            format!("cs={}us intr={}us", micros(p.switch_ns), micros(p.interrupt_ns))
+        };
+        let Wanted { workload, nodes, .. } = &self.wanted;
+        format!("{} {workload}{load} p={nodes} mpl={} s={}{grain} {costs}", p.strategy, p.mpl, p.skew)
+    }
+
+    /// Whether the two differ in the seed alone.
+    pub fn is_replication_of(&self, other: &Cell) -> bool {
+        let mut same = self.clone();
+        (same.params.seed, same.wanted.seed) = (other.params.seed, other.wanted.seed);
+        same == *other
+    }
+
+    /// Whether the two differ in strategy, its costs and seed alone: then their strategies can be compared.
+    pub fn is_rival_of(&self, other: &Cell) -> bool {
+        let (a, b) = (&self.params, &other.params);
+        (&self.wanted.workload, self.wanted.load.map(f64::to_bits), self.grain)
+            == (&other.wanted.workload, other.wanted.load.map(f64::to_bits), other.grain)
+            && (a.nodes, a.mpl, a.skew.to_bits()) == (b.nodes, b.mpl, b.skew.to_bits())
+    }
+}
+
+/// Nanoseconds as µs.
+pub(super) fn micros(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+impl Plan {
+    /// All cells of a description. `base` gives the parameters of a strategy on a number of nodes (none: the base's own)
+    /// before the axes change them.
+    ///
+    /// # Errors
+    /// Unknown strategies, empty or repeated values, values that no simulation can have.
+    pub fn new(description: &Description, base: &dyn Fn(Strategy, Option<u32>) -> Params) -> Result<Plan, SweepError> {
+        check(description)?;
+        let strategies = strategies(&description.strategies)?;
+        let seeds = description.seeds.list();
+        let mut cells = Vec::new();
+        for wanted in workloads(description) {
+            for mpl in axis(&description.mpl) {
+                for skew in axis(&description.skew) {
+                    for grain in axis(&description.grain) {
+                        let common = Common { wanted: &wanted, mpl, skew, grain };
+                        for strategy in &strategies {
+                            for params in common.variants(description, *strategy, base)? {
+                                cells.extend(seeds.iter().map(|seed| common.cell(&params, *seed)));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Plan { cells, bound_s: description.bound_s })
+    }
+}
+
+/// What all strategies of a comparison share.
+struct Common<'a> {
+    wanted: &'a Wanted,
+    mpl: Option<u32>,
+    skew: Option<f64>,
+    grain: Option<u64>,
+}
+
+impl Common<'_> {
+    /// A strategy's parameters for all costs.
+    fn variants(
+        &self,
+        description: &Description,
+        strategy: Strategy,
+        base: &dyn Fn(Strategy, Option<u32>) -> Params,
+    ) -> Result<Vec<Params>, SweepError> {
+        let mut params = base(strategy, Some(self.wanted.nodes).filter(|nodes| *nodes > 0));
+        params.mpl = self.mpl.unwrap_or(params.mpl);
+        params.skew = self.skew.unwrap_or(params.skew);
+        params.end_ns = description.max_sim_s.map(|s| (s * 1e9).round() as u64).or(params.end_ns);
+        params = params.coarser(self.grain.unwrap_or(1));
+        let gang = strategy.is_gang();
+        let switches = if gang { &description.gang_cs_us } else { &description.cs_us };
+        let none = Vec::new();
+        let interrupts = if gang { &none } else { &description.intr_us };
+        let quanta = if gang { &description.quantum_ms } else { &none };
+        let mut found = Vec::new();
+        for switch in axis(switches) {
+            for interrupt in axis(interrupts) {
+                for quantum in axis(quanta) {
+                    let ns = |value: Option<f64>, unit: f64, or: u64| value.map_or(or, |v| (v * unit).round() as u64);
+                    let params = Params {
+                        switch_ns: ns(switch, 1e3, params.switch_ns),
+                        interrupt_ns: ns(interrupt, 1e3, params.interrupt_ns),
+                        quantum_ns: ns(quantum, 1e6, params.quantum_ns),
+                        ..params
+                    };
+                    params.check().map_err(|e| SweepError::description(e.what, e.why, e.hint))?;
+                    found.push(params);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn cell(&self, params: &Params, seed: u64) -> Cell {
+        Cell {
+            wanted: Wanted { seed, nodes: params.nodes, ..self.wanted.clone() },
+            grain: self.grain.unwrap_or(1),
+            params: Params { seed, ..*params },
+        }
+    }
+}
+
+/// The values of an axis; one that is empty has the base's.
+fn axis<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+}
+
+/// Workload, load, nodes (0: the base's); the seed comes later.
+fn workloads(description: &Description) -> Vec<Wanted> {
+    let Description { workloads, jobs, mean_exec_s, .. } = description;
+    let mut found = Vec::new();
+    for workload in workloads {
+        // What is generated has gaps of no meaning until they are scaled.
+        let generated = workload.parse::<TypeMix>().is_ok();
+        for load in axis(&description.load) {
+            let load = load.or(generated.then_some(LOAD));
+            for nodes in axis(&description.nodes) {
+                let (workload, nodes) = (workload.clone(), nodes.unwrap_or(0));
+                found.push(Wanted { workload, load, nodes, seed: 0, jobs: *jobs, mean_exec_s: *mean_exec_s });
+            }
+        }
+    }
+    found
+}
+
+fn strategies(names: &[String]) -> Result<Vec<Strategy>, SweepError> {
+    let mut found: Vec<Strategy> = Vec::new();
+    for name in names {
+        let these: Vec<Strategy> = match name.to_ascii_lowercase().as_str() {
+            "all" => Strategy::all().collect(),
+            "paper" => Strategy::paper().collect(),
+            _ => {
+                let hint = "`paper` are the ten of Zhang et al. 2000, `all` all there are";
+                let parsed = name
+                    .parse()
+                    .map_err(|why: String| SweepError::description(format!("'{name}' is not a strategy"), why, hint))?;
+                vec![parsed]
+            }
+        };
+        for strategy in these {
+            if !found.contains(&strategy) {
+                found.push(strategy);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Refuses what would give no cell, the same cell twice, or a silent 0.
+fn check(description: &Description) -> Result<(), SweepError> {
+    let d = description;
+    let empty = [
+        (d.strategies.is_empty(), "strategies", "name strategies, or `paper`"),
+        (d.workloads.is_empty(), "workloads", "name WL1 to WL8, or files of job lists"),
+        (d.seeds.list().is_empty(), "seeds", "give 1 or more"),
+    ];
+    for (is_empty, what, hint) in empty {
+        if is_empty {
+            return Err(SweepError::description(
+                format!("the sweep has no {what}"),
+                "then there is nothing to simulate",
+                hint,
+            ));
+        }
+    }
+    let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
+    let whole = |values: &[u32]| values.iter().map(|value| u64::from(*value)).collect::<Vec<u64>>();
+    let axes = [
+        ("load", bits(&d.load)),
+        ("nodes", whole(&d.nodes)),
+        ("mpl", whole(&d.mpl)),
+        ("skew", bits(&d.skew)),
+        ("grain", d.grain.clone()),
+        ("cs_us", bits(&d.cs_us)),
+        ("intr_us", bits(&d.intr_us)),
+        ("gang_cs_us", bits(&d.gang_cs_us)),
+        ("quantum_ms", bits(&d.quantum_ms)),
+        ("seeds", d.seeds.list()),
+    ];
+    let mut repeated = axes.iter().filter(|(_, values)| repeats(values)).map(|(name, _)| *name);
+    if let Some(name) = repeated.next().or(repeats(&d.workloads).then_some("workloads")) {
+        return Err(SweepError::description(
+            format!("a value of {name} is there twice"),
+            "the table would have the same row twice",
+            "leave one out",
+        ));
+    }
+    check_numbers(d)
+}
+
+fn repeats<T: Ord>(values: &[T]) -> bool {
+    let mut sorted: Vec<&T> = values.iter().collect();
+    sorted.sort();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+fn check_numbers(d: &Description) -> Result<(), SweepError> {
+    let positive = [("load", &d.load[..]), ("mean_exec_s", &[d.mean_exec_s]), ("bound_s", &[d.bound_s])];
+    let costs =
+        [("cs_us", &d.cs_us), ("intr_us", &d.intr_us), ("gang_cs_us", &d.gang_cs_us), ("quantum_ms", &d.quantum_ms)];
+    let wrong = |name: &str, value: f64, hint: &str| {
+        Err(SweepError::description(format!("{name} is {value}"), "no simulation can have that", hint))
+    };
+    for (name, values) in positive {
+        if let Some(value) = values.iter().find(|value| !(**value > 0.0 && value.is_finite())) {
+            return wrong(name, *value, "give a number above 0");
+        }
+    }
+    for (name, values) in costs {
+        if let Some(value) = values.iter().find(|value| !(0.0..=1e12).contains(*value)) {
+            return wrong(name, *value, "give 0 or more");
+        }
+    }
+    if let Some(end) = d.max_sim_s.filter(|end| !(0.0..=1e9).contains(end)) {
+        return wrong("max_sim_s", end, "give seconds, 0 or more");
+    }
+    if let Some(grain) = d.grain.iter().find(|grain| !(1..=1000).contains(*grain)) {
+        return wrong("grain", *grain as f64, "give 1 to 1000");
+    }
+    if d.jobs == 0 {
+        return wrong("jobs", 0.0, "give 1 or more");
+    }
+    Ok(())
+}

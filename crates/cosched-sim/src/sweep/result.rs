@@ -1,0 +1,87 @@
+//! What is kept of a cell: enough for every table and plot, not the jobs.
+
+use super::plan::Plan;
+use crate::job::JobSpec;
+use crate::metrics::{RunMetrics, batch_means, job_metrics, quantile, run_metrics};
+use crate::outcome::Outcome;
+use crate::params::Params;
+use serde::{Deserialize, Serialize};
+
+/// Quantiles that are kept of the bounded slowdown: 0, 1/40 … 1.
+pub const QUANTILES: usize = 41;
+
+/// A cell's numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// The run's numbers.
+    pub metrics: RunMetrics,
+    /// Means of the response times of consecutive batches of jobs, in s; empty below 20 jobs, or when one has not ended.
+    /// The same jobs are in the same batch under every strategy.
+    pub response_batches_s: Vec<f64>,
+    /// [`QUANTILES`] quantiles of the bounded slowdown; empty when no job has ended.
+    pub bounded_slowdowns: Vec<f64>,
+    /// Events that the engine handled.
+    pub events: u64,
+    /// Iterations that tasks have completed.
+    pub task_iterations: u64,
+}
+
+/// A result, and how it was come by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Taken {
+    /// It is here.
+    Done(Box<CellResult>),
+    /// The simulation gave none: why.
+    Failed(String),
+}
+
+impl Taken {
+    /// The result, if there is one.
+    pub fn result(&self) -> Option<&CellResult> {
+        match self {
+            Taken::Done(result) => Some(result),
+            Taken::Failed(_) => None,
+        }
+    }
+}
+
+impl CellResult {
+    /// Of an outcome.
+    pub fn new(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s: f64) -> CellResult {
+        let ended = job_metrics(jobs, outcome, bound_s);
+        let responses: Vec<f64> = ended.iter().map(|job| job.response_s).collect();
+        let mut slowdowns: Vec<f64> = ended.iter().map(|job| job.bounded_slowdown).collect();
+        slowdowns.sort_by(f64::total_cmp);
+        let part = |k: usize| quantile(&slowdowns, k as f64 / (QUANTILES - 1) as f64);
+        CellResult {
+            metrics: run_metrics(params, jobs, outcome, bound_s),
+            response_batches_s: if ended.len() == jobs.len() { batch_means(&responses) } else { None }
+                .unwrap_or_default(),
+            bounded_slowdowns: if slowdowns.is_empty() { Vec::new() } else { (0..QUANTILES).map(part).collect() },
+            events: outcome.events,
+            task_iterations: outcome.task_iterations,
+        }
+    }
+}
+
+/// A number for all inputs of a cell: the parameters, the threshold, the jobs themselves and the simulator's version.
+/// It is the key of a result in the journal.
+pub(super) fn key(plan: &Plan, params: &Params, jobs_hash: u64) -> u64 {
+    let text = format!("{} {params:?} {:?} {jobs_hash:016x}", env!("CARGO_PKG_VERSION"), plan.bound_s);
+    text.bytes().fold(OFFSET, step)
+}
+
+/// A number for a list of jobs.
+pub(super) fn hash_jobs(jobs: &[JobSpec]) -> u64 {
+    jobs.iter().fold(OFFSET, |hash, job| {
+        let words = [job.arrival_ns, job.tasks.into(), job.exec_ns, job.kind as u64];
+        words.iter().flat_map(|word| word.to_le_bytes()).fold(hash, step)
+    })
+}
+
+// FNV-1a, 64 bits.
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn step(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}
