@@ -72,7 +72,7 @@ pub(crate) struct Fit {
     pub(crate) file: PathBuf,
 
     /// Which fits the model gets: moments or em
-    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Method::Em)]
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Method::Em, hide_possible_values = true)]
     pub(crate) method: Method,
 
     /// Leave out gaps between submissions above this, s: they are outages
@@ -162,7 +162,7 @@ pub(crate) struct Draw {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct OutputFormat {
     /// csv (job list), swf or batsim [default: by the output's name, else csv]
-    #[arg(long, value_name = "FORMAT", value_enum)]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) format: Option<Format>,
 }
 

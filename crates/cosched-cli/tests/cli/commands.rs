@@ -62,12 +62,21 @@ fn help_texts() {
         "wait",
         "log",
         "demo",
+        "workload",
+        "workload show",
+        "workload fit",
+        "workload generate",
+        "workload convert",
+        "sim",
+        "sim backfill",
         "man",
         "completions",
         "version",
     ];
     let mut all = String::new();
-    for words in std::iter::once(vec!["--help"]).chain(subcommands.iter().map(|name| vec![*name, "--help"])) {
+    for words in std::iter::once(vec!["--help"])
+        .chain(subcommands.iter().map(|name| name.split(' ').chain(["--help"]).collect()))
+    {
         let output = place.output(&words);
         assert!(output.status.success(), "{words:?}");
         all.push_str(&format!("$ cosched {}\n{}\n", words.join(" "), text(&output.stdout)));
