@@ -13,6 +13,13 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
+fn help_texts_of_workloads() {
+    let names = ["", " show", " fit", " generate", " convert"].map(|name| format!("workload{name}"));
+    let names: Vec<&str> = names.iter().map(String::as_str).chain(["sim backfill"]).collect();
+    insta::assert_snapshot!("help", crate::commands::help(&Place::new(), &names));
+}
+
+#[test]
 fn show_has_the_statistics_under_their_names() {
     let place = Place::new();
     let output = place.output(&["workload", "show", "--json", LOG]);

@@ -5,7 +5,7 @@ use super::filter::BatchJob;
 use crate::workload::stats::{BOUND_S, quantile};
 use serde::Serialize;
 
-/// The metrics of a schedule (workloads.md, section 5). Flow is from submission to end; bounded slowdown is
+/// The metrics of a schedule (docs/workloads.md). Flow is from submission to end; bounded slowdown is
 /// `max(1, flow / max(run, 10 s))`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {

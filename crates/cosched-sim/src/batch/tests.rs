@@ -17,7 +17,7 @@ fn any_jobs(procs: u32) -> impl Strategy<Value = Vec<BatchJob>> {
     })
 }
 
-/// One pass of section 6.3, on plain lists: `running` has (start, job), `waiting` is in the order of submission.
+/// One pass, on plain lists: `running` has (start, job), `waiting` is in the order of submission.
 fn naive_pass(
     jobs: &[BatchJob],
     procs: u32,
