@@ -58,9 +58,9 @@ pub enum EventOrder {
 /// When every job started, in the order of the jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// Starts, ns.
-    pub start_ns: Vec<u64>,
-    /// ∫ idle processors dt while jobs waited, processor · ns.
+    /// Starts, µs.
+    pub start_us: Vec<u64>,
+    /// ∫ idle processors dt while jobs waited, processor · µs.
     pub idle_while_waiting: u128,
     /// Passes over the queue: a measure of the work.
     pub passes: u64,
@@ -77,7 +77,7 @@ pub fn simulate(jobs: &[BatchJob], procs: u32, policy: Policy, order: EventOrder
         ends: BinaryHeap::new(),
         promised: Vec::new(),
         queue: Queue::new(policy),
-        schedule: Schedule { start_ns: vec![0; jobs.len()], ..Schedule::default() },
+        schedule: Schedule { start_us: vec![0; jobs.len()], ..Schedule::default() },
     };
     machine.run(order);
     machine.schedule
@@ -101,7 +101,7 @@ impl Machine<'_> {
         let mut next = 0;
         loop {
             let end = self.ends.peek().map(|Reverse((time, _))| *time);
-            let submit = self.jobs.get(next).map(|job| job.submit_ns);
+            let submit = self.jobs.get(next).map(|job| job.submit_us);
             let Some(time) = end.into_iter().chain(submit).min() else { return };
             self.pass_time(time);
             while self.ends.peek().is_some_and(|Reverse((end, _))| *end == time) {
@@ -110,7 +110,7 @@ impl Machine<'_> {
                     self.pass();
                 }
             }
-            while self.jobs.get(next).is_some_and(|job| job.submit_ns == time) {
+            while self.jobs.get(next).is_some_and(|job| job.submit_us == time) {
                 self.queue.push(next as u32, &self.jobs[next]);
                 next += 1;
                 if order == EventOrder::One {
@@ -134,7 +134,7 @@ impl Machine<'_> {
         let Some(Reverse((_, job))) = self.ends.pop() else { return };
         let spec = &self.jobs[job as usize];
         self.free += spec.size;
-        let key = (self.schedule.start_ns[job as usize] + spec.estimate_ns, job);
+        let key = (self.schedule.start_us[job as usize] + spec.estimate_us, job);
         let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
         self.promised.remove(place);
     }
@@ -142,9 +142,9 @@ impl Machine<'_> {
     fn start(&mut self, job: u32) {
         let spec = &self.jobs[job as usize];
         self.free -= spec.size;
-        self.schedule.start_ns[job as usize] = self.now;
-        self.ends.push(Reverse((self.now + spec.run_ns, job)));
-        let key = (self.now + spec.estimate_ns, job);
+        self.schedule.start_us[job as usize] = self.now;
+        self.ends.push(Reverse((self.now + spec.run_us, job)));
+        let key = (self.now + spec.estimate_us, job);
         let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
         self.promised.insert(place, (key.0, job, spec.size));
     }
@@ -173,7 +173,7 @@ impl Machine<'_> {
         let (now, mut free) = (self.now, self.free);
         let mut started = Vec::new();
         self.queue.scan(|waiting| {
-            let in_time = now + waiting.estimate_ns <= shadow;
+            let in_time = now + waiting.estimate_us <= shadow;
             if waiting.size > free || !(in_time || waiting.size <= extra) {
                 return Some(false);
             }

@@ -8,7 +8,7 @@ use super::filter::BatchJob;
 pub(super) struct Waiting {
     pub(super) job: u32,
     pub(super) size: u32,
-    pub(super) estimate_ns: u64,
+    pub(super) estimate_us: u64,
 }
 
 /// The waiting jobs. The head is the oldest one; the others are looked at in the order of backfilling.
@@ -29,11 +29,11 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, job: u32, spec: &BatchJob) {
-        let waiting = Waiting { job, size: spec.size, estimate_ns: spec.estimate_ns };
+        let waiting = Waiting { job, size: spec.size, estimate_us: spec.estimate_us };
         self.fifo.push(waiting);
         if self.shortest_first {
-            let key = (waiting.estimate_ns, waiting.job);
-            let place = self.by_estimate.partition_point(|other| (other.estimate_ns, other.job) < key);
+            let key = (waiting.estimate_us, waiting.job);
+            let place = self.by_estimate.partition_point(|other| (other.estimate_us, other.job) < key);
             self.by_estimate.insert(place, waiting);
         }
     }
@@ -56,7 +56,7 @@ impl Queue {
             self.head = 0;
         }
         if self.shortest_first {
-            remove(&mut self.by_estimate, |other| (other.estimate_ns, other.job), waiting);
+            remove(&mut self.by_estimate, |other| (other.estimate_us, other.job), waiting);
         }
     }
 
@@ -76,7 +76,7 @@ impl Queue {
         for waiting in taken {
             remove(&mut self.fifo, |other| other.job, waiting);
             if self.shortest_first {
-                remove(&mut self.by_estimate, |other| (other.estimate_ns, other.job), waiting);
+                remove(&mut self.by_estimate, |other| (other.estimate_us, other.job), waiting);
             }
         }
     }
