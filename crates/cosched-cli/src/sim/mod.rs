@@ -1,11 +1,15 @@
 //! `cosched sim`: simulate instead of run.
 
+mod files;
 pub(crate) mod help;
 mod input;
 mod json;
 mod model;
+mod output;
+mod parquet;
 mod progress;
 mod run;
+mod table;
 
 use crate::args::Cli;
 use crate::out::Failure;
