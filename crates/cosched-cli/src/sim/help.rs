@@ -20,3 +20,53 @@ Examples:
 
 Exit codes:
   0 success   1 a file cannot be read or written, or a job fits nowhere   2 wrong usage";
+
+pub(crate) const COMPARE: &str = "\
+All strategies get the same jobs and the same draws, so they are compared in pairs: RATIO is the mean response over \
+the first strategy's, and its 95 % interval is that of the pairs. With one seed, intervals are of batch means.
+
+Examples:
+  cosched sim compare --strategies GS,PB,SB --jobs jobs.csv
+  cosched sim compare --jobs WL7 --load 0.6 --seeds 10 --html ten.html
+  cosched sim compare --strategies EASY,GS,PB --jobs KTH-SP2.swf.gz --nodes 100 --count 500
+  cosched sim compare --jobs WL5 --skew 1.5 --json | jq -r '.[] | [.strategy, .mean_response_s] | @tsv'
+
+Exit codes:
+  0 success   1 a file cannot be read or written, or a run gave no result   2 wrong usage";
+
+pub(crate) const SWEEP: &str = "\
+Every combination is a cell; cells run on all CPUs, the largest first. A finished cell is written to the journal at \
+once: a sweep that was killed goes on where it was, and a changed description computes only what is new. The table has \
+the same bytes for any number of threads.
+
+A description (each line is optional but workloads; paths are relative to the file):
+  strategies = [\"paper\"]          # names, \"paper\" or \"all\"; ratios are to the first
+  workloads  = [\"WL3\", \"my.csv\"]  # WL1 to WL8, job lists, traces (.swf, .swf.gz)
+  load       = [0.5, 0.7]         # arrivals are scaled to exactly this
+  nodes      = [32]
+  mpl        = [2, 5]
+  skew       = [0.2, 1.5]
+  grain      = [1]                # coarser iterations
+  cs_us      = [200, 100]         # strategies without a matrix; with intr_us
+  gang_cs_us = [2000, 1000]       # gangs; with quantum_ms
+  seeds      = 5                  # 1 to 5; or [7, 8]
+  jobs       = 100                # to generate; with mean_exec_s = 10
+  max_sim_s  = 3600               # cut longer runs
+
+Examples:
+  cosched sim sweep load.toml --html load.html
+  cosched sim sweep load.toml --dry-run
+  cosched sim sweep --strategies GS,PB --workloads WL4,WL5 --mpl 2,5,16 --csv mpl.csv
+
+Exit codes:
+  0 success   1 a file cannot be read or written, or a cell gave no result   2 wrong usage";
+
+pub(crate) const REPORT: &str = "\
+Nothing is simulated: only what the journal has is shown, also while the sweep still runs.
+
+Examples:
+  cosched sim report load.toml --html load.html
+  cosched sim report load.toml --csv - | column -ts,
+
+Exit codes:
+  0 success   1 a file cannot be read or written, or the journal has no such cells   2 wrong usage";

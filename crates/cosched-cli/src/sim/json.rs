@@ -1,6 +1,7 @@
 //! The JSON of `cosched sim run`: what comparisons use.
 
 use super::run::Timed;
+use cosched_sim::metrics::RunMetrics;
 use cosched_sim::{CpuTime, JobSpec, Params};
 use serde::Serialize;
 
@@ -25,6 +26,7 @@ pub(crate) struct RunJson {
     util_useful: f64,
     util_compute: f64,
     unfinished: usize,
+    metrics: RunMetrics,
     jobs: Vec<JobJson>,
 }
 
@@ -63,7 +65,7 @@ impl From<CpuTime> for CpuJson {
 }
 
 /// The outcome of a run; means are over the jobs that ended or started.
-pub(crate) fn outcome(params: &Params, jobs: &[JobSpec], timed: &Timed) -> RunJson {
+pub(crate) fn outcome(params: &Params, jobs: &[JobSpec], timed: &Timed, metrics: RunMetrics) -> RunJson {
     let out = &timed.outcome;
     let mean_s = |end: fn(&cosched_sim::JobTimes) -> Option<u64>| {
         let each = out.jobs.iter().zip(jobs).filter_map(|(times, job)| Some(end(times)? - job.arrival_ns));
@@ -99,6 +101,7 @@ pub(crate) fn outcome(params: &Params, jobs: &[JobSpec], timed: &Timed) -> RunJs
         util_useful: part(out.useful_ns),
         util_compute: part(out.cpu.compute_ns),
         unfinished: out.jobs.iter().filter(|times| times.finish_ns.is_none()).count(),
+        metrics,
         jobs: out.jobs.iter().zip(jobs).enumerate().map(job).collect(),
     }
 }

@@ -1,12 +1,21 @@
 //! `cosched sim`: simulate instead of run.
 
 mod backfill;
+mod cells;
+mod compare;
+mod files;
 pub(crate) mod help;
 mod input;
 mod json;
 mod model;
+mod output;
+mod parquet;
 mod progress;
+mod report;
 mod run;
+mod sweep;
+mod table;
+mod workloads;
 
 use crate::args::Cli;
 use crate::out::Failure;
@@ -24,6 +33,12 @@ pub(crate) struct Sim {
 pub(crate) enum SimCommand {
     /// Simulate one strategy on a list of jobs
     Run(Box<run::Run>),
+    /// Compare strategies on the same jobs, with intervals
+    Compare(Box<compare::Compare>),
+    /// Simulate every combination of what varies; goes on when it was killed
+    Sweep(Box<sweep::Sweep>),
+    /// Show what a sweep has so far
+    Report(Box<report::Report>),
     /// Schedule a trace as a batch system does: first come first served, or with backfilling
     Backfill(backfill::Backfill),
 }
@@ -32,6 +47,9 @@ pub(crate) enum SimCommand {
 pub(crate) fn sim(cli: &Cli, options: &Sim) -> Result<u8, Failure> {
     match &options.command {
         SimCommand::Run(options) => run::run(cli, options),
+        SimCommand::Compare(options) => compare::compare(cli, options),
+        SimCommand::Sweep(options) => sweep::sweep(cli, options),
+        SimCommand::Report(options) => report::report(cli, options),
         SimCommand::Backfill(options) => backfill::backfill(cli, options),
     }
 }

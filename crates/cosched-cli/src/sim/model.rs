@@ -182,7 +182,7 @@ fn cost(text: &str, unit_ns: f64) -> Result<Cost, String> {
     }
 }
 
-fn cost_us(text: &str) -> Result<Cost, String> {
+pub(crate) fn cost_us(text: &str) -> Result<Cost, String> {
     cost(text, 1e3)
 }
 

@@ -2,6 +2,7 @@
 
 use super::input::job_list;
 use super::model::Model;
+use super::output::{self, Outputs};
 use super::progress::Meter;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json};
@@ -32,6 +33,9 @@ pub(crate) struct Run {
     /// No progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
 }
 
 /// An engine. Both give the same results where both can.
@@ -54,11 +58,21 @@ pub(crate) struct Timed {
 pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
     let jobs = job_list(&options.jobs)?;
     let params = options.model.params(options.strategy);
-    let timed = simulate(&params, &jobs, options.engine, &mut Silent, options.quiet)?;
-    if cli.json {
-        print_json(&super::json::outcome(&params, &jobs, &timed))?;
+    let mut recorder = options.outputs.open(&params, &jobs)?;
+    let timed = if recorder.is_silent() {
+        simulate(&params, &jobs, options.engine, &mut Silent, options.quiet)?
     } else {
-        print(&format!("{:?}\n", timed.outcome.cpu))?;
+        simulate(&params, &jobs, options.engine, &mut recorder.watchers, options.quiet)?
+    };
+    let metrics = output::metrics(&params, &jobs, &timed, options.outputs.bound_s);
+    recorder.finish(&options.jobs, &params, &jobs, &timed, &metrics)?;
+    if options.outputs.use_stdout() {
+        return Ok(0);
+    }
+    if cli.json {
+        print_json(&super::json::outcome(&params, &jobs, &timed, metrics))?;
+    } else {
+        print(&output::summary(&options.jobs, &params, &timed, &metrics))?;
     }
     Ok(0)
 }

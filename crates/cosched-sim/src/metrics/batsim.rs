@@ -57,7 +57,7 @@ fn word(name: &str) -> String {
 }
 
 /// Numbers as closed intervals: ascending, disjoint, as few as can be, separated by blanks (`1-3 5 7`).
-pub(crate) fn interval_set(numbers: &[u32]) -> String {
+pub fn interval_set(numbers: &[u32]) -> String {
     let words: Vec<String> = intervals(numbers)
         .into_iter()
         .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })

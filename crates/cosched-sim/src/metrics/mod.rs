@@ -12,8 +12,8 @@ mod run;
 mod student;
 mod summary;
 
-pub use batsim::write_batsim_jobs;
-pub(crate) use batsim::{interval_set, intervals};
+pub(crate) use batsim::intervals;
+pub use batsim::{interval_set, write_batsim_jobs};
 pub use csv::{seconds, write_jobs_csv};
 pub use estimate::{Estimate, batch_means, difference, mean, ratio};
 pub use job::{BOUND_S, JobMetrics, job_metrics};

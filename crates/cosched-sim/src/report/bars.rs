@@ -43,11 +43,11 @@ pub(super) fn standing(bars: &[Bar], parts: &[(&str, &str)], y_title: &str, titl
         }
         let is_cut = sum > limit;
         let label = if is_cut { format!("↑ {}", short(sum)) } else { short(sum) };
-        let above = if is_cut { top + 10.0 } else { frame.y(sum + bar.ci95.unwrap_or(0.0)) - 5.0 };
+        let above = if is_cut { top } else { frame.y(sum + bar.ci95.unwrap_or(0.0)) } - 5.0;
         frame.text((from + to) / 2.0, above, "middle", if is_cut { "" } else { "soft" }, &label);
         if let Some(half) = bar.ci95.filter(|_| !is_cut) {
             let (x, low, high) = ((from + to) / 2.0, frame.y(sum - half), frame.y(sum + half));
-            frame.svg.push_str(&format!("<path class=\"whisker\" d=\"M{x:.1} {low:.1}V{high:.1}\"/>\n"));
+            frame.svg.push_str(&format!("<path class=\"whisker ink\" d=\"M{x:.1} {low:.1}V{high:.1}\"/>\n"));
         }
         frame.text((from + to) / 2.0, bottom + 16.0, "middle", "", &bar.name);
     }
@@ -58,15 +58,15 @@ pub(super) fn standing(bars: &[Bar], parts: &[(&str, &str)], y_title: &str, titl
 
 /// Lying bars of parts of a whole, which is 1.
 pub(super) fn lying(bars: &[Bar], parts: &[(&str, &str)], x_title: &str, title: &str) -> String {
-    const EACH: f64 = 26.0;
-    let height = 58.0 + bars.len() as f64 * EACH;
-    let mut frame =
-        Frame::new(WIDTH, height.max(190.0), Scale::exact(0.0, 100.0), Scale::exact(0.0, 1.0)).keep_right(120.0);
+    // A few bars are thicker: the legend beside them has six entries.
+    let each = (116.0 / bars.len().max(1) as f64).clamp(26.0, 58.0);
+    let height = (58.0 + bars.len() as f64 * each).max(174.0);
+    let mut frame = Frame::new(WIDTH, height, Scale::exact(0.0, 100.0), Scale::exact(0.0, 1.0)).keep_right(120.0);
     frame.grid_x(x_title);
     let (left, _, top, _) = frame.edges();
     for (place, bar) in bars.iter().enumerate() {
-        let y = top + place as f64 * EACH + 3.0;
-        frame.text(left - 6.0, y + 14.0, "end", "", &bar.name);
+        let y = top + place as f64 * each + 3.0;
+        frame.text(left - 6.0, y + each / 2.0 + 1.0, "end", "", &bar.name);
         let mut sum = 0.0;
         for (value, (name, class)) in bar.parts.iter().zip(parts) {
             let (from, to) = (frame.x(sum * 100.0), frame.x((sum + value) * 100.0));
@@ -75,7 +75,7 @@ pub(super) fn lying(bars: &[Bar], parts: &[(&str, &str)], x_title: &str, title: 
                 frame.rect(
                     class,
                     (from, y),
-                    (to - from, EACH - 6.0),
+                    (to - from, each - 6.0),
                     &format!("{} {name}: {} %", bar.name, percent(*value)),
                 );
             }

@@ -35,7 +35,7 @@ pub(super) fn lines(lines: &[Line], x_title: &str, y_title: &str, title: &str) -
         path(&mut frame, line.style, &places);
         for ((x, estimate), (px, py)) in line.points.iter().zip(&places) {
             if let Some(half) = estimate.ci95 {
-                whisker(&mut frame, *px, estimate.mean, half);
+                whisker(&mut frame, line.style, *px, (estimate.mean, half));
             }
             mark(&mut frame, line.style, *px, *py, &format!("{}: {x:.3}, {:.4}", line.name, estimate.mean));
         }
@@ -44,19 +44,28 @@ pub(super) fn lines(lines: &[Line], x_title: &str, y_title: &str, title: &str) -
     frame.finish(title)
 }
 
-/// Distribution functions: each line's points are (value, part below).
-pub(super) fn distributions(lines: &[(String, usize, Vec<(f64, f64)>)], x_title: &str, title: &str) -> String {
-    let values = lines.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x));
+/// A distribution function.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Distribution {
+    pub(super) name: String,
+    pub(super) style: usize,
+    /// Values, and the parts that are below them.
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+/// Distribution functions.
+pub(super) fn distributions(lines: &[Distribution], x_title: &str, title: &str) -> String {
+    let values = lines.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x));
     let mut frame = Frame::new(WIDTH, 340.0, Scale::log(values), Scale::exact(0.0, 1.0)).keep_right(110.0);
     frame.grid_x(x_title);
     frame.grid_y("part of the jobs");
     frame.axes();
-    for (_, style, points) in lines {
-        let places: Vec<(f64, f64)> = points.iter().map(|(x, part)| (frame.x(*x), frame.y(*part))).collect();
-        path(&mut frame, *style, &places);
+    for line in lines {
+        let places: Vec<(f64, f64)> = line.points.iter().map(|(x, part)| (frame.x(*x), frame.y(*part))).collect();
+        path(&mut frame, line.style, &places);
     }
-    let as_lines: Vec<Line> =
-        lines.iter().map(|(name, style, _)| Line { name: name.clone(), style: *style, points: Vec::new() }).collect();
+    let named = |line: &Distribution| Line { name: line.name.clone(), style: line.style, points: Vec::new() };
+    let as_lines: Vec<Line> = lines.iter().map(named).collect();
     names(&mut frame, &as_lines);
     frame.finish(title)
 }
@@ -99,9 +108,9 @@ fn path(frame: &mut Frame, style: usize, places: &[(f64, f64)]) {
     let _ = writeln!(frame.svg, r#"<path class="s{}" stroke-dasharray="{dash}" d="{d}"/>"#, colour(style));
 }
 
-fn whisker(frame: &mut Frame, x: f64, mean: f64, half: f64) {
+fn whisker(frame: &mut Frame, style: usize, x: f64, (mean, half): (f64, f64)) {
     let (x, low, high) = (at(x), at(frame.y(mean - half)), at(frame.y(mean + half)));
-    let _ = writeln!(frame.svg, r#"<path class="whisker" d="M{x} {low}V{high}"/>"#);
+    let _ = writeln!(frame.svg, r#"<path class="whisker g{}" d="M{x} {low}V{high}"/>"#, colour(style));
 }
 
 /// A disc, a square, a triangle or a diamond.

@@ -53,7 +53,7 @@ impl Drawn<'_> {
     }
 }
 
-/// Nodes × time: jobs that share nodes lie over each other.
+/// Nodes × time: jobs that share nodes lie over each other, so they are seen through.
 pub(super) fn gantt(jobs: &[Drawn<'_>], nodes: u32) -> String {
     let mut frame = frame(jobs, f64::from(nodes), 300.0);
     frame.grid_x("simulated time in s");
@@ -98,7 +98,7 @@ fn frame(jobs: &[Drawn<'_>], rows: f64, height: f64) -> Frame {
 fn rect(frame: &mut Frame, class: &str, job: &Drawn<'_>, low: f64, high: f64) {
     let (from, to) = (frame.x(job.start_ns as f64 / 1e9), frame.x(job.end_ns as f64 / 1e9));
     let (top, bottom) = (frame.y(high), frame.y(low));
-    let class = format!("{class} f{}", colour(job.index));
+    let class = format!("{class} f{0} g{0}", colour(job.index));
     frame.rect(&class, (from, top), (to - from, bottom - top), &job.title());
 }
 

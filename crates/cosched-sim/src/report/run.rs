@@ -1,7 +1,7 @@
 //! The report of one run.
 
 use super::bars::{Bar, lying};
-use super::lines::{distributions, steps};
+use super::lines::{Distribution, distributions, steps};
 use super::page::{Page, percent, short};
 use super::place::{JOBS_MAX, drawn, gantt, matrix};
 use super::sweep::{CPU_PARTS, shares};
@@ -10,6 +10,7 @@ use crate::metrics::{JobMetrics, RunMetrics, Summary, job_metrics, quantile};
 use crate::outcome::Outcome;
 use crate::params::Params;
 use crate::trace::Place;
+use std::collections::BTreeMap;
 
 /// Jobs in the table at most.
 const LISTED_MAX: usize = 1000;
@@ -125,18 +126,22 @@ fn where_jobs_were(page: &mut Page, params: &Params, jobs: &[JobSpec], outcome: 
 const POINTS_MAX: usize = 2000;
 
 fn queue(page: &mut Page, jobs: &[JobSpec], outcome: &Outcome) {
-    let mut changes: Vec<(u64, i64, i64)> = Vec::new();
+    // What happens at one instant is one change.
+    let mut changes: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
     for (job, times) in jobs.iter().zip(&outcome.jobs) {
-        changes.push((job.arrival_ns, 1, 0));
-        changes.extend(times.start_ns.map(|ns| (ns, -1, 1)));
-        changes.extend(times.finish_ns.map(|ns| (ns, 0, -1)));
+        for (ns, to_queue, to_nodes) in
+            [(Some(job.arrival_ns), 1, 0), (times.start_ns, -1, 1), (times.finish_ns, 0, -1)]
+        {
+            if let Some(ns) = ns.filter(|ns| *ns <= outcome.sim_end_ns) {
+                let change = changes.entry(ns).or_default();
+                *change = (change.0 + to_queue, change.1 + to_nodes);
+            }
+        }
     }
-    changes.retain(|(ns, ..)| *ns <= outcome.sim_end_ns);
-    changes.sort_unstable();
     let (mut waiting, mut running) = (vec![(0.0, 0.0)], vec![(0.0, 0.0)]);
     let (mut waits, mut runs) = (0, 0);
     let every = changes.len().div_ceil(POINTS_MAX).max(1);
-    for (place, (ns, to_queue, to_nodes)) in changes.iter().enumerate() {
+    for (place, (ns, (to_queue, to_nodes))) in changes.iter().enumerate() {
         (waits, runs) = (waits + to_queue, runs + to_nodes);
         if place % every == 0 || place + 1 == changes.len() {
             waiting.push((*ns as f64 / 1e9, waits as f64));
@@ -163,7 +168,7 @@ fn slowdowns(page: &mut Page, params: &Params, metrics: &RunMetrics, ended: &[Jo
     let points: Vec<(f64, f64)> = parts.iter().map(|part| (quantile(&sorted, *part), *part)).collect();
     page.heading("Slowdown");
     let svg = distributions(
-        &[(params.strategy.to_string(), 0, points)],
+        &[Distribution { name: params.strategy.to_string(), style: 0, points }],
         "bounded slowdown",
         "Distribution of the bounded slowdown",
     );

@@ -1,7 +1,7 @@
 //! The report of a sweep or a comparison.
 
 use super::bars::{Bar, lying, standing};
-use super::lines::{Line, distributions, lines};
+use super::lines::{Distribution, Line, distributions, lines};
 use super::page::{Page, percent, short};
 use crate::metrics::{CpuShares, Estimate};
 use crate::strategy::Strategy;
@@ -283,6 +283,12 @@ pub(super) fn shares(cpu: &CpuShares) -> Vec<f64> {
 
 fn panel(page: &mut Page, strategies: &[Strategy], rows: &[&Row]) {
     page.heading(&setting_name(rows[0]));
+    response_figure(page, rows);
+    cpu_figure(page, rows);
+    slowdown_figure(page, strategies, rows);
+}
+
+fn response_figure(page: &mut Page, rows: &[&Row]) {
     let bars: Vec<Bar> = rows
         .iter()
         .filter_map(|row| {
@@ -295,38 +301,38 @@ fn panel(page: &mut Page, strategies: &[Strategy], rows: &[&Row]) {
         &svg,
         "Mean response: time in the arrival queue and time from start to end. Bars that are far higher are cut.",
     );
-    let bar_rows: Vec<Vec<String>> = bars
+    let rows: Vec<Vec<String>> = bars
         .iter()
         .map(|bar| [vec![bar.name.clone()], bar.parts.iter().map(|part| short(*part)).collect()].concat())
         .collect();
-    page.folded("The bars", &[("strategy", true), ("wait s", false), ("execution s", false)], &bar_rows);
-    cpu_figure(page, rows);
+    page.folded("The bars", &[("strategy", true), ("wait s", false), ("execution s", false)], &rows);
+}
+
+fn slowdown_figure(page: &mut Page, strategies: &[Strategy], rows: &[&Row]) {
     let distribution = |row: &&Row| {
         let all: Vec<&Vec<f64>> = row.results.iter().map(|(_, result)| &result.bounded_slowdowns).collect();
         let whole = all.iter().filter(|quantiles| quantiles.len() == QUANTILES).count();
         (whole > 0 && whole == all.len()).then(|| {
             let mean = |k: usize| all.iter().map(|quantiles| quantiles[k]).sum::<f64>() / all.len() as f64;
             let points = (0..QUANTILES).map(|k| (mean(k), k as f64 / (QUANTILES - 1) as f64)).collect();
-            (name(row, rows), style(strategies, row), points)
+            Distribution { name: name(row, rows), style: style(strategies, row), points }
         })
     };
-    let found: Vec<(String, usize, Vec<(f64, f64)>)> = rows.iter().filter_map(distribution).collect();
-    if found.is_empty() {
-        return;
-    }
-    let svg = distributions(&found, "bounded slowdown", "Distribution of the bounded slowdown");
-    let bound = rows[0].results.first().map_or(0.0, |(_, result)| result.metrics.bounded_slowdown_threshold_s);
+    let found: Vec<Distribution> = rows.iter().filter_map(distribution).collect();
+    let first = rows.iter().flat_map(|row| &row.results).next();
+    let Some((_, result)) = first.filter(|_| !found.is_empty()) else { return };
+    let bound = result.metrics.bounded_slowdown_threshold_s;
     page.figure(
-        &svg,
+        &distributions(&found, "bounded slowdown", "Distribution of the bounded slowdown"),
         &format!("Part of the jobs below a bounded slowdown (threshold {bound} s; quantiles are means over seeds)."),
     );
     let quantiles = [10, 20, 30, 36, 38, 40];
     let titles = ["strategy", "p25", "median", "p75", "p90", "p95", "max"].map(|title| (title, title == "strategy"));
-    let rows: Vec<Vec<String>> = found
-        .iter()
-        .map(|(name, _, points)| [vec![name.clone()], quantiles.iter().map(|k| short(points[*k].0)).collect()].concat())
-        .collect();
-    page.folded("The distribution", &titles, &rows);
+    let row = |one: &Distribution| {
+        let values = quantiles.iter().map(|k| short(one.points[*k].0));
+        std::iter::once(one.name.clone()).chain(values).collect()
+    };
+    page.folded("The distribution", &titles, &found.iter().map(row).collect::<Vec<Vec<String>>>());
 }
 
 fn cpu_figure(page: &mut Page, rows: &[&Row]) {

@@ -1,0 +1,315 @@
+//! Running a sweep's cells: the journal's file, threads, progress and what comes out.
+
+use super::files::{Output, is_stdout};
+use super::table;
+use super::workloads::jobs;
+use crate::out::{Failure, print, print_json, say, terminal_width};
+use clap::Args;
+use cosched_sim::report::sweep_report;
+use cosched_sim::sweep::{self, Hooks, Journal, Plan, SweepError, SweepProgress, Table, Taken};
+use cosched_sim::{JobSpec, Outcome, Params, Progress, Silent, SimError, general, paper};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, IsTerminal, Seek, SeekFrom, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How cells are run and where their results go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Cells {
+    /// Cells at a time [default: the CPUs of this machine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// The table, or the JSON, goes here
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// The results as CSV with all columns; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+
+    /// A report with figures: one HTML file; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Engines, clock and progress for a sweep.
+struct Clockwork {
+    start: Instant,
+    meter: Mutex<Meter>,
+}
+
+/// The last line of progress.
+struct Meter {
+    enabled: bool,
+    shown: Option<Instant>,
+}
+
+/// Nothing is said before.
+const QUIET: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_millis(250);
+
+impl Clockwork {
+    fn new(quiet: bool) -> Clockwork {
+        let meter = Meter { enabled: !quiet && io::stderr().is_terminal(), shown: None };
+        Clockwork { start: Instant::now(), meter: Mutex::new(meter) }
+    }
+
+    fn show(&self, progress: SweepProgress) {
+        let elapsed = self.start.elapsed();
+        // A thread that meets another here has nothing newer to say.
+        let Ok(mut meter) = self.meter.try_lock() else { return };
+        if !meter.enabled || elapsed < QUIET || meter.shown.is_some_and(|shown| shown.elapsed() < EVERY) {
+            return;
+        }
+        meter.shown = Some(Instant::now());
+        let _ = write!(io::stderr(), "\r\x1b[K{}", progress_line(progress, elapsed));
+    }
+}
+
+impl Drop for Clockwork {
+    /// Takes the line away.
+    fn drop(&mut self) {
+        if self.meter.get_mut().is_ok_and(|meter| meter.shown.is_some()) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn progress_line(progress: SweepProgress, elapsed: Duration) -> String {
+    let SweepProgress { cells, cells_all, resumed, work, work_all } = progress;
+    let part = work as f64 / work_all.max(1) as f64;
+    let left_s = if part > 0.0 { elapsed.as_secs_f64() * (1.0 - part) / part } else { 0.0 };
+    let kept = if resumed > 0 { format!(" ({resumed} from the journal)") } else { String::new() };
+    let left = crate::format::duration_ms((left_s * 1e3) as u64);
+    format!("{:3.0} %  {cells} of {cells_all} cells{kept}  {left} left", part * 100.0)
+}
+
+/// The fast engine where it can.
+fn simulate(
+    params: &Params,
+    jobs: &[JobSpec],
+    mut watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, SimError> {
+    if paper::handles(params) {
+        paper::run(params, jobs, &mut Silent, &mut watch)
+    } else {
+        general::run(params, jobs, &mut Silent, &mut watch)
+    }
+}
+
+/// Simulates what the journal does not have.
+pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<Table, Failure> {
+    let mut file = journal.map(JournalFile::open).transpose()?;
+    let known = file.as_ref().map(|file| file.journal.clone()).unwrap_or_default();
+    let clockwork = Clockwork::new(cells.quiet);
+    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = cells.threads.map_or(cpus, |threads| threads as usize);
+    let taken = with_hooks(&clockwork, |hooks| {
+        sweep::run(plan, &known, threads, hooks, &mut |line| file.as_mut().map_or(Ok(()), |file| file.append(line)))
+    });
+    drop(clockwork);
+    Ok(Table::new(plan, &taken.map_err(failure)?))
+}
+
+/// The results that a journal has, without a simulation.
+pub(crate) fn recall(plan: &Plan, journal: &Path) -> Result<Vec<Taken>, Failure> {
+    let read = match File::open(journal) {
+        Ok(file) => Journal::read(BufReader::new(file)).map_err(|e| unreadable(journal, &e))?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Journal::default(),
+        Err(e) => return Err(unreadable(journal, &e)),
+    };
+    with_hooks(&Clockwork::new(true), |hooks| sweep::recall(plan, &read, hooks)).map_err(failure)
+}
+
+fn with_hooks<T>(clockwork: &Clockwork, use_them: impl FnOnce(Hooks<'_>) -> T) -> T {
+    use_them(Hooks {
+        jobs: &jobs,
+        simulate: &simulate,
+        now_s: &|| clockwork.start.elapsed().as_secs_f64(),
+        progress: &|progress| clockwork.show(progress),
+    })
+}
+
+/// What a sweep's error means to a shell.
+pub(crate) fn failure(error: SweepError) -> Failure {
+    let code = if matches!(error, SweepError::Description { .. }) { 2 } else { 1 };
+    Failure { code, message: error.to_string() }
+}
+
+/// A journal that is appended to, by one sweep at a time.
+struct JournalFile {
+    file: File,
+    journal: Journal,
+}
+
+impl JournalFile {
+    /// Opens or creates it, and cuts off what a killed sweep left half written.
+    fn open(path: &Path) -> Result<JournalFile, Failure> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|e| unreadable(path, &e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::explained(
+                    1,
+                    &format!("the journal {} is in use", path.display()),
+                    "another sweep appends to it",
+                    "wait for it, or give another --journal",
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(unreadable(path, &e)),
+        }
+        let journal = Journal::read(BufReader::new(&file)).map_err(|e| unreadable(path, &e))?;
+        if journal.strange > 0 && journal.results.is_empty() {
+            return Err(Failure::explained(
+                1,
+                &format!("{} is not a journal", path.display()),
+                "none of its lines is the result of a cell",
+                "give the path of a journal, or of a new file",
+            ));
+        }
+        if journal.strange > 0 {
+            say(&format!("{} lines of {} are not results; they are not used", journal.strange, path.display()));
+        }
+        let cut = file.set_len(journal.whole_bytes).and_then(|()| file.seek(SeekFrom::Start(journal.whole_bytes)));
+        cut.map_err(|e| unreadable(path, &e))?;
+        Ok(JournalFile { file, journal })
+    }
+
+    /// Appends a line for good.
+    fn append(&mut self, line: &str) -> io::Result<()> {
+        self.file.write_all(line.as_bytes())?;
+        self.file.sync_data()
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::explained(
+        1,
+        &format!("cannot use the journal {}", path.display()),
+        &error.to_string(),
+        "give the path of a journal, or of a new file, with --journal",
+    )
+}
+
+/// Gives the results in all forms that were asked for; the exit code says whether cells failed.
+pub(crate) fn give(title: &str, table: &Table, cells: &Cells, json: bool) -> Result<u8, Failure> {
+    let mut takes_stdout = false;
+    if let Some(path) = &cells.csv {
+        let mut out = Output::create(path)?;
+        let result = sweep::write_csv(&mut out, table);
+        out.written(result)?;
+        takes_stdout |= is_stdout(path);
+    }
+    if let Some(path) = &cells.html {
+        Output::create(path)?.finish(&sweep_report(title, table))?;
+        takes_stdout |= is_stdout(path);
+    }
+    match (&cells.out, json) {
+        (Some(path), true) => Output::create(path)?.finish(&json_text(table)?)?,
+        (Some(path), false) => Output::create(path)?.finish(&table::rows(table, None))?,
+        (None, _) if takes_stdout => {}
+        (None, true) => print_json(table)?,
+        (None, false) => print(&table::rows(table, terminal_width()))?,
+    }
+    Ok(tell_failures(table))
+}
+
+fn json_text(table: &Table) -> Result<String, Failure> {
+    let text = serde_json::to_string(table).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
+    Ok(text + "\n")
+}
+
+/// Failures that are told one by one.
+const TOLD_MAX: usize = 5;
+
+fn tell_failures(table: &Table) -> u8 {
+    let failures: Vec<String> = table
+        .rows
+        .iter()
+        .flat_map(|row| row.failures.iter().map(|(seed, why)| format!("{} seed={seed}: {why}", row.cell.label())))
+        .collect();
+    failures.iter().take(TOLD_MAX).for_each(|failure| say(failure));
+    if failures.len() > TOLD_MAX {
+        say(&format!("and {} more cells gave no result", failures.len() - TOLD_MAX));
+    }
+    u8::from(!failures.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_sim::Strategy;
+    use cosched_sim::sweep::{Description, Seeds};
+
+    fn plan() -> Plan {
+        let description = Description {
+            strategies: vec!["GS".into(), "PB".into()],
+            workloads: vec!["WL3".into()],
+            seeds: Seeds::Count(2),
+            jobs: 10,
+            mean_exec_s: 0.05,
+            ..Description::default()
+        };
+        Plan::new(&description, &|strategy: Strategy, _| Params::paper(strategy, 4)).unwrap()
+    }
+
+    fn cells() -> Cells {
+        Cells { threads: Some(2), quiet: true, out: None, csv: None, html: None }
+    }
+
+    #[test]
+    fn a_torn_journal_is_cut_and_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j.jsonl");
+        let whole = run(&plan(), &cells(), Some(&path)).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 4);
+        std::fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
+        let recalled = recall(&plan(), &path).unwrap();
+        assert_eq!(recalled.iter().filter(|taken| taken.result().is_some()).count(), 3);
+        assert_eq!(run(&plan(), &cells(), Some(&path)).unwrap(), whole);
+        let again = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(again.lines().filter(|line| line.ends_with("}}")).count(), 4, "{again}");
+    }
+
+    #[test]
+    fn files_that_are_no_journals_are_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.txt");
+        std::fs::write(&path, "my notes\n").unwrap();
+        let failure = run(&plan(), &cells(), Some(&path)).unwrap_err();
+        assert!(failure.message.contains("is not a journal"), "{failure:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes\n");
+    }
+
+    #[test]
+    fn a_journal_has_one_writer() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j.jsonl");
+        let first = JournalFile::open(&path).unwrap();
+        let second = JournalFile::open(&path).map(drop).unwrap_err();
+        assert!(second.message.contains("is in use"), "{second:?}");
+        drop(first);
+        assert!(JournalFile::open(&path).is_ok());
+    }
+
+    #[test]
+    fn progress_has_the_time_left() {
+        let progress = SweepProgress { cells: 5, cells_all: 20, resumed: 2, work: 25, work_all: 100 };
+        let line = progress_line(progress, Duration::from_secs(30));
+        assert_eq!(line, " 25 %  5 of 20 cells (2 from the journal)  1m30s left");
+    }
+}

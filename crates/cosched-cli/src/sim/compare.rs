@@ -1,0 +1,89 @@
+//! `cosched sim compare`: strategies on one workload.
+
+use super::cells::{self, Cells};
+use super::model::{Cost, Model, cost_us};
+use super::output::positive_seconds;
+use crate::args::Cli;
+use crate::out::Failure;
+use clap::Args;
+use cosched_sim::metrics::BOUND_S;
+use cosched_sim::sweep::{Description, Plan, Seeds};
+use cosched_sim::{Params, Strategy};
+use std::path::PathBuf;
+
+/// Options of `cosched sim compare`.
+#[derive(Args, Debug)]
+#[command(after_help = super::help::COMPARE)]
+pub(crate) struct Compare {
+    /// The strategies; ratios are to the first. `paper` are the ten of Zhang et al. 2000, `all` all there are
+    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', default_value = "paper")]
+    pub(crate) strategies: Vec<String>,
+
+    /// The jobs: a job list (CSV), a trace (SWF), or WL1 to WL8
+    #[arg(long, short, value_name = "FILE|WL1…WL8")]
+    pub(crate) jobs: String,
+
+    /// Scale the arrivals to this load [default: lists stay as they are, WL1 to WL8 get 0.7]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) load: Option<f64>,
+
+    /// Jobs to generate, or to take from a trace
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) count: usize,
+
+    /// Their mean execution time alone
+    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = positive_seconds)]
+    pub(crate) mean_exec_s: f64,
+
+    /// Replications, with seeds from --seed on; all strategies get the same
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) seeds: u64,
+
+    /// Context switch of gangs, which contains the nodes' agreement; --cs-us is of the others [default: 2000]
+    #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
+    pub(crate) gang_cs_us: Option<Cost>,
+
+    /// Bounded slowdown counts shorter jobs as if they took this long
+    #[arg(long, value_name = "S", default_value_t = BOUND_S, value_parser = positive_seconds)]
+    pub(crate) bound_s: f64,
+
+    /// Keep results of finished cells here, and use those that are there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) model: Model,
+
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+}
+
+pub(crate) fn compare(cli: &Cli, options: &Compare) -> Result<u8, Failure> {
+    let plan = plan(options)?;
+    let table = cells::run(&plan, &options.cells, options.journal.as_deref())?;
+    cells::give(&format!("Strategies on {}", options.jobs), &table, &options.cells, cli.json)
+}
+
+fn plan(options: &Compare) -> Result<Plan, Failure> {
+    let first = options.model.seed;
+    let description = Description {
+        strategies: options.strategies.clone(),
+        workloads: vec![options.jobs.clone()],
+        load: options.load.into_iter().collect(),
+        seeds: Seeds::List((first..=first.saturating_add(options.seeds - 1)).collect()),
+        jobs: options.count,
+        mean_exec_s: options.mean_exec_s,
+        bound_s: options.bound_s,
+        ..Description::default()
+    };
+    Plan::new(&description, &|strategy, _| params(options, strategy)).map_err(cells::failure)
+}
+
+fn params(options: &Compare, strategy: Strategy) -> Params {
+    let mut params = options.model.params(strategy);
+    if strategy.is_gang() {
+        let paper = Params::paper(strategy, params.nodes);
+        params.switch_ns = options.gang_cs_us.map_or(paper.switch_ns, |cost| cost.0);
+    }
+    params
+}

@@ -1,0 +1,107 @@
+//! Files that are written: opened before a long simulation, and every failure is told.
+
+use crate::out::Failure;
+use std::fs::File;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::path::{Path, PathBuf};
+
+/// A file, or standard output (`-`).
+#[derive(Debug)]
+pub(crate) struct Output {
+    path: PathBuf,
+    out: Out,
+}
+
+#[derive(Debug)]
+enum Out {
+    File(BufWriter<File>),
+    Stdout(Stdout),
+}
+
+impl Output {
+    /// Creates the file, or empties it.
+    pub(crate) fn create(path: &Path) -> Result<Output, Failure> {
+        let out = if is_stdout(path) {
+            Out::Stdout(io::stdout())
+        } else {
+            Out::File(BufWriter::new(File::create(path).map_err(|error| failed("create", path, &error))?))
+        };
+        Ok(Output { path: path.to_owned(), out })
+    }
+
+    /// Where it goes.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// Writes a text and what is buffered.
+    pub(crate) fn finish(mut self, text: &str) -> Result<(), Failure> {
+        let written = self.write_all(text.as_bytes()).and_then(|()| self.flush());
+        self.written(written)
+    }
+
+    /// The failure of an operation on this file, if it has failed. A reader that went away ends the command quietly.
+    pub(crate) fn written<T>(&self, result: io::Result<T>) -> Result<T, Failure> {
+        written(&self.path, result)
+    }
+}
+
+/// The failure of writing to this path.
+pub(crate) fn written<T>(path: &Path, result: io::Result<T>) -> Result<T, Failure> {
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe if is_stdout(path) => Failure::silent(0),
+        _ => failed("write", path, &error),
+    })
+}
+
+/// Whether a path means standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
+    let shown = if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() };
+    let hint = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or write to another disk",
+        io::ErrorKind::NotFound => "make its directory first",
+        _ => "look whether you may write there",
+    };
+    Failure::explained(1, &format!("cannot {what} {shown}"), &error.to_string(), hint)
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.out {
+            Out::File(file) => file.write(bytes),
+            Out::Stdout(stdout) => stdout.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.out {
+            Out::File(file) => file.flush(),
+            Out::Stdout(stdout) => stdout.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_a_reason_and_a_hint() {
+        let failure = Output::create(Path::new("/nowhere/at/all.csv")).unwrap_err();
+        assert_eq!(failure.code, 1);
+        assert!(failure.message.starts_with("cannot create /nowhere/at/all.csv\n  why: No such file"), "{failure:?}");
+        assert!(failure.message.ends_with("hint: make its directory first"), "{failure:?}");
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let output = Output::create(Path::new("/dev/full")).unwrap();
+        let failure = output.finish("text").unwrap_err();
+        assert!(failure.message.starts_with("cannot write /dev/full\n  why: No space left"), "{failure:?}");
+        assert!(failure.message.ends_with("make room, or write to another disk"), "{failure:?}");
+    }
+}

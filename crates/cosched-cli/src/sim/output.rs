@@ -1,0 +1,171 @@
+//! What `cosched sim run` gives: the summary, and files of jobs, traces and figures.
+
+use super::files::{Output, is_stdout, written};
+use super::parquet::write_parquet;
+use super::run::Timed;
+use super::table;
+use crate::out::Failure;
+use clap::Args;
+use cosched_sim::metrics::{BOUND_S, RunMetrics, run_metrics, write_batsim_jobs, write_jobs_csv};
+use cosched_sim::report::run_report;
+use cosched_sim::trace::{ChromeTrace, Places, TextTrace, Window};
+use cosched_sim::{JobSpec, Params};
+use std::path::{Path, PathBuf};
+
+/// Files that a run writes; `-` is standard output.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Files to write (- is standard output)")]
+pub(crate) struct Outputs {
+    /// The jobs as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+
+    /// The jobs as Parquet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parquet: Option<PathBuf>,
+
+    /// The jobs as Batsim's jobs.csv, for evalys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) batsim: Option<PathBuf>,
+
+    /// A report with figures: one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// What happened in the window, as Chrome trace JSON: opens in Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// What happened in the window, as text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_text: Option<PathBuf>,
+
+    /// Beginning of the traces' window, in seconds of simulated time
+    #[arg(long, value_name = "S", default_value = "0", value_parser = seconds)]
+    pub(crate) trace_from: f64,
+
+    /// Length of the traces' window
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub(crate) trace_for: f64,
+
+    /// Bounded slowdown counts shorter jobs as if they took this long
+    #[arg(long, value_name = "S", default_value_t = BOUND_S, value_parser = positive_seconds)]
+    pub(crate) bound_s: f64,
+}
+
+/// Both traces and the places of jobs, as far as they are needed.
+pub(crate) type Watchers<'a> = (Option<Places>, (Option<ChromeTrace<'a, Output>>, Option<TextTrace<Output>>));
+
+/// Files that are open, and what watches the simulation for them.
+pub(crate) struct Recorder<'a> {
+    pub(crate) watchers: Watchers<'a>,
+    csv: Option<Output>,
+    parquet: Option<Output>,
+    batsim: Option<Output>,
+    html: Option<Output>,
+    trace: PathBuf,
+    trace_text: PathBuf,
+}
+
+impl Outputs {
+    /// Opens all files, so that a name that cannot be written is told before a long simulation.
+    pub(crate) fn open<'a>(&self, params: &Params, jobs: &'a [JobSpec]) -> Result<Recorder<'a>, Failure> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
+        let ns = |s: f64| (s * 1e9).round() as u64;
+        let window = Window { start_ns: ns(self.trace_from), end_ns: ns(self.trace_from + self.trace_for) };
+        let chrome = open(&self.trace)?.map(|out| ChromeTrace::new(out, window, params.nodes, jobs));
+        let text = open(&self.trace_text)?.map(|out| TextTrace::new(out, window));
+        let need_places = [&self.batsim, &self.html, &self.parquet].into_iter().any(Option::is_some);
+        Ok(Recorder {
+            watchers: (need_places.then(|| Places::new(jobs.len())), (chrome, text)),
+            csv: open(&self.csv)?,
+            parquet: open(&self.parquet)?,
+            batsim: open(&self.batsim)?,
+            html: open(&self.html)?,
+            trace: self.trace.clone().unwrap_or_default(),
+            trace_text: self.trace_text.clone().unwrap_or_default(),
+        })
+    }
+
+    /// Whether a file goes to standard output, which then has nothing else.
+    pub(crate) fn use_stdout(&self) -> bool {
+        [&self.csv, &self.parquet, &self.batsim, &self.html, &self.trace, &self.trace_text]
+            .into_iter()
+            .flatten()
+            .any(|path| is_stdout(path))
+    }
+}
+
+impl Recorder<'_> {
+    /// Whether nothing watches: then the simulation needs not tell.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.watchers, (None, (None, None)))
+    }
+
+    /// Writes all files. `source` names the workload.
+    pub(crate) fn finish(
+        self,
+        source: &Path,
+        params: &Params,
+        jobs: &[JobSpec],
+        timed: &Timed,
+        metrics: &RunMetrics,
+    ) -> Result<(), Failure> {
+        let outcome = &timed.outcome;
+        let bound_s = metrics.bounded_slowdown_threshold_s;
+        let (places, (chrome, text)) = self.watchers;
+        if let Some(trace) = chrome {
+            written(&self.trace, trace.finish(outcome.sim_end_ns))?;
+        }
+        if let Some(trace) = text {
+            written(&self.trace_text, trace.finish())?;
+        }
+        let name = source.file_stem().map_or("jobs".into(), |name| name.to_string_lossy());
+        let places = places.unwrap_or_default();
+        if let Some(mut out) = self.csv {
+            let result = write_jobs_csv(&mut out, jobs, outcome, bound_s);
+            out.written(result)?;
+        }
+        if let Some(mut out) = self.batsim {
+            let result = write_batsim_jobs(&mut out, &name, jobs, outcome, &places.nodes());
+            let left_out = out.written(result)?;
+            if left_out > 0 {
+                let shown = out.path();
+                crate::out::say(&format!("{left_out} jobs have not ended and are not in {}", shown.display()));
+            }
+        }
+        if let Some(mut out) = self.parquet {
+            let result = write_parquet(&mut out, &name, params, jobs, outcome, places.places(), bound_s);
+            out.written(result)?;
+        }
+        if let Some(out) = self.html {
+            out.finish(&run_report(&name, params, jobs, outcome, metrics, places.places()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of a run.
+pub(crate) fn metrics(params: &Params, jobs: &[JobSpec], timed: &Timed, bound_s: f64) -> RunMetrics {
+    run_metrics(params, jobs, &timed.outcome, bound_s)
+}
+
+/// The summary for people.
+pub(crate) fn summary(source: &Path, params: &Params, timed: &Timed, metrics: &RunMetrics) -> String {
+    table::run(&source.display().to_string(), params, timed, metrics)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.0..=1e9).contains(&s) => Ok(s),
+        _ => Err("give seconds, 0 or more".into()),
+    }
+}
+
+/// Seconds above 0.
+pub(crate) fn positive_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if s > 0.0 && s <= 1e9 => Ok(s),
+        _ => Err("give seconds, more than 0".into()),
+    }
+}

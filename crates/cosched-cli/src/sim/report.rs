@@ -1,0 +1,60 @@
+//! `cosched sim report`: figures and tables of what a sweep has so far, without a simulation.
+
+use super::cells::{self, Cells, recall};
+use super::sweep::{Axes, journal, plan, title};
+use crate::args::Cli;
+use crate::out::{Failure, say};
+use clap::Args;
+use cosched_sim::sweep::{Plan, Table, Taken};
+use std::path::PathBuf;
+
+/// Options of `cosched sim report`.
+#[derive(Args, Debug)]
+#[command(after_help = super::help::REPORT)]
+pub(crate) struct Report {
+    /// The sweep's description (TOML)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) axes: Axes,
+
+    /// The sweep's journal [default: FILE's name with .cells.jsonl, or sweep.cells.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cells: Cells,
+}
+
+pub(crate) fn report(cli: &Cli, options: &Report) -> Result<u8, Failure> {
+    let file = options.file.as_deref();
+    let plan = plan(file, &options.axes)?;
+    let journal = journal(options.journal.as_deref(), file);
+    let taken = recall(&plan, &journal)?;
+    let missing = taken.iter().filter(|taken| taken.result().is_none()).count();
+    if missing == plan.cells.len() {
+        return Err(Failure::explained(
+            1,
+            &format!("{} has none of this sweep's cells", journal.display()),
+            "nothing was simulated yet, or with other inputs",
+            "run `cosched sim sweep` first, or give its journal with --journal",
+        ));
+    }
+    if missing > 0 {
+        say(&format!("{missing} of {} cells are not there yet", plan.cells.len()));
+    }
+    cells::give(&title(file), &present(&plan, &taken), &options.cells, cli.json)
+}
+
+/// The table of the cells that are there.
+fn present(plan: &Plan, taken: &[Taken]) -> Table {
+    let (cells, results): (Vec<_>, Vec<_>) = plan
+        .cells
+        .iter()
+        .zip(taken)
+        .filter(|(_, taken)| taken.result().is_some())
+        .map(|(cell, taken)| (cell.clone(), taken.clone()))
+        .unzip();
+    Table::new(&Plan { cells, bound_s: plan.bound_s }, &results)
+}

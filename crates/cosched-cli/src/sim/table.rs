@@ -1,0 +1,207 @@
+//! Tables of results for people.
+
+use super::run::Timed;
+use crate::format::percent;
+use crate::table::{Cell, Column, numbers, render, words};
+use cosched_sim::Params;
+use cosched_sim::metrics::{Estimate, RunMetrics, Summary};
+use cosched_sim::report::short;
+use cosched_sim::sweep::{Row, Table};
+
+/// The summary of one run.
+pub(crate) fn run(source: &str, params: &Params, timed: &Timed, metrics: &RunMetrics) -> String {
+    let ended = match (metrics.finished, metrics.jobs) {
+        (finished, jobs) if finished == jobs => format!("{jobs} jobs, all ended"),
+        (finished, jobs) => format!("{finished} of {jobs} jobs ended (means are over those)"),
+    };
+    let head = format!(
+        "{} on {source}: {} nodes, MPL {}, skewness {}, seed {}\n{ended}; {} s simulated in {} s\n\n",
+        params.strategy,
+        params.nodes,
+        params.level_max(),
+        percent(params.skew),
+        params.seed,
+        short(metrics.sim_end_s),
+        short(timed.wall_s)
+    );
+    head + &quantities(metrics) + "\n" + &machine(metrics)
+}
+
+fn quantities(metrics: &RunMetrics) -> String {
+    let bounded = format!("bounded slowdown ({} s)", metrics.bounded_slowdown_threshold_s);
+    let list: [(&str, Option<Summary>); 5] = [
+        ("response s", metrics.response_s),
+        ("wait s", metrics.wait_s),
+        ("execution s", metrics.execution_s),
+        ("slowdown", metrics.slowdown),
+        (&bounded, metrics.bounded_slowdown),
+    ];
+    let columns = [
+        words("", 0),
+        numbers("MEAN", 0),
+        numbers("±95%", 0),
+        numbers("RMS", 3),
+        numbers("MEDIAN", 0),
+        numbers("P95", 2),
+        numbers("P99", 2),
+        numbers("MAX", 1),
+    ];
+    let row = |(name, summary): (&str, Option<Summary>)| {
+        let s = summary?;
+        let half = s.ci95.map_or("-".to_owned(), short);
+        let cells = [name.to_owned(), short(s.mean), half, short(s.rms), short(s.median), short(s.p95), short(s.p99)];
+        Some(cells.into_iter().chain([short(s.max)]).map(Cell::from).collect())
+    };
+    let rows: Vec<Vec<Cell>> = list.into_iter().filter_map(row).collect();
+    render(&columns, &rows, None)
+}
+
+fn machine(metrics: &RunMetrics) -> String {
+    let (cpu, used) = (&metrics.cpu, &metrics.utilisation);
+    let share = cosched_sim::report::percent;
+    let optional = |value: Option<f64>| value.map_or("-".to_owned(), short);
+    let trimmed =
+        used.useful_trimmed.map_or(String::new(), |part| format!(" ({} without warm-up and drain)", share(part)));
+    let lines = [
+        (
+            "CPU time %",
+            format!(
+                "compute {}  spin {}  switch {}  interrupt {}  sched {}  idle {}",
+                share(cpu.compute),
+                share(cpu.spin),
+                share(cpu.switch),
+                share(cpu.interrupt),
+                share(cpu.sched),
+                share(cpu.idle)
+            ),
+        ),
+        ("utilisation %", format!("useful {}{trimmed}  nominal {}", share(used.useful), share(used.nominal))),
+        (
+            "throughput",
+            format!("{} jobs/h  makespan {} s", short(metrics.throughput_per_h), optional(metrics.makespan_s)),
+        ),
+        (
+            "fairness",
+            format!(
+                "Jain's index of slowdowns {}  largest slowdown {}",
+                optional(metrics.jain_slowdown),
+                optional(metrics.max_stretch)
+            ),
+        ),
+        ("fragmentation", format!("{} % of places free while jobs waited", share(metrics.fragmentation))),
+        ("switches", format!("{} per node and s; {} messages", short(metrics.switches_per_node_s), metrics.messages)),
+    ];
+    lines.iter().map(|(name, text)| format!("{name:<14} {text}\n")).collect()
+}
+
+/// A column of a table of rows.
+struct Part {
+    column: Column,
+    of: fn(&Row) -> String,
+}
+
+/// Inputs; those that do not vary are left out.
+fn inputs() -> Vec<Part> {
+    let part = |column, of| Part { column, of };
+    vec![
+        part(words("WORKLOAD", 0), |row| row.cell.wanted.workload.clone()),
+        part(numbers("LOAD", 0), |row| row.cell.wanted.load.map(|load| load.to_string()).unwrap_or_default()),
+        part(numbers("NODES", 0), |row| row.cell.params.nodes.to_string()),
+        part(numbers("MPL", 0), |row| row.cell.params.mpl.to_string()),
+        part(numbers("SKEW", 0), |row| percent(row.cell.params.skew)),
+        part(numbers("GRAIN", 0), |row| row.cell.grain.to_string()),
+    ]
+}
+
+/// Costs; they vary with the strategy alone, so they are shown only when one strategy has several.
+fn costs() -> Vec<Part> {
+    let part = |column, of| Part { column, of };
+    vec![
+        part(numbers("CS US", 0), |row| short(row.cell.params.switch_ns as f64 / 1e3)),
+        part(numbers("INTR US", 0), |row| {
+            if row.cell.params.strategy.is_gang() {
+                "-".into()
+            } else {
+                short(row.cell.params.interrupt_ns as f64 / 1e3)
+            }
+        }),
+        part(numbers("Q MS", 0), |row| {
+            if row.cell.params.strategy.is_gang() { short(row.cell.params.quantum_ns as f64 / 1e6) } else { "-".into() }
+        }),
+    ]
+}
+
+fn outputs() -> Vec<Part> {
+    let part = |column, of| Part { column, of };
+    vec![
+        part(numbers("RESPONSE S", 0), |row| estimate(row.value("mean_response_s"), short)),
+        part(numbers("RATIO", 0), |row| estimate(row.response_ratio, |x| format!("{x:.3}"))),
+        part(numbers("WAIT S", 1), |row| mean(row, "mean_wait_s", short)),
+        part(numbers("EXEC S", 1), |row| mean(row, "mean_execution_s", short)),
+        part(numbers("BSLD", 1), |row| mean(row, "mean_bounded_slowdown", short)),
+        part(numbers("USEFUL%", 1), |row| mean(row, "util_useful", cosched_sim::report::percent)),
+        part(numbers("COMP%", 2), |row| mean(row, "cpu_compute", cosched_sim::report::percent)),
+        part(numbers("SPIN%", 2), |row| mean(row, "cpu_spin", cosched_sim::report::percent)),
+        part(numbers("SWITCH%", 3), |row| mean(row, "cpu_switch", cosched_sim::report::percent)),
+        part(numbers("IDLE%", 3), |row| mean(row, "cpu_idle", cosched_sim::report::percent)),
+        part(numbers("JAIN", 4), |row| mean(row, "jain_slowdown", |x| format!("{x:.3}"))),
+    ]
+}
+
+/// The table of a sweep or a comparison, and what has to be known about it.
+pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
+    let strategy = Part { column: words("STRATEGY", 0), of: |row| row.cell.params.strategy.to_string() };
+    let mut parts = vec![strategy];
+    parts.extend(inputs().into_iter().filter(|part| differ(table, part.of)));
+    if have_cost_variants(table) {
+        parts.extend(costs().into_iter().filter(|part| differ(table, part.of)));
+    }
+    parts.extend(outputs());
+    if table.rows.iter().any(|row| row.unfinished > 0) {
+        parts.push(Part { column: numbers("NOT ENDED", 0), of: |row| row.unfinished.to_string() });
+    }
+    if table.rows.iter().any(|row| !row.failures.is_empty()) {
+        parts.push(Part { column: numbers("FAILED", 0), of: |row| row.failures.len().to_string() });
+    }
+    let columns: Vec<Column> = parts.iter().map(|part| part.column).collect();
+    let cells: Vec<Vec<Cell>> =
+        table.rows.iter().map(|row| parts.iter().map(|part| Cell::from((part.of)(row))).collect()).collect();
+    render(&columns, &cells, width) + &notes(table)
+}
+
+fn notes(table: &Table) -> String {
+    let seeds = table.seeds();
+    let interval = if seeds > 1 {
+        format!("over {seeds} seeds")
+    } else {
+        "of batch means within the run, as there is one seed".to_owned()
+    };
+    let mut text =
+        format!("\n±: 95 % intervals {interval}. RATIO: mean response over the first strategy's, in pairs.\n");
+    if table.rows.iter().any(|row| row.unfinished > 0) {
+        text += "Jobs that had not ended when their run was cut are not in the means, which are too small.\n";
+    }
+    text
+}
+
+fn differ(table: &Table, of: fn(&Row) -> String) -> bool {
+    table.rows.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]))
+}
+
+/// Whether a strategy is there with several costs.
+fn have_cost_variants(table: &Table) -> bool {
+    let twins = |a: &Row, b: &Row| a.cell.is_rival_of(&b.cell) && a.cell.params.strategy == b.cell.params.strategy;
+    table.rows.windows(2).any(|pair| twins(&pair[0], &pair[1]))
+}
+
+fn estimate(estimate: Option<Estimate>, show: fn(f64) -> String) -> String {
+    match estimate {
+        None => "-".to_owned(),
+        Some(Estimate { mean, ci95: None, .. }) => show(mean),
+        Some(Estimate { mean, ci95: Some(half), .. }) => format!("{} ±{}", show(mean), show(half)),
+    }
+}
+
+fn mean(row: &Row, measure: &str, show: fn(f64) -> String) -> String {
+    row.value(measure).map_or("-".to_owned(), |estimate| show(estimate.mean))
+}
