@@ -1,7 +1,7 @@
 //! The event loop: ends, submissions, passes.
 
 use super::filter::BatchJob;
-use super::queue::{Queue, Waiting};
+use super::queue::{Hole, Queue};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -76,7 +76,7 @@ pub fn simulate(jobs: &[BatchJob], procs: u32, policy: Policy, order: EventOrder
         free: procs,
         ends: BinaryHeap::new(),
         promised: Vec::new(),
-        queue: Queue::new(policy),
+        queue: Queue::new(jobs, policy),
         schedule: Schedule { start_us: vec![0; jobs.len()], ..Schedule::default() },
     };
     machine.run(order);
@@ -152,39 +152,33 @@ impl Machine<'_> {
     /// Starts heads while they fit, then backfills.
     fn pass(&mut self) {
         self.schedule.passes += 1;
-        let blocked = loop {
-            match self.queue.head() {
-                Some(head) if head.size <= self.free => {
-                    self.queue.pop();
-                    self.start(head.job);
+        while let Some(head) = self.queue.head() {
+            let size = self.jobs[head as usize].size;
+            if size > self.free {
+                if self.policy != Policy::Fcfs && self.free > 0 {
+                    self.backfill(head, size);
                 }
-                Some(head) => break head,
-                None => return,
+                return;
             }
-        };
-        if self.policy != Policy::Fcfs && self.free > 0 {
-            self.backfill(blocked);
+            self.queue.remove(head);
+            self.start(head);
         }
     }
 
     /// One scan: a job starts if it fits now and either ends by the shadow time or needs no more than is left over then.
-    fn backfill(&mut self, head: Waiting) {
-        let (shadow, mut extra) = self.shadow(head.size);
-        let (now, mut free) = (self.now, self.free);
-        let mut started = Vec::new();
-        self.queue.scan(|waiting| {
-            let in_time = now + waiting.estimate_us <= shadow;
-            if waiting.size > free || !(in_time || waiting.size <= extra) {
-                return Some(false);
+    fn backfill(&mut self, head: u32, head_size: u32) {
+        let (shadow, extra) = self.shadow(head_size);
+        let mut hole = Hole { free: self.free, extra, time_us: shadow - self.now };
+        let mut from = 0;
+        while let Some((job, next)) = self.queue.next_fitting(from, &hole) {
+            from = next;
+            if job == head {
+                continue;
             }
-            if !in_time {
-                extra -= waiting.size;
-            }
-            free -= waiting.size;
-            started.push(waiting.job);
-            Some(true)
-        });
-        for job in started {
+            let spec = &self.jobs[job as usize];
+            hole.free -= spec.size;
+            hole.extra -= if spec.estimate_us <= hole.time_us { 0 } else { spec.size };
+            self.queue.remove(job);
             self.start(job);
         }
     }

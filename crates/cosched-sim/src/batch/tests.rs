@@ -102,6 +102,14 @@ proptest! {
     }
 }
 
+#[test]
+fn policies_have_names() {
+    for policy in [Policy::Fcfs, Policy::Easy, Policy::EasySjbf] {
+        assert_eq!(policy.to_string().to_uppercase().parse(), Ok(policy));
+    }
+    assert!("sjf".parse::<Policy>().unwrap_err().contains("easy-sjbf"));
+}
+
 fn job(submit_s: u64, size: u32, run_s: u64, estimate_s: u64) -> BatchJob {
     let second = 1_000_000;
     BatchJob { number: 1, submit_us: submit_s * second, size, run_us: run_s * second, estimate_us: estimate_s * second }
