@@ -17,9 +17,23 @@ Examples:
   cosched sim run --strategy GS --jobs jobs.csv --mpl 2 --quantum-ms 100 --cs-us 1000
   cosched sim run --strategy SB --jobs - --json < jobs.csv | jq .mean_response_s
   cosched sim run --strategy PB-SB --jobs jobs.csv --max-sim-s 60    the first minute only
+  cosched sim run --strategy soft-gang --model linux --jobs jobs.csv  on fair schedulers
+  cosched sim run --strategy PB --jobs year.csv --sampled             jobs of hours, in minutes
 
 Exit codes:
   0 success   1 a file cannot be read or written, or a job fits nowhere   2 wrong usage";
+
+pub(crate) const PROGRAM: &str = "\
+All tasks of a program run the same lines: compute 1ms skew, io 300us, send right 4KiB, recv left, barrier, \
+alltoall, bcast, ring, exchange, random-pairs, repeat N { ... }, on 0 { ... }; docs/simulator.md has the format. \
+The slowdown of j copies is their mean execution time over that of one alone.
+
+Examples:
+  cosched sim program barrier.prog --tasks 8 --nodes 8 --copies 1,2,4 --strategies GS,Local,SB,PB
+  cosched sim program stencil.prog --tasks 16 --nodes 4 --cpus-per-node 4 --model linux
+
+Exit codes:
+  0 success   1 the program cannot be read, or waits for ever   2 wrong usage";
 
 pub(crate) const COMPARE: &str = "\
 All strategies get the same jobs and the same draws, so they are compared in pairs: RATIO is the mean response over \

@@ -2,6 +2,7 @@
 
 use super::run::Timed;
 use cosched_sim::metrics::RunMetrics;
+use cosched_sim::paper::Sampled;
 use cosched_sim::{CpuTime, JobSpec, Params};
 use serde::Serialize;
 
@@ -26,8 +27,29 @@ pub(crate) struct RunJson {
     util_useful: f64,
     util_compute: f64,
     unfinished: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<SampledJson>,
     metrics: RunMetrics,
     jobs: Vec<JobJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct SampledJson {
+    skipped_s: f64,
+    jumps: u64,
+    skipped_iterations: u64,
+    response_error_s: f64,
+}
+
+impl From<Sampled> for SampledJson {
+    fn from(sampled: Sampled) -> SampledJson {
+        SampledJson {
+            skipped_s: sampled.skipped_ns as f64 / 1e9,
+            jumps: sampled.jumps,
+            skipped_iterations: sampled.skipped_iterations,
+            response_error_s: sampled.response_error_s,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -101,6 +123,7 @@ pub(crate) fn outcome(params: &Params, jobs: &[JobSpec], timed: &Timed, metrics:
         util_useful: part(out.useful_ns),
         util_compute: part(out.cpu.compute_ns),
         unfinished: out.jobs.iter().filter(|times| times.finish_ns.is_none()).count(),
+        sampled: timed.sampled.map(SampledJson::from),
         metrics,
         jobs: out.jobs.iter().zip(jobs).enumerate().map(job).collect(),
     }

@@ -7,9 +7,11 @@ mod files;
 pub(crate) mod help;
 mod input;
 mod json;
+mod machine;
 mod model;
 mod output;
 mod parquet;
+mod program;
 mod progress;
 mod report;
 mod run;
@@ -33,6 +35,8 @@ pub(crate) struct Sim {
 pub(crate) enum SimCommand {
     /// Simulate one strategy on a list of jobs
     Run(Box<run::Run>),
+    /// Simulate copies of a program, written in a few lines, and their slowdown
+    Program(Box<program::RunProgram>),
     /// Compare strategies on the same jobs, with intervals
     Compare(Box<compare::Compare>),
     /// Simulate every combination of what varies; goes on when it was killed
@@ -47,6 +51,7 @@ pub(crate) enum SimCommand {
 pub(crate) fn sim(cli: &Cli, options: &Sim) -> Result<u8, Failure> {
     match &options.command {
         SimCommand::Run(options) => run::run(cli, options),
+        SimCommand::Program(options) => program::run(cli, options),
         SimCommand::Compare(options) => compare::compare(cli, options),
         SimCommand::Sweep(options) => sweep::sweep(cli, options),
         SimCommand::Report(options) => report::report(cli, options),

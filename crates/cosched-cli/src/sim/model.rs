@@ -186,7 +186,7 @@ pub(crate) fn cost_us(text: &str) -> Result<Cost, String> {
     cost(text, 1e3)
 }
 
-fn cost_ms(text: &str) -> Result<Cost, String> {
+pub(crate) fn cost_ms(text: &str) -> Result<Cost, String> {
     cost(text, 1e6)
 }
 

@@ -1,13 +1,16 @@
 //! `cosched sim run`.
 
 use super::input::job_list;
+use super::machine::{self, Machine};
 use super::model::Model;
 use super::output::{self, Outputs};
 use super::progress::Meter;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json};
 use clap::{Args, ValueEnum};
-use cosched_sim::{JobSpec, Observer, Outcome, Params, Silent, SimError, Strategy, general, paper};
+use cosched_sim::general::{Config, Work};
+use cosched_sim::paper::{Sampled, Sampling};
+use cosched_sim::{JobSpec, Observer, Outcome, Silent, SimError, Strategy, general, paper};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -25,6 +28,13 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(crate) model: Model,
+
+    #[command(flatten)]
+    pub(crate) machine: Machine,
+
+    /// Long jobs: jump where no job arrives or ends, once all rates have settled; an estimate, with its error
+    #[arg(long, conflicts_with_all = ["max_sim_s", "trace", "trace_text", "html"])]
+    pub(crate) sampled: bool,
 
     /// Which engine: fast (the paper's model), general (everything), auto
     #[arg(long, value_enum, default_value_t = Engine::Auto, hide_possible_values = true)]
@@ -53,16 +63,21 @@ pub(crate) enum Engine {
 pub(crate) struct Timed {
     pub(crate) outcome: Outcome,
     pub(crate) wall_s: f64,
+    /// What was jumped over, if the run was sampled.
+    pub(crate) sampled: Option<Sampled>,
 }
 
 pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
     let jobs = job_list(&options.jobs)?;
     let params = options.model.params(options.strategy);
+    let config = options.machine.config(params);
     let mut recorder = options.outputs.open(&params, &jobs)?;
-    let timed = if recorder.is_silent() {
-        simulate(&params, &jobs, options.engine, &mut Silent, options.quiet)?
+    let timed = if options.sampled {
+        sample(&config, &jobs, options.quiet)?
+    } else if recorder.is_silent() {
+        simulate(&config, &jobs, options.engine, &mut Silent, options.quiet)?
     } else {
-        simulate(&params, &jobs, options.engine, &mut recorder.watchers, options.quiet)?
+        simulate(&config, &jobs, options.engine, &mut recorder.watchers, options.quiet)?
     };
     let metrics = output::metrics(&params, &jobs, &timed, options.outputs.bound_s);
     recorder.finish(&options.jobs, &params, &jobs, &timed, &metrics)?;
@@ -79,20 +94,37 @@ pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
 
 /// Simulates with the engine that was asked for.
 pub(crate) fn simulate(
-    params: &Params,
+    config: &Config,
     jobs: &[JobSpec],
     engine: Engine,
     observer: &mut impl Observer,
     quiet: bool,
 ) -> Result<Timed, Failure> {
-    let fast = paper::handles(params);
+    let fast = machine::is_papers(config);
     if engine == Engine::Fast && !fast {
-        return Err(Failure::explained(
-            2,
-            &format!("the fast engine cannot simulate {} with these options", params.strategy),
-            "it has the paper's ten strategies under the default readings",
-            "leave --engine out",
-        ));
+        return Err(not_fast(config, "leave --engine out"));
+    }
+    let mut meter = Meter::new(quiet);
+    let mut watch = |progress| {
+        meter.show(&progress);
+        true
+    };
+    let works: Vec<Work> = if fast { Vec::new() } else { jobs.iter().map(|job| Work::Paper(*job)).collect() };
+    let start = Instant::now();
+    let outcome = match engine {
+        Engine::Auto | Engine::Fast if fast => paper::run(&config.params, jobs, observer, &mut watch),
+        Engine::General if fast => general::run(&config.params, jobs, observer, &mut watch),
+        _ => general::simulate(config, &works, observer, &mut watch),
+    };
+    let wall_s = start.elapsed().as_secs_f64();
+    drop(meter);
+    Ok(Timed { outcome: outcome.map_err(failure)?, wall_s, sampled: None })
+}
+
+/// Simulates with jumps.
+fn sample(config: &Config, jobs: &[JobSpec], quiet: bool) -> Result<Timed, Failure> {
+    if !machine::is_papers(config) {
+        return Err(not_fast(config, "leave --sampled out"));
     }
     let mut meter = Meter::new(quiet);
     let mut watch = |progress| {
@@ -100,14 +132,16 @@ pub(crate) fn simulate(
         true
     };
     let start = Instant::now();
-    let outcome = if fast && engine != Engine::General {
-        paper::run(params, jobs, observer, &mut watch)
-    } else {
-        general::run(params, jobs, observer, &mut watch)
-    };
+    let sampled = paper::run_sampled(&config.params, jobs, &Sampling::default(), &mut watch);
     let wall_s = start.elapsed().as_secs_f64();
     drop(meter);
-    Ok(Timed { outcome: outcome.map_err(failure)?, wall_s })
+    let (outcome, sampled) = sampled.map_err(failure)?;
+    Ok(Timed { outcome, wall_s, sampled: Some(sampled) })
+}
+
+fn not_fast(config: &Config, hint: &str) -> Failure {
+    let what = format!("the fast engine cannot simulate {} with these options", config.params.strategy);
+    Failure::explained(2, &what, "it has the paper's ten strategies, machine and default readings", hint)
 }
 
 /// What a simulator's error means to a shell.

@@ -6,6 +6,8 @@
 //! times move on by the same Δ, every job's tasks by the same number of iterations, and counters by their rates; then it
 //! runs exactly again until the next change. A jump ends before the next arrival and before the first end of a job, so these
 //! are simulated, and Δ is a multiple of a second, so that ticks and the rises of all levels (D24) keep their phase.
+//! Limits: under PB jobs can lock into a pattern with the ticks and with each other that lasts for a minute and then gives way
+//! to another one. Jumps stretch such a pattern, and the error estimate does not know of it; so jumps are short at first.
 //! The error of a jump is Δ times the standard error of a rate; it is carried along for every job.
 
 use super::engine::Why;
@@ -28,11 +30,14 @@ pub struct Sampling {
     pub windows: (u32, u32),
     /// Rates have settled when their standard errors, weighted by the jobs' progress, are below this part of them.
     pub error: f64,
+    /// A jump is at most so many times as long as what was measured since the last change; the first after a change only
+    /// as long, each further one may reach twice as far, up to this.
+    pub reach: u32,
 }
 
 impl Default for Sampling {
     fn default() -> Sampling {
-        Sampling { warm_up_s: 2, window_s: 1, windows: (6, 24), error: 0.005 }
+        Sampling { warm_up_s: 2, window_s: 1, windows: (6, 24), error: 0.005, reach: 64 }
     }
 }
 
@@ -120,34 +125,40 @@ fn interval(
         return Ok(why);
     }
     let mut windows = Windows::new(engine, limit >> 3);
-    while !windows.settled(sampling) {
-        let limit = later(windows.end_ns, sampling.window_s);
-        let why = engine.go(limit, true, watch)?;
-        if why != Why::Limit {
-            return Ok(why);
+    loop {
+        let measured = windows.rates.len();
+        while !windows.settled(sampling, measured) {
+            let limit = later(windows.end_ns, sampling.window_s);
+            let why = engine.go(limit, true, watch)?;
+            if why != Why::Limit {
+                return Ok(why);
+            }
+            windows.add(engine, limit >> 3);
         }
-        windows.add(engine, limit >> 3);
+        if !windows.jump(engine, sampling, sums) {
+            // The next change is near, or nothing moves: exactly, and then another look.
+            let near = later(windows.end_ns, 4 * (sampling.warm_up_s + sampling.window_s));
+            return engine.go(near, true, watch);
+        }
     }
-    let jumped_ns = windows.jump(engine, sums);
-    // To the next change, or to another measurement if that is far.
-    let far = later(windows.end_ns + jumped_ns, 4 * (sampling.warm_up_s + sampling.window_s));
-    engine.go(far, true, watch)
 }
 
 /// Measurements since the last change.
 struct Windows {
-    start_ns: u64,
+    /// How much time was measured, and when the last window ended.
+    measured_ns: u64,
     end_ns: u64,
     totals: Totals,
     courses: Vec<Course>,
     /// Per window and job: iterations of a task a second.
     rates: Vec<Vec<f64>>,
+    jumps: u32,
 }
 
 impl Windows {
     fn new(engine: &mut impl Jumps, now_ns: u64) -> Windows {
         let totals = totals(engine.out());
-        Windows { start_ns: now_ns, end_ns: now_ns, totals, courses: engine.courses(), rates: Vec::new() }
+        Windows { measured_ns: 0, end_ns: now_ns, totals, courses: engine.courses(), rates: Vec::new(), jumps: 0 }
     }
 
     fn add(&mut self, engine: &mut impl Jumps, now_ns: u64) {
@@ -155,6 +166,7 @@ impl Windows {
         let seconds = (now_ns - self.end_ns) as f64 / 1e9;
         let rate = |(old, new): (&Course, &Course)| (new.done - old.done) as f64 / new.tasks as f64 / seconds;
         self.rates.push(self.courses.iter().zip(&courses).map(rate).collect());
+        self.measured_ns += now_ns - self.end_ns;
         (self.courses, self.end_ns) = (courses, now_ns);
     }
 
@@ -166,18 +178,21 @@ impl Windows {
         (mean, (squares / (n - 1.0).max(1.0) / n).sqrt())
     }
 
-    fn settled(&self, sampling: &Sampling) -> bool {
+    /// Whether rates have settled, with enough windows since the last jump (there were `before` then).
+    fn settled(&self, sampling: &Sampling, before: usize) -> bool {
         let (least, most) = sampling.windows;
-        if self.rates.len() < least.max(2) as usize {
+        let windows = self.rates.len() - before;
+        if windows < least.max(2) as usize {
             return false;
         }
         let all: Vec<(f64, f64)> = (0..self.courses.len()).map(|job| self.rate(job)).collect();
         let (rates, errors) = all.iter().fold((0.0, 0.0), |(r, e), (rate, error)| (r + rate, e + error));
-        errors <= sampling.error * rates && all.iter().all(|(rate, _)| *rate > 0.0) || self.rates.len() >= most as usize
+        errors <= sampling.error * rates && all.iter().all(|(rate, _)| *rate > 0.0) || windows >= most as usize
     }
 
-    /// Jumps as far as nothing can change.
-    fn jump(&self, engine: &mut impl Jumps, sums: &mut Sums<'_>) -> u64 {
+    /// Jumps as far as nothing can change, but not much further than what was measured: states that last long must be
+    /// met more than once. False if there is no room.
+    fn jump(&mut self, engine: &mut impl Jumps, sampling: &Sampling, sums: &mut Sums<'_>) -> bool {
         let all: Vec<(f64, f64)> = (0..self.courses.len()).map(|job| self.rate(job)).collect();
         let ends = self.courses.iter().zip(&all).filter(|(_, (rate, _))| *rate > 0.0);
         // What is left for exact simulation: a second, and a few times the error of the estimate.
@@ -188,9 +203,11 @@ impl Windows {
         let first_s = ends.map(end_s).fold(f64::INFINITY, f64::min);
         let arrival_s =
             engine.next_arrival_ns().map_or(f64::INFINITY, |at| at.saturating_sub(self.end_ns) as f64 / 1e9);
-        let delta_s = first_s.min(arrival_s - 0.001).floor();
+        let reach = 1_u32.checked_shl(self.jumps).unwrap_or(u32::MAX).min(sampling.reach);
+        let most_s = self.measured_ns as f64 / 1e9 * f64::from(reach);
+        let delta_s = first_s.min(arrival_s - 0.001).min(most_s).floor();
         if !(delta_s.is_finite() && delta_s >= 1.0) {
-            return 0;
+            return false;
         }
         let delta_ns = delta_s as u64 * SECOND_NS;
         let each = |(course, (rate, _)): (&Course, &(f64, f64))| {
@@ -207,13 +224,16 @@ impl Windows {
                 sums.errors_s2[*job as usize] += (delta_s * error / rate).powi(2);
             }
         }
-        delta_ns
+        self.end_ns += delta_ns;
+        self.jumps += 1;
+        self.courses = engine.courses();
+        true
     }
 
     /// What the counters would have grown by.
     fn extrapolate(&self, out: &Outcome, delta_s: f64, more: &mut Totals) {
         let now = totals(out);
-        let factor = delta_s * 1e9 / (self.end_ns - self.start_ns) as f64;
+        let factor = delta_s * 1e9 / self.measured_ns as f64;
         for (i, more) in more.iter_mut().enumerate() {
             *more += ((now[i] - self.totals[i]) as f64 * factor).round() as u64;
         }

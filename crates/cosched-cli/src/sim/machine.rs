@@ -1,0 +1,119 @@
+//! What goes beyond the paper's machine, as options: the general engine simulates it.
+
+use super::model::{Cost, cost_ms, cost_us};
+use clap::{Args, ValueEnum};
+use cosched_sim::general::{Config, Finer, NodeModel};
+use cosched_sim::{Params, Wait, paper};
+
+/// Options that make a [`Config`] of [`Params`].
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Beyond the paper's machine")]
+pub(crate) struct Machine {
+    /// How a node schedules by itself: paper (60 levels) or linux (EEVDF: virtual deadlines)
+    #[arg(long = "model", value_enum, value_name = "MODEL", default_value_t = Node::Paper, hide_possible_values = true)]
+    node: Node,
+
+    /// CPUs of a node
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    cpus_per_node: u32,
+
+    /// Bandwidth: what a byte more than 4096 costs on the wire, in MB/s
+    #[arg(long, value_name = "MB/S", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    bandwidth: u64,
+
+    /// Slice that a process asks for (linux)
+    #[arg(long, value_name = "MS", default_value = "2.8", value_parser = cost_ms, allow_negative_numbers = true)]
+    slice_ms: Cost,
+
+    /// Ordinary context switch within a quantum (paired-gang, soft-gang)
+    #[arg(long, value_name = "US", default_value = "200", value_parser = cost_us, allow_negative_numbers = true)]
+    local_cs_us: Cost,
+
+    /// How gangs wait: busy, or block after the spin time
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = GangWait::Busy, hide_possible_values = true)]
+    gang_wait: GangWait,
+
+    /// Points that D1 to D26 leave open, read the other way (docs/simulator.md); separated by commas
+    #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', hide_possible_values = true)]
+    finer: Vec<Point>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Node {
+    /// The 60 levels of the paper
+    Paper,
+    /// A fair scheduler with virtual deadlines
+    Linux,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GangWait {
+    /// Spin
+    Busy,
+    /// Spin for the spin time, then block
+    Block,
+}
+
+/// The fields of [`Finer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Point {
+    /// D2
+    TickAtZero,
+    /// D6
+    TickInSwitch,
+    /// D15
+    NoBoostInSwitch,
+    /// D15
+    BoostTimeFirst,
+    /// D22
+    NoTickInKernel,
+    /// D22
+    InterruptActsFirst,
+    /// D25
+    DispatchBeforeAdmission,
+    /// D15, D16
+    LastOwnerIsCurrent,
+    /// D16
+    DemandBeforeConsuming,
+}
+
+impl Machine {
+    /// The machine with these parameters.
+    pub(crate) fn config(&self, params: Params) -> Config {
+        let mut config = Config::paper(params);
+        config.cpus_per_node = self.cpus_per_node;
+        config.bytes_per_s = self.bandwidth * 1_000_000;
+        config.model = if self.node == Node::Linux { NodeModel::Linux } else { NodeModel::Paper };
+        config.linux.slice_ns = self.slice_ms.0;
+        config.local_switch_ns = self.local_cs_us.0;
+        config.gang_wait = if self.gang_wait == GangWait::Block { Wait::SpinBlock } else { Wait::Busy };
+        config.finer = finer(&self.finer);
+        config
+    }
+}
+
+fn finer(points: &[Point]) -> Finer {
+    let has = |point| points.contains(&point);
+    Finer {
+        tick_at_zero: has(Point::TickAtZero),
+        tick_in_switch: has(Point::TickInSwitch),
+        no_boost_in_switch: has(Point::NoBoostInSwitch),
+        boost_time_first: has(Point::BoostTimeFirst),
+        no_tick_in_kernel: has(Point::NoTickInKernel),
+        interrupt_acts_first: has(Point::InterruptActsFirst),
+        dispatch_before_admission: has(Point::DispatchBeforeAdmission),
+        last_owner_is_current: has(Point::LastOwnerIsCurrent),
+        demand_before_consuming: has(Point::DemandBeforeConsuming),
+    }
+}
+
+/// Whether the fast engine can simulate this: nothing goes beyond the paper's machine.
+pub(crate) fn is_papers(config: &Config) -> bool {
+    let paper = Config {
+        bytes_per_s: config.bytes_per_s,
+        linux: config.linux,
+        local_switch_ns: config.local_switch_ns,
+        ..Config::paper(config.params)
+    };
+    paper::handles(&config.params) && *config == paper
+}

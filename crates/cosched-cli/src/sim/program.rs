@@ -1,0 +1,163 @@
+//! `cosched sim program`: copies of a program under strategies, and their slowdown.
+
+use super::machine::Machine;
+use super::model::Model;
+use super::progress::Meter;
+use super::run::failure;
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json, terminal_width};
+use crate::table::{Cell, numbers, render, words};
+use clap::Args;
+use cosched_sim::general::{self, Config, ProgramJob, Work};
+use cosched_sim::program::Program;
+use cosched_sim::{Outcome, Params, Silent, Strategy};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Options of `cosched sim program`.
+#[derive(Args, Debug)]
+#[command(after_help = super::help::PROGRAM)]
+pub(crate) struct RunProgram {
+    /// The program
+    #[arg(value_name = "FILE")]
+    program: PathBuf,
+
+    /// Its tasks
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tasks: u32,
+
+    /// How many copies at once
+    #[arg(long, value_name = "J,...", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    copies: Vec<u32>,
+
+    /// The strategies
+    #[arg(long, short, value_name = "NAMES", value_delimiter = ',', default_value = "GS,Local,SB,PB",
+          value_parser = |text: &str| text.parse::<Strategy>())]
+    strategies: Vec<Strategy>,
+
+    #[command(flatten)]
+    model: Model,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// One strategy with one number of copies.
+#[derive(Debug, Serialize)]
+struct Row {
+    strategy: &'static str,
+    copies: u32,
+    /// Copies that had not ended by --max-sim-s.
+    unfinished: usize,
+    mean_execution_s: Option<f64>,
+    makespan_s: f64,
+    slowdown: Option<f64>,
+    util_compute: f64,
+    spin: f64,
+    context_switches: u64,
+}
+
+pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
+    let program = Arc::new(read(options)?);
+    let mut rows = Vec::new();
+    for strategy in &options.strategies {
+        let alone = simulate(options, *strategy, 1, &program)?;
+        let alone_s = mean_execution_s(&alone);
+        for copies in &options.copies {
+            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, *strategy, *copies, &program)? };
+            rows.push(row(
+                *strategy,
+                *copies,
+                &outcome,
+                alone_s,
+                &options.machine.config(params(options, *strategy, *copies)),
+            ));
+        }
+    }
+    if cli.json {
+        print_json(&rows)?;
+    } else {
+        print(&table(&rows))?;
+    }
+    Ok(0)
+}
+
+fn read(options: &RunProgram) -> Result<Program, Failure> {
+    let shown = options.program.display();
+    let text = std::fs::read_to_string(&options.program).map_err(|e| {
+        let hint = "give the path of a program; docs/simulator.md has the format";
+        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
+    })?;
+    text.parse().map_err(|e| Failure::other(format!("{shown}: {e}")))
+}
+
+fn params(options: &RunProgram, strategy: Strategy, copies: u32) -> Params {
+    let params = options.model.params(strategy);
+    // All copies are to share the machine, whatever the multiprogramming level is otherwise.
+    Params { mpl: params.mpl.max(copies), ..params }
+}
+
+fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, program: &Arc<Program>) -> Result<Outcome, Failure> {
+    let config = options.machine.config(params(options, strategy, copies));
+    let job = || ProgramJob { arrival_ns: 0, tasks: options.tasks, program: Arc::clone(program), estimate_ns: None };
+    let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
+    let mut meter = Meter::new(options.quiet);
+    let mut watch = |progress| {
+        meter.show(&progress);
+        true
+    };
+    general::simulate(&config, &works, &mut Silent, &mut watch).map_err(failure)
+}
+
+fn mean_execution_s(outcome: &Outcome) -> Option<f64> {
+    let each: Option<Vec<u64>> = outcome.jobs.iter().map(|job| Some(job.finish_ns? - job.start_ns?)).collect();
+    let each = each.filter(|each| !each.is_empty())?;
+    Some(each.iter().sum::<u64>() as f64 / each.len() as f64 / 1e9)
+}
+
+fn row(strategy: Strategy, copies: u32, outcome: &Outcome, alone_s: Option<f64>, config: &Config) -> Row {
+    let mean_execution_s = mean_execution_s(outcome);
+    let all = (outcome.sim_end_ns * u64::from(config.params.nodes) * u64::from(config.cpus_per_node)).max(1) as f64;
+    Row {
+        strategy: strategy.name(),
+        copies,
+        unfinished: outcome.jobs.iter().filter(|job| job.finish_ns.is_none()).count(),
+        mean_execution_s,
+        makespan_s: outcome.sim_end_ns as f64 / 1e9,
+        slowdown: mean_execution_s.zip(alone_s).map(|(mean, alone)| mean / alone),
+        util_compute: outcome.cpu.compute_ns as f64 / all,
+        spin: outcome.cpu.spin_ns as f64 / all,
+        context_switches: outcome.context_switches,
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let columns = [
+        words("STRATEGY", 0),
+        numbers("COPIES", 0),
+        numbers("EXECUTION", 0),
+        numbers("SLOWDOWN", 0),
+        numbers("COMPUTE", 1),
+        numbers("SPIN", 1),
+        numbers("SWITCHES", 2),
+    ];
+    let number =
+        |value: Option<f64>, unit: &str| value.map_or("not ended".to_owned(), |value| format!("{value:.3}{unit}"));
+    let cells = |row: &Row| -> Vec<Cell> {
+        vec![
+            row.strategy.into(),
+            row.copies.to_string().into(),
+            number(row.mean_execution_s, " s").into(),
+            number(row.slowdown, "").into(),
+            format!("{:.1} %", row.util_compute * 100.0).into(),
+            format!("{:.1} %", row.spin * 100.0).into(),
+            row.context_switches.to_string().into(),
+        ]
+    };
+    render(&columns, &rows.iter().map(cells).collect::<Vec<_>>(), terminal_width())
+}
