@@ -54,8 +54,9 @@ pub(crate) enum Commands {
     Log(Log),
     /// Compare plain Linux, local and gang scheduling on this machine, live
     Demo(Demo),
-    /// Simulate strategies on clusters, with whole nanoseconds
-    #[command(subcommand, after_help = crate::sim::help::SIM)]
+    /// Look at, fit, generate and convert workloads: traces and job lists
+    Workload(crate::workload::Workload),
+    /// Simulate strategies on clusters, in whole nanoseconds
     Sim(crate::sim::Sim),
     /// Write the man pages
     Man(Man),

@@ -43,6 +43,33 @@ pub(crate) fn latency_us(us: f64) -> String {
     }
 }
 
+/// A whole number in groups of three digits: `77,222`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A duration in seconds in its two largest units, as [`duration_ms`].
+pub(crate) fn duration_s(seconds: f64) -> String {
+    duration_ms((seconds.max(0.0) * 1e3).round() as u64)
+}
+
+/// A number with four digits, without an exponent unless it is very large or small.
+pub(crate) fn short(value: f64) -> String {
+    match value.abs() {
+        size if size == 0.0 || !size.is_finite() => format!("{value}"),
+        size if !(1e-3..1e6).contains(&size) => format!("{value:.3e}"),
+        size => format!("{value:.*}", (3 - size.log10().floor() as i32).clamp(0, 6) as usize),
+    }
+}
+
 /// A part of one as percent.
 pub(crate) fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
@@ -123,6 +150,16 @@ mod tests {
         for (bytes, text) in cases {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!((grouped(0), grouped(999), grouped(1_234_567)), ("0".into(), "999".into(), "1,234,567".into()));
+        let cases = [(0.0, "0"), (3.3447, "3.345"), (58.0, "58.00"), (15_734.4, "15734"), (0.0123, "0.01230")];
+        for (value, text) in cases {
+            assert_eq!(short(value), text);
+        }
+        assert_eq!((short(1.5e-5), short(f64::NAN), short(2.5e9)), ("1.500e-5".into(), "NaN".into(), "2.500e9".into()));
     }
 
     #[test]

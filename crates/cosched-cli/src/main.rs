@@ -9,6 +9,7 @@ mod out;
 mod run;
 mod sim;
 mod table;
+mod workload;
 
 use clap::Parser;
 use out::Failure;

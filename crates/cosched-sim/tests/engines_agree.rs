@@ -32,7 +32,7 @@ use proptest::strategy::Strategy as Strategy_;
 
 fn params(strategy: Strategy) -> impl Strategy_<Value = Params> {
     let skew = prop_oneof![Just(0.0), Just(0.2), Just(1.5), Just(2.0)];
-    let switch = prop_oneof![Just(200_u64), Just(0), 1..3000_u64].prop_map(|us| us * 1000);
+    let switch = prop_oneof![Just(200_u64), 1..3000_u64].prop_map(|us| us * 1000);
     let interrupt = prop_oneof![Just(50_u64), Just(0), 1..1500_u64].prop_map(|us| us * 1000);
     let spin = prop_oneof![Just(200_u64), 1..400_u64].prop_map(|us| us * 1000);
     let check = prop_oneof![Just(2_u64), Just(0), 1..60_u64].prop_map(|us| us * 1000);

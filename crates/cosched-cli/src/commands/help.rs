@@ -114,3 +114,77 @@ Examples:
   cosched completions bash > ~/.local/share/bash-completion/completions/cosched
   cosched completions zsh > ~/.zfunc/_cosched
   cosched completions fish > ~/.config/fish/completions/cosched.fish";
+
+pub(crate) const WORKLOAD: &str = "\
+Traces are read in the Standard Workload Format (SWF), plain or gzip, from the Parallel Workloads Archive or your own; \
+job lists are CSV with the header arrival_s,tasks,exec_s,type; Batsim's JSON is read too. `-` is standard input.
+
+Examples:
+  cosched workload show KTH-SP2-1996-2.1-cln.swf.gz
+  cosched workload generate --model WL3 --jobs 200 --load 0.8 > wl3.csv
+  cosched workload convert trace.swf.gz jobs.csv --max-tasks 32 --limit 500";
+
+pub(crate) const WORKLOAD_SHOW: &str = "\
+A job is usable if its run time and its processors are above 0. Sums and fits are over usable jobs, counts over all \
+records; processors are the allocated ones where they are known. KS is the Kolmogorov-Smirnov distance of a fit \
+(0 fits, 1 does not); if it is large, three moments do not describe the body of the sample: see `cosched workload fit`.
+
+Examples:
+  cosched workload show trace.swf.gz
+  cosched workload show --html trace.html trace.swf.gz
+  cosched workload show --json trace.swf.gz | jq .hyper_erlang.all.runtime
+  cosched workload show --from-s 0 --to-s 6764040 CTC-SP2-1996-3.1-cln.swf.gz
+
+Exit codes:
+  0 success   1 the file cannot be read, or ends early   2 wrong usage   6 no workload, or nothing in it is usable";
+
+pub(crate) const WORKLOAD_FIT: &str = "\
+Hyper-Erlang distributions of common order for gaps and run times of each size class, by three moments (Jann et al. \
+1997: exact load and burstiness) and by maximum likelihood (EM: closer to the body of the sample). The model that is \
+written has the fits of --method.
+
+Examples:
+  cosched workload fit trace.swf.gz
+  cosched workload fit --method moments --save model.json trace.swf.gz
+  cosched workload fit --max-gap-s 86400 --json trace.swf.gz | jq .classes
+  cosched workload generate --model model.json --jobs 1000 --nodes 64 > jobs.csv";
+
+pub(crate) const WORKLOAD_GENERATE: &str = "\
+Models:
+  WL1 to WL8           the workloads of Zhang et al. 2000 (form of the paper, values of our own: docs/simulator.md, D18)
+  hyper-erlang         the same form, with the mix of --types
+  ctc-1996-refit       hyper-Erlang classes fitted to the CTC SP2's log (not the table of Jann et al. 1997)
+  FILE.json            a model that `cosched workload fit --save` wrote
+  lublin               Lublin and Feitelson 2003, batch and interactive jobs; also lublin-batch,
+                       lublin-interactive, lublin-no-types
+The load is exactly Sum(tasks x time) / (nodes x last arrival). One seed gives the same bytes on every machine.
+
+Examples:
+  cosched workload generate --model WL3 --jobs 200 --load 0.8 --nodes 32 > wl3.csv
+  cosched workload generate --model WL7 --together --mean-exec-s 20 --output wl7.csv
+  cosched workload generate --model lublin --jobs 5000 --nodes 128 --estimates-max-s 64800 --output lublin.swf";
+
+pub(crate) const WORKLOAD_CONVERT: &str = "\
+Formats are told by content when reading and by name when writing: .csv is a job list, .swf a trace, .json Batsim's \
+workload. What is left out is counted by reason. The first job that is taken arrives at 0.
+
+Examples:
+  cosched workload convert trace.swf.gz jobs.csv --max-tasks 32 --limit 500 --lengths 0.01 --load 0.8 --nodes 32
+  cosched workload convert trace.swf.gz jobs.csv --types WL8 --from-s 86400 --to-s 172800 --status 1
+  cosched workload convert jobs.csv workload.json --nodes 64
+  gzip -dc trace.gz | cosched workload convert - - --format csv";
+
+pub(crate) const SIM_BACKFILL: &str = "\
+Space sharing of a trace, as a batch system does it: fcfs (first come, first served), easy (backfilling that never \
+delays the first job), easy-sjbf (the same, shortest candidates first). Jobs are taken with known estimates only, run \
+times are cut to them; what is left out is counted. At each instant all ends come first, then all submissions, then \
+one pass over the queue (--event-order all); with `one`, a pass follows every single event. The order alone moves \
+mean bounded slowdowns by per cents. Bounded slowdown is max(1, flow / max(run time, 10 s)).
+
+Examples:
+  cosched sim backfill --trace CTC-SP2-1996-3.1-cln.swf.gz --policy easy
+  cosched sim backfill --trace trace.swf.gz --policy easy-sjbf --json | jq .avebsld
+  cosched sim backfill --trace trace.swf.gz --policy fcfs --procs 512 --jobs-csv jobs.csv
+
+Exit codes:
+  0 success   1 the file cannot be read, or ends early   2 wrong usage   6 no trace, or nothing in it is usable";

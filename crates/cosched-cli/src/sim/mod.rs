@@ -1,5 +1,6 @@
 //! `cosched sim`: simulate instead of run.
 
+mod backfill;
 mod cells;
 mod compare;
 mod files;
@@ -18,11 +19,18 @@ mod workloads;
 
 use crate::args::Cli;
 use crate::out::Failure;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+
+#[derive(Args, Debug)]
+#[command(after_help = help::SIM, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Sim {
+    #[command(subcommand)]
+    pub(crate) command: SimCommand,
+}
 
 /// The subcommands of `cosched sim`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Sim {
+pub(crate) enum SimCommand {
     /// Simulate one strategy on a list of jobs
     Run(Box<run::Run>),
     /// Compare strategies on the same jobs, with intervals
@@ -31,14 +39,17 @@ pub(crate) enum Sim {
     Sweep(Box<sweep::Sweep>),
     /// Show what a sweep has so far
     Report(Box<report::Report>),
+    /// Schedule a trace as a batch system does: first come first served, or with backfilling
+    Backfill(backfill::Backfill),
 }
 
 /// Runs a subcommand; returns the exit code.
-pub(crate) fn dispatch(cli: &Cli, command: &Sim) -> Result<u8, Failure> {
-    match command {
-        Sim::Run(options) => run::run(cli, options),
-        Sim::Compare(options) => compare::compare(cli, options),
-        Sim::Sweep(options) => sweep::sweep(cli, options),
-        Sim::Report(options) => report::report(cli, options),
+pub(crate) fn sim(cli: &Cli, options: &Sim) -> Result<u8, Failure> {
+    match &options.command {
+        SimCommand::Run(options) => run::run(cli, options),
+        SimCommand::Compare(options) => compare::compare(cli, options),
+        SimCommand::Sweep(options) => sweep::sweep(cli, options),
+        SimCommand::Report(options) => report::report(cli, options),
+        SimCommand::Backfill(options) => backfill::backfill(cli, options),
     }
 }

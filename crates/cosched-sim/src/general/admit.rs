@@ -128,6 +128,9 @@ impl<O: Observer> Sim<'_, O> {
         let run = &mut self.jobs[pid.job as usize];
         run.left -= 1;
         if run.left == 0 {
+            if self.config.finer.dispatch_before_admission {
+                self.resume(cpu);
+            }
             self.job_ended(pid.job);
         }
     }

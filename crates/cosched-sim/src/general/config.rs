@@ -37,6 +37,31 @@ impl Default for Linux {
     }
 }
 
+/// Points that even D1 to D26 leave open, found when they were written down as code. `Default` is how both engines
+/// read them; each field is the other way, to see how much it matters (docs/simulator.md, "What D1 to D26 leave open").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Finer {
+    /// D2: the first activation is at time 0, not one tick later.
+    pub tick_at_zero: bool,
+    /// D6: a tick during a switch may preempt the incoming process; the next switch follows that one.
+    pub tick_in_switch: bool,
+    /// D15: no boost at a tick during a switch.
+    pub no_boost_in_switch: bool,
+    /// D15: the time of a boost comes before the switch that it causes; whoever is first then gets the CPU.
+    pub boost_time_first: bool,
+    /// D22: a tick during kernel work does nothing.
+    pub no_tick_in_kernel: bool,
+    /// D22: an interrupt moves processes at its beginning, not at its end.
+    pub interrupt_acts_first: bool,
+    /// D25: a CPU whose process has ended is given away before jobs from the arrival queue come.
+    pub dispatch_before_admission: bool,
+    /// D15, D16: while no process has the CPU, the last one that had it counts as the current one: the look begins there,
+    /// and the network interface notes it.
+    pub last_owner_is_current: bool,
+    /// D16: whether a receiver has ended is looked at before a running one consumes its message.
+    pub demand_before_consuming: bool,
+}
+
 /// Everything but the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -54,6 +79,8 @@ pub struct Config {
     pub local_switch_ns: u64,
     /// How processes of gangs wait: busy, or spin block.
     pub gang_wait: Wait,
+    /// How points that D1 to D26 leave open are read.
+    pub finer: Finer,
 }
 
 impl Config {
@@ -67,6 +94,7 @@ impl Config {
             linux: Linux::default(),
             local_switch_ns: MS / 5,
             gang_wait: Wait::Busy,
+            finer: Finer::default(),
         }
     }
 
@@ -124,11 +152,14 @@ impl Config {
     pub(super) fn wire_ns(&self, bytes: u64) -> u64 {
         let of = |bytes: u64| {
             let half = u128::from(self.bytes_per_s) / 2;
-            ((u128::from(bytes) * 1_000_000_000 + half) / u128::from(self.bytes_per_s)) as u64
+            ((u128::from(bytes) * 1_000_000_000 + half) / u128::from(self.bytes_per_s)).min(WIRE_NS_MAX) as u64
         };
         (self.params.wire_ns + of(bytes)).saturating_sub(of(4096))
     }
 }
+
+/// No message is longer on the wire: 36 years, far from overflow.
+const WIRE_NS_MAX: u128 = 1 << 60;
 
 /// A job that runs a program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -101,9 +101,9 @@ impl<O: Observer> Sim<'_, O> {
         let doing = self.cpus[cpu].doing;
         self.stop(cpu);
         match doing {
-            Doing::Kernel(work) => self.effect(work.effect),
+            Doing::Kernel(work) if !self.config.finer.interrupt_acts_first => self.effect(work.effect),
             Doing::User => self.limit_reached(cpu),
-            Doing::Nothing | Doing::Switch => {}
+            Doing::Nothing | Doing::Switch | Doing::Kernel(_) => {}
         }
         self.resume(cpu);
     }
@@ -113,6 +113,9 @@ impl<O: Observer> Sim<'_, O> {
         while matches!(self.cpus[cpu].doing, Doing::Nothing) {
             if let Some(work) = self.cpus[cpu].kernel.pop_front() {
                 self.begin(cpu, Doing::Kernel(work), Some(work.cost_ns));
+                if self.config.finer.interrupt_acts_first {
+                    self.effect(work.effect);
+                }
             } else if self.cpus[cpu].current.is_some() && self.cpus[cpu].resched {
                 self.choose_again(cpu);
             } else if self.cpus[cpu].current.is_some() {

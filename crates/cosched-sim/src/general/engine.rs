@@ -12,7 +12,7 @@ use crate::error::SimError;
 use crate::job::Shape;
 use crate::observe::{Activity, JobChange, Observer};
 use crate::outcome::{JobTimes, Outcome, Progress};
-use crate::params::Params;
+use crate::params::{Params, ParamsError};
 use crate::program::{Code, Totals};
 use cosched_core::Wait;
 use std::collections::VecDeque;
@@ -22,6 +22,9 @@ const WATCH_EVENTS: u64 = 1 << 16;
 
 /// Between two looks for a deadlock, while nothing but clocks moves.
 const DEADLOCK_CHECK_NS: u64 = 1_000_000_000;
+
+/// No job arrives later, so that times stay far from overflow.
+const ARRIVAL_NS_MAX: u64 = 100 * 366 * 86_400 * 1_000_000_000;
 
 /// A piece of kernel work (D22). What it does, it does at its end.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +117,10 @@ impl JobRun {
         }
         if tasks > config.cpus() {
             return Err(SimError::TooLarge { index, tasks, places: config.cpus() });
+        }
+        if work.arrival_ns() > ARRIVAL_NS_MAX {
+            let what = format!("job {index} arrives after more than 100 years");
+            return Err(ParamsError::new(what, "that is surely a mistake", "check the unit of its arrival").into());
         }
         let codes = work.codes(&config.params).map_err(|error| SimError::Program { index, error })?;
         let mut expected = Totals::default();

@@ -49,24 +49,28 @@ impl<O: Observer> Sim<'_, O> {
         let unread = self.process(to).deliver(from);
         let receiver = self.process(to);
         let awaited = receiver.awaits() == Some(from) && unread == 1;
+        let node = receiver.node as usize;
         match receiver.state {
             State::Running(cpu) if awaited => self.consume(cpu),
             State::Blocked if awaited || any_wakes => {
-                let node = receiver.node as usize;
                 self.interrupt(node, Interrupt::Wake(to));
             }
             _ => {}
         }
         if self.params.dynamic().1 == OnArrival::Interrupt {
-            self.demand(to);
+            self.demand(to, node);
         }
     }
 
-    /// DCS (D16), after a running process has consumed what it waited for.
-    fn demand(&mut self, to: Pid) {
-        let Some(receiver) = self.process_if_live(to) else { return };
-        let unreachable = matches!(receiver.state, State::Blocked | State::Ended);
-        let node = receiver.node as usize;
+    /// DCS (D16), after a running process has consumed what it waited for, and perhaps ended.
+    fn demand(&mut self, to: Pid, node: usize) {
+        let before = self.config.finer.demand_before_consuming;
+        let unreachable = match self.process_if_live(to).map(|receiver| receiver.state) {
+            Some(State::Blocked) => true,
+            // It was live when its message came, or nobody had sent it one.
+            Some(State::Ended) | None => !before,
+            Some(State::Ready | State::Running(_) | State::Io) => false,
+        };
         let noted = self.nodes[node].noted.contains(&Some(to));
         if cosched_core::interrupts(noted, unreachable) {
             self.interrupt(node, Interrupt::Demand(to));

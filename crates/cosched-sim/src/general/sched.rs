@@ -67,12 +67,13 @@ impl<O: Observer> Sim<'_, O> {
         let reverse = self.params.readings.reverse_ties;
         let passed =
             self.ticked.is_some_and(|(at_ns, last)| at_ns == now_ns && (node == last || (node < last) != reverse));
+        let first = u64::from(!self.config.finer.tick_at_zero);
         let state = &mut self.nodes[node];
         if state.ticking {
             return;
         }
         let since_ns = now_ns.saturating_sub(state.phase_ns) + u64::from(passed);
-        let next_ns = state.phase_ns + since_ns.div_ceil(tick_ns).max(1) * tick_ns;
+        let next_ns = state.phase_ns + since_ns.div_ceil(tick_ns).max(first) * tick_ns;
         state.ticking = true;
         self.agenda.push(next_ns, Kind::Tick, [node as u32, 0, 0, 0], 0);
     }
@@ -86,7 +87,7 @@ impl<O: Observer> Sim<'_, O> {
         }
         self.arm_tick(node);
         let number = (self.now_ns - self.nodes[node].phase_ns) / self.params.tick_ns;
-        if !self.is_fair() && number.is_multiple_of(RAISE_TICKS) {
+        if !self.is_fair() && number > 0 && number.is_multiple_of(RAISE_TICKS) {
             self.raise_all(node);
         }
         if self.is_fair() && number.is_multiple_of((self.config.linux.tick_ns / self.params.tick_ns).max(1)) {
@@ -98,6 +99,9 @@ impl<O: Observer> Sim<'_, O> {
             let mut cost_ns = 0;
             if boosts && !after {
                 cost_ns = self.periodic_boost(cpu);
+                if self.config.finer.boost_time_first {
+                    self.charge(cpu, std::mem::take(&mut cost_ns));
+                }
             }
             self.schedule(cpu);
             if boosts && after {
@@ -105,7 +109,7 @@ impl<O: Observer> Sim<'_, O> {
             }
             self.charge(cpu, cost_ns);
         }
-        let noted = self.cpus_of(node).map(|cpu| self.cpus[cpu].current).collect();
+        let noted = self.cpus_of(node).map(|cpu| self.current_or_last(cpu)).collect();
         self.nodes[node].noted = noted;
     }
 
@@ -140,8 +144,11 @@ impl<O: Observer> Sim<'_, O> {
         if self.is_fair() {
             return self.reschedule_node(self.cpus[cpu].node);
         }
-        if matches!(self.cpus[cpu].doing, Doing::Switch) {
-            return;
+        let finer = self.config.finer;
+        match self.cpus[cpu].doing {
+            Doing::Switch if !finer.tick_in_switch => return,
+            Doing::Kernel(_) if finer.no_tick_in_kernel && self.cpus[cpu].since_ns < self.now_ns => return,
+            _ => {}
         }
         self.book_now(pid);
         let solaris = self.params.readings.solaris_quanta;
@@ -192,8 +199,18 @@ impl<O: Observer> Sim<'_, O> {
 
     /// PB (D15): boosts a candidate at once, and returns what that costs.
     fn periodic_boost(&mut self, cpu: usize) -> u64 {
-        let look = self.look(cpu, self.cpus[cpu].current, false);
+        if matches!(self.cpus[cpu].doing, Doing::Switch) && self.config.finer.no_boost_in_switch {
+            return 0;
+        }
+        let look = self.look(cpu, self.current_or_last(cpu), false);
         self.boost_found(cpu, look)
+    }
+
+    /// The current process, or by the other reading who had the CPU last.
+    fn current_or_last(&self, cpu: usize) -> Option<Pid> {
+        let state = &self.cpus[cpu];
+        let last = state.last_owner.filter(|_| self.config.finer.last_owner_is_current);
+        state.current.or(last)
     }
 
     fn boost_found(&mut self, cpu: usize, look: Look) -> u64 {

@@ -34,7 +34,7 @@ fn programs(jobs: &[(u64, u32, &str)]) -> Vec<Work> {
 }
 
 /// The ends of jobs, in µs, and all else.
-fn ends(config: &Config, works: &[Work]) -> (Vec<u64>, Outcome, Record) {
+fn outcome_of(config: &Config, works: &[Work]) -> (Vec<u64>, Outcome, Record) {
     let mut record = Record::default();
     let outcome = simulate_all(config, works, &mut record, &mut |_| true).unwrap();
     let end = |job: &crate::outcome::JobTimes| job.finish_ns.unwrap() / US;
@@ -115,6 +115,8 @@ fn what_cannot_run_is_refused() {
     };
     assert_eq!(refused(&params, 5), Err(SimError::TooLarge { index: 1, tasks: 5, places: 4 }));
     assert_eq!(refused(&params, 0), Err(SimError::NoTasks { index: 1 }));
+    let late = [job(u64::MAX, 1, MS, JobType::J3)];
+    assert!(matches!(run(&params, &late, &mut Silent, &mut |_| true), Err(SimError::Params(_))));
     assert!(matches!(refused(&Params { mpl: 0, ..params }, 1), Err(SimError::Params(_))));
 }
 

@@ -18,7 +18,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// The nodes with the fewest processes, of equals the lowest number; in the order of their numbers.
     fn choose(&self, tasks: usize) -> Option<Vec<u32>> {
         let room = |(_, node): &(usize, &super::node::Node)| (node.count as usize) < self.places;
-        let mut nodes: Vec<(u16, u32)> =
+        let mut nodes: Vec<(u8, u32)> =
             self.nodes.iter().enumerate().filter(room).map(|(n, node)| (node.count, n as u32)).collect();
         if nodes.len() < tasks {
             return None;
@@ -42,9 +42,9 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         let place = |n: &u32| {
             let base = *n as usize * self.places;
             let free = (0..self.places).find(|p| self.processes[base + p].state == State::Free);
-            (*n, free.map_or(NOBODY, |p| p as u16))
+            (*n, free.map_or(NOBODY, |p| p as u8))
         };
-        let at: Vec<(u32, u16)> = chosen.iter().map(place).collect();
+        let at: Vec<(u32, u8)> = chosen.iter().map(place).collect();
         for (task, (n, place)) in at.iter().copied().enumerate() {
             let right = at[(task + 1) % tasks];
             let left = at[(task + tasks - 1) % tasks];
@@ -67,14 +67,25 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             };
             self.begin_iteration(n as usize, place);
         }
+        let (n, place) = at[0];
+        let first = self.process(n as usize, place);
+        let far = if first.iterations > first.near() { tasks as u32 } else { 0 };
+        self.ending += u32::from(far == 0);
+        self.live[job as usize] = Live { at: at.clone(), alive: tasks as u32, far };
         for (n, place) in &at {
             self.enter(*n as usize, *place, t);
         }
-        self.live[job as usize] = Live { at, alive: tasks as u32 };
+    }
+
+    /// A task of this job has come near its end; after the last of them, nodes are kept in one order.
+    pub(super) fn comes_near(&mut self, job: u32) {
+        let live = &mut self.live[job as usize];
+        live.far -= 1;
+        self.ending += u32::from(live.far == 0);
     }
 
     /// A new process, at the tail of the highest level (D23).
-    fn enter(&mut self, n: usize, place: u16, t: u64) {
+    fn enter(&mut self, n: usize, place: u8, t: u64) {
         self.drain(n);
         self.nodes[n].table.push(place);
         self.nodes[n].count += 1;
@@ -86,7 +97,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// The current process has ended; with the last of its job the job's places are free.
-    pub(super) fn exit(&mut self, n: usize, place: u16, t: u64) {
+    pub(super) fn exit(&mut self, n: usize, place: u8, t: u64) {
         self.set_current(n, NOBODY, t);
         let p = self.process(n, place);
         p.state = State::Exited;
@@ -101,17 +112,22 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     fn end(&mut self, job: u32, t: u64) {
+        // See `Engine::window`.
+        self.out_of_order |= self.in_window;
         self.count_free(t);
         let at = std::mem::take(&mut self.live[job as usize].at);
         for (n, place) in &at {
             let (n, place) = (*n as usize, *place);
             self.process(n, place).state = State::Free;
             let node = &mut self.nodes[n];
-            node.table.retain(|p| *p != place);
+            if let Some(at) = node.table.iter().position(|p| *p == place) {
+                node.table.remove(at);
+            }
             node.count -= 1;
         }
         self.free_places += at.len() as u64;
         self.finished += 1;
+        self.ending -= 1;
         self.out.jobs[job as usize].finish_ns = Some(t);
         if O::TELL {
             let nodes: Vec<u32> = at.iter().map(|(n, _)| *n).collect();

@@ -1,7 +1,7 @@
 //! What a CPU does: dispatch, switches, kernel work, and the steps of a process that has the CPU.
 
 use super::engine::{Engine, IO_ENDS, key};
-use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, NONE, Phase, Process, State};
+use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, NONE, Phase, Process, State, TICK_NS};
 use super::tree::NEVER;
 use super::{BLOCK, DEMAND, YIELD};
 use crate::draw::skewed_ns;
@@ -10,7 +10,7 @@ use cosched_core::{Endpoint, Look, boost_candidate, yield_level};
 
 impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     #[inline]
-    pub(super) fn process(&mut self, n: usize, place: u16) -> &mut Process {
+    pub(super) fn process(&mut self, n: usize, place: u8) -> &mut Process {
         &mut self.processes[n * self.places + place as usize]
     }
 
@@ -97,7 +97,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// Something before a run: folded into it if nothing can happen at its end, else an activity of its own.
-    fn lead(&mut self, n: usize, t: u64, ns: u64, lead: Lead, alone: Cpu) {
+    pub(super) fn lead(&mut self, n: usize, t: u64, ns: u64, lead: Lead, alone: Cpu) {
         let place = self.nodes[n].current;
         let p = &self.processes[n * self.places + place as usize];
         let start = t + ns;
@@ -120,7 +120,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// When spinning from `t` on reaches the spin time (D13, D14).
-    fn spin_end(&self, n: usize, place: u16, t: u64) -> u64 {
+    fn spin_end(&self, n: usize, place: u8, t: u64) -> u64 {
         let p = &self.processes[n * self.places + place as usize];
         match W {
             BLOCK => t + (self.params.spin_ns - p.spun_ns),
@@ -142,7 +142,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// Who owns the CPU; DCS's note of the last tick is brought up to date before (D16).
-    pub(super) fn set_current(&mut self, n: usize, place: u16, t: u64) {
+    pub(super) fn set_current(&mut self, n: usize, place: u8, t: u64) {
         if A == DEMAND {
             self.nodes[n].noted_job = self.noted(n, t);
             self.nodes[n].current_since_ns = t;
@@ -153,7 +153,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// The job whose process owned the CPU at the last tick before `t`.
     pub(super) fn noted(&self, n: usize, t: u64) -> u32 {
         let node = &self.nodes[n];
-        let tick_ns = t.saturating_sub(1) / self.params.tick_ns * self.params.tick_ns;
+        let tick_ns = t.saturating_sub(1) / TICK_NS * TICK_NS;
         // The first tick is tick 1. Ticks that changed something have noted it themselves.
         if tick_ns <= node.noted_ns || node.current_since_ns > tick_ns { node.noted_job } else { self.current_job(n) }
     }
@@ -208,11 +208,15 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// An iteration is complete. False if it was the last.
-    fn next_iteration(&mut self, n: usize, place: u16, t: u64) -> bool {
+    fn next_iteration(&mut self, n: usize, place: u8, t: u64) -> bool {
         self.out.task_iterations += 1;
         let p = self.process(n, place);
         p.iteration += 1;
-        if p.iteration == p.iterations {
+        let (left, near) = (p.iterations - p.iteration, p.near());
+        if left == near {
+            let job = p.job;
+            self.comes_near(job);
+        } else if left == 0 {
             self.exit(n, place, t);
             return false;
         }
@@ -221,7 +225,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// Draws computation and I/O of the iteration (D11, D20).
-    pub(super) fn begin_iteration(&mut self, n: usize, place: u16) {
+    pub(super) fn begin_iteration(&mut self, n: usize, place: u8) {
         let skew = self.params.skew;
         let p = &mut self.processes[n * self.places + place as usize];
         let shape = &self.shapes[p.job as usize];
@@ -240,22 +244,24 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         self.set_current(n, NOBODY, t);
         let p = self.process(n, place);
         (p.state, p.phase, p.since_ns) = (State::Io, Phase::Send, t);
-        let end = t + p.io_ns;
-        let io = &mut self.nodes[n].io;
+        p.io_ns += t;
+        let end = p.io_ns;
         // Of equal ends the lower job first (D2); a node has one task of a job at most.
         let base = n * self.places;
-        let job = |place: u16| self.processes[base + place as usize].job;
-        let at = io.iter().position(|(e, other)| (*e, job(*other)) > (end, job(place))).unwrap_or(io.len());
-        io.insert(at, (end, place));
+        let rank = |place: u8| {
+            let p = &self.processes[base + place as usize];
+            (p.io_ns, p.job)
+        };
+        let node = &mut self.nodes[n];
+        let at = node.io.iter().position(|other| rank(*other) > rank(place)).unwrap_or(node.io.len());
+        node.io.insert(at, place);
+        node.io_end_ns = node.io_end_ns.min(end);
     }
 
     /// What lies behind on this node and comes before the present event: ends of I/O, deliveries.
     #[inline]
     pub(super) fn drain(&mut self, n: usize) {
-        while let Some((end, _)) = self.nodes[n].io.first() {
-            if key(*end, IO_ENDS) >= self.now {
-                break;
-            }
+        while key(self.nodes[n].io_end_ns, IO_ENDS) < self.now {
             self.io_ends(n);
         }
         self.drain_messages(n);
@@ -263,7 +269,9 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
 
     /// The first I/O to end wakes its process; of several that end at one instant the first gets an idle CPU.
     pub(super) fn io_ends(&mut self, n: usize) {
-        let (end, place) = self.nodes[n].io.remove(0);
+        let (end, place) = (self.nodes[n].io_end_ns, self.nodes[n].io.remove(0));
+        let next = self.nodes[n].io.first().map(|place| self.processes[n * self.places + *place as usize].io_ns);
+        self.nodes[n].io_end_ns = next.unwrap_or(NEVER);
         self.woken(n, place);
         if O::TELL {
             let p = self.process(n, place);
@@ -274,7 +282,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// To the head of the highest level, with a full quantum.
-    fn woken(&mut self, n: usize, place: u16) {
+    fn woken(&mut self, n: usize, place: u8) {
         let p = self.process(n, place);
         (p.state, p.level, p.used_ns, p.boosted) = (State::Ready, LEVEL_MAX, 0, false);
         self.nodes[n].ready.insert(0, place);
@@ -348,7 +356,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// SB at the limit (D14).
-    fn block(&mut self, n: usize, place: u16, t: u64) {
+    fn block(&mut self, n: usize, place: u8, t: u64) {
         self.out.blocks += 1;
         self.set_current(n, NOBODY, t);
         let p = self.process(n, place);
@@ -356,7 +364,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// SY at the limit (D14): below all others, somebody else up, and on it spins.
-    fn give_way(&mut self, n: usize, place: u16) {
+    fn give_way(&mut self, n: usize, place: u8) {
         self.out.yields += 1;
         self.drain(n);
         let base = n * self.places;
@@ -394,7 +402,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// A ready process goes to the head of the highest level.
-    pub(super) fn boost_ready(&mut self, n: usize, place: u16) {
+    pub(super) fn boost_ready(&mut self, n: usize, place: u8) {
         self.out.boosts += 1;
         let ready = &mut self.nodes[n].ready;
         if let Some(at) = ready.iter().position(|p| *p == place) {
@@ -407,7 +415,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// A level's tail.
-    pub(super) fn append(&mut self, n: usize, place: u16) {
+    pub(super) fn append(&mut self, n: usize, place: u8) {
         let base = n * self.places;
         let level = self.processes[base + place as usize].level;
         let ready = &self.nodes[n].ready;

@@ -1,7 +1,8 @@
 //! The event loop.
 
 use super::node::{Cpu, NOBODY, Node, Process, State};
-use super::tree::{NEVER, Tree};
+use super::short::PLACES_MAX;
+use super::tree::NEVER;
 use crate::error::SimError;
 use crate::job::{JobSpec, Shape};
 use crate::observe::{JobChange, Observer};
@@ -21,6 +22,9 @@ pub(super) fn key(time_ns: u64, kind: u64) -> u64 {
     if time_ns == NEVER { NEVER } else { time_ns << 3 | kind }
 }
 
+/// Between two looks at progress.
+const WATCH_EVENTS: u64 = 1 << 20;
+
 /// Times above this do not fit into a key.
 const TIME_NS_MAX: u64 = NEVER >> 4;
 
@@ -28,9 +32,11 @@ const TIME_NS_MAX: u64 = NEVER >> 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live {
     /// Its tasks' nodes and places there.
-    pub(super) at: Vec<(u32, u16)>,
+    pub(super) at: Vec<(u32, u8)>,
     /// Tasks that have not ended.
     pub(super) alive: u32,
+    /// Tasks that are not near their end.
+    pub(super) far: u32,
 }
 
 pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
@@ -44,7 +50,15 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
     pub(super) nodes: Vec<Node>,
     /// Places of all nodes, node by node.
     pub(super) processes: Vec<Process>,
-    pub(super) tree: Tree,
+    /// When a node next does something that matters: time · 8 + kind.
+    pub(super) keys: Vec<u64>,
+    /// Jobs so near to their end that all nodes must be kept in one order.
+    pub(super) ending: u32,
+    pub(super) in_window: bool,
+    /// A job has ended while nodes were not in one order, which must not be.
+    pub(super) out_of_order: bool,
+    /// How long nodes cannot hear of each other, as a difference of keys.
+    look_ahead: u64,
     /// Key of the event in progress.
     pub(super) now: u64,
     /// Jobs in the order of their arrivals.
@@ -66,7 +80,7 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
 impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     pub(super) fn new(params: &Params, jobs: &'a [JobSpec], observer: &'a mut O) -> Result<Self, SimError> {
         super::check_jobs(params, jobs)?;
-        let places = (params.mpl as usize).min(jobs.len().max(1)).min(NOBODY as usize - 1);
+        let places = (params.mpl as usize).min(jobs.len().max(1)).min(PLACES_MAX);
         let nodes = params.nodes as usize;
         let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
         order.sort_by_key(|job| jobs[*job as usize].arrival_ns);
@@ -80,9 +94,13 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             observer,
             quanta_ns: std::array::from_fn(|level| ((200 * 59 - 180 * level as u64) * 2_000_000 + 59) / (2 * 59)),
             places,
-            nodes: vec![Node::new(places, params.tick_ns); nodes],
+            nodes: vec![Node::new(); nodes],
             processes: vec![Process::free(); nodes * places],
-            tree: Tree::new(nodes),
+            keys: vec![NEVER; nodes],
+            ending: 0,
+            in_window: false,
+            out_of_order: false,
+            look_ahead: (params.send_ns + params.wire_ns) << 3,
             now: 0,
             order,
             arrived: 0,
@@ -99,25 +117,44 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
 
     pub(super) fn run(mut self, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
         let end = key(self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX), 7);
+        let mut watched = WATCH_EVENTS;
         while self.finished < self.jobs.len() {
             let arrival =
                 self.order.get(self.arrived).map_or(NEVER, |j| key(self.jobs[*j as usize].arrival_ns, ARRIVES));
-            let (event, node) = self.tree.first();
-            self.now = event.min(arrival);
-            if self.now > end {
+            let first = self.keys.iter().copied().min().unwrap_or(NEVER);
+            if first.min(arrival) > end {
                 break;
             }
-            self.out.events += 1;
-            if arrival < event {
+            if arrival < first {
+                self.now = arrival;
+                self.out.events += 1;
                 self.arrival(arrival >> 3);
+            } else if self.ending > 0 {
+                let node = self.keys.iter().position(|k| *k == first).unwrap_or(0);
+                self.event(node);
             } else {
-                self.event(node as usize, event);
+                self.window((first + self.look_ahead).min(arrival).min(end + 1));
             }
-            if self.out.events & 0xf_ffff == 0 && !watch(self.progress()) {
-                return Err(SimError::Stopped);
+            if self.out.events >= watched {
+                watched = self.out.events + WATCH_EVENTS;
+                if !watch(self.progress()) {
+                    return Err(SimError::Stopped);
+                }
             }
         }
         self.finish()
+    }
+
+    /// Every node by itself up to a time before which it cannot hear of the others: a message takes at least the time in
+    /// the sender's interface and on the wire. Only the end of a job reaches other nodes at once; no job is near it.
+    fn window(&mut self, limit: u64) {
+        self.in_window = true;
+        for node in 0..self.keys.len() {
+            while self.keys[node] < limit {
+                self.event(node);
+            }
+        }
+        self.in_window = false;
     }
 
     fn progress(&self) -> Progress {
@@ -141,8 +178,11 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     }
 
     #[inline]
-    fn event(&mut self, node: usize, event: u64) {
+    fn event(&mut self, node: usize) {
+        let event = self.keys[node];
         let time_ns = event >> 3;
+        self.now = event;
+        self.out.events += 1;
         match event & 7 {
             TICK => self.tick(node, time_ns),
             IO_ENDS => {
@@ -166,12 +206,9 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         self.nodes[n].watch = self.watch_key(n);
         let tick = key(self.next_tick(n, time_ns), TICK);
         let node = &self.nodes[n];
-        let io = match (node.cpu, node.io.first()) {
-            (Cpu::Idle, Some((end_ns, _))) => key(*end_ns, IO_ENDS),
-            _ => NEVER,
-        };
+        let io = if node.cpu == Cpu::Idle { key(node.io_end_ns, IO_ENDS) } else { NEVER };
         let first = key(node.cpu_end_ns, CPU_ENDS).min(node.watch).min(tick).min(io);
-        self.tree.set(n, first);
+        self.keys[n] = first;
     }
 
     /// Counts free places while jobs wait, up to now; to be called before either changes.
@@ -214,6 +251,9 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         let busy = cpu.compute_ns + cpu.spin_ns + cpu.switch_ns + cpu.interrupt_ns + cpu.sched_ns;
         let all = end_ns * self.nodes.len() as u64;
         cpu.idle_ns = all.checked_sub(busy).ok_or_else(|| broken("the CPUs were busy for longer than they existed"))?;
+        if self.out_of_order {
+            return Err(broken("a job ended too early for the order of events"));
+        }
         if iterations != self.out.task_iterations {
             return Err(broken("iterations were lost"));
         }
@@ -226,16 +266,16 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     /// What every node must look like after an event.
     fn check(&self, n: usize) {
         let node = &self.nodes[n];
-        let of = |place: u16| &self.processes[n * self.places + place as usize];
-        let ready = |place: &u16| node.ready.iter().filter(|p| *p == place).count();
-        for place in &node.table {
+        let of = |place: u8| &self.processes[n * self.places + place as usize];
+        let ready = |place: &u8| node.ready.iter().filter(|p| *p == place).count();
+        for place in node.table.iter() {
             let expected = usize::from(of(*place).state == State::Ready);
             assert_eq!(ready(place), expected, "node {n}, place {place}: {:?}", of(*place));
             assert_eq!(of(*place).state == State::Current, node.current == *place, "node {n}");
         }
         assert!(node.ready.windows(2).all(|w| of(w[0]).level >= of(w[1]).level), "node {n}: levels out of order");
         assert!(
-            node.io.is_sorted_by_key(|(end, _)| *end) && node.incoming.is_sorted_by_key(|m| m.reaches_ns),
+            node.io.is_sorted_by_key(|p| of(*p).io_ns) && node.incoming.is_sorted_by_key(|m| m.reaches_ns),
             "node {n}"
         );
         assert_eq!(node.table.len(), node.count as usize);

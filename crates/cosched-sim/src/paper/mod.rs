@@ -12,6 +12,7 @@ mod engine;
 mod gang;
 mod network;
 mod node;
+mod short;
 mod tick;
 mod tree;
 
@@ -24,9 +25,14 @@ use crate::strategy::Strategy;
 use cosched_core::{OnArrival, Wait};
 use engine::Engine;
 
-/// Whether this engine can do it: the ten strategies of the paper, under the default readings.
+/// Whether this engine can do it: the ten strategies of the paper, under the default readings, with at most 16 processes a
+/// node, and switches that take time (else too much happens at one instant).
 pub fn handles(params: &Params) -> bool {
-    params.readings == Readings::default() && matches!(params.strategy, Strategy::Gang | Strategy::Dynamic(..))
+    let dynamic = matches!(params.strategy, Strategy::Dynamic(..))
+        && params.mpl as usize <= short::PLACES_MAX
+        && params.tick_ns == node::TICK_NS
+        && params.switch_ns > 0;
+    params.readings == Readings::default() && (dynamic || params.strategy == Strategy::Gang)
 }
 
 /// Runs the jobs to their end. `watch` is asked now and then whether to go on.

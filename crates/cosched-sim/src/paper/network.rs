@@ -11,7 +11,7 @@ use cosched_core::interrupts;
 
 impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// The process sends its messages of an iteration: right, then left (D11).
-    pub(super) fn send(&mut self, n: usize, place: u16, t: u64) {
+    pub(super) fn send(&mut self, n: usize, place: u8, t: u64) {
         let out = self.processes[n * self.places + place as usize].out;
         for (direction, (to_node, to)) in out.into_iter().enumerate() {
             if to_node == NONE {
@@ -28,9 +28,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             let watch = self.watch_key(to_node);
             self.nodes[to_node].watch = watch;
             // The sender's own key is set when its event is done.
-            if watch < self.tree.key(to_node) && to_node != n {
-                self.tree.set(to_node, watch);
-            }
+            self.keys[to_node] = self.keys[to_node].min(watch);
         }
     }
 

@@ -1,9 +1,10 @@
 //! What a node and its processes are, for the feedback engine: plain data.
 
+use super::short::Short;
 use crate::draw::Draws;
 
 /// Nobody, where a place in a node's table is meant.
-pub(super) const NOBODY: u16 = u16::MAX;
+pub(super) const NOBODY: u8 = u8::MAX;
 /// No job, no process.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -50,14 +51,14 @@ pub(super) struct Process {
     pub(super) job: u32,
     pub(super) task: u32,
     /// Where messages to the right and to the left go: node and place there.
-    pub(super) out: [(u32, u16); 2],
+    pub(super) out: [(u32, u8); 2],
     /// How many neighbours it receives from.
     pub(super) receives: u8,
     /// Messages in the endpoint, by side.
-    pub(super) got: [u32; 2],
+    pub(super) got: [u16; 2],
     /// Computation left in this iteration.
     pub(super) left_ns: u64,
-    /// This iteration's I/O.
+    /// This iteration's I/O; while it goes on, its end.
     pub(super) io_ns: u64,
     /// Spun in this receive.
     pub(super) spun_ns: u64,
@@ -107,6 +108,12 @@ impl Process {
         }
     }
 
+    /// Iterations left when it is near its end. A job of several tasks ends a message's time after the last of them has
+    /// begun its last iteration; a lone task cannot do so many iterations in the time of a message.
+    pub(super) fn near(&self) -> u64 {
+        if self.receives == 0 { 64 } else { 1 }
+    }
+
     /// The side from which a receive awaits a message that is not there.
     pub(super) fn awaits(&self) -> Option<usize> {
         match self.phase {
@@ -115,6 +122,9 @@ impl Process {
         }
     }
 }
+
+/// Between two activations of a scheduler (D2).
+pub(super) const TICK_NS: u64 = 1_000_000;
 
 /// The highest level of the feedback queue.
 pub(super) const LEVEL_MAX: u8 = 59;
@@ -129,7 +139,7 @@ pub(super) struct Incoming {
     /// When it was sent (for observers).
     pub(super) sent_ns: u64,
     /// The receiver's place.
-    pub(super) to: u16,
+    pub(super) to: u8,
     /// From which side it comes.
     pub(super) side: u8,
 }
@@ -140,9 +150,9 @@ pub(super) enum Kernel {
     /// Periodic boost or a yield: its effects are there already.
     Scheduler,
     /// The interrupt that wakes a process that has blocked itself (SB).
-    Wake(u16),
+    Wake(u8),
     /// The interrupt that raises a receiver (DCS), if the place is still this job's.
-    Raise(u16, u32),
+    Raise(u8, u32),
 }
 
 /// What the CPU does.
@@ -180,9 +190,9 @@ pub(super) struct Node {
     pub(super) watch: u64,
     /// The first tick that was not handled or passed over; tick 1 is the first.
     pub(super) next_tick_ns: u64,
-    pub(super) current: u16,
+    pub(super) current: u8,
     /// Processes here, ended ones too.
-    pub(super) count: u16,
+    pub(super) count: u8,
     /// Job of the process that last owned this CPU.
     pub(super) last_job: u32,
     /// DCS: whom the network interface believes to run, as of a tick before `current_since_ns`.
@@ -194,25 +204,27 @@ pub(super) struct Node {
     pub(super) send_free_ns: u64,
     pub(super) receive_free_ns: u64,
     /// Ready processes, best first.
-    pub(super) ready: Vec<u16>,
-    /// I/O that goes on, earliest first.
-    pub(super) io: Vec<(u64, u16)>,
+    pub(super) ready: Short<u8>,
+    /// Processes whose I/O goes on, earliest end first.
+    pub(super) io: Short<u8>,
+    /// When the first of them ends.
+    pub(super) io_end_ns: u64,
     pub(super) incoming: Vec<Incoming>,
     /// Kernel work that waits.
     pub(super) kernel: std::collections::VecDeque<(Kernel, u64)>,
     /// The table of processes, in the order of their arrival.
-    pub(super) table: Vec<u16>,
+    pub(super) table: Short<u8>,
 }
 
 impl Node {
-    pub(super) fn new(places: usize, tick_ns: u64) -> Node {
+    pub(super) fn new() -> Node {
         Node {
             cpu: Cpu::Idle,
             cpu_end_ns: super::tree::NEVER,
             run_start_ns: 0,
             cpu_start_ns: 0,
             watch: super::tree::NEVER,
-            next_tick_ns: tick_ns,
+            next_tick_ns: TICK_NS,
             current: NOBODY,
             count: 0,
             last_job: NONE,
@@ -221,11 +233,12 @@ impl Node {
             current_since_ns: 0,
             send_free_ns: 0,
             receive_free_ns: 0,
-            ready: Vec::with_capacity(places),
-            io: Vec::with_capacity(places),
+            ready: Short::new(),
+            io: Short::new(),
+            io_end_ns: super::tree::NEVER,
             incoming: Vec::with_capacity(4),
             kernel: std::collections::VecDeque::new(),
-            table: Vec::with_capacity(places),
+            table: Short::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A node's scheduler (D3 to D5, D15, D24), and when it next has something to do.
 
 use super::engine::Engine;
-use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, State};
+use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, State, TICK_NS};
 use super::tree::NEVER;
 use super::{BOOST, DEMAND, YIELD};
 use crate::observe::Observer;
@@ -17,8 +17,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         if node.count == 0 {
             return NEVER;
         }
-        let tick_ns = self.params.tick_ns;
-        let next = (t.div_ceil(tick_ns) * tick_ns).max(node.next_tick_ns);
+        let next = (t.div_ceil(TICK_NS) * TICK_NS).max(node.next_tick_ns);
         let idle = node.cpu == Cpu::Idle;
         if A == BOOST && !idle {
             return next;
@@ -28,8 +27,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         let lowest = node.ready.last().map_or(LEVEL_MAX, |p| self.processes[base + *p as usize].level);
         if node.current != NOBODY {
             let p = &self.processes[base + node.current as usize];
-            if p.level < LEVEL_MAX && !node.io.is_empty() {
-                first = (node.io[0].0.div_ceil(tick_ns) * tick_ns).max(next);
+            if p.level < LEVEL_MAX && node.io_end_ns != NEVER {
+                first = (node.io_end_ns.div_ceil(TICK_NS) * TICK_NS).max(next);
             }
             let quantum = self.quanta_ns[p.level as usize];
             if p.used_ns >= quantum || self.challenged(n) {
@@ -37,7 +36,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             }
             if matches!(node.cpu, Cpu::Run(_)) {
                 let expires = node.run_start_ns + (quantum - p.used_ns);
-                first = first.min((expires.div_ceil(tick_ns) * tick_ns).max(next));
+                first = first.min((expires.div_ceil(TICK_NS) * TICK_NS).max(next));
             }
             if p.level == LEVEL_MAX && lowest == LEVEL_MAX && W != YIELD {
                 return first;
@@ -45,7 +44,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         } else if lowest == LEVEL_MAX && W != YIELD {
             return first;
         }
-        let rise_ns = RISE_TICKS * tick_ns;
+        let rise_ns = RISE_TICKS * TICK_NS;
         first.min(next.div_ceil(rise_ns) * rise_ns)
     }
 
@@ -53,19 +52,27 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     #[inline]
     fn challenged(&self, n: usize) -> bool {
         let node = &self.nodes[n];
-        let of = |place: u16| &self.processes[n * self.places + place as usize];
+        let of = |place: u8| &self.processes[n * self.places + place as usize];
         let (Some(best), level) = (node.ready.first().map(|p| of(*p)), of(node.current).level) else { return false };
         best.level > level || (level == LEVEL_MAX && best.boosted)
     }
 
     /// The scheduler runs.
     pub(super) fn tick(&mut self, n: usize, t: u64) {
-        self.nodes[n].next_tick_ns = t + self.params.tick_ns;
+        self.nodes[n].next_tick_ns = t + TICK_NS;
         self.drain(n);
-        if t % (RISE_TICKS * self.params.tick_ns) == 0 {
+        if t % (RISE_TICKS * TICK_NS) == 0 {
             self.rise(n, t);
         }
         let boost_ns = if A == BOOST { self.boost(n, t) } else { 0 };
+        if A == BOOST && self.goes_on(n, t) {
+            if boost_ns > 0 {
+                self.stop_run(n, t);
+                self.out.cpu.sched_ns += boost_ns;
+                self.lead(n, t, boost_ns, Lead::Scheduler, Cpu::Kernel(Kernel::Scheduler));
+            }
+            return;
+        }
         self.schedule(n, t);
         let stopped = self.nodes[n].cpu == Cpu::Stopped;
         let switches = stopped && self.nodes[n].current == NOBODY && self.dispatch(n, t) && self.params.switch_ns > 0;
@@ -84,11 +91,23 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
+    /// Whether the running process just goes on: the usual case under PB, which is worth a short way.
+    #[inline]
+    fn goes_on(&self, n: usize, t: u64) -> bool {
+        let node = &self.nodes[n];
+        let Cpu::Run(_) = node.cpu else { return false };
+        let p = &self.processes[n * self.places + node.current as usize];
+        t >= node.run_start_ns
+            && node.kernel.is_empty()
+            && p.used_ns + (t - node.run_start_ns) < self.quanta_ns[p.level as usize]
+            && !self.challenged(n)
+    }
+
     /// All processes get the highest level; ready ones line up in their order (D24).
     fn rise(&mut self, n: usize, t: u64) {
         self.raise_current(n, t);
         let base = n * self.places;
-        for place in &self.nodes[n].table {
+        for place in self.nodes[n].table.iter() {
             let p = &mut self.processes[base + *place as usize];
             if p.state != State::Exited {
                 p.raise();
@@ -144,7 +163,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     /// The quantum has expired: a level down, to its tail. True if somebody else is best now.
-    fn expire(&mut self, n: usize, t: u64, place: u16) -> bool {
+    fn expire(&mut self, n: usize, t: u64, place: u8) -> bool {
         self.stop_run(n, t);
         let p = self.process(n, place);
         p.level = p.level.saturating_sub(1);

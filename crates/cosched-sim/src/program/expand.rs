@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// Operations of a task at most, written out.
 const OPS_MAX: usize = 10_000_000;
 
+/// Passes through loops in loops at most: more than any simulation will do, and far from overflow.
+pub(super) const PASSES_MAX: u64 = 1_000_000_000_000;
+
 /// What a program is written out for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -25,6 +28,8 @@ struct Writer {
     setting: Setting,
     task: u32,
     ops: Vec<Op>,
+    /// How often the statement at hand is done.
+    passes: u64,
     /// Draws and random pairings met so far in the text.
     draws: u32,
     pairings: u64,
@@ -36,7 +41,7 @@ impl Program {
     pub fn expand(&self, setting: Setting) -> Result<Vec<Code>, ProgramError> {
         let mut codes = Vec::new();
         for task in 0..setting.tasks {
-            let mut writer = Writer { setting, task, ops: Vec::new(), draws: 0, pairings: 0 };
+            let mut writer = Writer { setting, task, ops: Vec::new(), passes: 1, draws: 0, pairings: 0 };
             writer.body(&self.body, true)?;
             codes.push(Code::new(writer.ops));
         }
@@ -47,6 +52,11 @@ impl Program {
 
 fn error(what: String, why: &str, hint: &str) -> ProgramError {
     ProgramError { at: None, what, why: why.into(), hint: hint.into() }
+}
+
+fn too_often() -> ProgramError {
+    let what = "loops in loops are done more than 10^12 times".to_owned();
+    error(what, "that would never end", "make the numbers of 'repeat' smaller")
 }
 
 /// As many messages are received as are sent, from each task to each other.
@@ -105,8 +115,11 @@ impl Writer {
             }
             Statement::Repeat { times, body } => {
                 let begin = self.ops.len();
+                let passes = self.passes;
+                self.passes = passes.checked_mul(*times).filter(|all| *all <= PASSES_MAX).ok_or_else(too_often)?;
                 self.op(Op::Repeat { times: *times }, mine)?;
                 self.body(body, mine)?;
+                self.passes = passes;
                 if self.ops.len() == begin + 1 {
                     self.ops.pop();
                     return Ok(());
@@ -350,6 +363,7 @@ mod tests {
         assert_eq!(what("on 0 { send 1 }", 2), "task 0 sends 1 messages more to task 1 than that receives");
         assert_eq!(what("repeat 3 { recv left }", 3), "task 0 sends 3 messages fewer to task 1 than that receives");
         assert_eq!(what("send 5; recv 5", 3), "there is no task 5");
+        assert!(what("repeat 1000000 { repeat 1000001 { compute 1ns } }", 1).contains("10^12"));
         assert!(what("send right; recv left", 1).contains("talks to itself"));
         assert!(what("send 0; recv 0", 2).contains("talks to itself"));
     }

@@ -1,6 +1,7 @@
 //! Reads programs.
 
 use super::code::MESSAGE_BYTES;
+use super::expand::PASSES_MAX;
 use super::{Pattern, Peer, Program, ProgramError, Statement, Who};
 use std::str::FromStr;
 
@@ -227,7 +228,7 @@ impl<'a> Parser<'a> {
     fn times(&mut self) -> Result<u64, ProgramError> {
         const HINT: &str = "for example: repeat 10 { compute 1ms }";
         let Some(word) = self.argument() else { return Err(self.expected("how often", HINT)) };
-        let times = number(word.text).filter(|times| (1..=TIMES_MAX).contains(times));
+        let times = number(word.text).filter(|times| (1..=PASSES_MAX).contains(times));
         times.ok_or_else(|| self.instead("how often: 1 to 10^12", HINT))
     }
 
@@ -249,9 +250,6 @@ impl<'a> Parser<'a> {
         }
     }
 }
-
-/// More passes than any simulation will do, and far from overflow.
-const TIMES_MAX: u64 = 1_000_000_000_000;
 
 fn number<N: FromStr>(text: &str) -> Option<N> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()

@@ -52,7 +52,7 @@ pub enum ScaleError {
     },
 }
 
-/// Changes a list that is sorted by arrival.
+/// Changes a list that is sorted by arrival. All times are rounded to microseconds, run times to one at least (D21).
 ///
 /// # Errors
 /// Factors that are not above 0, a load without arrivals, times above [`SECONDS_MAX`].
@@ -74,15 +74,22 @@ pub fn scale(jobs: &mut [TraceJob], scaling: &Scaling) -> Result<(), ScaleError>
         let present = load(jobs, nodes).ok_or(ScaleError::NoArrivals)?;
         jobs.iter_mut().for_each(|job| job.submit_s *= present / wanted);
     }
-    for (place, job) in (1..).zip(jobs.iter()) {
+    for (place, job) in (1..).zip(jobs.iter_mut()) {
         for (what, seconds) in [("arrive after", job.submit_s), ("run for", job.run_s)] {
             // Also what is not a number.
             if !(0.0..=SECONDS_MAX).contains(&seconds) {
                 return Err(ScaleError::TooLong { place, what, seconds });
             }
         }
+        job.submit_s = micros(job.submit_s);
+        job.run_s = micros(job.run_s).max(1e-6);
+        job.estimate_s = job.estimate_s.map(|estimate| micros(estimate).max(1e-6));
     }
     Ok(())
+}
+
+fn micros(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
 }
 
 /// `Σ tasks · run time / (nodes · last arrival)` (D19); none if all arrive at 0.
@@ -105,9 +112,9 @@ mod tests {
     fn load_is_exact() {
         let mut jobs = list();
         scale(&mut jobs, &Scaling { load: Some((0.8, 4)), lengths: Some(3.0), ..Scaling::default() }).unwrap();
-        assert!((load(&jobs, 4).unwrap() - 0.8).abs() < 1e-12);
+        assert!((load(&jobs, 4).unwrap() - 0.8).abs() < 1e-8);
         let times: Vec<f64> = jobs.iter().map(|job| job.submit_s).collect();
-        assert_eq!((times[0], (times[1] / times[2] - 0.25).abs() < 1e-12), (0.0, true));
+        assert_eq!((times[0], (times[1] / times[2] - 0.25).abs() < 1e-8), (0.0, true));
         assert_eq!(jobs[0].run_s, 30.0);
     }
 

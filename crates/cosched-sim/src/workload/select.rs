@@ -75,32 +75,35 @@ impl Selector {
     /// Takes in a record.
     pub fn add(&mut self, record: &Record) {
         let status = record.status().map_or(-1, |status| status as i64);
-        match self.judge(record, status) {
-            Ok(job) => self.jobs.push(job),
-            Err(reason) => *reason(&mut self.not_taken) += 1,
+        if record.run_s().is_none_or(|run| run <= 0.0) {
+            self.not_taken.run_not_positive += 1;
+        } else if let Some(job) = TraceJob::requested(record) {
+            self.take(job, Some(status));
+        } else {
+            self.not_taken.size_unknown += 1;
         }
     }
 
-    fn judge(&self, record: &Record, status: i64) -> Result<TraceJob, fn(&mut NotTaken) -> &mut u64> {
+    /// Takes in a job that is not from a log, and so has no status.
+    pub fn add_job(&mut self, job: TraceJob) {
+        self.take(job, None);
+    }
+
+    fn take(&mut self, job: TraceJob, status: Option<i64>) {
         let asked = &self.selection;
-        if record.run_s().is_none_or(|run| run <= 0.0) {
-            return Err(|counts| &mut counts.run_not_positive);
-        }
-        let Some(job) = TraceJob::requested(record) else { return Err(|counts| &mut counts.size_unknown) };
+        let counts = &mut self.not_taken;
         let is_before = asked.from_s.is_some_and(|from| job.submit_s < from);
         if is_before || asked.to_s.is_some_and(|to| job.submit_s >= to) {
-            return Err(|counts| &mut counts.outside_window);
+            counts.outside_window += 1;
+        } else if status.is_some_and(|status| !asked.statuses.is_empty() && !asked.statuses.contains(&status)) {
+            counts.status += 1;
+        } else if asked.procs.is_some_and(|procs| job.size > procs) {
+            counts.larger_than_machine += 1;
+        } else if asked.max_tasks.is_some_and(|tasks| job.size > tasks) {
+            counts.more_than_max_tasks += 1;
+        } else {
+            self.jobs.push(job);
         }
-        if !asked.statuses.is_empty() && !asked.statuses.contains(&status) {
-            return Err(|counts| &mut counts.status);
-        }
-        if asked.procs.is_some_and(|procs| job.size > procs) {
-            return Err(|counts| &mut counts.larger_than_machine);
-        }
-        if asked.max_tasks.is_some_and(|tasks| job.size > tasks) {
-            return Err(|counts| &mut counts.more_than_max_tasks);
-        }
-        Ok(job)
     }
 
     /// Counts lines that were no records.

@@ -11,6 +11,13 @@ pub struct TypeMix {
     number: u8,
 }
 
+impl Default for TypeMix {
+    /// WL7: all six types.
+    fn default() -> TypeMix {
+        TypeMix { number: 7 }
+    }
+}
+
 impl TypeMix {
     /// WL1 to WL8; none for other numbers.
     pub fn new(number: u8) -> Option<TypeMix> {

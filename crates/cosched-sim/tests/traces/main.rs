@@ -3,6 +3,7 @@
 
 mod backfilling;
 mod statistics;
+mod synthetic;
 
 use cosched_sim::workload::swf::{ReadReport, Record, SwfHeader, read_records, unpack};
 use serde_json::Value;

@@ -120,3 +120,32 @@ fn switches_without_cost_are_counted_too() {
     assert!(out.cpu.switch_ns <= out.context_switches * 200 * US);
     assert!(out.cpu.switch_ns > (out.context_switches - 6) * 200 * US, "the last may be cut");
 }
+
+#[test]
+fn every_point_left_open_changes_something() {
+    use crate::general::Finer;
+    let default = Finer::default();
+    let cases = [
+        ("PB", Finer { tick_at_zero: true, ..default }),
+        ("Local", Finer { tick_in_switch: true, ..default }),
+        ("PB-SB", Finer { no_boost_in_switch: true, ..default }),
+        ("PB-SB", Finer { boost_time_first: true, ..default }),
+        ("DCS", Finer { no_tick_in_kernel: true, ..default }),
+        ("SB", Finer { interrupt_acts_first: true, ..default }),
+        ("Local", Finer { dispatch_before_admission: true, ..default }),
+        ("DCS", Finer { last_owner_is_current: true, ..default }),
+        ("DCS-SB", Finer { demand_before_consuming: true, ..default }),
+    ];
+    for (strategy, finer) in cases {
+        // In a crowd, what happens in the first millisecond is soon forgotten: ticks set the pace.
+        let jobs = if finer.tick_at_zero { crowd()[..1].to_vec() } else { crowd() };
+        let works: Vec<Work> = jobs.iter().copied().map(Work::Paper).collect();
+        // Looks that take long make it likely that something happens meanwhile.
+        let check_ns = if finer.boost_time_first { 50 * US } else { 2 * US };
+        let params = small(strategy.parse().unwrap());
+        let config = Config::paper(Params { check_invariants: true, check_ns, ..params });
+        let usual = simulate(&config.params, &jobs);
+        let other = simulate_all(&Config { finer, ..config }, &works, &mut Silent, &mut |_| true).unwrap();
+        assert_ne!(usual.jobs, other.jobs, "{strategy} {finer:?}");
+    }
+}

@@ -47,8 +47,8 @@ fn laws_hold_for_all_patterns_on_all_machines() {
                 ..Params::paper(strategy, 6)
             });
             let config = Config { model, cpus_per_node: cpus, ..base };
-            let (_, out, _) = ends(&config, &jobs);
-            assert_eq!((&out, 0), (&ends(&config, &jobs).1, 0), "{strategy} {model:?} {cpus}");
+            let out = outcome_of(&config, &jobs).1;
+            assert_eq!(out, outcome_of(&config, &jobs).1, "{strategy} {model:?} {cpus}");
         }
     }
 }
@@ -69,7 +69,7 @@ fn a_program_that_waits_for_ever_is_an_error() {
 #[test]
 fn a_barrier_lets_nobody_go_before_the_last_has_come() {
     let jobs = programs(&[(0, 5, "on 3 { compute 20ms }; barrier; compute 1ms")]);
-    let (ends, out, record) = ends(&machine("Local", 5), &jobs);
+    let (ends, out, record) = outcome_of(&machine("Local", 5), &jobs);
     // Three rounds of at most 80 + 5 + 80 µs each after the last has come.
     assert!(ends[0] > 21_000 && ends[0] <= 21_000 + 3 * 165, "{ends:?}");
     assert_eq!(out.messages, 15);
@@ -81,7 +81,7 @@ fn a_barrier_lets_nobody_go_before_the_last_has_come() {
 fn cpus_of_a_node_share_its_processes() {
     let config = Config { cpus_per_node: 2, ..machine("Local", 1) };
     let three = programs(&[(0, 1, "compute 30ms"), (0, 1, "compute 30ms"), (0, 1, "compute 30ms")]);
-    let (ends, out, _) = ends(&config, &three);
+    let (ends, out, _) = outcome_of(&config, &three);
     // At 20 ms all are one level lower but the third, which gets the first CPU; of the other two, which are equals now,
     // the first gets the second CPU. It ends at 30.2 and leaves it to the second for its last 10 ms.
     assert_eq!((ends, out.context_switches), (vec![30_200, 40_400, 50_200], 3));
@@ -101,7 +101,7 @@ fn the_programs_that_come_with_the_simulator_run() {
     for (text, tasks, ms) in known {
         let program: crate::program::Program = text.parse().unwrap();
         assert_eq!(program.to_string().parse(), Ok(program), "it can be written and read again");
-        let (ends, out, _) = ends(&machine, &programs(&[(0, tasks, text)]));
+        let (ends, out, _) = outcome_of(&machine, &programs(&[(0, tasks, text)]));
         let alone_us = ms * 1000;
         assert!(ends[0] >= alone_us && ends[0] < alone_us + 300 * out.messages / 2 + 200_000, "{text}: {ends:?}");
     }
@@ -112,6 +112,6 @@ fn a_woken_process_goes_back_to_its_own_cpu() {
     let config = Config { cpus_per_node: 2, ..machine("Local", 1) };
     let jobs = programs(&[(0, 1, "compute 1ms; io 5ms; compute 1ms"), (0, 1, "compute 2ms; io 1ms; compute 1ms")]);
     // At 3 ms both CPUs are idle, and the second process goes on where it was.
-    let (ends, out, _) = ends(&config, &jobs);
+    let (ends, out, _) = outcome_of(&config, &jobs);
     assert_eq!((ends, out.context_switches), (vec![7_000, 4_000], 0));
 }

@@ -50,10 +50,10 @@ pub enum SwfError {
         "the trace cannot be read\n  why: {0}\n  hint: look whether it is the right file, and whether you may read it"
     )]
     Read(io::Error),
-    /// A packed file ends too early, or its bytes are damaged.
+    /// The file ends too early, or its packed bytes are damaged.
     #[error(
-        "the trace ends early or is damaged after line {line}\n  why: {why}\n  hint: `gzip -t FILE` says the same; get \
-         the file again"
+        "the trace ends early or is damaged after line {line}\n  why: {why}\n  hint: get the file again (`gzip -t \
+         FILE` checks a packed one)"
     )]
     Truncated {
         /// The last line that could be read.
@@ -83,18 +83,39 @@ pub enum SwfError {
     },
 }
 
+impl SwfError {
+    /// Of what a reader says after this line.
+    pub fn of_io(error: io::Error, line: u64) -> SwfError {
+        match error.kind() {
+            // Flate2 reports damaged streams as invalid input.
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                SwfError::Truncated { line, why: error.to_string() }
+            }
+            _ => SwfError::Read(error),
+        }
+    }
+}
+
 /// Reads a log record by record.
 pub struct SwfReader<R> {
     lines: Lines<R>,
     header: SwfHeader,
     report: ReadReport,
+    /// The last line, and the columns of the last record; 0 before it.
     line: u64,
+    columns: usize,
 }
 
 impl<R: BufRead> SwfReader<R> {
     /// A reader of unpacked text (see [`super::unpack`]).
     pub fn new(input: R) -> SwfReader<R> {
-        SwfReader { lines: Lines::new(input), header: SwfHeader::default(), report: ReadReport::default(), line: 0 }
+        SwfReader {
+            lines: Lines::new(input),
+            header: SwfHeader::default(),
+            report: ReadReport::default(),
+            line: 0,
+            columns: 0,
+        }
     }
 
     /// The next record; none at the end.
@@ -104,7 +125,7 @@ impl<R: BufRead> SwfReader<R> {
     pub fn next_record(&mut self) -> Result<Option<Record>, SwfError> {
         loop {
             let read = self.lines.next_line();
-            let Some(line) = read.map_err(|error| broken(error, self.line))? else { break };
+            let Some(line) = read.map_err(|error| SwfError::of_io(error, self.line))? else { break };
             self.line = line.number;
             let text = line.text.trim();
             if text.is_empty() {
@@ -114,13 +135,14 @@ impl<R: BufRead> SwfReader<R> {
                 self.header.add(text);
                 continue;
             }
+            if line.is_open && is_beginning(text, self.columns) {
+                let why = format!("this line ends within its {} columns, in `{}`", self.columns, excerpt(text));
+                return Err(SwfError::Truncated { line: line.number, why });
+            }
             let parsed = if line.is_cut { Err("the line does not end".into()) } else { record(text) };
-            let whole = parsed.and_then(|(record, columns)| {
-                let ends_within = line.is_open && columns < FIELDS;
-                if ends_within { Err("the file ends within this line".into()) } else { Ok((record, columns)) }
-            });
-            match whole {
+            match parsed {
                 Ok((record, columns)) => {
+                    self.columns = columns;
                     self.report.count(line.number, columns);
                     return Ok(Some(record));
                 }
@@ -183,15 +205,11 @@ impl ReadReport {
     }
 }
 
-fn broken(error: io::Error, line: u64) -> SwfError {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-            SwfError::Truncated { line, why: error.to_string() }
-        }
-        // Flate2 reports damaged streams as invalid input.
-        io::ErrorKind::InvalidInput if line > 0 => SwfError::Truncated { line, why: error.to_string() },
-        _ => SwfError::Read(error),
-    }
+/// Whether the last line of a file is the beginning of a record like the one before: numbers, but fewer.
+fn is_beginning(text: &str, columns: usize) -> bool {
+    let words = || text.split_ascii_whitespace();
+    let is_numeric = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
+    words().count() < columns && words().all(is_numeric)
 }
 
 /// The record of a line and the number of its columns.
@@ -252,7 +270,7 @@ mod tests {
     fn what_files_do_is_survived_and_counted() {
         let text = format!(
             "stray first line\n; Version: 2\n{LINE}\n; a late comment\n3 489.00 .5 1e2 7\n4 x 1 1 1\n5 1 1\n\
-             6 nan 1 1 1\n7 1 1 1 1e99\n8{} 99\n9 1 1 1",
+             6 nan 1 1 1\n7 1 1 1 1e99\n8{} 99\n\u{1a}",
             " 1".repeat(17)
         );
         let (records, header, report) = read(&text).unwrap();
@@ -265,7 +283,7 @@ mod tests {
             (8, "it has 3 columns; a job has 18, and 5 at least"),
             (9, "column 2 `nan` is not a number"),
             (10, "column 5 `1e99` is not a number"),
-            (12, "it has 4 columns; a job has 18, and 5 at least"),
+            (12, "column 1 `·` is not a number"),
         ];
         assert_eq!(listed, expected);
         assert_eq!((report.malformed, report.missing_columns, report.missing_columns_line), (6, 1, 6));
@@ -273,11 +291,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_the_file_ends_in_is_no_job() {
-        let (records, _, report) = read(&format!("{LINE}{}", &LINE[..40])).unwrap();
-        assert_eq!((records.len(), report.malformed), (1, 1));
-        assert_eq!(report.malformed_lines[0].reason, "the file ends within this line");
+    fn a_file_that_ends_within_a_line_is_an_error() {
+        for length in [2, 10, 40, LINE.len() - 4] {
+            let error = read(&format!("{LINE}{LINE}{}", &LINE[..length])).map(|(records, ..)| records.len());
+            let is_blank = LINE[..length].trim().is_empty();
+            assert_eq!(error.is_ok(), is_blank, "{length}: {error:?}");
+            assert!(is_blank || error.unwrap_err().starts_with("the trace ends early or is damaged after line 3\n"));
+        }
         assert_eq!(read(LINE.trim_end()).unwrap().0.len(), 1);
+        assert_eq!(read("1 2 3 4 5 6\n1 2 3 4 5 6").unwrap().0.len(), 2);
     }
 
     #[test]

@@ -1,0 +1,183 @@
+//! `cosched sim backfill`.
+
+use crate::args::Cli;
+use crate::commands::help;
+use crate::format::{duration_s, grouped};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::workload::{input, say_left_out, write_to};
+use clap::{Args, ValueEnum};
+use cosched_sim::batch::{
+    BatchJob, Dropped, EventOrder, Filter, Policy, Schedule, Summary, simulate, summarise, write_jobs_csv,
+};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(Args, Debug)]
+#[command(after_help = help::SIM_BACKFILL)]
+pub(crate) struct Backfill {
+    /// The trace (SWF, plain or gzip), or - for standard input
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+
+    /// fcfs, easy or easy-sjbf
+    #[arg(long, value_name = "POLICY", value_enum, hide_possible_values = true)]
+    policy: BatchPolicy,
+
+    /// Processors of the machine [default: the header's]
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..))]
+    procs: Option<u32>,
+
+    /// When the queue is looked at: after all events of an instant, or after each one
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::All, hide_possible_values = true)]
+    event_order: Order,
+
+    /// Write every job here, in the columns of Batsim's jobs.csv
+    #[arg(long, value_name = "FILE")]
+    jobs_csv: Option<PathBuf>,
+
+    /// Fail if a line is no job, instead of skipping and counting it
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BatchPolicy {
+    /// First come, first served
+    Fcfs,
+    /// EASY backfilling
+    Easy,
+    /// EASY backfilling, shortest candidates first
+    EasySjbf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// All ends, all submissions, one pass
+    All,
+    /// A pass after every event
+    One,
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Output<'a> {
+    trace: &'a str,
+    policy: &'static str,
+    event_order: &'static str,
+    procs: u32,
+    #[serde(flatten)]
+    summary: Summary,
+    dropped: Dropped,
+    dropped_total: u64,
+    cut_to_estimate: u64,
+    bound_s: f64,
+    wall_s: f64,
+}
+
+/// `cosched sim backfill`.
+pub(crate) fn backfill(cli: &Cli, options: &Backfill) -> Result<u8, Failure> {
+    let (jobs, procs, dropped, cut_to_estimate) = jobs(options)?;
+    say_left_out(&dropped.by_reason());
+    let policy = match options.policy {
+        BatchPolicy::Fcfs => Policy::Fcfs,
+        BatchPolicy::Easy => Policy::Easy,
+        BatchPolicy::EasySjbf => Policy::EasySjbf,
+    };
+    let (order, event_order) = match options.event_order {
+        Order::All => (EventOrder::All, "all"),
+        Order::One => (EventOrder::One, "one"),
+    };
+    let start = Instant::now();
+    let schedule = simulate(&jobs, procs, policy, order);
+    let wall_s = start.elapsed().as_secs_f64();
+    let Some(summary) = summarise(&jobs, procs, &schedule) else {
+        let what = format!("{}: no job can be scheduled", options.trace.display());
+        let why = format!("all {} were left out, for the reasons above", grouped(dropped.total()));
+        let hint = "backfilling needs estimates (column 9) and jobs that fit on the machine (--procs)";
+        return Err(Failure::explained(EXIT_REFUSED, &what, &why, hint));
+    };
+    write_jobs(options, &jobs, procs, &schedule)?;
+    let trace = options.trace.display().to_string();
+    let output = Output {
+        trace: &trace,
+        policy: policy.name(),
+        event_order,
+        procs,
+        summary,
+        dropped_total: dropped.total(),
+        dropped,
+        cut_to_estimate,
+        bound_s: cosched_sim::workload::stats::BOUND_S,
+        wall_s,
+    };
+    if cli.json {
+        print_json(&output)?
+    } else {
+        print(&text(&output))?
+    }
+    Ok(0)
+}
+
+/// The jobs that can be scheduled, the machine's processors, what was left out, and how many run times were cut.
+fn jobs(options: &Backfill) -> Result<(Vec<BatchJob>, u32, Dropped, u64), Failure> {
+    let path = &options.trace;
+    let mut records = Vec::new();
+    let text = input::open_text(path)?;
+    let (header, report) = input::read_trace(path, text, options.strict, |record| records.push(*record))?;
+    let Some(procs) = options.procs.or_else(|| header.processors()) else {
+        let what = format!("{}: the machine's size is not known", path.display());
+        let why = "the header has neither MaxProcs nor MaxNodes";
+        return Err(Failure::explained(EXIT_REFUSED, &what, why, "give it with --procs"));
+    };
+    if records.iter().all(|record| record.wait_s().is_none()) {
+        say(&format!("{}: the log has no waits: its submissions may be the starts of jobs", path.display()));
+    }
+    let mut filter = Filter::new(procs);
+    filter.malformed(report.malformed);
+    records.iter().for_each(|record| filter.add(record));
+    let (jobs, dropped, cut) = filter.finish();
+    Ok((jobs, procs, dropped, cut))
+}
+
+fn write_jobs(options: &Backfill, jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Result<(), Failure> {
+    let Some(path) = &options.jobs_csv else { return Ok(()) };
+    let name = options.trace.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').next().unwrap_or_default();
+    write_to(path, |out| write_jobs_csv(out, name, jobs, procs, schedule))
+}
+
+fn text(output: &Output<'_>) -> String {
+    let Summary { jobs_used, mean_wait_s, mean_flow_s, max_flow_s, avebsld, max_bsld, .. } = output.summary;
+    let Summary { median_bsld, p95_bsld, p99_bsld, utilization, makespan_s, loss_of_capacity, .. } = output.summary;
+    let order = match output.event_order {
+        "all" => "all ends, all submissions, one pass",
+        _ => "a pass after every event",
+    };
+    let lines = [
+        ("policy", format!("{} on {} processors ({order})", output.policy, grouped(output.procs.into()))),
+        (
+            "jobs",
+            format!(
+                "{} used, {} left out, {} run times cut to their estimates",
+                grouped(jobs_used),
+                grouped(output.dropped_total),
+                grouped(output.cut_to_estimate)
+            ),
+        ),
+        ("wait", format!("mean {} ({mean_wait_s:.3} s)", duration_s(mean_wait_s))),
+        ("flow", format!("mean {} ({mean_flow_s:.3} s), at most {}", duration_s(mean_flow_s), duration_s(max_flow_s))),
+        (
+            "bounded slowdown",
+            format!(
+                "mean {avebsld:.4}, median {median_bsld:.2}, 95% {p95_bsld:.1}, 99% {p99_bsld:.1}, at most \
+                 {max_bsld:.1} (threshold {} s)",
+                output.bound_s
+            ),
+        ),
+        ("utilisation", format!("{:.2}%", utilization * 100.0)),
+        ("loss of capacity", format!("{:.2}% of the machine was idle while jobs waited", loss_of_capacity * 100.0)),
+        ("makespan", format!("{} ({makespan_s} s)", duration_s(makespan_s))),
+    ];
+    lines.iter().map(|(name, value)| format!("{name:<17}{value}\n")).collect()
+}

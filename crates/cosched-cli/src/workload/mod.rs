@@ -1,0 +1,51 @@
+//! `cosched workload`: look at, fit, generate and convert workloads.
+
+mod args;
+mod convert;
+mod draw;
+mod fit;
+mod generate;
+pub(crate) mod input;
+mod output;
+mod page;
+mod plot;
+pub(crate) mod progress;
+mod show;
+
+pub(crate) use args::Workload;
+pub(crate) use output::write_to;
+
+use crate::args::Cli;
+use crate::out::{Failure, say};
+use args::{Window, WorkloadCommand};
+use cosched_sim::workload::swf::Record;
+
+/// Runs the subcommand; returns the exit code.
+pub(crate) fn workload(cli: &Cli, options: &Workload) -> Result<u8, Failure> {
+    match &options.command {
+        WorkloadCommand::Show(options) => show::show(cli, options),
+        WorkloadCommand::Fit(options) => fit::fit(cli, options),
+        WorkloadCommand::Generate(options) => generate::generate(cli, options),
+        WorkloadCommand::Convert(options) => convert::convert(cli, options),
+    }
+}
+
+impl Window {
+    /// Whether a record was submitted in it.
+    fn has(&self, record: &Record) -> bool {
+        let submit = record.submit_s();
+        self.from_s.is_none_or(|from| submit >= from) && self.to_s.is_none_or(|to| submit < to)
+    }
+}
+
+/// Says why jobs were left out, on standard error.
+pub(crate) fn say_left_out(reasons: &[(&str, u64)]) {
+    let counts: Vec<String> = reasons
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(reason, count)| format!("{} ({reason})", crate::format::grouped(*count)))
+        .collect();
+    if !counts.is_empty() {
+        say(&format!("left out: {}", counts.join(", ")));
+    }
+}

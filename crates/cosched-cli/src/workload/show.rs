@@ -1,0 +1,249 @@
+//! `cosched workload show`.
+
+use super::args::Show;
+use super::{draw, input, page};
+use crate::args::Cli;
+use crate::format::{duration_s, grouped, short};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json};
+use crate::table::{Cell, Column, numbers, render, words};
+use cosched_sim::workload::TraceJob;
+use cosched_sim::workload::stats::{Collector, SampleFit, TraceStats, arrivals_by_hour, jobs_by_class};
+use cosched_sim::workload::swf::{ReadReport, SwfHeader};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Everything that is shown.
+pub(super) struct Shown<'a> {
+    pub(super) title: &'a str,
+    pub(super) header: &'a SwfHeader,
+    pub(super) stats: &'a TraceStats,
+    pub(super) jobs: &'a [TraceJob],
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Output<'a> {
+    file: &'a str,
+    #[serde(flatten)]
+    identity: Option<Identity>,
+    #[serde(flatten)]
+    stats: &'a TraceStats,
+    malformed_lines: Vec<MalformedLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct MalformedLine<'a> {
+    line: u64,
+    reason: &'a str,
+    text: &'a str,
+}
+
+/// Which file it was, so that a result can name it.
+#[derive(Serialize)]
+struct Identity {
+    sha256: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_gz: Option<u64>,
+    bytes: u64,
+}
+
+/// `cosched workload show`.
+pub(super) fn show(cli: &Cli, options: &Show) -> Result<u8, Failure> {
+    let (collector, header, report) = collect(options)?;
+    let jobs = collector.jobs().to_vec();
+    let records = report.records;
+    let Some(stats) = collector.finish(&header, &report, options.procs) else {
+        let what = format!("{}: nothing is usable", options.file.display());
+        let why = format!("none of {} records has run time and processors above 0", grouped(records));
+        return Err(Failure::explained(EXIT_REFUSED, &what, &why, "look at the file, and at --from-s and --to-s"));
+    };
+    let title = options.file.file_name().unwrap_or_default().to_string_lossy();
+    let shown = Shown { title: &title, header: &header, stats: &stats, jobs: &jobs };
+    if let Some(path) = &options.html {
+        let page = page::page(&shown);
+        super::write_to(path, |out| out.write_all(page.as_bytes()))?;
+    }
+    if cli.json {
+        let bad = |bad: &'_ cosched_sim::workload::swf::BadLine| (bad.line, bad.reason.clone(), bad.text.clone());
+        let lines: Vec<_> = report.malformed_lines.iter().map(bad).collect();
+        let malformed_lines =
+            lines.iter().map(|(line, reason, text)| MalformedLine { line: *line, reason, text }).collect();
+        let file = options.file.display().to_string();
+        let identity = identity(&options.file).map_err(|error| reread_failure(&options.file, &error))?;
+        print_json(&Output { file: &file, identity, stats: &stats, malformed_lines })?;
+    } else {
+        print(&text(&shown))?;
+    }
+    Ok(0)
+}
+
+fn collect(options: &Show) -> Result<(Collector, SwfHeader, ReadReport), Failure> {
+    let mut collector = Collector::default();
+    let (records, header, report) = input::read(&options.file, None, options.strict.strict)?.into_trace();
+    for record in records.iter().filter(|record| options.window.has(record)) {
+        collector.add(record);
+    }
+    Ok((collector, header, report))
+}
+
+/// The file's length and SHA-256; nothing for standard input.
+fn identity(path: &Path) -> io::Result<Option<Identity>> {
+    if path.as_os_str() == "-" {
+        return Ok(None);
+    }
+    let mut file = File::open(path)?;
+    let (mut hash, mut bytes, mut is_gzip) = (Sha256::new(), 0, false);
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = file.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        is_gzip |= bytes == 0 && buffer[..length].starts_with(b"\x1f\x8b");
+        hash.update(&buffer[..length]);
+        bytes += length as u64;
+    }
+    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Some(Identity { sha256, bytes_gz: is_gzip.then_some(bytes), bytes }))
+}
+
+fn reread_failure(path: &Path, error: &io::Error) -> Failure {
+    let what = format!("cannot read {} again", path.display());
+    Failure::explained(1, &what, &error.to_string(), "--json gives the file's SHA-256, so it is read twice")
+}
+
+fn text(shown: &Shown<'_>) -> String {
+    let mut text = format!("{}\n", shown.title);
+    for (title, value) in facts(shown) {
+        text.push_str(&format!("  {title:<13}{value}\n"));
+    }
+    let hours = arrivals_by_hour(shown.jobs, shown.header);
+    text.push_str(&format!("\nArrivals by hour of the day\n  0h {} 23h\n", draw::sparkline(&hours)));
+    let total = shown.stats.usable as f64;
+    let row = |(label, count): (String, u64)| {
+        let note = format!("{} ({:.1}%)", grouped(count), count as f64 * 100.0 / total);
+        (label, count as f64, note)
+    };
+    let times = draw::time_classes(shown.jobs.iter().map(|job| job.run_s));
+    text.push_str("\nRun times, from\n");
+    text.push_str(&draw::bars(&times.into_iter().map(row).collect::<Vec<_>>(), 40));
+    let sizes = jobs_by_class(shown.jobs).into_iter().map(|(class, count)| (class_label(&class.name()), count));
+    text.push_str("\nProcessors\n");
+    text.push_str(&draw::bars(&sizes.map(row).collect::<Vec<_>>(), 40));
+    text.push_str("\nHyper-Erlang fits by three moments (KS: distance to the sample, 0 to 1)\n");
+    text.push_str(&fits(shown.stats));
+    text
+}
+
+/// `1-1` is one.
+pub(super) fn class_label(name: &str) -> String {
+    match name.split_once('-') {
+        Some((low, high)) if low == high => low.to_string(),
+        _ => name.to_string(),
+    }
+}
+
+/// What is said in a line each.
+pub(super) fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
+    let Shown { header, stats, .. } = shown;
+    let mut facts = Vec::new();
+    let first_line = |key| header.get(key).and_then(|value| value.lines().next()).filter(|line| !line.is_empty());
+    if let Some(computer) = first_line("Computer") {
+        let place = first_line("Installation").map(|place| format!(", {place}")).unwrap_or_default();
+        facts.push(("machine", format!("{computer}{place}")));
+    }
+    let statuses: Vec<String> =
+        stats.status.iter().map(|(status, count)| format!("{} {}", grouped(*count), status_word(*status))).collect();
+    let from_procs = |part: f64| format!("{:.2}%", part * 100.0);
+    facts.extend([
+        ("processors", grouped(stats.procs.into())),
+        (
+            "records",
+            format!(
+                "{} ({} usable, {} lines skipped)",
+                grouped(stats.records),
+                grouped(stats.usable),
+                grouped(stats.malformed)
+            ),
+        ),
+        ("status", statuses.join(", ")),
+        ("users", grouped(stats.users)),
+        ("span", format!("{:.2} days", stats.span_s / 86_400.0)),
+        ("utilisation", from_procs(stats.utilization)),
+        (
+            "run time",
+            format!(
+                "mean {}, median {}, CV {:.2}",
+                duration_s(stats.run_mean),
+                duration_s(stats.run_median),
+                stats.run_cv
+            ),
+        ),
+        (
+            "size",
+            format!(
+                "mean {}, at most {}, {:.1}% serial",
+                short(stats.size_mean),
+                grouped(stats.size_max.into()),
+                stats.size_serial * 100.0
+            ),
+        ),
+        ("estimates", format!("{} known, {} exceeded", grouped(stats.estimate_known), grouped(stats.run_gt_estimate))),
+    ]);
+    facts.push(match stats.recorded_avebsld {
+        Some(mean) => ("waits", format!("{} known, mean bounded slowdown {mean:.3}", grouped(stats.wait_known))),
+        None => ("waits", "unknown: submissions may be starts".into()),
+    });
+    if !stats.sorted_by_submit {
+        facts.push(("order", "not sorted by submission".into()));
+    }
+    facts
+}
+
+fn status_word(status: i64) -> String {
+    match status {
+        -1 => "unknown".into(),
+        0 => "failed".into(),
+        1 => "completed".into(),
+        2 => "parts".into(),
+        3 => "last parts, completed".into(),
+        4 => "last parts, failed".into(),
+        5 => "cancelled".into(),
+        other => format!("of status {other}"),
+    }
+}
+
+const COLUMNS: [Column; 10] = [
+    words("SIZE", 0),
+    numbers("JOBS", 0),
+    numbers("GAP MEAN", 0),
+    numbers("CV", 2),
+    numbers("n", 1),
+    numbers("KS", 0),
+    numbers("RUN MEAN", 0),
+    numbers("CV", 2),
+    numbers("n", 1),
+    numbers("KS", 0),
+];
+
+fn fits(stats: &TraceStats) -> String {
+    let cells = |fit: Option<&SampleFit>| -> [Cell; 4] {
+        let Some(fit) = fit else { return ["-", "-", "-", "-"].map(Cell::from) };
+        let order = fit.order.map_or("-".into(), |order| order.to_string());
+        let ks = fit.ks.map_or("-".into(), |ks| format!("{ks:.3}"));
+        [duration_s(fit.moments[0]), format!("{:.2}", fit.cv2.max(0.0).sqrt()), order, ks].map(Cell::from)
+    };
+    let row = |(name, fits): &(String, cosched_sim::workload::stats::ClassFits)| -> Vec<Cell> {
+        let mut row: Vec<Cell> = vec![class_label(name).into(), grouped(fits.jobs).into()];
+        row.extend(cells(fits.interarrival.as_ref()));
+        row.extend(cells(Some(&fits.runtime)));
+        row
+    };
+    render(&COLUMNS, &stats.hyper_erlang.iter().map(row).collect::<Vec<_>>(), crate::out::terminal_width())
+        .lines()
+        .map(|line| format!("  {line}\n"))
+        .collect()
+}
