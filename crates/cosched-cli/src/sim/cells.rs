@@ -15,8 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// The heading of options for running cells.
+pub(crate) const RUNNING: &str = "Running and results";
+
 /// How cells are run and where their results go.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = RUNNING)]
 pub(crate) struct Cells {
     /// Cells at a time [default: the CPUs of this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -172,11 +176,11 @@ impl JournalFile {
             Err(TryLockError::Error(e)) => return Err(unreadable(path, &e)),
         }
         let journal = Journal::read(BufReader::new(&file)).map_err(|e| unreadable(path, &e))?;
-        if journal.strange > 0 && journal.results.is_empty() {
+        if journal.is_foreign || (journal.strange > 0 && journal.results.is_empty()) {
             return Err(Failure::explained(
                 1,
                 &format!("{} is not a journal", path.display()),
-                "none of its lines is the result of a cell",
+                "it has something else than results of cells",
                 "give the path of a journal, or of a new file",
             ));
         }
@@ -289,10 +293,12 @@ mod tests {
     fn files_that_are_no_journals_are_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notes.txt");
-        std::fs::write(&path, "my notes\n").unwrap();
-        let failure = run(&plan(), &cells(), Some(&path)).unwrap_err();
-        assert!(failure.message.contains("is not a journal"), "{failure:?}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes\n");
+        for notes in ["my notes\n", "my notes"] {
+            std::fs::write(&path, notes).unwrap();
+            let failure = run(&plan(), &cells(), Some(&path)).unwrap_err();
+            assert!(failure.message.contains("is not a journal"), "{failure:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), notes);
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(crate) struct Compare {
     pub(crate) bound_s: f64,
 
     /// Keep results of finished cells here, and use those that are there
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 
     #[command(flatten)]

@@ -20,7 +20,7 @@ pub(crate) struct Report {
     pub(crate) axes: Axes,
 
     /// The sweep's journal [default: FILE's name with .cells.jsonl, or sweep.cells.jsonl]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 
     #[command(flatten)]

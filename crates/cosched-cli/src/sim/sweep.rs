@@ -22,11 +22,11 @@ pub(crate) struct Sweep {
 
     /// Results of finished cells; what is there is not computed again [default: FILE's name with .cells.jsonl, or
     /// sweep.cells.jsonl]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 
     /// List the cells, and which of them the journal has
-    #[arg(long)]
+    #[arg(long, help_heading = cells::RUNNING)]
     pub(crate) dry_run: bool,
 
     #[command(flatten)]

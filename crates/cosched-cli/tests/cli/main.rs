@@ -4,3 +4,4 @@ mod commands;
 mod demo;
 mod fake;
 mod run;
+mod sim_results;

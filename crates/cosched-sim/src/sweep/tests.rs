@@ -154,6 +154,17 @@ fn strange_lines_are_counted_and_not_used() {
 }
 
 #[test]
+fn a_foreign_end_is_told() {
+    let is_foreign = |bytes: &[u8]| Journal::read(bytes).unwrap().is_foreign;
+    for ours in ["", "{", "{\"key\":\"00", "\n{\"k"] {
+        assert!(!is_foreign(ours.as_bytes()), "{ours}");
+    }
+    assert!(is_foreign(b"my notes") && is_foreign(b"\0") && is_foreign(b"{\"name"));
+    // What never ends is not read for ever.
+    assert!(Journal::read(io::BufReader::new(io::repeat(0))).unwrap().is_foreign);
+}
+
+#[test]
 fn a_changed_input_computes_only_its_cells_again() {
     let mut description = description(&["GS", "PB"], &["WL3", "WL33"]);
     description.mpl = vec![2, 5];
