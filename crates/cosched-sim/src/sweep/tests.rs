@@ -281,3 +281,21 @@ fn csv_is_quoted_and_complete() {
     assert!(line.starts_with("GS,\"my, \"\"jobs\"\".csv\",,4,5,0.2,1,2000,50,200,2,0,0,"), "{line}");
     assert_eq!(seconds(1_500_000_001), "1.500000001");
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_a_journal_or_not(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+        let read = Journal::read(&bytes[..]).unwrap();
+        proptest::prop_assert!(read.whole_bytes <= bytes.len() as u64 && read.results.is_empty());
+    }
+
+    #[test]
+    fn a_journal_with_a_changed_byte_is_answered(place in 0..4000_usize, byte in proptest::prelude::any::<u8>()) {
+        let result = CellResult::new(&Params::paper(Strategy::Gang, 4), &[], &Outcome::default(), 10.0);
+        let mut bytes = (line(7, "x", 1.0, &result) + &line(8, "y", 1.0, &result)).into_bytes();
+        let length = bytes.len();
+        bytes[place % length] = byte;
+        let read = Journal::read(&bytes[..]).unwrap();
+        proptest::prop_assert!(read.results.len() <= 2 && read.whole_bytes <= length as u64);
+    }
+}
