@@ -79,7 +79,11 @@ fn main() {
         return;
     }
     let t = std::time::Instant::now();
-    let o = if std::env::var("GENERAL").is_ok() {
+    let o = if std::env::var("SAMPLED").is_ok() {
+        let (o, r) = paper::run_sampled(&p, &jobs, &Default::default(), &mut |_| true).unwrap();
+        eprintln!("{r:?} {:.3} skipped", r.skipped_ns as f64 / o.sim_end_ns as f64);
+        o
+    } else if std::env::var("GENERAL").is_ok() {
         general::run(&p, &jobs, &mut Silent, &mut |_| true).unwrap()
     } else {
         paper::run(&p, &jobs, &mut Silent, &mut |_| true).unwrap()

@@ -151,9 +151,9 @@ Examples:
 
 pub(crate) const WORKLOAD_GENERATE: &str = "\
 Models:
-  WL1 to WL8           the workloads of Zhang et al. 2000 (form of the paper, values of our own: docs/simulator.md, D18)
+  WL1 to WL8           the workloads of Zhang et al. 2000: the paper's form, values of our own
   hyper-erlang         the same form, with the mix of --types
-  ctc-1996-refit       hyper-Erlang classes fitted to the CTC SP2's log (not the table of Jann et al. 1997)
+  ctc-1996-refit       hyper-Erlang classes fitted to the CTC SP2's log; not Jann's table
   FILE.json            a model that `cosched workload fit --save` wrote
   lublin               Lublin and Feitelson 2003, batch and interactive jobs; also lublin-batch,
                        lublin-interactive, lublin-no-types
@@ -162,14 +162,14 @@ The load is exactly Sum(tasks x time) / (nodes x last arrival). One seed gives t
 Examples:
   cosched workload generate --model WL3 --jobs 200 --load 0.8 --nodes 32 > wl3.csv
   cosched workload generate --model WL7 --together --mean-exec-s 20 --output wl7.csv
-  cosched workload generate --model lublin --jobs 5000 --nodes 128 --estimates-max-s 64800 --output lublin.swf";
+  cosched workload generate --model lublin --nodes 128 --estimates-max-s 64800 -o lublin.swf";
 
 pub(crate) const WORKLOAD_CONVERT: &str = "\
 Formats are told by content when reading and by name when writing: .csv is a job list, .swf a trace, .json Batsim's \
 workload. What is left out is counted by reason. The first job that is taken arrives at 0.
 
 Examples:
-  cosched workload convert trace.swf.gz jobs.csv --max-tasks 32 --limit 500 --lengths 0.01 --load 0.8 --nodes 32
+  cosched workload convert trace.swf.gz jobs.csv --nodes 32 --limit 500 --lengths 0.01 --load 0.8
   cosched workload convert trace.swf.gz jobs.csv --types WL8 --from-s 86400 --to-s 172800 --status 1
   cosched workload convert jobs.csv workload.json --nodes 64
   gzip -dc trace.gz | cosched workload convert - - --format csv";

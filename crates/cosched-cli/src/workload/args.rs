@@ -3,6 +3,7 @@
 use crate::commands::help;
 use clap::{Args, Subcommand, ValueEnum};
 use cosched_sim::workload::TypeMix;
+use cosched_sim::workload::estimates::EstimateBin;
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
@@ -72,7 +73,7 @@ pub(crate) struct Fit {
     pub(crate) file: PathBuf,
 
     /// Which fits the model gets: moments or em
-    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Method::Em)]
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Method::Em, hide_possible_values = true)]
     pub(crate) method: Method,
 
     /// Leave out gaps between submissions above this, s: they are outages
@@ -136,9 +137,8 @@ pub(crate) struct Generate {
     #[command(flatten)]
     pub(crate) draw: Draw,
 
-    /// Give jobs estimates (Tsafrir et al. 2005), the longest of which is this, s
-    #[arg(long, value_name = "S")]
-    pub(crate) estimates_max_s: Option<u64>,
+    #[command(flatten)]
+    pub(crate) estimates: Estimates,
 
     #[command(flatten)]
     pub(crate) output: OutputFormat,
@@ -159,10 +159,28 @@ pub(crate) struct Draw {
     pub(crate) seed: u64,
 }
 
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Estimates {
+    /// Give jobs estimates (Tsafrir et al. 2005), the longest of which is this, s
+    #[arg(long, value_name = "S")]
+    pub(crate) estimates_max_s: Option<u64>,
+
+    /// Estimates whose number of jobs is known, as 64800:4000
+    #[arg(long, value_name = "S:JOBS,…", value_delimiter = ',', requires = "estimates_max_s", value_parser = parse_bin)]
+    pub(crate) estimates_known: Vec<EstimateBin>,
+}
+
+fn parse_bin(text: &str) -> Result<EstimateBin, String> {
+    let bin = text
+        .split_once(':')
+        .and_then(|(time_s, jobs)| Some(EstimateBin { time_s: time_s.parse().ok()?, jobs: jobs.parse().ok()? }));
+    bin.ok_or_else(|| "give seconds and a number of jobs, as 64800:4000".into())
+}
+
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct OutputFormat {
     /// csv (job list), swf or batsim [default: by the output's name, else csv]
-    #[arg(long, value_name = "FORMAT", value_enum)]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) format: Option<Format>,
 }
 
@@ -228,9 +246,8 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) draw: Draw,
 
-    /// Give jobs new estimates (Tsafrir et al. 2005), the longest of which is this, s
-    #[arg(long, value_name = "S")]
-    pub(crate) estimates_max_s: Option<u64>,
+    #[command(flatten)]
+    pub(crate) estimates: Estimates,
 
     /// Speed of a processor, flop/s, for Batsim profiles that compute
     #[arg(long, value_name = "F")]

@@ -45,7 +45,7 @@ pub(super) fn convert(cli: &Cli, options: &Convert) -> Result<u8, Failure> {
         keep_start: matches!(source, Source::Jobs(_)) && options.window.from_s.is_none(),
     };
     scale(&mut jobs, &scaling).map_err(|error| Failure { code: EXIT_REFUSED, message: error.to_string() })?;
-    estimate(&mut jobs, options.estimates_max_s, options.draw.seed)?;
+    estimate(&mut jobs, &options.estimates, options.draw.seed)?;
     write(options, &source, &mut jobs, &numbers, nodes)?;
     let summary = Summary::of(&jobs, nodes);
     if cli.json {

@@ -9,7 +9,7 @@ use crate::format::{duration_s, grouped, short};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_sim::workload::fit::{EmFit, HyperErlang, Moments, fit_em, fit_moments, ks_distance, ks_exponential};
-use cosched_sim::workload::generate::{ClassModel, ClassShape};
+use cosched_sim::workload::generate::{ClassModel, FitMethod};
 use cosched_sim::workload::{SizeClass, TraceJob};
 use serde::Serialize;
 
@@ -72,23 +72,21 @@ pub(super) fn fit(cli: &Cli, options: &Fit) -> Result<u8, Failure> {
     let procs = options.procs.or_else(|| header.processors()).unwrap_or(largest);
     let mut progress = Progress::new("fitting");
     let mut reports = vec![report("all", &jobs, options)];
-    let (mut classes, mut left_out) = (Vec::new(), Vec::new());
     for class in SizeClass::all() {
         let of: Vec<TraceJob> = jobs.iter().copied().filter(|job| SizeClass::of(job.size) == class).collect();
-        if of.is_empty() {
-            continue;
+        if !of.is_empty() {
+            progress.show(|| format!("class {}", class.name()));
+            reports.push(report(&class.name(), &of, options));
         }
-        progress.show(|| format!("class {}", class.name()));
-        let report = report(&class.name(), &of, options);
-        match shape(class, &of, &report, options.method) {
-            Some(shape) => classes.push(shape),
-            None => left_out.push(class.name()),
-        }
-        reports.push(report);
     }
+    let name = options.file.file_name().unwrap_or_default().to_string_lossy();
+    let method = match options.method {
+        Method::Moments => FitMethod::Moments,
+        Method::Em => FitMethod::Likelihood,
+    };
+    let (model, left_out) = ClassModel::fit(&name, procs, &jobs, method, options.max_gap_s.unwrap_or(f64::INFINITY));
     progress.done();
-    let name = options.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    finish(cli, options, &ClassModel { name, procs, classes }, left_out, &reports)
+    finish(cli, options, &model, left_out.into_iter().map(SizeClass::name).collect(), &reports)
 }
 
 fn finish(
@@ -144,21 +142,6 @@ fn fits(mut sample: Vec<f64>) -> Option<SampleFits> {
         moments: fit_moments(&moments).map(|model| WithDistance { model, ks: distance(&model) }),
         em: fit_em(&sample).map(|fit| EmWithDistance { fit, ks: distance(&fit.model) }),
         ks_exponential: ks_exponential(&sample, &moments),
-    })
-}
-
-fn shape(class: SizeClass, jobs: &[TraceJob], report: &ClassReport, method: Method) -> Option<ClassShape> {
-    let chosen = |fits: &Option<SampleFits>| match method {
-        Method::Moments => fits.as_ref()?.moments.as_ref().map(|fit| fit.model),
-        Method::Em => fits.as_ref()?.em.as_ref().map(|fit| fit.fit.model),
-    };
-    let largest = jobs.iter().map(|job| job.size).max()?;
-    Some(ClassShape {
-        low: class.low(),
-        high: class.high().map_or(largest, |end| end.min(largest)),
-        mean_size: jobs.iter().map(|job| f64::from(job.size)).sum::<f64>() / jobs.len() as f64,
-        interarrival: chosen(&report.interarrival)?,
-        runtime: chosen(&report.runtime)?,
     })
 }
 

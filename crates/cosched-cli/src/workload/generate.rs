@@ -1,11 +1,11 @@
 //! `cosched workload generate`.
 
-use super::args::Generate;
+use super::args::{Estimates, Generate};
 use super::input;
 use super::output::{Origin, format_of, write_workload};
 use crate::args::Cli;
 use crate::out::{EXIT_REFUSED, Failure, print_json, say};
-use cosched_sim::workload::estimates::EstimateModel;
+use cosched_sim::workload::estimates::{EstimateError, EstimateModel};
 use cosched_sim::workload::generate::{ClassModel, Lublin, ctc_1996_refit, lublin, paper};
 use cosched_sim::workload::scale::{Scaling, load, scale};
 use cosched_sim::workload::{TraceJob, TypeMix};
@@ -74,7 +74,7 @@ pub(super) fn generate(cli: &Cli, options: &Generate) -> Result<u8, Failure> {
         keep_start: true,
     };
     scale(&mut jobs, &scaling).map_err(|error| Failure { code: EXIT_REFUSED, message: error.to_string() })?;
-    estimate(&mut jobs, options.estimates_max_s, options.draw.seed)?;
+    estimate(&mut jobs, &options.estimates, options.draw.seed)?;
     let mix = match &model {
         Model::Paper(mix) => *mix,
         Model::Classes(_) | Model::Lublin(_) => TypeMix::default(),
@@ -155,13 +155,10 @@ fn lengths(jobs: &[TraceJob], options: &Generate, is_paper: bool) -> Result<Opti
 }
 
 /// Gives jobs estimates if they are asked for.
-pub(super) fn estimate(jobs: &mut [TraceJob], max_s: Option<u64>, seed: u64) -> Result<(), Failure> {
-    let Some(max_s) = max_s else { return Ok(()) };
-    let model = EstimateModel { max_s, known: Vec::new() };
-    let refused = |error: cosched_sim::workload::estimates::EstimateError| Failure {
-        code: EXIT_REFUSED,
-        message: error.to_string(),
-    };
+pub(super) fn estimate(jobs: &mut [TraceJob], asked: &Estimates, seed: u64) -> Result<(), Failure> {
+    let Some(max_s) = asked.estimates_max_s else { return Ok(()) };
+    let model = EstimateModel { max_s, known: asked.estimates_known.clone() };
+    let refused = |error: EstimateError| Failure { code: EXIT_REFUSED, message: error.to_string() };
     let cut = model.estimate(jobs, seed).map_err(refused)?;
     if cut > 0 {
         say(&format!("{cut} run times were above the longest estimate and are cut to it"));

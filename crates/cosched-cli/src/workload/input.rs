@@ -3,6 +3,7 @@
 use super::progress::Progress;
 use crate::format::grouped;
 use crate::out::{EXIT_REFUSED, Failure, say};
+use cosched_sim::JobSpec;
 use cosched_sim::workload::batsim::{BatsimError, BatsimWorkload, read_batsim};
 use cosched_sim::workload::swf::{ReadReport, Record, SwfError, SwfHeader, SwfReader, unpack};
 use cosched_sim::workload::{JobListError, TraceJob, from_specs, read_jobs, to_records};
@@ -77,11 +78,7 @@ pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Sour
             let (header, report) = read_trace(path, text, strict, |record| records.push(*record))?;
             Ok(Source::Swf { records, header, report })
         }
-        Guess::Jobs => match read_jobs(text) {
-            Ok(specs) => Ok(Source::Jobs(from_specs(&specs))),
-            Err(error @ JobListError::Read(_)) => Err(named(error.to_string(), 1)),
-            Err(error) => Err(named(error.to_string(), EXIT_REFUSED)),
-        },
+        Guess::Jobs => Ok(Source::Jobs(from_specs(&job_list(path, text)?))),
         Guess::Batsim => match read_batsim(text, flops) {
             Ok(workload) if strict && !workload.dropped.is_empty() => {
                 let (reason, count) = &workload.dropped[0];
@@ -97,6 +94,14 @@ pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Sour
             Err(error) => Err(named(error.to_string(), EXIT_REFUSED)),
         },
     }
+}
+
+/// Reads a job list.
+pub(crate) fn job_list(path: &Path, text: impl BufRead) -> Result<Vec<JobSpec>, Failure> {
+    read_jobs(text).map_err(|error| {
+        let code = if matches!(error, JobListError::Read(_)) { 1 } else { EXIT_REFUSED };
+        Failure { code, message: format!("{}: {error}", path.display()) }
+    })
 }
 
 /// Reads a trace record by record; says on standard error what was skipped.

@@ -7,8 +7,8 @@ use crate::format::{duration_s, grouped, short};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_sim::workload::TraceJob;
-use cosched_sim::workload::stats::{Collector, SampleFit, TraceStats, arrivals_by_hour, jobs_by_class};
-use cosched_sim::workload::swf::{ReadReport, SwfHeader};
+use cosched_sim::workload::stats::{ClassFits, Collector, SampleFit, TraceStats, arrivals_by_hour, jobs_by_class};
+use cosched_sim::workload::swf::{BadLine, ReadReport, SwfHeader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -31,14 +31,7 @@ struct Output<'a> {
     identity: Option<Identity>,
     #[serde(flatten)]
     stats: &'a TraceStats,
-    malformed_lines: Vec<MalformedLine<'a>>,
-}
-
-#[derive(Serialize)]
-struct MalformedLine<'a> {
-    line: u64,
-    reason: &'a str,
-    text: &'a str,
+    malformed_lines: &'a [BadLine],
 }
 
 /// Which file it was, so that a result can name it.
@@ -67,13 +60,9 @@ pub(super) fn show(cli: &Cli, options: &Show) -> Result<u8, Failure> {
         super::write_to(path, |out| out.write_all(page.as_bytes()))?;
     }
     if cli.json {
-        let bad = |bad: &'_ cosched_sim::workload::swf::BadLine| (bad.line, bad.reason.clone(), bad.text.clone());
-        let lines: Vec<_> = report.malformed_lines.iter().map(bad).collect();
-        let malformed_lines =
-            lines.iter().map(|(line, reason, text)| MalformedLine { line: *line, reason, text }).collect();
         let file = options.file.display().to_string();
         let identity = identity(&options.file).map_err(|error| reread_failure(&options.file, &error))?;
-        print_json(&Output { file: &file, identity, stats: &stats, malformed_lines })?;
+        print_json(&Output { file: &file, identity, stats: &stats, malformed_lines: &report.malformed_lines })?;
     } else {
         print(&text(&shown))?;
     }
@@ -157,7 +146,6 @@ pub(super) fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     }
     let statuses: Vec<String> =
         stats.status.iter().map(|(status, count)| format!("{} {}", grouped(*count), status_word(*status))).collect();
-    let from_procs = |part: f64| format!("{:.2}%", part * 100.0);
     facts.extend([
         ("processors", grouped(stats.procs.into())),
         (
@@ -172,7 +160,7 @@ pub(super) fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
         ("status", statuses.join(", ")),
         ("users", grouped(stats.users)),
         ("span", format!("{:.2} days", stats.span_s / 86_400.0)),
-        ("utilisation", from_procs(stats.utilization)),
+        ("utilisation", format!("{:.2}%", stats.utilization * 100.0)),
         (
             "run time",
             format!(
@@ -236,7 +224,7 @@ fn fits(stats: &TraceStats) -> String {
         let ks = fit.ks.map_or("-".into(), |ks| format!("{ks:.3}"));
         [duration_s(fit.moments[0]), format!("{:.2}", fit.cv2.max(0.0).sqrt()), order, ks].map(Cell::from)
     };
-    let row = |(name, fits): &(String, cosched_sim::workload::stats::ClassFits)| -> Vec<Cell> {
+    let row = |(name, fits): &(String, ClassFits)| -> Vec<Cell> {
         let mut row: Vec<Cell> = vec![class_label(name).into(), grouped(fits.jobs).into()];
         row.extend(cells(fits.interarrival.as_ref()));
         row.extend(cells(Some(&fits.runtime)));

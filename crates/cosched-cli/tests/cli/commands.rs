@@ -46,6 +46,18 @@ fn json_is_one_object_a_line() {
     assert_eq!(list.jobs.len(), 2);
 }
 
+/// The help of these subcommands; the empty one is `cosched` itself.
+pub(crate) fn help(place: &Place, subcommands: &[&str]) -> String {
+    let mut all = String::new();
+    for name in subcommands {
+        let words: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
+        let output = place.output(&words);
+        assert!(output.status.success(), "{words:?}");
+        all.push_str(&format!("$ cosched {}\n{}\n", words.join(" "), text(&output.stdout)));
+    }
+    all
+}
+
 #[test]
 fn help_texts() {
     let place = Place::new();
@@ -66,13 +78,7 @@ fn help_texts() {
         "completions",
         "version",
     ];
-    let mut all = String::new();
-    for words in std::iter::once(vec!["--help"]).chain(subcommands.iter().map(|name| vec![*name, "--help"])) {
-        let output = place.output(&words);
-        assert!(output.status.success(), "{words:?}");
-        all.push_str(&format!("$ cosched {}\n{}\n", words.join(" "), text(&output.stdout)));
-    }
-    insta::assert_snapshot!("help", all);
+    insta::assert_snapshot!("help", help(&place, &[&[""], &subcommands[..]].concat()));
 }
 
 #[test]

@@ -5,3 +5,4 @@ mod demo;
 mod fake;
 mod run;
 mod sim_results;
+mod workload;

@@ -1,7 +1,7 @@
 //! The event loop: ends, submissions, passes.
 
 use super::filter::BatchJob;
-use super::queue::{Queue, Waiting};
+use super::queue::{Hole, Queue};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -58,9 +58,9 @@ pub enum EventOrder {
 /// When every job started, in the order of the jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// Starts, ns.
-    pub start_ns: Vec<u64>,
-    /// ∫ idle processors dt while jobs waited, processor · ns.
+    /// Starts, µs.
+    pub start_us: Vec<u64>,
+    /// ∫ idle processors dt while jobs waited, processor · µs.
     pub idle_while_waiting: u128,
     /// Passes over the queue: a measure of the work.
     pub passes: u64,
@@ -76,8 +76,8 @@ pub fn simulate(jobs: &[BatchJob], procs: u32, policy: Policy, order: EventOrder
         free: procs,
         ends: BinaryHeap::new(),
         promised: Vec::new(),
-        queue: Queue::new(policy),
-        schedule: Schedule { start_ns: vec![0; jobs.len()], ..Schedule::default() },
+        queue: Queue::new(jobs, policy),
+        schedule: Schedule { start_us: vec![0; jobs.len()], ..Schedule::default() },
     };
     machine.run(order);
     machine.schedule
@@ -101,7 +101,7 @@ impl Machine<'_> {
         let mut next = 0;
         loop {
             let end = self.ends.peek().map(|Reverse((time, _))| *time);
-            let submit = self.jobs.get(next).map(|job| job.submit_ns);
+            let submit = self.jobs.get(next).map(|job| job.submit_us);
             let Some(time) = end.into_iter().chain(submit).min() else { return };
             self.pass_time(time);
             while self.ends.peek().is_some_and(|Reverse((end, _))| *end == time) {
@@ -110,7 +110,7 @@ impl Machine<'_> {
                     self.pass();
                 }
             }
-            while self.jobs.get(next).is_some_and(|job| job.submit_ns == time) {
+            while self.jobs.get(next).is_some_and(|job| job.submit_us == time) {
                 self.queue.push(next as u32, &self.jobs[next]);
                 next += 1;
                 if order == EventOrder::One {
@@ -134,7 +134,7 @@ impl Machine<'_> {
         let Some(Reverse((_, job))) = self.ends.pop() else { return };
         let spec = &self.jobs[job as usize];
         self.free += spec.size;
-        let key = (self.schedule.start_ns[job as usize] + spec.estimate_ns, job);
+        let key = (self.schedule.start_us[job as usize] + spec.estimate_us, job);
         let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
         self.promised.remove(place);
     }
@@ -142,9 +142,9 @@ impl Machine<'_> {
     fn start(&mut self, job: u32) {
         let spec = &self.jobs[job as usize];
         self.free -= spec.size;
-        self.schedule.start_ns[job as usize] = self.now;
-        self.ends.push(Reverse((self.now + spec.run_ns, job)));
-        let key = (self.now + spec.estimate_ns, job);
+        self.schedule.start_us[job as usize] = self.now;
+        self.ends.push(Reverse((self.now + spec.run_us, job)));
+        let key = (self.now + spec.estimate_us, job);
         let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
         self.promised.insert(place, (key.0, job, spec.size));
     }
@@ -152,39 +152,33 @@ impl Machine<'_> {
     /// Starts heads while they fit, then backfills.
     fn pass(&mut self) {
         self.schedule.passes += 1;
-        let blocked = loop {
-            match self.queue.head() {
-                Some(head) if head.size <= self.free => {
-                    self.queue.pop();
-                    self.start(head.job);
+        while let Some(head) = self.queue.head() {
+            let size = self.jobs[head as usize].size;
+            if size > self.free {
+                if self.policy != Policy::Fcfs && self.free > 0 {
+                    self.backfill(head, size);
                 }
-                Some(head) => break head,
-                None => return,
+                return;
             }
-        };
-        if self.policy != Policy::Fcfs && self.free > 0 {
-            self.backfill(blocked);
+            self.queue.remove(head);
+            self.start(head);
         }
     }
 
     /// One scan: a job starts if it fits now and either ends by the shadow time or needs no more than is left over then.
-    fn backfill(&mut self, head: Waiting) {
-        let (shadow, mut extra) = self.shadow(head.size);
-        let (now, mut free) = (self.now, self.free);
-        let mut started = Vec::new();
-        self.queue.scan(|waiting| {
-            let in_time = now + waiting.estimate_ns <= shadow;
-            if waiting.size > free || !(in_time || waiting.size <= extra) {
-                return Some(false);
+    fn backfill(&mut self, head: u32, head_size: u32) {
+        let (shadow, extra) = self.shadow(head_size);
+        let mut hole = Hole { free: self.free, extra, time_us: shadow - self.now };
+        let mut from = 0;
+        while let Some((job, next)) = self.queue.next_fitting(from, &hole) {
+            from = next;
+            if job == head {
+                continue;
             }
-            if !in_time {
-                extra -= waiting.size;
-            }
-            free -= waiting.size;
-            started.push(waiting.job);
-            Some(true)
-        });
-        for job in started {
+            let spec = &self.jobs[job as usize];
+            hole.free -= spec.size;
+            hole.extra -= if spec.estimate_us <= hole.time_us { 0 } else { spec.size };
+            self.queue.remove(job);
             self.start(job);
         }
     }

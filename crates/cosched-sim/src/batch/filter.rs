@@ -5,20 +5,22 @@ use serde::Serialize;
 
 /// Later submissions and longer jobs (about 31 years) are not believed.
 const SECONDS_MAX: f64 = 1e9;
+/// Nor are logs of more run time together: one job after the other they would still end before the clock does.
+const TOTAL_SECONDS_MAX: f64 = 1e12;
 
-/// A job for batch scheduling. Times are integer nanoseconds.
+/// A job for batch scheduling. Times are integer microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchJob {
     /// Its number in the log.
     pub number: u64,
     /// When it is submitted.
-    pub submit_ns: u64,
+    pub submit_us: u64,
     /// Its processors, at least 1.
     pub size: u32,
-    /// How long it runs, at least 1; at most `estimate_ns`.
-    pub run_ns: u64,
+    /// How long it runs, at least 1; at most `estimate_us`.
+    pub run_us: u64,
     /// How long its user says that it runs.
-    pub estimate_ns: u64,
+    pub estimate_us: u64,
 }
 
 /// Records that were left out, by the first rule that they break.
@@ -67,12 +69,14 @@ pub struct Filter {
     jobs: Vec<BatchJob>,
     dropped: Dropped,
     cut_to_estimate: u64,
+    /// Σ run times, s.
+    total_s: f64,
 }
 
 impl Filter {
     /// For a machine of so many processors.
     pub fn new(procs: u32) -> Filter {
-        Filter { procs, jobs: Vec::new(), dropped: Dropped::default(), cut_to_estimate: 0 }
+        Filter { procs, jobs: Vec::new(), dropped: Dropped::default(), cut_to_estimate: 0, total_s: 0.0 }
     }
 
     /// Takes in a record.
@@ -89,14 +93,15 @@ impl Filter {
         if submit_s < 0.0 {
             return dropped.submit_negative += 1;
         }
-        if submit_s.max(run_s).max(estimate_s) > SECONDS_MAX {
+        if submit_s.max(run_s).max(estimate_s) > SECONDS_MAX || self.total_s + run_s > TOTAL_SECONDS_MAX {
             return dropped.out_of_range += 1;
         }
+        self.total_s += run_s;
         // The machine ends a job at its estimate.
         self.cut_to_estimate += u64::from(run_s > estimate_s);
-        let (run_ns, estimate_ns) = (ns(run_s.min(estimate_s)).max(1), ns(estimate_s).max(1));
+        let (run_us, estimate_us) = (us(run_s.min(estimate_s)).max(1), us(estimate_s).max(1));
         let number = record.number().max(0.0) as u64;
-        self.jobs.push(BatchJob { number, submit_ns: ns(submit_s), size, run_ns, estimate_ns });
+        self.jobs.push(BatchJob { number, submit_us: us(submit_s), size, run_us, estimate_us });
     }
 
     /// Counts lines that were no records.
@@ -107,13 +112,13 @@ impl Filter {
     /// The jobs by submission (ties in the order of the log), what was left out, and how many run times were cut to
     /// their estimates.
     pub fn finish(mut self) -> (Vec<BatchJob>, Dropped, u64) {
-        self.jobs.sort_by_key(|job| job.submit_ns);
+        self.jobs.sort_by_key(|job| job.submit_us);
         (self.jobs, self.dropped, self.cut_to_estimate)
     }
 }
 
-fn ns(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
+fn us(seconds: f64) -> u64 {
+    (seconds * 1e6).round() as u64
 }
 
 #[cfg(test)]
@@ -132,10 +137,10 @@ mod tests {
         let (jobs, dropped, cut) = filter.finish();
         assert_eq!(dropped.by_reason().map(|(_, count)| count), [3, 1, 1, 1, 1, 1, 1]);
         assert_eq!((dropped.total(), cut), (9, 1));
-        let second = 1_000_000_000;
+        let second = 1_000_000;
         let expected = [
-            BatchJob { number: 2, submit_ns: 1_500_000_000, size: 2, run_ns: 7 * second, estimate_ns: 7 * second },
-            BatchJob { number: 1, submit_ns: 5 * second, size: 4, run_ns: 10 * second, estimate_ns: 20 * second },
+            BatchJob { number: 2, submit_us: 1_500_000, size: 2, run_us: 7 * second, estimate_us: 7 * second },
+            BatchJob { number: 1, submit_us: 5 * second, size: 4, run_us: 10 * second, estimate_us: 20 * second },
         ];
         assert_eq!(jobs, expected, "requested before allocated, sorted by submission");
     }

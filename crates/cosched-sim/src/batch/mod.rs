@@ -1,6 +1,6 @@
 //! Batch scheduling (space sharing) of a log: what operators have today, and what coscheduling is compared with.
 //!
-//! At each instant all ends come first, then all submissions, then one pass over the queue (workloads.md, section 6.3):
+//! At each instant all ends come first, then all submissions, then one pass over the queue (docs/workloads.md, Backfilling):
 //! the order alone moves mean slowdowns by per cents, so it is fixed, and named in every result.
 
 mod engine;

@@ -17,11 +17,11 @@ pub fn allocate(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Vec<Place
         free.insert(0, procs - 1);
     }
     let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|job| (schedule.start_ns[*job], *job));
+    order.sort_by_key(|job| (schedule.start_us[*job], *job));
     let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut places: Vec<Places> = vec![Vec::new(); jobs.len()];
     for job in order {
-        let start = schedule.start_ns[job];
+        let start = schedule.start_us[job];
         while let Some(Reverse((end, ended))) = ends.peek().copied()
             && end <= start
         {
@@ -29,7 +29,7 @@ pub fn allocate(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Vec<Place
             places[ended].iter().for_each(|interval| give(&mut free, *interval));
         }
         places[job] = take(&mut free, jobs[job].size);
-        ends.push(Reverse((start + jobs[job].run_ns, job)));
+        ends.push(Reverse((start + jobs[job].run_us, job)));
     }
     places
 }
@@ -77,9 +77,9 @@ mod tests {
 
     #[test]
     fn intervals_are_disjoint_and_maximal() {
-        let job = |submit_ns, size, run_ns| BatchJob { number: 0, submit_ns, size, run_ns, estimate_ns: run_ns };
+        let job = |submit_us, size, run_us| BatchJob { number: 0, submit_us, size, run_us, estimate_us: run_us };
         let jobs = [job(0, 1, 10), job(0, 1, 5), job(0, 2, 10), job(0, 1, 5), job(5, 2, 5), job(10, 5, 1)];
-        let schedule = Schedule { start_ns: vec![0, 0, 0, 0, 5, 10], ..Schedule::default() };
+        let schedule = Schedule { start_us: vec![0, 0, 0, 0, 5, 10], ..Schedule::default() };
         let texts: Vec<String> = allocate(&jobs, 5, &schedule).iter().map(|places| interval_set(places)).collect();
         assert_eq!(texts, ["0", "1", "2-3", "4", "1 4", "0-4"]);
     }

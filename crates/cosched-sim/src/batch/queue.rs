@@ -1,89 +1,176 @@
-//! The queue of a batch machine: in the order of submission, and for shortest-first backfilling also by estimate.
+//! The queue of a batch machine. Its head is the oldest job; the others are looked at in the order of backfilling:
+//! by submission, or by estimate.
+//!
+//! A pass over a long queue must not look at every job: after each of 77,000 ends it would. So the jobs are leaves of a tree
+//! whose nodes know the smallest size and the shortest estimate below, and branches in which nothing fits are skipped.
 
 use super::engine::Policy;
 use super::filter::BatchJob;
 
-/// A waiting job.
+/// The smallest size and the shortest estimate of some waiting jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Waiting {
-    pub(super) job: u32,
-    pub(super) size: u32,
-    pub(super) estimate_ns: u64,
+struct Least {
+    size: u32,
+    estimate_us: u64,
 }
 
-/// The waiting jobs. The head is the oldest one; the others are looked at in the order of backfilling.
+/// Nobody waits.
+const NOBODY: Least = Least { size: u32::MAX, estimate_us: u64::MAX };
+
+/// What a job needs to be to start now without delaying the head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hole {
+    /// Processors that are free.
+    pub(super) free: u32,
+    /// Those of them that the head does not need.
+    pub(super) extra: u32,
+    /// How long the others are free.
+    pub(super) time_us: u64,
+}
+
+impl Hole {
+    /// For a job: whether it fits. For several: whether one of them might.
+    fn takes(&self, least: Least) -> bool {
+        least.size <= self.free && (least.estimate_us <= self.time_us || least.size <= self.extra)
+    }
+}
+
+/// The waiting jobs.
 #[derive(Debug)]
 pub(super) struct Queue {
-    shortest_first: bool,
-    /// From the oldest to the youngest: job numbers rise. Before `head` they have started.
-    fifo: Vec<Waiting>,
+    waiting: Vec<bool>,
+    count: usize,
+    /// No job before this one waits.
     head: usize,
-    /// The order of backfilling, the head's job included; only if it is another one.
-    by_estimate: Vec<Waiting>,
+    /// The leaf of each job and the job of each leaf.
+    leaf_of: Vec<u32>,
+    job_of: Vec<u32>,
+    /// Node i has the children 2i and 2i + 1; leaves begin at `leaves`. Empty if nothing is ever backfilled.
+    tree: Vec<Least>,
+    leaves: usize,
 }
 
 impl Queue {
-    pub(super) fn new(policy: Policy) -> Queue {
-        let shortest_first = policy == Policy::EasySjbf;
-        Queue { shortest_first, fifo: Vec::new(), head: 0, by_estimate: Vec::new() }
-    }
-
-    pub(super) fn push(&mut self, job: u32, spec: &BatchJob) {
-        let waiting = Waiting { job, size: spec.size, estimate_ns: spec.estimate_ns };
-        self.fifo.push(waiting);
-        if self.shortest_first {
-            let key = (waiting.estimate_ns, waiting.job);
-            let place = self.by_estimate.partition_point(|other| (other.estimate_ns, other.job) < key);
-            self.by_estimate.insert(place, waiting);
+    /// An empty queue for these jobs.
+    pub(super) fn new(jobs: &[BatchJob], policy: Policy) -> Queue {
+        let mut job_of: Vec<u32> = (0..jobs.len() as u32).collect();
+        if policy == Policy::EasySjbf {
+            // Ties keep the order of submission.
+            job_of.sort_by_key(|job| jobs[*job as usize].estimate_us);
         }
-    }
-
-    pub(super) fn head(&self) -> Option<Waiting> {
-        self.fifo.get(self.head).copied()
+        let mut leaf_of = vec![0; jobs.len()];
+        for (leaf, job) in (0..).zip(&job_of) {
+            leaf_of[*job as usize] = leaf;
+        }
+        let leaves = jobs.len().next_power_of_two();
+        let tree = if policy == Policy::Fcfs { Vec::new() } else { vec![NOBODY; 2 * leaves] };
+        Queue { waiting: vec![false; jobs.len()], count: 0, head: 0, leaf_of, job_of, tree, leaves }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.head == self.fifo.len()
+        self.count == 0
     }
 
-    /// Removes the head.
-    pub(super) fn pop(&mut self) {
-        let Some(waiting) = self.head() else { return };
-        self.head += 1;
-        // Started jobs at the front are given back in large pieces.
-        if self.head > 1024 && self.head * 2 > self.fifo.len() {
-            self.fifo.drain(..self.head);
-            self.head = 0;
+    /// The oldest job.
+    pub(super) fn head(&mut self) -> Option<u32> {
+        if self.is_empty() {
+            return None;
         }
-        if self.shortest_first {
-            remove(&mut self.by_estimate, |other| (other.estimate_ns, other.job), waiting);
+        self.head += self.waiting[self.head..].iter().position(|waits| *waits)?;
+        Some(self.head as u32)
+    }
+
+    /// A job was submitted; jobs come in their order.
+    pub(super) fn push(&mut self, job: u32, spec: &BatchJob) {
+        self.waiting[job as usize] = true;
+        self.count += 1;
+        self.set(job, Least { size: spec.size, estimate_us: spec.estimate_us });
+    }
+
+    /// A job starts.
+    pub(super) fn remove(&mut self, job: u32) {
+        self.waiting[job as usize] = false;
+        self.count -= 1;
+        self.set(job, NOBODY);
+    }
+
+    fn set(&mut self, job: u32, least: Least) {
+        if self.tree.is_empty() {
+            return;
+        }
+        let mut node = self.leaves + self.leaf_of[job as usize] as usize;
+        self.tree[node] = least;
+        while node > 1 {
+            node /= 2;
+            let (a, b) = (self.tree[2 * node], self.tree[2 * node + 1]);
+            let both = Least { size: a.size.min(b.size), estimate_us: a.estimate_us.min(b.estimate_us) };
+            if self.tree[node] == both {
+                break;
+            }
+            self.tree[node] = both;
         }
     }
 
-    /// Shows every job behind the head to `take`, in the order of backfilling, and removes those that it takes; stops
-    /// when `take` returns none.
-    pub(super) fn scan(&mut self, mut take: impl FnMut(Waiting) -> Option<bool>) {
-        let Some(head) = self.head() else { return };
-        let list = if self.shortest_first { &self.by_estimate[..] } else { &self.fifo[self.head + 1..] };
-        let mut taken: Vec<Waiting> = Vec::new();
-        for waiting in list.iter().filter(|waiting| waiting.job != head.job) {
-            match take(*waiting) {
-                Some(true) => taken.push(*waiting),
-                Some(false) => {}
-                None => break,
-            }
+    /// The first job that fits into the hole, in the order of backfilling from place `from` on, and the place after it.
+    pub(super) fn next_fitting(&self, from: usize, hole: &Hole) -> Option<(u32, usize)> {
+        if from >= self.leaves {
+            return None;
         }
-        for waiting in taken {
-            remove(&mut self.fifo, |other| other.job, waiting);
-            if self.shortest_first {
-                remove(&mut self.by_estimate, |other| (other.estimate_ns, other.job), waiting);
+        let mut node = self.leaves + from;
+        loop {
+            let is_possible = self.tree.get(node).is_some_and(|least| hole.takes(*least));
+            if is_possible && node >= self.leaves {
+                let leaf = node - self.leaves;
+                return Some((self.job_of[leaf], leaf + 1));
             }
+            if is_possible {
+                node *= 2;
+                continue;
+            }
+            // Up until there is a right neighbour; none is left after the last branch.
+            while node % 2 == 1 {
+                node /= 2;
+            }
+            if node == 0 {
+                return None;
+            }
+            node += 1;
         }
     }
 }
 
-fn remove<K: Ord>(sorted: &mut Vec<Waiting>, key: impl Fn(&Waiting) -> K, waiting: Waiting) {
-    if let Ok(place) = sorted.binary_search_by_key(&key(&waiting), &key) {
-        sorted.remove(place);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_first_that_fits_is_found(
+            sizes in prop::collection::vec((1..9_u32, 1..9_u64, any::<bool>()), 0..40),
+            hole in (0..9_u32, 0..9_u32, 0..9_u64),
+            from in 0..45_usize,
+        ) {
+            let job = |(size, estimate_us, _): &(u32, u64, bool)| {
+                BatchJob { number: 0, submit_us: 0, size: *size, run_us: 1, estimate_us: *estimate_us }
+            };
+            let jobs: Vec<BatchJob> = sizes.iter().map(job).collect();
+            let mut queue = Queue::new(&jobs, Policy::Easy);
+            for (place, spec) in (0..).zip(&jobs) {
+                queue.push(place, spec);
+            }
+            for (place, _) in (0..).zip(&sizes).filter(|(_, (.., waits))| !waits) {
+                queue.remove(place);
+            }
+            let (free, extra, time_us) = hole;
+            let hole = Hole { free, extra, time_us };
+            let fits = |place: &usize| {
+                let (size, estimate_us, waits) = sizes[*place];
+                waits && size <= free && (estimate_us <= time_us || size <= extra)
+            };
+            let expected = (from..sizes.len()).find(fits).map(|place| (place as u32, place + 1));
+            prop_assert_eq!(queue.next_fitting(from, &hole), expected);
+            prop_assert_eq!(queue.head(), sizes.iter().position(|(.., waits)| *waits).map(|place| place as u32));
+        }
     }
 }

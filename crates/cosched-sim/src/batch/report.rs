@@ -26,29 +26,29 @@ pub fn write_jobs_csv(
     let workload: String =
         workload.chars().map(|c| if c == ',' || c == '"' || c.is_control() { '_' } else { c }).collect();
     let places = allocate(jobs, procs, schedule);
-    for ((job, start), places) in jobs.iter().zip(&schedule.start_ns).zip(&places) {
-        let seconds = |ns: u64| ns as f64 / 1e9;
-        let finish = start + job.run_ns;
+    for ((job, start), places) in jobs.iter().zip(&schedule.start_us).zip(&places) {
+        let seconds = |us: u64| us as f64 / 1e6;
+        let finish = start + job.run_us;
         // At its estimate the machine ends a job.
-        let (success, state) = if job.run_ns < job.estimate_ns {
+        let (success, state) = if job.run_us < job.estimate_us {
             (1, "COMPLETED_SUCCESSFULLY")
         } else {
             (0, "COMPLETED_WALLTIME_REACHED")
         };
-        let turnaround = seconds(finish - job.submit_ns);
+        let turnaround = seconds(finish - job.submit_us);
         writeln!(
             out,
             "{},{workload},{},{},{},{},{success},{state},{},{},{},{},{turnaround},{},{},-1,",
             job.number,
             job.number,
-            seconds(job.submit_ns),
+            seconds(job.submit_us),
             job.size,
-            seconds(job.estimate_ns),
+            seconds(job.estimate_us),
             seconds(*start),
-            seconds(job.run_ns),
+            seconds(job.run_us),
             seconds(finish),
-            seconds(start - job.submit_ns),
-            turnaround / seconds(job.run_ns),
+            seconds(start - job.submit_us),
+            turnaround / seconds(job.run_us),
             interval_set(places),
         )?;
     }

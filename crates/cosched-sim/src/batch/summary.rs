@@ -5,7 +5,7 @@ use super::filter::BatchJob;
 use crate::workload::stats::{BOUND_S, quantile};
 use serde::Serialize;
 
-/// The metrics of a schedule (workloads.md, section 5). Flow is from submission to end; bounded slowdown is
+/// The metrics of a schedule (docs/workloads.md). Flow is from submission to end; bounded slowdown is
 /// `max(1, flow / max(run, 10 s))`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
@@ -41,25 +41,25 @@ pub struct Summary {
 
 /// The metrics; none without jobs.
 pub fn summarise(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Option<Summary> {
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let first = jobs.first()?.submit_ns;
-    let starts = || jobs.iter().zip(&schedule.start_ns);
-    let last = starts().map(|(job, start)| start + job.run_ns).max()?;
+    let seconds = |us: u64| us as f64 / 1e6;
+    let first = jobs.first()?.submit_us;
+    let starts = || jobs.iter().zip(&schedule.start_us);
+    let last = starts().map(|(job, start)| start + job.run_us).max()?;
     let makespan_s = seconds(last - first);
     let n = jobs.len() as f64;
-    let flow_s = |job: &BatchJob, start: u64| seconds(start + job.run_ns - job.submit_ns);
+    let flow_s = |job: &BatchJob, start: u64| seconds(start + job.run_us - job.submit_us);
     let mean = |of: &dyn Fn(&BatchJob, u64) -> f64| starts().map(|(job, start)| of(job, *start)).sum::<f64>() / n;
-    let bounded = |job: &BatchJob| seconds(job.run_ns).max(BOUND_S);
+    let bounded = |job: &BatchJob| seconds(job.run_us).max(BOUND_S);
     let mut slowdowns: Vec<f64> = starts().map(|(job, start)| (flow_s(job, *start) / bounded(job)).max(1.0)).collect();
     let avebsld = slowdowns.iter().sum::<f64>() / n;
     slowdowns.sort_by(f64::total_cmp);
     let capacity = f64::from(procs) * makespan_s;
     Some(Summary {
         jobs_used: jobs.len() as u64,
-        mean_wait_s: mean(&|job, start| seconds(start - job.submit_ns)),
+        mean_wait_s: mean(&|job, start| seconds(start - job.submit_us)),
         mean_flow_s: mean(&flow_s),
         max_flow_s: starts().map(|(job, start)| flow_s(job, *start)).fold(0.0, f64::max),
-        mean_slowdown: mean(&|job, start| flow_s(job, start) / seconds(job.run_ns)),
+        mean_slowdown: mean(&|job, start| flow_s(job, start) / seconds(job.run_us)),
         avebsld,
         median_bsld: quantile(&slowdowns, 0.5),
         p95_bsld: quantile(&slowdowns, 0.95),
@@ -68,8 +68,8 @@ pub fn summarise(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Option<S
         mean_bsld_per_processor: mean(&|job, start| {
             (flow_s(job, start) / (f64::from(job.size) * bounded(job))).max(1.0)
         }),
-        utilization: mean(&|job, _| f64::from(job.size) * seconds(job.run_ns)) * n / capacity,
+        utilization: mean(&|job, _| f64::from(job.size) * seconds(job.run_us)) * n / capacity,
         makespan_s,
-        loss_of_capacity: schedule.idle_while_waiting as f64 / 1e9 / capacity,
+        loss_of_capacity: schedule.idle_while_waiting as f64 / 1e6 / capacity,
     })
 }

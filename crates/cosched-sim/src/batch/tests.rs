@@ -4,20 +4,20 @@ use super::*;
 use proptest::prelude::*;
 
 fn any_jobs(procs: u32) -> impl Strategy<Value = Vec<BatchJob>> {
-    let job = (0..40_u64, 1..=procs, 1..20_u64, 0..15_u64).prop_map(|(submit_ns, size, run_ns, slack)| BatchJob {
+    let job = (0..40_u64, 1..=procs, 1..20_u64, 0..15_u64).prop_map(|(submit_us, size, run_us, slack)| BatchJob {
         number: 0,
-        submit_ns,
+        submit_us,
         size,
-        run_ns,
-        estimate_ns: run_ns + slack,
+        run_us,
+        estimate_us: run_us + slack,
     });
     prop::collection::vec(job, 1..40).prop_map(|mut jobs| {
-        jobs.sort_by_key(|job| job.submit_ns);
+        jobs.sort_by_key(|job| job.submit_us);
         jobs
     })
 }
 
-/// One pass of section 6.3, on plain lists: `running` has (start, job), `waiting` is in the order of submission.
+/// One pass, on plain lists: `running` has (start, job), `waiting` is in the order of submission.
 fn naive_pass(
     jobs: &[BatchJob],
     procs: u32,
@@ -35,17 +35,17 @@ fn naive_pass(
         return;
     }
     let free_by = |time: u64, running: &[(u64, usize)]| {
-        let ended = running.iter().filter(|(start, job)| start + jobs[*job].estimate_ns <= time);
+        let ended = running.iter().filter(|(start, job)| start + jobs[*job].estimate_us <= time);
         free(running) + ended.map(|(_, job)| jobs[*job].size).sum::<u32>()
     };
     let shadow = (now..).find(|time| free_by(*time, running) >= jobs[head].size).unwrap();
     let mut extra = free_by(shadow, running) - jobs[head].size;
     let mut candidates = waiting[1..].to_vec();
     if policy == Policy::EasySjbf {
-        candidates.sort_by_key(|job| jobs[*job].estimate_ns);
+        candidates.sort_by_key(|job| jobs[*job].estimate_us);
     }
     for job in candidates {
-        let in_time = now + jobs[job].estimate_ns <= shadow;
+        let in_time = now + jobs[job].estimate_us <= shadow;
         if jobs[job].size <= free(running) && (in_time || jobs[job].size <= extra) {
             extra -= if in_time { 0 } else { jobs[job].size };
             running.push((now, job));
@@ -60,9 +60,9 @@ fn naive(jobs: &[BatchJob], procs: u32, policy: Policy) -> Vec<u64> {
     let mut left = jobs.len();
     while left > 0 {
         let before = running.len();
-        running.retain(|(start, job): &(u64, usize)| start + jobs[*job].run_ns != now);
+        running.retain(|(start, job): &(u64, usize)| start + jobs[*job].run_us != now);
         left -= before - running.len();
-        waiting.extend((0..jobs.len()).filter(|job| jobs[*job].submit_ns == now));
+        waiting.extend((0..jobs.len()).filter(|job| jobs[*job].submit_us == now));
         naive_pass(jobs, procs, policy, now, &mut running, &mut waiting);
         running.iter().for_each(|(start, job)| starts[*job] = *start);
         now += 1;
@@ -74,7 +74,7 @@ proptest! {
     #[test]
     fn the_engine_follows_the_rules(jobs in any_jobs(8), policy in 0..3_usize) {
         let policy = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf][policy];
-        prop_assert_eq!(simulate(&jobs, 8, policy, EventOrder::All).start_ns, naive(&jobs, 8, policy));
+        prop_assert_eq!(simulate(&jobs, 8, policy, EventOrder::All).start_us, naive(&jobs, 8, policy));
     }
 
     #[test]
@@ -82,12 +82,12 @@ proptest! {
         let policy = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf][policy];
         let order = if one { EventOrder::One } else { EventOrder::All };
         let schedule = simulate(&jobs, 6, policy, order);
-        for (job, start) in jobs.iter().zip(&schedule.start_ns) {
-            prop_assert!(*start >= job.submit_ns);
+        for (job, start) in jobs.iter().zip(&schedule.start_us) {
+            prop_assert!(*start >= job.submit_us);
         }
         for time in 0..1000 {
-            let runs = |(job, start): &(&BatchJob, &u64)| **start <= time && time < **start + job.run_ns;
-            let used: u32 = jobs.iter().zip(&schedule.start_ns).filter(runs).map(|(job, _)| job.size).sum();
+            let runs = |(job, start): &(&BatchJob, &u64)| **start <= time && time < **start + job.run_us;
+            let used: u32 = jobs.iter().zip(&schedule.start_us).filter(runs).map(|(job, _)| job.size).sum();
             prop_assert!(used <= 6, "{} processors at {}", used, time);
         }
         for (places, job) in allocate(&jobs, 6, &schedule).iter().zip(&jobs) {
@@ -97,14 +97,22 @@ proptest! {
 
     #[test]
     fn without_backfilling_jobs_start_in_their_order(jobs in any_jobs(8)) {
-        let starts = simulate(&jobs, 8, Policy::Fcfs, EventOrder::All).start_ns;
+        let starts = simulate(&jobs, 8, Policy::Fcfs, EventOrder::All).start_us;
         prop_assert!(starts.is_sorted());
     }
 }
 
+#[test]
+fn policies_have_names() {
+    for policy in [Policy::Fcfs, Policy::Easy, Policy::EasySjbf] {
+        assert_eq!(policy.to_string().to_uppercase().parse(), Ok(policy));
+    }
+    assert!("sjf".parse::<Policy>().unwrap_err().contains("easy-sjbf"));
+}
+
 fn job(submit_s: u64, size: u32, run_s: u64, estimate_s: u64) -> BatchJob {
-    let ns = 1_000_000_000;
-    BatchJob { number: 1, submit_ns: submit_s * ns, size, run_ns: run_s * ns, estimate_ns: estimate_s * ns }
+    let second = 1_000_000;
+    BatchJob { number: 1, submit_us: submit_s * second, size, run_us: run_s * second, estimate_us: estimate_s * second }
 }
 
 #[test]
@@ -113,7 +121,7 @@ fn a_hole_is_filled_without_delaying_the_head() {
     let jobs = [job(0, 3, 100, 100), job(1, 3, 10, 10), job(2, 1, 99, 200), job(3, 1, 10, 20)];
     let starts = |policy| {
         let schedule = simulate(&jobs, 4, policy, EventOrder::All);
-        schedule.start_ns.iter().map(|ns| ns / 1_000_000_000).collect::<Vec<_>>()
+        schedule.start_us.iter().map(|us| us / 1_000_000).collect::<Vec<_>>()
     };
     assert_eq!(starts(Policy::Fcfs), [0, 100, 100, 110]);
     assert_eq!(starts(Policy::Easy), [0, 100, 2, 101]);
@@ -137,4 +145,17 @@ fn metrics_of_two_jobs() {
     assert_eq!(lines[1], "1,a_b,1,10,4,10,1,COMPLETED_SUCCESSFULLY,10,5,15,0,5,1,0-3,-1,");
     assert_eq!(lines[2], "1,a_b,1,12,2,20,0,COMPLETED_WALLTIME_REACHED,15,20,35,3,23,1.15,0-1,-1,");
     assert!(lines.iter().all(|line| line.split(',').count() == 17));
+}
+
+#[test]
+fn the_longest_times_do_not_overflow() {
+    let record = |number: u32| format!("{number} 1000000000 -1 1000000000 4 -1 -1 4 1000000000\n");
+    let text: String = (0..1500).map(record).collect();
+    let mut filter = Filter::new(4);
+    let (records, ..) = crate::workload::swf::read_records(text.as_bytes()).unwrap();
+    records.iter().for_each(|record| filter.add(record));
+    let (jobs, dropped, _) = filter.finish();
+    assert_eq!((jobs.len(), dropped.out_of_range), (1000, 500));
+    let found = summarise(&jobs, 4, &simulate(&jobs, 4, Policy::Easy, EventOrder::All)).unwrap();
+    assert_eq!(found.makespan_s, 1e12);
 }

@@ -127,6 +127,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
         self.free_places += at.len() as u64;
         self.finished += 1;
+        self.changes += 1;
         self.ending -= 1;
         self.out.jobs[job as usize].finish_ns = Some(t);
         if O::TELL {

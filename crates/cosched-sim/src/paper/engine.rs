@@ -28,6 +28,17 @@ const WATCH_EVENTS: u64 = 1 << 20;
 /// Times above this do not fit into a key.
 const TIME_NS_MAX: u64 = NEVER >> 4;
 
+/// Why a simulation paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// All jobs have ended.
+    Done,
+    /// The limit.
+    Limit,
+    /// A job has arrived, started or ended.
+    Change,
+}
+
 /// A job that runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live {
@@ -59,11 +70,16 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
     pub(super) out_of_order: bool,
     /// How long nodes cannot hear of each other, as a difference of keys.
     look_ahead: u64,
+    /// Arrivals and ends of jobs so far.
+    pub(super) changes: u64,
+    /// Iterations that were skipped, not simulated (sampled mode).
+    pub(super) skipped: u64,
+    watch_at: u64,
     /// Key of the event in progress.
     pub(super) now: u64,
     /// Jobs in the order of their arrivals.
-    order: Vec<u32>,
-    arrived: usize,
+    pub(super) order: Vec<u32>,
+    pub(super) arrived: usize,
     pub(super) queue: VecDeque<u32>,
     pub(super) live: Vec<Live>,
     pub(super) finished: usize,
@@ -100,6 +116,9 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             ending: 0,
             in_window: false,
             out_of_order: false,
+            changes: 0,
+            skipped: 0,
+            watch_at: WATCH_EVENTS,
             look_ahead: (params.send_ns + params.wire_ns) << 3,
             now: 0,
             order,
@@ -116,14 +135,29 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     }
 
     pub(super) fn run(mut self, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
-        let end = key(self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX), 7);
-        let mut watched = WATCH_EVENTS;
+        self.go(NEVER, false, watch)?;
+        self.finish()
+    }
+
+    /// Goes on until all jobs have ended, the key `limit` or the end of the simulation is reached, or, if asked for, a job
+    /// has arrived, started or ended.
+    pub(super) fn go(
+        &mut self,
+        limit: u64,
+        to_change: bool,
+        watch: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Why, SimError> {
+        let limit = limit.min(key(self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX), 7) + 1);
+        let changes = self.changes;
         while self.finished < self.jobs.len() {
+            if to_change && self.changes != changes {
+                return Ok(Why::Change);
+            }
             let arrival =
                 self.order.get(self.arrived).map_or(NEVER, |j| key(self.jobs[*j as usize].arrival_ns, ARRIVES));
             let first = self.keys.iter().copied().min().unwrap_or(NEVER);
-            if first.min(arrival) > end {
-                break;
+            if first.min(arrival) >= limit {
+                return Ok(Why::Limit);
             }
             if arrival < first {
                 self.now = arrival;
@@ -133,16 +167,16 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
                 let node = self.keys.iter().position(|k| *k == first).unwrap_or(0);
                 self.event(node);
             } else {
-                self.window((first + self.look_ahead).min(arrival).min(end + 1));
+                self.window((first + self.look_ahead).min(arrival).min(limit));
             }
-            if self.out.events >= watched {
-                watched = self.out.events + WATCH_EVENTS;
+            if self.out.events >= self.watch_at {
+                self.watch_at = self.out.events + WATCH_EVENTS;
                 if !watch(self.progress()) {
                     return Err(SimError::Stopped);
                 }
             }
         }
-        self.finish()
+        Ok(Why::Done)
     }
 
     /// Every node by itself up to a time before which it cannot hear of the others: a message takes at least the time in
@@ -157,11 +191,11 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         self.in_window = false;
     }
 
-    fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> Progress {
         Progress {
             time_ns: self.now >> 3,
             events: self.out.events,
-            task_iterations: (self.out.task_iterations, self.task_iterations_all),
+            task_iterations: (self.out.task_iterations + self.skipped, self.task_iterations_all),
             jobs: (self.finished as u64, self.jobs.len() as u64),
         }
     }
@@ -169,6 +203,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     fn arrival(&mut self, time_ns: u64) {
         let job = self.order[self.arrived];
         self.arrived += 1;
+        self.changes += 1;
         self.count_free(time_ns);
         self.queue.push_back(job);
         if O::TELL {
@@ -221,7 +256,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     }
 
     /// Closes the books.
-    fn finish(mut self) -> Result<Outcome, SimError> {
+    pub(super) fn finish(mut self) -> Result<Outcome, SimError> {
         let ended = self.finished == self.jobs.len();
         let last = self.out.jobs.iter().filter_map(|job| job.finish_ns).max().unwrap_or(0);
         let end_ns = if ended { last } else { self.params.end_ns.unwrap_or(last) };
@@ -247,6 +282,13 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             useful_ns += count * (shape.iteration_ns() - shape.io_ns);
         }
         (self.out.nominal_ns, self.out.useful_ns) = (nominal_ns, useful_ns);
+        if ended && (self.drawn_ns != self.out.cpu.compute_ns || self.sent != self.out.messages) {
+            return Err(broken("computation or messages were lost"));
+        }
+        if self.skipped > 0 {
+            self.out.task_iterations += self.skipped;
+            return Ok(self.out);
+        }
         let cpu = &mut self.out.cpu;
         let busy = cpu.compute_ns + cpu.spin_ns + cpu.switch_ns + cpu.interrupt_ns + cpu.sched_ns;
         let all = end_ns * self.nodes.len() as u64;
@@ -254,11 +296,8 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         if self.out_of_order {
             return Err(broken("a job ended too early for the order of events"));
         }
-        if iterations != self.out.task_iterations {
+        if iterations != self.out.task_iterations + self.skipped {
             return Err(broken("iterations were lost"));
-        }
-        if ended && (self.drawn_ns != self.out.cpu.compute_ns || self.sent != self.out.messages) {
-            return Err(broken("computation or messages were lost"));
         }
         Ok(self.out)
     }

@@ -10,20 +10,23 @@ mod admit;
 mod cpu;
 mod engine;
 mod gang;
+mod jump;
 mod network;
 mod node;
+mod sampled;
 mod short;
 mod tick;
 mod tree;
 
 use crate::error::SimError;
 use crate::job::JobSpec;
-use crate::observe::Observer;
+use crate::observe::{Observer, Silent};
 use crate::outcome::{Outcome, Progress};
-use crate::params::{Params, Readings};
+use crate::params::{Params, ParamsError, Readings};
 use crate::strategy::Strategy;
 use cosched_core::{OnArrival, Wait};
 use engine::Engine;
+pub use sampled::{Sampled, Sampling};
 
 /// Whether this engine can do it: the ten strategies of the paper, under the default readings, with at most 16 processes a
 /// node, and switches that take time (else too much happens at one instant).
@@ -42,32 +45,75 @@ pub fn run(
     observer: &mut impl Observer,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SimError> {
-    use {OnArrival as A, Wait as W};
-    params.check()?;
-    if params.strategy == Strategy::Gang {
-        return gang::Gangs::new(params, jobs, observer)?.run(watch);
-    }
-    let (wait, arrival) = params.dynamic();
-    match (wait, arrival) {
-        (W::Busy, A::None) => go::<BUSY, NOTHING>(params, jobs, observer, watch),
-        (W::SpinBlock, A::None) => go::<BLOCK, NOTHING>(params, jobs, observer, watch),
-        (W::SpinYield, A::None) => go::<YIELD, NOTHING>(params, jobs, observer, watch),
-        (W::Busy, A::Interrupt) => go::<BUSY, DEMAND>(params, jobs, observer, watch),
-        (W::SpinBlock, A::Interrupt) => go::<BLOCK, DEMAND>(params, jobs, observer, watch),
-        (W::SpinYield, A::Interrupt) => go::<YIELD, DEMAND>(params, jobs, observer, watch),
-        (W::Busy, A::Periodic) => go::<BUSY, BOOST>(params, jobs, observer, watch),
-        (W::SpinBlock, A::Periodic) => go::<BLOCK, BOOST>(params, jobs, observer, watch),
-        (W::SpinYield, A::Periodic) => go::<YIELD, BOOST>(params, jobs, observer, watch),
-    }
+    Ok(choose(params, jobs, observer, None, watch)?.0)
 }
 
-fn go<const W: u8, const A: u8>(
+/// Runs the jobs to their end, but jumps where nothing changes (see `sampled.rs`): an estimate, with its error.
+pub fn run_sampled(
+    params: &Params,
+    jobs: &[JobSpec],
+    sampling: &Sampling,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<(Outcome, Sampled), SimError> {
+    if params.end_ns.is_some() {
+        let why = "a jump may go beyond it";
+        return Err(ParamsError::new("sampling and an end of the simulated time", why, "leave one of them out").into());
+    }
+    choose(params, jobs, &mut Silent, Some(sampling), watch)
+}
+
+/// Each strategy is compiled for itself.
+fn choose(
     params: &Params,
     jobs: &[JobSpec],
     observer: &mut impl Observer,
+    sampling: Option<&Sampling>,
     watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Outcome, SimError> {
-    Engine::<_, W, A>::new(params, jobs, observer)?.run(watch)
+) -> Result<(Outcome, Sampled), SimError> {
+    use {OnArrival as A, Wait as W};
+    params.check()?;
+    if params.strategy == Strategy::Gang {
+        let mut engine = gang::Gangs::new(params, jobs, observer)?;
+        let Some(sampling) = sampling else { return Ok((engine.run(watch)?, Sampled::default())) };
+        let (report, more) = sampled::drive(&mut engine, sampling, watch)?;
+        return Ok((with(engine.finish()?, &more, params), report));
+    }
+    let job = Job { params, jobs, sampling };
+    match params.dynamic() {
+        (W::Busy, A::None) => job.go::<_, BUSY, NOTHING>(observer, watch),
+        (W::SpinBlock, A::None) => job.go::<_, BLOCK, NOTHING>(observer, watch),
+        (W::SpinYield, A::None) => job.go::<_, YIELD, NOTHING>(observer, watch),
+        (W::Busy, A::Interrupt) => job.go::<_, BUSY, DEMAND>(observer, watch),
+        (W::SpinBlock, A::Interrupt) => job.go::<_, BLOCK, DEMAND>(observer, watch),
+        (W::SpinYield, A::Interrupt) => job.go::<_, YIELD, DEMAND>(observer, watch),
+        (W::Busy, A::Periodic) => job.go::<_, BUSY, BOOST>(observer, watch),
+        (W::SpinBlock, A::Periodic) => job.go::<_, BLOCK, BOOST>(observer, watch),
+        (W::SpinYield, A::Periodic) => job.go::<_, YIELD, BOOST>(observer, watch),
+    }
+}
+
+struct Job<'a> {
+    params: &'a Params,
+    jobs: &'a [JobSpec],
+    sampling: Option<&'a Sampling>,
+}
+
+impl Job<'_> {
+    fn go<O: Observer, const W: u8, const A: u8>(
+        &self,
+        observer: &mut O,
+        watch: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(Outcome, Sampled), SimError> {
+        let mut engine = Engine::<O, W, A>::new(self.params, self.jobs, observer)?;
+        let Some(sampling) = self.sampling else { return Ok((engine.run(watch)?, Sampled::default())) };
+        let (report, more) = sampled::drive(&mut engine, sampling, watch)?;
+        Ok((with(engine.finish()?, &more, self.params), report))
+    }
+}
+
+fn with(mut out: Outcome, more: &sampled::Totals, params: &Params) -> Outcome {
+    sampled::add_totals(&mut out, more, params.nodes.into());
+    out
 }
 
 // How to wait and what to do on arrival, as constants: each strategy is compiled for itself.

@@ -31,6 +31,11 @@ impl Tree {
         self.matches[1]
     }
 
+    /// A node's key.
+    pub(super) fn leaf(&self, node: usize) -> (u64, u32) {
+        self.matches[self.size + node]
+    }
+
     #[inline]
     pub(super) fn set(&mut self, node: usize, key: u64) {
         let mut place = self.size + node;

@@ -14,7 +14,7 @@ impl<O: Observer> Gangs<'_, O> {
         self.free_since_ns = t;
     }
 
-    pub(super) fn finish(mut self) -> Result<Outcome, SimError> {
+    pub(in super::super) fn finish(mut self) -> Result<Outcome, SimError> {
         let ended = self.finished == self.jobs.len();
         let last = self.out.jobs.iter().filter_map(|job| job.finish_ns).max().unwrap_or(0);
         let end_ns = if ended { last } else { self.params.end_ns.unwrap_or(last) };
@@ -25,15 +25,19 @@ impl<O: Observer> Gangs<'_, O> {
         }
         (0..self.inboxes.len()).for_each(|n| self.drain(n, end_ns));
         let iterations = self.count_iterations();
+        if ended && (self.drawn_ns != self.out.cpu.compute_ns || self.sent != self.out.messages) {
+            return Err(broken("computation or messages were lost"));
+        }
+        if self.skipped > 0 {
+            self.out.task_iterations += self.skipped;
+            return Ok(self.out);
+        }
         let nodes = self.inboxes.len() as u64;
         let cpu = &mut self.out.cpu;
         let busy = cpu.compute_ns + cpu.spin_ns + cpu.switch_ns;
         cpu.idle_ns = (end_ns * nodes).checked_sub(busy).ok_or_else(|| broken("the CPUs were busy for too long"))?;
-        if iterations != self.out.task_iterations {
+        if iterations != self.out.task_iterations + self.skipped {
             return Err(broken("iterations were lost"));
-        }
-        if ended && (self.drawn_ns != self.out.cpu.compute_ns || self.sent != self.out.messages) {
-            return Err(broken("computation or messages were lost"));
         }
         Ok(self.out)
     }

@@ -5,9 +5,11 @@
 //! Switches stop and resume whole rows. Network interfaces are shared by the rows, and stay exact.
 
 mod books;
+mod jump;
 mod rows;
 mod task;
 
+use super::engine::Why;
 use super::tree::{NEVER, Tree};
 use crate::error::SimError;
 use crate::job::{JobSpec, Shape};
@@ -69,6 +71,10 @@ pub(super) struct Gangs<'a, O> {
     drawn_ns: u64,
     sent: u64,
     now: u64,
+    /// Arrivals and ends of jobs so far.
+    changes: u64,
+    /// Iterations that were skipped, not simulated (sampled mode).
+    skipped: u64,
     out: Outcome,
     task_iterations_all: u64,
 }
@@ -107,25 +113,43 @@ impl<'a, O: Observer> Gangs<'a, O> {
             drawn_ns: 0,
             sent: 0,
             now: 0,
+            changes: 0,
+            skipped: 0,
             out: Outcome { jobs: vec![JobTimes::default(); jobs.len()], ..Outcome::default() },
         })
     }
 
     pub(super) fn run(mut self, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
-        let end = key(self.end_ns(), 7);
+        self.go(NEVER, false, watch)?;
+        self.finish()
+    }
+
+    /// As the other engine's.
+    pub(super) fn go(
+        &mut self,
+        limit: u64,
+        to_change: bool,
+        watch: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Why, SimError> {
+        let limit = limit.min(key(self.end_ns(), 7) + 1);
+        let changes = self.changes;
         while self.finished < self.jobs.len() {
+            if to_change && self.changes != changes {
+                return Ok(Why::Change);
+            }
             let arrival =
                 self.order.get(self.arrived).map_or(NEVER, |j| key(self.jobs[*j as usize].arrival_ns, ARRIVES));
             let turn = key(self.turn_ns, TURNS);
             let (event, node) = self.tree.first();
-            self.now = event.min(arrival).min(turn);
-            if self.now > end {
-                break;
+            let first = event.min(arrival).min(turn);
+            if first >= limit {
+                return Ok(Why::Limit);
             }
+            self.now = first;
             self.out.events += 1;
-            if self.now == event {
+            if first == event {
                 self.complete(node as usize, event >> 3);
-            } else if self.now == arrival {
+            } else if first == arrival {
                 self.arrival(arrival >> 3);
             } else {
                 self.turn(turn >> 3);
@@ -134,18 +158,18 @@ impl<'a, O: Observer> Gangs<'a, O> {
                 return Err(SimError::Stopped);
             }
         }
-        self.finish()
+        Ok(Why::Done)
     }
 
     fn end_ns(&self) -> u64 {
         self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX)
     }
 
-    fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> Progress {
         Progress {
             time_ns: self.now >> 3,
             events: self.out.events,
-            task_iterations: (self.out.task_iterations, self.task_iterations_all),
+            task_iterations: (self.out.task_iterations + self.skipped, self.task_iterations_all),
             jobs: (self.finished as u64, self.jobs.len() as u64),
         }
     }
@@ -153,6 +177,7 @@ impl<'a, O: Observer> Gangs<'a, O> {
     fn arrival(&mut self, t: u64) {
         let job = self.order[self.arrived];
         self.arrived += 1;
+        self.changes += 1;
         self.count_free(t);
         self.queue.push_back(job);
         if O::TELL {
@@ -199,6 +224,7 @@ impl<'a, O: Observer> Gangs<'a, O> {
         self.matrix.remove(JobId(job.into()));
         self.free_cells += live.columns.len() as u64;
         self.finished += 1;
+        self.changes += 1;
         self.out.jobs[job as usize].finish_ns = Some(t);
         if O::TELL {
             self.observer.job(t, job, JobChange::Finished, &live.columns, Some(live.row as u32));

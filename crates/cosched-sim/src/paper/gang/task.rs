@@ -52,6 +52,18 @@ impl Task {
     }
 }
 
+impl Task {
+    /// Moves its times on.
+    pub(super) fn later(&mut self, delta_ns: u64) {
+        match &mut self.stage {
+            Stage::Compute { began_ns: ns, .. } | Stage::Io { end_ns: ns } | Stage::Wait { from_ns: ns } => {
+                *ns += delta_ns
+            }
+            Stage::Ended => {}
+        }
+    }
+}
+
 /// A message on its way, and who gets it.
 #[derive(Clone, Copy, Debug)]
 struct Incoming {
@@ -68,6 +80,18 @@ pub(super) struct Inbox {
     send_free_ns: u64,
     receive_free_ns: u64,
     incoming: Vec<Incoming>,
+}
+
+impl Inbox {
+    /// Moves its times on.
+    pub(super) fn later(&mut self, delta_ns: u64) {
+        self.send_free_ns += delta_ns;
+        self.receive_free_ns += delta_ns;
+        for message in &mut self.incoming {
+            message.delivered_ns += delta_ns;
+            message.reaches_ns += delta_ns;
+        }
+    }
 }
 
 impl<O: Observer> Gangs<'_, O> {

@@ -1,4 +1,4 @@
-//! Dealing estimates to jobs so that each covers its job's run time (workloads.md, section 2.4, step 7).
+//! Dealing estimates to jobs so that each covers its job's run time.
 
 use super::{EstimateBin, EstimateError};
 use crate::workload::TraceJob;

@@ -1,4 +1,4 @@
-//! The head: 20 popular estimates (workloads.md, section 2.4, steps 2 to 4).
+//! The head: 20 popular estimates.
 
 use super::{EstimateModel, HEAD, HEAD_PERCENT};
 use crate::workload::random::Random;

@@ -87,7 +87,7 @@ impl EstimateModel {
     /// Gives every job an estimate; run times above the longest estimate are cut to it. Returns how many were cut.
     ///
     /// # Errors
-    /// As [`EstimateModel::bins`] and [`assign`].
+    /// As [`EstimateModel::bins`] and [`assign()`].
     pub fn estimate(&self, jobs: &mut [TraceJob], seed: u64) -> Result<u64, EstimateError> {
         let mut random = Random::new(seed, ESTIMATES);
         let bins = self.bins(jobs.len() as u64, &mut random)?;

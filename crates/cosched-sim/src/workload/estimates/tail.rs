@@ -1,4 +1,4 @@
-//! The tail: rare estimates, spread from the shortest to the longest (workloads.md, section 2.4, step 5).
+//! The tail: rare estimates, spread from the shortest to the longest.
 
 use super::{HEAD, HEAD_PERCENT};
 use crate::workload::random::Random;

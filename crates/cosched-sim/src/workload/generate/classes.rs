@@ -63,14 +63,21 @@ impl FitMethod {
 }
 
 impl ClassModel {
-    /// Fits the classes of jobs that are sorted by submission. The second value has the classes that were left out
-    /// because a distribution has no fit, with their jobs.
-    pub fn fit(name: &str, procs: u32, jobs: &[TraceJob], method: FitMethod) -> (ClassModel, Vec<(String, u64)>) {
+    /// Fits the classes of jobs that are sorted by submission, without gaps above `gap_s_max`. The second value has the
+    /// classes that were left out because a distribution has no fit.
+    pub fn fit(
+        name: &str,
+        procs: u32,
+        jobs: &[TraceJob],
+        method: FitMethod,
+        gap_s_max: f64,
+    ) -> (ClassModel, Vec<SizeClass>) {
         let (mut classes, mut left_out) = (Vec::new(), Vec::new());
         for class in SizeClass::all() {
             let of: Vec<&TraceJob> = jobs.iter().filter(|job| SizeClass::of(job.size) == class).collect();
             let Some(high) = of.iter().map(|job| job.size).max() else { continue };
-            let gaps = of.windows(2).map(|pair| pair[1].submit_s - pair[0].submit_s).collect();
+            let gaps = of.windows(2).map(|pair| pair[1].submit_s - pair[0].submit_s);
+            let gaps = gaps.filter(|gap| *gap <= gap_s_max).collect();
             let mean_size = of.iter().map(|job| f64::from(job.size)).sum::<f64>() / of.len() as f64;
             let runs = of.iter().map(|job| job.run_s).collect();
             match (method.fit(gaps), method.fit(runs)) {
@@ -78,7 +85,7 @@ impl ClassModel {
                     let high = class.high().map_or(high, |end| end.min(procs.max(high)));
                     classes.push(ClassShape { low: class.low(), high, mean_size, interarrival, runtime });
                 }
-                _ => left_out.push((class.name(), of.len() as u64)),
+                _ => left_out.push(class),
             }
         }
         (ClassModel { name: name.into(), procs, classes }, left_out)
@@ -292,7 +299,7 @@ mod tests {
         let model = ctc_1996_refit();
         let jobs = model.draw(40_000, 4, 3).unwrap();
         for method in [FitMethod::Moments, FitMethod::Likelihood] {
-            let (fitted, left_out) = ClassModel::fit("again", 338, &jobs, method);
+            let (fitted, left_out) = ClassModel::fit("again", 338, &jobs, method, f64::INFINITY);
             assert!(left_out.is_empty() && fitted.classes.len() == 3);
             for (found, class) in fitted.classes.iter().zip(&model.classes) {
                 assert!((found.runtime.mean() / class.runtime.mean() - 1.0).abs() < 0.1, "{found:?}");

@@ -13,7 +13,7 @@ const LISTED_MAX: usize = 20;
 const HOPELESS: u64 = 100;
 
 /// A line that is no record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BadLine {
     /// Counted from 1, in the unpacked text.
     pub line: u64,

@@ -1,0 +1,70 @@
+//! How the feedback engine is moved on in time.
+
+use super::engine::{Engine, Why};
+use super::node::{NOBODY, State};
+use super::sampled::{Course, Jumps};
+use super::tree::NEVER;
+use crate::error::SimError;
+use crate::observe::Observer;
+use crate::outcome::{Outcome, Progress};
+
+impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
+    fn go(&mut self, limit: u64, to_change: bool, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Why, SimError> {
+        Engine::go(self, limit, to_change, watch)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now >> 3
+    }
+
+    fn next_arrival_ns(&self) -> Option<u64> {
+        self.order.get(self.arrived).map(|job| self.jobs[*job as usize].arrival_ns)
+    }
+
+    fn courses(&self) -> Vec<Course> {
+        let running = self.live.iter().enumerate().filter(|(_, live)| !live.at.is_empty());
+        let course = |(job, live): (usize, &super::engine::Live)| {
+            let tasks = live.at.iter().map(|(n, place)| &self.processes[*n as usize * self.places + *place as usize]);
+            let (done, left) =
+                tasks.fold((0, u64::MAX), |(done, left), p| (done + p.iteration, left.min(p.iterations - p.iteration)));
+            Course { job: job as u32, tasks: live.at.len() as u64, done, left }
+        };
+        running.map(course).collect()
+    }
+
+    fn out(&self) -> &Outcome {
+        &self.out
+    }
+
+    fn jump(&mut self, delta_ns: u64, iterations: &[(u32, u64)]) {
+        for (job, count) in iterations {
+            for (n, place) in &self.live[*job as usize].at {
+                self.processes[*n as usize * self.places + *place as usize].iteration += count;
+                self.skipped += count;
+            }
+        }
+        let later = |ns: &mut u64| *ns += if *ns == NEVER { 0 } else { delta_ns };
+        for process in self.processes.iter_mut().filter(|p| p.state == State::Io) {
+            later(&mut process.io_ns);
+        }
+        for (node, key) in self.nodes.iter_mut().zip(&mut self.keys) {
+            *key += if *key == NEVER { 0 } else { delta_ns << 3 };
+            node.watch += if node.watch == NEVER { 0 } else { delta_ns << 3 };
+            for ns in [&mut node.cpu_end_ns, &mut node.io_end_ns, &mut node.run_start_ns, &mut node.cpu_start_ns] {
+                later(ns);
+            }
+            for ns in [&mut node.next_tick_ns, &mut node.send_free_ns, &mut node.receive_free_ns] {
+                later(ns);
+            }
+            // What the last tick saw stays what it saw.
+            if node.current != NOBODY || node.noted_ns > 0 {
+                later(&mut node.current_since_ns);
+                later(&mut node.noted_ns);
+            }
+            for message in &mut node.incoming {
+                later(&mut message.delivered_ns);
+                later(&mut message.reaches_ns);
+            }
+        }
+    }
+}

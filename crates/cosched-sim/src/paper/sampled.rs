@@ -1,0 +1,259 @@
+//! Sampled simulation: long jobs in minutes.
+//!
+//! Problem: a job of 10⁴ s has 10⁷ iterations, and nothing new happens in most of them. Between two changes of the set of
+//! jobs (an arrival, an end) every job makes progress at a rate that settles within seconds.
+//! Rule. After a change the simulation runs exactly; when the rates of all jobs in successive windows agree, it jumps: all
+//! times move on by the same Δ, every job's tasks by the same number of iterations, and counters by their rates; then it
+//! runs exactly again until the next change. A jump ends before the next arrival and before the first end of a job, so these
+//! are simulated, and Δ is a multiple of a second, so that ticks and the rises of all levels (D24) keep their phase.
+//! The error of a jump is Δ times the standard error of a rate; it is carried along for every job.
+
+use super::engine::Why;
+use crate::error::SimError;
+use crate::outcome::{Outcome, Progress};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The engines treat the last iterations of a task in a way of their own.
+const KEPT_ITERATIONS: u64 = 100;
+
+/// How to sample. Times are simulated time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// Simulated exactly after every change, before anything is measured.
+    pub warm_up_s: u32,
+    /// A window in which rates are measured.
+    pub window_s: u32,
+    /// Windows at least and at most before a jump.
+    pub windows: (u32, u32),
+    /// Rates have settled when their standard errors, weighted by the jobs' progress, are below this part of them.
+    pub error: f64,
+}
+
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling { warm_up_s: 2, window_s: 1, windows: (6, 24), error: 0.005 }
+    }
+}
+
+/// What sampling did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// Simulated time that was jumped over, and how often.
+    pub skipped_ns: u64,
+    /// Jumps.
+    pub jumps: u64,
+    /// Task-iterations that were jumped over.
+    pub skipped_iterations: u64,
+    /// Estimated standard error of the mean response time, from the rates' standard errors; the delays that an error causes
+    /// to other jobs are not in it.
+    pub response_error_s: f64,
+}
+
+/// The progress of a running job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Course {
+    pub(super) job: u32,
+    pub(super) tasks: u64,
+    /// Iterations of all tasks.
+    pub(super) done: u64,
+    /// Iterations that the task that is furthest has left.
+    pub(super) left: u64,
+}
+
+/// Counters that grow at rates: the CPU times, then events of all sorts.
+pub(super) type Totals = [u64; 11];
+
+/// An engine that can be moved on.
+pub(super) trait Jumps {
+    fn go(&mut self, limit: u64, to_change: bool, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Why, SimError>;
+    fn now_ns(&self) -> u64;
+    fn next_arrival_ns(&self) -> Option<u64>;
+    fn courses(&self) -> Vec<Course>;
+    fn out(&self) -> &Outcome;
+    /// Moves all times on by `delta_ns`, and the tasks of these jobs by so many iterations each.
+    fn jump(&mut self, delta_ns: u64, iterations: &[(u32, u64)]);
+}
+
+/// Simulates with jumps. The engine's books are to be closed afterwards.
+pub(super) fn drive(
+    engine: &mut impl Jumps,
+    sampling: &Sampling,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<(Sampled, Totals), SimError> {
+    let mut report = Sampled::default();
+    let mut more = Totals::default();
+    let mut errors_s2 = vec![0.0; engine.out().jobs.len()];
+    let mut why = Why::Change;
+    while why != Why::Done {
+        why = interval(
+            engine,
+            sampling,
+            watch,
+            &mut Sums { report: &mut report, more: &mut more, errors_s2: &mut errors_s2 },
+        )?;
+    }
+    let sum: f64 = errors_s2.iter().sum();
+    report.response_error_s = sum.sqrt() / errors_s2.len().max(1) as f64;
+    Ok((report, more))
+}
+
+/// What jumps add up to.
+struct Sums<'a> {
+    report: &'a mut Sampled,
+    more: &'a mut Totals,
+    /// Per job: variance of its end.
+    errors_s2: &'a mut [f64],
+}
+
+/// From a change to the next one, with jumps.
+fn interval(
+    engine: &mut impl Jumps,
+    sampling: &Sampling,
+    watch: &mut dyn FnMut(Progress) -> bool,
+    sums: &mut Sums<'_>,
+) -> Result<Why, SimError> {
+    let later = |from_ns: u64, s: u32| (from_ns + u64::from(s) * SECOND_NS) << 3;
+    let limit = later(engine.now_ns(), sampling.warm_up_s);
+    let why = engine.go(limit, true, watch)?;
+    if why != Why::Limit {
+        return Ok(why);
+    }
+    let mut windows = Windows::new(engine, limit >> 3);
+    while !windows.settled(sampling) {
+        let limit = later(windows.end_ns, sampling.window_s);
+        let why = engine.go(limit, true, watch)?;
+        if why != Why::Limit {
+            return Ok(why);
+        }
+        windows.add(engine, limit >> 3);
+    }
+    let jumped_ns = windows.jump(engine, sums);
+    // To the next change, or to another measurement if that is far.
+    let far = later(windows.end_ns + jumped_ns, 4 * (sampling.warm_up_s + sampling.window_s));
+    engine.go(far, true, watch)
+}
+
+/// Measurements since the last change.
+struct Windows {
+    start_ns: u64,
+    end_ns: u64,
+    totals: Totals,
+    courses: Vec<Course>,
+    /// Per window and job: iterations of a task a second.
+    rates: Vec<Vec<f64>>,
+}
+
+impl Windows {
+    fn new(engine: &mut impl Jumps, now_ns: u64) -> Windows {
+        let totals = totals(engine.out());
+        Windows { start_ns: now_ns, end_ns: now_ns, totals, courses: engine.courses(), rates: Vec::new() }
+    }
+
+    fn add(&mut self, engine: &mut impl Jumps, now_ns: u64) {
+        let courses = engine.courses();
+        let seconds = (now_ns - self.end_ns) as f64 / 1e9;
+        let rate = |(old, new): (&Course, &Course)| (new.done - old.done) as f64 / new.tasks as f64 / seconds;
+        self.rates.push(self.courses.iter().zip(&courses).map(rate).collect());
+        (self.courses, self.end_ns) = (courses, now_ns);
+    }
+
+    /// Mean and standard error of a job's rate.
+    fn rate(&self, job: usize) -> (f64, f64) {
+        let n = self.rates.len() as f64;
+        let mean = self.rates.iter().map(|window| window[job]).sum::<f64>() / n;
+        let squares: f64 = self.rates.iter().map(|window| (window[job] - mean).powi(2)).sum();
+        (mean, (squares / (n - 1.0).max(1.0) / n).sqrt())
+    }
+
+    fn settled(&self, sampling: &Sampling) -> bool {
+        let (least, most) = sampling.windows;
+        if self.rates.len() < least.max(2) as usize {
+            return false;
+        }
+        let all: Vec<(f64, f64)> = (0..self.courses.len()).map(|job| self.rate(job)).collect();
+        let (rates, errors) = all.iter().fold((0.0, 0.0), |(r, e), (rate, error)| (r + rate, e + error));
+        errors <= sampling.error * rates && all.iter().all(|(rate, _)| *rate > 0.0) || self.rates.len() >= most as usize
+    }
+
+    /// Jumps as far as nothing can change.
+    fn jump(&self, engine: &mut impl Jumps, sums: &mut Sums<'_>) -> u64 {
+        let all: Vec<(f64, f64)> = (0..self.courses.len()).map(|job| self.rate(job)).collect();
+        let ends = self.courses.iter().zip(&all).filter(|(_, (rate, _))| *rate > 0.0);
+        // What is left for exact simulation: a second, and a few times the error of the estimate.
+        let end_s = |(course, (rate, error)): (&Course, &(f64, f64))| {
+            let left_s = course.left as f64 / rate;
+            left_s - 1.0 - 3.0 * left_s * error / rate
+        };
+        let first_s = ends.map(end_s).fold(f64::INFINITY, f64::min);
+        let arrival_s =
+            engine.next_arrival_ns().map_or(f64::INFINITY, |at| at.saturating_sub(self.end_ns) as f64 / 1e9);
+        let delta_s = first_s.min(arrival_s - 0.001).floor();
+        if !(delta_s.is_finite() && delta_s >= 1.0) {
+            return 0;
+        }
+        let delta_ns = delta_s as u64 * SECOND_NS;
+        let each = |(course, (rate, _)): (&Course, &(f64, f64))| {
+            (course.job, ((rate * delta_s) as u64).min(course.left.saturating_sub(KEPT_ITERATIONS)))
+        };
+        let iterations: Vec<(u32, u64)> = self.courses.iter().zip(&all).map(each).collect();
+        self.extrapolate(engine.out(), delta_s, sums.more);
+        engine.jump(delta_ns, &iterations);
+        sums.report.jumps += 1;
+        sums.report.skipped_ns += delta_ns;
+        for ((course, (job, count)), (rate, error)) in self.courses.iter().zip(&iterations).zip(&all) {
+            sums.report.skipped_iterations += count * course.tasks;
+            if *rate > 0.0 {
+                sums.errors_s2[*job as usize] += (delta_s * error / rate).powi(2);
+            }
+        }
+        delta_ns
+    }
+
+    /// What the counters would have grown by.
+    fn extrapolate(&self, out: &Outcome, delta_s: f64, more: &mut Totals) {
+        let now = totals(out);
+        let factor = delta_s * 1e9 / (self.end_ns - self.start_ns) as f64;
+        for (i, more) in more.iter_mut().enumerate() {
+            *more += ((now[i] - self.totals[i]) as f64 * factor).round() as u64;
+        }
+    }
+}
+
+/// Adds what was extrapolated to an outcome, on so many nodes.
+pub(super) fn add_totals(out: &mut Outcome, more: &Totals, nodes: u64) {
+    let cpu = &mut out.cpu;
+    let fields = [
+        &mut cpu.compute_ns,
+        &mut cpu.spin_ns,
+        &mut cpu.switch_ns,
+        &mut cpu.interrupt_ns,
+        &mut cpu.sched_ns,
+        &mut out.context_switches,
+        &mut out.messages,
+        &mut out.interrupts,
+        &mut out.boosts,
+        &mut out.blocks,
+        &mut out.yields,
+    ];
+    fields.into_iter().zip(more).for_each(|(field, more)| *field += more);
+    let busy = cpu.compute_ns + cpu.spin_ns + cpu.switch_ns + cpu.interrupt_ns + cpu.sched_ns;
+    cpu.idle_ns = (out.sim_end_ns * nodes).saturating_sub(busy);
+}
+
+fn totals(out: &Outcome) -> Totals {
+    let cpu = &out.cpu;
+    [
+        cpu.compute_ns,
+        cpu.spin_ns,
+        cpu.switch_ns,
+        cpu.interrupt_ns,
+        cpu.sched_ns,
+        out.context_switches,
+        out.messages,
+        out.interrupts,
+        out.boosts,
+        out.blocks,
+        out.yields,
+    ]
+}

@@ -1,0 +1,64 @@
+//! The fuzz targets on random and on damaged input: a little fuzzing in every run of the tests, on any toolchain.
+
+// Public for the fuzzer's programs.
+#[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/lib.rs"]
+mod targets;
+
+use proptest::prelude::*;
+
+const LOG: &[u8] = include_bytes!("../testdata/swf/synthetic.swf");
+const JOBS: &[u8] = b"# two\narrival_s,tasks,exec_s,type\n0.000000,32,12.345678,J1\n1.5,1,0.000001,6\n";
+const BATSIM: &[u8] = br#"{"nb_res": 4, "jobs": [{"id": "7", "subtime": 1.5, "walltime": 9, "res": 2, "profile": "c",
+    "extra_data": {"type": "J2"}}, {"id": "8", "subtime": 2, "res": 1, "profile": "h"}], "profiles": {"d": {"type": "delay",
+    "delay": 3.25}, "h": {"type": "parallel_homogeneous", "cpu": 5e9, "com": 1}, "c": {"type": "composed", "repeat": 3,
+    "seq": ["d", "h"]}}}"#;
+
+/// Up to 600 bytes of a text, with some of them replaced, removed or doubled.
+fn damaged(text: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+    let edit = (0..3_u8, any::<prop::sample::Index>(), prop_oneof![any::<u8>(), Just(b'-'), Just(b'9'), Just(b'\n')]);
+    let part = (0..text.len(), 1..600_usize);
+    (part, prop::collection::vec(edit, 0..8)).prop_map(move |((from, length), edits)| {
+        let from = if text.len() < 600 { 0 } else { from };
+        let mut bytes = text[from..text.len().min(from + length)].to_vec();
+        for (kind, place, byte) in edits {
+            let place = if bytes.is_empty() { continue } else { place.index(bytes.len()) };
+            match kind {
+                0 => bytes[place] = byte,
+                1 => drop(bytes.remove(place)),
+                _ => bytes.insert(place, byte),
+            }
+        }
+        bytes
+    })
+}
+
+fn random() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn swf(data in prop_oneof![random(), damaged(LOG)]) {
+        targets::swf(&data);
+    }
+
+    #[test]
+    fn job_list(data in prop_oneof![random(), damaged(JOBS)]) {
+        targets::job_list(&data);
+    }
+
+    #[test]
+    fn batsim(data in prop_oneof![random(), damaged(BATSIM)]) {
+        targets::batsim(&data);
+    }
+}
+
+#[test]
+fn whole_texts_pass() {
+    targets::swf(LOG);
+    targets::job_list(JOBS);
+    targets::batsim(BATSIM);
+}
