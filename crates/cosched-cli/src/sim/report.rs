@@ -56,5 +56,5 @@ fn present(plan: &Plan, taken: &[Taken]) -> Table {
         .filter(|(_, taken)| taken.result().is_some())
         .map(|(cell, taken)| (cell.clone(), taken.clone()))
         .unzip();
-    Table::new(&Plan { cells, bound_s: plan.bound_s }, &results)
+    Table::new(&Plan { cells, ..*plan }, &results)
 }
