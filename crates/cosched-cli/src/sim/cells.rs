@@ -5,9 +5,10 @@ use super::table;
 use super::workloads::jobs;
 use crate::out::{Failure, print, print_json, say, terminal_width};
 use clap::Args;
+use cosched_sim::paper::Sampling;
 use cosched_sim::report::sweep_report;
-use cosched_sim::sweep::{self, Hooks, Journal, Plan, SweepError, SweepProgress, Table, Taken};
-use cosched_sim::{JobSpec, Outcome, Params, Progress, Silent, SimError, general, paper};
+use cosched_sim::sweep::{self, Hooks, Journal, Plan, Simulated, SweepError, SweepProgress, Table, Taken};
+use cosched_sim::{JobSpec, Params, Progress, Silent, SimError, general, paper};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, IsTerminal, Seek, SeekFrom, Write};
 use std::num::NonZero;
@@ -15,8 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// The heading of options for running cells.
+pub(crate) const RUNNING: &str = "Running and results";
+
 /// How cells are run and where their results go.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = RUNNING)]
 pub(crate) struct Cells {
     /// Cells at a time [default: the CPUs of this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -91,17 +96,21 @@ fn progress_line(progress: SweepProgress, elapsed: Duration) -> String {
     format!("{:3.0} %  {cells} of {cells_all} cells{kept}  {left} left", part * 100.0)
 }
 
-/// The fast engine where it can.
+/// The fast engine where it can, with jumps if they are asked for; else the general one.
 fn simulate(
+    is_sampled: bool,
     params: &Params,
     jobs: &[JobSpec],
     mut watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Outcome, SimError> {
-    if paper::handles(params) {
-        paper::run(params, jobs, &mut Silent, &mut watch)
-    } else {
-        general::run(params, jobs, &mut Silent, &mut watch)
+) -> Result<Simulated, SimError> {
+    if !paper::handles(params) {
+        return general::run(params, jobs, &mut Silent, &mut watch).map(Simulated::from);
     }
+    if !is_sampled {
+        return paper::run(params, jobs, &mut Silent, &mut watch).map(Simulated::from);
+    }
+    let (outcome, sampled) = paper::run_sampled(params, jobs, &Sampling::default(), &mut watch)?;
+    Ok(Simulated { outcome, sampling_error_s: Some(sampled.response_error_s) })
 }
 
 /// Simulates what the journal does not have.
@@ -111,7 +120,7 @@ pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<
     let clockwork = Clockwork::new(cells.quiet);
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cells.threads.map_or(cpus, |threads| threads as usize);
-    let taken = with_hooks(&clockwork, |hooks| {
+    let taken = with_hooks(&clockwork, plan.sampled, |hooks| {
         sweep::run(plan, &known, threads, hooks, &mut |line| file.as_mut().map_or(Ok(()), |file| file.append(line)))
     });
     drop(clockwork);
@@ -125,13 +134,13 @@ pub(crate) fn recall(plan: &Plan, journal: &Path) -> Result<Vec<Taken>, Failure>
         Err(e) if e.kind() == io::ErrorKind::NotFound => Journal::default(),
         Err(e) => return Err(unreadable(journal, &e)),
     };
-    with_hooks(&Clockwork::new(true), |hooks| sweep::recall(plan, &read, hooks)).map_err(failure)
+    with_hooks(&Clockwork::new(true), plan.sampled, |hooks| sweep::recall(plan, &read, hooks)).map_err(failure)
 }
 
-fn with_hooks<T>(clockwork: &Clockwork, use_them: impl FnOnce(Hooks<'_>) -> T) -> T {
+fn with_hooks<T>(clockwork: &Clockwork, is_sampled: bool, use_them: impl FnOnce(Hooks<'_>) -> T) -> T {
     use_them(Hooks {
         jobs: &jobs,
-        simulate: &simulate,
+        simulate: &|params, jobs, watch| simulate(is_sampled, params, jobs, watch),
         now_s: &|| clockwork.start.elapsed().as_secs_f64(),
         progress: &|progress| clockwork.show(progress),
     })
@@ -172,11 +181,11 @@ impl JournalFile {
             Err(TryLockError::Error(e)) => return Err(unreadable(path, &e)),
         }
         let journal = Journal::read(BufReader::new(&file)).map_err(|e| unreadable(path, &e))?;
-        if journal.strange > 0 && journal.results.is_empty() {
+        if journal.is_foreign || (journal.strange > 0 && journal.results.is_empty()) {
             return Err(Failure::explained(
                 1,
                 &format!("{} is not a journal", path.display()),
-                "none of its lines is the result of a cell",
+                "it has something else than results of cells",
                 "give the path of a journal, or of a new file",
             ));
         }
@@ -289,10 +298,12 @@ mod tests {
     fn files_that_are_no_journals_are_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notes.txt");
-        std::fs::write(&path, "my notes\n").unwrap();
-        let failure = run(&plan(), &cells(), Some(&path)).unwrap_err();
-        assert!(failure.message.contains("is not a journal"), "{failure:?}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes\n");
+        for notes in ["my notes\n", "my notes"] {
+            std::fs::write(&path, notes).unwrap();
+            let failure = run(&plan(), &cells(), Some(&path)).unwrap_err();
+            assert!(failure.message.contains("is not a journal"), "{failure:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), notes);
+        }
     }
 
     #[test]

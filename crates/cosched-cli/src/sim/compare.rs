@@ -39,6 +39,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) seeds: u64,
 
+    /// Jump where no job arrives or ends, once rates have settled: estimates, for long jobs of the paper's strategies
+    #[arg(long, conflicts_with = "max_sim_s")]
+    pub(crate) sampled: bool,
+
     /// Context switch of gangs, which contains the nodes' agreement; --cs-us is of the others [default: 2000]
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) gang_cs_us: Option<Cost>,
@@ -48,7 +52,7 @@ pub(crate) struct Compare {
     pub(crate) bound_s: f64,
 
     /// Keep results of finished cells here, and use those that are there
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 
     #[command(flatten)]
@@ -74,6 +78,7 @@ fn plan(options: &Compare) -> Result<Plan, Failure> {
         jobs: options.count,
         mean_exec_s: options.mean_exec_s,
         bound_s: options.bound_s,
+        sampled: options.sampled,
         ..Description::default()
     };
     Plan::new(&description, &|strategy, _| params(options, strategy)).map_err(cells::failure)

@@ -66,6 +66,7 @@ A description (each line is optional but workloads; paths are relative to the fi
   seeds      = 5                  # 1 to 5; or [7, 8]
   jobs       = 100                # to generate; with mean_exec_s = 10
   max_sim_s  = 3600               # cut longer runs
+  sampled    = true               # jump through long jobs
 
 Examples:
   cosched sim sweep load.toml --html load.html

@@ -20,7 +20,7 @@ pub(crate) struct Report {
     pub(crate) axes: Axes,
 
     /// The sweep's journal [default: FILE's name with .cells.jsonl, or sweep.cells.jsonl]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 
     #[command(flatten)]
@@ -56,5 +56,5 @@ fn present(plan: &Plan, taken: &[Taken]) -> Table {
         .filter(|(_, taken)| taken.result().is_some())
         .map(|(cell, taken)| (cell.clone(), taken.clone()))
         .unzip();
-    Table::new(&Plan { cells, bound_s: plan.bound_s }, &results)
+    Table::new(&Plan { cells, ..*plan }, &results)
 }

@@ -22,11 +22,11 @@ pub(crate) struct Sweep {
 
     /// Results of finished cells; what is there is not computed again [default: FILE's name with .cells.jsonl, or
     /// sweep.cells.jsonl]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 
     /// List the cells, and which of them the journal has
-    #[arg(long)]
+    #[arg(long, help_heading = cells::RUNNING)]
     pub(crate) dry_run: bool,
 
     #[command(flatten)]
@@ -85,6 +85,9 @@ pub(crate) struct Axes {
     /// Cut runs at this simulated time
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     max_sim_s: Option<f64>,
+    /// Jump where no job arrives or ends, once rates have settled: estimates, for long jobs of the paper's strategies
+    #[arg(long)]
+    sampled: bool,
 }
 
 impl Axes {
@@ -110,6 +113,7 @@ impl Axes {
         put(&self.count, &mut description.jobs);
         put(&self.mean_exec_s, &mut description.mean_exec_s);
         put(&self.bound_s, &mut description.bound_s);
+        description.sampled |= self.sampled;
         description.max_sim_s = self.max_sim_s.or(description.max_sim_s);
     }
 }

@@ -157,6 +157,9 @@ pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
         parts.extend(costs().into_iter().filter(|part| differ(table, part.of)));
     }
     parts.extend(outputs());
+    if table.rows.iter().any(|row| row.value("sampling_error_s").is_some()) {
+        parts.push(Part { column: numbers("SAMPLING S", 0), of: |row| mean(row, "sampling_error_s", short) });
+    }
     if table.rows.iter().any(|row| row.unfinished > 0) {
         parts.push(Part { column: numbers("NOT ENDED", 0), of: |row| row.unfinished.to_string() });
     }
@@ -180,6 +183,9 @@ fn notes(table: &Table) -> String {
         format!("\n±: 95 % intervals {interval}. RATIO: mean response over the first strategy's, in pairs.\n");
     if table.rows.iter().any(|row| row.unfinished > 0) {
         text += "Jobs that had not ended when their run was cut are not in the means, which are too small.\n";
+    }
+    if table.rows.iter().any(|row| row.value("sampling_error_s").is_some()) {
+        text += "SAMPLING S: estimated standard error of the mean response that jumps have caused.\n";
     }
     text
 }

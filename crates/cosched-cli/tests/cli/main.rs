@@ -4,4 +4,5 @@ mod commands;
 mod demo;
 mod fake;
 mod run;
+mod sim_results;
 mod workload;

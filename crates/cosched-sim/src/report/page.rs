@@ -94,6 +94,7 @@ pub fn short(value: f64) -> String {
         _ if size >= 100.0 => 1,
         _ if size >= 10.0 => 2,
         _ if size >= 0.01 => 3,
+        _ if size >= 0.001 => 4,
         _ => return format!("{value:.1e}"),
     };
     format!("{value:.decimals$}")

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::metrics::{BOUND_S, run_metrics};
-use crate::sweep::{Description, Hooks, Journal, Plan, Seeds, Table, Wanted, run};
+use crate::sweep::{Description, Hooks, Journal, Plan, Seeds, Simulated, Table, Wanted, run};
 use crate::trace::Places;
 use crate::{JobSpec, JobType, Params, Strategy, paper};
 
@@ -31,7 +31,7 @@ fn table() -> Table {
     let plan = Plan::new(&description, &|strategy, _| Params::paper(strategy, 4)).unwrap();
     let hooks = Hooks {
         jobs: &jobs,
-        simulate: &|params, jobs, watch| paper::run(params, jobs, &mut crate::Silent, watch),
+        simulate: &|params, jobs, watch| paper::run(params, jobs, &mut crate::Silent, watch).map(Simulated::from),
         now_s: &|| 0.0,
         progress: &|_| (),
     };

@@ -42,6 +42,8 @@ pub struct Description {
     pub bound_s: f64,
     /// Simulated time after which a run is cut, in s.
     pub max_sim_s: Option<f64>,
+    /// Jump where no job arrives or ends, once all rates have settled, where the fast engine can: estimates, for long jobs.
+    pub sampled: bool,
 }
 
 /// Replications.
@@ -83,6 +85,7 @@ impl Default for Description {
             mean_exec_s: 10.0,
             bound_s: crate::metrics::BOUND_S,
             max_sim_s: None,
+            sampled: false,
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::result::CellResult;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 /// What a journal has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,7 +17,14 @@ pub struct Journal {
     pub whole_bytes: u64,
     /// Whole lines that are not results: they are left where they are and not used.
     pub strange: u64,
+    /// What follows the whole lines is not the beginning of a result: somebody else's file, which must not be cut.
+    pub is_foreign: bool,
 }
+
+/// How lines begin.
+const BEGINNING: &[u8] = b"{\"key\":\"";
+/// No line is longer.
+const LINE_MAX: u64 = 1 << 20;
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -43,8 +50,10 @@ impl Journal {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
-            let length = input.read_until(b'\n', &mut bytes)? as u64;
+            let length = (&mut input).take(LINE_MAX).read_until(b'\n', &mut bytes)? as u64;
             if bytes.last() != Some(&b'\n') {
+                let begins = bytes.starts_with(BEGINNING) || BEGINNING.starts_with(&bytes);
+                journal.is_foreign = length == LINE_MAX || !begins;
                 return Ok(journal);
             }
             journal.whole_bytes += length;

@@ -8,15 +8,25 @@ use crate::metrics::{RunMetrics, Summary};
 pub struct Measure {
     /// Its name in CSV and JSON, with the unit last.
     pub name: &'static str,
-    of: fn(&RunMetrics) -> Option<f64>,
+    of: Of,
     /// The same as a mean of jobs, where it is one.
     summary: Option<fn(&RunMetrics) -> Option<Summary>>,
+}
+
+/// Where it is from.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Run(fn(&RunMetrics) -> Option<f64>),
+    Sampling,
 }
 
 impl Measure {
     /// Of a run.
     pub fn value(&self, result: &CellResult) -> Option<f64> {
-        (self.of)(&result.metrics)
+        match self.of {
+            Of::Run(of) => of(&result.metrics),
+            Of::Sampling => result.sampling_error_s,
+        }
     }
 
     /// Half the width of its 95 % interval within the run, where it is a mean of jobs.
@@ -35,15 +45,15 @@ const fn of_jobs(
     of: fn(&RunMetrics) -> Option<f64>,
     summary: fn(&RunMetrics) -> Option<Summary>,
 ) -> Measure {
-    Measure { name, of, summary: Some(summary) }
+    Measure { name, of: Of::Run(of), summary: Some(summary) }
 }
 
 const fn of_run(name: &'static str, of: fn(&RunMetrics) -> Option<f64>) -> Measure {
-    Measure { name, of, summary: None }
+    Measure { name, of: Of::Run(of), summary: None }
 }
 
 /// All quantities, in the order of the columns.
-pub const MEASURES: [Measure; 31] = [
+pub const MEASURES: [Measure; 32] = [
     of_jobs("mean_response_s", |m| Some(m.response_s?.mean), |m| m.response_s),
     of_jobs("mean_wait_s", |m| Some(m.wait_s?.mean), |m| m.wait_s),
     of_jobs("mean_execution_s", |m| Some(m.execution_s?.mean), |m| m.execution_s),
@@ -75,4 +85,5 @@ pub const MEASURES: [Measure; 31] = [
     of_run("fragmentation", |m| Some(m.fragmentation)),
     of_run("switches_per_node_s", |m| Some(m.switches_per_node_s)),
     of_run("spin_us_per_message", |m| m.spin_us_per_message),
+    Measure { name: "sampling_error_s", of: Of::Sampling, summary: None },
 ];

@@ -20,6 +20,6 @@ pub use error::SweepError;
 pub use journal::{Journal, line};
 pub use measure::{MEASURES, Measure};
 pub use plan::{Cell, LOAD, Plan, Wanted};
-pub use result::{CellResult, QUANTILES, Taken};
+pub use result::{CellResult, QUANTILES, Simulated, Taken};
 pub use run::{Hooks, Simulate, SweepProgress, recall, run};
 pub use table::{Row, Table, write_csv};

@@ -13,6 +13,8 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// Threshold of the bounded slowdown in s.
     pub bound_s: f64,
+    /// Whether runs are sampled: the caller's engine sees to it, the journal keeps them apart.
+    pub sampled: bool,
 }
 
 /// The load of generated workloads when none is given.
@@ -107,7 +109,7 @@ impl Plan {
                 }
             }
         }
-        Ok(Plan { cells, bound_s: description.bound_s })
+        Ok(Plan { cells, bound_s: description.bound_s, sampled: description.sampled })
     }
 }
 
@@ -281,6 +283,10 @@ fn check_numbers(d: &Description) -> Result<(), SweepError> {
     }
     if let Some(grain) = d.grain.iter().find(|grain| !(1..=1000).contains(*grain)) {
         return wrong("grain", *grain as f64, "give 1 to 1000");
+    }
+    if d.sampled && d.max_sim_s.is_some() {
+        let hint = "leave one of the two out";
+        return Err(SweepError::description("max_sim_s for sampled runs", "a jump could pass over the cut", hint));
     }
     if d.jobs == 0 {
         return wrong("jobs", 0.0, "give 1 or more");

@@ -24,6 +24,25 @@ pub struct CellResult {
     pub events: u64,
     /// Iterations that tasks have completed.
     pub task_iterations: u64,
+    /// Of a sampled run: the estimated standard error of the mean response time, in s.
+    #[serde(default)]
+    pub sampling_error_s: Option<f64>,
+}
+
+/// What an engine gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Simulated {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Of a sampled run: the estimated standard error of the mean response time, in s.
+    pub sampling_error_s: Option<f64>,
+}
+
+impl From<Outcome> for Simulated {
+    /// An exact one.
+    fn from(outcome: Outcome) -> Simulated {
+        Simulated { outcome, sampling_error_s: None }
+    }
 }
 
 /// A result, and how it was come by.
@@ -46,8 +65,9 @@ impl Taken {
 }
 
 impl CellResult {
-    /// Of an outcome.
-    pub fn new(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s: f64) -> CellResult {
+    /// Of an engine's run.
+    pub fn new(params: &Params, jobs: &[JobSpec], run: &Simulated, bound_s: f64) -> CellResult {
+        let outcome = &run.outcome;
         let ended = job_metrics(jobs, outcome, bound_s);
         let responses: Vec<f64> = ended.iter().map(|job| job.response_s).collect();
         let mut slowdowns: Vec<f64> = ended.iter().map(|job| job.bounded_slowdown).collect();
@@ -60,6 +80,7 @@ impl CellResult {
             bounded_slowdowns: if slowdowns.is_empty() { Vec::new() } else { (0..QUANTILES).map(part).collect() },
             events: outcome.events,
             task_iterations: outcome.task_iterations,
+            sampling_error_s: run.sampling_error_s,
         }
     }
 }
@@ -67,7 +88,8 @@ impl CellResult {
 /// A number for all inputs of a cell: the parameters, the threshold, the jobs themselves and the simulator's version.
 /// It is the key of a result in the journal.
 pub(super) fn key(plan: &Plan, params: &Params, jobs_hash: u64) -> u64 {
-    let text = format!("{} {params:?} {:?} {jobs_hash:016x}", env!("CARGO_PKG_VERSION"), plan.bound_s);
+    let sampled = if plan.sampled { " sampled" } else { "" };
+    let text = format!("{} {params:?} {:?} {jobs_hash:016x}{sampled}", env!("CARGO_PKG_VERSION"), plan.bound_s);
     text.bytes().fold(OFFSET, step)
 }
 

@@ -3,10 +3,10 @@
 use super::error::SweepError;
 use super::journal::{Journal, line};
 use super::plan::{Cell, Plan, Wanted};
-use super::result::{CellResult, Taken, hash_jobs, key};
+use super::result::{CellResult, Simulated, Taken, hash_jobs, key};
 use crate::error::SimError;
 use crate::job::{JobSpec, Shape};
-use crate::outcome::{Outcome, Progress};
+use crate::outcome::Progress;
 use crate::params::Params;
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ pub struct Hooks<'a> {
 
 /// An engine.
 pub type Simulate<'a> =
-    dyn Fn(&Params, &[JobSpec], &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> + Sync + 'a;
+    dyn Fn(&Params, &[JobSpec], &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> + Sync + 'a;
 
 /// How far a sweep is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,13 +166,13 @@ impl Shared<'_> {
         while !self.stop.load(Relaxed) {
             let Some(task) = tasks.get(self.next.fetch_add(1, Relaxed)) else { return };
             let start_s = (self.hooks.now_s)();
-            let outcome = self.simulate(task);
+            let run = self.simulate(task);
             if self.stop.load(Relaxed) {
                 return;
             }
-            let taken = match outcome {
-                Ok(outcome) => {
-                    let result = CellResult::new(&task.cell.params, &task.jobs, &outcome, self.plan.bound_s);
+            let taken = match run {
+                Ok(run) => {
+                    let result = CellResult::new(&task.cell.params, &task.jobs, &run, self.plan.bound_s);
                     Taken::Done(Box::new(result))
                 }
                 Err(error) => Taken::Failed(error.to_string()),
@@ -181,7 +181,7 @@ impl Shared<'_> {
         }
     }
 
-    fn simulate(&self, task: &Task<'_>) -> Result<Outcome, SimError> {
+    fn simulate(&self, task: &Task<'_>) -> Result<Simulated, SimError> {
         // This task's part of the shared sum; at its end it is all of the task's work.
         let mut told = 0;
         let outcome = (self.hooks.simulate)(&task.cell.params, &task.jobs, &mut |progress| {

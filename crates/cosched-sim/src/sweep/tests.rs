@@ -40,7 +40,7 @@ fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
 }
 
 /// Every job waits for a time that depends on all inputs.
-fn cheap(params: &Params, jobs: &[JobSpec], _: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
+fn cheap(params: &Params, jobs: &[JobSpec], _: &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> {
     if params.mpl == 13 {
         return Err(SimError::Broken("13".to_owned()));
     }
@@ -51,7 +51,7 @@ fn cheap(params: &Params, jobs: &[JobSpec], _: &mut dyn FnMut(Progress) -> bool)
     };
     let jobs: Vec<JobTimes> = jobs.iter().map(times).collect();
     let sim_end_ns = jobs.iter().filter_map(|job| job.finish_ns).max().unwrap();
-    Ok(Outcome { sim_end_ns, jobs, ..Outcome::default() })
+    Ok(Outcome { sim_end_ns, jobs, ..Outcome::default() }.into())
 }
 
 fn hooks<'a>(simulate: &'a Simulate<'a>) -> Hooks<'a> {
@@ -105,7 +105,7 @@ fn cells_have_a_fixed_order_and_no_repetitions() {
 #[test]
 fn wrong_descriptions_are_refused() {
     let good = description(&["GS"], &["WL3"]);
-    let wrong: [(&str, Description); 11] = [
+    let wrong: [(&str, Description); 12] = [
         ("no workloads", Description { workloads: vec![], ..good.clone() }),
         ("no strategies", Description { strategies: vec![], ..good.clone() }),
         ("no seeds", Description { seeds: Seeds::Count(0), ..good.clone() }),
@@ -116,6 +116,7 @@ fn wrong_descriptions_are_refused() {
         ("load is -1", Description { load: vec![-1.0], ..good.clone() }),
         ("cs_us is NaN", Description { cs_us: vec![f64::NAN], ..good.clone() }),
         ("skewness is 3", Description { skew: vec![3.0], ..good.clone() }),
+        ("max_sim_s for sampled", Description { sampled: true, max_sim_s: Some(1.0), ..good.clone() }),
         ("grain is 0", Description { grain: vec![0], ..good.clone() }),
     ];
     for (part, description) in wrong {
@@ -154,18 +155,30 @@ fn strange_lines_are_counted_and_not_used() {
 }
 
 #[test]
+fn a_foreign_end_is_told() {
+    let is_foreign = |bytes: &[u8]| Journal::read(bytes).unwrap().is_foreign;
+    for ours in ["", "{", "{\"key\":\"00", "\n{\"k"] {
+        assert!(!is_foreign(ours.as_bytes()), "{ours}");
+    }
+    assert!(is_foreign(b"my notes") && is_foreign(b"\0") && is_foreign(b"{\"name"));
+    // What never ends is not read for ever.
+    assert!(Journal::read(io::BufReader::new(io::repeat(0))).unwrap().is_foreign);
+}
+
+#[test]
 fn a_changed_input_computes_only_its_cells_again() {
     let mut description = description(&["GS", "PB"], &["WL3", "WL33"]);
     description.mpl = vec![2, 5];
     let (_, journal, count) = sweep(&plan(&description), b"", 2);
     assert_eq!(count, 16);
-    let changes: [(usize, Description); 6] = [
+    let changes: [(usize, Description); 7] = [
         (0, Description { mpl: vec![5, 2], ..description.clone() }),
         (8, Description { mpl: vec![2, 4], ..description.clone() }),
         (8, Description { seeds: Seeds::Count(3), ..description.clone() }),
         (8, Description { gang_cs_us: vec![1000.0], ..description.clone() }),
         (16, Description { bound_s: 1.0, ..description.clone() }),
         (16, Description { max_sim_s: Some(1.0), ..description.clone() }),
+        (16, Description { sampled: true, ..description.clone() }),
     ];
     for (expected, changed) in changes {
         assert_eq!(sweep(&plan(&changed), &journal, 2).2, expected, "{changed:?}");
@@ -177,8 +190,8 @@ fn a_changed_input_computes_only_its_cells_again() {
 }
 
 /// The paper's engine on four nodes.
-fn real(params: &Params, jobs: &[JobSpec], watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
-    paper::run(params, jobs, &mut crate::Silent, watch)
+fn real(params: &Params, jobs: &[JobSpec], watch: &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> {
+    paper::run(params, jobs, &mut crate::Silent, watch).map(Simulated::from)
 }
 
 #[test]
@@ -269,4 +282,22 @@ fn csv_is_quoted_and_complete() {
     let line = text.lines().nth(1).unwrap();
     assert!(line.starts_with("GS,\"my, \"\"jobs\"\".csv\",,4,5,0.2,1,2000,50,200,2,0,0,"), "{line}");
     assert_eq!(seconds(1_500_000_001), "1.500000001");
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_a_journal_or_not(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+        let read = Journal::read(&bytes[..]).unwrap();
+        proptest::prop_assert!(read.whole_bytes <= bytes.len() as u64 && read.results.is_empty());
+    }
+
+    #[test]
+    fn a_journal_with_a_changed_byte_is_answered(place in 0..4000_usize, byte in proptest::prelude::any::<u8>()) {
+        let result = CellResult::new(&Params::paper(Strategy::Gang, 4), &[], &Simulated::default(), 10.0);
+        let mut bytes = (line(7, "x", 1.0, &result) + &line(8, "y", 1.0, &result)).into_bytes();
+        let length = bytes.len();
+        bytes[place % length] = byte;
+        let read = Journal::read(&bytes[..]).unwrap();
+        proptest::prop_assert!(read.results.len() <= 2 && read.whole_bytes <= length as u64);
+    }
 }
