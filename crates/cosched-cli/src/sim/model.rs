@@ -72,28 +72,28 @@ pub(crate) struct Model {
 #[command(next_help_heading = "Other readings of the paper (docs/simulator.md)")]
 struct ReadingArgs {
     /// D2: 1: nodes tick at times of their own
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     random_phase: bool,
     /// D2: 1: simultaneous events in the reverse order
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     reverse_ties: bool,
     /// D3: quanta by level, linear or solaris
     #[arg(long, value_name = "TABLE", default_value = "linear", value_parser = ["linear", "solaris"], hide_possible_values = true)]
     qtable: String,
     /// D4: 0: a preempted process goes to the head of its level
-    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch(), action = clap::ArgAction::Set)]
     preempt_tail: bool,
     /// D5: 0: a process boosted by PB or SY does not preempt an equal
-    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch(), action = clap::ArgAction::Set)]
     pb_tie: bool,
     /// D5: 0: a process boosted by DCS does not preempt an equal
-    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch(), action = clap::ArgAction::Set)]
     dcs_tie: bool,
     /// D5: 1: a woken process preempts an equal
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     wake_tie: bool,
     /// D6: 0: no switch cost after idling
-    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch(), action = clap::ArgAction::Set)]
     cs_idle: bool,
     /// D7: nodes with the fewest processes (least) or the first with room (first)
     #[arg(long, value_name = "RULE", default_value = "least", value_parser = ["least", "first"], hide_possible_values = true)]
@@ -102,22 +102,22 @@ struct ReadingArgs {
     #[arg(long, value_name = "SHAPE", default_value = "ring", value_parser = ["ring", "line"], hide_possible_values = true)]
     topology: String,
     /// D12: 1: the end of an I/O costs an interrupt
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     io_intr: bool,
     /// D14: 1: any message wakes a blocked process
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     any_msg_wakes: bool,
     /// D14: 0: SY yields again after every further spin time
-    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "1", value_parser = switch(), action = clap::ArgAction::Set)]
     sy_once: bool,
     /// D15: 1: PB runs just after the scheduler
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     pb_lag: bool,
     /// D17: 1: empty rows take turns too
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     gs_empty_rows: bool,
     /// D17: 1: the switch is part of the quantum
-    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch())]
+    #[arg(long, value_name = "0|1", default_value = "0", value_parser = switch(), action = clap::ArgAction::Set)]
     gs_cs_in_q: bool,
 }
 
