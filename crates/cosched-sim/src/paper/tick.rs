@@ -61,7 +61,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     pub(super) fn tick(&mut self, n: usize, t: u64) {
         self.nodes[n].next_tick_ns = t + TICK_NS;
         self.drain(n);
-        if t % (RISE_TICKS * TICK_NS) == 0 {
+        if t.is_multiple_of(RISE_TICKS * TICK_NS) {
             self.rise(n, t);
         }
         let boost_ns = if A == BOOST { self.boost(n, t) } else { 0 };
