@@ -21,6 +21,11 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
         self.order.get(self.arrived).map(|job| self.jobs[*job as usize].arrival_ns)
     }
 
+    /// Levels rise every second (D24).
+    fn window_ns(&self, at_least_ns: u64) -> u64 {
+        at_least_ns
+    }
+
     fn courses(&self) -> Vec<Course> {
         let running = self.live.iter().enumerate().filter(|(_, live)| !live.at.is_empty());
         let course = |(job, live): (usize, &super::engine::Live)| {

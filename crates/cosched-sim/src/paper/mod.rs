@@ -75,7 +75,8 @@ fn choose(
     if params.strategy == Strategy::Gang {
         let mut engine = gang::Gangs::new(params, jobs, observer)?;
         let Some(sampling) = sampling else { return Ok((engine.run(watch)?, Sampled::default())) };
-        let (report, more) = sampled::drive(&mut engine, sampling, watch)?;
+        let sampling = Sampling { first: sampling.windows.0, ..*sampling };
+        let (report, more) = sampled::drive(&mut engine, &sampling, watch)?;
         return Ok((with(engine.finish()?, &more, params), report));
     }
     let job = Job { params, jobs, sampling };

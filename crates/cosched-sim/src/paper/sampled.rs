@@ -7,7 +7,8 @@
 //! runs exactly again until the next change. A jump ends before the next arrival and before the first end of a job, so these
 //! are simulated, and Δ is a multiple of a second, so that ticks and the rises of all levels (D24) keep their phase.
 //! Limits: under PB jobs can lock into a pattern with the ticks and with each other that lasts for a minute and then gives way
-//! to another one. Jumps stretch such a pattern, and the error estimate does not know of it; so jumps are short at first.
+//! to another one. Jumps stretch such a pattern, and the error estimate does not know of it; so the first jump after a
+//! change comes late, and jumps are short at first.
 //! The error of a jump is Δ times the standard error of a rate; it is carried along for every job.
 
 use super::engine::Why;
@@ -26,7 +27,10 @@ pub struct Sampling {
     pub warm_up_s: u32,
     /// A window in which rates are measured.
     pub window_s: u32,
-    /// Windows at least and at most before a jump.
+    /// Windows at least before the first jump after a change. Gangs, which repeat themselves exactly, need no more than before
+    /// later ones.
+    pub first: u32,
+    /// Windows at least and at most before each later jump.
     pub windows: (u32, u32),
     /// Rates have settled when their standard errors, weighted by the jobs' progress, are below this part of them.
     pub error: f64,
@@ -37,7 +41,7 @@ pub struct Sampling {
 
 impl Default for Sampling {
     fn default() -> Sampling {
-        Sampling { warm_up_s: 2, window_s: 1, windows: (6, 24), error: 0.005, reach: 64 }
+        Sampling { warm_up_s: 2, window_s: 1, first: 16, windows: (4, 24), error: 0.005, reach: 64 }
     }
 }
 
@@ -74,6 +78,8 @@ pub(super) trait Jumps {
     fn go(&mut self, limit: u64, to_change: bool, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Why, SimError>;
     fn now_ns(&self) -> u64;
     fn next_arrival_ns(&self) -> Option<u64>;
+    /// The shortest time not below `at_least_ns` that suits this engine's cycles.
+    fn window_ns(&self, at_least_ns: u64) -> u64;
     fn courses(&self) -> Vec<Course>;
     fn out(&self) -> &Outcome;
     /// Moves all times on by `delta_ns`, and the tasks of these jobs by so many iterations each.
@@ -128,7 +134,7 @@ fn interval(
     loop {
         let measured = windows.rates.len();
         while !windows.settled(sampling, measured) {
-            let limit = later(windows.end_ns, sampling.window_s);
+            let limit = (windows.end_ns + engine.window_ns(u64::from(sampling.window_s) * SECOND_NS)) << 3;
             let why = engine.go(limit, true, watch)?;
             if why != Why::Limit {
                 return Ok(why);
@@ -181,6 +187,7 @@ impl Windows {
     /// Whether rates have settled, with enough windows since the last jump (there were `before` then).
     fn settled(&self, sampling: &Sampling, before: usize) -> bool {
         let (least, most) = sampling.windows;
+        let least = if self.jumps == 0 { sampling.first } else { least };
         let windows = self.rates.len() - before;
         if windows < least.max(2) as usize {
             return false;

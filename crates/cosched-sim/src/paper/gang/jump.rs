@@ -21,6 +21,15 @@ impl<O: Observer> Jumps for Gangs<'_, O> {
         self.order.get(self.arrived).map(|job| self.jobs[*job as usize].arrival_ns)
     }
 
+    /// Whole cycles of the rows that have jobs.
+    fn window_ns(&self, at_least_ns: u64) -> u64 {
+        let used = |row: &&cosched_core::Row| row.free() < self.inboxes.len();
+        let rows = self.matrix.rows().iter().filter(used).count() as u64;
+        let turn_ns = self.params.quantum_ns + if rows > 1 { self.params.switch_ns } else { 0 };
+        let cycle_ns = turn_ns * rows.max(1);
+        at_least_ns.div_ceil(cycle_ns) * cycle_ns
+    }
+
     fn courses(&self) -> Vec<Course> {
         let running = self.live.iter().enumerate().filter(|(_, live)| !live.columns.is_empty());
         let course = |(job, live): (usize, &Live)| {
