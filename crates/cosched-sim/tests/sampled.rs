@@ -1,0 +1,46 @@
+//! Sampled runs against exact ones (docs/simulator.md, chapter 6): long enough to jump, short enough to test.
+
+use cosched_sim::paper::{Sampling, run, run_sampled};
+use cosched_sim::{JobSpec, JobType, Outcome, Params, Silent, Strategy};
+
+fn jobs() -> Vec<JobSpec> {
+    let job = |i: u64| JobSpec {
+        arrival_ns: i * 14_000_000_000,
+        tasks: [4, 2, 1, 3][i as usize % 4],
+        exec_ns: (20 + i * 7 % 12) * 1_000_000_000,
+        kind: [JobType::J3, JobType::J1, JobType::J6, JobType::J2][i as usize % 4],
+    };
+    (0..6).map(job).collect()
+}
+
+fn mean_response_s(outcome: &Outcome, jobs: &[JobSpec]) -> f64 {
+    let each = outcome.jobs.iter().zip(jobs).map(|(times, job)| times.finish_ns.unwrap() - job.arrival_ns);
+    each.sum::<u64>() as f64 / jobs.len() as f64 / 1e9
+}
+
+#[test]
+fn sampled_runs_come_near_exact_ones() {
+    let sampling = Sampling { first: 3, windows: (3, 8), ..Sampling::default() };
+    for strategy in ["GS", "SB"] {
+        let params = Params { mpl: 3, ..Params::paper(strategy.parse::<Strategy>().unwrap(), 4) };
+        let jobs = jobs();
+        let exact = run(&params, &jobs, &mut Silent, &mut |_| true).unwrap();
+        let (outcome, report) = run_sampled(&params, &jobs, &sampling, &mut |_| true).unwrap();
+        assert!(report.jumps > 3 && report.skipped_ns > exact.sim_end_ns / 8, "{strategy}: {report:?}");
+        assert!(outcome.events < exact.events, "{strategy}");
+        let (a, b) = (mean_response_s(&exact, &jobs), mean_response_s(&outcome, &jobs));
+        assert!((a - b).abs() < 0.02 * a, "{strategy}: {a} s exact, {b} s sampled");
+        // What was jumped over is in the books all the same.
+        assert_eq!(outcome.task_iterations, exact.task_iterations, "{strategy}");
+        let part = |of: &Outcome| of.cpu.compute_ns as f64 / of.sim_end_ns as f64;
+        assert!((part(&exact) - part(&outcome)).abs() < 0.02 * part(&exact), "{strategy}: CPU time");
+    }
+}
+
+#[test]
+fn sampling_is_repeatable_and_refuses_an_end() {
+    let params = Params { mpl: 3, ..Params::paper("SB".parse().unwrap(), 4) };
+    let run = |params: &Params| run_sampled(params, &jobs()[..3], &Sampling::default(), &mut |_| true);
+    assert_eq!(run(&params).unwrap(), run(&params).unwrap());
+    assert!(run(&Params { end_ns: Some(1), ..params }).is_err());
+}
