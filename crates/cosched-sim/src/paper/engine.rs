@@ -8,7 +8,8 @@ use crate::job::{JobSpec, Shape};
 use crate::observe::{JobChange, Observer};
 use crate::outcome::{JobTimes, Outcome, Progress};
 use crate::params::Params;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 // Kinds of events in the order of D2; a key is time · 8 + kind.
 pub(super) const CPU_ENDS: u64 = 0;
@@ -66,6 +67,8 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
     /// Jobs so near to their end that all nodes must be kept in one order.
     pub(super) ending: u32,
     pub(super) in_window: bool,
+    /// Who comes next while nodes are in one order; kept for its memory.
+    next: BinaryHeap<Reverse<(u64, u32)>>,
     /// A job has ended while nodes were not in one order, which must not be.
     pub(super) out_of_order: bool,
     /// How long nodes cannot hear of each other, as a difference of keys.
@@ -115,6 +118,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             keys: vec![NEVER; nodes],
             ending: 0,
             in_window: false,
+            next: BinaryHeap::new(),
             out_of_order: false,
             changes: 0,
             skipped: 0,
@@ -163,11 +167,9 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
                 self.now = arrival;
                 self.out.events += 1;
                 self.arrival(arrival >> 3);
-            } else if self.ending > 0 {
-                let node = self.keys.iter().position(|k| *k == first).unwrap_or(0);
-                self.event(node);
             } else {
-                self.window((first + self.look_ahead).min(arrival).min(limit));
+                let end = (first + self.look_ahead).min(arrival).min(limit);
+                if self.ending > 0 { self.ordered_window(end) } else { self.window(end) }
             }
             if self.out.events >= self.watch_at {
                 self.watch_at = self.out.events + WATCH_EVENTS;
@@ -189,6 +191,26 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             }
         }
         self.in_window = false;
+    }
+
+    /// The same with all events in one order, up to the end of a job: that changes other nodes at once.
+    fn ordered_window(&mut self, limit: u64) {
+        let changes = self.changes;
+        let mut next = std::mem::take(&mut self.next);
+        next.clear();
+        let soon = self.keys.iter().enumerate().filter(|(_, key)| **key < limit);
+        next.extend(soon.map(|(node, key)| Reverse((*key, node as u32))));
+        while let Some(Reverse((_, node))) = next.pop() {
+            self.event(node as usize);
+            if self.changes != changes {
+                break;
+            }
+            let key = self.keys[node as usize];
+            if key < limit {
+                next.push(Reverse((key, node)));
+            }
+        }
+        self.next = next;
     }
 
     pub(super) fn progress(&self) -> Progress {
