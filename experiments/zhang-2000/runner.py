@@ -43,7 +43,11 @@ class Runner:
     def _read_journal(self):
         results = {}
         if self.journal.exists():
-            for line in self.journal.read_text().splitlines():
+            text = self.journal.read_text()
+            if text and not text.endswith("\n"):
+                with self.journal.open("a") as journal:
+                    journal.write("\n")
+            for line in text.splitlines():
                 try:
                     entry = json.loads(line)
                     results[entry["key"]] = entry["result"]
