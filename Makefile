@@ -34,7 +34,7 @@ test: setup-test ## all checks and tests
 bench: setup-demo build ## measure: switch, cost, barrier, launch, footprint; one table, build/bench/*.json
 	@tools/bench/bench all
 
-reproduce: ## Zhang et al. 2000 by the simulator, published and simulated side by side (minutes; REPRODUCE=--full takes longer)
+reproduce: ## Zhang et al. 2000 in the simulator: published and simulated values (minutes; an hour with REPRODUCE=--full)
 	@$(CARGO) build --release --quiet -p cosched-cli
 	@experiments/zhang-2000/reproduce $(REPRODUCE)
 

@@ -1,7 +1,7 @@
 """Which simulations the reproduction needs.
 
-A cell is one simulation: strategy, job list and parameters. A chain is a list of cells that end early: once the response passes
-`GIVE_UP_STRETCH` times the mean execution time, higher loads are not tried."""
+A cell is one simulation: strategy, job list and parameters. A chain is a list of cells that may end early: once late jobs' response
+passes `GIVE_UP_STRETCH` times the mean execution time, higher loads are not tried."""
 
 STRATEGIES = ["Local", "GS", "SB", "DCS", "DCS-SB", "PB", "PB-SB", "SY", "PB-SY", "DCS-SY"]
 TABLE5 = ["GS", "SB", "DCS", "DCS-SB", "PB-SB", "PB"]
@@ -16,26 +16,29 @@ COSTS = {
     "other": {"base": (200, 50, 200), "half": (100, 25, 200), "half_switch": (100, 50, 200)},
 }
 
-# Jobs of a list, mean execution time in s, loads of Figure 3, loads of everything else, seeds, lengths compared.
+# Jobs of a list, also for Figure 3 (it needs the backlog to show), mean execution time in s, loads of Figure 3 and of the rest, seeds,
+# lengths compared, grains.
 SIZES = {
-    "tiny": {"jobs": 8, "mean_exec_s": 0.5, "figure3": [0.5], "loads": [0.8], "seeds": 1, "lengths": [], "grains": [4]},
+    "tiny": {
+        "jobs": 8, "figure3_jobs": 8, "mean_exec_s": 0.5, "figure3": [0.5], "loads": [0.8], "seeds": 1, "lengths": [], "grains": [4],
+    },
     "quick": {
-        "jobs": 40, "mean_exec_s": 2.0, "figure3": [0.3, 0.5, 0.7, 0.9, 1.1], "loads": [1.2], "seeds": 2,
+        "jobs": 40, "figure3_jobs": 100, "mean_exec_s": 2.0, "figure3": [0.3, 0.5, 0.7, 0.9, 1.1], "loads": [1.2], "seeds": 2,
         "lengths": [2.0, 4.0], "grains": [4, 1],
     },
     "full": {
-        "jobs": 150, "mean_exec_s": 2.0, "figure3": [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2],
+        "jobs": 150, "figure3_jobs": 400, "mean_exec_s": 2.0, "figure3": [0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2],
         "loads": [0.8, 1.2, 1.6], "seeds": 5, "lengths": [2.0, 4.0, 8.0], "grains": [4, 1],
     },
 }
 
 
-def cell(size, strategy, workload, load, seed, grain, mpl=5, skew=0.2, costs="base", mean_exec_s=None):
+def cell(size, strategy, workload, load, seed, grain, mpl=5, skew=0.2, costs="base", mean_exec_s=None, jobs=None):
     """The inputs of one simulation. `load` None: all jobs are queued at t = 0 and the run is cut while the queue is not empty."""
     switch_us, interrupt_us, quantum_ms = COSTS["GS" if strategy == "GS" else "other"][costs]
     return {
         "strategy": strategy, "workload": workload, "load": load, "seed": seed, "grain": grain, "mpl": mpl, "skew": skew,
-        "jobs": size["jobs"], "mean_exec_s": mean_exec_s or size["mean_exec_s"], "nodes": 32,
+        "jobs": jobs or size["jobs"], "mean_exec_s": mean_exec_s or size["mean_exec_s"], "nodes": 32,
         "cs_us": switch_us, "intr_us": interrupt_us, "quantum_ms": quantum_ms,
     }
 
@@ -66,7 +69,7 @@ def _one_seed(size, seed, grain):
                 if not (strategy == "PB" and costs == "half_switch"):
                     yield [cell(size, strategy, "WL5", load, seed, grain, costs=costs)]
     for strategy in STRATEGIES:
-        yield [cell(size, strategy, "WL7", load, seed, grain) for load in size["figure3"]]
+        yield [cell(size, strategy, "WL7", load, seed, grain, jobs=size["figure3_jobs"]) for load in size["figure3"]]
         yield [cell(size, strategy, "WL7", None, seed, grain)]
     if grain == 4 and seed <= 3:
         for length in size["lengths"]:

@@ -44,7 +44,7 @@ def opening(found):
 Written by `experiments/zhang-2000/reproduce --{made['size']}`; README.md says in words what agrees and what does not.
 
 - Made on {made['date']}, commit {made['commit']}, simulator sha256 {made['program_sha256']}…
-- {size['jobs']} jobs a list, mean execution time {size['mean_exec_s']:g} s (the paper: about 10^4 s), 32 nodes; seeds {seeds}, each with the same
+- {size['jobs']} jobs a list ({size['figure3_jobs']} for Figure 3), mean execution time {size['mean_exec_s']:g} s (the paper: about 10^4 s), 32 nodes; seeds {seeds}, each with the same
   job list and the same draws for all strategies. {made['simulations']:,} simulations of {made['simulated_node_s']:,} node-seconds, {made['simulation_s']:.0f} s in the event loop.
 - "a ± b": mean over seeds and half of its 95 % confidence interval. "≥": jobs had not ended when the run was cut (at
   the last arrival + 6 times the time that the nominal work needs on all nodes); "saturated": a ratio to such a value.
@@ -93,8 +93,9 @@ def figure3(strategies, grain):
 
 ![Figure 3](figures/figure3-grain{grain}.svg)
 
-Limit: the useful utilisation (computation + ideal communication) offered at which the mean response passes 5 mean execution times,
-between the loads that were run. Capacity: what is reached with all jobs queued from the start, while the queue is not empty.
+Limit: the useful utilisation (computation + ideal communication) offered at which the mean response of the last quarter of the jobs
+passes 5 mean execution times, interpolated between the loads that were run. Capacity: what is reached with all jobs queued from the
+start, while the queue is not empty. The paper says neither how long its job lists are nor what it calls saturation.
 
 """ + rows(["strategy", "paper", "limit", "capacity"], lines)
 

@@ -56,7 +56,7 @@ def figure3(simulated, published):
                 half_width = stats.half_width([point[2] for point in there])
                 unfinished = any(point[3] for point in there)
                 points.append({
-                    "load": load, "offered": means[0], "stretch": means[1], "response": means[2], "half_width_95": half_width,
+                    "load": load, "offered": means[0], "late_stretch": means[1], "response": means[2], "half_width_95": half_width,
                     "bound": "lower" if unfinished else "exact",
                 })
         rows[strategy] = {

@@ -129,7 +129,8 @@ class Measures(unittest.TestCase):
         }
         found = runner.measures(output, 0.4, [1.0, 3.0])
         self.assertEqual((found["response"], found["wait"], found["execution"], found["unfinished"]), (4.0, 3.0, 1.0, 1))
-        self.assertEqual((found["stretch"], found["compute_share"]), (2.0, 0.75))
+        # The last quarter of two jobs is the second alone: 6 s of a mean of 2 s.
+        self.assertEqual((found["stretch"], found["late_stretch"], found["compute_share"]), (2.0, 3.0, 0.75))
 
     def test_useful_work(self):
         jobs = [{"tasks": 2, "exec_s": 10.0, "type": "J2"}, {"tasks": 1, "exec_s": 17.0, "type": "J2"}]
