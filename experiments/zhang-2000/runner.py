@@ -163,7 +163,7 @@ def measures(output, offered, ideal_s):
     waits = [((end_ns if job["start_ns"] is None else job["start_ns"]) - job["arrival_ns"]) / 1e9 for job in jobs]
     count = len(jobs)
     # In a system that is not saturated, those who come late fare like the others.
-    late = responses[-(-3 * count // 4):]
+    late = responses[3 * count // 4:]
     mean_ideal_s = sum(ideal_s) / count
     response, wait = sum(responses) / count, sum(waits) / count
     total_ns = sum(output["cpu_ns"].values())
