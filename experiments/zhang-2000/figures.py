@@ -16,8 +16,8 @@ TITLES = {"WL4": "(a) WL4, computing", "WL5": "(b) WL5, communication", "WL2": "
 def all_figures(found):
     """File name -> SVG."""
     drawn = {}
-    for grain, rows in found["figure3"].items():
-        drawn[f"figure3-grain{grain}.svg"] = figure3(rows, grain)
+    for grain, figure in found["figure3"].items():
+        drawn[f"figure3-grain{grain}.svg"] = figure3(figure["strategies"], grain)
         load = found["best_load"][grain]
         exhibits = found["exhibits"][f"{grain}/{load}"]
         drawn[f"figure4-grain{grain}.svg"] = figure4(exhibits["figure4"], grain, load)

@@ -84,11 +84,13 @@ def taus(columns):
     return [plain(error), f"{sum(column['same_sign'] for column in columns)} of {compared}", plain(sum(ordered) / len(ordered) if ordered else None)]
 
 
-def figure3(strategies, grain):
+def figure3(figure, grain):
     lines = []
-    for strategy, row in strategies.items():
+    for strategy, row in figure["strategies"].items():
         paper = plain(row["published"]) if row["published"] is not None else f"< {row['published_below']:.2f}" if row["published_below"] else "0.57 to 0.77"
         lines.append([strategy, paper, show(row["limit"]), show(row["capacity"])])
+    agreement = figure["kendall_tau"]
+    lines.append(["Kendall's τ with the paper's order (of how many)", "", *(f"{plain(agreement[metric]['tau'])} ({agreement[metric]['compared']})" for metric in ("limit", "capacity"))])
     return f"""## Figure 3, grain {grain}: highest useful utilisation (WL7, MPL 5, s = 20 %)
 
 ![Figure 3](figures/figure3-grain{grain}.svg)

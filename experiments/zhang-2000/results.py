@@ -44,6 +44,7 @@ def collect(runner, size, published):
 
 
 def figure3(simulated, published):
+    """Limits, capacities and curves."""
     rows = {}
     for strategy in plan.STRATEGIES:
         curves = [simulated.curve(strategy, seed) for seed in simulated.seeds]
@@ -64,7 +65,13 @@ def figure3(simulated, published):
             "published_below": published["below"]["limit"] if strategy in published["below"]["strategies"] else None,
             "limit": attempt(simulated.limit, strategy), "capacity": attempt(simulated.capacity, strategy), "curve": points,
         }
-    return rows
+    return {"strategies": rows, "kendall_tau": {metric: order_agreement(rows, metric, published["order"]) for metric in ("limit", "capacity")}}
+
+
+def order_agreement(rows, metric, order):
+    """Kendall's tau of the published order and a metric, over the strategies that have it."""
+    pairs = [(order[strategy], row[metric]["mean"]) for strategy, row in rows.items() if exact(row[metric])]
+    return {"tau": stats.kendall_tau(*zip(*pairs)) if len(pairs) > 1 else None, "compared": len(pairs)}
 
 
 def exhibits(runner, size, published, grain, load, seeds):
