@@ -63,13 +63,13 @@ def summary(found):
             grain, load, *taus(exhibit["table4"]), *taus(exhibit["table5"]), f"{whole} of {len(exhibit['statements'])}",
             f"{holding} of {decided} ({100 * holding / decided:.0f} %)" if decided else "–",
         ])
-    head = ["grain", "load", "Table 4 error", "same sign", "Kendall's τ", "Table 5 error", "same sign", "Kendall's τ", "statements hold", "comparisons hold"]
+    head = ["grain", "load", "Table 4 error", "same direction", "Kendall's τ", "Table 5 error", "same direction", "Kendall's τ", "statements hold", "comparisons hold"]
     best = ", ".join(f"grain {grain}: {load:g}" for grain, load in found["best_load"].items())
     return f"""## In short
 
 The paper does not tell the load of Figures 4, 5 and Tables 4, 5. All loads are shown here; the details below are for the one under
 which Table 4 comes out closest ({best}). Error: mean absolute difference of entries of at most 1 in size, of those that are not
-saturated here. τ: rank agreement of the strategies, mean over the columns. Statements: those of section 4 in published.toml
+saturated here. Same direction: entries that rise or fall in both. τ: rank agreement of the strategies, mean over the columns. Statements: those of section 4 in published.toml
 (Figure 3's are the same for all loads); each consists of comparisons between strategies.
 
 """ + rows(head, lines)

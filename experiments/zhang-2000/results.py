@@ -106,9 +106,11 @@ def ratio(simulated, strategy, costs):
 
 
 def table(published, simulate):
-    """Published and simulated entries; the rank agreement of each column over its entries that are exact."""
-    columns = []
+    """Published and simulated entries; direction, error and rank agreement of each column over its entries that are exact."""
+    columns, origin = [], 1.0 if "base" in published["columns"] else 0.0
     for index, column in enumerate(published["columns"]):
+        if column == "base":
+            continue  # 1 by definition
         entries = {}
         for strategy, row in published["rows"].items():
             entries[strategy] = {"published": None if row[index] == "none" else row[index], "simulated": attempt(simulate, strategy, column)}
@@ -119,7 +121,7 @@ def table(published, simulate):
         columns.append({
             "column": column, "entries": entries, "compared": len(both),
             "kendall_tau": stats.kendall_tau(*zip(*both)) if len(both) > 1 else None,
-            "same_sign": sum((a < 0) == (b < 0) for a, b in both),
+            "same_sign": sum((a < origin) == (b < origin) for a, b in both),
             "mean_error": stats.mean([abs(a - b) for a, b in both if abs(a) <= 1]) if any(abs(a) <= 1 for a, _ in both) else None,
             "errors": sum(abs(a) <= 1 for a, _ in both),
         })
