@@ -56,10 +56,13 @@ def figure3(rows, grain):
     """Response against the useful utilisation that is offered, log scale."""
     drawing = Drawing(720, 430)
     left, right, top, bottom = 60, 590, 34, 380
-    curves = {strategy: [point for point in row["curve"] if point["bound"] == "exact"] for strategy, row in rows.items()}
-    points = [point for curve in curves.values() for point in curve]
+    points = [point for row in rows.values() for point in row["curve"] if point["bound"] == "exact"]
     if not points:
         return drawing.end()
+    # A collapse would press the rest flat.
+    highest = 25 * min(point["response"] for point in points)
+    points = [point for point in points if point["response"] <= highest]
+    curves = {strategy: [point for point in row["curve"] if point in points] for strategy, row in rows.items()}
     low, high = math.log10(min(p["response"] for p in points) * 0.9), math.log10(max(p["response"] for p in points) * 1.1)
     farthest = max(1.0, max(p["offered"] for p in points))
 
