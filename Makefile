@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-test build programs demo test bench docs install uninstall clean
+.PHONY: help setup-demo setup-test build programs demo test bench reproduce docs install uninstall clean
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -33,6 +33,10 @@ test: setup-test ## all checks and tests
 
 bench: setup-demo build ## measure: switch, cost, barrier, launch, footprint, sim; one table, build/bench/*.json
 	@tools/bench/bench all
+
+reproduce: ## Zhang et al. 2000 in the simulator: published and simulated values (minutes; an hour with REPRODUCE=--full)
+	@$(CARGO) build --release --quiet -p cosched-cli
+	@experiments/zhang-2000/reproduce $(REPRODUCE)
 
 docs: ## man pages and shell completions into build/docs
 	@$(CARGO) build --release --quiet -p cosched-cli
