@@ -181,13 +181,21 @@ impl Params {
             if value > 0 {
                 return Ok(());
             }
-            Err(ParamsError::new(format!("{name} is 0"), "then nothing could ever run", "give 1 or more"))
+            Err(ParamsError::new(format!("{name} is 0"), "then nothing could ever run", "give more than 0"))
         };
         at_least_one("the number of nodes", self.nodes.into())?;
         at_least_one("the multiprogramming level (MPL)", self.mpl.into())?;
         at_least_one("the quantum", self.quantum_ns)?;
         at_least_one("the tick", self.tick_ns)?;
-        at_least_one("the spin time", self.spin_ns)?;
+        if self.spin_ns == 0 {
+            let why = "a process would give up its CPU before it has looked for the message";
+            return Err(ParamsError::new("the spin time is 0", why, "give more than 0 µs, if only 0.001"));
+        }
+        if self.nodes.max(self.mpl) > MACHINE_MAX {
+            let what = format!("{} nodes with an MPL of {}", self.nodes, self.mpl);
+            let why = format!("at most {MACHINE_MAX} of each can be simulated");
+            return Err(ParamsError::new(what, why, "give less"));
+        }
         at_least_one("the time of a message", self.send_ns.min(self.receive_ns))?;
         if !(0.0..=2.0).contains(&self.skew) {
             let why = "1 + s·(u − 1/2) must not be negative for any u in [0, 1)";
@@ -205,6 +213,9 @@ impl Params {
         Ok(())
     }
 }
+
+/// Nodes, and processes a node, at most: memory stays within bounds.
+const MACHINE_MAX: u32 = 60_000;
 
 /// No single cost is longer; sums stay far from overflow.
 const COST_NS_MAX: u64 = 3_600_000 * MS;

@@ -59,6 +59,24 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// Refuses to write two outputs to one file, or one over the regular file that is read.
+pub(crate) fn distinct(source: &Path, files: &[&Path]) -> Result<(), Failure> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    for (k, path) in files.iter().enumerate() {
+        let shown = if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() };
+        let is_shared = files[..k].iter().any(|other| real(other) == real(path));
+        let why = if !is_stdout(path) && path.is_file() && real(path) == real(source) {
+            "it is read from too, and what it has would be lost"
+        } else if is_shared && (is_stdout(path) || path.is_file() || !path.exists()) {
+            "two outputs go there, and neither could be read"
+        } else {
+            continue;
+        };
+        return Err(Failure::explained(2, &format!("cannot write {shown}"), why, "give each output a file of its own"));
+    }
+    Ok(())
+}
+
 fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
     let shown = if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() };
     let hint = match error.kind() {

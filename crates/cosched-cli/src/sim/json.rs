@@ -86,15 +86,21 @@ impl From<CpuTime> for CpuJson {
     }
 }
 
-/// The outcome of a run; means are over the jobs that ended or started.
-pub(crate) fn outcome(params: &Params, jobs: &[JobSpec], timed: &Timed, metrics: RunMetrics) -> RunJson {
+/// The outcome of a run; means are over the jobs that ended or started, utilisations over all CPUs.
+pub(crate) fn outcome(
+    params: &Params,
+    cpus_per_node: u32,
+    jobs: &[JobSpec],
+    timed: &Timed,
+    metrics: RunMetrics,
+) -> RunJson {
     let out = &timed.outcome;
     let mean_s = |end: fn(&cosched_sim::JobTimes) -> Option<u64>| {
         let each = out.jobs.iter().zip(jobs).filter_map(|(times, job)| Some(end(times)? - job.arrival_ns));
         let (count, sum) = each.fold((0_u64, 0_u128), |(n, sum), ns| (n + 1, sum + u128::from(ns)));
         (count > 0).then(|| sum as f64 / count as f64 / 1e9)
     };
-    let all = out.sim_end_ns as f64 * f64::from(params.nodes);
+    let all = out.sim_end_ns as f64 * f64::from(params.nodes) * f64::from(cpus_per_node);
     let part = |ns: u64| if all > 0.0 { ns as f64 / all } else { 0.0 };
     let job = |(id, (times, job)): (usize, (&cosched_sim::JobTimes, &JobSpec))| JobJson {
         id,

@@ -7,12 +7,12 @@ use cosched_sim::{Heuristic, Params, Placement, Readings, Strategy, Topology};
 /// Options that make [`Params`]. Costs that are not given are the paper's (Table 3).
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Model {
-    /// Nodes, with one CPU each
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = at_least_one)]
+    /// Nodes
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = at_least_one, allow_negative_numbers = true)]
     pub(crate) nodes: u32,
 
     /// Multiprogramming level: processes a node, or rows of the matrix
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
     pub(crate) mpl: u32,
 
     /// Skewness: computation and I/O vary by this share, 0.2 is 20 %

@@ -1,6 +1,6 @@
 //! What `cosched sim run` gives: the summary, and files of jobs, traces and figures.
 
-use super::files::{Output, is_stdout, written};
+use super::files::{Output, distinct, is_stdout, written};
 use super::parquet::write_parquet;
 use super::run::Timed;
 use super::table;
@@ -69,7 +69,13 @@ pub(crate) struct Recorder<'a> {
 
 impl Outputs {
     /// Opens all files, so that a name that cannot be written is told before a long simulation.
-    pub(crate) fn open<'a>(&self, params: &Params, jobs: &'a [JobSpec]) -> Result<Recorder<'a>, Failure> {
+    pub(crate) fn open<'a>(
+        &self,
+        source: &Path,
+        params: &Params,
+        jobs: &'a [JobSpec],
+    ) -> Result<Recorder<'a>, Failure> {
+        distinct(source, &self.files())?;
         let open = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
         let ns = |s: f64| (s * 1e9).round() as u64;
         let window = Window { start_ns: ns(self.trace_from), end_ns: ns(self.trace_from + self.trace_for) };
@@ -89,10 +95,13 @@ impl Outputs {
 
     /// Whether a file goes to standard output, which then has nothing else.
     pub(crate) fn use_stdout(&self) -> bool {
-        [&self.csv, &self.parquet, &self.batsim, &self.html, &self.trace, &self.trace_text]
-            .into_iter()
-            .flatten()
-            .any(|path| is_stdout(path))
+        self.files().into_iter().any(is_stdout)
+    }
+
+    /// The files that were asked for.
+    fn files(&self) -> Vec<&Path> {
+        let all = [&self.csv, &self.parquet, &self.batsim, &self.html, &self.trace, &self.trace_text];
+        all.into_iter().flatten().map(PathBuf::as_path).collect()
     }
 }
 

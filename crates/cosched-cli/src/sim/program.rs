@@ -68,6 +68,9 @@ pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
     for strategy in &options.strategies {
         let alone = simulate(options, *strategy, 1, &program)?;
         let alone_s = mean_execution_s(&alone);
+        if alone_s == Some(0.0) {
+            return Err(no_time(options));
+        }
         for copies in &options.copies {
             let outcome = if *copies == 1 { alone.clone() } else { simulate(options, *strategy, *copies, &program)? };
             rows.push(row(
@@ -85,6 +88,15 @@ pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
         print(&table(&rows))?;
     }
     Ok(0)
+}
+
+fn no_time(options: &RunProgram) -> Failure {
+    Failure::explained(
+        1,
+        &format!("{} takes no time with {} tasks", options.program.display(), options.tasks),
+        "no slowdown is defined for it",
+        "let it compute or communicate; `on` counts tasks from 0",
+    )
 }
 
 fn read(options: &RunProgram) -> Result<Program, Failure> {

@@ -71,7 +71,7 @@ pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
     let jobs = job_list(&options.jobs)?;
     let params = options.model.params(options.strategy);
     let config = options.machine.config(params);
-    let mut recorder = options.outputs.open(&params, &jobs)?;
+    let mut recorder = options.outputs.open(&options.jobs, &params, &jobs)?;
     let timed = if options.sampled {
         sample(&config, &jobs, options.quiet)?
     } else if recorder.is_silent() {
@@ -79,13 +79,14 @@ pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
     } else {
         simulate(&config, &jobs, options.engine, &mut recorder.watchers, options.quiet)?
     };
-    let metrics = output::metrics(&params, &jobs, &timed, options.outputs.bound_s);
+    let mut metrics = output::metrics(&params, &jobs, &timed, options.outputs.bound_s);
+    metrics.offered_load = metrics.offered_load.map(|load| load / f64::from(config.cpus_per_node));
     recorder.finish(&options.jobs, &params, &jobs, &timed, &metrics)?;
     if options.outputs.use_stdout() {
         return Ok(0);
     }
     if cli.json {
-        print_json(&super::json::outcome(&params, &jobs, &timed, metrics))?;
+        print_json(&super::json::outcome(&params, config.cpus_per_node, &jobs, &timed, metrics))?;
     } else {
         print(&output::summary(&options.jobs, &params, &timed, &metrics))?;
     }

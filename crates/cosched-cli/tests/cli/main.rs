@@ -4,5 +4,6 @@ mod commands;
 mod demo;
 mod fake;
 mod run;
+mod sim_misuse;
 mod sim_results;
 mod workload;

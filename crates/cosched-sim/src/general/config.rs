@@ -109,7 +109,7 @@ impl Config {
         ] {
             if value == 0 {
                 let what = format!("{name} is 0");
-                return Err(ParamsError::new(what, "then nothing could ever run", "give 1 or more"));
+                return Err(ParamsError::new(what, "then nothing could ever run", "give more than 0"));
             }
         }
         if self.local_switch_ns.max(self.linux.slice_ns) > 3_600_000 * MS {
