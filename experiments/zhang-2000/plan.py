@@ -4,6 +4,7 @@ A cell is one simulation: strategy, job list and parameters. A chain is a list o
 passes `GIVE_UP_STRETCH` times the mean execution time, higher loads are not tried."""
 
 STRATEGIES = ["Local", "GS", "SB", "DCS", "DCS-SB", "PB", "PB-SB", "SY", "PB-SY", "DCS-SY"]
+SWEPT = ["GS", "SB", "PB", "PB-SB", "DCS"]
 TABLE5 = ["GS", "SB", "DCS", "DCS-SB", "PB-SB", "PB"]
 WORKLOADS = ["WL4", "WL5", "WL2", "WL3"]
 GIVE_UP_STRETCH = 8.0
@@ -17,18 +18,19 @@ COSTS = {
 }
 
 # Jobs of a list, also for Figure 3 (it needs the backlog to show), mean execution time in s, loads of Figure 3 and of the rest, seeds,
-# lengths compared, grains.
+# lengths compared, grains of everything, grains of the sweep over them.
 SIZES = {
     "tiny": {
-        "jobs": 8, "figure3_jobs": 8, "mean_exec_s": 0.5, "figure3": [0.5], "loads": [0.8], "seeds": 1, "lengths": [], "grains": [4],
+        "jobs": 8, "figure3_jobs": 8, "mean_exec_s": 0.5, "figure3": [0.5], "loads": [0.8], "seeds": 1, "lengths": [], "grains": [4], "grain_sweep": [],
     },
     "quick": {
         "jobs": 40, "figure3_jobs": 100, "mean_exec_s": 2.0, "figure3": [0.3, 0.5, 0.7, 0.9, 1.1], "loads": [1.2], "seeds": 2,
-        "lengths": [2.0, 4.0], "grains": [4, 1],
+        "lengths": [2.0, 4.0], "grains": [4, 1], "grain_sweep": [],
     },
     "full": {
         "jobs": 150, "figure3_jobs": 400, "mean_exec_s": 2.0, "figure3": [0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2],
         "loads": [0.8, 1.2, 1.6], "seeds": 5, "lengths": [2.0, 4.0, 8.0], "grains": [4, 1],
+        "grain_sweep": [1, 2, 3, 4, 8],
     },
 }
 
@@ -71,6 +73,11 @@ def _one_seed(size, seed, grain):
     for strategy in STRATEGIES:
         yield [cell(size, strategy, "WL7", load, seed, grain, jobs=size["figure3_jobs"]) for load in size["figure3"]]
         yield [cell(size, strategy, "WL7", None, seed, grain)]
+    if grain == size["grains"][0]:
+        for swept in size["grain_sweep"]:
+            for strategy in SWEPT:
+                yield [cell(size, strategy, "WL5", size["loads"][-1], seed, swept)]
+                yield [cell(size, strategy, "WL7", None, seed, swept)]
     if grain == 4 and seed <= 3:
         for length in size["lengths"]:
             for strategy in STRATEGIES:

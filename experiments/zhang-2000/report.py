@@ -32,7 +32,7 @@ def text(found, published):
         parts.append(figure3(found["figure3"][grain], grain))
     for grain, load in found["best_load"].items():
         parts.append(exhibits(found["exhibits"][f"{grain}/{load}"], grain, load))
-    parts += [other_loads(found), statements(found, published), length_check(found)]
+    parts += [other_loads(found), grain_sweep(found), statements(found, published), length_check(found)]
     return "\n".join(parts)
 
 
@@ -162,6 +162,19 @@ def other_loads(found):
                 cells.append(SIGN[entry["bound"]] + f"{entry['mean'] / pb['mean']:.2f}" if usable else "–")
             lines.append([grain, load, workload, *cells])
     return "## Figure 4 at all grains and loads: response relative to PB\n\n" + rows(["grain", "load", "workload", *plan.STRATEGIES], lines)
+
+
+def grain_sweep(found):
+    """How the grain moves what the paper fixes by numbers."""
+    if not found["grain_sweep"]:
+        return ""
+    load = found["size"]["loads"][-1]
+    head = ["grain", *(f"{strategy} {what}" for what in ("capacity", "WL5") for strategy in plan.SWEPT)]
+    lines = []
+    for grain, strategies in found["grain_sweep"].items():
+        lines.append([grain, *(show(strategies[s]["capacity"]) for s in plan.SWEPT), *(show(strategies[s]["response"], 1) for s in plan.SWEPT)])
+    lead = f"Capacity as in Figure 3 (paper: GS 0.57; SB, PB, PB-SB 0.77; DCS below 0.5), response in s for WL5 at load {load:g} (paper: GS, SB, PB-SB alike, PB best)."
+    return f"## By grain\n\n{lead}\n\n" + rows(head, lines)
 
 
 def statements(found, published):

@@ -33,6 +33,7 @@ def collect(runner, size, published):
     """Everything, for the seeds that are complete."""
     seeds = complete_seeds(runner, size)
     results = {"seeds": seeds, "size": size, "figure3": {}, "exhibits": {}, "lengths": lengths(runner, size, seeds)}
+    results["grain_sweep"] = grain_sweep(runner, size, seeds) if seeds else {}
     if not seeds:
         return results
     for grain in size["grains"]:
@@ -183,6 +184,21 @@ def lengths(runner, size, seeds):
                 "swapped_over_15_percent": swapped(pairs),
             }
         found[workload] = {"load": load, "stretch": rows, "against_first": agreement}
+    return found
+
+
+def grain_sweep(runner, size, seeds):
+    """Capacity (WL7) and response for WL5 by grain, for some strategies."""
+    found = {}
+    for grain in size["grain_sweep"]:
+        simulated = claims.Simulated(runner, size, grain, size["loads"][-1], seeds)
+        found[str(grain)] = {
+            strategy: {
+                "capacity": attempt(simulated.capacity, strategy),
+                "response": attempt(simulated.value, "response", strategy, {"workload": "WL5"}),
+            }
+            for strategy in plan.SWEPT
+        }
     return found
 
 

@@ -16,6 +16,8 @@ import plan
 HORIZON_WORK = 6.0
 # A closed run (all jobs queued at t = 0) is cut at this share of the time that the nominal work needs on all nodes.
 CLOSED_WORK = 0.4
+# What `measures` gives; a change of it makes older entries of the journal unusable.
+FORM = 2
 
 
 class Failed(Exception):
@@ -34,8 +36,8 @@ class Runner:
         self.results = self._read_journal()
 
     def key(self, cell):
-        """All inputs, and the simulator itself."""
-        return json.dumps({**cell, "program": self.program_hash}, sort_keys=True)
+        """All inputs, the simulator itself and the form of results."""
+        return json.dumps({**cell, "program": self.program_hash, "form": FORM}, sort_keys=True)
 
     def result(self, cell):
         return self.results.get(self.key(cell))
