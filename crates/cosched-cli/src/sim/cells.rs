@@ -1,6 +1,6 @@
 //! Running a sweep's cells: the journal's file, threads, progress and what comes out.
 
-use super::files::{Output, distinct, is_stdout};
+use super::files::{Output, distinct, is_stdout, writable};
 use super::table;
 use super::workloads::jobs;
 use crate::out::{Failure, print, print_json, say, terminal_width};
@@ -118,6 +118,7 @@ pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<
     let outputs: Vec<&Path> =
         [&cells.out, &cells.csv, &cells.html].into_iter().flatten().map(PathBuf::as_path).collect();
     distinct(journal.unwrap_or(Path::new("-")), &outputs)?;
+    outputs.iter().try_for_each(|path| writable(path))?;
     let mut file = journal.map(JournalFile::open).transpose()?;
     let known = file.as_ref().map(|file| file.journal.clone()).unwrap_or_default();
     let clockwork = Clockwork::new(cells.quiet);

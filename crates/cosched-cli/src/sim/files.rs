@@ -54,6 +54,15 @@ pub(crate) fn written<T>(path: &Path, result: io::Result<T>) -> Result<T, Failur
     })
 }
 
+/// Whether this file can be written; what it has stays. For those who write after a long simulation only.
+pub(crate) fn writable(path: &Path) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return Ok(());
+    }
+    let opened = File::options().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| failed("create", path, &error))
+}
+
 /// Whether a path means standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")

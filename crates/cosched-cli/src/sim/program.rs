@@ -27,7 +27,7 @@ pub(crate) struct RunProgram {
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     tasks: u32,
 
-    /// How many copies at once
+    /// How many copies at once; the multiprogramming level is raised to it
     #[arg(long, value_name = "J,...", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u32).range(1..=1000))]
     copies: Vec<u32>,
 

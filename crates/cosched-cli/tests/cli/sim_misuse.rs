@@ -204,3 +204,14 @@ fn programs_that_cannot_be_measured_are_refused() {
 fn help_of_single_runs() {
     insta::assert_snapshot!("sim_run_help", crate::commands::help(&Place::new(), &["sim", "sim run", "sim program"]));
 }
+
+/// The jobs would take hours: a path that cannot be written is told before them.
+#[test]
+fn outputs_are_tried_before_a_long_simulation() {
+    let place = Place::new();
+    let jobs = list(&place, "0,8,1000000,J3\n");
+    for option in ["--csv", "--html", "--out"] {
+        let words = ["sim", "compare", "--strategies", "PB", "--jobs", &jobs, option, "/nowhere/file"];
+        refused(&place, &words, 1, "/nowhere/file");
+    }
+}
