@@ -42,7 +42,8 @@ fn params(strategy: Strategy) -> impl Strategy_<Value = Params> {
         1 => Just(Heuristic::ServedOnly),
         1 => Just(Heuristic::ComputingFirst)
     ];
-    let end = prop_oneof![4 => Just(None), 1 => (1..100_000_000_u64).prop_map(Some)];
+    // Always an end: with a switch of whole milliseconds PB may preempt for ever, and that is what it was asked for.
+    let end = prop_oneof![4 => Just(Some(3_000_000_000)), 1 => (1..100_000_000_u64).prop_map(Some)];
     let quantum = prop_oneof![Just(200_u64), 1..30_u64].prop_map(|ms| ms * 1_000_000);
     let costs = (switch, interrupt, spin, check, quantum);
     (1..7_u32, 1..6_u32, any::<u64>(), skew, costs, heuristic, end).prop_map(
