@@ -75,7 +75,8 @@ fn write_columns(
         ended[job.index] = Some(job);
     }
     let of = |get: fn(&JobMetrics) -> Option<f64>| ended.iter().map(move |job| get(job.as_ref()?));
-    let resources = |place: &Place| (!place.nodes.is_empty()).then(|| bytes(&interval_set(&place.nodes)));
+    let resources =
+        |place: &Place| (!place.nodes.is_empty()).then(|| bytes(&cosched_sim::metrics::interval_set(&place.nodes)));
     required::<Int64Type>(group, (0..jobs.len()).map(|id| id as i64))?;
     required::<Int32Type>(group, jobs.iter().map(|job| job.tasks as i32))?;
     required::<ByteArrayType>(group, jobs.iter().map(|job| bytes(job.kind.name())))?;
@@ -124,11 +125,6 @@ fn column<T: DataType>(
 
 fn bytes(text: &str) -> ByteArray {
     text.as_bytes().to_vec().into()
-}
-
-/// As Batsim writes nodes: `0-3 5`.
-fn interval_set(nodes: &[u32]) -> String {
-    cosched_sim::metrics::interval_set(nodes)
 }
 
 /// A full disk stays a full disk.

@@ -1,6 +1,7 @@
 //! What a CPU does: dispatch, switches, kernel work, and the steps of a process that has the CPU.
 
-use super::engine::{Engine, IO_ENDS, key};
+use super::books::{IO_ENDS, key};
+use super::engine::Engine;
 use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, NONE, Phase, Process, State, TICK_NS};
 use super::tree::NEVER;
 use super::{BLOCK, DEMAND, YIELD};

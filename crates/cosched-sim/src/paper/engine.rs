@@ -1,5 +1,6 @@
 //! The event loop.
 
+use super::books::{self, ARRIVES, CPU_ENDS, Counted, DELIVERED, IO_ENDS, TICK, broken, key};
 use super::node::{Cpu, NOBODY, Node, Process, State};
 use super::short::PLACES_MAX;
 use super::tree::NEVER;
@@ -11,23 +12,8 @@ use crate::params::Params;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-// Kinds of events in the order of D2; a key is time · 8 + kind.
-pub(super) const CPU_ENDS: u64 = 0;
-pub(super) const IO_ENDS: u64 = 1;
-pub(super) const DELIVERED: u64 = 2;
-const ARRIVES: u64 = 4;
-pub(super) const TICK: u64 = 6;
-
-#[inline]
-pub(super) fn key(time_ns: u64, kind: u64) -> u64 {
-    if time_ns == NEVER { NEVER } else { time_ns << 3 | kind }
-}
-
 /// Between two looks at progress.
 const WATCH_EVENTS: u64 = 1 << 20;
-
-/// Times above this do not fit into a key.
-const TIME_NS_MAX: u64 = NEVER >> 4;
 
 /// Why a simulation paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +137,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         to_change: bool,
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Why, SimError> {
-        let limit = limit.min(key(self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX), 7) + 1);
+        let limit = limit.min(key(books::end_ns(&self.params), 7) + 1);
         let changes = self.changes;
         while self.finished < self.jobs.len() {
             if to_change && self.changes != changes {
@@ -279,49 +265,19 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
 
     /// Closes the books.
     pub(super) fn finish(mut self) -> Result<Outcome, SimError> {
-        let ended = self.finished == self.jobs.len();
-        let last = self.out.jobs.iter().filter_map(|job| job.finish_ns).max().unwrap_or(0);
-        let end_ns = if ended { last } else { self.params.end_ns.unwrap_or(last) };
+        let end_ns = books::stopped_ns(&self.out, &self.params);
         self.out.sim_end_ns = end_ns;
         self.count_free(end_ns);
         for n in 0..self.nodes.len() {
             self.cut(n, end_ns);
         }
-        let by_job = |job: usize| -> u64 {
-            let done = self.live[job]
-                .at
-                .iter()
-                .map(|(n, p)| self.processes[*n as usize * self.places + *p as usize].iteration);
-            let finished = self.out.jobs[job].finish_ns.is_some();
-            if finished { self.shapes[job].iterations * u64::from(self.jobs[job].tasks) } else { done.sum() }
-        };
-        let mut iterations = 0;
-        let (mut nominal_ns, mut useful_ns) = (0, 0);
-        for job in 0..self.jobs.len() {
-            let (count, shape) = (by_job(job), &self.shapes[job]);
-            iterations += count;
-            nominal_ns += count * shape.iteration_ns();
-            useful_ns += count * (shape.iteration_ns() - shape.io_ns);
-        }
-        (self.out.nominal_ns, self.out.useful_ns) = (nominal_ns, useful_ns);
-        if ended && (self.drawn_ns != self.out.cpu.compute_ns || self.sent != self.out.messages) {
-            return Err(broken("computation or messages were lost"));
-        }
-        if self.skipped > 0 {
-            self.out.task_iterations += self.skipped;
-            return Ok(self.out);
-        }
-        let cpu = &mut self.out.cpu;
-        let busy = cpu.compute_ns + cpu.spin_ns + cpu.switch_ns + cpu.interrupt_ns + cpu.sched_ns;
-        let all = end_ns * self.nodes.len() as u64;
-        cpu.idle_ns = all.checked_sub(busy).ok_or_else(|| broken("the CPUs were busy for longer than they existed"))?;
         if self.out_of_order {
             return Err(broken("a job ended too early for the order of events"));
         }
-        if iterations != self.out.task_iterations + self.skipped {
-            return Err(broken("iterations were lost"));
-        }
-        Ok(self.out)
+        let iteration = |(n, p): &(u32, u8)| self.processes[*n as usize * self.places + *p as usize].iteration;
+        let done = |job: usize| self.live[job].at.iter().map(iteration).sum();
+        let counted = Counted { drawn_ns: self.drawn_ns, sent: self.sent, skipped: self.skipped };
+        books::close(self.out, &self.params, (self.jobs, &self.shapes), &counted, done)
     }
 
     /// What every node must look like after an event.
@@ -342,8 +298,4 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         assert_eq!(node.table.len(), node.count as usize);
         assert!(node.cpu != Cpu::Idle || (node.current == NOBODY && node.ready.is_empty()), "node {n} idles with work");
     }
-}
-
-fn broken(what: &str) -> SimError {
-    SimError::Broken(what.to_owned())
 }

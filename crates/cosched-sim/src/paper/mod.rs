@@ -7,6 +7,7 @@
 //! One node's events have the order of D2 by a number for their kind in the lowest bits of the key.
 
 mod admit;
+mod books;
 mod cpu;
 mod engine;
 mod gang;

@@ -2,7 +2,8 @@
 //! out. The time of a delivery is known as soon as the message is sent, unless one that reaches the interface before it
 //! is sent later; so deliveries are computed when messages are sent, and caught up when somebody looks.
 
-use super::engine::{DELIVERED, Engine, key};
+use super::books::{DELIVERED, key};
+use super::engine::Engine;
 use super::node::{Cpu, Incoming, Kernel, NONE, Phase, State};
 use super::tree::NEVER;
 use super::{BLOCK, DEMAND};

@@ -9,6 +9,7 @@ mod jump;
 mod rows;
 mod task;
 
+use super::books::{ARRIVES, TURNS, key};
 use super::engine::Why;
 use super::tree::{NEVER, Tree};
 use crate::error::SimError;
@@ -20,19 +21,7 @@ use cosched_core::{JobId, Matrix, Node as CoreNode, NodeId, Packing};
 use std::collections::VecDeque;
 use task::{Inbox, Task};
 
-// Kinds of events in the order of D2; a key is time · 8 + kind.
-const IO_ENDS: u64 = 1;
-const DELIVERED: u64 = 2;
-const ARRIVES: u64 = 4;
-const TURNS: u64 = 5;
-
 const NONE: u32 = u32::MAX;
-/// Times above this do not fit into a key.
-const TIME_NS_MAX: u64 = NEVER >> 4;
-
-fn key(time_ns: u64, kind: u64) -> u64 {
-    if time_ns == NEVER { NEVER } else { time_ns << 3 | kind }
-}
 
 /// A job in the matrix.
 #[derive(Clone, Debug, Default)]
@@ -162,7 +151,7 @@ impl<'a, O: Observer> Gangs<'a, O> {
     }
 
     fn end_ns(&self) -> u64 {
-        self.params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX)
+        super::books::end_ns(&self.params)
     }
 
     pub(super) fn progress(&self) -> Progress {

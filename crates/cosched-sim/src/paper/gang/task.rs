@@ -1,7 +1,8 @@
 //! A task in its cell: what it does while its row is current, and its messages.
 
+use super::super::books::{DELIVERED, IO_ENDS, key};
 use super::super::tree::NEVER;
-use super::{DELIVERED, Gangs, IO_ENDS, Live, NONE, key};
+use super::{Gangs, Live, NONE};
 use crate::draw::{Draws, skewed_ns};
 use crate::observe::{Activity, Message, Observer, Slice};
 

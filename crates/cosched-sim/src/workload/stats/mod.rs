@@ -8,6 +8,7 @@ pub use fits::{ClassFits, GAP_S_MAX, SampleFit};
 use super::classes::SizeClass;
 use super::swf::{ReadReport, Record, SwfHeader};
 use super::trace_job::TraceJob;
+pub use crate::metrics::quantile;
 use fits::fits;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -199,16 +200,6 @@ fn median(sorted: &[f64]) -> f64 {
         [] => 0.0,
         _ if sorted.len() % 2 == 1 => sorted[middle],
         _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-    }
-}
-
-/// The value below which this part of a sorted sample lies (linear between the neighbours); 0 without a sample.
-pub fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let place = part.clamp(0.0, 1.0) * sorted.len().saturating_sub(1) as f64;
-    let (below, above) = (place.floor() as usize, place.ceil() as usize);
-    match (sorted.get(below), sorted.get(above)) {
-        (Some(low), Some(high)) => low + (high - low) * place.fract(),
-        _ => 0.0,
     }
 }
 
