@@ -43,6 +43,81 @@ wire! {
         Gang,
         /// Linux schedules the job, with a share by its class.
         Local,
+        /// As local; every 1 to 2 ms the node raises a job that has a message waiting (periodic boost).
+        Pb,
+        /// As local; the arrival of a message raises its job (demand-based coscheduling).
+        Dcs,
+        /// One of the others, chosen and changed by what the job is seen to do.
+        Auto,
+    }
+}
+
+impl Policy {
+    /// Every policy.
+    pub const ALL: [Policy; 5] = [Policy::Auto, Policy::Gang, Policy::Local, Policy::Pb, Policy::Dcs];
+
+    /// Its name on the wire and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Gang => "gang",
+            Policy::Local => "local",
+            Policy::Pb => "pb",
+            Policy::Dcs => "dcs",
+            Policy::Auto => "auto",
+        }
+    }
+}
+
+impl Sharing {
+    /// Every sharing.
+    pub const ALL: [Sharing; 3] = [Sharing::Soft, Sharing::Paired, Sharing::Strict];
+
+    /// Its name on the wire and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sharing::Strict => "strict",
+            Sharing::Paired => "paired",
+            Sharing::Soft => "soft",
+        }
+    }
+}
+
+impl WaitMode {
+    /// Every way to wait.
+    pub const ALL: [WaitMode; 3] = [WaitMode::Busy, WaitMode::SpinBlock, WaitMode::SpinYield];
+
+    /// Its name on the wire and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitMode::Busy => "busy",
+            WaitMode::SpinBlock => "spin-block",
+            WaitMode::SpinYield => "spin-yield",
+        }
+    }
+}
+
+wire! {
+    /// How the processes of a job wait for messages; see docs/waiting.md.
+    pub enum WaitMode {
+        /// They spin until the message is there.
+        Busy,
+        /// They spin for the spin time, then block.
+        SpinBlock,
+        /// They spin for the spin time, then give way, and spin again.
+        SpinYield,
+    }
+}
+
+wire! {
+    /// How the processes of a job wait, as it was asked for.
+    #[derive(Copy, Eq)]
+    #[serde(deny_unknown_fields)]
+    pub struct Waiting {
+        /// How.
+        pub mode: WaitMode,
+        /// The spin time in µs; absent: each process finds its own.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub spin_us: Option<u32>,
     }
 }
 
@@ -51,6 +126,8 @@ wire! {
     pub enum Sharing {
         /// Nothing: they are frozen.
         Strict,
+        /// The gang of the next turn runs on what the current one leaves idle.
+        Paired,
         /// Run on what the current gang leaves idle.
         Soft,
     }

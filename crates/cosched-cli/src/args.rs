@@ -85,7 +85,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// gang or local, whatever the machine's policy is or becomes
+    /// auto, gang, local, pb or dcs, whatever the machine's policy is or becomes
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), hide_possible_values = true)]
     pub(crate) policy: Option<Policy>,
 
@@ -169,15 +169,16 @@ pub(crate) struct ChangeClass {
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::POLICY)]
 pub(crate) struct ChangePolicy {
-    /// gang or local; with --job also default: follow the machine's. Without one, the present policy is shown
-    #[arg(value_name = "POLICY", value_parser = ["gang", "local", "default"], hide_possible_values = true)]
+    /// auto, gang, local, pb or dcs; with --job also default: follow the machine's. Without one, it is shown
+    #[arg(value_name = "POLICY", value_parser = ["auto", "gang", "local", "pb", "dcs", "default"], hide_possible_values = true)]
     pub(crate) policy: Option<String>,
 
     /// This job's policy, not the machine's (several times for several jobs)
     #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot"])]
     pub(crate) job: Vec<String>,
 
-    /// What the gangs that are not current may do: nothing (strict), or run on what is idle (soft)
+    /// What the gangs that are not current may do: nothing (strict), or run on what is idle: all (soft), or
+    /// the next gang alone (paired)
     #[arg(long, value_name = "SHARING", value_parser = sharing_parser(), hide_possible_values = true)]
     pub(crate) sharing: Option<Sharing>,
 
@@ -280,21 +281,29 @@ pub(crate) fn is_run(words: &[OsString]) -> bool {
 }
 
 fn class_parser() -> impl TypedValueParser<Value = Class> {
-    PossibleValuesParser::new(["express", "interactive", "batch", "standby"]).map(|word| match word.as_str() {
-        "express" => Class::Express,
-        "interactive" => Class::Interactive,
-        "batch" => Class::Batch,
-        _ => Class::Standby,
-    })
+    named([
+        ("express", Class::Express),
+        ("interactive", Class::Interactive),
+        ("batch", Class::Batch),
+        ("standby", Class::Standby),
+    ])
 }
 
 fn policy_parser() -> impl TypedValueParser<Value = Policy> {
-    PossibleValuesParser::new(["gang", "local"]).map(|word| if word == "gang" { Policy::Gang } else { Policy::Local })
+    named(Policy::ALL.map(|policy| (policy.name(), policy)))
 }
 
 fn sharing_parser() -> impl TypedValueParser<Value = Sharing> {
-    PossibleValuesParser::new(["strict", "soft"])
-        .map(|word| if word == "strict" { Sharing::Strict } else { Sharing::Soft })
+    named(Sharing::ALL.map(|sharing| (sharing.name(), sharing)))
+}
+
+/// A parser of these words.
+fn named<const N: usize, T: Copy + Send + Sync + 'static>(
+    all: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    // The parser lets only words of the list pass.
+    let value = move |word: String| all.iter().find(|(name, _)| *name == word).unwrap_or(&all[0]).1;
+    PossibleValuesParser::new(all.map(|(name, _)| name)).map(value)
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
@@ -350,7 +359,7 @@ mod tests {
         assert!(class.contains("[possible values: express, interactive, batch, standby]"), "{class}");
         assert!(class.contains("'batch'"), "{class}");
         let policy = message(&["cosched", "policy", "gnag"]);
-        assert!(policy.contains("gang, local, default") && policy.contains("'gang'"), "{policy}");
+        assert!(policy.contains("auto, gang, local, pb, dcs, default") && policy.contains("'gang'"), "{policy}");
         let size = message(&["cosched", "run", "--mem", "4X", "true"]);
         assert!(size.contains("`X` in `4X` is no unit of size"), "{size}");
         let signal = message(&["cosched", "kill", "-s", "TREM", "7"]);

@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-use cosched_api::{Class, JobState, Policy, Sharing};
+use cosched_api::{Class, JobState};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -112,20 +112,6 @@ pub(crate) fn class(class: Class) -> &'static str {
         Class::Interactive => "interactive",
         Class::Batch => "batch",
         Class::Standby => "standby",
-    }
-}
-
-pub(crate) fn policy(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Gang => "gang",
-        Policy::Local => "local",
-    }
-}
-
-pub(crate) fn sharing(sharing: Sharing) -> &'static str {
-    match sharing {
-        Sharing::Strict => "strict",
-        Sharing::Soft => "soft",
     }
 }
 

@@ -10,6 +10,19 @@ pub enum Policy {
     Gang,
     /// By the operating system, with a share; see `policy/local.rs`.
     Local,
+    /// As local, and every period the node raises a job that has a message waiting; see `policy/dynamic.rs`.
+    Pb,
+    /// As local, and the arrival of a message raises its job; see `policy/dynamic.rs`.
+    Dcs,
+    /// One of the others, chosen and changed by what the job is seen to do; see `policy/auto.rs`.
+    Auto,
+}
+
+impl Policy {
+    /// Whether the operating system schedules it, boosted or not: it has no slots.
+    pub fn is_local(self) -> bool {
+        matches!(self, Policy::Local | Policy::Pb | Policy::Dcs)
+    }
 }
 
 /// What gangs that are not current may do in a slot.
@@ -17,7 +30,9 @@ pub enum Policy {
 pub enum Sharing {
     /// Nothing.
     Strict,
-    /// Run on what the current gang leaves idle.
+    /// The gang of the next turn runs on what the current one leaves idle (paired gang scheduling).
+    Paired,
+    /// Run on what the current gang leaves idle: that of the next turn first, then the others by their shares.
     Soft,
 }
 

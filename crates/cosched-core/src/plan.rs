@@ -36,8 +36,10 @@ pub enum Standing {
 pub struct PlannedJob {
     /// Its class.
     pub class: Class,
-    /// The policy in force for it.
+    /// The policy in force for it; never [`Policy::Auto`], but what that has chosen.
     pub policy: Policy,
+    /// Whether the policy was chosen for it (auto).
+    pub auto: bool,
     /// CPUs at a time.
     pub cpus: u32,
     /// Whether it takes part.
@@ -111,9 +113,10 @@ impl Plan {
         let Some(planned) = self.jobs.get(&job) else { return Disposition::Run };
         match (planned.standing, planned.policy, self.sharing) {
             (Standing::Suspended, ..) => Disposition::Stop,
-            (Standing::Asleep, ..) | (_, Policy::Local, _) => Disposition::Run,
-            (_, Policy::Gang, Sharing::Soft) => Disposition::Background,
-            (_, Policy::Gang, Sharing::Strict) => Disposition::Stop,
+            (Standing::Asleep, ..) => Disposition::Run,
+            (_, policy, _) if policy.is_local() => Disposition::Run,
+            (.., Sharing::Soft | Sharing::Paired) => Disposition::Background,
+            (.., Sharing::Strict) => Disposition::Stop,
         }
     }
 

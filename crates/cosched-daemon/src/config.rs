@@ -139,10 +139,24 @@ impl Config {
         let file: File = toml::from_str(text).map_err(|e| syntax(&e))?;
         let mut c = Config::default();
         if let Some(v) = file.policy {
-            c.policy = choice("policy", &v, &[("gang", Policy::Gang), ("local", Policy::Local)])?;
+            c.policy = choice(
+                "policy",
+                &v,
+                &[
+                    ("auto", Policy::Auto),
+                    ("gang", Policy::Gang),
+                    ("local", Policy::Local),
+                    ("pb", Policy::Pb),
+                    ("dcs", Policy::Dcs),
+                ],
+            )?;
         }
         if let Some(v) = file.sharing {
-            c.sharing = choice("sharing", &v, &[("soft", Sharing::Soft), ("strict", Sharing::Strict)])?;
+            c.sharing = choice(
+                "sharing",
+                &v,
+                &[("soft", Sharing::Soft), ("paired", Sharing::Paired), ("strict", Sharing::Strict)],
+            )?;
         }
         if let Some(v) = file.packing {
             let names = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit)];

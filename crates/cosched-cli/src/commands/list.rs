@@ -52,7 +52,7 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
         job.name.as_str().into(),
         job.user.as_str().into(),
         format::class(job.class).into(),
-        format::policy(job.policy).into(),
+        job.policy.name().into(),
         Cell { text: state_and_exit(job), colour: state_colour },
         job.cpus.to_string().into(),
         or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}"))),

@@ -70,7 +70,7 @@ fn state(job: &Job) -> String {
 
 fn policy(job: &Job) -> String {
     let whose = if job.own_policy.is_some() { "its own" } else { "the machine's" };
-    format!("{} ({whose})", format::policy(job.policy))
+    format!("{} ({whose})", job.policy.name())
 }
 
 fn cpu_time(job: &Job) -> String {

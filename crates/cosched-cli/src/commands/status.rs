@@ -70,7 +70,7 @@ fn cpus(status: &Status) -> String {
 
 pub(super) fn policy(status: &Status) -> String {
     let slots = format!("slots of {}", format::slot_ms(status.slot_length_ms));
-    format!("{}, {} sharing, {slots}", format::policy(status.policy), format::sharing(status.sharing))
+    format!("{}, {} sharing, {slots}", status.policy.name(), status.sharing.name())
 }
 
 fn counts(status: &Status) -> String {

@@ -45,11 +45,7 @@ pub(crate) fn class(cli: &Cli, options: &ChangeClass) -> Result<u8, Failure> {
 
 /// `cosched policy`.
 pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
-    let policy = match options.policy.as_deref() {
-        Some("gang") => Some(Policy::Gang),
-        Some("local") => Some(Policy::Local),
-        _ => None,
-    };
+    let policy = Policy::ALL.into_iter().find(|p| options.policy.as_deref() == Some(p.name()));
     let slot_length_ms = options.slot.map(|slot| u64::try_from(slot.as_millis()).unwrap_or(u64::MAX));
     let request = PolicyRequest { policy, sharing: options.sharing, slot_length_ms };
     if !options.job.is_empty() {

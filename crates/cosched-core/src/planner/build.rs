@@ -40,11 +40,9 @@ impl Planner {
     }
 
     fn has_slots(&self, id: JobId) -> bool {
-        self.jobs.get(&id).is_some_and(|e| self.policy_of(e) == Policy::Gang && e.standing == Standing::Scheduled)
-    }
-
-    fn policy_of(&self, entry: &Entry) -> Policy {
-        entry.job.policy.unwrap_or(self.config.policy)
+        self.jobs
+            .get(&id)
+            .is_some_and(|e| e.policy(self.config.policy) == Policy::Gang && e.standing == Standing::Scheduled)
     }
 
     /// The plan of the present jobs and matrix; generation and slot are the caller's to set.
@@ -64,10 +62,10 @@ impl Planner {
         let weights = local::weights(&parts);
         let mut homes = self.matrix.homes();
         let planned = |((id, e), weight): ((&JobId, &Entry), u32)| {
-            let policy = self.policy_of(e);
             let job = PlannedJob {
                 class: e.job.class,
-                policy,
+                policy: e.policy(self.config.policy),
+                auto: e.job.policy.unwrap_or(self.config.policy) == Policy::Auto,
                 cpus: e.job.cpus,
                 standing: e.standing,
                 weight,

@@ -51,6 +51,8 @@ pub enum PlannerInput {
     Class(JobId, Class),
     /// It has another policy now, or follows the machine's.
     JobPolicy(JobId, Option<Policy>),
+    /// What auto has chosen for it, now or for when it is under auto: anything but [`Policy::Auto`].
+    Choice(JobId, Policy, Reason),
     /// An agent says that this gang uses no CPU.
     Asleep(JobId),
     /// An agent says that it uses CPU again.
@@ -113,6 +115,18 @@ pub enum PlannerAction {
 struct Entry {
     job: Job,
     standing: Standing,
+    /// What auto has chosen.
+    choice: Policy,
+}
+
+impl Entry {
+    /// The policy in force: never auto.
+    fn policy(&self, machine: Policy) -> Policy {
+        match self.job.policy.unwrap_or(machine) {
+            Policy::Auto => self.choice,
+            policy => policy,
+        }
+    }
 }
 
 /// The planner of a cluster.
@@ -175,7 +189,7 @@ impl Planner {
         match input {
             PlannerInput::Submit(job) => {
                 self.check(&job)?;
-                self.jobs.insert(job.id, Entry { job, standing: Standing::Scheduled });
+                self.jobs.insert(job.id, Entry { job, standing: Standing::Scheduled, choice: Policy::Gang });
                 return Ok(Reason::Arrival);
             }
             PlannerInput::End(id) => {
@@ -193,6 +207,10 @@ impl Planner {
             PlannerInput::JobPolicy(id, policy) => {
                 self.entry(id)?.job.policy = policy;
                 return Ok(Reason::Settings);
+            }
+            PlannerInput::Choice(id, policy, reason) => {
+                self.entry(id)?.choice = if policy == Policy::Auto { Policy::Gang } else { policy };
+                return Ok(reason);
             }
             PlannerInput::MachinePolicy(policy) => self.config.policy = policy,
             PlannerInput::MachineSharing(sharing) => self.config.sharing = sharing,
@@ -235,7 +253,7 @@ impl Planner {
     fn wake_local_jobs(&mut self) {
         let machine = self.config.policy;
         for entry in self.jobs.values_mut().filter(|e| e.standing == Standing::Asleep) {
-            if entry.job.policy.unwrap_or(machine) == Policy::Local {
+            if entry.policy(machine).is_local() {
                 entry.standing = Standing::Scheduled;
             }
         }

@@ -5,7 +5,7 @@ use crate::clock::{now, unix_ms};
 use crate::record::Record;
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::{Peer, name};
-use cosched_api::{ClassRequest, ErrorCode, Job, KillRequest, Policy, PolicyRequest};
+use cosched_api::{ClassRequest, ErrorCode, Job, KillRequest, PolicyRequest};
 use cosched_core::{JobId, PlannerInput};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -91,8 +91,7 @@ impl Driver {
         let mut record = self.changeable(peer, id)?;
         record.own_policy = request.policy;
         let words = match request.policy {
-            Some(Policy::Gang) => "gang",
-            Some(Policy::Local) => "local",
+            Some(policy) => policy.name(),
             None => "the machine's",
         };
         record.event(unix_ms(), "policy", format!("{words} {}", by(peer)));

@@ -41,7 +41,7 @@ impl Driver {
 
     /// Gives the slot thread the mechanism that the present sharing asks for.
     pub(super) fn apply_mechanism(&mut self) -> anyhow::Result<()> {
-        let soft = self.plan.sharing == cosched_core::Sharing::Soft;
+        let soft = self.plan.sharing != cosched_core::Sharing::Strict;
         let wanted = Some(self.config.mechanism.as_str()).filter(|m| *m != "auto");
         let mechanism = cosched_linux::mechanism::choose(&self.machinery.tree, soft, wanted)?;
         tracing::info!(mechanism = mechanism.name(), "switching");
@@ -67,6 +67,9 @@ pub(super) fn core_policy(policy: cosched_api::Policy) -> cosched_core::Policy {
     match policy {
         cosched_api::Policy::Gang => cosched_core::Policy::Gang,
         cosched_api::Policy::Local => cosched_core::Policy::Local,
+        cosched_api::Policy::Pb => cosched_core::Policy::Pb,
+        cosched_api::Policy::Dcs => cosched_core::Policy::Dcs,
+        cosched_api::Policy::Auto => cosched_core::Policy::Auto,
     }
 }
 
@@ -74,6 +77,7 @@ pub(super) fn core_policy(policy: cosched_api::Policy) -> cosched_core::Policy {
 pub(super) fn core_sharing(sharing: cosched_api::Sharing) -> cosched_core::Sharing {
     match sharing {
         cosched_api::Sharing::Strict => cosched_core::Sharing::Strict,
+        cosched_api::Sharing::Paired => cosched_core::Sharing::Paired,
         cosched_api::Sharing::Soft => cosched_core::Sharing::Soft,
     }
 }
@@ -83,6 +87,9 @@ pub(super) fn wire_policy(policy: cosched_core::Policy) -> cosched_api::Policy {
     match policy {
         cosched_core::Policy::Gang => cosched_api::Policy::Gang,
         cosched_core::Policy::Local => cosched_api::Policy::Local,
+        cosched_core::Policy::Pb => cosched_api::Policy::Pb,
+        cosched_core::Policy::Dcs => cosched_api::Policy::Dcs,
+        cosched_core::Policy::Auto => cosched_api::Policy::Auto,
     }
 }
 
@@ -90,6 +97,7 @@ pub(super) fn wire_policy(policy: cosched_core::Policy) -> cosched_api::Policy {
 pub(super) fn wire_sharing(sharing: cosched_core::Sharing) -> cosched_api::Sharing {
     match sharing {
         cosched_core::Sharing::Strict => cosched_api::Sharing::Strict,
+        cosched_core::Sharing::Paired => cosched_api::Sharing::Paired,
         cosched_core::Sharing::Soft => cosched_api::Sharing::Soft,
     }
 }

@@ -1,0 +1,99 @@
+//! The page of a job: what its waiting processes and their node tell each other.
+//!
+//! Problem: whether to spin or to give way depends on who else wants the CPUs, which the node knows, and on how the waits
+//! of this process end, which only the process knows. Rule: a file of [`SIZE`] bytes per job and node, mapped by the
+//! job's processes (`COSCHED_WAIT_PAGE`), read and written by the daemon with pread and pwrite, so that a user who
+//! damages his own file harms nobody else. All words are native-endian and atomic; a field has one writer, but for those
+//! that say otherwise. Units: `_ns` is nanoseconds of CLOCK_MONOTONIC or a duration, `_us` microseconds.
+
+use core::mem::size_of;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The environment variable that names the job's page.
+pub const PAGE_VARIABLE: &str = "COSCHED_WAIT_PAGE";
+/// The environment variable that says how to wait: `busy`, `spin-block[:US]` or `spin-yield[:US]`.
+pub const WAIT_VARIABLE: &str = "COSCHED_WAIT";
+/// The first word of a page: "CSW1".
+pub const MAGIC: u32 = 0x4353_5731;
+/// Processes that fit; those beyond wait as well, but are not counted.
+pub const SLOTS: usize = 255;
+/// The size of a page in bytes.
+pub const SIZE: usize = size_of::<Page>();
+
+/// [`Head::mode`]: spin until the message is there.
+pub const BUSY: u32 = 0;
+/// [`Head::mode`]: spin for the spin time, then block.
+pub const SPIN_BLOCK: u32 = 1;
+/// [`Head::mode`]: spin for the spin time, then give way, and spin again.
+pub const SPIN_YIELD: u32 = 2;
+/// [`Head::spin_us`]: each process finds its own.
+pub const ADAPTIVE: u32 = u32::MAX;
+
+/// [`Slot::state`]: it does not wait.
+pub const COMPUTING: u32 = 0;
+/// [`Slot::state`]: it polls for a message.
+pub const SPINNING: u32 = 1;
+/// [`Slot::state`]: it sleeps until a message comes.
+pub const BLOCKED: u32 = 2;
+
+/// What concerns the whole job.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Head {
+    /// [`MAGIC`], once the page is ready.
+    pub magic: AtomicU32,
+    /// How the processes wait (the daemon writes): [`BUSY`], [`SPIN_BLOCK`] or [`SPIN_YIELD`].
+    pub mode: AtomicU32,
+    /// The spin time in µs (the daemon writes), or [`ADAPTIVE`].
+    pub spin_us: AtomicU32,
+    /// How many other jobs compete for this job's CPUs now (the daemon writes). 0: it is alone.
+    pub rivals: AtomicU32,
+    /// The CPUs that the job may use on this node (the daemon writes). 0: not known.
+    pub cpus: AtomicU32,
+    /// A futex that a process bumps when it may have served others (every process writes).
+    pub doorbell: AtomicU32,
+    /// Processes that sleep on the doorbell (every process writes).
+    pub sleepers: AtomicU32,
+}
+
+/// What concerns one process. Counters rise from zero over its life; only its owner writes.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Slot {
+    /// The process number in the root's view of its pid namespace; 0 is free. Taken by compare-and-exchange.
+    pub pid: AtomicU32,
+    /// [`COMPUTING`], [`SPINNING`] or [`BLOCKED`]; with several threads the last one's.
+    pub state: AtomicU32,
+    /// The spin time in force, in µs.
+    pub spin_us: AtomicU32,
+    /// Since when it is in `state`, in µs modulo 2^32.
+    pub since_us: AtomicU32,
+    /// Calls that asked for a message without waiting.
+    pub polls: AtomicU64,
+    /// Waits: rows of such calls.
+    pub waits: AtomicU64,
+    /// Waits that ended while it still spun.
+    pub spins: AtomicU64,
+    /// Times that it blocked.
+    pub blocks: AtomicU64,
+    /// Times that it gave way.
+    pub yields: AtomicU64,
+    /// Time spent spinning.
+    pub spin_ns: AtomicU64,
+    /// Time spent blocked.
+    pub block_ns: AtomicU64,
+    /// Blocks that ended by their time limit and not by a message.
+    pub timeouts: AtomicU64,
+}
+
+/// The whole page.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Page {
+    /// The job.
+    pub head: Head,
+    /// Its processes.
+    pub slots: [Slot; SLOTS],
+}
+
+const _: () = assert!(SIZE == 128 * (SLOTS + 1));
