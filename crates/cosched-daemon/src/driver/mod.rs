@@ -4,6 +4,7 @@
 //! After each, `settle` lets the planner and the agent say what follows, and hands the slot thread a new table when
 //! the plan has changed. Nothing here decides about scheduling: that is core's work.
 
+mod auto;
 mod change;
 mod finish;
 mod machine;
@@ -11,6 +12,7 @@ mod recover;
 mod register;
 mod table;
 mod view;
+mod waiting;
 
 use crate::call::{Call, Op, Reply};
 use crate::clock::{now, unix_ms};
@@ -22,6 +24,8 @@ use crate::record::Record;
 use crate::refuse::{Answer, internal, no_such_job};
 use crate::rights::Rights;
 use crate::store::{State, Store};
+use crate::waitpage::WaitPage;
+use auto::Choice;
 use cosched_api::{Job, Warning};
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, JobId, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig,
@@ -31,6 +35,7 @@ use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -53,6 +58,8 @@ pub(crate) struct Identity {
     pub(crate) layout: String,
     /// The CPUs, by number.
     pub(crate) cpus: Vec<u32>,
+    /// Where the wait pages of jobs are.
+    pub(crate) wait_dir: PathBuf,
     /// What start-up found wrong.
     pub(crate) warnings: Vec<Warning>,
 }
@@ -85,6 +92,10 @@ struct Live {
     /// The last two readings gave this, in percent of one CPU.
     cpu_percent: Option<f64>,
     asleep: bool,
+    /// Where its processes and the daemon meet, when they have the wait library.
+    page: Option<WaitPage>,
+    /// What auto has chosen for it.
+    chosen: Choice,
     waiters: Vec<oneshot::Sender<Answer<Reply>>>,
     /// When to kill what a polite signal has left.
     kill_at: Option<Instant>,
@@ -269,6 +280,7 @@ impl Driver {
             }
         }
         if changed {
+            self.order_waits();
             let table = table::compile(&self.plan, &self.live);
             self.machinery.slots.install(table);
         }
@@ -309,6 +321,9 @@ impl Driver {
             let used = cpu_time_ns.saturating_sub(live.sampled.1);
             live.cpu_percent = Some(100.0 * used as f64 / elapsed.as_nanos() as f64);
             live.sampled = (Instant::now(), cpu_time_ns);
+            if let Some(page) = &mut live.page {
+                page.recycle();
+            }
         }
         Some(cpu_time_ns)
     }

@@ -57,6 +57,9 @@ impl Driver {
             row: planned.and_then(|p| p.home.as_ref()).map(|(row, _)| *row),
             share: share.map(|(own, all)| f64::from(own) / f64::from(all.max(1))),
             cgroup: live.map(|l| l.cgroup.v2_path_relative().display().to_string()).unwrap_or_default(),
+            waiting: self.view_waiting(record, live),
+            chosen: live.filter(|_| planned.is_some_and(|p| p.auto)).map(|l| l.chosen.view()),
+            boosts: (record.boosts > 0).then_some(record.boosts),
         }
     }
 
