@@ -90,6 +90,7 @@ pub const ROUTES: &[Route] = &[
         Row,
         Matrix,
         Distribution,
+        Boosting,
         Switches,
         Warning,
         Safety,

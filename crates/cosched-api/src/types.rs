@@ -487,6 +487,30 @@ wire! {
 }
 
 wire! {
+    /// What was done for jobs that have a message waiting (policies `pb` and `dcs`).
+    #[derive(Default)]
+    pub struct Boosting {
+        /// Jobs under these policies now.
+        pub jobs: u32,
+        /// Sockets of theirs that are watched.
+        pub sockets: u32,
+        /// How arrivals are seen: `epoll`, `bpf`, or `off` with the reason in the warnings.
+        pub sensor: String,
+        /// Looks at who has a message.
+        pub looks: u64,
+        /// Messages that rang (dcs).
+        pub rings: u64,
+        /// Times that a job was raised.
+        pub boosts: u64,
+        /// CPU time that the looks took.
+        pub cost_ms: u64,
+        /// The job that is raised now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub raised: Option<u64>,
+    }
+}
+
+wire! {
     /// Something that is wrong or less good than it could be.
     pub struct Warning {
         /// What.
@@ -555,6 +579,9 @@ wire! {
         pub matrix: Matrix,
         /// The switches since the daemon started.
         pub switches: Switches,
+        /// What was done for jobs under pb and dcs.
+        #[serde(default)]
+        pub boosting: Boosting,
         /// Jobs by state, the ended ones that are still remembered included.
         pub jobs: BTreeMap<JobState, u32>,
         /// The guard.

@@ -98,6 +98,7 @@ impl Driver {
                 late: stats.late,
                 errors: stats.errors,
             },
+            boosting: api::Boosting::default(),
             jobs,
             safety: api::Safety {
                 guard_pid: m.guard.pid(),
