@@ -291,6 +291,7 @@ impl Driver {
             AgentAction::Sample { job } => {
                 if let Some(cpu_time_ns) = self.sample(job.0) {
                     self.agent.handle(now(), AgentInput::CpuTime { job, cpu_time_ns });
+                    self.judge(job.0, cpu_time_ns);
                 }
             }
             AgentAction::Asleep { job, reason } => self.sleep_changed(job, true, reason.to_string()),

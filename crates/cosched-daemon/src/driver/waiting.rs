@@ -45,7 +45,8 @@ impl Driver {
                 continue;
             };
             let auto = self.plan.jobs.get(&JobId(*id)).is_some_and(|planned| planned.auto);
-            let chosen = if auto { live.chosen.mode } else { WaitMode::Busy };
+            // Who is alone spins all the same: the number of rivals says so.
+            let chosen = if auto { WaitMode::SpinBlock } else { WaitMode::Busy };
             if let Some(page) = &mut live.page {
                 page.order(orders(asked, chosen, rivals, cpus));
             }
@@ -110,7 +111,7 @@ fn mode_of(word: u32) -> WaitMode {
 }
 
 /// How many other jobs each one has to share with: none, while all that run fit side by side.
-fn rivals(plan: &Plan, cpus: u32) -> u32 {
+pub(super) fn rivals(plan: &Plan, cpus: u32) -> u32 {
     let running = || plan.jobs.values().filter(|job| job.standing == Standing::Scheduled);
     let wanted: u32 = running().map(|job| job.cpus).fold(0, u32::saturating_add);
     if wanted <= cpus { 0 } else { (running().count() as u32).saturating_sub(1) }
