@@ -5,11 +5,13 @@
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
+//! - [`arrivals`] tells which jobs have unread messages;
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
 //! This crate knows neither plans nor policies: the daemon turns a plan into a [`slots::Table`].
 
+pub mod arrivals;
 pub mod beat;
 mod cgfile;
 pub mod endwatch;
@@ -32,6 +34,7 @@ pub mod switch;
 pub mod thaw;
 pub mod tree;
 
+pub use arrivals::{ArrivalBell, Arrivals, JobSockets};
 pub use endwatch::EndWatch;
 pub use job::JobCgroup;
 pub use layout::{Layout, LayoutError, LayoutKind};
