@@ -5,7 +5,7 @@
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
-//! - [`arrivals`] tells which jobs have unread messages;
+//! - [`arrivals`] tells which jobs have unread messages, [`waits`] which of their processes wait;
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
@@ -33,6 +33,7 @@ pub mod stats;
 pub mod switch;
 pub mod thaw;
 pub mod tree;
+pub mod waits;
 
 pub use arrivals::{ArrivalBell, Arrivals, JobSockets};
 pub use endwatch::EndWatch;
@@ -41,7 +42,8 @@ pub use layout::{Layout, LayoutError, LayoutKind};
 pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;
-pub use slots::{Entry, SlotConfig, SlotThread, Table};
+pub use slots::{Boost, BoostJob, BoostTiming, Chooser, Entry, Seen, SlotConfig, SlotThread, Table};
 pub use stats::SwitchStats;
 pub use switch::{JobSwitch, State};
 pub use tree::{Tree, TreeError};
+pub use waits::{PageLayout, WaitPage, Waits};
