@@ -10,7 +10,7 @@ mod handoff;
 mod table;
 mod worker;
 
-pub use boost::{Boost, BoostJob, BoostTiming, Chooser, Seen};
+pub use boost::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
 pub use table::{Entry, Table};
 
 use std::io;

@@ -4,13 +4,15 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Boost, BoostJob, Seen};
+use super::{Boost, BoostJob, Choice, Seen};
 use crate::observe::monotonic_ns;
 use crate::slots::{Shared, worker::note};
 use crate::switch::State;
 
 /// CPU times are read so rarely: the kernel sums over all CPUs for it, and fairness is over a second.
 const CPU_PERIOD_NS: u64 = 50_000_000;
+/// A freeze takes about so long to reach its processes.
+const HOLD_NS_MIN: u64 = 50_000;
 
 impl Boost {
     /// When the thread must come back, at the latest. With fewer than two jobs there is nothing to choose.
@@ -20,12 +22,13 @@ impl Boost {
         }
         let look = self.looks().then_some(self.next_look_ns);
         let listen = self.bell.is_some().then_some(self.deaf_until_ns).filter(|&until_ns| until_ns > now_ns);
-        look.into_iter().chain(listen).min()
+        let release = self.held.map(|(_, until_ns)| until_ns);
+        look.into_iter().chain(listen).chain(release).min()
     }
 
     /// True while looks are made without a ring: for PB, and to end a boost.
     fn looks(&self) -> bool {
-        self.current.is_some() || self.jobs.iter().any(|job| job.periodic)
+        self.held.is_some() || self.jobs.iter().any(|job| job.periodic)
     }
 
     /// The bell, while it is listened to.
@@ -41,13 +44,19 @@ impl Boost {
         }
         let start_ns = monotonic_ns();
         let rung = rung && self.answer(start_ns, shared);
-        if !rung && !(self.looks() && start_ns >= self.next_look_ns) {
-            return;
+        if rung || (self.looks() && start_ns >= self.next_look_ns) {
+            self.look_and_boost(start_ns, table, shared);
+        } else if self.held.is_some_and(|(_, until_ns)| start_ns >= until_ns) {
+            self.release(table, start_ns, shared);
         }
+    }
+
+    fn look_and_boost(&mut self, start_ns: u64, table: u64, shared: &Shared) {
         self.look(start_ns, table);
         let choice = self.chooser.choose(start_ns, self.current, &self.seen);
-        self.boost(choice.filter(|&job| self.seen.get(job).is_some_and(|seen| seen.eligible)), start_ns, shared);
-        let busy = self.current.is_some() || self.seen.iter().any(|job| job.unread || job.rang);
+        let eligible = |choice: &Choice| self.seen.get(choice.job).is_some_and(|seen| seen.eligible);
+        self.boost(choice.filter(eligible), start_ns, shared);
+        let busy = self.current.is_some() || self.seen.iter().any(|job| job.unread || job.rang || job.spinning > 0);
         self.seen.iter_mut().for_each(|job| job.rang = false);
         let grown_ns = (self.pause_ns * 2).min(self.timing.quiet_period_ns).max(self.timing.period_ns);
         self.pause_ns = if busy { self.timing.period_ns } else { grown_ns };
@@ -85,38 +94,46 @@ impl Boost {
         }
     }
 
-    /// Lets `choice` alone run among the eligible ones; none lets all run.
-    fn boost(&mut self, choice: Option<usize>, now_ns: u64, shared: &Shared) {
+    /// Lets the chosen job alone run among the eligible ones; none lets all run.
+    fn boost(&mut self, choice: Option<Choice>, now_ns: u64, shared: &Shared) {
         self.account(now_ns);
-        if let Some(job) = choice {
+        let job = choice.map(|choice| choice.job);
+        if let Some(job) = job {
             note(shared, self.jobs[job].switch.set_frozen(false));
-            if self.current != choice {
+            if self.current != Some(job) {
                 self.jobs[job].switch.boosts.fetch_add(1, Relaxed);
                 shared.counters.boosts.fetch_add(1, Relaxed);
             }
         }
-        for (other, job) in self.jobs.iter().enumerate() {
-            if self.seen[other].eligible && choice != Some(other) {
-                note(shared, job.switch.set_frozen(choice.is_some()));
+        for (other, held) in self.jobs.iter().enumerate() {
+            if self.seen[other].eligible && job != Some(other) {
+                note(shared, held.switch.set_frozen(job.is_some()));
             }
         }
-        self.current = choice;
+        self.current = job;
+        self.held = choice.map(|choice| (now_ns, now_ns.saturating_add(choice.hold_ns.max(HOLD_NS_MIN))));
     }
 
-    /// The time of the current boost until now.
+    /// The time for which others were held back until now.
     fn account(&mut self, now_ns: u64) {
-        if let Some(job) = self.current {
-            self.jobs[job].switch.boosted_ns.fetch_add(now_ns.saturating_sub(self.since_ns), Relaxed);
+        if let (Some(job), Some((since_ns, _))) = (self.current, self.held) {
+            self.jobs[job].switch.boosted_ns.fetch_add(now_ns.saturating_sub(since_ns), Relaxed);
         }
-        self.since_ns = now_ns;
+        self.held = None;
     }
 
-    /// Ends the boost: all run that may.
-    pub(in crate::slots) fn end(&mut self, table: u64, shared: &Shared) {
-        for (job, seen) in self.jobs.iter().zip(&mut self.seen) {
-            seen.eligible = job.is_eligible(table);
+    /// Lets all run that may; the choice stands until the next look.
+    fn release(&mut self, table: u64, now_ns: u64, shared: &Shared) {
+        self.account(now_ns);
+        for job in self.jobs.iter().filter(|job| job.is_eligible(table)) {
+            note(shared, job.switch.set_frozen(false));
         }
-        self.boost(None, monotonic_ns(), shared);
+    }
+
+    /// Ends the boost, as somebody else will boost from now on.
+    pub(in crate::slots) fn end(&mut self, table: u64, shared: &Shared) {
+        self.release(table, monotonic_ns(), shared);
+        self.current = None;
     }
 
     /// All states have been written anew, so that nobody is held back any more.

@@ -10,7 +10,8 @@
 //! 300 µs only gives as fast a start, but no more than the fair share (37 to 53 %): what was thawed is owed its time and takes the CPU
 //! back. cpu.idle, weights and a freeze of the present runner act at the next tick (4 ms), if at all.
 //!
-//! A boosted job that blocks leaves its CPUs idle until the next look, so the chooser should not hold others back for it. Gangs are not
+//! A boosted job that sleeps leaves its CPUs idle while the others are held back, so for such a job the chooser holds them for the shorter
+//! time, in which it comes to run. Gangs are not
 //! touched: only jobs that their table lets run are frozen and thawed. Whatever writes the states of all jobs anew ends the boost.
 
 mod look;
@@ -52,11 +53,26 @@ pub struct Seen {
     pub cpu_ns: u64,
 }
 
+/// Whom to boost, and for how long the others are held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// The index of the job.
+    pub job: usize,
+    /// The others run again after this time, in nanoseconds (at least 50 µs), or at the next look if that comes first. A job that spins while it waits is
+    /// best boosted until the next look ([`Choice::UNTIL_NEXT_LOOK`]); one that sleeps, for the 100 to 300 µs in which it comes to run.
+    pub hold_ns: u64,
+}
+
+impl Choice {
+    /// For [`Choice::hold_ns`].
+    pub const UNTIL_NEXT_LOOK: u64 = u64::MAX;
+}
+
 /// Names the job to boost. Implementations neither allocate nor lock: they run on the slot thread.
 pub trait Chooser: Send {
-    /// The index of the job to boost in `jobs`, until the next look; none lets all run. `now_ns` is CLOCK_MONOTONIC; `current` is the job
-    /// that is boosted at present. A job that is not eligible counts as none.
-    fn choose(&mut self, now_ns: u64, current: Option<usize>, jobs: &[Seen]) -> Option<usize>;
+    /// The job to boost, as an index into `jobs`; none lets all run. `now_ns` is CLOCK_MONOTONIC; `current` is the job that was boosted by
+    /// the last look. A job that is not eligible counts as none.
+    fn choose(&mut self, now_ns: u64, current: Option<usize>, jobs: &[Seen]) -> Option<Choice>;
 }
 
 /// One job that may be boosted.
@@ -91,7 +107,8 @@ impl BoostJob {
 pub struct BoostTiming {
     /// The time between two looks, in nanoseconds; at least 200 µs. A boost lasts at least as long.
     pub period_ns: u64,
-    /// Up to which that time grows (it doubles) while no job has an unread message, in nanoseconds.
+    /// Up to which that time grows (it doubles) while no job has an unread message, spins for one or is boosted, in
+    /// nanoseconds.
     pub quiet_period_ns: u64,
     /// The bell leads to at most one look in this time, in nanoseconds.
     pub ring_pause_ns: u64,
@@ -111,9 +128,10 @@ pub struct Boost {
     chooser: Box<dyn Chooser>,
     bell: Option<Arc<ArrivalBell>>,
     timing: BoostTiming,
+    /// The job of the last choice.
     current: Option<usize>,
-    /// Since when the current one is boosted, as far as it is not accounted for.
-    since_ns: u64,
+    /// Since when the others are held back for it, as far as it is not accounted for, and until when; none when they are not.
+    held: Option<(u64, u64)>,
     next_look_ns: u64,
     pause_ns: u64,
     /// The bell is not listened to before this.
@@ -137,7 +155,7 @@ impl Boost {
             bell,
             timing,
             current: None,
-            since_ns: 0,
+            held: None,
             next_look_ns: 0,
             pause_ns: timing.period_ns,
             deaf_until_ns: 0,
@@ -148,7 +166,7 @@ impl Boost {
     pub fn none() -> Boost {
         struct Nobody;
         impl Chooser for Nobody {
-            fn choose(&mut self, _: u64, _: Option<usize>, _: &[Seen]) -> Option<usize> {
+            fn choose(&mut self, _: u64, _: Option<usize>, _: &[Seen]) -> Option<Choice> {
                 None
             }
         }
