@@ -135,12 +135,12 @@ pub struct Auto {
 }
 
 impl Auto {
-    /// A job of which nothing is known is a gang: that is never a disaster.
+    /// A job of which nothing is known is a gang that blocks if it can: that is never a disaster.
     pub fn new(config: AutoConfig) -> Auto {
         let reason = Reason::NotSeenYet;
         Auto {
             config,
-            choice: Choice { policy: Policy::Gang, wait: Wait::Busy, reason },
+            choice: Choice { policy: Policy::Gang, wait: Wait::SpinBlock, reason },
             reason,
             asked: (0, reason),
             dwell_ns: config.dwell_ns_min,

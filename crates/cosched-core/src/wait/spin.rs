@@ -255,6 +255,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn never_above_the_maximum(
             waits in prop::collection::vec((lengths(), ends()), 0..2_000), start_ns: u64, max_ns in 0..2_000_000_u64,
