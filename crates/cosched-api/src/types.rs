@@ -504,9 +504,6 @@ wire! {
         pub boosts: u64,
         /// CPU time that the looks took.
         pub cost_ms: u64,
-        /// The job that is raised now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        pub raised: Option<u64>,
     }
 }
 

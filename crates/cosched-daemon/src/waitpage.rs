@@ -4,6 +4,7 @@
 //! would kill the daemon. What cannot be read counts as nothing.
 
 use cosched_core::wait::page::{self, Head, Page, Slot};
+use cosched_linux::waits::PageLayout;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -122,6 +123,11 @@ impl WaitPage {
         self.ordered = done.is_ok().then_some(orders);
     }
 
+    /// Another descriptor of the page, for the thread that boosts.
+    pub(crate) fn reader(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// What is in force.
     pub(crate) fn ordered(&self) -> Option<Orders> {
         self.ordered
@@ -184,6 +190,19 @@ impl WaitPage {
     /// Takes the file away; who has it mapped keeps it.
     pub(crate) fn remove(&self) {
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Where in a page the slot thread finds what it needs.
+pub(crate) fn layout() -> PageLayout {
+    PageLayout {
+        slots_at: offset_of!(Page, slots),
+        slot_size: size_of::<Slot>(),
+        slots: page::SLOTS,
+        pid_at: offset_of!(Slot, pid),
+        state_at: offset_of!(Slot, state),
+        spinning: page::SPINNING,
+        sleeping: page::BLOCKED,
     }
 }
 

@@ -115,8 +115,7 @@ fn boosts(status: &Status) -> String {
     if b.jobs == 0 && b.looks == 0 && b.rings == 0 {
         return "no job under pb or dcs".into();
     }
-    let raised = b.raised.map_or(String::new(), |job| format!(", job {job} now"));
-    let what = format!("{} jobs, {} sockets by {}; {} boosts{raised}", b.jobs, b.sockets, b.sensor, b.boosts);
+    let what = format!("{} jobs, {} sockets by {}; {} boosts", b.jobs, b.sockets, b.sensor, b.boosts);
     let up_ms = format::now_unix_ms().saturating_sub(status.started_unix_ms).max(1);
     let part = format::percent(b.cost_ms as f64 / up_ms as f64);
     format!(

@@ -102,6 +102,7 @@ impl Driver {
             record.ended_unix_ms = Some(unix_ms());
             record.cpu_time_ms = cpu_time_ms;
             record.memory_peak_bytes = peak;
+            record.boosts = live.cgroup.switch_handle().boosts();
             waiting::close_page(&live, &mut record.waiting);
             record.event(unix_ms(), "ended", how);
         });

@@ -5,6 +5,7 @@
 //! the plan has changed. Nothing here decides about scheduling: that is core's work.
 
 mod auto;
+mod boost;
 mod change;
 mod finish;
 mod machine;
@@ -123,6 +124,7 @@ pub(crate) struct Driver {
     mechanisms: BTreeMap<String, String>,
     /// The name of the mechanism in force.
     mechanism: &'static str,
+    boosts: boost::Boosts,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
 }
@@ -174,6 +176,7 @@ impl Driver {
             memory_bytes: cosched_linux::observe::memory_total(),
             mechanisms,
             mechanism: "",
+            boosts: boost::Boosts::default(),
             empty_since: Instant::now(),
         };
         driver.machinery.guard.revive();
@@ -204,6 +207,7 @@ impl Driver {
                 _ = stop.recv() => break,
             }
             self.settle(false);
+            self.scan_sockets();
             if self.not_needed() {
                 break;
             }
@@ -283,6 +287,7 @@ impl Driver {
             self.order_waits();
             let table = table::compile(&self.plan, &self.live);
             self.machinery.slots.install(table);
+            self.install_boost();
         }
     }
 
@@ -355,8 +360,9 @@ impl Driver {
         let jobs = self.live.values().flat_map(|l| [l.kill_at, l.end_at]).flatten();
         let embedded = (self.identity.embedded && self.live.is_empty())
             .then(|| self.empty_since + self.config.embedded_exit_after);
+        let scan = self.boosts.any().then(|| Instant::now() + boost::SCAN_PERIOD);
         let far = Instant::now() + Duration::from_secs(3600);
-        agent.into_iter().chain(jobs).chain(embedded).fold(far, Instant::min)
+        agent.into_iter().chain(jobs).chain(embedded).chain(scan).fold(far, Instant::min)
     }
 
     fn on_time(&mut self) {
