@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use cosched_linux::{
-    ArrivalBell, Arrivals, Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, JobCgroup, JobSockets, PageLayout,
-    Seen, SlotConfig, SlotThread, State, Table, WaitPage, mechanism, observe,
+    ArrivalBell, Arrivals, Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Fill, JobCgroup, JobSockets,
+    PageLayout, Seen, SlotConfig, SlotThread, State, Table, WaitPage, mechanism, observe,
 };
 
 use crate::arrivals::Talker;
@@ -63,6 +63,7 @@ fn install(slots: &SlotThread, jobs: &[(&JobCgroup, State)], turns: &[&[u16]]) {
         slot_length_ns: 20_000_000,
         jobs: jobs.iter().map(entry).collect(),
         turns: turns.iter().map(|turn| turn.to_vec()).collect(),
+        fill: Fill::All,
     });
     assert!(slots.wait_installed(Duration::from_secs(20)));
 }
