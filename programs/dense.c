@@ -1,0 +1,76 @@
+#define _GNU_SOURCE
+#include "dense.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+double *allocate(size_t count) {
+    double *memory = calloc(count ? count : 1, sizeof *memory);
+    if (!memory) failure("no memory for %zu numbers", count);
+    return memory;
+}
+
+void parse_grid(int dims[2], const char *text) {
+    char end;
+    if (sscanf(text, "%dx%d%c", &dims[0], &dims[1], &end) != 2 || dims[0] < 1 || dims[1] < 1)
+        usage_error("--grid: '%s' is not of the form PxQ, such as 2x1", text);
+}
+
+_Noreturn void all_ranks_usage_error(const process_grid *g, const char *format, ...) {
+    if (g->rank == 0) {
+        va_list arguments;
+        va_start(arguments, format);
+        vfprintf(stderr, format, arguments);
+        fputc('\n', stderr);
+        va_end(arguments);
+    }
+    MPI_Finalize();
+    exit(EXIT_USAGE);
+}
+
+void process_grid_make(process_grid *g, const char *program, const int dims[2]) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &g->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &g->ranks);
+    int shape[2] = {dims[0], dims[1]};
+    if (!shape[0]) MPI_Dims_create(g->ranks, 2, shape);
+    if ((long long)shape[0] * shape[1] != g->ranks)
+        all_ranks_usage_error(g, "%s: --grid %dx%d needs %lld ranks, and mpirun started %d", program, shape[0],
+                              shape[1], (long long)shape[0] * shape[1], g->ranks);
+    g->rows = shape[0];
+    g->columns = shape[1];
+    g->p = g->rank / g->columns;
+    g->q = g->rank % g->columns;
+    MPI_Comm_split(MPI_COMM_WORLD, g->p, g->q, &g->row);
+    MPI_Comm_split(MPI_COMM_WORLD, g->q, g->p, &g->column);
+}
+
+void process_grid_free(process_grid *g) {
+    MPI_Comm_free(&g->row);
+    MPI_Comm_free(&g->column);
+}
+
+void blas_single_threaded(char **argv) {
+    if (getenv("OPENBLAS_NUM_THREADS")) return;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    execv("/proc/self/exe", argv);
+    failure("cannot start anew with OPENBLAS_NUM_THREADS=1");
+}
+
+void phase_begin(phase_clock *c) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    c->start_ns = now_ns(CLOCK_MONOTONIC);
+    c->cpu_start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void phase_end(phase_clock *c) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    c->phase_s += (double)(now_ns(CLOCK_MONOTONIC) - c->start_ns) / 1e9;
+    c->cpu_s += (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - c->cpu_start_ns) / 1e9;
+}
+
+double phase_cpu_all_s(const phase_clock *c) {
+    double all_s = 0;
+    MPI_Reduce(&c->cpu_s, &all_s, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    return all_s;
+}
