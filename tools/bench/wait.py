@@ -17,6 +17,8 @@ import work
 from figures import median
 from hosts import Hosts
 
+# What disturbs a run of seconds is little against this; it is not repeated.
+ENOUGH_S = 15
 TABLES = ("sharing", "ranks", "alone")
 
 
@@ -24,7 +26,7 @@ def add_arguments(parser):
     parser.add_argument("--tables", default=",".join(TABLES), metavar="T,…", help="[default: %(default)s]")
     parser.add_argument("--programs-list", default=",".join(work.PROGRAMS), metavar="P,…", help="[default: %(default)s]")
     parser.add_argument("--grains", metavar="US,…",
-                        help="of barrier, in us [default: 50,200,1000,10000; --quick: 100]")
+                        help="of barrier, in us [default: 50,1000,10000; --quick: 100]")
     parser.add_argument("--mpi", metavar="M,…", help="[default: openmpi,mpich; --quick: openmpi]")
     parser.add_argument("--transport", default=",".join(work.TRANSPORTS), metavar="T,…",
                         help="tcp: two hosts, shm: one [default: %(default)s]")
@@ -36,10 +38,10 @@ def add_arguments(parser):
                         help="for preload arms [default: target/release/libcosched_wait.so]")
     parser.add_argument("--ranks", default="4,5,8", metavar="R,…", help="in one job on this host [default: %(default)s]")
     parser.add_argument("--repeat", type=int, metavar="N", help="runs of each [default: 3; --quick: 1]")
-    parser.add_argument("--seconds", type=float, metavar="S", help="one job alone [default: 2; --quick: 0.5]")
+    parser.add_argument("--seconds", type=float, metavar="S", help="one job alone [default: 1; --quick: 0.5]")
     parser.add_argument("--limit", type=float, metavar="S",
                         help="a run that takes longer is ended, counts as at least this long and is not repeated "
-                             "[default: 60; --quick: 8]")
+                             "[default: 40; --quick: 8]")
     parser.add_argument("--matmul-n", type=int, default=1000, metavar="N", help="[default: %(default)s]")
     parser.add_argument("--lu-n", type=int, default=1000, metavar="N", help="[default: %(default)s]")
 
@@ -47,9 +49,9 @@ def add_arguments(parser):
 def with_defaults(arguments):
     """The options with what --quick or its absence implies."""
     quick = arguments.quick
-    implied = {"grains": "100" if quick else "50,200,1000,10000", "mpi": "openmpi" if quick else "openmpi,mpich",
-               "jobs": "1,2,4" if quick else "1,2,4,8", "repeat": 1 if quick else 3, "seconds": 0.5 if quick else 2.0,
-               "limit": 8.0 if quick else 60.0}
+    implied = {"grains": "100" if quick else "50,1000,10000", "mpi": "openmpi" if quick else "openmpi,mpich",
+               "jobs": "1,2,4" if quick else "1,2,4,8", "repeat": 1 if quick else 3, "seconds": 0.5 if quick else 1.0,
+               "limit": 8.0 if quick else 40.0}
     return argparse.Namespace(**{**vars(arguments), **{name: value for name, value in implied.items()
                                                        if getattr(arguments, name) is None}})
 
@@ -91,8 +93,8 @@ def sharing(machine, runner, arms, arguments, cases):
 
 
 def add_run(runs, j, runner, arm, command, limit_s):
-    """One more run of j jobs, unless it is known that it takes too long or fails."""
-    if any(run.get("past_limit") or run.get("failed") for run in runs[j]):
+    """One more run of j jobs, unless it is known that it takes too long or fails, or it was long enough to count."""
+    if any(run.get("past_limit") or run.get("failed") or run["makespan_s"] > ENOUGH_S for run in runs[j]):
         return
     if any(run.get("past_limit") for fewer in runs if fewer < j for run in runs[fewer]):
         runs[j].append({"makespan_s": limit_s, "past_limit": True, "fewer_jobs_were": True})
