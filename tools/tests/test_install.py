@@ -28,7 +28,8 @@ class Install(unittest.TestCase):
     def test_all_comes_and_goes(self):
         self.assertEqual(self.install()[0], 0)
         files = self.files()
-        for expected in ["usr/bin/cosched", "usr/bin/coschedd", "usr/bin/cosched-guard", "etc/cosched.toml",
+        for expected in ["usr/bin/cosched", "usr/bin/coschedd", "usr/bin/cosched-guard",
+                         "usr/lib/cosched/libcosched_wait.so", "etc/cosched.toml",
                          "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service"]:
             self.assertIn(expected, files)
         unit = (self.stage / "usr/lib/systemd/system/coschedd.service").read_text()

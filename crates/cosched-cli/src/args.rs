@@ -1,8 +1,9 @@
 //! The command line, defined once: help, man pages and completions come from here.
 
+use crate::run::waiting::{WaitOption, parse_strategy, parse_wait};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cosched_api::{Class, Policy, Sharing, parse};
+use cosched_api::{Class, Policy, Sharing, Waiting, parse};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -89,6 +90,14 @@ pub(crate) struct Run {
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), hide_possible_values = true)]
     pub(crate) policy: Option<Policy>,
 
+    /// How its processes wait for messages: auto, busy, spin-block[:US], spin-yield[:US], or off [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = parse_wait)]
+    pub(crate) wait: Option<WaitOption>,
+
+    /// Policy and wait by the short name of the literature: GS, Local, SB, SY, DCS, DCS-SB, PB, PB-SB, …
+    #[arg(long, value_name = "NAME", value_parser = parse_strategy, conflicts_with_all = ["policy", "wait"])]
+    pub(crate) strategy: Option<(Policy, Waiting)>,
+
     /// Return at once and print the job's id; the output goes to a file (`cosched log`)
     #[arg(long, short)]
     pub(crate) detach: bool,
@@ -100,6 +109,16 @@ pub(crate) struct Run {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+impl Run {
+    /// The policy and the way to wait that were asked for.
+    pub(crate) fn how(&self) -> (Option<Policy>, Option<WaitOption>) {
+        match self.strategy {
+            Some((policy, waiting)) => (Some(policy), Some(WaitOption::On(waiting))),
+            None => (self.policy, self.wait),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,15 +5,15 @@
 //!
 //! - before the first job: `node ID cpus N` (or `cpus N`, which is node 0), `packing first-fit|best-fit`,
 //!   `shares EXPRESS INTERACTIVE BATCH STANDBY`;
-//! - at any time: `policy gang|local`, `sharing strict|soft`,
+//! - at any time, P being gang, local, pb, dcs or auto: `policy P`, `sharing strict|paired|soft`,
 //!   `submit ID cpus=N [class=C] [policy=P] [node=ID]`, `end ID`, `suspend ID`, `resume ID`, `asleep ID`, `awake ID`,
-//!   `class ID C`, `job-policy ID gang|local|machine`, `print`.
+//!   `class ID C`, `job-policy ID P|machine`, `choice ID P waits-much|waits-little`, `print`.
 //!
 //! A printed turn is `ROW:JOBS`; `+` marks a job that lives in another row. A refused command prints its error.
 
 use cosched_core::{
-    Class, Job, JobId, Node, NodeId, Packing, Plan, PlannedJob, Planner, PlannerConfig, PlannerInput, Policy, Shares,
-    Sharing, Standing, Time, Turn,
+    Class, Job, JobId, Node, NodeId, Packing, Plan, PlannedJob, Planner, PlannerConfig, PlannerInput, Policy, Reason,
+    Shares, Sharing, Standing, Time, Turn,
 };
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,10 @@ fn input(words: &[&str]) -> Result<PlannerInput, String> {
         ["job-policy", id, name] => PlannerInput::JobPolicy(job(id)?, Some(policy(name)?)),
         ["policy", name] => PlannerInput::MachinePolicy(policy(name)?),
         ["sharing", "strict"] => PlannerInput::MachineSharing(Sharing::Strict),
+        ["sharing", "paired"] => PlannerInput::MachineSharing(Sharing::Paired),
         ["sharing", "soft"] => PlannerInput::MachineSharing(Sharing::Soft),
+        ["choice", id, name, "waits-much"] => PlannerInput::Choice(job(id)?, policy(name)?, Reason::WaitsMuch),
+        ["choice", id, name, "waits-little"] => PlannerInput::Choice(job(id)?, policy(name)?, Reason::WaitsLittle),
         _ => return Err("no such command".into()),
     })
 }
@@ -155,6 +158,9 @@ fn policy(word: &str) -> Result<Policy, String> {
     match word {
         "gang" => Ok(Policy::Gang),
         "local" => Ok(Policy::Local),
+        "pb" => Ok(Policy::Pb),
+        "dcs" => Ok(Policy::Dcs),
+        "auto" => Ok(Policy::Auto),
         _ => Err(format!("no policy {word}")),
     }
 }
@@ -182,9 +188,10 @@ fn words(plan: &Plan, id: JobId, job: &PlannedJob) -> String {
     let state = match (job.standing, job.policy, plan.share(id)) {
         (Standing::Suspended, ..) => "suspended".into(),
         (Standing::Asleep, ..) => "asleep".into(),
-        (_, Policy::Local, _) => "local".into(),
-        (_, Policy::Gang, Some((own, cycle))) => format!("{own} of {cycle} turns, otherwise {:?}", plan.otherwise(id)),
-        (_, Policy::Gang, None) => "a gang without turns".into(),
+        (_, policy, _) if policy.is_local() => format!("{policy:?}").to_lowercase(),
+        (.., Some((own, cycle))) => format!("{own} of {cycle} turns, otherwise {:?}", plan.otherwise(id)),
+        (.., None) => "a gang without turns".into(),
     };
-    format!("{class}, {state}, weight {}", job.weight)
+    let chosen = if job.auto { "auto: " } else { "" };
+    format!("{class}, {chosen}{state}, weight {}", job.weight)
 }

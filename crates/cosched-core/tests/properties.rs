@@ -2,7 +2,7 @@
 
 use cosched_core::{
     Class, Disposition, Job, JobId, Matrix, Node, NodeId, Packing, Plan, Planner, PlannerAction, PlannerConfig,
-    PlannerInput, Policy, Shares, Sharing, Standing, Time, Turn,
+    PlannerInput, Policy, Reason, Shares, Sharing, Standing, Time, Turn,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -12,19 +12,25 @@ use std::sync::Arc;
 /// Three numbers that become an input; small, so that jobs are met again and shrinking is quick.
 type Step = (u8, u64, u32);
 
+/// Gang is likelier than the others, or the matrix would stay small.
+const POLICIES: [Policy; 7] =
+    [Policy::Gang, Policy::Local, Policy::Gang, Policy::Auto, Policy::Gang, Policy::Pb, Policy::Dcs];
+const SHARINGS: [Sharing; 3] = [Sharing::Strict, Sharing::Paired, Sharing::Soft];
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Half of all steps are arrivals, or the matrix would stay empty.
-    prop::collection::vec((prop_oneof![Just(0_u8), 0..12_u8], 0..16_u64, 0..48_u32), 1..40)
+    prop::collection::vec((prop_oneof![Just(0_u8), 0..13_u8], 0..16_u64, 0..48_u32), 1..40)
 }
 
 fn configs() -> impl Strategy<Value = PlannerConfig> {
     let nodes = prop::collection::vec(1..6_u32, 1..4);
     let shares = (1..20_u32, 0..9_u32, 1..5_u32, 0..3_u32);
-    (nodes, shares, any::<[bool; 3]>()).prop_map(|(cpus, shares, [best, strict, local])| PlannerConfig {
+    let choices = (0..POLICIES.len(), 0..SHARINGS.len(), any::<bool>());
+    (nodes, shares, choices).prop_map(|(cpus, shares, (policy, sharing, best))| PlannerConfig {
         nodes: cpus.iter().zip(0..).map(|(cpus, id)| Node { id: NodeId(id), cpus: *cpus }).collect(),
         slot_length_ns: 100_000_000,
-        policy: if local { Policy::Local } else { Policy::Gang },
-        sharing: if strict { Sharing::Strict } else { Sharing::Soft },
+        policy: POLICIES[policy],
+        sharing: SHARINGS[sharing],
         packing: if best { Packing::BestFit } else { Packing::FirstFit },
         shares: Shares { express: shares.0, interactive: shares.1, batch: shares.2, standby: shares.3 },
     })
@@ -32,7 +38,8 @@ fn configs() -> impl Strategy<Value = PlannerConfig> {
 
 fn input((kind, job, value): Step) -> PlannerInput {
     let (id, class) = (JobId(job), Class::ALL[value as usize % 4]);
-    let policy = [None, Some(Policy::Gang), Some(Policy::Local)][value as usize % 3];
+    let named = POLICIES[value as usize % POLICIES.len()];
+    let policy = (value % 5 > 0).then_some(named);
     match kind {
         // Some ask for a node, some for too many CPUs or none, some for a node that does not exist.
         0 => PlannerInput::Submit(Job {
@@ -50,7 +57,8 @@ fn input((kind, job, value): Step) -> PlannerInput {
         7 => PlannerInput::Class(id, class),
         8 => PlannerInput::JobPolicy(id, policy),
         9 => PlannerInput::MachinePolicy(policy.unwrap_or(Policy::Gang)),
-        10 => PlannerInput::MachineSharing(if value < 24 { Sharing::Strict } else { Sharing::Soft }),
+        10 => PlannerInput::MachineSharing(SHARINGS[value as usize % 3]),
+        11 => PlannerInput::Choice(id, named, Reason::WaitsMuch),
         _ => PlannerInput::SlotLength(u64::from(value) * 5_000_000),
     }
 }
@@ -148,16 +156,52 @@ fn check_dispositions(plan: &Plan) -> Result<(), TestCaseError> {
             let job = &plan.jobs[&id];
             let expected = match (job.standing, job.policy, plan.sharing) {
                 (Standing::Suspended, ..) => Disposition::Stop,
-                (Standing::Asleep, ..) | (_, Policy::Local, _) => Disposition::Run,
+                (Standing::Asleep, ..) | (_, Policy::Local | Policy::Pb | Policy::Dcs, _) => Disposition::Run,
+                (_, Policy::Auto, _) => return Err(TestCaseError::fail("auto is never in force")),
                 _ if owns => Disposition::Run,
-                (_, _, Sharing::Strict) => Disposition::Stop,
-                (_, _, Sharing::Soft) => Disposition::Background,
+                (_, Policy::Gang, Sharing::Strict) => Disposition::Stop,
+                (_, Policy::Gang, Sharing::Paired | Sharing::Soft) => Disposition::Background,
             };
             prop_assert_eq!(disposition, expected, "job {} in slot {}", id, slot);
         }
     }
     prop_assert!(plan.jobs.values().all(|job| (1..=10_000).contains(&job.weight)));
     Ok(())
+}
+
+/// What was asked for, kept in the simplest way: the machine's policy, and each job's own and what auto has chosen.
+#[derive(Default)]
+struct Asked {
+    machine: Option<Policy>,
+    jobs: BTreeMap<JobId, (Option<Policy>, Policy)>,
+}
+
+impl Asked {
+    fn take(&mut self, input: PlannerInput) {
+        match input {
+            PlannerInput::Submit(job) => drop(self.jobs.insert(job.id, (job.policy, Policy::Gang))),
+            PlannerInput::End(id) => drop(self.jobs.remove(&id)),
+            PlannerInput::JobPolicy(id, policy) => drop(self.jobs.entry(id).and_modify(|job| job.0 = policy)),
+            PlannerInput::Choice(id, policy, _) => {
+                let policy = if policy == Policy::Auto { Policy::Gang } else { policy };
+                self.jobs.entry(id).and_modify(|job| job.1 = policy);
+            }
+            PlannerInput::MachinePolicy(policy) => self.machine = Some(policy),
+            _ => (),
+        }
+    }
+
+    /// Every job has the policy that it or the machine asks for; under auto the one that was chosen for it.
+    fn check(&self, plan: &Plan, config: &PlannerConfig) -> Result<(), TestCaseError> {
+        prop_assert!(plan.jobs.keys().eq(self.jobs.keys()));
+        for (id, (own, choice)) in &self.jobs {
+            let asked = own.or(self.machine).unwrap_or(config.policy);
+            let auto = asked == Policy::Auto;
+            let expected = if auto { *choice } else { asked };
+            prop_assert_eq!((plan.jobs[id].policy, plan.jobs[id].auto), (expected, auto), "job {}", id);
+        }
+        Ok(())
+    }
 }
 
 fn publications(planner: &mut Planner) -> Vec<Arc<Plan>> {
@@ -187,6 +231,34 @@ proptest! {
                 None => prop_assert!(Arc::ptr_eq(&before, after), "a refused or empty input changes nothing"),
             }
             check(after, &config.nodes, &config.shares)?;
+        }
+    }
+
+    #[test]
+    fn jobs_have_the_policy_that_was_asked_for_or_chosen(config in configs(), steps in steps()) {
+        let mut planner = Planner::new(config.clone());
+        let mut asked = Asked::default();
+        for step in steps {
+            let input = input(step);
+            let before = Arc::clone(planner.plan());
+            if planner.handle(Time(0), input).is_err() {
+                continue;
+            }
+            asked.take(input);
+            let after = planner.plan();
+            asked.check(after, &config)?;
+            if let PlannerInput::Choice(id, ..) = input {
+                let same = before.jobs[&id].policy == after.jobs[&id].policy;
+                prop_assert!(!same || Arc::ptr_eq(&before, after), "a choice that changes nothing moves nobody");
+            }
+            // What a user stopped stays stopped, whatever is chosen for it; a local job is never asleep.
+            let standing = |plan: &Plan, id: &JobId| plan.jobs.get(id).map(|job| job.standing);
+            for (id, job) in &after.jobs {
+                let resumed = matches!(input, PlannerInput::Resume(other) if other == *id);
+                let was = standing(&before, id) == Some(Standing::Suspended);
+                prop_assert!(!was || resumed || job.standing == Standing::Suspended, "job {}", id);
+                prop_assert!(!job.policy.is_local() || job.standing != Standing::Asleep, "job {}", id);
+            }
         }
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct Config {
     pub(crate) sharing: Sharing,
     /// The length of a slot.
     pub(crate) slot_length: Duration,
+    /// How often jobs under pb and dcs are looked at.
+    pub(crate) boost_period: Duration,
     /// Where a new gang goes in the matrix.
     pub(crate) packing: Packing,
     /// The part of the CPU time that stays with processes that are not registered, 0 to 0.9.
@@ -47,6 +49,7 @@ impl Default for Config {
             policy: Policy::Gang,
             sharing: Sharing::Soft,
             slot_length: Duration::from_millis(100),
+            boost_period: Duration::from_millis(2),
             packing: Packing::FirstFit,
             reserve: 0.1,
             idle_after: Duration::from_secs(10),
@@ -80,6 +83,7 @@ struct File {
     policy: Option<String>,
     sharing: Option<String>,
     slot_length: Option<String>,
+    boost_period: Option<String>,
     packing: Option<String>,
     reserve: Option<f64>,
     idle_after: Option<String>,
@@ -106,6 +110,7 @@ const KEYS: &[&str] = &[
     "policy",
     "sharing",
     "slot_length",
+    "boost_period",
     "packing",
     "reserve",
     "idle_after",
@@ -163,6 +168,7 @@ impl Config {
             c.packing = choice("packing", &v, &names)?;
         }
         set_duration(&mut c.slot_length, "slot_length", file.slot_length)?;
+        set_duration(&mut c.boost_period, "boost_period", file.boost_period)?;
         set_duration(&mut c.idle_after, "idle_after", file.idle_after)?;
         set_duration(&mut c.lease, "lease", file.lease)?;
         set_duration(&mut c.embedded_exit_after, "embedded_exit_after", file.embedded_exit_after)?;
@@ -189,6 +195,9 @@ impl Config {
         let ms = self.slot_length.as_millis() as u64;
         if !SLOT_LENGTH_MS.contains(&ms) {
             return Err(range("slot_length", &format!("{ms}ms"), "10ms to 30s"));
+        }
+        if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.boost_period) {
+            return Err(range("boost_period", &format!("{}us", self.boost_period.as_micros()), "1ms to 1s"));
         }
         if !(0.0..=0.9).contains(&self.reserve) {
             return Err(range("reserve", &self.reserve.to_string(), "0 to 0.9"));
@@ -278,13 +287,13 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let c = Config::parse(
-            "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
+            "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\nboost_period = \"5ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
              idle_after = \"3s\"\nlease = \"1s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
              state_dir = \"/x\"\nkeep_ended = 7\nembedded_exit_after = \"5s\"\n[shares]\nexpress = 9\nbatch = 3\n",
         )
         .unwrap();
         assert_eq!(c.policy, Policy::Local);
-        assert_eq!(c.slot_length, Duration::from_millis(20));
+        assert_eq!((c.slot_length, c.boost_period), (Duration::from_millis(20), Duration::from_millis(5)));
         assert_eq!((c.shares.express, c.shares.batch), (9, 3));
         assert_eq!(c.shares.standby, Shares::default().standby);
         assert_eq!((c.keep_ended, c.realtime_priority), (7, 20));
@@ -299,9 +308,14 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
-        for text in
-            ["slot_length = \"9ms\"", "slot_length = \"31s\"", "reserve = 0.95", "reserve = -0.1", "lease = \"1ms\""]
-        {
+        for text in [
+            "slot_length = \"9ms\"",
+            "slot_length = \"31s\"",
+            "reserve = 0.95",
+            "boost_period = \"0.1ms\"",
+            "reserve = -0.1",
+            "lease = \"1ms\"",
+        ] {
             assert!(Config::parse(text).is_err(), "{text}");
         }
         let e = Config::parse("policy = \"gangs\"").unwrap_err();

@@ -16,6 +16,7 @@ mod rights;
 mod start;
 mod store;
 mod users;
+mod waitpage;
 
 pub use args::Args;
 pub use start::run;

@@ -1,6 +1,6 @@
 //! What is remembered of a job: the part that outlives the daemon.
 
-use cosched_api::{Class, Event, ExitStatus, JobRequest, Policy};
+use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, Policy};
 use serde::{Deserialize, Serialize};
 
 /// At most this many events are kept of a job: the first ones and the newest.
@@ -51,6 +51,12 @@ pub(crate) struct Record {
     pub(crate) memory_peak_bytes: Option<u64>,
     /// What happened to it.
     pub(crate) events: Vec<Event>,
+    /// How its processes wait; the counts are those of its end.
+    #[serde(default)]
+    pub(crate) waiting: Option<JobWaiting>,
+    /// How often it was boosted, at its end.
+    #[serde(default)]
+    pub(crate) boosts: u64,
 }
 
 impl Record {
@@ -80,6 +86,8 @@ impl Record {
             cpu_time_ms: 0,
             memory_peak_bytes: None,
             events: Vec::new(),
+            waiting: req.waiting.map(|asked| JobWaiting { asked, ..JobWaiting::default() }),
+            boosts: 0,
         }
     }
 

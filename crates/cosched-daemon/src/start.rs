@@ -50,6 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         started_unix_ms: clock::unix_ms(),
         layout: layout.to_string(),
         cpus: observe::cpus_allowed(),
+        wait_dir: places.runtime_dir.join("wait"),
         warnings,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -5,11 +5,13 @@
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
+//! - [`arrivals`] tells which jobs have unread messages, [`waits`] which of their processes wait;
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
 //! This crate knows neither plans nor policies: the daemon turns a plan into a [`slots::Table`].
 
+pub mod arrivals;
 pub mod beat;
 mod cgfile;
 pub mod endwatch;
@@ -31,14 +33,17 @@ pub mod stats;
 pub mod switch;
 pub mod thaw;
 pub mod tree;
+pub mod waits;
 
+pub use arrivals::{ArrivalBell, Arrivals, JobSockets};
 pub use endwatch::EndWatch;
 pub use job::JobCgroup;
 pub use layout::{Layout, LayoutError, LayoutKind};
 pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;
-pub use slots::{Entry, SlotConfig, SlotThread, Table};
+pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Seen, SlotConfig, SlotThread, Table};
 pub use stats::SwitchStats;
 pub use switch::{JobSwitch, State};
 pub use tree::{Tree, TreeError};
+pub use waits::{PageLayout, WaitPage, Waits};

@@ -90,6 +90,10 @@ pub(crate) struct Counters {
     pub(crate) installs: AtomicU64,
     pub(crate) resyncs: AtomicU64,
     pub(crate) fills: AtomicU64,
+    pub(crate) looks: AtomicU64,
+    pub(crate) look_ns: AtomicU64,
+    pub(crate) boosts: AtomicU64,
+    pub(crate) rings: AtomicU64,
     pub(crate) wake: Histogram,
     pub(crate) done: Histogram,
 }
@@ -105,13 +109,19 @@ impl Counters {
             installs: self.installs.load(Relaxed),
             resyncs: self.resyncs.load(Relaxed),
             fills: self.fills.load(Relaxed),
+            looks: self.looks.load(Relaxed),
+            look_ns: self.look_ns.load(Relaxed),
+            boosts: self.boosts.load(Relaxed),
+            rings: self.rings.load(Relaxed),
             wake: self.wake.quantiles(),
             done: self.done.quantiles(),
         }
     }
 
     pub(crate) fn reset(&self) {
-        for counter in [&self.switches, &self.late, &self.missed, &self.errors, &self.resyncs, &self.fills] {
+        let switching = [&self.switches, &self.late, &self.missed, &self.errors, &self.resyncs, &self.fills];
+        let boosting = [&self.looks, &self.look_ns, &self.boosts, &self.rings];
+        for counter in switching.into_iter().chain(boosting) {
             counter.store(0, Relaxed);
         }
         self.errno.store(0, Relaxed);
@@ -139,6 +149,14 @@ pub struct SwitchStats {
     pub resyncs: u64,
     /// Times that a gang in the background was let run on idle CPUs.
     pub fills: u64,
+    /// Looks at who has a message waiting.
+    pub looks: u64,
+    /// The time that they took, with the boosts, in nanoseconds.
+    pub look_ns: u64,
+    /// Times that another job was boosted.
+    pub boosts: u64,
+    /// Times that the bell of arriving messages woke the thread.
+    pub rings: u64,
     /// From the boundary until the thread runs.
     pub wake: Quantiles,
     /// From the boundary until the last write of the switch.

@@ -101,6 +101,8 @@ pub struct JobSwitch {
     state: AtomicU8,
     /// The table that last named this job; see `slots`.
     pub(crate) table: AtomicU64,
+    pub(crate) boosts: AtomicU64,
+    pub(crate) boosted_ns: AtomicU64,
 }
 
 impl JobSwitch {
@@ -131,6 +133,8 @@ impl JobSwitch {
             stopped_by_signal: AtomicU8::new(UNKNOWN),
             state: AtomicU8::new(0),
             table: AtomicU64::new(0),
+            boosts: AtomicU64::new(0),
+            boosted_ns: AtomicU64::new(0),
         })
     }
 
@@ -157,6 +161,16 @@ impl JobSwitch {
     /// True when the job was last frozen by its cgroup.freeze.
     pub fn is_frozen(&self) -> bool {
         self.frozen_written.load(Relaxed) == 1
+    }
+
+    /// How often it was boosted.
+    pub fn boosts(&self) -> u64 {
+        self.boosts.load(Relaxed)
+    }
+
+    /// For how long it was boosted, in nanoseconds, up to the last look.
+    pub fn boosted_ns(&self) -> u64 {
+        self.boosted_ns.load(Relaxed)
     }
 
     /// Writes cgroup.freeze unless it has this value already.

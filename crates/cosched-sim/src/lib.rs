@@ -24,7 +24,7 @@ pub use cosched_core::{Heuristic, OnArrival, Wait};
 pub use draw::Draws;
 pub use error::SimError;
 pub use job::{JobSpec, JobType, Shape};
-pub use observe::{Activity, JobChange, Message, Observer, Silent, Slice};
+pub use observe::{Activity, Decision, JobChange, Message, Observer, Silent, Slice};
 pub use outcome::{CpuTime, JobTimes, Outcome, Progress};
 pub use params::{Params, ParamsError, Placement, Readings, Topology};
 pub use strategy::{BatchQueue, Strategy};

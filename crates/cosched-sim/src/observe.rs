@@ -1,5 +1,7 @@
 //! What a simulation tells while it runs: for traces, pictures and tests. Nothing is told to [`Silent`], at no cost.
 
+use cosched_core::Endpoint;
+
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
@@ -60,11 +62,31 @@ pub enum JobChange {
     Finished,
 }
 
+/// A node decides whom to boost: the periodic look of PB, or a message under DCS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// When.
+    pub time_ns: u64,
+    /// Where.
+    pub node: u32,
+    /// The node's live processes in the order of their arrival: job, task, and what it does.
+    pub table: &'a [(u32, u32, Endpoint)],
+    /// The place of the process that has the CPU; under DCS of the one that the network interface believes to have it.
+    pub current: Option<usize>,
+    /// Under DCS, the place of the receiver of a message.
+    pub receiver: Option<usize>,
+    /// The place of the process that is to be boosted (PB), or for which an interrupt is raised (DCS).
+    pub boosted: Option<usize>,
+}
+
 /// Somebody who is told. Slices come in the order of their ends, a node's do not overlap (but for [`Activity::Io`] and
 /// [`Activity::Blocked`], which are of processes without a CPU).
 pub trait Observer {
     /// Whether to tell at all.
     const TELL: bool = true;
+
+    /// Whether to tell of decisions too; only the general engine does.
+    const TELL_DECISIONS: bool = false;
 
     /// A slice has ended.
     fn slice(&mut self, slice: Slice);
@@ -77,6 +99,9 @@ pub trait Observer {
 
     /// A row of the matrix became current.
     fn row(&mut self, time_ns: u64, row: u32);
+
+    /// A node has decided whom to boost.
+    fn decision(&mut self, _: Decision<'_>) {}
 }
 
 /// Nobody.

@@ -23,10 +23,16 @@ pub(crate) const RUN: &str = "\
 The command and all its descendants are in the job from their first instruction on. \
 Standard input, output, signals and the exit code pass through; the job has ended when its last process has.
 
+A library that is loaded into the command (--wait) makes programs that poll for messages spin for a moment and then \
+block (spin-block) or give way (spin-yield); the spin time is found for each process, or given in microseconds. \
+`auto` does so under the policy auto, and lets them spin (busy) under the others. `cosched show` counts the waits.
+
 Examples:
   cosched run -- mpirun -n 2 ./a.out
   cosched run --cpus 1 --class standby -- ./sweep.sh
   cosched run --policy local --mem 4G -- python train.py
+  cosched run --policy local --wait spin-block:50 -- mpirun -n 4 ./a.out
+  cosched run --strategy PB-SB -- mpirun -n 4 ./a.out
   cosched run -d --name night -- make -j2; cosched log -f night
 
 Exit codes:
@@ -76,6 +82,11 @@ Examples:
 
 pub(crate) const POLICY: &str = "\
 Changes take effect while jobs run.
+  auto   one of the others for each job, chosen and changed by what it is seen to do
+  gang   all processes of a job run in the same time slots
+  local  Linux schedules the job, with a share by its class
+  pb     as local; every 1 to 2 ms a job that has a message waiting is raised (periodic boost)
+  dcs    as local; the arrival of a message raises its job (demand-based coscheduling)
 
 Examples:
   cosched policy                       what is in force

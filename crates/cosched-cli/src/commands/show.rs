@@ -3,7 +3,7 @@
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json};
 use crate::{format, jobs};
-use cosched_api::{Job, JobState};
+use cosched_api::{Job, JobState, JobWaiting};
 use std::fmt::Write;
 
 /// `cosched show JOB…`.
@@ -43,6 +43,8 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("first pid", Some(job.pid.to_string()));
     add("processes", job.processes.map(|count| count.to_string()));
     add("matrix", matrix(job));
+    add("waiting", job.waiting.as_ref().map(waiting));
+    add("boosts", job.boosts.map(|count| format!("{count}: so often a message raised it")));
     add("output", job.log_path.clone());
     add("cgroup", Some(job.cgroup.clone()));
     lines.iter().fold(String::new(), |mut text, (name, value)| {
@@ -70,7 +72,40 @@ fn state(job: &Job) -> String {
 
 fn policy(job: &Job) -> String {
     let whose = if job.own_policy.is_some() { "its own" } else { "the machine's" };
-    format!("{} ({whose})", job.policy.name())
+    let policy = format!("{} ({whose})", job.policy.name());
+    let Some(chosen) = &job.chosen else { return policy };
+    let since = format::moment(chosen.since_unix_ms);
+    let changes = match chosen.changes {
+        0 => String::new(),
+        1 => ", changed once".into(),
+        count => format!(", changed {count} times"),
+    };
+    format!("{policy}: {} since {since}{changes}; {}", chosen.policy.name(), chosen.why)
+}
+
+/// How its processes wait and what that cost.
+fn waiting(waiting: &JobWaiting) -> String {
+    let asked = if waiting.asked.mode == waiting.mode { "" } else { " (asked: auto)" };
+    let spin = match (waiting.spin_us, waiting.asked.spin_us) {
+        (Some((low, high)), _) if low == high => format!(" {low} µs"),
+        (Some((low, high)), _) => format!(" {low} to {high} µs"),
+        (None, Some(us)) => format!(" {us} µs"),
+        (None, None) => String::new(),
+    };
+    let mut text = format!("{}{spin}{asked}", waiting.mode.name());
+    if waiting.polls == 0 {
+        text.push_str("; no call to wait was seen yet");
+        return text;
+    }
+    let (spun, slept) = (format::duration_ms(waiting.spin_ms), format::duration_ms(waiting.block_ms));
+    let _ = write!(text, "; {} waits, {} ended while spinning", waiting.waits, waiting.spins);
+    let _ = write!(
+        text,
+        "; blocked {} times, {} by the clock, yielded {}",
+        waiting.blocks, waiting.timeouts, waiting.yields
+    );
+    let _ = write!(text, "; spun {spun}, slept {slept}, in {} processes", waiting.processes);
+    text
 }
 
 fn cpu_time(job: &Job) -> String {

@@ -39,6 +39,7 @@ fn text(status: &Status, now_unix_ms: u64, colour: bool) -> String {
         ("jobs", counts(status)),
         ("matrix", matrix_lines(status)),
         ("switches", switches(status)),
+        ("boosts", boosts(status)),
         ("mechanism", mechanisms(status)),
         ("cgroups", status.layout.clone()),
         ("safety", safety(status)),
@@ -107,6 +108,22 @@ fn switches(status: &Status) -> String {
 fn latency(name: &str, times: &Distribution) -> String {
     let show = format::latency_us;
     format!("{name}: median {}, p99 {}, max {}", show(times.p50_us), show(times.p99_us), show(times.max_us))
+}
+
+fn boosts(status: &Status) -> String {
+    let b = &status.boosting;
+    if b.jobs == 0 && b.looks == 0 && b.rings == 0 {
+        return "no job under pb or dcs".into();
+    }
+    let what = format!("{} jobs, {} sockets by {}; {} boosts", b.jobs, b.sockets, b.sensor, b.boosts);
+    let up_ms = format::now_unix_ms().saturating_sub(status.started_unix_ms).max(1);
+    let part = format::percent(b.cost_ms as f64 / up_ms as f64);
+    format!(
+        "{what}\n{} looks, {} rings, {} CPU time ({part} of one CPU)",
+        b.looks,
+        b.rings,
+        format::duration_ms(b.cost_ms)
+    )
 }
 
 fn mechanisms(status: &Status) -> String {

@@ -1,8 +1,9 @@
 //! The gate: the process that becomes the command, once it is in the job's cgroups.
 //!
-//! The launcher executes itself again as a gate. The gate waits for one byte in a pipe of the launcher, then
-//! executes the command in its place, so the command and all its descendants are in the job from their first
-//! instruction on. The end of the pipe without a byte (the launcher died, or the job was refused) means: never.
+//! The launcher executes itself again as a gate. The gate waits for a letter in a pipe of the launcher, then executes
+//! the command in its place, so the command and all its descendants are in the job from their first instruction on.
+//! The letter is its length (4 bytes) and what the environment gets, `NAME=VALUE` with a zero byte after each. The end
+//! of the pipe without a letter (the launcher died, or the job was refused) means: never.
 
 use super::{EXIT_FAILED, GATE, exit_not_executed};
 use crate::out::Failure;
@@ -10,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -49,10 +51,10 @@ impl Gate {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Lets the command run.
-    pub(crate) fn open(mut self) -> (Child, Pipe) {
+    /// Lets the command run, with these variables added to its environment.
+    pub(crate) fn open(mut self, environment: &[(String, OsString)]) -> (Child, Pipe) {
         // An error means that the gate has died; its exit status will tell.
-        let _ = self.pipe.writer.write_all(b"!");
+        let _ = self.pipe.writer.write_all(&letter(environment));
         (self.child, self.pipe)
     }
 
@@ -69,23 +71,57 @@ pub(crate) fn gate(mut words: impl Iterator<Item = OsString>) -> Result<u8, Fail
     let silent = || Failure::silent(EXIT_FAILED);
     let mut next = || words.next().ok_or_else(silent);
     let (launcher, fd, program, argv0) = (next()?, next()?, next()?, next()?);
-    if !wait_for_byte(&launcher, &fd) {
-        return Err(silent());
-    }
-    let error = Command::new(&program).arg0(&argv0).args(words).exec();
+    let environment = wait_for_letter(&launcher, &fd).ok_or_else(silent)?;
+    let error = Command::new(&program).arg0(&argv0).args(words).envs(environment).exec();
     Err(exit_not_executed(&argv0, &error))
+}
+
+fn letter(environment: &[(String, OsString)]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (name, value) in environment {
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'=');
+        text.extend_from_slice(value.as_bytes());
+        text.push(0);
+    }
+    // A few paths and words: far below 4 GiB.
+    let mut letter = (text.len() as u32).to_ne_bytes().to_vec();
+    letter.append(&mut text);
+    letter
 }
 
 /// Opens the launcher's pipe anew instead of inheriting it: a descriptor that is inherited could be closed before the
 /// command only by unsafe code.
-fn wait_for_byte(launcher: &OsStr, fd: &OsStr) -> bool {
+fn wait_for_letter(launcher: &OsStr, fd: &OsStr) -> Option<Vec<(OsString, OsString)>> {
     let path = Path::new("/proc").join(launcher).join("fd").join(fd);
-    let Ok(mut pipe) = File::open(path) else { return false };
-    loop {
-        match pipe.read(&mut [0]) {
-            Ok(count) => return count == 1,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return false,
-        }
+    let mut pipe = File::open(path).ok()?;
+    let mut length = [0; 4];
+    pipe.read_exact(&mut length).ok()?;
+    let mut text = vec![0; u32::from_ne_bytes(length) as usize];
+    pipe.read_exact(&mut text).ok()?;
+    let pair = |line: &[u8]| {
+        let at = line.iter().position(|byte| *byte == b'=')?;
+        Some((OsString::from_vec(line[..at].to_vec()), OsString::from_vec(line[at + 1..].to_vec())))
+    };
+    Some(text.split(|byte| *byte == 0).filter_map(pair).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_letter_brings_its_variables_and_an_empty_one_none() {
+        let arrives = |environment: &[(String, OsString)]| {
+            let (reader, mut writer) = io::pipe().unwrap();
+            writer.write_all(&letter(environment)).unwrap();
+            let own = std::process::id().to_string();
+            wait_for_letter(OsStr::new(&own), OsStr::new(&reader.as_raw_fd().to_string()))
+        };
+        let sent = [("A".to_owned(), OsString::from("x=y z")), ("B".to_owned(), OsString::new())];
+        let pair = |(name, value): &(String, OsString)| (OsString::from(name), value.clone());
+        assert_eq!(arrives(&sent), Some(sent.iter().map(pair).collect()));
+        assert_eq!(arrives(&[]), Some(Vec::new()));
     }
 }

@@ -11,6 +11,7 @@ mod gate;
 mod leftovers;
 pub(crate) mod signals;
 mod thaw;
+pub(crate) mod waiting;
 mod watch;
 
 pub(crate) use detach::supervise;
@@ -62,6 +63,7 @@ struct Launch<'a> {
     program: PathBuf,
     argv: &'a [OsString],
     request: JobRequest,
+    waiting: Option<waiting::Plan>,
     leftovers: Leftovers,
     socket: SocketChoice,
 }
@@ -69,6 +71,8 @@ struct Launch<'a> {
 impl<'a> Launch<'a> {
     fn new(cli: &Cli, options: &'a Run, log_path: Option<String>) -> Result<Launch<'a>, Failure> {
         let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
+        let (policy, asked) = options.how();
+        let waiting = waiting::Plan::new(asked, &program)?;
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let request = JobRequest {
             command: options.command.iter().map(lossy).collect(),
@@ -77,13 +81,14 @@ impl<'a> Launch<'a> {
             class: options.class,
             cpus: options.cpus,
             mem_bytes: options.mem,
-            policy: options.policy,
+            policy,
+            waiting: waiting.as_ref().map(|plan| plan.waiting),
             cwd: std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned()),
             detached: options.detach,
             log_path,
         };
         let socket = SocketChoice::find(cli.socket.clone());
-        Ok(Launch { program, argv: &options.command, request, leftovers: options.leftovers, socket })
+        Ok(Launch { program, argv: &options.command, request, waiting, leftovers: options.leftovers, socket })
     }
 }
 
@@ -108,7 +113,9 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         let _ = client.report_exit(job.id, &ExitReport { exit });
         return Err(failure);
     }
-    let mut main = MainProcess::new(gate.open()).map_err(|e| failed("cannot watch the command", &e))?;
+    let page = job.waiting.as_ref().and_then(|waiting| waiting.page.as_deref());
+    let environment = launch.waiting.as_ref().map(|plan| plan.environment(page)).unwrap_or_default();
+    let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {
         let mut follow = Follow::new(&client, &job);
         let status = watch::until_exit(&mut main, &signals, &mut follow);

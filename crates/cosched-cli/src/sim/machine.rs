@@ -2,7 +2,7 @@
 
 use super::model::{Cost, cost_ms, cost_us};
 use clap::{Args, ValueEnum};
-use cosched_sim::general::{Config, Finer, NodeModel};
+use cosched_sim::general::{Config, Finer, NodeModel, Spin};
 use cosched_sim::{Params, Wait, paper};
 
 /// Options that make a [`Config`] of [`Params`].
@@ -33,6 +33,10 @@ pub(crate) struct Machine {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = GangWait::Busy, hide_possible_values = true)]
     gang_wait: GangWait,
 
+    /// The spin time (SB, SY, gangs that block): fixed, or adaptive: each process finds its own, as live
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = SpinTime::Fixed, hide_possible_values = true)]
+    spin: SpinTime,
+
     /// Points that D1 to D26 leave open, read the other way (docs/simulator.md); separated by commas
     #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', hide_possible_values = true)]
     finer: Vec<Point>,
@@ -52,6 +56,14 @@ enum GangWait {
     Busy,
     /// Spin for the spin time, then block
     Block,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SpinTime {
+    /// As given
+    Fixed,
+    /// Found from the waits
+    Adaptive,
 }
 
 /// The fields of [`Finer`].
@@ -87,6 +99,7 @@ impl Machine {
         config.linux.slice_ns = self.slice_ms.0;
         config.local_switch_ns = self.local_cs_us.0;
         config.gang_wait = if self.gang_wait == GangWait::Block { Wait::SpinBlock } else { Wait::Busy };
+        config.spin = if self.spin == SpinTime::Adaptive { Spin::Adaptive } else { Spin::Fixed };
         config.finer = finer(&self.finer);
         config
     }

@@ -1,5 +1,7 @@
 //! The policies, a file each.
 
+pub(crate) mod auto;
+pub(crate) mod boost;
 mod columns;
 pub(crate) mod dynamic;
 pub(crate) mod gang;

@@ -1,6 +1,6 @@
 //! The end of a job: its main process reports, its last process ends, its cgroups go.
 
-use super::{Driver, Live, job_reply};
+use super::{Driver, Live, job_reply, waiting};
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
 use crate::refuse::Answer;
@@ -102,6 +102,8 @@ impl Driver {
             record.ended_unix_ms = Some(unix_ms());
             record.cpu_time_ms = cpu_time_ms;
             record.memory_peak_bytes = peak;
+            record.boosts = live.cgroup.switch_handle().boosts();
+            waiting::close_page(&live, &mut record.waiting);
             record.event(unix_ms(), "ended", how);
         });
         self.empty_since = Instant::now();

@@ -4,6 +4,8 @@
 //! After each, `settle` lets the planner and the agent say what follows, and hands the slot thread a new table when
 //! the plan has changed. Nothing here decides about scheduling: that is core's work.
 
+mod auto;
+mod boost;
 mod change;
 mod finish;
 mod machine;
@@ -11,6 +13,7 @@ mod recover;
 mod register;
 mod table;
 mod view;
+mod waiting;
 
 use crate::call::{Call, Op, Reply};
 use crate::clock::{now, unix_ms};
@@ -22,6 +25,8 @@ use crate::record::Record;
 use crate::refuse::{Answer, internal, no_such_job};
 use crate::rights::Rights;
 use crate::store::{State, Store};
+use crate::waitpage::WaitPage;
+use auto::Choice;
 use cosched_api::{Job, Warning};
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, JobId, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig,
@@ -31,6 +36,7 @@ use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -53,6 +59,8 @@ pub(crate) struct Identity {
     pub(crate) layout: String,
     /// The CPUs, by number.
     pub(crate) cpus: Vec<u32>,
+    /// Where the wait pages of jobs are.
+    pub(crate) wait_dir: PathBuf,
     /// What start-up found wrong.
     pub(crate) warnings: Vec<Warning>,
 }
@@ -85,6 +93,10 @@ struct Live {
     /// The last two readings gave this, in percent of one CPU.
     cpu_percent: Option<f64>,
     asleep: bool,
+    /// Where its processes and the daemon meet, when they have the wait library.
+    page: Option<WaitPage>,
+    /// What auto has chosen for it.
+    chosen: Choice,
     waiters: Vec<oneshot::Sender<Answer<Reply>>>,
     /// When to kill what a polite signal has left.
     kill_at: Option<Instant>,
@@ -112,6 +124,7 @@ pub(crate) struct Driver {
     mechanisms: BTreeMap<String, String>,
     /// The name of the mechanism in force.
     mechanism: &'static str,
+    boosts: boost::Boosts,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
 }
@@ -163,6 +176,7 @@ impl Driver {
             memory_bytes: cosched_linux::observe::memory_total(),
             mechanisms,
             mechanism: "",
+            boosts: boost::Boosts::default(),
             empty_since: Instant::now(),
         };
         driver.machinery.guard.revive();
@@ -193,6 +207,7 @@ impl Driver {
                 _ = stop.recv() => break,
             }
             self.settle(false);
+            self.scan_sockets();
             if self.not_needed() {
                 break;
             }
@@ -269,8 +284,10 @@ impl Driver {
             }
         }
         if changed {
+            self.order_waits();
             let table = table::compile(&self.plan, &self.live);
             self.machinery.slots.install(table);
+            self.install_boost();
         }
     }
 
@@ -279,6 +296,7 @@ impl Driver {
             AgentAction::Sample { job } => {
                 if let Some(cpu_time_ns) = self.sample(job.0) {
                     self.agent.handle(now(), AgentInput::CpuTime { job, cpu_time_ns });
+                    self.judge(job.0, cpu_time_ns);
                 }
             }
             AgentAction::Asleep { job, reason } => self.sleep_changed(job, true, reason.to_string()),
@@ -309,6 +327,9 @@ impl Driver {
             let used = cpu_time_ns.saturating_sub(live.sampled.1);
             live.cpu_percent = Some(100.0 * used as f64 / elapsed.as_nanos() as f64);
             live.sampled = (Instant::now(), cpu_time_ns);
+            if let Some(page) = &mut live.page {
+                page.recycle();
+            }
         }
         Some(cpu_time_ns)
     }
@@ -339,8 +360,9 @@ impl Driver {
         let jobs = self.live.values().flat_map(|l| [l.kill_at, l.end_at]).flatten();
         let embedded = (self.identity.embedded && self.live.is_empty())
             .then(|| self.empty_since + self.config.embedded_exit_after);
+        let scan = self.boosts.any().then(|| Instant::now() + boost::SCAN_PERIOD);
         let far = Instant::now() + Duration::from_secs(3600);
-        agent.into_iter().chain(jobs).chain(embedded).fold(far, Instant::min)
+        agent.into_iter().chain(jobs).chain(embedded).chain(scan).fold(far, Instant::min)
     }
 
     fn on_time(&mut self) {

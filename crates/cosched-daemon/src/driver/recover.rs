@@ -31,6 +31,7 @@ impl Driver {
         anyhow::ensure!(cgroup.populated()?, "it has no process left");
         self.watch.add(record.id, &cgroup.events_path())?;
         self.live.insert(record.id, Live::new(cgroup));
+        self.reopen_page(record);
         self.plan_job(record).map_err(|e| anyhow::anyhow!("{}: {}", e.what, e.why))?;
         if record.suspended {
             self.planner.handle(now(), PlannerInput::Suspend(JobId(record.id)))?;

@@ -1,5 +1,6 @@
 //! A new job: checked, given cgroups, planned, and on the disk before the launcher lets it run.
 
+use super::auto::Choice;
 use super::{Driver, Live, NODE, machine};
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
@@ -36,6 +37,7 @@ impl Driver {
                 r.lost = true;
             });
         })?;
+        self.make_page(&record);
         self.plan_job(&record)?;
         self.settle(true);
         tracing::info!(id, uid = peer.uid, command = ?record.command, "job registered");
@@ -108,6 +110,8 @@ impl Live {
             sampled: (Instant::now(), 0),
             cpu_percent: None,
             asleep: false,
+            page: None,
+            chosen: Choice::default(),
             waiters: Vec::new(),
             kill_at: None,
             end_at: None,

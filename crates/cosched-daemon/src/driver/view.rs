@@ -57,6 +57,9 @@ impl Driver {
             row: planned.and_then(|p| p.home.as_ref()).map(|(row, _)| *row),
             share: share.map(|(own, all)| f64::from(own) / f64::from(all.max(1))),
             cgroup: live.map(|l| l.cgroup.v2_path_relative().display().to_string()).unwrap_or_default(),
+            waiting: self.view_waiting(record, live),
+            chosen: live.filter(|_| planned.is_some_and(|p| p.auto)).map(|l| l.chosen.view()),
+            boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),
         }
     }
 
@@ -95,6 +98,7 @@ impl Driver {
                 late: stats.late,
                 errors: stats.errors,
             },
+            boosting: self.view_boosting(),
             jobs,
             safety: api::Safety {
                 guard_pid: m.guard.pid(),
@@ -138,6 +142,9 @@ impl Driver {
                 why.to_owned(),
                 "Soft gangs are switched as strict ones: nobody tells which CPU the current gang leaves idle.",
             );
+        }
+        if let Some(problem) = self.boosts.problem() {
+            warn("pb and dcs know of no messages", problem.why.clone(), &problem.hint);
         }
         if stats.errors > 0 {
             let why = format!("{} writes to cgroup files failed", stats.errors);

@@ -3,12 +3,14 @@
 //! The problem: at every slot boundary the right gangs must stop and start, on time, on a machine whose CPUs are all busy. The rule: one
 //! thread of real-time priority sleeps on an absolute timer of the wall clock; everything it writes was opened and formatted before; on
 //! the way of a switch it neither allocates nor locks. Tables and mechanisms reach it through an exchange of pointers, and the old ones are
-//! dropped by whoever installs the next. A clock that is set makes it look anew. Without a switch ahead it sleeps for good.
+//! dropped by whoever installs the next. A clock that is set makes it look anew. Without a switch or a look ahead it sleeps for good.
 
+mod boost;
 mod handoff;
 mod table;
 mod worker;
 
+pub use boost::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
 pub use table::{Entry, Table};
 
 use std::io;
@@ -44,6 +46,7 @@ struct Shared {
     tables: Handoff<Prepared>,
     mechanisms: Handoff<Box<dyn Mechanism>>,
     probes: Handoff<IdleProbe>,
+    boosts: Handoff<Boost>,
     stop: AtomicBool,
     wake: OwnedFd,
     counters: Counters,
@@ -70,6 +73,7 @@ impl SlotThread {
             tables: Handoff::new(),
             mechanisms: Handoff::new(),
             probes: Handoff::new(),
+            boosts: Handoff::new(),
             stop: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             counters: Counters::default(),
@@ -118,6 +122,13 @@ impl SlotThread {
     /// Gives it the idle probe. Until then a soft mechanism switches strictly: nobody tells when a CPU is idle.
     pub fn set_probe(&self, probe: IdleProbe) {
         self.shared.probes.offer(probe);
+        self.shared.wake();
+    }
+
+    /// Says which jobs may be boosted from now on, in place of those before ([`Boost::none`] ends it). Only those that are in the
+    /// table, with [`State::Run`](crate::State::Run) for good, are touched.
+    pub fn set_boost(&self, boost: Boost) {
+        self.shared.boosts.offer(boost);
         self.shared.wake();
     }
 

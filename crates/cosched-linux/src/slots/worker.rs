@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::Shared;
+use super::boost::Boost;
 use super::handoff::Node;
 use super::table::Prepared;
 use crate::beat::Beat;
@@ -31,6 +32,9 @@ pub(super) struct Worker {
     probe: Option<Box<Node<IdleProbe>>>,
     /// How many jobs of the present turn's list fill idle CPUs.
     filled: usize,
+    boost: Option<Box<Node<Boost>>>,
+    /// The bell of the boost has rung.
+    rung: bool,
     /// What the timer is set to.
     armed_ns: Option<i64>,
     beaten_at_ns: u64,
@@ -51,6 +55,8 @@ impl Worker {
             next_slot: None,
             probe: None,
             filled: 0,
+            boost: None,
+            rung: false,
             armed_ns: None,
             beaten_at_ns: monotonic_ns(),
             thaws_seen,
@@ -63,8 +69,10 @@ impl Worker {
             let now_ns = realtime_ns();
             self.switch_if_due(now_ns);
             self.fill_if_idle();
+            self.look_if_due();
             self.take_probe();
             self.take_mechanism();
+            self.take_boost();
             self.take_table();
             self.stamp();
             self.sleep();
@@ -153,6 +161,9 @@ impl Worker {
         self.slot = slot;
         self.next_slot = next_slot;
         self.filled = 0;
+        if let Some(boost) = &mut self.boost {
+            boost.value.note_applied();
+        }
         self.set_probe();
     }
 
@@ -187,6 +198,21 @@ impl Worker {
         if let Some(table) = &self.table {
             let slot = table.value.slot_at(realtime_ns());
             self.apply_all(slot);
+        }
+    }
+
+    fn look_if_due(&mut self) {
+        let (Some(boost), Some(table)) = (&mut self.boost, &self.table) else { return };
+        boost.value.look_if_due(std::mem::take(&mut self.rung), table.value.number, &self.shared);
+    }
+
+    fn take_boost(&mut self) {
+        let Some(new) = self.shared.boosts.take() else { return };
+        if let Some(mut old) = self.boost.replace(new) {
+            if let Some(table) = &self.table {
+                old.value.end(table.value.number, &self.shared);
+            }
+            self.shared.boosts.give_back(old);
         }
     }
 
@@ -263,24 +289,30 @@ impl Worker {
         self.apply_all_now();
     }
 
-    /// Until the next boundary, the next beat, a word of the probe or of the owner.
+    /// Until the next boundary, the next look or beat, a word of the probe, the bell or the owner.
     fn sleep(&mut self) {
         let boundary_ns = match (&self.table, self.next_slot) {
             (Some(table), Some(slot)) => Some(table.value.boundary_ns(slot)),
             _ => None,
         };
         self.arm(boundary_ns);
-        let timeout = self.beat.as_ref().map(|beat| {
-            let due_ns = (self.beaten_at_ns + beat.lease_ns() / 4).saturating_sub(monotonic_ns());
-            Timespec { tv_sec: (due_ns / 1_000_000_000) as i64, tv_nsec: (due_ns % 1_000_000_000) as i64 }
+        let now_ns = monotonic_ns();
+        let beat_ns = self.beat.as_ref().map(|beat| self.beaten_at_ns + beat.lease_ns() / 4);
+        let look_ns = self.boost.as_ref().and_then(|boost| boost.value.due_ns(now_ns));
+        let timeout = beat_ns.into_iter().chain(look_ns).min().map(|due_ns| {
+            let wait_ns = due_ns.saturating_sub(now_ns);
+            Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 }
         });
-        // Without a probe the wake descriptor stands in its place.
-        let probe = self.probe.as_ref().map_or(self.shared.wake.as_fd(), |probe| probe.value.as_fd());
+        // Without a probe or a bell the wake descriptor stands in its place.
+        let wake = self.shared.wake.as_fd();
+        let probe = self.probe.as_ref().map_or(wake, |probe| probe.value.as_fd());
+        let bell = self.boost.as_ref().and_then(|boost| boost.value.bell(now_ns));
         let wait_for = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut fds = [wait_for(self.timer.as_fd()), wait_for(self.shared.wake.as_fd()), wait_for(probe)];
+        let mut fds = [self.timer.as_fd(), wake, probe, bell.unwrap_or(wake)].map(wait_for);
         // An interrupted sleep only means one more look.
         let _ = poll(&mut fds, timeout.as_ref());
         let (timer_fired, woken) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        self.rung = bell.is_some() && !fds[3].revents().is_empty();
         let mut count = [0u8; 8];
         if timer_fired {
             // ECANCELED says that the clock was set; either way the times are looked at anew.
@@ -316,7 +348,7 @@ impl Drop for Worker {
     }
 }
 
-fn note(shared: &Shared, result: Result<(), Errno>) {
+pub(super) fn note(shared: &Shared, result: Result<(), Errno>) {
     if let Err(errno) = result {
         shared.counters.errors.fetch_add(1, Relaxed);
         shared.counters.errno.store(errno.raw_os_error(), Relaxed);

@@ -104,7 +104,8 @@ impl<O: Observer> Sim<'_, O> {
         // It could be written out when the job list was read.
         let codes = run.work.codes(&self.params).unwrap_or_default();
         let process = |(task, (code, node)): (usize, (Code, u32))| {
-            Process::new(node, code, Draws::new(self.params.seed, job.into(), task as u64))
+            let draws = Draws::new(self.params.seed, job.into(), task as u64);
+            Process::new(node, code, draws, self.config.spin_rule())
         };
         run.processes = codes.into_iter().zip(nodes).enumerate().map(process).collect();
         self.tell_job(job, JobChange::Started);

@@ -5,6 +5,7 @@ use crate::params::{Params, ParamsError};
 use crate::program::{Code, Program, ProgramError, Setting};
 use crate::strategy::Strategy;
 use cosched_core::Wait;
+use cosched_core::wait::spin::{SpinConfig, SpinRule};
 use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
@@ -18,6 +19,19 @@ pub enum NodeModel {
     /// A fair scheduler with virtual deadlines, as in Linux since 6.6 (EEVDF).
     Linux,
 }
+
+/// How long a process spins before it blocks or yields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spin {
+    /// For `spin_ns` of the parameters (D13).
+    #[default]
+    Fixed,
+    /// As its own waits show it to be cheapest, from `spin_ns` on: the rule of the live nodes (core's `wait/spin.rs`).
+    Adaptive,
+}
+
+/// A spin time that is found is no longer than so many times what a block costs.
+const SPIN_BLOCKS_MAX: u64 = 40;
 
 /// The numbers of the fair scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +93,8 @@ pub struct Config {
     pub local_switch_ns: u64,
     /// How processes of gangs wait: busy, or spin block.
     pub gang_wait: Wait,
+    /// How long processes spin that spin before they block or yield.
+    pub spin: Spin,
     /// How points that D1 to D26 leave open are read.
     pub finer: Finer,
 }
@@ -94,6 +110,7 @@ impl Config {
             linux: Linux::default(),
             local_switch_ns: MS / 5,
             gang_wait: Wait::Busy,
+            spin: Spin::Fixed,
             finer: Finer::default(),
         }
     }
@@ -141,6 +158,15 @@ impl Config {
     /// How processes wait.
     pub(super) fn wait(&self) -> Wait {
         if self.params.strategy.is_gang() { self.gang_wait } else { self.params.dynamic().0 }
+    }
+
+    /// What a process knows that finds its spin time: a block costs an interrupt, a queue move and a switch. The bound is
+    /// that of the live nodes, 40 blocks.
+    pub(super) fn spin_rule(&self) -> Option<SpinRule> {
+        let block_cost_ns = self.params.interrupt_ns + self.params.queue_move_ns + self.params.switch_ns;
+        let max_ns = block_cost_ns.saturating_mul(SPIN_BLOCKS_MAX);
+        let config = SpinConfig { start_ns: self.params.spin_ns, block_cost_ns, max_ns };
+        (self.spin == Spin::Adaptive).then(|| SpinRule::new(config))
     }
 
     /// Whether idle CPUs of a gang's quantum are lent.

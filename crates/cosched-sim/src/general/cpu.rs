@@ -73,6 +73,7 @@ impl<O: Observer> Sim<'_, O> {
         match &mut process.step {
             Step::Receive { spun_ns, .. } => {
                 *spun_ns += elapsed_ns;
+                process.waited.0 += elapsed_ns;
                 return Activity::Spin;
             }
             Step::Compute { left_ns } => *left_ns -= elapsed_ns,
@@ -212,9 +213,10 @@ impl<O: Observer> Sim<'_, O> {
             Step::Receive { from, spun_ns, yielded } => {
                 if process.take(from) {
                     process.step = Step::Begin;
+                    process.end_wait();
                     return self.step_on(pid);
                 }
-                let left_ns = self.spin_limit_ns(yielded).map(|limit| limit.saturating_sub(spun_ns));
+                let left_ns = self.spin_limit_ns(pid, yielded).map(|limit| limit.saturating_sub(spun_ns));
                 self.begin(cpu, Doing::User, left_ns);
             }
             Step::Begin => match process.op() {
@@ -241,13 +243,14 @@ impl<O: Observer> Sim<'_, O> {
     }
 
     /// How long a process spins before it does something else; `None` for ever (D13, D14).
-    fn spin_limit_ns(&self, yielded: bool) -> Option<u64> {
+    fn spin_limit_ns(&mut self, pid: Pid, yielded: bool) -> Option<u64> {
         let limited = match self.wait() {
             Wait::Busy => false,
             Wait::SpinBlock => true,
             Wait::SpinYield => !yielded || self.params.readings.yield_again,
         };
-        limited.then_some(self.params.spin_ns)
+        let fixed_ns = self.params.spin_ns;
+        limited.then(|| self.process(pid).own_spin_ns().unwrap_or(fixed_ns))
     }
 
     /// A computation has ended or a spin time is over; a computation's process just goes on.
@@ -317,6 +320,7 @@ impl<O: Observer> Sim<'_, O> {
 
     /// Makes a sleeping process ready (D12, D14).
     pub(super) fn wake(&mut self, pid: Pid) {
+        let now_ns = self.now_ns;
         let Some(process) = self.process_if_live(pid) else { return };
         let activity = match process.state {
             State::Io => Activity::Io,
@@ -325,6 +329,8 @@ impl<O: Observer> Sim<'_, O> {
         };
         if let Step::Receive { spun_ns, .. } = &mut process.step {
             *spun_ns = 0;
+            let blocked_ns = now_ns - process.since_ns;
+            process.waited = (process.waited.0 + blocked_ns, true);
         }
         self.tell_sleep(pid, activity);
         self.ready_woken(pid);

@@ -19,7 +19,7 @@ mod sched;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Finer, Linux, NodeModel, ProgramJob, Work};
+pub use config::{Config, Finer, Linux, NodeModel, ProgramJob, Spin, Work};
 
 use crate::error::SimError;
 use crate::job::JobSpec;

@@ -72,7 +72,13 @@ impl<O: Observer> Sim<'_, O> {
             Some(State::Ready | State::Running(_) | State::Io) => false,
         };
         let noted = self.nodes[node].noted.contains(&Some(to));
-        if cosched_core::interrupts(noted, unreachable) {
+        let interrupts = cosched_core::interrupts(noted, unreachable);
+        if O::TELL_DECISIONS {
+            let believed = self.nodes[node].noted.iter().copied().flatten().next();
+            let place = self.nodes[node].table.iter().position(|pid| *pid == to);
+            self.tell_decision(node, believed, Some(to), place.filter(|_| interrupts));
+        }
+        if interrupts {
             self.interrupt(node, Interrupt::Demand(to));
         }
     }

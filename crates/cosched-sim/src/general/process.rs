@@ -3,6 +3,7 @@
 use crate::draw::Draws;
 use crate::program::{Code, Op, Span};
 use cosched_core::Endpoint;
+use cosched_core::wait::spin::{Ended, SpinRule};
 
 /// A process's name: its job (place in the job list) and its task. Never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,10 +86,14 @@ pub(super) struct Process {
     pub(super) slept_ns: u64,
     /// Iterations done.
     pub(super) iterations: u64,
+    /// Of the receive under way: the time that it spun and was blocked, and whether it was.
+    pub(super) waited: (u64, bool),
+    /// Finds its spin time, where that is not fixed.
+    spin: Option<Box<SpinRule>>,
 }
 
 impl Process {
-    pub(super) fn new(node: u32, code: Code, draws: Draws) -> Process {
+    pub(super) fn new(node: u32, code: Code, draws: Draws, spin: Option<SpinRule>) -> Process {
         Process {
             node,
             state: State::Ready,
@@ -109,7 +114,25 @@ impl Process {
             computed_ns: 0,
             slept_ns: 0,
             iterations: 0,
+            waited: (0, false),
+            spin: spin.map(Box::new),
         }
+    }
+
+    /// Its spin time, if it has one of its own.
+    pub(super) fn own_spin_ns(&self) -> Option<u64> {
+        // A time of 0 would never end: it looks at least once.
+        self.spin.as_ref().map(|rule| rule.spin_ns().max(1))
+    }
+
+    /// A receive is complete; returns what it waited. One whose message was there is no wait.
+    pub(super) fn end_wait(&mut self) -> Option<u64> {
+        let (waited_ns, blocked) = std::mem::take(&mut self.waited);
+        let ended = if blocked { Ended::Blocked } else { Ended::Spinning };
+        if let Some(rule) = self.spin.as_mut().filter(|_| waited_ns > 0) {
+            rule.waited(waited_ns, ended);
+        }
+        (waited_ns > 0).then_some(waited_ns)
     }
 
     /// The operation that it is at; none at the end.

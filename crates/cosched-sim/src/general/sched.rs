@@ -4,7 +4,7 @@ use super::engine::{Doing, Effect, Sim, Work};
 use super::event::Kind;
 use super::levels::{TOP, quantum_ns};
 use super::process::{Mark, Pid, State, Step};
-use crate::observe::Observer;
+use crate::observe::{Decision, Observer};
 use cosched_core::{Look, OnArrival, boost_candidate, yield_level};
 
 /// Ticks between two times that all processes are raised (D24).
@@ -202,8 +202,30 @@ impl<O: Observer> Sim<'_, O> {
         if matches!(self.cpus[cpu].doing, Doing::Switch) && self.config.finer.no_boost_in_switch {
             return 0;
         }
-        let look = self.look(cpu, self.current_or_last(cpu), false);
+        let current = self.current_or_last(cpu);
+        let look = self.look(cpu, current, false);
+        self.tell_decision(self.cpus[cpu].node, current, None, look.candidate);
         self.boost_found(cpu, look)
+    }
+
+    /// Tells whom a node boosts.
+    pub(super) fn tell_decision(
+        &mut self,
+        node: usize,
+        current: Option<Pid>,
+        receiver: Option<Pid>,
+        boosted: Option<usize>,
+    ) {
+        if !O::TELL_DECISIONS {
+            return;
+        }
+        let pids = &self.nodes[node].table;
+        let place = |pid: Pid| pids.iter().position(|other| *other == pid);
+        let endpoint = |pid: &Pid| self.jobs[pid.job as usize].processes[pid.task as usize].endpoint();
+        let table: Vec<_> = pids.iter().map(|pid| (pid.job, pid.task, endpoint(pid))).collect();
+        let (current, receiver) = (current.and_then(place), receiver.and_then(place));
+        let (time_ns, node) = (self.now_ns, node as u32);
+        self.observer.decision(Decision { time_ns, node, table: &table, current, receiver, boosted });
     }
 
     /// The current process, or by the other reading who had the CPU last.

@@ -1,0 +1,249 @@
+//! `--wait` and `--strategy`: how the processes of a job wait for messages, and the environment that makes them do so.
+
+use super::EXIT_FAILED;
+use crate::out::{Failure, say};
+use cosched_api::{Policy, WaitMode, Waiting};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The library's file.
+const LIBRARY: &str = "libcosched_wait.so";
+/// Names another place of the library.
+const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
+/// The longest spin time, in µs.
+const SPIN_US_MAX: u32 = 60_000_000;
+
+/// `--wait`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitOption {
+    /// The library is not loaded.
+    Off,
+    /// It is, and waits so.
+    On(Waiting),
+}
+
+/// `auto`, `busy`, `spin-block[:US]`, `spin-yield[:US]` or `off`.
+pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
+    let words = "give auto, busy, spin-block, spin-block:50 (µs), spin-yield, spin-yield:50 or off";
+    let (name, time) = text.split_once(':').map_or((text, None), |(name, time)| (name, Some(time)));
+    if name == "off" && time.is_none() {
+        return Ok(WaitOption::Off);
+    }
+    let mode = WaitMode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+        let near = cosched_api::parse::nearest(name, WaitMode::ALL.iter().map(|mode| mode.name()));
+        near.map_or(words.to_owned(), |near| format!("did you mean {near}? ({words})"))
+    })?;
+    let spin_us = match time {
+        None => None,
+        Some(_) if matches!(mode, WaitMode::Auto | WaitMode::Busy) => {
+            return Err(format!("{name} has no spin time: {words}"));
+        }
+        Some(time) => match time.trim_end_matches("us").parse::<u32>() {
+            Ok(us) if us <= SPIN_US_MAX => Some(us),
+            _ => return Err(format!("`{time}` is no spin time: whole µs from 0 to {SPIN_US_MAX}")),
+        },
+    };
+    Ok(WaitOption::On(Waiting { mode, spin_us }))
+}
+
+/// The strategies of Zhang et al. (2000), Table 1, as policy and wait; the simulator uses the same names.
+const STRATEGIES: [(&str, Policy, WaitMode); 10] = [
+    ("GS", Policy::Gang, WaitMode::Busy),
+    ("Local", Policy::Local, WaitMode::Busy),
+    ("SB", Policy::Local, WaitMode::SpinBlock),
+    ("SY", Policy::Local, WaitMode::SpinYield),
+    ("DCS", Policy::Dcs, WaitMode::Busy),
+    ("DCS-SB", Policy::Dcs, WaitMode::SpinBlock),
+    ("DCS-SY", Policy::Dcs, WaitMode::SpinYield),
+    ("PB", Policy::Pb, WaitMode::Busy),
+    ("PB-SB", Policy::Pb, WaitMode::SpinBlock),
+    ("PB-SY", Policy::Pb, WaitMode::SpinYield),
+];
+
+/// A strategy by its short name, in any case.
+pub(crate) fn parse_strategy(text: &str) -> Result<(Policy, Waiting), String> {
+    let found = STRATEGIES.iter().find(|(name, ..)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, policy, mode)| (*policy, Waiting { mode: *mode, spin_us: None })).ok_or_else(|| {
+        let names: Vec<&str> = STRATEGIES.iter().map(|(name, ..)| *name).collect();
+        format!("there is no such strategy; there are {}", names.join(", "))
+    })
+}
+
+/// How a job is to wait, and the library that makes it so.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) waiting: Waiting,
+    library: PathBuf,
+}
+
+impl Plan {
+    /// What `asked` means for `program`; `None` when the library is not to be loaded or cannot be.
+    ///
+    /// # Errors
+    /// When it was asked for by name and is not installed.
+    pub(crate) fn new(asked: Option<WaitOption>, program: &Path) -> Result<Option<Plan>, Failure> {
+        let waiting = match asked {
+            Some(WaitOption::Off) => return Ok(None),
+            Some(WaitOption::On(waiting)) => waiting,
+            None => Waiting::default(),
+        };
+        let Some(library) = find_library() else {
+            return if asked.is_some() { Err(not_installed()) } else { Ok(None) };
+        };
+        match obstacle(program) {
+            None => Ok(Some(Plan { waiting, library })),
+            Some(why) => {
+                if asked.is_some() && waiting.mode != WaitMode::Busy {
+                    say(&format!("--wait has no effect on {}: {why}; it runs without", program.display()));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the command's environment gets, besides its own.
+    pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
+        let mut preload = OsString::from(&self.library);
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let mut wait = match self.waiting.mode {
+            WaitMode::Auto => WaitMode::SpinBlock,
+            mode => mode,
+        }
+        .name()
+        .to_owned();
+        if let Some(us) = self.waiting.spin_us {
+            wait.push_str(&format!(":{us}"));
+        }
+        let mut all: Vec<(String, OsString)> =
+            vec![("LD_PRELOAD".into(), preload), ("COSCHED_WAIT".into(), wait.into())];
+        all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
+        all.extend(runtimes(self.waiting.mode));
+        all
+    }
+}
+
+/// What the runtimes of parallel programs are told, unless the user has told them something else; docs/waiting.md says why.
+fn runtimes(mode: WaitMode) -> Vec<(String, OsString)> {
+    let mut wanted = vec![
+        // Its ranks on other nodes get only what is named here.
+        ("OMPI_MCA_mca_base_env_list", "LD_PRELOAD;COSCHED_WAIT;COSCHED_WAIT_PAGE"),
+    ];
+    if mode != WaitMode::Busy {
+        // Its loop then calls sched_yield, which the library can see, also where it waits for shared memory.
+        wanted.push(("OMPI_MCA_mpi_yield_when_idle", "1"));
+    }
+    let set = |(name, value): (&str, &str)| (name.to_owned(), OsString::from(value));
+    wanted.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).map(set).collect()
+}
+
+fn find_library() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(LIBRARY_VARIABLE) {
+        return Some(PathBuf::from(named)).filter(|path| path.is_file());
+    }
+    let own = std::env::current_exe().ok()?;
+    let directory = own.parent()?;
+    let places = [directory.join(LIBRARY), directory.join("../lib/cosched").join(LIBRARY)];
+    places.into_iter().find(|path| path.is_file()).and_then(|path| path.canonicalize().ok())
+}
+
+fn not_installed() -> Failure {
+    Failure::explained(
+        EXIT_FAILED,
+        "--wait needs the wait library",
+        &format!("{LIBRARY} is neither beside `cosched` nor in ../lib/cosched"),
+        &format!("`make build` and `make install` put it there; or name it in {LIBRARY_VARIABLE}; or use --wait off"),
+    )
+}
+
+/// Why a library cannot be loaded into a program; `None` also when that cannot be told, as of a script.
+fn obstacle(program: &Path) -> Option<&'static str> {
+    let mode = program.metadata().ok()?.permissions().mode();
+    if mode & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
+        return Some("it is a setuid program, into which no library is loaded");
+    }
+    let mut start = [0; 4096];
+    let length = File::open(program).ok()?.read_at(&mut start, 0).ok()?;
+    elf_obstacle(&start[..length])
+}
+
+fn elf_obstacle(start: &[u8]) -> Option<&'static str> {
+    if start.get(..4)? != b"\x7fELF" {
+        return None;
+    }
+    let own_class = if cfg!(target_pointer_width = "64") { 2 } else { 1 };
+    if *start.get(4)? != own_class {
+        return Some("it is a 32-bit program and the library is not");
+    }
+    let half = |at: usize| Some(u16::from_ne_bytes(start.get(at..at + 2)?.try_into().ok()?));
+    let long = |at: usize| Some(u64::from_ne_bytes(start.get(at..at + 8)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_ne_bytes(start.get(at..at + 4)?.try_into().ok()?));
+    let (table, size, count) = (long(32)? as usize, half(54)? as usize, half(56)? as usize);
+    const INTERPRETER: u32 = 3;
+    for number in 0..count {
+        // A table beyond what was read: nobody knows.
+        if word(table + number * size)? == INTERPRETER {
+            return None;
+        }
+    }
+    Some("it is statically linked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(mode: WaitMode, spin_us: Option<u32>) -> Result<WaitOption, String> {
+        Ok(WaitOption::On(Waiting { mode, spin_us }))
+    }
+
+    #[test]
+    fn ways_to_wait_and_mistakes() {
+        assert_eq!(parse_wait("off"), Ok(WaitOption::Off));
+        assert_eq!(parse_wait("auto"), on(WaitMode::Auto, None));
+        assert_eq!(parse_wait("spin-block"), on(WaitMode::SpinBlock, None));
+        assert_eq!(parse_wait("spin-block:0"), on(WaitMode::SpinBlock, Some(0)));
+        assert_eq!(parse_wait("spin-yield:50us"), on(WaitMode::SpinYield, Some(50)));
+        assert!(parse_wait("spin-blck").unwrap_err().contains("did you mean spin-block?"));
+        assert!(parse_wait("busy:5").unwrap_err().contains("has no spin time"));
+        for bad in ["spin-block:-1", "spin-block:", "spin-block:1ms", "spin-block:60000001"] {
+            assert!(parse_wait(bad).unwrap_err().contains("is no spin time"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn strategies_by_their_short_names() {
+        let (policy, waiting) = parse_strategy("pb-sb").unwrap();
+        assert_eq!((policy, waiting.mode), (Policy::Pb, WaitMode::SpinBlock));
+        assert!(parse_strategy("PB-BS").unwrap_err().contains("PB-SB, PB-SY"));
+    }
+
+    #[test]
+    fn programs_into_which_no_library_goes() {
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        assert_eq!(elf_obstacle(&own[..4096]), None);
+        assert_eq!(elf_obstacle(b"#!/bin/sh\n"), None);
+        let mut other = own[..4096].to_vec();
+        other[4] = 3 - other[4];
+        assert!(elf_obstacle(&other).unwrap().contains("32-bit"));
+        let mut bare = own[..4096].to_vec();
+        bare[56..58].copy_from_slice(&0_u16.to_ne_bytes());
+        assert!(elf_obstacle(&bare).unwrap().contains("statically"));
+    }
+
+    #[test]
+    fn the_environment_says_how_to_wait() {
+        let waiting = Waiting { mode: WaitMode::SpinBlock, spin_us: Some(50) };
+        let plan = Plan { waiting, library: "/x/lib.so".into() };
+        let all = plan.environment(Some("/run/page"));
+        let get = |name: &str| all.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap());
+        assert_eq!(get("COSCHED_WAIT"), Some("spin-block:50"));
+        assert_eq!(get("COSCHED_WAIT_PAGE"), Some("/run/page"));
+        assert!(get("LD_PRELOAD").unwrap().starts_with("/x/lib.so"));
+        assert!(!plan.environment(None).iter().any(|(name, _)| name == "COSCHED_WAIT_PAGE"));
+    }
+}

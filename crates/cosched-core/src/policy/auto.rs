@@ -1,0 +1,334 @@
+//! Auto: gang or local, chosen by what a job is seen to do.
+//!
+//! Problem: gang scheduling with idle CPUs that are lent is at least as good as anything for programs that compute and
+//! exchange often, local scheduling with spin block is better for programs that wait a lot and block in their waits, and
+//! a program that spins in its waits collapses without a gang. Nobody wants to know beforehand which is which, and
+//! programs change.
+//!
+//! Rule. What a job does is seen in windows of about 0.2 to 1 s. In a gang: the part of the CPU time of its slots that it
+//! uses otherwise than by spinning. Below [`WAITS_BELOW_PPM`] it waits a lot, and becomes local: one whose waits nobody
+//! sees (not hooked) has blocked by itself then, as spinning uses CPU time. Locally that part says little, because others
+//! make every job use what it is offered; so there a hooked job goes by its waits: it becomes a gang again if it is
+//! blocked less than [`BLOCKED_ABOVE_PPM`] of its time, spins more than [`SPINS_ABOVE_PPM`] of its CPU time, or if most
+//! of its blocks end by their time limit, so that local scheduling lets it sleep through its messages. One that is not
+//! hooked becomes a gang again if it uses [`MAY_SPIN_PPM`] of what it is offered: it may spin. Alone, there is nothing to
+//! choose: it keeps its policy, and waits busy.
+//!
+//! No flapping: a choice needs [`AutoConfig::windows`] windows in a row that say the same, and the last one must be a
+//! dwell old. The dwell doubles with each change, from `dwell_ns_min` to `dwell_ns_max`, and halves after eight dwells
+//! without one. So, whatever a job does, it is changed at most 2 + log2(max / min) + t / (4 · min) + t / max times in a
+//! time t. A job that was left alone long enough is changed after `dwell_ns_min` and `windows` windows at the latest, and
+//! one that has never been changed after `windows` windows.
+//!
+//! Source: the measurements on Linux in reference/live-mechanisms.md, §1; that it pays to tell them apart by what they
+//! wait: Strazdins & Uhlmann 2004. Units: ns; millionths (ppm).
+
+use super::dynamic::Wait;
+use crate::job::Policy;
+use crate::reason::Reason;
+
+/// A gang that uses less of its slots' CPU time waits a lot.
+const WAITS_BELOW_PPM: u64 = 700_000;
+
+/// A local job that is blocked for less of its time waits little.
+const BLOCKED_ABOVE_PPM: u64 = 200_000;
+
+/// A local job that spins for more of its CPU time had better be a gang.
+const SPINS_ABOVE_PPM: u64 = 300_000;
+
+/// A local job that is not hooked and uses more of what it is offered may spin.
+const MAY_SPIN_PPM: u64 = 900_000;
+
+/// A window in which a job was offered less of its length says nothing.
+const OFFERED_PPM_MIN: u64 = 20_000;
+
+/// Dwells without a change after which the dwell halves.
+const CALM_DWELLS: u64 = 8;
+
+/// How fast to choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AutoConfig {
+    /// Windows in a row that have to say the same.
+    pub windows: u32,
+    /// The least time between two changes.
+    pub dwell_ns_min: u64,
+    /// What that grows to for a job that changes often.
+    pub dwell_ns_max: u64,
+    /// What a job gets that waits a lot: [`Policy::Local`], or [`Policy::Pb`] where the node boosts.
+    pub waiting: Policy,
+}
+
+impl Default for AutoConfig {
+    fn default() -> AutoConfig {
+        AutoConfig { windows: 3, dwell_ns_min: 1_000_000_000, dwell_ns_max: 64_000_000_000, waiting: Policy::Local }
+    }
+}
+
+/// What a job did in a window, on one node, all its processes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The length of the window.
+    pub interval_ns: u64,
+    /// CPU time that it used.
+    pub cpu_ns: u64,
+    /// CPU time that its slots offered to it, or its share while it is local.
+    pub offered_ns: u64,
+    /// Waits for messages.
+    pub waits: u64,
+    /// Time that it spun in waits.
+    pub spin_ns: u64,
+    /// Time that it was blocked in waits.
+    pub block_ns: u64,
+    /// Blocks that ended by their time limit.
+    pub timeouts: u64,
+    /// Whether the wait library is loaded and sees its waits.
+    pub hooked: bool,
+    /// How many other jobs want its CPUs.
+    pub rivals: u32,
+}
+
+impl Seen {
+    /// Whether the window says anything about the job.
+    fn counts(&self) -> bool {
+        self.rivals > 0 && self.offered_ns > ppm_of(self.interval_ns, OFFERED_PPM_MIN)
+    }
+
+    /// CPU time that it did not spin away.
+    fn useful_ns(&self) -> u64 {
+        if self.hooked { self.cpu_ns.saturating_sub(self.spin_ns) } else { self.cpu_ns }
+    }
+
+    fn blocks_in_vain(&self) -> bool {
+        self.hooked && self.timeouts > self.waits / 2
+    }
+}
+
+fn ppm_of(ns: u64, ppm: u64) -> u64 {
+    (u128::from(ns) * u128::from(ppm) / 1_000_000).min(u128::from(u64::MAX)) as u64
+}
+
+/// How a job is to be scheduled, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// [`Policy::Gang`], [`Policy::Local`] or [`Policy::Pb`].
+    pub policy: Policy,
+    /// How its processes wait: busy or spin block.
+    pub wait: Wait,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// The choice for one job.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    config: AutoConfig,
+    choice: Choice,
+    /// Why it has its policy, which it has also while it is alone.
+    reason: Reason,
+    /// Windows in a row that asked for a change, and for what reason.
+    asked: (u32, Reason),
+    dwell_ns: u64,
+    /// Since the last change; enough for a change at the beginning.
+    since_ns: u64,
+    /// Since the last change or the last time that the dwell was halved.
+    calm_ns: u64,
+}
+
+impl Auto {
+    /// A job of which nothing is known is a gang that blocks if it can: that is never a disaster.
+    pub fn new(config: AutoConfig) -> Auto {
+        let reason = Reason::NotSeenYet;
+        Auto {
+            config,
+            choice: Choice { policy: Policy::Gang, wait: Wait::SpinBlock, reason },
+            reason,
+            asked: (0, reason),
+            dwell_ns: config.dwell_ns_min,
+            since_ns: u64::MAX,
+            calm_ns: 0,
+        }
+    }
+
+    /// What holds for the job.
+    pub fn choice(&self) -> Choice {
+        self.choice
+    }
+
+    /// Takes a window, and says what holds from now on if that is something else.
+    pub fn see(&mut self, seen: &Seen) -> Option<Choice> {
+        self.pass(seen.interval_ns);
+        let policy = self.next_policy(seen);
+        let wait = if seen.hooked && seen.rivals > 0 { Wait::SpinBlock } else { Wait::Busy };
+        let reason = if seen.rivals == 0 { Reason::Alone } else { self.reason };
+        let before = core::mem::replace(&mut self.choice, Choice { policy, wait, reason });
+        (self.choice != before).then_some(self.choice)
+    }
+
+    fn pass(&mut self, ns: u64) {
+        self.since_ns = self.since_ns.saturating_add(ns);
+        self.calm_ns = self.calm_ns.saturating_add(ns);
+        if self.calm_ns >= self.dwell_ns.saturating_mul(CALM_DWELLS) {
+            self.dwell_ns = (self.dwell_ns / 2).max(self.config.dwell_ns_min);
+            self.calm_ns = 0;
+        }
+    }
+
+    fn next_policy(&mut self, seen: &Seen) -> Policy {
+        let policy = self.choice.policy;
+        if !seen.counts() {
+            return policy;
+        }
+        let asks = if policy == Policy::Gang { leaves_gang(seen) } else { leaves_local(seen) };
+        let Some(reason) = asks else {
+            self.asked.0 = 0;
+            if self.reason == Reason::NotSeenYet {
+                self.reason = Reason::WaitsLittle;
+            }
+            return policy;
+        };
+        self.asked = (self.asked.0.saturating_add(1), reason);
+        if self.asked.0 < self.config.windows || self.since_ns < self.dwell_ns {
+            return policy;
+        }
+        // The first change is free: a job that has just begun has shown what it is.
+        if self.since_ns < u64::MAX {
+            self.dwell_ns = self.dwell_ns.saturating_mul(2).min(self.config.dwell_ns_max);
+        }
+        (self.asked.0, self.reason) = (0, reason);
+        (self.since_ns, self.calm_ns) = (0, 0);
+        if policy == Policy::Gang { self.config.waiting } else { Policy::Gang }
+    }
+}
+
+/// Why a gang should be local, if it should.
+fn leaves_gang(seen: &Seen) -> Option<Reason> {
+    let waits = seen.useful_ns() < ppm_of(seen.offered_ns, WAITS_BELOW_PPM);
+    (waits && !seen.blocks_in_vain()).then_some(Reason::WaitsMuch)
+}
+
+/// Why a local job should be a gang, if it should.
+fn leaves_local(seen: &Seen) -> Option<Reason> {
+    if !seen.hooked {
+        let spins = seen.cpu_ns > ppm_of(seen.offered_ns, MAY_SPIN_PPM);
+        return spins.then_some(Reason::MaySpin);
+    }
+    let blocked_ns = ppm_of(seen.block_ns.saturating_add(seen.cpu_ns), BLOCKED_ABOVE_PPM);
+    if seen.blocks_in_vain() {
+        Some(Reason::BlocksInVain)
+    } else if seen.spin_ns > ppm_of(seen.cpu_ns, SPINS_ABOVE_PPM) {
+        Some(Reason::SpinsInVain)
+    } else {
+        (seen.block_ns < blocked_ns).then_some(Reason::WaitsLittle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A window of 200 ms of a job that was offered half of a CPU.
+    fn window(cpu_ms: u64) -> Seen {
+        Seen { interval_ns: 200 * MS, cpu_ns: cpu_ms * MS, offered_ns: 100 * MS, rivals: 1, ..Seen::default() }
+    }
+
+    fn hooked(cpu_ms: u64, spin_ms: u64, block_ms: u64) -> Seen {
+        let (spin_ns, block_ns) = (spin_ms * MS, block_ms * MS);
+        Seen { hooked: true, waits: 100, spin_ns, block_ns, ..window(cpu_ms) }
+    }
+
+    /// The changes of policy that windows lead to, each with the number of the window.
+    fn changes(auto: &mut Auto, windows: impl IntoIterator<Item = Seen>) -> Vec<(usize, Policy, Reason)> {
+        let mut found = Vec::new();
+        for (i, seen) in windows.into_iter().enumerate() {
+            let before = auto.choice().policy;
+            auto.see(&seen);
+            if auto.choice().policy != before {
+                found.push((i, auto.choice().policy, auto.choice().reason));
+            }
+        }
+        found
+    }
+
+    fn local() -> Auto {
+        let mut auto = Auto::new(AutoConfig::default());
+        changes(&mut auto, [hooked(30, 0, 60); 3]);
+        assert_eq!(auto.choice().policy, Policy::Local);
+        auto
+    }
+
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_gang_that_waits_a_lot_becomes_local() {
+        let first = |seen| changes(&mut Auto::new(AutoConfig::default()), [seen; 20]).first().copied();
+        let becomes = Some((2, Policy::Local, Reason::WaitsMuch));
+        assert_eq!(first(hooked(69, 0, 30)), becomes);
+        assert_eq!(first(hooked(71, 0, 30)), None, "not so much");
+        assert_eq!(first(hooked(95, 30, 10)), becomes, "what it spins away is no use");
+        assert_eq!(first(window(50)), becomes, "nobody sees its waits, but it blocks");
+        assert_eq!(first(window(100)), None, "it may spin");
+        let in_vain = Seen { timeouts: 51, ..hooked(50, 0, 50) };
+        assert_eq!(first(in_vain), None, "messages do not wake it");
+    }
+
+    #[test]
+    fn a_local_job_becomes_a_gang_when_that_is_better() {
+        let first = |seen| changes(&mut local(), [seen; 20]).first().map(|(_, policy, reason)| (*policy, *reason));
+        assert_eq!(first(hooked(90, 0, 20)), Some((Policy::Gang, Reason::WaitsLittle)));
+        assert_eq!(first(hooked(100, 0, 30)), None, "it uses all it is offered, but it waits");
+        assert_eq!(first(hooked(100, 40, 60)), Some((Policy::Gang, Reason::SpinsInVain)));
+        assert_eq!(first(Seen { timeouts: 60, ..hooked(30, 0, 90) }), Some((Policy::Gang, Reason::BlocksInVain)));
+        assert_eq!(first(window(95)), Some((Policy::Gang, Reason::MaySpin)));
+        assert_eq!(first(window(80)), None);
+    }
+
+    #[test]
+    fn a_job_that_is_alone_waits_busy_and_keeps_its_policy() {
+        let mut auto = local();
+        let alone = Seen { rivals: 0, ..hooked(5, 0, 1) };
+        let choice = Choice { policy: Policy::Local, wait: Wait::Busy, reason: Reason::Alone };
+        assert_eq!(auto.see(&alone), Some(choice));
+        assert!((0..100).all(|_| auto.see(&alone).is_none()));
+        let again = auto.see(&hooked(30, 0, 60)).map(|choice| (choice.policy, choice.wait, choice.reason));
+        assert_eq!(again, Some((Policy::Local, Wait::SpinBlock, Reason::WaitsMuch)));
+    }
+
+    #[test]
+    fn windows_without_slots_say_nothing() {
+        let nothing = Seen { offered_ns: 3 * MS, ..hooked(0, 0, 100) };
+        assert_eq!(changes(&mut Auto::new(AutoConfig::default()), [nothing; 50]), []);
+        let between = [hooked(30, 0, 60), nothing, hooked(30, 0, 60), nothing, hooked(30, 0, 60)];
+        assert_eq!(changes(&mut Auto::new(AutoConfig::default()), between).len(), 1);
+    }
+
+    #[test]
+    fn a_node_that_boosts_does_so_for_jobs_that_wait() {
+        let mut auto = Auto::new(AutoConfig { waiting: Policy::Pb, ..AutoConfig::default() });
+        assert_eq!(changes(&mut auto, [hooked(30, 0, 60); 5]), [(2, Policy::Pb, Reason::WaitsMuch)]);
+        assert_eq!(changes(&mut auto, [hooked(90, 0, 0); 9]), [(2, Policy::Gang, Reason::WaitsLittle)]);
+    }
+
+    #[test]
+    fn who_changes_often_dwells_longer_until_it_has_calmed_down() {
+        let mut auto = local();
+        // It always says what would have it changed.
+        let contrary =
+            |auto: &Auto| if auto.choice().policy == Policy::Gang { hooked(30, 0, 60) } else { hooked(90, 0, 0) };
+        let mut gaps = Vec::new();
+        let mut gap = 0;
+        while gaps.len() < 9 {
+            let seen = contrary(&auto);
+            gap += 1;
+            if !changes(&mut auto, [seen]).is_empty() {
+                gaps.push(core::mem::take(&mut gap));
+            }
+        }
+        assert_eq!(gaps, [5, 10, 20, 40, 80, 160, 320, 320, 320], "1 s to 64 s");
+        changes(&mut auto, core::iter::repeat_n(hooked(80, 0, 30), 16 * 320));
+        let seen = contrary(&auto);
+        assert_eq!(changes(&mut auto, [seen; 3]).len(), 1);
+        assert_eq!(auto.dwell_ns, 2_000 * MS);
+    }
+}

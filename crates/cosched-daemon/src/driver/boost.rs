@@ -1,0 +1,226 @@
+//! Boosting (policies pb and dcs): which jobs the slot thread looks at, and core's rule in the form that it asks.
+
+use super::Driver;
+use crate::waitpage;
+use cosched_api::Boosting;
+use cosched_core::{BoostConfig, BoostView, Booster, Endpoint, JobId, OnArrival, Plan, Policy, Standing, Time};
+use cosched_linux::arrivals::Arrivals;
+use cosched_linux::problem::Problem;
+use cosched_linux::slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
+use cosched_linux::{observe, waits};
+use std::time::Duration;
+
+/// How often the daemon looks whether a job's descriptors should be read again.
+pub(super) const SCAN_PERIOD: Duration = Duration::from_millis(100);
+/// A job whose processes sleep for their message comes to run within this time; holding the others longer wastes CPU time.
+const WAKE_HOLD_NS: u64 = 300_000;
+
+/// What the driver remembers of boosting.
+#[derive(Default)]
+pub(super) struct Boosts {
+    /// The jobs that the slot thread looks at: id, policy, share.
+    jobs: Vec<(u64, Policy, u32)>,
+    /// None until a job needs it.
+    arrivals: Option<Result<Arrivals, Problem>>,
+}
+
+impl Boosts {
+    /// Whether descriptors have to be read now and then.
+    pub(super) fn any(&self) -> bool {
+        !self.jobs.is_empty()
+    }
+
+    /// Why nobody sees messages come, when that is so.
+    pub(super) fn problem(&self) -> Option<&Problem> {
+        self.arrivals.as_ref()?.as_ref().err().filter(|_| self.any())
+    }
+}
+
+impl Driver {
+    /// After a new plan: the slot thread looks at the jobs that are under pb or dcs now.
+    pub(super) fn install_boost(&mut self) {
+        let jobs = boostable(&self.plan);
+        if jobs == self.boosts.jobs {
+            return;
+        }
+        let boost = if jobs.is_empty() { Boost::none() } else { self.boost_of(&jobs) };
+        self.machinery.slots.set_boost(boost);
+        if let Some(Ok(arrivals)) = &mut self.boosts.arrivals {
+            let gone = |old: &&(u64, Policy, u32)| jobs.iter().all(|new| new.0 != old.0);
+            self.boosts.jobs.iter().filter(gone).for_each(|old| arrivals.forget(old.0));
+        }
+        self.boosts.jobs = jobs;
+        self.scan_sockets();
+    }
+
+    fn boost_of(&mut self, jobs: &[(u64, Policy, u32)]) -> Boost {
+        let arrivals = self.boosts.arrivals.get_or_insert_with(Arrivals::new);
+        if let Err(e) = arrivals {
+            tracing::warn!("pb and dcs know of no messages: {e}");
+        }
+        let mut arrivals = arrivals.as_mut().ok();
+        let (mut all, mut rule) = (Vec::new(), Rule::new(jobs, self.config.boost_period));
+        for &(id, policy, share) in jobs {
+            let Some(live) = self.live.get(&id) else { continue };
+            let watched = arrivals.as_mut().map(|arrivals| arrivals.watch(id, policy == Policy::Dcs));
+            let sockets = watched.and_then(|sockets| sockets.inspect_err(|e| tracing::warn!(id, "{e}")).ok());
+            let page = live.page.as_ref().and_then(|page| page.reader().ok());
+            let page = page.map(|file| waits::WaitPage::new(file, waitpage::layout()));
+            match BoostJob::new(&live.cgroup, sockets, page, policy == Policy::Pb) {
+                Ok(job) => {
+                    all.push(job);
+                    rule.shares.push((share, policy));
+                }
+                Err(e) => tracing::warn!(id, "a job cannot be boosted: {e}"),
+            }
+        }
+        let period_ns = self.config.boost_period.as_nanos() as u64;
+        let timing = BoostTiming { period_ns, quiet_period_ns: 8 * period_ns, ..BoostTiming::default() };
+        let bell = arrivals.map(|arrivals| arrivals.bell()).filter(|_| jobs.iter().any(|job| job.1 == Policy::Dcs));
+        Boost::new(all, Box::new(rule), bell, timing)
+    }
+
+    /// Reads the descriptors of jobs whose time has come: new sockets are watched from then on.
+    pub(super) fn scan_sockets(&mut self) {
+        let Some(Ok(arrivals)) = &mut self.boosts.arrivals else { return };
+        for &(id, ..) in &self.boosts.jobs {
+            if !arrivals.scan_due(id, observe::monotonic_ns()) {
+                continue;
+            }
+            let Some(pids) = self.live.get(&id).and_then(|live| live.cgroup.procs().ok()) else { continue };
+            match arrivals.rescan(id, &pids) {
+                Ok(scan) => {
+                    if let Some(problem) = scan.problem {
+                        tracing::debug!(id, "{problem}");
+                    }
+                }
+                Err(e) => tracing::warn!(id, "{e}"),
+            }
+        }
+    }
+
+    /// For `cosched status`.
+    pub(super) fn view_boosting(&self) -> Boosting {
+        let stats = self.machinery.slots.stats();
+        let arrivals = self.boosts.arrivals.as_ref().and_then(|arrivals| arrivals.as_ref().ok());
+        Boosting {
+            jobs: self.boosts.jobs.len() as u32,
+            sockets: arrivals.map_or(0, |arrivals| arrivals.sockets() as u32),
+            sensor: if arrivals.is_some() || !self.boosts.any() { "epoll" } else { "off" }.to_owned(),
+            looks: stats.looks,
+            rings: stats.rings,
+            boosts: stats.boosts,
+            cost_ms: stats.look_ns / 1_000_000,
+        }
+    }
+}
+
+/// The jobs under pb or dcs that run, with their shares.
+fn boostable(plan: &Plan) -> Vec<(u64, Policy, u32)> {
+    let running = plan.jobs.iter().filter(|(_, job)| job.standing == Standing::Scheduled);
+    let boosted = running.filter(|(_, job)| matches!(job.policy, Policy::Pb | Policy::Dcs));
+    boosted.map(|(id, job)| (id.0, job.policy, job.weight)).collect()
+}
+
+/// Core's rule, asked by the slot thread.
+struct Rule {
+    booster: Booster,
+    /// In the order of the jobs.
+    shares: Vec<(u32, Policy)>,
+    table: Vec<BoostView>,
+}
+
+impl Rule {
+    fn new(jobs: &[(u64, Policy, u32)], period: Duration) -> Rule {
+        let periodic = jobs.iter().any(|job| job.1 == Policy::Pb);
+        let config = BoostConfig {
+            on_arrival: if periodic { OnArrival::Periodic } else { OnArrival::Interrupt },
+            period_ns: period.as_nanos() as u64,
+            jobs_max: jobs.len(),
+            ..BoostConfig::default()
+        };
+        // All memory is taken here: the slot thread allocates nothing.
+        Rule {
+            booster: Booster::new(config),
+            shares: Vec::with_capacity(jobs.len()),
+            table: Vec::with_capacity(jobs.len()),
+        }
+    }
+}
+
+impl Chooser for Rule {
+    fn choose(&mut self, now_ns: u64, current: Option<usize>, jobs: &[Seen]) -> Option<Choice> {
+        self.table.clear();
+        let view = |(seen, (share, _)): (&Seen, &(u32, Policy))| BoostView {
+            job: JobId(seen.job),
+            endpoint: endpoint(seen),
+            share: *share,
+            cpu_ns: seen.cpu_ns,
+        };
+        self.table.extend(jobs.iter().zip(&self.shares).map(view));
+        let now = Time(now_ns);
+        let rang = (0..self.table.len()).find(|i| jobs[*i].rang && self.shares[*i].1 == Policy::Dcs);
+        let arrived = rang.and_then(|job| self.booster.arrived(now, job, current, &self.table));
+        let boost = arrived.unwrap_or_else(|| self.booster.look(now, current, &self.table));
+        let job = boost.candidate?;
+        let hold_ns = if jobs[job].sleeping > 0 { WAKE_HOLD_NS } else { Choice::UNTIL_NEXT_LOOK };
+        Some(Choice { job, hold_ns })
+    }
+}
+
+/// What a job does, the most urgent of its processes.
+fn endpoint(seen: &Seen) -> Endpoint {
+    // Of processes without the library nothing is known but that a message waits for them.
+    let receives = seen.processes == 0 || seen.spinning + seen.sleeping > 0;
+    match seen {
+        Seen { eligible: false, .. } => Endpoint::Blocked,
+        Seen { unread: true, .. } if receives => Endpoint::Served,
+        Seen { blocked: true, .. } => Endpoint::Blocked,
+        Seen { waiting: true, .. } => Endpoint::Waiting,
+        _ => Endpoint::Computing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_job_does_is_the_most_urgent_of_its_processes() {
+        let seen = Seen { eligible: true, processes: 2, ..Seen::default() };
+        assert_eq!(endpoint(&Seen { eligible: false, unread: true, ..seen }), Endpoint::Blocked);
+        assert_eq!(endpoint(&seen), Endpoint::Computing);
+        assert_eq!(endpoint(&Seen { unread: true, ..seen }), Endpoint::Computing, "it is in no receive");
+        assert_eq!(endpoint(&Seen { unread: true, spinning: 1, ..seen }), Endpoint::Served);
+        assert_eq!(endpoint(&Seen { unread: true, processes: 0, ..seen }), Endpoint::Served, "nothing is known of it");
+        assert_eq!(endpoint(&Seen { spinning: 2, waiting: true, ..seen }), Endpoint::Waiting);
+        assert_eq!(endpoint(&Seen { sleeping: 2, blocked: true, ..seen }), Endpoint::Blocked);
+        assert_eq!(endpoint(&Seen { sleeping: 2, blocked: true, unread: true, ..seen }), Endpoint::Served);
+    }
+
+    #[test]
+    fn the_rule_raises_who_has_a_message_and_holds_shortly_who_sleeps() {
+        let jobs = [(1, Policy::Pb, 100), (2, Policy::Pb, 100)];
+        let mut rule = Rule::new(&jobs, Duration::from_millis(2));
+        rule.shares.extend(jobs.iter().map(|(_, policy, share)| (*share, *policy)));
+        let waiting = Seen { eligible: true, processes: 2, spinning: 2, waiting: true, ..Seen::default() };
+        let mut seen = [Seen { job: 1, ..waiting }, Seen { job: 2, unread: true, ..waiting }];
+        let choice = rule.choose(1_000_000, None, &seen);
+        assert_eq!(choice, Some(Choice { job: 1, hold_ns: Choice::UNTIL_NEXT_LOOK }));
+        seen[1] = Seen { sleeping: 2, spinning: 0, waiting: false, ..seen[1] };
+        assert_eq!(rule.choose(2_000_000, Some(1), &seen).map(|choice| choice.hold_ns), Some(WAKE_HOLD_NS));
+    }
+
+    #[test]
+    fn under_dcs_the_arrival_raises() {
+        let jobs = [(1, Policy::Dcs, 100), (2, Policy::Dcs, 100)];
+        let mut rule = Rule::new(&jobs, Duration::from_millis(2));
+        rule.shares.extend(jobs.iter().map(|(_, policy, share)| (*share, *policy)));
+        let seen = |rang| {
+            let other = Seen { job: 2, eligible: true, unread: true, rang, ..Seen::default() };
+            [Seen { job: 1, eligible: true, ..Seen::default() }, other]
+        };
+        assert_eq!(rule.choose(1_000_000, None, &seen(false)), None, "a message that is there raises nobody");
+        assert_eq!(rule.choose(2_000_000, None, &seen(true)).map(|choice| choice.job), Some(1));
+    }
+}

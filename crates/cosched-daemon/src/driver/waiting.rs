@@ -1,0 +1,118 @@
+//! How the processes of jobs wait: what they are told, and what they have counted.
+
+use super::{Driver, Live};
+use crate::record::Record;
+use crate::waitpage::{Counts, Orders, WaitPage};
+use cosched_api::{JobWaiting, WaitMode, Waiting};
+use cosched_core::wait::page;
+use cosched_core::{JobId, Plan, Standing};
+
+impl Driver {
+    /// Makes the page of a job whose processes will have the wait library.
+    pub(super) fn make_page(&mut self, record: &Record) {
+        let Some(waiting) = &record.waiting else { return };
+        let orders = orders(waiting.asked, WaitMode::Busy, 0, self.identity.cpus.len() as u32);
+        match WaitPage::create(&self.identity.wait_dir, record.id, record.uid, orders) {
+            Ok(page) => self.set_page(record.id, page),
+            // Without a page they still wait as their environment says.
+            Err(e) => tracing::warn!(id = record.id, "the job has no wait page: {e}"),
+        }
+    }
+
+    /// Opens the page that an earlier daemon made.
+    pub(super) fn reopen_page(&mut self, record: &Record) {
+        if record.waiting.is_none() {
+            return;
+        }
+        match WaitPage::open(&self.identity.wait_dir, record.id, record.uid) {
+            Ok(page) => self.set_page(record.id, page),
+            Err(e) => tracing::warn!(id = record.id, "the job's wait page is lost: {e}"),
+        }
+    }
+
+    fn set_page(&mut self, id: u64, page: WaitPage) {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.page = Some(page);
+        }
+    }
+
+    /// Tells every job how to wait under the present plan.
+    pub(super) fn order_waits(&mut self) {
+        let cpus = self.identity.cpus.len() as u32;
+        let rivals = rivals(&self.plan, cpus);
+        for (id, live) in &mut self.live {
+            let Some(asked) = self.state.jobs.get(id).and_then(|r| r.waiting.as_ref()).map(|w| w.asked) else {
+                continue;
+            };
+            let auto = self.plan.jobs.get(&JobId(*id)).is_some_and(|planned| planned.auto);
+            // Who is alone spins all the same: the number of rivals says so.
+            let chosen = if auto { WaitMode::SpinBlock } else { WaitMode::Busy };
+            if let Some(page) = &mut live.page {
+                page.order(orders(asked, chosen, rivals, cpus));
+            }
+        }
+    }
+
+    /// How a job's processes wait, with the newest counts.
+    pub(super) fn view_waiting(&self, record: &Record, live: Option<&Live>) -> Option<JobWaiting> {
+        let mut waiting = record.waiting.clone()?;
+        let Some(page) = live.and_then(|l| l.page.as_ref()) else { return Some(waiting) };
+        let counts = page.read();
+        fill(&mut waiting, &counts);
+        waiting.page = Some(page.path().display().to_string());
+        waiting.mode = page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode));
+        Some(waiting)
+    }
+}
+
+/// The counts of a job that ends, and its page goes.
+pub(super) fn close_page(live: &Live, waiting: &mut Option<JobWaiting>) {
+    let (Some(page), Some(waiting)) = (&live.page, waiting) else { return };
+    fill(waiting, &page.read());
+    waiting.mode = page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode));
+    waiting.processes = 0;
+    waiting.spin_us = None;
+    page.remove();
+}
+
+fn fill(waiting: &mut JobWaiting, counts: &Counts) {
+    waiting.processes = counts.processes;
+    waiting.polls = counts.polls;
+    waiting.waits = counts.waits;
+    waiting.spins = counts.spins;
+    waiting.blocks = counts.blocks;
+    waiting.yields = counts.yields;
+    waiting.timeouts = counts.timeouts;
+    waiting.spin_ms = counts.spin_ns / 1_000_000;
+    waiting.block_ms = counts.block_ns / 1_000_000;
+    waiting.spin_us = counts.spin_us;
+}
+
+/// What is written for what was asked; `chosen` stands for auto.
+fn orders(asked: Waiting, chosen: WaitMode, rivals: u32, cpus: u32) -> Orders {
+    let mode = match asked.mode {
+        WaitMode::Auto => chosen,
+        mode => mode,
+    };
+    let mode = match mode {
+        WaitMode::SpinBlock => page::SPIN_BLOCK,
+        WaitMode::SpinYield => page::SPIN_YIELD,
+        WaitMode::Busy | WaitMode::Auto => page::BUSY,
+    };
+    Orders { mode, spin_us: asked.spin_us.unwrap_or(page::ADAPTIVE), rivals, cpus }
+}
+
+fn mode_of(word: u32) -> WaitMode {
+    match word {
+        page::SPIN_BLOCK => WaitMode::SpinBlock,
+        page::SPIN_YIELD => WaitMode::SpinYield,
+        _ => WaitMode::Busy,
+    }
+}
+
+/// How many other jobs each one has to share with: none, while all that run fit side by side.
+pub(super) fn rivals(plan: &Plan, cpus: u32) -> u32 {
+    let running = || plan.jobs.values().filter(|job| job.standing == Standing::Scheduled);
+    let wanted: u32 = running().map(|job| job.cpus).fold(0, u32::saturating_add);
+    if wanted <= cpus { 0 } else { (running().count() as u32).saturating_sub(1) }
+}

@@ -1,0 +1,148 @@
+//! The epoll sets, as the thread that looks sees them. Nothing here allocates on the way of a look, nor locks.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use rustix::event::{Timespec, epoll};
+use rustix::io::{Errno, ioctl_fionread};
+
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// Events taken in one call. A look begins with one, which is nearly always a message; what comes next may be sockets with errors.
+const EVENTS: usize = 16;
+const ROUNDS: usize = 4;
+
+/// What was done with a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Added,
+    Dropped,
+    Kept,
+}
+
+/// The watched sockets of one job.
+#[derive(Debug)]
+pub struct JobSockets {
+    job: u64,
+    set: OwnedFd,
+    count: AtomicUsize,
+    rings: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl JobSockets {
+    pub(super) fn new(job: u64) -> Result<JobSockets, Errno> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let (count, rings, closed) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        Ok(JobSockets { job, set, count, rings, closed })
+    }
+
+    /// The job's number.
+    pub fn job(&self) -> u64 {
+        self.job
+    }
+
+    /// How many sockets were watched after the last scan.
+    pub fn count(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    /// True when one of the sockets has something to read. One system call, two with many sockets at their end; whatever the number
+    /// of sockets. Something unread at the end of a connection counts, and so does the bare end until the next scan.
+    pub fn has_message(&self) -> bool {
+        if self.closed.load(Relaxed) {
+            return false;
+        }
+        let mut events = [NOTHING; EVENTS];
+        for round in 0..ROUNDS {
+            let room = if round == 0 { 1 } else { EVENTS };
+            let Ok(count) = epoll::wait(&self.set, &mut events[..room], Some(&AT_ONCE)) else { return false };
+            // Errors and hang-ups are reported unasked. They are no messages.
+            if events[..count].iter().any(|event| { event.flags }.contains(epoll::EventFlags::IN)) {
+                return true;
+            }
+            if count < room {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The inode numbers of the sockets whose other side has closed.
+    pub(super) fn at_end(&self) -> HashSet<u64> {
+        let mut events = vec![NOTHING; self.count() + EVENTS];
+        let count = epoll::wait(&self.set, &mut events[..], Some(&AT_ONCE)).unwrap_or(0);
+        let ended = events[..count].iter().filter(|event| { event.flags }.contains(epoll::EventFlags::RDHUP));
+        ended.map(|event| { event.data }.u64()).collect()
+    }
+
+    pub(super) fn add(&self, socket: BorrowedFd<'_>, inode: u64) -> Result<Verdict, Errno> {
+        let wanted = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
+        match epoll::add(&self.set, socket, epoll::EventData::new_u64(inode), wanted) {
+            // There already: it was passed on and came back.
+            Ok(()) | Err(Errno::EXIST) => Ok(Verdict::Added),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Watches a socket at its end no more, once all of it has been read: nothing will come any more.
+    pub(super) fn drop_if_empty(&self, socket: BorrowedFd<'_>) -> Result<Verdict, Errno> {
+        if ioctl_fionread(socket).unwrap_or(0) > 0 {
+            return Ok(Verdict::Kept);
+        }
+        match epoll::delete(&self.set, socket) {
+            Ok(()) | Err(Errno::NOENT) => Ok(Verdict::Dropped),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(super) fn set_count(&self, count: usize) {
+        self.count.store(count, Relaxed);
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Relaxed);
+    }
+}
+
+const NOTHING: epoll::Event = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+
+/// Becomes readable when a message arrives for one of the jobs that ring, and stays so until [`ArrivalBell::answer`].
+#[derive(Debug)]
+pub struct ArrivalBell {
+    set: OwnedFd,
+}
+
+impl ArrivalBell {
+    pub(super) fn new() -> Result<ArrivalBell, Errno> {
+        Ok(ArrivalBell { set: epoll::create(epoll::CreateFlags::CLOEXEC)? })
+    }
+
+    /// Lets the messages of a job ring, or no more.
+    pub(super) fn set(&self, job: &JobSockets, ring: bool) -> Result<(), Errno> {
+        if job.rings.swap(ring, Relaxed) == ring {
+            return Ok(());
+        }
+        // Edge-triggered: a message that nobody reads rings once.
+        let wanted = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        let done = if ring {
+            epoll::add(&self.set, &job.set, epoll::EventData::new_u64(job.job), wanted)
+        } else {
+            epoll::delete(&self.set, &job.set)
+        };
+        done.inspect_err(|_| job.rings.store(!ring, Relaxed))
+    }
+
+    /// Names the jobs for which messages came since the last answer (16 at most; the others ring on). Neither locks nor allocates.
+    pub fn answer(&self, tell: &mut dyn FnMut(u64)) {
+        let mut events = [NOTHING; EVENTS];
+        let count = epoll::wait(&self.set, &mut events[..], Some(&AT_ONCE)).unwrap_or(0);
+        events[..count].iter().for_each(|event| tell({ event.data }.u64()));
+    }
+}
+
+impl AsFd for ArrivalBell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.set.as_fd()
+    }
+}

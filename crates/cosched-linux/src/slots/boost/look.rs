@@ -1,0 +1,171 @@
+//! What the slot thread does with a [`Boost`]. Nothing here allocates or locks.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Boost, BoostJob, Choice, Seen};
+use crate::observe::monotonic_ns;
+use crate::slots::{Shared, worker::note};
+use crate::switch::State;
+
+/// CPU times are read so rarely: the kernel sums over all CPUs for it, and fairness is over a second.
+const CPU_PERIOD_NS: u64 = 50_000_000;
+/// A freeze takes about so long to reach its processes.
+const HOLD_NS_MIN: u64 = 50_000;
+
+impl Boost {
+    /// When the thread must come back, at the latest. With fewer than two jobs there is nothing to choose.
+    pub(in crate::slots) fn due_ns(&self, now_ns: u64) -> Option<u64> {
+        if self.jobs.len() < 2 {
+            return None;
+        }
+        let look = self.looks().then_some(self.next_look_ns);
+        let listen = self.bell.is_some().then_some(self.deaf_until_ns).filter(|&until_ns| until_ns > now_ns);
+        let release = self.held.map(|(_, until_ns)| until_ns);
+        look.into_iter().chain(listen).chain(release).min()
+    }
+
+    /// True while looks are made without a ring: for PB, and to end a boost.
+    fn looks(&self) -> bool {
+        self.held.is_some() || self.jobs.iter().any(|job| job.periodic)
+    }
+
+    /// The bell, while it is listened to.
+    pub(in crate::slots) fn bell(&self, now_ns: u64) -> Option<BorrowedFd<'_>> {
+        let listens = self.jobs.len() >= 2 && now_ns >= self.deaf_until_ns;
+        self.bell.as_ref().filter(|_| listens).map(|bell| bell.as_fd())
+    }
+
+    /// Looks, when it is time or the bell has rung; `table` is the number of the table in force.
+    pub(in crate::slots) fn look_if_due(&mut self, rung: bool, table: u64, shared: &Shared) {
+        if self.jobs.len() < 2 {
+            return;
+        }
+        let start_ns = monotonic_ns();
+        let rung = rung && self.answer(start_ns, shared);
+        if rung || (self.looks() && start_ns >= self.next_look_ns) {
+            self.look_and_boost(start_ns, table, shared);
+        } else if self.held.is_some_and(|(_, until_ns)| start_ns >= until_ns) {
+            self.release(table, start_ns, shared);
+        }
+    }
+
+    fn look_and_boost(&mut self, start_ns: u64, table: u64, shared: &Shared) {
+        self.look(start_ns, table);
+        let choice = self.chooser.choose(start_ns, self.current, &self.seen);
+        let eligible = |choice: &Choice| self.seen.get(choice.job).is_some_and(|seen| seen.eligible);
+        self.boost(choice.filter(eligible), start_ns, shared);
+        let busy = self.current.is_some() || self.seen.iter().any(|job| job.unread || job.rang || job.spinning > 0);
+        self.seen.iter_mut().for_each(|job| job.rang = false);
+        let grown_ns = (self.pause_ns * 2).min(self.timing.quiet_period_ns).max(self.timing.period_ns);
+        self.pause_ns = if busy { self.timing.period_ns } else { grown_ns };
+        self.next_look_ns = start_ns + self.pause_ns;
+        shared.counters.looks.fetch_add(1, Relaxed);
+        shared.counters.look_ns.fetch_add(monotonic_ns() - start_ns, Relaxed);
+    }
+
+    /// Notes for whom the bell rang; false when it was for none of these jobs.
+    fn answer(&mut self, now_ns: u64, shared: &Shared) -> bool {
+        let Boost { bell: Some(bell), seen, .. } = self else { return false };
+        let mut known = false;
+        bell.answer(&mut |id| {
+            for job in seen.iter_mut().filter(|job| job.job == id) {
+                (job.rang, known) = (true, true);
+            }
+        });
+        self.deaf_until_ns = now_ns + self.timing.ring_pause_ns;
+        shared.counters.rings.fetch_add(1, Relaxed);
+        known
+    }
+
+    fn look(&mut self, now_ns: u64, table: u64) {
+        let mut may_read_cpu = true;
+        for (job, seen) in self.jobs.iter_mut().zip(&mut self.seen) {
+            seen.eligible = job.is_eligible(table);
+            seen.unread = job.sockets.as_ref().is_some_and(|sockets| sockets.has_message());
+            job.see_waits(seen);
+            // One in a look: they shall not come all at once.
+            if may_read_cpu && now_ns >= job.cpu_due_ns {
+                may_read_cpu = false;
+                job.cpu_due_ns = now_ns + CPU_PERIOD_NS;
+                seen.cpu_ns = usage_ns(&job.cpu_stat).unwrap_or(seen.cpu_ns);
+            }
+        }
+    }
+
+    /// Lets the chosen job alone run among the eligible ones; none lets all run.
+    fn boost(&mut self, choice: Option<Choice>, now_ns: u64, shared: &Shared) {
+        self.account(now_ns);
+        let job = choice.map(|choice| choice.job);
+        if let Some(job) = job {
+            note(shared, self.jobs[job].switch.set_frozen(false));
+            if self.current != Some(job) {
+                self.jobs[job].switch.boosts.fetch_add(1, Relaxed);
+                shared.counters.boosts.fetch_add(1, Relaxed);
+            }
+        }
+        for (other, held) in self.jobs.iter().enumerate() {
+            if self.seen[other].eligible && job != Some(other) {
+                note(shared, held.switch.set_frozen(job.is_some()));
+            }
+        }
+        self.current = job;
+        self.held = choice.map(|choice| (now_ns, now_ns.saturating_add(choice.hold_ns.max(HOLD_NS_MIN))));
+    }
+
+    /// The time for which others were held back until now.
+    fn account(&mut self, now_ns: u64) {
+        if let (Some(job), Some((since_ns, _))) = (self.current, self.held) {
+            self.jobs[job].switch.boosted_ns.fetch_add(now_ns.saturating_sub(since_ns), Relaxed);
+        }
+        self.held = None;
+    }
+
+    /// Lets all run that may; the choice stands until the next look.
+    fn release(&mut self, table: u64, now_ns: u64, shared: &Shared) {
+        self.account(now_ns);
+        for job in self.jobs.iter().filter(|job| job.is_eligible(table)) {
+            note(shared, job.switch.set_frozen(false));
+        }
+    }
+
+    /// Ends the boost, as somebody else will boost from now on.
+    pub(in crate::slots) fn end(&mut self, table: u64, shared: &Shared) {
+        self.release(table, monotonic_ns(), shared);
+        self.current = None;
+    }
+
+    /// All states have been written anew, so that nobody is held back any more.
+    pub(in crate::slots) fn note_applied(&mut self) {
+        self.account(monotonic_ns());
+        self.current = None;
+        self.next_look_ns = 0;
+    }
+}
+
+impl BoostJob {
+    /// It is in the table in force, which lets it run.
+    fn is_eligible(&self, table: u64) -> bool {
+        self.switch.table.load(Relaxed) == table && self.switch.state() == Some(State::Run)
+    }
+
+    fn see_waits(&mut self, seen: &mut Seen) {
+        let Some(page) = &mut self.page else { return };
+        let waits = page.read();
+        seen.processes = waits.processes;
+        seen.spinning = waits.spinning;
+        seen.sleeping = waits.sleeping;
+        seen.waiting = waits.spinning > 0 && waits.spinning + waits.sleeping == waits.processes;
+        seen.blocked = waits.processes > 0 && waits.sleeping == waits.processes;
+    }
+}
+
+/// The number of microseconds after "usage_usec", which is the first line of cpu.stat, as nanoseconds.
+fn usage_ns(file: &File) -> Option<u64> {
+    let mut buffer = [0u8; 64];
+    let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
+    let digits = buffer[..count].strip_prefix(b"usage_usec ")?;
+    let number = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    Some(number.fold(0u64, |sum, byte| sum.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'))) * 1000)
+}

@@ -1,0 +1,151 @@
+//! Whether anybody else wants the CPUs: only then is it worth anything to give way.
+//!
+//! Rule, with a page: another job competes for the job's CPUs, or more of its own processes poll than it has CPUs.
+//! Without one: the launcher says that more ranks run on this node than it has CPUs, or this thread had to queue for a
+//! CPU for an eighth of the last 10 ms (the kernel's own account, /proc/thread-self/schedstat). Who blocks queues less,
+//! so what was found holds on for a quarter of a second, and twice as long each time that it turns out to be still so.
+
+use crate::{shared, sys};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use cosched_core::wait::page::{self, Page};
+
+/// The length of a look at the queueing, in ns.
+const WINDOW_NS: u64 = 10_000_000;
+/// This part of the window in the queue is a crowd.
+const QUEUED_PART: u64 = 8;
+/// How long a finding holds, first and at most, in ns.
+const HOLD_NS: u64 = 250_000_000;
+const HOLD_NS_MAX: u64 = 8_000_000_000;
+/// How often the processes of the page are counted, in ns.
+const COUNT_EVERY_NS: u64 = 100_000_000;
+
+/// The launcher says that there are more ranks than CPUs.
+static OVERSUBSCRIBED: AtomicBool = AtomicBool::new(false);
+/// The processes that poll, and when they were last counted.
+static LIVE: AtomicU32 = AtomicU32::new(0);
+static COUNTED_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Reads how many ranks run here on how many CPUs.
+pub(crate) fn learn_the_machine() {
+    const RANKS_HERE: [&core::ffi::CStr; 5] = [
+        c"OMPI_COMM_WORLD_LOCAL_SIZE",
+        c"MPI_LOCALNRANKS",
+        c"PMI_LOCAL_SIZE",
+        c"SLURM_NTASKS_PER_NODE",
+        c"MV2_COMM_WORLD_LOCAL_SIZE",
+    ];
+    let ranks = RANKS_HERE.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes()));
+    // Not the CPUs that this rank is bound to: the others have theirs.
+    // SAFETY: no memory is passed.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    OVERSUBSCRIBED.store(ranks.is_some_and(|ranks| cpus > 0 && ranks > cpus as u64), Relaxed);
+}
+
+/// What one thread knows about its queueing.
+pub(crate) struct Queueing {
+    looked_ns: Cell<u64>,
+    delay_ns: Cell<u64>,
+    until_ns: Cell<u64>,
+    hold_ns: Cell<u64>,
+}
+
+impl Queueing {
+    /// Nothing known.
+    pub(crate) const NEW: Self =
+        Self { looked_ns: Cell::new(0), delay_ns: Cell::new(0), until_ns: Cell::new(0), hold_ns: Cell::new(HOLD_NS) };
+
+    /// Whether others want the CPUs now.
+    pub(crate) fn crowded(&self, now_ns: u64) -> bool {
+        match shared::page() {
+            Some(page) => page.head.rivals.load(Relaxed) > 0 || too_many(page, now_ns),
+            None => OVERSUBSCRIBED.load(Relaxed) || self.queued(now_ns),
+        }
+    }
+
+    fn queued(&self, now_ns: u64) -> bool {
+        let window_ns = now_ns.saturating_sub(self.looked_ns.get());
+        if window_ns >= WINDOW_NS {
+            let delay_ns = queue_delay_ns();
+            let queued_ns = delay_ns.saturating_sub(self.delay_ns.get());
+            let first = self.looked_ns.replace(now_ns) == 0;
+            self.delay_ns.set(delay_ns);
+            if !first && queued_ns >= window_ns / QUEUED_PART {
+                self.found(now_ns);
+            }
+        }
+        now_ns < self.until_ns.get()
+    }
+
+    fn found(&self, now_ns: u64) {
+        let until_ns = self.until_ns.get();
+        let since_ns = now_ns.saturating_sub(until_ns);
+        if until_ns != 0 && since_ns > 0 {
+            // It had been given up; soon after, it was too early.
+            let again = since_ns < 2 * self.hold_ns.get();
+            self.hold_ns.set(if again { (2 * self.hold_ns.get()).min(HOLD_NS_MAX) } else { HOLD_NS });
+        }
+        self.until_ns.set(now_ns + self.hold_ns.get());
+    }
+}
+
+fn too_many(page: &Page, now_ns: u64) -> bool {
+    let cpus = page.head.cpus.load(Relaxed);
+    if cpus == 0 {
+        return false;
+    }
+    if now_ns.saturating_sub(COUNTED_NS.load(Relaxed)) >= COUNT_EVERY_NS {
+        COUNTED_NS.store(now_ns, Relaxed);
+        LIVE.store(shared::live_slots(page), Relaxed);
+    }
+    LIVE.load(Relaxed) > cpus
+}
+
+/// How long this thread has stood in the queue of a CPU in all its life; 0 where the kernel does not say.
+fn queue_delay_ns() -> u64 {
+    let mut bytes = [0; 96];
+    let saved = sys::errno();
+    let text = sys::read_file(c"/proc/thread-self/schedstat", &mut bytes);
+    sys::set_errno(saved);
+    text.split(u8::is_ascii_whitespace).nth(1).and_then(sys::number).unwrap_or(0)
+}
+
+/// How to wait now: the page's word, or the environment's. Mode and spin time as in [`page::Head`].
+pub(crate) fn orders() -> (u32, u32) {
+    match shared::page() {
+        Some(page) => (page.head.mode.load(Relaxed).min(page::SPIN_YIELD), page.head.spin_us.load(Relaxed)),
+        None => (crate::config::mode(), crate::config::spin_us()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_holds_and_longer_when_it_comes_again() {
+        let queueing = Queueing::NEW;
+        queueing.found(1_000);
+        assert_eq!(queueing.until_ns.get(), 1_000 + HOLD_NS);
+        queueing.found(2_000);
+        assert_eq!(queueing.until_ns.get(), 2_000 + HOLD_NS, "still in force");
+        let soon_ns = queueing.until_ns.get() + HOLD_NS;
+        queueing.found(soon_ns);
+        assert_eq!(queueing.until_ns.get(), soon_ns + 2 * HOLD_NS);
+        let late_ns = queueing.until_ns.get() + 4 * HOLD_NS;
+        queueing.found(late_ns);
+        assert_eq!(queueing.until_ns.get(), late_ns + HOLD_NS);
+    }
+
+    #[test]
+    fn the_kernel_tells_how_long_a_thread_queued() {
+        let path = c"/proc/thread-self/schedstat";
+        let mut bytes = [0; 96];
+        if sys::read_file(path, &mut bytes).is_empty() {
+            return;
+        }
+        let before_ns = queue_delay_ns();
+        (0..100).for_each(|_| std::thread::yield_now());
+        assert!(queue_delay_ns() >= before_ns);
+    }
+}

@@ -1,0 +1,78 @@
+//! The functions that stand in front of the C library's. Each passes on what may wait anyway; what asks without waiting
+//! goes to the thread's row if others want the CPUs.
+
+mod epoll;
+mod poll;
+mod recv;
+mod select;
+mod yields;
+
+use crate::sys;
+use crate::thread::{Thread, Verdict};
+use libc::{pollfd, sigset_t, timespec};
+
+/// What to do with the descriptors that a call asks for. True: the call is to be made again.
+type Wait<'a> = &'a mut dyn FnMut(&mut [pollfd]) -> bool;
+
+/// A call that asks without waiting: makes it, and if it found nothing, waits as the thread's row says and makes it
+/// again. `asked` hands over the call's descriptors, or returns false if there are none. The result and errno are those
+/// of the last call.
+///
+/// # Safety
+/// `mask` is null or a valid set of signals, and so are the descriptors.
+unsafe fn ask<R: Copy>(
+    thread: &Thread,
+    asked: impl FnOnce(Wait<'_>) -> bool,
+    mask: *const sigset_t,
+    call: impl Fn() -> R,
+    is_nothing: impl Fn(R) -> bool,
+) -> R {
+    let before = sys::errno();
+    let mut result = call();
+    let mut after = sys::errno();
+    if !is_nothing(result) {
+        thread.found();
+    } else if asked(&mut |descriptors| {
+        // SAFETY: the caller's promise.
+        unsafe { wait(thread, descriptors, mask) }
+    }) {
+        sys::set_errno(before);
+        result = call();
+        after = sys::errno();
+        if !is_nothing(result) {
+            thread.found();
+        }
+    }
+    thread.leave();
+    sys::set_errno(after);
+    result
+}
+
+/// # Safety
+/// As [`ask`].
+unsafe fn wait(thread: &Thread, asked: &mut [pollfd], mask: *const sigset_t) -> bool {
+    let verdict = thread.nothing(false);
+    let known = thread.remember(asked);
+    match verdict {
+        Verdict::Spin => false,
+        Verdict::Yield => {
+            thread.give_way();
+            true
+        }
+        // SAFETY: the caller's promise.
+        Verdict::Block => unsafe { thread.block(asked, known, mask) },
+    }
+}
+
+/// A time of zero, which is not a missing one.
+///
+/// # Safety
+/// `time` is null or valid.
+unsafe fn is_zero(time: *const timespec) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { time.as_ref() }.is_some_and(|time| time.tv_sec == 0 && time.tv_nsec == 0)
+}
+
+fn one(fd: i32, events: i16) -> [pollfd; 1] {
+    [pollfd { fd, events, revents: 0 }]
+}

@@ -1,0 +1,439 @@
+//! How one thread waits: its row of calls that found nothing, and what becomes of it.
+//!
+//! A row begins with the first call that finds nothing and ends with the first that finds something, or with a gap of
+//! more than 100 µs in which the thread computed. A gap in which it only stood in the queue of a CPU does not end it.
+
+use crate::crowd::{self, Queueing};
+use crate::descriptors::Descriptors;
+use crate::{real, shared, sys};
+use core::cell::{Cell, RefCell};
+use core::ptr::null;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::compiler_fence;
+use cosched_core::wait::page::{self, ADAPTIVE, BLOCKED, COMPUTING, SPINNING};
+use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
+use libc::{pollfd, sigset_t};
+
+/// Calls that pass between two looks at whether there is a crowd.
+const PASS: u32 = 31;
+/// How often a thread in a crowd looks whether it still is in one, in ns.
+const LOOK_EVERY_NS: u64 = 10_000_000;
+/// A longer computation between two calls ends the row, in ns.
+const GAP_NS: u64 = 100_000;
+/// A block lasts at most this part of the time waited so far,
+const BLOCK_PART: u64 = 4;
+/// and at least and at most so long, in ns.
+const BLOCK_NS_MIN: u64 = 20_000;
+const BLOCK_NS_MAX: u64 = 4_000_000;
+
+/// What a call that found nothing is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Return and be called again.
+    Spin,
+    /// Block.
+    Block,
+    /// Give the CPU away.
+    Yield,
+}
+
+/// The state of a thread. It has no destructor, so that it is plain thread-local memory.
+pub(crate) struct Thread {
+    /// Calls that pass without a look; 0 in a crowd.
+    pass: Cell<u32>,
+    /// This code runs: a signal handler that comes here only passes.
+    inside: Cell<bool>,
+    mode: Cell<u32>,
+    spin_ns: Cell<u64>,
+    adaptive: Cell<bool>,
+    look_ns: Cell<u64>,
+    queueing: Queueing,
+    rule: RefCell<SpinRule>,
+    row: Row,
+    counts: Counts,
+}
+
+/// The row of calls.
+struct Row {
+    active: Cell<bool>,
+    calls: Cell<u32>,
+    start_ns: Cell<u64>,
+    /// When the last call was over.
+    last_ns: Cell<u64>,
+    /// CPU time, and the time it was taken.
+    cpu_ns: Cell<u64>,
+    cpu_at_ns: Cell<u64>,
+    asleep_ns: Cell<u64>,
+    /// Whether it blocked, and whether the last block ended by its time.
+    blocked: Cell<bool>,
+    timed_out: Cell<bool>,
+    /// The doorbell as it was before the program last looked.
+    bell: Cell<u32>,
+    /// Calls that must not block: another descriptor is ready, and the program has to come to it.
+    grace: Cell<u32>,
+    /// The row has calls of sched_yield, or of others.
+    yields: Cell<bool>,
+    asks: Cell<bool>,
+    /// Above 0: where there are both, waits end by descriptors.
+    by_descriptor: Cell<i8>,
+    descriptors: RefCell<Descriptors>,
+}
+
+/// What is not yet in the slot, in the order of [`shared::counters`].
+struct Counts([Cell<u64>; 8]);
+
+#[derive(Clone, Copy)]
+enum Count {
+    Polls,
+    Waits,
+    Spins,
+    Blocks,
+    Yields,
+    SpinNs,
+    BlockNs,
+    Timeouts,
+}
+
+thread_local! {
+    static THREAD: Thread = const {
+        Thread {
+            pass: Cell::new(PASS),
+            inside: Cell::new(false),
+            mode: Cell::new(page::BUSY),
+            spin_ns: Cell::new(0),
+            adaptive: Cell::new(false),
+            look_ns: Cell::new(0),
+            queueing: Queueing::NEW,
+            rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
+            row: Row {
+                active: Cell::new(false),
+                calls: Cell::new(0),
+                start_ns: Cell::new(0),
+                last_ns: Cell::new(0),
+                cpu_ns: Cell::new(0),
+                cpu_at_ns: Cell::new(0),
+                asleep_ns: Cell::new(0),
+                blocked: Cell::new(false),
+                timed_out: Cell::new(false),
+                bell: Cell::new(0),
+                grace: Cell::new(0),
+                yields: Cell::new(false),
+                asks: Cell::new(false),
+                by_descriptor: Cell::new(0),
+                descriptors: RefCell::new(Descriptors::EMPTY),
+            },
+            counts: Counts([const { Cell::new(0) }; 8]),
+        }
+    };
+}
+
+/// Begins a call that asks without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
+#[inline]
+pub(crate) fn enter() -> Option<&'static Thread> {
+    let thread = THREAD.with(core::ptr::from_ref);
+    // SAFETY: thread-local memory without a destructor lives as long as the thread, and no call outlives its thread.
+    let thread = unsafe { &*thread };
+    let pass = thread.pass.get();
+    if pass > 0 {
+        thread.pass.set(pass - 1);
+        return None;
+    }
+    thread.enter_slowly()
+}
+
+/// A forked child begins anew.
+pub(crate) fn forget() {
+    THREAD.with(|thread| {
+        thread.row.active.set(false);
+        thread.inside.set(false);
+        thread.pass.set(PASS);
+        thread.counts.0.iter().for_each(|count| count.set(0));
+    });
+}
+
+/// At exit: what is not yet in the slot goes there.
+pub(crate) fn finish() {
+    THREAD.with(|thread| {
+        if thread.mode.get() == page::BUSY {
+            thread.add(Count::Polls, u64::from(PASS - thread.pass.get().min(PASS)));
+        }
+        thread.flush();
+        shared::slot().state.store(COMPUTING, Relaxed);
+    });
+}
+
+impl Thread {
+    #[cold]
+    fn enter_slowly(&'static self) -> Option<&'static Thread> {
+        if self.inside.get() {
+            return None;
+        }
+        self.inside.set(true);
+        compiler_fence(SeqCst);
+        if self.mode.get() == page::BUSY {
+            self.add(Count::Polls, u64::from(PASS));
+            if !self.look(sys::now_ns()) {
+                self.leave();
+                return None;
+            }
+        }
+        Some(self)
+    }
+
+    /// Ends what [`enter`] began.
+    pub(crate) fn leave(&self) {
+        compiler_fence(SeqCst);
+        self.inside.set(false);
+    }
+
+    /// Looks whether to do anything at all, and how. False: the next calls pass.
+    #[cold]
+    fn look(&self, now_ns: u64) -> bool {
+        let (mode, spin_us) = crowd::orders();
+        shared::take_slot();
+        let on = mode != page::BUSY && self.queueing.crowded(now_ns);
+        self.look_ns.set(now_ns + LOOK_EVERY_NS);
+        self.mode.set(if on { mode } else { page::BUSY });
+        self.pass.set(if on { 0 } else { PASS });
+        self.adaptive.set(spin_us == ADAPTIVE);
+        self.take_spin_time(spin_us);
+        if !on {
+            self.row.active.set(false);
+            shared::slot().state.store(COMPUTING, Relaxed);
+            self.flush();
+        }
+        on
+    }
+
+    fn take_spin_time(&self, spin_us: u32) {
+        let spin_ns = if self.adaptive.get() { self.rule.borrow().spin_ns() } else { u64::from(spin_us) * 1_000 };
+        self.spin_ns.set(spin_ns);
+        shared::slot().spin_us.store((spin_ns / 1_000) as u32, Relaxed);
+    }
+
+    /// A call found something, or failed: the wait is over.
+    pub(crate) fn found(&self) {
+        self.add(Count::Polls, 1);
+        if self.row.active.get() {
+            self.end_row(sys::now_ns(), self.row.asks.get());
+        }
+    }
+
+    /// A call found nothing.
+    pub(crate) fn nothing(&self, is_yield: bool) -> Verdict {
+        let now_ns = sys::now_ns();
+        self.add(Count::Polls, 1);
+        if now_ns >= self.look_ns.get() && !self.look(now_ns) {
+            return Verdict::Spin;
+        }
+        if !self.row.active.get() || self.has_computed(now_ns) {
+            if self.row.active.get() {
+                self.end_row(self.row.last_ns.get(), false);
+            }
+            self.begin_row(now_ns);
+        }
+        self.row.last_ns.set(now_ns);
+        self.row.calls.set(self.row.calls.get().saturating_add(1));
+        if is_yield {
+            self.row.yields.set(true);
+        } else {
+            self.row.asks.set(true);
+        }
+        if now_ns - self.row.start_ns.get() < self.spin_ns.get() {
+            return Verdict::Spin;
+        }
+        if self.mode.get() == page::SPIN_YIELD { Verdict::Yield } else { Verdict::Block }
+    }
+
+    fn has_computed(&self, now_ns: u64) -> bool {
+        let row = &self.row;
+        if now_ns - row.last_ns.get() <= GAP_NS {
+            return false;
+        }
+        let cpu_ns = sys::cpu_ns();
+        // Up to the last call it only polled, so it used at most that much.
+        let polled_ns = (row.last_ns.get() - row.cpu_at_ns.get()).saturating_sub(row.asleep_ns.get());
+        let computed = cpu_ns - row.cpu_ns.get() > polled_ns + GAP_NS;
+        row.cpu_ns.set(cpu_ns);
+        row.cpu_at_ns.set(now_ns);
+        row.asleep_ns.set(0);
+        computed
+    }
+
+    fn begin_row(&self, now_ns: u64) {
+        let row = &self.row;
+        let head = shared::head();
+        // Whatever this process has sent has been delivered by now; who sleeps on the doorbell may find it.
+        let bell = head.doorbell.fetch_add(1, SeqCst).wrapping_add(1);
+        if head.sleepers.load(SeqCst) > 0 {
+            sys::futex_wake(&head.doorbell);
+        }
+        row.active.set(true);
+        row.calls.set(0);
+        row.start_ns.set(now_ns);
+        row.cpu_ns.set(sys::cpu_ns());
+        row.cpu_at_ns.set(now_ns);
+        row.asleep_ns.set(0);
+        row.blocked.set(false);
+        row.timed_out.set(false);
+        row.bell.set(bell);
+        row.grace.set(0);
+        row.yields.set(false);
+        row.asks.set(false);
+        row.descriptors.borrow_mut().clear();
+        self.state(SPINNING, now_ns);
+    }
+
+    fn end_row(&self, now_ns: u64, by_descriptor: bool) {
+        let row = &self.row;
+        row.active.set(false);
+        if row.calls.get() < 2 {
+            // A look in passing is no wait.
+            return self.state(COMPUTING, now_ns);
+        }
+        let waited_ns = now_ns - row.start_ns.get();
+        let ended = match (row.blocked.get(), row.timed_out.get()) {
+            (false, _) => Ended::Spinning,
+            (true, false) => Ended::Blocked,
+            (true, true) => Ended::TimedOut,
+        };
+        self.rule.borrow_mut().waited(waited_ns, ended);
+        if self.adaptive.get() {
+            self.take_spin_time(ADAPTIVE);
+        }
+        if row.yields.get() && row.asks.get() {
+            let score = row.by_descriptor.get() + if by_descriptor { 1 } else { -1 };
+            row.by_descriptor.set(score.clamp(-8, 8));
+        }
+        self.add(Count::Waits, 1);
+        if ended == Ended::Spinning {
+            self.add(Count::Spins, 1);
+            self.add(Count::SpinNs, waited_ns);
+        }
+        self.state(COMPUTING, now_ns);
+        self.flush();
+    }
+
+    fn state(&self, state: u32, now_ns: u64) {
+        let slot = shared::slot();
+        slot.since_us.store((now_ns / 1_000) as u32, Relaxed);
+        slot.state.store(state, Relaxed);
+    }
+
+    /// The time of the next block.
+    fn block_ns(&self) -> u64 {
+        let waited_ns = self.row.last_ns.get() - self.row.start_ns.get();
+        (waited_ns / BLOCK_PART).clamp(BLOCK_NS_MIN, BLOCK_NS_MAX)
+    }
+
+    /// Adds what a call asks for to the row. True if the row had asked for all of it; `None` if it does not fit.
+    pub(crate) fn remember(&self, asked: &[pollfd]) -> Option<bool> {
+        self.row.descriptors.borrow_mut().add(asked)
+    }
+
+    /// Blocks until a descriptor of the row is ready or the time is over. Not if the program has just asked for something
+    /// new (it may ask for more), nor where it also calls sched_yield and its waits do not end by descriptors: that call
+    /// blocks then. True if it did block.
+    ///
+    /// # Safety
+    /// `mask` is null or a valid set of signals; `asked` are the descriptors of the call.
+    pub(crate) unsafe fn block(&self, asked: &mut [pollfd], known: Option<bool>, mask: *const sigset_t) -> bool {
+        let row = &self.row;
+        if known == Some(false) || (row.yields.get() && row.by_descriptor.get() <= 0) {
+            return false;
+        }
+        if row.grace.get() > 0 {
+            row.grace.set(row.grace.get() - 1);
+            return false;
+        }
+        if known.is_some() {
+            // SAFETY: the caller's promise.
+            unsafe { self.block_on_row(mask) };
+        } else {
+            let ready = self.asleep(|time| {
+                // SAFETY: the descriptors are a valid slice; the rest is the caller's promise.
+                unsafe { real::ppoll(asked.as_mut_ptr(), asked.len() as u64, time, mask) }
+            });
+            row.timed_out.set(ready == 0);
+        }
+        true
+    }
+
+    /// # Safety
+    /// `mask` is null or a valid set of signals.
+    unsafe fn block_on_row(&self, mask: *const sigset_t) {
+        let (mut all, count) = self.row.descriptors.borrow().copy();
+        let ready = self.asleep(|time| {
+            // SAFETY: `all` holds `count` descriptors; the mask is the caller's promise.
+            unsafe { real::ppoll(all.as_mut_ptr(), count as u64, time, mask) }
+        });
+        if ready > 0 {
+            self.row.grace.set(2 * count as u32);
+        }
+        self.row.timed_out.set(ready == 0);
+    }
+
+    /// In place of a sched_yield: sleeps until the doorbell rings or the time is over.
+    pub(crate) fn block_for_bell(&self) {
+        let row = &self.row;
+        if row.by_descriptor.get() > 0 && row.descriptors.borrow().count() > 0 {
+            if row.grace.get() == 0 {
+                // SAFETY: no mask.
+                unsafe { self.block_on_row(null()) };
+            }
+            return;
+        }
+        let head = shared::head();
+        let bell = head.doorbell.load(SeqCst);
+        // It rang since the program last looked: let it look.
+        if row.bell.replace(bell) == bell {
+            head.sleepers.fetch_add(1, SeqCst);
+            let time_ns = self.block_ns();
+            let rung = self.asleep(|_| i32::from(sys::futex_wait(&head.doorbell, bell, time_ns)));
+            head.sleepers.fetch_sub(1, SeqCst);
+            row.timed_out.set(rung == 0);
+            row.bell.set(head.doorbell.load(SeqCst));
+        }
+    }
+
+    fn asleep(&self, block: impl FnOnce(*const libc::timespec) -> i32) -> i32 {
+        let row = &self.row;
+        let before_ns = row.last_ns.get();
+        if !row.blocked.replace(true) {
+            self.add(Count::SpinNs, before_ns - row.start_ns.get());
+        }
+        self.state(BLOCKED, before_ns);
+        let time = sys::timespec(self.block_ns());
+        let result = block(&raw const time);
+        let now_ns = sys::now_ns();
+        row.last_ns.set(now_ns);
+        row.asleep_ns.set(row.asleep_ns.get() + now_ns - before_ns);
+        self.add(Count::Blocks, 1);
+        self.add(Count::BlockNs, now_ns - before_ns);
+        self.add(Count::Timeouts, u64::from(result == 0));
+        self.state(SPINNING, now_ns);
+        result
+    }
+
+    /// Gives the CPU away once.
+    pub(crate) fn give_way(&self) {
+        self.add(Count::Yields, 1);
+        // SAFETY: no arguments.
+        unsafe { real::sched_yield() };
+        self.row.last_ns.set(sys::now_ns());
+    }
+
+    fn add(&self, count: Count, number: u64) {
+        let cell = &self.counts.0[count as usize];
+        cell.set(cell.get() + number);
+    }
+
+    fn flush(&self) {
+        for (count, counter) in self.counts.0.iter().zip(shared::counters(shared::slot())) {
+            let number = count.take();
+            if number > 0 {
+                counter.fetch_add(number, Relaxed);
+            }
+        }
+    }
+}
