@@ -22,6 +22,8 @@ ADDRESSES = ("10.77.0.1", "10.77.0.2")
 DEVICE = "cst0"  # the name of each host's device inside its namespace
 TOOLS = ("ip", "nsenter", "unshare", "taskset", "hostname", "mount")
 
+# Launchers that share a session directory remove it under each other.
+OWN_DIRECTORY = "--mca orte_tmpdir_base $(mktemp -d {}/ompi-XXXXXX)"
 # What `mpirun` must name for Open MPI to pass it to the ranks: known only where it runs, below `cosched run`.
 FORWARD = r"""for variable in $(env | sed -n 's/^\(COSCHED_[A-Z0-9_]*\|LD_PRELOAD\|OMP_[A-Z_]*\|GOMP_[A-Z_]*\)=.*/\1/p'); do
     forward="$forward -x $variable"
@@ -94,7 +96,8 @@ class Hosts:
                      f"exec {self.dir}/enter {ADDRESSES[0]} mpirun.openmpi -np $ranks --map-by node"
                      f" --host {':64,'.join(ADDRESSES)}:64 --bind-to none --mca plm rsh"
                      f" --mca plm_rsh_agent {self.dir}/agent --mca pml ob1 --mca btl tcp,self"
-                     f" --mca btl_tcp_if_include {NET} --mca oob_tcp_if_include {NET} $forward \"$@\"\n")
+                     f" --mca btl_tcp_if_include {NET} --mca oob_tcp_if_include {NET}"
+                     f" {OWN_DIRECTORY.format(self.dir)} $forward \"$@\"\n")
         self._script("mpich", "ranks=$1\nshift\n"
                      f"exec {self.dir}/enter {ADDRESSES[0]} env UCX_TLS=tcp,self UCX_NET_DEVICES={DEVICE}"
                      f" mpiexec.mpich -n $ranks -hosts {','.join(ADDRESSES)} -ppn 1 -bind-to none -launcher rsh"
@@ -178,7 +181,7 @@ def one_host_words(directory, mpi, ranks, program):
     if not path.exists():
         # Unbound: Open MPI would otherwise pin the ranks of every job to the same CPUs.
         launch = {"openmpi": "mpirun.openmpi -np $ranks --bind-to none --oversubscribe --mca pml ob1"
-                             " --mca btl vader,self $forward",
+                             f" --mca btl vader,self {OWN_DIRECTORY.format(directory)} $forward",
                   "mpich": "mpiexec.mpich -n $ranks -bind-to none"}[mpi]
         path.write_text(f"#!/bin/sh\nranks=$1\nshift\n{FORWARD}exec {launch} \"$@\"\n")
         path.chmod(0o755)

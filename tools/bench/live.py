@@ -37,6 +37,7 @@ class Daemon:
         self.cgroup = f"cosched-bench-{os.getpid()}"
         self.started = []
         self.process = None
+        self.also_remove = []  # names of further cgroups of ours, removed with the daemon's
 
     def __enter__(self):
         for name in ("cosched", "coschedd"):
@@ -78,7 +79,8 @@ class Daemon:
                 except subprocess.TimeoutExpired:
                     self.process.kill()
                     self.process.wait()
-            remove_cgroups(self.cgroup)
+            for name in (*self.also_remove, self.cgroup):
+                remove_cgroups(name)
             shutil.rmtree(self.dir, ignore_errors=True)
         finally:
             signal.signal(signal.SIGINT, before)
@@ -143,18 +145,22 @@ class Daemon:
         """The words that run a command as a job."""
         return [str(w) for w in (self.binaries / "cosched", "--socket", self.socket, "run", *options, "--", *command)]
 
-    def start(self, words):
+    def start(self, words, environment=None):
         """Starts a command (a job's or a plain one); it is killed at the end of the `with` if it still runs."""
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                           **(environment or {}))
         process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True)
         self.started.append(process)
         return process
 
-    def makespan(self, commands, limit_s):
-        """Starts all, waits for all: the seconds from the first start to the last end, or None past the limit."""
+    def makespan(self, commands, limit_s, environment=None, outputs=None):
+        """Starts all, waits for all: the seconds from the first start to the last end, or None past the limit.
+
+        What each one printed is added to the list `outputs`.
+        """
         begin = time.monotonic()
-        processes = [self.start(command) for command in commands]
+        processes = [self.start(command, environment) for command in commands]
         for process in processes:
             try:
                 output, _ = process.communicate(timeout=max(0.01, limit_s - (time.monotonic() - begin)))
@@ -164,6 +170,8 @@ class Daemon:
             if process.returncode:
                 self._stop(processes)
                 raise Failure(f"{' '.join(process.args)}: exit code {process.returncode}:\n{output}")
+            if outputs is not None:
+                outputs.append(output)
         took_s = time.monotonic() - begin
         self._forget(processes)
         return took_s
@@ -251,3 +259,21 @@ def remove_cgroups(name):
         time.sleep(0.05)
     if left:
         raise Failure(f"cgroups could not be removed: {', '.join(map(str, left))}")
+
+
+def kill_marked(variable, value):
+    """Kills the processes that have this in their environment: ours, wherever their launcher left them."""
+    mark = f"{variable}={value}".encode()
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+def last_json(output):
+    """The last line of an output that is a JSON object: libraries print warnings of their own; None when there is none."""
+    for line in reversed(output.splitlines()):
+        if line.startswith("{"):
+            with contextlib.suppress(ValueError):
+                return json.loads(line)
+    return None

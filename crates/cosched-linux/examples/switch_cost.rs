@@ -13,7 +13,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use cosched_linux::mechanism::{self, Freezer, Mechanism, Order, Soft};
-use cosched_linux::{Entry, IdleProbe, JobCgroup, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, observe};
+use cosched_linux::{
+    Entry, Fill, IdleProbe, JobCgroup, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, observe,
+};
 
 /// A process that has not looked at the clock for this long did not run meanwhile.
 const GAP_NS: i64 = 20_000;
@@ -145,6 +147,7 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
             .map(|c| Entry { switch: c.switch_handle(), weight: 100, otherwise: State::Background })
             .collect(),
         turns: (0..jobs as u16).map(|job| vec![job]).collect(),
+        fill: Fill::All,
     });
     slots.reset_stats();
     let before = own_cpu_us(tree);

@@ -42,7 +42,7 @@ pub use layout::{Layout, LayoutError, LayoutKind};
 pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;
-pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Seen, SlotConfig, SlotThread, Table};
+pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Fill, Seen, SlotConfig, SlotThread, Table};
 pub use stats::SwitchStats;
 pub use switch::{JobSwitch, State};
 pub use tree::{Tree, TreeError};

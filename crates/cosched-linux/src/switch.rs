@@ -6,7 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use rustix::io::Errno;
 
@@ -101,6 +101,8 @@ pub struct JobSwitch {
     state: AtomicU8,
     /// The table that last named this job; see `slots`.
     pub(crate) table: AtomicU64,
+    /// That table lets it run in every turn.
+    pub(crate) always_runs: AtomicBool,
     pub(crate) boosts: AtomicU64,
     pub(crate) boosted_ns: AtomicU64,
 }
@@ -133,6 +135,7 @@ impl JobSwitch {
             stopped_by_signal: AtomicU8::new(UNKNOWN),
             state: AtomicU8::new(0),
             table: AtomicU64::new(0),
+            always_runs: AtomicBool::new(false),
             boosts: AtomicU64::new(0),
             boosted_ns: AtomicU64::new(0),
         })

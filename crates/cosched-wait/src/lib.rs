@@ -16,6 +16,7 @@ mod config;
 mod crowd;
 mod descriptors;
 mod hooks;
+mod later;
 mod real;
 mod shared;
 mod stats;

@@ -1,7 +1,8 @@
 //! How one thread waits: its row of calls that found nothing, and what becomes of it.
 //!
-//! A row begins with the first call that finds nothing and ends with the first that finds something, or with a gap of
-//! more than 100 µs in which the thread computed. A gap in which it only stood in the queue of a CPU does not end it.
+//! A row begins with the first call that finds nothing and ends with the first that finds something, with the end of the
+//! MPI call in which it is, or with a gap in which the thread computed. A gap in which it only stood in the queue of a
+//! CPU does not end it.
 
 use crate::crowd::{self, Queueing};
 use crate::descriptors::Descriptors;
@@ -9,7 +10,7 @@ use crate::{real, shared, sys};
 use core::cell::{Cell, RefCell};
 use core::ptr::null;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::compiler_fence;
+use core::sync::atomic::{compiler_fence, fence};
 use cosched_core::wait::page::{self, ADAPTIVE, BLOCKED, COMPUTING, SPINNING};
 use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
 use libc::{pollfd, sigset_t};
@@ -18,8 +19,10 @@ use libc::{pollfd, sigset_t};
 const PASS: u32 = 31;
 /// How often a thread in a crowd looks whether it still is in one, in ns.
 const LOOK_EVERY_NS: u64 = 10_000_000;
-/// A longer computation between two calls ends the row, in ns.
+/// A longer computation between two calls ends the row, in ns. Who only yields does nothing else between two yields, and
+/// what he waited for is not seen here; so even a short computation tells that he got it.
 const GAP_NS: u64 = 100_000;
+const YIELD_GAP_NS: u64 = 5_000;
 /// A block lasts at most this part of the time waited so far,
 const BLOCK_PART: u64 = 4;
 /// and at least and at most so long, in ns.
@@ -48,6 +51,8 @@ pub(crate) struct Thread {
     adaptive: Cell<bool>,
     look_ns: Cell<u64>,
     queueing: Queueing,
+    /// MPI calls that this thread is in, one in the other.
+    depth: Cell<u32>,
     rule: RefCell<SpinRule>,
     row: Row,
     counts: Counts,
@@ -67,7 +72,8 @@ struct Row {
     /// Whether it blocked, and whether the last block ended by its time.
     blocked: Cell<bool>,
     timed_out: Cell<bool>,
-    /// The doorbell as it was before the program last looked.
+    /// Whether it is counted among the sleepers, and the doorbell as it was before the program last looked.
+    announced: Cell<bool>,
     bell: Cell<u32>,
     /// Calls that must not block: another descriptor is ready, and the program has to come to it.
     grace: Cell<u32>,
@@ -104,6 +110,7 @@ thread_local! {
             adaptive: Cell::new(false),
             look_ns: Cell::new(0),
             queueing: Queueing::NEW,
+            depth: Cell::new(0),
             rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
             row: Row {
                 active: Cell::new(false),
@@ -115,6 +122,7 @@ thread_local! {
                 asleep_ns: Cell::new(0),
                 blocked: Cell::new(false),
                 timed_out: Cell::new(false),
+                announced: Cell::new(false),
                 bell: Cell::new(0),
                 grace: Cell::new(0),
                 yields: Cell::new(false),
@@ -141,10 +149,40 @@ pub(crate) fn enter() -> Option<&'static Thread> {
     thread.enter_slowly()
 }
 
+/// An MPI call of this thread begins. True in a crowd: then [`leave_mpi`] must follow.
+#[inline]
+pub(crate) fn enter_mpi() -> bool {
+    THREAD.with(|thread| {
+        let crowd = thread.pass.get() == 0 && thread.mode.get() != page::BUSY && !thread.inside.get();
+        if crowd {
+            thread.enter_mpi();
+        }
+        crowd
+    })
+}
+
+/// It ends.
+pub(crate) fn leave_mpi() {
+    THREAD.with(Thread::leave_mpi);
+}
+
+/// Wakes those of the job that sleep on the doorbell.
+fn ring() {
+    let head = shared::head();
+    fence(SeqCst);
+    if head.sleepers.load(Relaxed) > 0 {
+        head.doorbell.fetch_add(1, SeqCst);
+        let saved = sys::errno();
+        sys::futex_wake(&head.doorbell);
+        sys::set_errno(saved);
+    }
+}
+
 /// A forked child begins anew.
 pub(crate) fn forget() {
     THREAD.with(|thread| {
         thread.row.active.set(false);
+        thread.row.announced.set(false);
         thread.inside.set(false);
         thread.pass.set(PASS);
         thread.counts.0.iter().for_each(|count| count.set(0));
@@ -197,12 +235,39 @@ impl Thread {
         self.pass.set(if on { 0 } else { PASS });
         self.adaptive.set(spin_us == ADAPTIVE);
         self.take_spin_time(spin_us);
+        crate::hooks::progress::prefer_yields(on);
         if !on {
-            self.row.active.set(false);
+            self.drop_row();
             shared::slot().state.store(COMPUTING, Relaxed);
             self.flush();
         }
         on
+    }
+
+    fn drop_row(&self) {
+        if self.row.active.get() {
+            self.row.calls.set(0);
+            self.end_row(self.row.last_ns.get(), false);
+        }
+    }
+
+    /// An MPI call begins: whatever it will wait for, it is another wait.
+    fn enter_mpi(&self) {
+        if self.depth.get() == 0 {
+            self.drop_row();
+        }
+        self.depth.set(self.depth.get() + 1);
+    }
+
+    /// It ends, and with it the wait. It may have sent something.
+    fn leave_mpi(&self) {
+        self.depth.set(self.depth.get().saturating_sub(1));
+        if self.depth.get() == 0 {
+            if self.row.active.get() {
+                self.end_row(sys::now_ns(), false);
+            }
+            ring();
+        }
     }
 
     fn take_spin_time(&self, spin_us: u32) {
@@ -247,13 +312,14 @@ impl Thread {
 
     fn has_computed(&self, now_ns: u64) -> bool {
         let row = &self.row;
-        if now_ns - row.last_ns.get() <= GAP_NS {
+        let gap_ns = if row.asks.get() { GAP_NS } else { YIELD_GAP_NS };
+        if self.depth.get() > 0 || now_ns - row.last_ns.get() <= gap_ns {
             return false;
         }
         let cpu_ns = sys::cpu_ns();
         // Up to the last call it only polled, so it used at most that much.
         let polled_ns = (row.last_ns.get() - row.cpu_at_ns.get()).saturating_sub(row.asleep_ns.get());
-        let computed = cpu_ns - row.cpu_ns.get() > polled_ns + GAP_NS;
+        let computed = cpu_ns - row.cpu_ns.get() > polled_ns + gap_ns;
         row.cpu_ns.set(cpu_ns);
         row.cpu_at_ns.set(now_ns);
         row.asleep_ns.set(0);
@@ -262,12 +328,8 @@ impl Thread {
 
     fn begin_row(&self, now_ns: u64) {
         let row = &self.row;
-        let head = shared::head();
         // Whatever this process has sent has been delivered by now; who sleeps on the doorbell may find it.
-        let bell = head.doorbell.fetch_add(1, SeqCst).wrapping_add(1);
-        if head.sleepers.load(SeqCst) > 0 {
-            sys::futex_wake(&head.doorbell);
-        }
+        ring();
         row.active.set(true);
         row.calls.set(0);
         row.start_ns.set(now_ns);
@@ -276,7 +338,6 @@ impl Thread {
         row.asleep_ns.set(0);
         row.blocked.set(false);
         row.timed_out.set(false);
-        row.bell.set(bell);
         row.grace.set(0);
         row.yields.set(false);
         row.asks.set(false);
@@ -287,6 +348,9 @@ impl Thread {
     fn end_row(&self, now_ns: u64, by_descriptor: bool) {
         let row = &self.row;
         row.active.set(false);
+        if row.announced.replace(false) {
+            shared::head().sleepers.fetch_sub(1, SeqCst);
+        }
         if row.calls.get() < 2 {
             // A look in passing is no wait.
             return self.state(COMPUTING, now_ns);
@@ -384,16 +448,15 @@ impl Thread {
             return;
         }
         let head = shared::head();
-        let bell = head.doorbell.load(SeqCst);
-        // It rang since the program last looked: let it look.
-        if row.bell.replace(bell) == bell {
+        if !row.announced.replace(true) {
+            // Who rings sees it from here on; the program must look once more for what came before.
             head.sleepers.fetch_add(1, SeqCst);
-            let time_ns = self.block_ns();
-            let rung = self.asleep(|_| i32::from(sys::futex_wait(&head.doorbell, bell, time_ns)));
-            head.sleepers.fetch_sub(1, SeqCst);
-            row.timed_out.set(rung == 0);
-            row.bell.set(head.doorbell.load(SeqCst));
+            return row.bell.set(head.doorbell.load(SeqCst));
         }
+        let time_ns = self.block_ns();
+        let rung = self.asleep(|_| i32::from(sys::futex_wait(&head.doorbell, row.bell.get(), time_ns)));
+        row.timed_out.set(rung == 0);
+        row.bell.set(head.doorbell.load(SeqCst));
     }
 
     fn asleep(&self, block: impl FnOnce(*const libc::timespec) -> i32) -> i32 {

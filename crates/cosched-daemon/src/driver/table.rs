@@ -1,8 +1,8 @@
 //! The plan in the form that the slot thread wants: prepared before the boundary, so that nothing is looked up at it.
 
 use super::Live;
-use cosched_core::{Disposition, JobId, Plan};
-use cosched_linux::{Entry, State, Table};
+use cosched_core::{Disposition, JobId, Plan, Sharing};
+use cosched_linux::{Entry, Fill, State, Table};
 use std::collections::BTreeMap;
 
 /// One entry per live job and, per turn, the indices of the jobs that run in it.
@@ -18,7 +18,8 @@ pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>) -> Table {
         .collect();
     let turns =
         plan.turns.iter().map(|turn| turn.run.iter().filter_map(|id| index.get(id).copied()).collect()).collect();
-    Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns }
+    let fill = if plan.sharing == Sharing::Paired { Fill::Pair } else { Fill::All };
+    Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns, fill }
 }
 
 fn state(disposition: Disposition) -> State {

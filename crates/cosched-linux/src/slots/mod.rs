@@ -11,7 +11,7 @@ mod table;
 mod worker;
 
 pub use boost::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
-pub use table::{Entry, Table};
+pub use table::{Entry, Fill, Table};
 
 use std::io;
 use std::os::fd::OwnedFd;

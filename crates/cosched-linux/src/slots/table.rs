@@ -15,6 +15,16 @@ pub struct Entry {
     pub otherwise: State,
 }
 
+/// Which of the jobs in the background may use what the running gang leaves idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fill {
+    /// The gang of the next turn only: with the running one it is a pair (Strazdins & Uhlmann 2004, §6).
+    Pair,
+    /// The pair first, then all others by their weight, the largest first; equals in the order of their turns, those of no turn last.
+    #[default]
+    All,
+}
+
 /// What runs when. Slot k covers the wall clock from `epoch_ns + k·slot_length_ns`, and its turn is `turns[k mod turns.len()]`.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -26,12 +36,14 @@ pub struct Table {
     pub jobs: Vec<Entry>,
     /// For each turn, the jobs that run in it, as indices into `jobs`. Empty: every job takes its `otherwise` for good.
     pub turns: Vec<Vec<u16>>,
+    /// Who fills idle CPUs, where the mechanism knows a background.
+    pub fill: Fill,
 }
 
 impl Table {
     /// A table of nothing.
     pub fn empty() -> Table {
-        Table { epoch_ns: 0, slot_length_ns: 100_000_000, jobs: Vec::new(), turns: Vec::new() }
+        Table { epoch_ns: 0, slot_length_ns: 100_000_000, jobs: Vec::new(), turns: Vec::new(), fill: Fill::All }
     }
 }
 
@@ -44,7 +56,7 @@ pub(super) struct Turn {
     pub(super) enter: Box<[u16]>,
     /// The jobs that stop to run.
     pub(super) leave: Box<[u16]>,
-    /// The jobs that may fill idle CPUs, the next ones to run first.
+    /// The jobs that may fill idle CPUs, in this order.
     pub(super) fill: Box<[u16]>,
     /// How many slots later the next turn with differences is; 0 when there is none.
     pub(super) next_change: u32,
@@ -62,7 +74,7 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub(super) fn new(table: Table, number: u64) -> Prepared {
-        let Table { epoch_ns, slot_length_ns, jobs, turns } = table;
+        let Table { epoch_ns, slot_length_ns, jobs, turns, fill } = table;
         let named: Vec<Box<[bool]>> = turns.iter().map(|turn| named(turn, jobs.len())).collect();
         let mut prepared: Vec<Turn> = Vec::with_capacity(named.len());
         for (k, now) in named.iter().enumerate() {
@@ -72,7 +84,13 @@ impl Prepared {
                 (0..jobs.len()).filter(moved).map(|j| j as u16).collect()
             };
             let (enter, leave) = (differing(true), differing(false));
-            prepared.push(Turn { named: now.clone(), enter, leave, fill: fill(k, &named, &jobs), next_change: 0 });
+            prepared.push(Turn {
+                named: now.clone(),
+                enter,
+                leave,
+                fill: order(fill, k, &named, &jobs),
+                next_change: 0,
+            });
         }
         for k in 0..prepared.len() {
             let changes = |d: &usize| {
@@ -129,26 +147,20 @@ impl Prepared {
     }
 }
 
-/// How many jobs may fill at most: each costs a few writes, and the CPUs are soon full.
-const FILL_MAX: usize = 4;
-
-/// The jobs in the background of turn `k`: those of the next turns first, then those of none.
-fn fill(k: usize, named: &[Box<[bool]>], jobs: &[Entry]) -> Box<[u16]> {
-    let mut found: Vec<u16> = Vec::new();
-    let may = |j: usize| jobs[j].otherwise == State::Background && !named[k][j];
-    for turn in (1..named.len()).map(|d| &named[(k + d) % named.len()]) {
-        for j in (0..jobs.len()).filter(|&j| turn[j] && may(j)) {
-            if found.len() < FILL_MAX && !found.contains(&(j as u16)) {
-                found.push(j as u16);
-            }
-        }
-        if found.len() == FILL_MAX {
-            return found.into();
-        }
+/// The jobs in the background of turn `k` that fill, in their order.
+fn order(fill: Fill, k: usize, named: &[Box<[bool]>], jobs: &[Entry]) -> Box<[u16]> {
+    let may = |j: &usize| jobs[*j].otherwise == State::Background && !named[k][*j];
+    // How many turns later it runs; those of no turn come last.
+    let turns_to = |j: usize| (1..named.len()).find(|d| named[(k + d) % named.len()][j]).unwrap_or(usize::MAX);
+    let mut found: Vec<usize> = (0..jobs.len()).filter(may).collect();
+    // The next turn that differs has the pair: one whose jobs all run now as well pairs with nobody.
+    let pair = found.iter().map(|&j| turns_to(j)).min().unwrap_or(usize::MAX);
+    let is_pair = |j: usize| turns_to(j) == pair && pair != usize::MAX;
+    if fill == Fill::Pair {
+        found.retain(|&j| is_pair(j));
     }
-    let of_none = |&j: &usize| may(j) && named.iter().all(|turn| !turn[j]);
-    found.extend((0..jobs.len()).filter(of_none).take(FILL_MAX - found.len()).map(|j| j as u16));
-    found.into()
+    found.sort_by_key(|&j| (!is_pair(j), std::cmp::Reverse(jobs[j].weight), turns_to(j)));
+    found.into_iter().map(|j| j as u16).collect()
 }
 
 fn named(turn: &[u16], jobs: usize) -> Box<[bool]> {
@@ -175,16 +187,20 @@ mod tests {
     }
 
     fn prepared(otherwise: &[State], turns: &[&[u16]]) -> Prepared {
+        Prepared::new(table(otherwise, turns), 1)
+    }
+
+    fn table(otherwise: &[State], turns: &[&[u16]]) -> Table {
         let dir = tempfile::tempdir().unwrap();
         let entry =
             |(id, &otherwise): (usize, &State)| Entry { switch: switch(dir.path(), id as u64), weight: 100, otherwise };
-        let table = Table {
+        Table {
             epoch_ns: 1000,
             slot_length_ns: 10,
             jobs: otherwise.iter().enumerate().map(entry).collect(),
             turns: turns.iter().map(|t| t.to_vec()).collect(),
-        };
-        Prepared::new(table, 1)
+            fill: Fill::All,
+        }
     }
 
     #[test]
@@ -207,15 +223,31 @@ mod tests {
         assert_eq!(table.state(0, -2), State::Run, "slots before the epoch count on");
     }
 
+    fn fills(fill: Fill, weights: &[u32], turns: &[&[u16]]) -> Vec<Vec<u16>> {
+        let mut table = table(&vec![State::Background; weights.len()], turns);
+        table.fill = fill;
+        table.jobs.iter_mut().zip(weights).for_each(|(job, &weight)| job.weight = weight);
+        Prepared::new(table, 1).turns.iter().map(|turn| turn.fill.to_vec()).collect()
+    }
+
     #[test]
-    fn idle_cpus_are_filled_by_the_next_to_run() {
-        let table = prepared(&[State::Background; 4], &[&[0], &[1], &[2]]);
-        let fill = |k: i64| table.turn(k).unwrap().fill.to_vec();
-        assert_eq!([fill(0), fill(1), fill(2)], [[1, 2, 3], [2, 0, 3], [0, 1, 3]]);
+    fn a_pair_is_filled_by_the_next_gang_alone() {
+        assert_eq!(fills(Fill::Pair, &[100; 4], &[&[0], &[1], &[2, 3]]), [vec![1], vec![2, 3], vec![0]]);
+        assert_eq!(fills(Fill::Pair, &[100; 3], &[&[0], &[0], &[1]]), [[1], [1], [0]], "the next other gang");
+        assert_eq!(fills(Fill::Pair, &[100; 2], &[&[0]]), [[0; 0]], "nobody comes next");
+    }
+
+    #[test]
+    fn else_all_fill_the_pair_first_then_by_weight() {
+        assert_eq!(fills(Fill::All, &[100; 4], &[&[0], &[1], &[2]]), [[1, 2, 3], [2, 0, 3], [0, 1, 3]]);
+        let weights = [100, 100, 50, 400];
+        assert_eq!(fills(Fill::All, &weights, &[&[0], &[2], &[1], &[3]])[0], [2, 3, 1]);
+    }
+
+    #[test]
+    fn stopped_and_running_ones_do_not_fill() {
         let table = prepared(&[State::Stop, State::Background, State::Run], &[&[0], &[2]]);
-        assert_eq!(table.turn(0).unwrap().fill.to_vec(), [1], "stopped and running ones do not fill");
-        let table = prepared(&[State::Background; 9], &[&[0], &[1, 2, 3, 4, 5, 6]]);
-        assert_eq!(table.turn(0).unwrap().fill.len(), FILL_MAX);
+        assert_eq!(table.turn(0).unwrap().fill.to_vec(), [1]);
     }
 
     #[test]

@@ -242,6 +242,7 @@ impl Worker {
         let Some(new) = self.shared.tables.take() else { return };
         for entry in &new.value.jobs {
             entry.switch.table.store(new.value.number, Relaxed);
+            entry.switch.always_runs.store(entry.otherwise == State::Run, Relaxed);
         }
         let number = new.value.number;
         if let Some(old) = self.table.replace(new) {

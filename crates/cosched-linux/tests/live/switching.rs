@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cosched_linux::{Entry, IdleProbe, JobCgroup, SlotConfig, SlotThread, State, Table, mechanism, observe};
+use cosched_linux::{Entry, Fill, IdleProbe, JobCgroup, SlotConfig, SlotThread, State, Table, mechanism, observe};
 
 use crate::support::{Scene, alone, helper, used_ms, within};
 
@@ -20,6 +20,7 @@ fn table(jobs: &[(&JobCgroup, State)], turns: &[&[u16]]) -> Table {
         slot_length_ns: 20_000_000,
         jobs: jobs.iter().map(entry).collect(),
         turns: turns.iter().map(|turn| turn.to_vec()).collect(),
+        fill: Fill::All,
     }
 }
 

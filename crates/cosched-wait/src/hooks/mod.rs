@@ -2,7 +2,9 @@
 //! goes to the thread's row if others want the CPUs.
 
 mod epoll;
+mod mpi;
 mod poll;
+pub(crate) mod progress;
 mod recv;
 mod select;
 mod yields;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{Boost, BoostJob, Choice, Seen};
 use crate::observe::monotonic_ns;
 use crate::slots::{Shared, worker::note};
-use crate::switch::State;
+use crate::switch::{JobSwitch, State};
 
 /// CPU times are read so rarely: the kernel sums over all CPUs for it, and fairness is over a second.
 const CPU_PERIOD_NS: u64 = 50_000_000;
@@ -145,9 +145,10 @@ impl Boost {
 }
 
 impl BoostJob {
-    /// It is in the table in force, which lets it run.
+    /// It is in the table in force, which lets it run in every turn.
     fn is_eligible(&self, table: u64) -> bool {
-        self.switch.table.load(Relaxed) == table && self.switch.state() == Some(State::Run)
+        let JobSwitch { table: named_by, always_runs, .. } = &*self.switch;
+        named_by.load(Relaxed) == table && always_runs.load(Relaxed) && self.switch.state() == Some(State::Run)
     }
 
     fn see_waits(&mut self, seen: &mut Seen) {

@@ -2,6 +2,7 @@
 //!
 //! `cosched-fault-helper daemon NAME LEASE_MS MECHANISM RUN_DIR|-` switches all jobs of the tree NAME in turn every 20 ms, with a guard and, where a
 //! run directory is given, with the kernel's agent. It prints `ready GUARD_PID AGENT` and ends in an orderly way when its input ends.
+//! `cosched-fault-helper talk` and `look-into PID` are in `talker`.
 //! `cosched-fault-helper spin` uses CPU until it is killed; `cosched-fault-helper session` does so on every CPU, in a session of its own. By any other words it is the guard.
 
 use std::error::Error;
@@ -13,7 +14,9 @@ use std::sync::Arc;
 use cosched_linux::beat::Beat;
 use cosched_linux::guard::{GuardOptions, guard_main, spawn_guard};
 use cosched_linux::kernel_agent::KernelAgent;
-use cosched_linux::{Entry, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, mechanism, observe};
+use cosched_linux::{Entry, Fill, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, mechanism, observe};
+
+mod talker;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
@@ -21,14 +24,21 @@ fn main() -> ExitCode {
     match words[1..] {
         ["spin"] => spin(),
         ["session"] => session(),
-        ["daemon", name, lease_ms, mechanism, run_dir] => match daemon(name, lease_ms, mechanism, run_dir) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(e) => {
-                eprintln!("cosched-fault-helper: {e}");
-                ExitCode::FAILURE
-            }
-        },
+        ["talk"] => told(talker::talk(false)),
+        ["talk", "apart"] => told(talker::talk(true)),
+        ["look-into", pid] => told(talker::look_into(pid)),
+        ["daemon", name, lease_ms, mechanism, run_dir] => told(daemon(name, lease_ms, mechanism, run_dir)),
         _ => guard_main(std::env::args_os()),
+    }
+}
+
+fn told(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("cosched-fault-helper: {e}");
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -86,5 +96,5 @@ fn table(tree: &Tree) -> Result<Table, Box<dyn Error>> {
         jobs.push(Entry { switch: tree.open_job(id)?.switch_handle(), weight: 100, otherwise: State::Stop });
     }
     let turns = (0..jobs.len() as u16).map(|job| vec![job]).collect();
-    Ok(Table { epoch_ns: observe::realtime_ns() as u64, slot_length_ns: 20_000_000, jobs, turns })
+    Ok(Table { epoch_ns: observe::realtime_ns() as u64, slot_length_ns: 20_000_000, jobs, turns, fill: Fill::All })
 }

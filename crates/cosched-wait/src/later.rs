@@ -1,0 +1,67 @@
+//! Functions of libraries that may come after the start of the program: a Python module that loads MPI, for example.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// A symbol that is looked for when it is first needed.
+pub(crate) struct Later {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+struct Search {
+    name: &'static CStr,
+    own: *const c_void,
+    found: *mut c_void,
+}
+
+impl Later {
+    pub(crate) const fn named(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(null_mut()) }
+    }
+
+    /// Its address; null if no library has it. `own` is this library's symbol of the same name, which is not meant.
+    #[inline]
+    pub(crate) fn get(&self, own: *const c_void) -> *mut c_void {
+        let address = self.address.load(Relaxed);
+        if address.is_null() { self.find(own) } else { address }
+    }
+
+    #[cold]
+    fn find(&self, own: *const c_void) -> *mut c_void {
+        // SAFETY: the name ends with a zero. Who calls this is called by the library in question, which is loaded.
+        let mut address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if address.is_null() {
+            // A library that was loaded for one module only is not in the global scope.
+            let mut search = Search { name: self.name, own, found: null_mut() };
+            // SAFETY: the callback gets `search`, which lives until the call returns.
+            unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+            address = search.found;
+        }
+        self.address.store(address, Relaxed);
+        address
+    }
+}
+
+unsafe extern "C" fn look(library: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+    // SAFETY: the C library passes a valid description, and what `find` has passed.
+    let (library, search) = unsafe { (&*library, &mut *search.cast::<Search>()) };
+    if library.dlpi_name.is_null() {
+        return 0;
+    }
+    // SAFETY: the name ends with a zero; nothing is loaded that is not loaded already.
+    let handle = unsafe { libc::dlopen(library.dlpi_name, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    if handle.is_null() {
+        return 0;
+    }
+    // SAFETY: the handle is open. It is closed again, but the library has other users and stays.
+    let address = unsafe { libc::dlsym(handle, search.name.as_ptr()) };
+    // SAFETY: as above.
+    unsafe { libc::dlclose(handle) };
+    if address.is_null() || address.cast_const() == search.own {
+        return 0;
+    }
+    search.found = address;
+    1
+}
