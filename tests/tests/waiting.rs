@@ -84,7 +84,8 @@ fn counts_outlive_the_daemon_and_a_page_that_is_damaged_harms_nobody() {
     }
     let mut d = Daemon::start("");
     let mut run = d.spawn_run(&["--name", "poller", "--wait", "spin-block:20", "--", "python3", "-c", POLLER, "1000"]);
-    let polls = |d: &Daemon| d.client().jobs(true).ok().and_then(|l| l.jobs.first()?.waiting.clone()).map_or(0, |w| w.polls);
+    let polls =
+        |d: &Daemon| d.client().jobs(true).ok().and_then(|l| l.jobs.first()?.waiting.clone()).map_or(0, |w| w.polls);
     assert!(wait_until(|| polls(&d) > 0));
     d.kill();
     d.launch();
