@@ -129,16 +129,11 @@ impl Plan {
 
 /// What the runtimes of parallel programs are told, unless the user has told them something else; docs/waiting.md says why.
 fn runtimes(mode: WaitMode) -> Vec<(String, OsString)> {
-    let mut wanted = vec![
-        // Its ranks on other nodes get only what is named here.
-        ("OMPI_MCA_mca_base_env_list", "LD_PRELOAD;COSCHED_WAIT;COSCHED_WAIT_PAGE"),
-    ];
-    if mode != WaitMode::Busy {
-        // Its loop then calls sched_yield, which the library can see, also where it waits for shared memory.
-        wanted.push(("OMPI_MCA_mpi_yield_when_idle", "1"));
-    }
+    // Not OMPI_MCA_mca_base_env_list, which would bring the library to ranks on other nodes: with it `mpirun -x` fails.
+    // Open MPI's loop calls sched_yield then, which the library can see, also where it waits for shared memory.
+    let wanted: &[(&str, &str)] = if mode == WaitMode::Busy { &[] } else { &[("OMPI_MCA_mpi_yield_when_idle", "1")] };
     let set = |(name, value): (&str, &str)| (name.to_owned(), OsString::from(value));
-    wanted.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).map(set).collect()
+    wanted.iter().filter(|(name, _)| std::env::var_os(name).is_none()).copied().map(set).collect()
 }
 
 fn find_library() -> Option<PathBuf> {
