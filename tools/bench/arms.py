@@ -8,7 +8,7 @@ import live
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """policy: None is plain Linux. slot_ms: None is the daemon's default. wait: of `cosched run --wait`."""
+    """policy: None is plain Linux. slot_ms: None is the daemon's default. wait: of `cosched run --wait`, None its default."""
 
     policy: str | None = None
     sharing: str = "soft"
@@ -20,20 +20,20 @@ class Arm:
 ARMS = {
     "linux": Arm(),
     "preload": Arm(preload="spin-block"),
-    "gang": Arm("gang"),
-    "gang-20": Arm("gang", slot_ms=20),
-    "strict": Arm("gang", "strict"),
-    "strict-20": Arm("gang", "strict", 20),
-    "paired": Arm("gang", "paired"),
+    "gang": Arm("gang", wait="off"),
+    "gang-20": Arm("gang", slot_ms=20, wait="off"),
+    "strict": Arm("gang", "strict", wait="off"),
+    "strict-20": Arm("gang", "strict", 20, wait="off"),
+    "paired": Arm("gang", "paired", wait="off"),
     "gang-sb": Arm("gang", wait="spin-block"),
     "gang-20-sb": Arm("gang", slot_ms=20, wait="spin-block"),
-    "local": Arm("local"),
+    "local": Arm("local", wait="off"),
     "local-sb": Arm("local", wait="spin-block"),
     "local-sy": Arm("local", wait="spin-yield"),
-    "pb": Arm("pb"),
+    "pb": Arm("pb", wait="busy"),
     "pb-sb": Arm("pb", wait="spin-block"),
     "pb-sy": Arm("pb", wait="spin-yield"),
-    "dcs": Arm("dcs"),
+    "dcs": Arm("dcs", wait="busy"),
     "dcs-sb": Arm("dcs", wait="spin-block"),
     "dcs-sy": Arm("dcs", wait="spin-yield"),
     "auto": Arm("auto"),
@@ -71,6 +71,7 @@ class Runner:
         self.daemon, self.library, self.hosts = daemon, library, hosts
         self.slot_ms = daemon.status()["slot_length_ms"]
         self.plain = plain_cgroup(daemon)
+        self.has_wait = "--wait" in daemon.cli("run", "--help")
 
     def run(self, arm, command, copies, limit_s):
         """{makespan_s, jobs: what each printed as JSON}; past_limit or failed instead of jobs where they did not end."""
@@ -83,7 +84,7 @@ class Runner:
         if arm.policy:
             gang = arm.policy == "gang"
             self.daemon.policy(arm.policy, arm.sharing if gang else "soft", arm.slot_ms or self.slot_ms)
-            options = ["--policy", arm.policy] + (["--wait", arm.wait] if arm.wait else [])
+            options = ["--policy", arm.policy, *self.wait_options(arm)]
             commands = [self.daemon.run_words(command, *options)] * copies
         try:
             took_s = self.daemon.makespan(commands, limit_s, environment, outputs)
@@ -94,6 +95,12 @@ class Runner:
             self._clean()
             return {"makespan_s": limit_s, "past_limit": True}
         return {"makespan_s": took_s, "jobs": [live.last_json(output) for output in outputs]}
+
+    def wait_options(self, arm):
+        """--wait and its value; a cosched that is built without the option can do without the library only."""
+        if not self.has_wait and arm.wait not in (None, "off"):
+            raise live.Failure(f"this cosched has no --wait, which an arm needs ({arm.wait}); build it anew")
+        return ["--wait", arm.wait] if arm.wait and self.has_wait else []
 
     def _clean(self):
         """Ranks outlive a launcher that had to be killed."""

@@ -79,7 +79,17 @@ class Hosts:
             if self.rate:
                 run(*inside, "tc", "qdisc", "add", "dev", DEVICE, "root", "tbf", "rate", self.rate, "burst", "256k",
                     "latency", "50ms")
+        self._wait_until_up()
         self._scripts()
+
+    def _wait_until_up(self):
+        """The kernel tells of a carrier up to a second late, and UCX leaves out a device that has none."""
+        end = time.monotonic() + 10
+        for number in range(2):
+            while run(*self._inside(number), "cat", f"/sys/class/net/{DEVICE}/operstate").strip() != "up":
+                if time.monotonic() > end:
+                    raise Failure(f"the link between the two hosts does not come up (device {DEVICE})")
+                time.sleep(0.02)
 
     def _inside(self, number):
         return ["nsenter", "--target", str(self.anchors[number].pid), "--net", "--uts", "--mount", "--"]

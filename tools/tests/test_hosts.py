@@ -50,6 +50,7 @@ class TwoHosts(unittest.TestCase):
                 self.assertEqual(output([*agent, "cat", "/proc/self/cgroup"]),
                                  pathlib.Path("/proc/self/cgroup").read_text())
                 cpus.add(output([*agent, "taskset -pc $$"]).split(":")[1].strip())
+                self.assertEqual(output([*agent, f"cat /sys/class/net/{hosts.DEVICE}/operstate"]), "up\n")
                 self.assertEqual(output([*agent, f"ls /sys/class/net/{hosts.DEVICE}/queues | wc -l"]).strip(), "2")
             self.assertEqual(cpus, {str(cpu) for cpu in two.cpus[:2]})
 

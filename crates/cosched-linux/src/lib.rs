@@ -35,7 +35,7 @@ pub mod thaw;
 pub mod tree;
 pub mod waits;
 
-pub use arrivals::{ArrivalBell, Arrivals, JobSockets};
+pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets};
 pub use endwatch::EndWatch;
 pub use job::JobCgroup;
 pub use layout::{Layout, LayoutError, LayoutKind};

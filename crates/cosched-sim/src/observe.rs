@@ -1,6 +1,6 @@
 //! What a simulation tells while it runs: for traces, pictures and tests. Nothing is told to [`Silent`], at no cost.
 
-use cosched_core::Endpoint;
+use cosched_core::{Choice, Endpoint};
 
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +99,9 @@ pub trait Observer {
 
     /// A row of the matrix became current.
     fn row(&mut self, time_ns: u64, row: u32);
+
+    /// Another choice holds for a job (auto).
+    fn choice(&mut self, _time_ns: u64, _job: u32, _: Choice) {}
 
     /// A node has decided whom to boost.
     fn decision(&mut self, _: Decision<'_>) {}

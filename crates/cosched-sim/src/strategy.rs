@@ -24,12 +24,14 @@ pub enum Strategy {
     SoftGang,
     /// Every node for itself, with the two things that messages may change: Local, SB, SY, DCS, PB and their products.
     Dynamic(Wait, OnArrival),
+    /// Each job is a gang or local, with spin block, as what it is seen to do asks for (auto).
+    Auto,
     /// Space sharing: a job has its nodes for itself.
     Batch(BatchQueue),
 }
 
 /// Names, in the paper's order; the second ones are accepted too.
-const NAMES: [(Strategy, &str, &str); 14] = [
+const NAMES: [(Strategy, &str, &str); 15] = [
     (Strategy::Gang, "GS", "gang"),
     (Strategy::Dynamic(Wait::Busy, OnArrival::None), "Local", "local"),
     (Strategy::Dynamic(Wait::SpinBlock, OnArrival::None), "SB", "spin-block"),
@@ -42,6 +44,7 @@ const NAMES: [(Strategy, &str, &str); 14] = [
     (Strategy::Dynamic(Wait::SpinYield, OnArrival::Periodic), "PB-SY", ""),
     (Strategy::PairedGang, "paired-gang", "paired"),
     (Strategy::SoftGang, "soft-gang", "soft"),
+    (Strategy::Auto, "auto", ""),
     (Strategy::Batch(BatchQueue::Fcfs), "FCFS", "batch-fcfs"),
     (Strategy::Batch(BatchQueue::Easy), "EASY", "batch-easy"),
 ];
@@ -62,9 +65,14 @@ impl Strategy {
         NAMES.iter().find(|(strategy, ..)| *strategy == self).map_or("", |(_, name, _)| name)
     }
 
-    /// Whether rows of a matrix take turns.
+    /// Whether rows of a matrix take turns, and nothing else.
     pub fn is_gang(self) -> bool {
         matches!(self, Strategy::Gang | Strategy::PairedGang | Strategy::SoftGang)
+    }
+
+    /// Whether jobs have cells of a matrix.
+    pub fn has_rows(self) -> bool {
+        self.is_gang() || self == Strategy::Auto
     }
 }
 

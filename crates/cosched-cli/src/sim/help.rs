@@ -10,7 +10,7 @@ Examples:
 
 pub(crate) const RUN: &str = "\
 The list of jobs is CSV with the header arrival_s,tasks,exec_s,type; types are J1 to J6 of Zhang et al. 2000, Table 2. \
-Strategies: GS, Local, SB, SY, DCS, PB, DCS-SB, PB-SB, DCS-SY, PB-SY; paired-gang, soft-gang; FCFS, EASY.
+Strategies: GS, Local, SB, SY, DCS, PB, DCS-SB, PB-SB, DCS-SY, PB-SY; paired-gang, soft-gang, auto; FCFS, EASY.
 
 Examples:
   cosched sim run --strategy PB --jobs jobs.csv

@@ -126,7 +126,11 @@ fn costs() -> Vec<Part> {
             }
         }),
         part(numbers("Q MS", 0), |row| {
-            if row.cell.params.strategy.is_gang() { short(row.cell.params.quantum_ns as f64 / 1e6) } else { "-".into() }
+            if row.cell.params.strategy.has_rows() {
+                short(row.cell.params.quantum_ns as f64 / 1e6)
+            } else {
+                "-".into()
+            }
         }),
     ]
 }

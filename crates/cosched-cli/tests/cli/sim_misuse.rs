@@ -4,7 +4,7 @@ use crate::fake::{Place, text};
 use serde_json::Value;
 use std::fs;
 
-const STRATEGIES: [&str; 14] = [
+const STRATEGIES: [&str; 15] = [
     "GS",
     "Local",
     "SB",
@@ -17,6 +17,7 @@ const STRATEGIES: [&str; 14] = [
     "PB-SY",
     "paired-gang",
     "soft-gang",
+    "auto",
     "FCFS",
     "EASY",
 ];

@@ -7,12 +7,12 @@
 //!
 //! Rule. What a job does is seen in windows of about 0.2 to 1 s. In a gang: the part of the CPU time of its slots that it
 //! uses otherwise than by spinning. Below [`WAITS_BELOW_PPM`] it waits a lot, and becomes local: one whose waits nobody
-//! sees (not hooked) has blocked by itself then, as spinning uses CPU time. Locally that part says little, because others
-//! make every job use what it is offered; so there a hooked job goes by its waits: it becomes a gang again if it is
-//! blocked less than [`BLOCKED_ABOVE_PPM`] of its time, spins more than [`SPINS_ABOVE_PPM`] of its CPU time, or if most
-//! of its blocks end by their time limit, so that local scheduling lets it sleep through its messages. One that is not
-//! hooked becomes a gang again if it uses [`MAY_SPIN_PPM`] of what it is offered: it may spin. Alone, there is nothing to
-//! choose: it keeps its policy, and waits busy.
+//! sees (not hooked) has blocked by itself then, as spinning uses CPU time. Locally that part says less, because with
+//! others about even a job that waits uses what it is offered. So there one that uses [`USES_ALL_PPM`] of it becomes a
+//! gang again if its waits are not seen, because it may spin in them, or if they are seen and it is blocked in them less
+//! than [`BLOCKED_ABOVE_PPM`] of its time. And a hooked one does if it spins more than [`SPINS_ABOVE_PPM`] of its CPU
+//! time, or if most of its blocks end by their time limit: local scheduling lets it sleep through its messages. Alone,
+//! there is nothing to choose: it keeps its policy, and waits busy.
 //!
 //! No flapping: a choice needs [`AutoConfig::windows`] windows in a row that say the same, and the last one must be a
 //! dwell old. The dwell doubles with each change, from `dwell_ns_min` to `dwell_ns_max`, and halves after eight dwells
@@ -36,8 +36,8 @@ const BLOCKED_ABOVE_PPM: u64 = 200_000;
 /// A local job that spins for more of its CPU time had better be a gang.
 const SPINS_ABOVE_PPM: u64 = 300_000;
 
-/// A local job that is not hooked and uses more of what it is offered may spin.
-const MAY_SPIN_PPM: u64 = 900_000;
+/// A local job that uses less of what it is offered waits for something, if only for a disk.
+const USES_ALL_PPM: u64 = 900_000;
 
 /// A window in which a job was offered less of its length says nothing.
 const OFFERED_PPM_MIN: u64 = 20_000;
@@ -69,9 +69,10 @@ impl Default for AutoConfig {
 pub struct Seen {
     /// The length of the window.
     pub interval_ns: u64,
-    /// CPU time that it used.
+    /// CPU time that it used: a gang in its own slots, without what it had in the background.
     pub cpu_ns: u64,
-    /// CPU time that its slots offered to it, or its share while it is local.
+    /// CPU time that its slots offered to it, or its share while it is local. Where local jobs compete with a gang in its
+    /// slots, its part by their weights: what they take is not what it leaves.
     pub offered_ns: u64,
     /// Waits for messages.
     pub waits: u64,
@@ -208,9 +209,9 @@ fn leaves_gang(seen: &Seen) -> Option<Reason> {
 
 /// Why a local job should be a gang, if it should.
 fn leaves_local(seen: &Seen) -> Option<Reason> {
+    let uses_all = seen.cpu_ns > ppm_of(seen.offered_ns, USES_ALL_PPM);
     if !seen.hooked {
-        let spins = seen.cpu_ns > ppm_of(seen.offered_ns, MAY_SPIN_PPM);
-        return spins.then_some(Reason::MaySpin);
+        return uses_all.then_some(Reason::MaySpin);
     }
     let blocked_ns = ppm_of(seen.block_ns.saturating_add(seen.cpu_ns), BLOCKED_ABOVE_PPM);
     if seen.blocks_in_vain() {
@@ -218,7 +219,7 @@ fn leaves_local(seen: &Seen) -> Option<Reason> {
     } else if seen.spin_ns > ppm_of(seen.cpu_ns, SPINS_ABOVE_PPM) {
         Some(Reason::SpinsInVain)
     } else {
-        (seen.block_ns < blocked_ns).then_some(Reason::WaitsLittle)
+        (seen.block_ns < blocked_ns && uses_all).then_some(Reason::WaitsLittle)
     }
 }
 
@@ -276,8 +277,9 @@ mod tests {
     #[test]
     fn a_local_job_becomes_a_gang_when_that_is_better() {
         let first = |seen| changes(&mut local(), [seen; 20]).first().map(|(_, policy, reason)| (*policy, *reason));
-        assert_eq!(first(hooked(90, 0, 20)), Some((Policy::Gang, Reason::WaitsLittle)));
+        assert_eq!(first(hooked(95, 0, 20)), Some((Policy::Gang, Reason::WaitsLittle)));
         assert_eq!(first(hooked(100, 0, 30)), None, "it uses all it is offered, but it waits");
+        assert_eq!(first(hooked(80, 0, 0)), None, "it waits for something else than messages");
         assert_eq!(first(hooked(100, 40, 60)), Some((Policy::Gang, Reason::SpinsInVain)));
         assert_eq!(first(Seen { timeouts: 60, ..hooked(30, 0, 90) }), Some((Policy::Gang, Reason::BlocksInVain)));
         assert_eq!(first(window(95)), Some((Policy::Gang, Reason::MaySpin)));
@@ -307,7 +309,7 @@ mod tests {
     fn a_node_that_boosts_does_so_for_jobs_that_wait() {
         let mut auto = Auto::new(AutoConfig { waiting: Policy::Pb, ..AutoConfig::default() });
         assert_eq!(changes(&mut auto, [hooked(30, 0, 60); 5]), [(2, Policy::Pb, Reason::WaitsMuch)]);
-        assert_eq!(changes(&mut auto, [hooked(90, 0, 0); 9]), [(2, Policy::Gang, Reason::WaitsLittle)]);
+        assert_eq!(changes(&mut auto, [hooked(95, 0, 0); 9]), [(2, Policy::Gang, Reason::WaitsLittle)]);
     }
 
     #[test]
@@ -315,7 +317,7 @@ mod tests {
         let mut auto = local();
         // It always says what would have it changed.
         let contrary =
-            |auto: &Auto| if auto.choice().policy == Policy::Gang { hooked(30, 0, 60) } else { hooked(90, 0, 0) };
+            |auto: &Auto| if auto.choice().policy == Policy::Gang { hooked(30, 0, 60) } else { hooked(95, 0, 0) };
         let mut gaps = Vec::new();
         let mut gap = 0;
         while gaps.len() < 9 {

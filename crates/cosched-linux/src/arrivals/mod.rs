@@ -13,10 +13,14 @@
 //! Counted are connected stream sockets and all datagram sockets of the families inet, inet6, unix and vsock. Not counted: listening
 //! sockets, sockets at their end with nothing left to read, and pipes, which programs also use to keep things in (the tokens of make).
 
+mod bell;
+mod bpf;
 mod scan;
 mod sets;
 
-pub use sets::{ArrivalBell, JobSockets};
+pub use bell::ArrivalBell;
+pub use bpf::BpfArrivals;
+pub use sets::JobSockets;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -1,15 +1,15 @@
 //! The epoll sets, as the thread that looks sees them. Nothing here allocates on the way of a look, nor locks.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use rustix::event::{Timespec, epoll};
 use rustix::io::{Errno, ioctl_fionread};
 
-const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+pub(super) const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Events taken in one call. A look begins with one, which is nearly always a message; what comes next may be sockets with errors.
-const EVENTS: usize = 16;
+pub(super) const EVENTS: usize = 16;
 const ROUNDS: usize = 4;
 
 /// What was done with a socket.
@@ -24,9 +24,9 @@ pub(super) enum Verdict {
 #[derive(Debug)]
 pub struct JobSockets {
     job: u64,
-    set: OwnedFd,
+    pub(super) set: OwnedFd,
     count: AtomicUsize,
-    rings: AtomicBool,
+    pub(super) rings: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -105,44 +105,5 @@ impl JobSockets {
     }
 }
 
-const NOTHING: epoll::Event = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-
-/// Becomes readable when a message arrives for one of the jobs that ring, and stays so until [`ArrivalBell::answer`].
-#[derive(Debug)]
-pub struct ArrivalBell {
-    set: OwnedFd,
-}
-
-impl ArrivalBell {
-    pub(super) fn new() -> Result<ArrivalBell, Errno> {
-        Ok(ArrivalBell { set: epoll::create(epoll::CreateFlags::CLOEXEC)? })
-    }
-
-    /// Lets the messages of a job ring, or no more.
-    pub(super) fn set(&self, job: &JobSockets, ring: bool) -> Result<(), Errno> {
-        if job.rings.swap(ring, Relaxed) == ring {
-            return Ok(());
-        }
-        // Edge-triggered: a message that nobody reads rings once.
-        let wanted = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let done = if ring {
-            epoll::add(&self.set, &job.set, epoll::EventData::new_u64(job.job), wanted)
-        } else {
-            epoll::delete(&self.set, &job.set)
-        };
-        done.inspect_err(|_| job.rings.store(!ring, Relaxed))
-    }
-
-    /// Names the jobs for which messages came since the last answer (16 at most; the others ring on). Neither locks nor allocates.
-    pub fn answer(&self, tell: &mut dyn FnMut(u64)) {
-        let mut events = [NOTHING; EVENTS];
-        let count = epoll::wait(&self.set, &mut events[..], Some(&AT_ONCE)).unwrap_or(0);
-        events[..count].iter().for_each(|event| tell({ event.data }.u64()));
-    }
-}
-
-impl AsFd for ArrivalBell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.set.as_fd()
-    }
-}
+pub(super) const NOTHING: epoll::Event =
+    epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };

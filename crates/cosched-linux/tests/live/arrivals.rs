@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
-use cosched_linux::Arrivals;
+use cosched_linux::{ArrivalBell, Arrivals, BpfArrivals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::support::{helper, within};
+use crate::support::{Scene, helper, within};
 
 /// A program with sockets.
 pub(crate) struct Talker {
@@ -146,7 +147,10 @@ fn watching_holds_nothing_open_and_leaves_nothing() {
 }
 
 fn rings(arrivals: &Arrivals, wait_ms: i64) -> Vec<u64> {
-    let bell = arrivals.bell();
+    rung(&arrivals.bell(), wait_ms)
+}
+
+fn rung(bell: &ArrivalBell, wait_ms: i64) -> Vec<u64> {
     let limit = Timespec { tv_sec: 0, tv_nsec: wait_ms * 1_000_000 };
     let mut jobs = Vec::new();
     if poll(&mut [PollFd::new(&bell.as_fd(), PollFlags::IN)], Some(&limit)).unwrap() > 0 {
@@ -207,4 +211,52 @@ fn scans_pace_themselves() {
     let now_ns = cosched_linux::observe::monotonic_ns();
     assert!(scan.cost_ns > 0);
     assert!(!arrivals.scan_due(1, now_ns) && arrivals.scan_due(1, now_ns + 6_000_000_000));
+}
+
+#[test]
+fn the_bpf_program_announces_messages_of_its_jobs() {
+    let mut bpf = match BpfArrivals::load() {
+        Ok(bpf) => bpf,
+        Err(problem) => {
+            println!("SKIPPED: {problem}");
+            assert!(!problem.hint.is_empty());
+            return;
+        }
+    };
+    let Some(scene) = Scene::new() else { return };
+    let (Some(mut ours), Some(mut apart), Some(mut other)) =
+        (Talker::start(false), Talker::start(true), Talker::start(false))
+    else {
+        return;
+    };
+    let jobs = [(1, &ours), (2, &apart), (3, &other)].map(|(id, talker)| {
+        let job = scene.tree.create_job(id).unwrap();
+        job.attach(talker.pid()).unwrap();
+        job
+    });
+    bpf.watch(&jobs[0], Duration::ZERO).unwrap();
+    bpf.watch(&jobs[1], Duration::from_secs(3600)).unwrap();
+    let bell = bpf.bell();
+    for kind in ["tcp", "unix", "datagram", "udp"] {
+        [&mut ours, &mut other].map(|talker| talker.tell(&format!("pair {kind}")));
+        rung(&bell, 50);
+        other.tell("send");
+        assert_eq!(rung(&bell, 50), [], "{kind}: nobody asked for job 3");
+        ours.tell("send");
+        assert!(within(|| rung(&bell, 100).contains(&1)), "{kind}");
+        assert_eq!(rung(&bell, 50), [], "{kind}: once");
+    }
+    apart.tell("pair tcp");
+    apart.tell("send");
+    assert!(within(|| rung(&bell, 100) == [2]), "in another network namespace");
+    apart.tell("send");
+    assert_eq!(rung(&bell, 100), [], "at most once in its pause");
+    bpf.forget(1);
+    ours.tell("send");
+    assert_eq!(rung(&bell, 100), [], "it rings no more");
+    drop(bpf);
+    for job in &jobs {
+        job.kill().unwrap();
+        assert!(within(|| !job.populated().unwrap()));
+    }
 }

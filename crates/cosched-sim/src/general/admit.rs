@@ -109,6 +109,7 @@ impl<O: Observer> Sim<'_, O> {
         };
         run.processes = codes.into_iter().zip(nodes).enumerate().map(process).collect();
         self.tell_job(job, JobChange::Started);
+        self.watch(job);
         self.begin_if_first();
         for task in 0..self.jobs[job as usize].tasks {
             let pid = Pid { job, task };

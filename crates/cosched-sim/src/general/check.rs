@@ -34,7 +34,7 @@ impl<O: Observer> Sim<'_, O> {
             let process = process(pid);
             let level = queued.remove(pid);
             let right = match process.state {
-                State::Ready => self.gang.is_some() || level == Some(process.level),
+                State::Ready => self.params.strategy.is_gang() || (level == Some(process.level)) != self.is_guest(*pid),
                 State::Running(cpu) => level.is_none() && self.cpus[cpu].current == Some(*pid),
                 State::Io | State::Blocked => level.is_none(),
                 State::Ended => false,

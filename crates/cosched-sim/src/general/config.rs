@@ -155,7 +155,7 @@ impl Config {
         self.params.nodes * self.cpus_per_node
     }
 
-    /// How processes wait.
+    /// How processes wait; under auto each job in its own way.
     pub(super) fn wait(&self) -> Wait {
         if self.params.strategy.is_gang() { self.gang_wait } else { self.params.dynamic().0 }
     }

@@ -63,6 +63,7 @@ impl<O: Observer> Sim<'_, O> {
             self.broken.get_or_insert(format!("CPU {cpu} runs nobody"));
             return Activity::Compute;
         };
+        self.watch_cpu(pid, elapsed_ns);
         let process = self.process(pid);
         process.used_ns += elapsed_ns;
         if self.is_fair() {
@@ -171,10 +172,10 @@ impl<O: Observer> Sim<'_, O> {
         state.current = Some(pid);
         state.resched = false;
         let last = state.last_owner.replace(pid);
-        let cost_ns = match &self.gang {
-            None => Some(self.params.switch_ns),
-            Some(_) if self.config.lends() => Some(self.config.local_switch_ns),
-            Some(_) => None,
+        let cost_ns = match self.params.strategy.is_gang() {
+            false => Some(self.params.switch_ns),
+            true if self.config.lends() => Some(self.config.local_switch_ns),
+            true => None,
         };
         if let Some(cost_ns) = cost_ns.filter(|_| last.is_some_and(|last| last != pid)) {
             self.out.context_switches += 1;
@@ -213,7 +214,8 @@ impl<O: Observer> Sim<'_, O> {
             Step::Receive { from, spun_ns, yielded } => {
                 if process.take(from) {
                     process.step = Step::Begin;
-                    process.end_wait();
+                    let waited = process.end_wait().is_some();
+                    self.jobs[pid.job as usize].watched.waits += u64::from(waited);
                     return self.step_on(pid);
                 }
                 let left_ns = self.spin_limit_ns(pid, yielded).map(|limit| limit.saturating_sub(spun_ns));
@@ -244,7 +246,7 @@ impl<O: Observer> Sim<'_, O> {
 
     /// How long a process spins before it does something else; `None` for ever (D13, D14).
     fn spin_limit_ns(&mut self, pid: Pid, yielded: bool) -> Option<u64> {
-        let limited = match self.wait() {
+        let limited = match self.wait_of(pid) {
             Wait::Busy => false,
             Wait::SpinBlock => true,
             Wait::SpinYield => !yielded || self.params.readings.yield_again,
@@ -259,7 +261,7 @@ impl<O: Observer> Sim<'_, O> {
         if self.process(pid).awaits().is_none() {
             return;
         }
-        match self.wait() {
+        match self.wait_of(pid) {
             Wait::Busy => {}
             Wait::SpinBlock => {
                 self.out.blocks += 1;
@@ -331,6 +333,10 @@ impl<O: Observer> Sim<'_, O> {
             *spun_ns = 0;
             let blocked_ns = now_ns - process.since_ns;
             process.waited = (process.waited.0 + blocked_ns, true);
+        }
+        if activity == Activity::Blocked {
+            let since_ns = process.since_ns;
+            self.watch_block(pid.job, since_ns);
         }
         self.tell_sleep(pid, activity);
         self.ready_woken(pid);

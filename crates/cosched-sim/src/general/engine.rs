@@ -1,5 +1,6 @@
 //! The state of a simulation, and its loop.
 
+use super::auto::Watched;
 use super::config::{Config, Work as Job};
 use super::event::{Agenda, Event, Kind};
 use super::fair::Fair;
@@ -107,6 +108,8 @@ pub(super) struct JobRun {
     pub(super) left: u32,
     pub(super) messages: u64,
     pub(super) times: JobTimes,
+    /// What it is seen to do and what that led to (auto).
+    pub(super) watched: Watched,
 }
 
 impl JobRun {
@@ -147,6 +150,7 @@ impl JobRun {
             left: tasks,
             messages: 0,
             times: JobTimes::default(),
+            watched: Watched::new(),
         })
     }
 
@@ -208,7 +212,7 @@ impl<'a, O: Observer> Sim<'a, O> {
             queue: VecDeque::new(),
             nodes: (0..params.nodes as usize).map(|node| new_node(&params, node)).collect(),
             cpus: (0..config.cpus() as usize).map(|cpu| new_cpu(cpu / cpus_per_node)).collect(),
-            gang: params.strategy.is_gang().then(|| Gang::new(config.cpus())),
+            gang: params.strategy.has_rows().then(|| Gang::new(config.cpus())),
             out: Outcome::default(),
             jobs_ended: 0,
             sent: 0,

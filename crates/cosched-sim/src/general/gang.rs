@@ -65,6 +65,29 @@ impl Gang {
         self.matrix.rows().get(row)?.cells()[column].map(|job| job.0 as u32)
     }
 
+    /// The row whose turn it is.
+    pub(super) fn current(&self) -> usize {
+        self.current
+    }
+
+    pub(super) fn has_turn(&self, row: usize) -> bool {
+        self.phase == Phase::Quantum && self.current == row
+    }
+
+    pub(super) fn set_turn(&mut self, row: usize) {
+        self.current = row;
+    }
+
+    /// All rows but the current one, from that on.
+    pub(super) fn other_rows(&self) -> impl Iterator<Item = usize> + use<> {
+        let (rows, current) = (self.matrix.rows().len(), self.current);
+        (1..rows).map(move |step| (current + step) % rows)
+    }
+
+    pub(super) fn jobs_of(&self, row: usize) -> impl Iterator<Item = u32> {
+        self.matrix.rows().get(row).into_iter().flat_map(|row| row.jobs()).map(|job| job.0 as u32)
+    }
+
     /// The row after the current one, by the reading of empty rows.
     fn next(&self, rows_max: usize, empty_rows: bool) -> usize {
         if empty_rows {
@@ -92,7 +115,7 @@ impl<O: Observer> Sim<'_, O> {
         })
     }
 
-    fn ready_in_cell(&self, gang: &Gang, row: usize, cpu: usize) -> Option<Pid> {
+    pub(super) fn ready_in_cell(&self, gang: &Gang, row: usize, cpu: usize) -> Option<Pid> {
         let pid = self.in_cell(gang, row, cpu)?;
         let process = self.jobs[pid.job as usize].processes.get(pid.task as usize);
         process.is_some_and(|process| process.state == State::Ready).then_some(pid)
@@ -145,6 +168,10 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn gang_event(&mut self, stamp: u64) {
         let (rows_max, empty_rows) = (self.params.mpl as usize, self.params.readings.empty_rows);
         let Some(gang) = self.gang.as_mut().filter(|gang| gang.generation == stamp) else { return };
+        if self.params.strategy == Strategy::Auto {
+            self.next_turn();
+            return self.begin_quantum();
+        }
         if let Phase::Switch(row) = gang.phase {
             gang.current = row;
             self.begin_quantum();

@@ -10,7 +10,7 @@ use crate::observe::Observer;
 
 impl<O: Observer> Sim<'_, O> {
     pub(super) fn is_fair(&self) -> bool {
-        self.gang.is_none() && self.config.model == NodeModel::Linux
+        !self.params.strategy.is_gang() && self.config.model == NodeModel::Linux
     }
 
     /// Brings what running processes have had up to date, as all that follows depends on the mean.
@@ -64,10 +64,19 @@ impl<O: Observer> Sim<'_, O> {
         self.cpus[cpu].resched = false;
         let Some(pid) = self.cpus[cpu].current else { return };
         let node = self.cpus[cpu].node;
-        if self.gang.is_some() {
+        if self.params.strategy.is_gang() {
             if self.host_is_ready(cpu) {
                 self.take_current(cpu, State::Ready);
             }
+            return;
+        }
+        if self.is_guest(pid) {
+            if self.anybody_queued(node) {
+                self.take_current(cpu, State::Ready);
+            }
+            return;
+        }
+        if !self.is_fair() {
             return;
         }
         if self.nodes[node].fair.choose(Some(pid), self.config.linux.run_to_parity) != Some(pid) {

@@ -4,6 +4,7 @@
 //! the paper. D-numbers are the decisions in docs/simulator.md.
 
 mod admit;
+mod auto;
 mod check;
 mod config;
 mod cpu;

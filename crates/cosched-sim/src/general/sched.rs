@@ -15,9 +15,13 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn ready_new(&mut self, pid: Pid) {
         let node = self.process(pid).node as usize;
         self.nodes[node].table.push(pid);
-        if self.gang.is_some() {
+        if self.params.strategy.is_gang() {
             return self.host_may_return(pid);
         }
+        if self.is_guest(pid) {
+            return self.arm_tick(node);
+        }
+        self.guests_leave(node);
         if self.is_fair() {
             self.book_node(node);
             self.nodes[node].fair.add_new(pid, self.config.linux.slice_ns);
@@ -34,9 +38,14 @@ impl<O: Observer> Sim<'_, O> {
         (process.state, process.mark) = (State::Ready, Mark::Woken);
         (process.level, process.used_ns) = (TOP, 0);
         let (node, lag_ns) = (process.node as usize, process.lag_ns);
-        if self.gang.is_some() {
-            self.host_may_return(pid);
-        } else if self.is_fair() {
+        if self.params.strategy.is_gang() {
+            return self.host_may_return(pid);
+        }
+        if self.is_guest(pid) {
+            return;
+        }
+        self.guests_leave(node);
+        if self.is_fair() {
             self.book_node(node);
             self.nodes[node].fair.add_woken(pid, lag_ns, self.config.linux.slice_ns);
             self.check_preemption(pid);
@@ -48,16 +57,17 @@ impl<O: Observer> Sim<'_, O> {
     /// Whom a CPU without a current process should run.
     pub(super) fn pick(&mut self, cpu: usize) -> Option<Pid> {
         let node = self.cpus[cpu].node;
-        if let Some(gang) = &self.gang {
+        if let Some(gang) = self.gang.as_ref().filter(|_| self.params.strategy.is_gang()) {
             return self.pick_of_gang(gang, cpu);
         }
-        if !self.is_fair() {
-            return self.nodes[node].levels.pop_best();
-        }
-        let fair = &mut self.nodes[node].fair;
-        let pid = fair.choose(None, self.config.linux.run_to_parity)?;
-        fair.begin(pid);
-        Some(pid)
+        let queued = if self.is_fair() {
+            let fair = &mut self.nodes[node].fair;
+            let pid = fair.choose(None, self.config.linux.run_to_parity);
+            pid.inspect(|pid| fair.begin(*pid))
+        } else {
+            self.nodes[node].levels.pop_best()
+        };
+        queued.or_else(|| self.pick_guest(cpu))
     }
 
     /// Puts the next activation of a node's scheduler on the agenda, if none is there: at a whole number of ticks from
@@ -141,7 +151,7 @@ impl<O: Observer> Sim<'_, O> {
     /// switch: it cannot be interrupted (D6). During kernel work the process loses its place, and the work goes on.
     fn schedule(&mut self, cpu: usize) {
         let Some(pid) = self.cpus[cpu].current else { return };
-        if self.is_fair() {
+        if self.is_fair() || self.is_guest(pid) {
             return self.reschedule_node(self.cpus[cpu].node);
         }
         let finer = self.config.finer;

@@ -1,6 +1,7 @@
 //! The engine against the decisions: jobs alone, cases computed by hand, readings, laws.
 
 mod alone;
+mod auto;
 mod beyond;
 mod by_hand;
 mod laws;

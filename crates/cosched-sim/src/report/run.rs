@@ -114,7 +114,7 @@ fn where_jobs_were(page: &mut Page, params: &Params, jobs: &[JobSpec], outcome: 
         &gantt(&shown, params.nodes),
         &format!("Nodes over time; jobs that share a node lie over each other, so darker is fuller.{note}"),
     );
-    let rows = if params.strategy.is_gang() {
+    let rows = if params.strategy.has_rows() {
         "The Ousterhout matrix over time: each band is a row with all nodes; white is free."
     } else {
         "Places of processes over time: each band has all nodes; a process takes its node's lowest free place."

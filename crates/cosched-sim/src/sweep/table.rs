@@ -133,7 +133,7 @@ impl Row {
     /// The inputs: names and values, in the order of the columns.
     fn inputs(&self) -> Vec<(&'static str, String, bool)> {
         let (p, wanted) = (&self.cell.params, &self.cell.wanted);
-        let gang = p.strategy.is_gang();
+        let rows = p.strategy.has_rows();
         vec![
             ("strategy", p.strategy.to_string(), true),
             ("workload", wanted.workload.clone(), true),
@@ -144,7 +144,7 @@ impl Row {
             ("grain", self.cell.grain.to_string(), false),
             ("cs_us", micros(p.switch_ns).to_string(), false),
             ("intr_us", micros(p.interrupt_ns).to_string(), false),
-            ("quantum_ms", if gang { (micros(p.quantum_ns) / 1e3).to_string() } else { String::new() }, false),
+            ("quantum_ms", if rows { (micros(p.quantum_ns) / 1e3).to_string() } else { String::new() }, false),
             ("seeds", self.results.len().to_string(), false),
             ("failed_seeds", self.failures.len().to_string(), false),
             ("unfinished_jobs", self.unfinished.to_string(), false),
