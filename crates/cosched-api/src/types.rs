@@ -494,8 +494,12 @@ wire! {
         pub jobs: u32,
         /// Sockets of theirs that are watched.
         pub sockets: u32,
-        /// How arrivals are seen: `epoll`, `bpf`, or `off` with the reason in the warnings.
+        /// How arrivals are seen: `epoll`, `bpf` (the arrivals for dcs; the rest by epoll), or `off` with the reason in the
+        /// warnings.
         pub sensor: String,
+        /// Why it is not `bpf`, once a job has wanted dcs.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub without_bpf: Option<String>,
         /// Looks at who has a message.
         pub looks: u64,
         /// Messages that rang (dcs).

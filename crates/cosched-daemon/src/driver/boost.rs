@@ -4,10 +4,11 @@ use super::Driver;
 use crate::waitpage;
 use cosched_api::Boosting;
 use cosched_core::{BoostConfig, BoostView, Booster, Endpoint, JobId, OnArrival, Plan, Policy, Standing, Time};
-use cosched_linux::arrivals::Arrivals;
+use cosched_linux::arrivals::{ArrivalBell, Arrivals, BpfArrivals};
 use cosched_linux::problem::Problem;
 use cosched_linux::slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
 use cosched_linux::{observe, waits};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the daemon looks whether a job's descriptors should be read again.
@@ -22,6 +23,8 @@ pub(super) struct Boosts {
     jobs: Vec<(u64, Policy, u32)>,
     /// None until a job needs it.
     arrivals: Option<Result<Arrivals, Problem>>,
+    /// What announces messages for dcs, where the kernel, the rights and this build have it; none until a job needs it.
+    bpf: Option<Result<BpfArrivals, Problem>>,
 }
 
 impl Boosts {
@@ -48,6 +51,9 @@ impl Driver {
         if let Some(Ok(arrivals)) = &mut self.boosts.arrivals {
             let gone = |old: &&(u64, Policy, u32)| jobs.iter().all(|new| new.0 != old.0);
             self.boosts.jobs.iter().filter(gone).for_each(|old| arrivals.forget(old.0));
+            if let Some(Ok(bpf)) = &mut self.boosts.bpf {
+                self.boosts.jobs.iter().filter(gone).for_each(|old| bpf.forget(old.0));
+            }
         }
         self.boosts.jobs = jobs;
         self.scan_sockets();
@@ -76,8 +82,23 @@ impl Driver {
         }
         let period_ns = self.config.boost_period.as_nanos() as u64;
         let timing = BoostTiming { period_ns, quiet_period_ns: 8 * period_ns, ..BoostTiming::default() };
-        let bell = arrivals.map(|arrivals| arrivals.bell()).filter(|_| jobs.iter().any(|job| job.1 == Policy::Dcs));
+        let sets = arrivals.map(|arrivals| arrivals.bell());
+        let bell = if jobs.iter().any(|job| job.1 == Policy::Dcs) { self.bell(jobs, sets) } else { None };
         Boost::new(all, Box::new(rule), bell, timing)
+    }
+
+    /// What announces the messages of jobs under dcs: the BPF program, else the epoll sets.
+    fn bell(&mut self, jobs: &[(u64, Policy, u32)], sets: Option<Arc<ArrivalBell>>) -> Option<Arc<ArrivalBell>> {
+        let bpf = self.boosts.bpf.get_or_insert_with(BpfArrivals::load);
+        let bpf = bpf.as_mut().inspect_err(|e| tracing::info!("dcs by epoll sets: {e}")).ok();
+        let Some(bpf) = bpf else { return sets };
+        for &(id, ..) in jobs.iter().filter(|job| job.1 == Policy::Dcs) {
+            let Some(live) = self.live.get(&id) else { continue };
+            if let Err(e) = bpf.watch(&live.cgroup, Duration::from_nanos(BoostTiming::default().ring_pause_ns)) {
+                tracing::warn!(id, "{e}");
+            }
+        }
+        Some(bpf.bell())
     }
 
     /// Reads the descriptors of jobs whose time has come: new sockets are watched from then on.
@@ -106,7 +127,13 @@ impl Driver {
         Boosting {
             jobs: self.boosts.jobs.len() as u32,
             sockets: arrivals.map_or(0, |arrivals| arrivals.sockets() as u32),
-            sensor: if arrivals.is_some() || !self.boosts.any() { "epoll" } else { "off" }.to_owned(),
+            sensor: match (&self.boosts.bpf, arrivals) {
+                (Some(Ok(_)), _) => "bpf",
+                (_, Some(_)) => "epoll",
+                _ => "off",
+            }
+            .to_owned(),
+            without_bpf: self.boosts.bpf.as_ref().and_then(|bpf| bpf.as_ref().err()).map(ToString::to_string),
             looks: stats.looks,
             rings: stats.rings,
             boosts: stats.boosts,
