@@ -118,12 +118,9 @@ fn boosts(status: &Status) -> String {
     let what = format!("{} jobs, {} sockets by {}; {} boosts", b.jobs, b.sockets, b.sensor, b.boosts);
     let up_ms = format::now_unix_ms().saturating_sub(status.started_unix_ms).max(1);
     let part = format::percent(b.cost_ms as f64 / up_ms as f64);
-    format!(
-        "{what}\n{} looks, {} rings, {} CPU time ({part} of one CPU)",
-        b.looks,
-        b.rings,
-        format::duration_ms(b.cost_ms)
-    )
+    let cost = format!("{} looks, {} rings, {} CPU time", b.looks, b.rings, format::duration_ms(b.cost_ms));
+    let without = b.without_bpf.as_ref().map_or(String::new(), |why| format!("\nwithout BPF: {why}"));
+    format!("{what}\n{cost} ({part} of one CPU){without}")
 }
 
 fn mechanisms(status: &Status) -> String {
