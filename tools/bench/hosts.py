@@ -25,9 +25,12 @@ TOOLS = ("ip", "nsenter", "unshare", "taskset", "hostname", "mount")
 # Launchers that share a session directory remove it under each other.
 OWN_DIRECTORY = "--mca orte_tmpdir_base $(mktemp -d {}/ompi-XXXXXX)"
 # What `mpirun` must name for Open MPI to pass it to the ranks: known only where it runs, below `cosched run`.
-FORWARD = r"""for variable in $(env | sed -n 's/^\(COSCHED_[A-Z0-9_]*\|LD_PRELOAD\|OMP_[A-Z_]*\|GOMP_[A-Z_]*\)=.*/\1/p'); do
-    forward="$forward -x $variable"
-done
+# `cosched run --wait` does it itself by Open MPI's list of variables, which must not meet -x.
+FORWARD = r"""if [ -z "$OMPI_MCA_mca_base_env_list" ]; then
+    for variable in $(env | sed -n 's/^\(COSCHED_[A-Z0-9_]*\|LD_PRELOAD\)=.*/\1/p'); do
+        forward="$forward -x $variable"
+    done
+fi
 """
 
 

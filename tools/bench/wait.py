@@ -24,34 +24,43 @@ TABLES = ("sharing", "ranks", "alone")
 
 def add_arguments(parser):
     parser.add_argument("--tables", default=",".join(TABLES), metavar="T,…", help="[default: %(default)s]")
-    parser.add_argument("--programs-list", default=",".join(work.PROGRAMS), metavar="P,…", help="[default: %(default)s]")
+    parser.add_argument("--programs-list", metavar="P,…", help="[default: barrier,matmul,lu; --quick: barrier,lu]")
     parser.add_argument("--grains", metavar="US,…",
                         help="of barrier, in us [default: 50,1000,10000; --quick: 100]")
     parser.add_argument("--mpi", metavar="M,…", help="[default: openmpi,mpich; --quick: openmpi]")
     parser.add_argument("--transport", default=",".join(work.TRANSPORTS), metavar="T,…",
                         help="tcp: two hosts, shm: one [default: %(default)s]")
     parser.add_argument("--rate", metavar="RATE", help="of the link between the hosts, as 1gbit [default: unshaped]")
-    parser.add_argument("--jobs", metavar="J,…", help="equal jobs [default: 1,2,4,8; --quick: 1,2,4]")
+    parser.add_argument("--jobs", metavar="J,…", help="equal jobs [default: 1,2,4,8; 1 is always among them; --quick: 2,4]")
     parser.add_argument("--arms", default="linux,gang,local-sb,auto", metavar="A,…",
                         help=f"{arms_of.HELP} [default: %(default)s]")
     parser.add_argument("--library", default=live.ROOT / "target/release/libcosched_wait.so", metavar="FILE",
                         help="for preload arms [default: target/release/libcosched_wait.so]")
-    parser.add_argument("--ranks", default="4,5,8", metavar="R,…", help="in one job on this host [default: %(default)s]")
+    parser.add_argument("--ranks", metavar="R,…", help="in one job on this host [default: 4,5,8; --quick: 5]")
     parser.add_argument("--repeat", type=int, metavar="N", help="runs of each [default: 3; --quick: 1]")
     parser.add_argument("--seconds", type=float, metavar="S", help="one job alone [default: 1; --quick: 0.5]")
     parser.add_argument("--limit", type=float, metavar="S",
                         help="a run that takes longer is ended, counts as at least this long and is not repeated "
-                             "[default: 40; --quick: 8]")
+                             "[default: 40; --quick: 6]")
+    parser.add_argument("--reserve", type=float, default=0.02, metavar="R",
+                        help="the share of the CPUs that is left to what else runs here, under every arm "
+                             "[default: %(default)s]")
     parser.add_argument("--matmul-n", type=int, default=1000, metavar="N", help="[default: %(default)s]")
     parser.add_argument("--lu-n", type=int, default=1000, metavar="N", help="[default: %(default)s]")
+
+
+def config(arguments):
+    """For the daemon: other load must not decide what is measured."""
+    return f"reserve = {arguments.reserve}\n"
 
 
 def with_defaults(arguments):
     """The options with what --quick or its absence implies."""
     quick = arguments.quick
-    implied = {"grains": "100" if quick else "50,1000,10000", "mpi": "openmpi" if quick else "openmpi,mpich",
-               "jobs": "1,2,4" if quick else "1,2,4,8", "repeat": 1 if quick else 3, "seconds": 0.5 if quick else 1.0,
-               "limit": 8.0 if quick else 40.0}
+    implied = {"programs_list": "barrier,lu" if quick else ",".join(work.PROGRAMS), "ranks": "5" if quick else "4,5,8",
+               "grains": "100" if quick else "50,1000,10000", "mpi": "openmpi" if quick else "openmpi,mpich",
+               "jobs": "2,4" if quick else "1,2,4,8", "repeat": 1 if quick else 3, "seconds": 0.5 if quick else 1.0,
+               "limit": 6.0 if quick else 40.0}
     return argparse.Namespace(**{**vars(arguments), **{name: value for name, value in implied.items()
                                                        if getattr(arguments, name) is None}})
 
@@ -80,10 +89,13 @@ def sharing(machine, runner, arms, arguments, cases):
     """Adds to `cases` each program's runs under all arms."""
     jobs = sorted({1, *map(int, arguments.jobs.split(","))})
     for one in work.works(machine.daemon, arguments):
-        work.calibrate(one, runner, arms["linux"], machine, arguments.seconds)
+        problem = work.calibrate(one, runner, arms["linux"], machine, arguments.seconds)
         case = {"program": one.program, "mpi": one.mpi, "transport": one.transport, "iterations": one.iterations,
                 "runs": {name: {j: [] for j in jobs} for name in arms}}
         cases.append(case)
+        if problem:
+            case["runs"]["linux"][1].append(problem)
+            continue
         for _ in range(arguments.repeat):
             for j in jobs:
                 for name, arm in arms.items():

@@ -16,7 +16,9 @@ def ranks(machine, runner, arms, arguments, cases):
     for one in work.works(machine.daemon, arguments):
         if one.transport != "shm":
             continue
-        work.calibrate(one, runner, Arm(), machine, arguments.seconds)
+        if problem := work.calibrate(one, runner, Arm(), machine, arguments.seconds):
+            cases.append({"program": one.program, "mpi": one.mpi, "ranks": 2, "runs": {"default": [problem]}})
+            continue
         iterations = one.iterations
         for one.ranks in map(int, arguments.ranks.split(",")):
             # Each rank computes a grain, so that more ranks are more work; matmul and lu deal the same work out.
@@ -48,11 +50,13 @@ def add_run(runs, runner, arm, command, limit_s):
 def alone(machine, runner, arms, arguments, cases):
     """One job of two ranks with nothing beside it: plain Linux and our ways in turn, many short runs."""
     for one in [*work.works(machine.daemon, arguments), *pingpongs(machine, arguments)]:
-        if one.program != "pingpong":
-            work.calibrate(one, runner, Arm(), machine, min(arguments.seconds, 1.0))
+        problem = one.program != "pingpong" and work.calibrate(one, runner, Arm(), machine, min(arguments.seconds, 1.0))
         case = {"program": one.program, "mpi": one.mpi, "transport": one.transport, "iterations": one.iterations,
                 "runs": {name: [] for name in arms}}
         cases.append(case)
+        if problem:
+            case["runs"]["linux"].append(problem)
+            continue
         for _ in range(ALONE_RUNS_QUICK if arguments.quick else ALONE_RUNS):
             for name, arm in arms.items():
                 add_run(case["runs"][name], runner, arm, one.command(machine), arguments.limit)

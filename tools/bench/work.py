@@ -85,7 +85,10 @@ def of_program(daemon, name, mpi, transport, directory, arguments, loops):
 
 
 def calibrate(work, runner, plain, machine, seconds):
-    """Sets the iterations that take it about so long alone, found in two steps of growing length."""
+    """Sets the iterations that take it about so long alone, found in two steps of growing length.
+
+    Returns the run that did not end, as Runner.run does, or None when all is well.
+    """
     iterations = work.probe_iterations
     for part in (0.25, 1):
         times_s = []
@@ -93,7 +96,8 @@ def calibrate(work, runner, plain, machine, seconds):
         for _ in range(3):
             done = runner.run(plain, work.command(machine, iterations), 1, 120)
             if not done.get("jobs"):
-                raise live.Failure(f"{work.name}: it does not run alone: {done.get('failed', 'not ended after 120 s')}")
+                return {"makespan_s": None, "failed": f"alone: {done.get('failed', 'not ended after 120 s')}"}
             times_s.append(done["jobs"][0]["main_phase_s"])
         iterations = max(1, round(iterations * seconds * part / min(times_s)))
     work.iterations = iterations
+    return None

@@ -1,10 +1,10 @@
 //! Measures switching with processes that spin and note when they run.
 //!
-//! `switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half]` makes JOBS jobs of PER_CPU processes on each CPU, lets
+//! `switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half|nap:US]` makes JOBS jobs of PER_CPU processes on each CPU, lets
 //! each run in its turn, and prints one line: when the first process of the incoming gang runs on each CPU and the last of the outgoing one
 //! runs for the last time (µs from the boundary), the CPU share of processes that should not run (stray), the share of the CPU time that
 //! went into the right gang, and what the slot thread says of itself. With `idle` the first job has no process, with `half` one on all
-//! CPUs but the first; then the stray is what the others make of its slots. Needs root. Source of the method: reference/live-mechanisms.md, §2.
+//! CPUs but the first, with `nap:US` its processes sleep for US after each US of CPU time; then the stray is what the others make of its slots. Needs root. Source of the method: reference/live-mechanisms.md, §2.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             number(5)?,
             number(6)?,
             number(7)?,
+            number(8)?,
         );
     }
     if args.get(1).map(String::as_str) == Some("probe") {
@@ -45,7 +46,7 @@ struct Times {
 }
 
 /// The process: notes time in its own turns and outside of them, and the latencies of both kinds of boundary.
-fn spin(times: &Times, turns: i64, own: i64, cpu: i64) -> Result<(), Box<dyn Error>> {
+fn spin(times: &Times, turns: i64, own: i64, cpu: i64, nap_us: i64) -> Result<(), Box<dyn Error>> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu as usize);
     rustix::thread::sched_setaffinity(None, &set)?;
@@ -53,8 +54,15 @@ fn spin(times: &Times, turns: i64, own: i64, cpu: i64) -> Result<(), Box<dyn Err
     let (mut starts, mut ends): (Vec<(i64, i64)>, Vec<i64>) = (Vec::new(), Vec::new());
     let mut last = observe::realtime_ns();
     let mut started = i64::MIN;
+    let mut awake_ns = 0;
     while last < times.end {
+        if nap_us > 0 && awake_ns > nap_us * 1000 {
+            sleep(Duration::from_micros(nap_us as u64));
+            awake_ns = 0;
+            last = observe::realtime_ns();
+        }
         let now = observe::realtime_ns();
+        awake_ns += if now - last < GAP_NS { now - last } else { 0 };
         let slot = (now - times.epoch).div_euclid(times.slot);
         let mine = slot.rem_euclid(turns) == own;
         let since = now - times.epoch - slot * times.slot;
@@ -100,7 +108,7 @@ fn wanted(tree: &Tree, args: &[String]) -> Result<Box<dyn Mechanism>, Box<dyn Er
 
 fn measure(args: &[String]) -> Result<(), Box<dyn Error>> {
     if args.len() < 6 {
-        return Err("usage: switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half]".into());
+        return Err("usage: switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half|nap:US]".into());
     }
     let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
     // Other work on the machine should not be measured.
@@ -120,6 +128,7 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
     // How many CPUs the first job leaves idle.
     let idle =
         if args.iter().any(|a| a == "idle") { usize::MAX } else { usize::from(args.iter().any(|a| a == "half")) };
+    let nap_us = args.iter().find_map(|a| a.strip_prefix("nap:")).map_or(Ok(0), str::parse)?;
     // Time enough for all processes to start on a busy machine.
     let epoch = observe::realtime_ns() + 2_000_000_000;
     let times = Times { epoch, slot, end: epoch + seconds * 1_000_000_000 };
@@ -135,7 +144,7 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
         cgroup.switch_handle().set_frozen(true)?;
         let cpus = observe::cpus_allowed().into_iter().skip(if job == 0 { idle } else { 0 });
         for cpu in cpus.flat_map(|cpu| vec![cpu; per_cpu as usize]) {
-            children.push(start(&cgroup, &times, jobs, job, cpu)?);
+            children.push((job, start(&cgroup, &times, jobs, job, cpu, if job == 0 { nap_us } else { 0 })?));
         }
         cgroups.push(cgroup);
     }
@@ -156,7 +165,7 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
     let own_us = own_cpu_us(tree) - before;
     slots.stop();
     let total = (observe::cpus_allowed().len() as i64 * (times.end - times.epoch)) as f64;
-    report(args, children, total)?;
+    report(args, children, total, jobs)?;
     println!(
         "    thread: {} switches, late {}, missed {}, errors {}, fills {}; wake {:.0}/{:.0} done {:.0}/{:.0}",
         stats.count,
@@ -181,20 +190,28 @@ fn own_cpu_us(tree: &Tree) -> i64 {
     own.tv_sec * 1_000_000 + own.tv_nsec / 1000 + probe_us
 }
 
-fn start(cgroup: &JobCgroup, times: &Times, turns: u64, own: u64, cpu: u32) -> Result<Child, Box<dyn Error>> {
+fn start(
+    cgroup: &JobCgroup,
+    times: &Times,
+    turns: u64,
+    own: u64,
+    cpu: u32,
+    nap_us: u64,
+) -> Result<Child, Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("spin").args([times.epoch, times.slot, times.end].map(|n| n.to_string()));
-    let child = command.args([turns, own, u64::from(cpu)].map(|n| n.to_string())).stdout(Stdio::piped()).spawn()?;
+    let child =
+        command.args([turns, own, u64::from(cpu), nap_us].map(|n| n.to_string())).stdout(Stdio::piped()).spawn()?;
     cgroup.attach(child.id() as i32)?;
     Ok(child)
 }
 
-fn report(args: &[String], children: Vec<Child>, total: f64) -> Result<(), Box<dyn Error>> {
-    let (mut inside, mut stray) = (0.0, 0.0);
+fn report(args: &[String], children: Vec<(u64, Child)>, total: f64, jobs: u64) -> Result<(), Box<dyn Error>> {
+    let (mut inside, mut stray, mut first_job) = (0.0, 0.0, 0.0);
     // Per slot and CPU the first process to run; per slot the last one to stop.
     let mut first = std::collections::BTreeMap::new();
     let mut last = std::collections::BTreeMap::new();
-    for mut child in children {
+    for (job, mut child) in children {
         let mut text = String::new();
         child.stdout.take().ok_or("no output")?.read_to_string(&mut text)?;
         child.wait()?;
@@ -202,6 +219,7 @@ fn report(args: &[String], children: Vec<Child>, total: f64) -> Result<(), Box<d
             text.lines().map(|line| line.split(' ').map(|n| n.parse::<i64>()).collect::<Result<Vec<_>, _>>());
         let sums = lines.next().ok_or("no sums")??;
         inside += sums[0] as f64;
+        first_job += if job == 0 { sums[0] as f64 } else { 0.0 };
         stray += sums[1] as f64;
         for line in lines {
             let line = line?;
@@ -226,6 +244,12 @@ fn report(args: &[String], children: Vec<Child>, total: f64) -> Result<(), Box<d
         quantile(last, 0.99),
         100.0 * stray / total,
         100.0 * inside / total
+    );
+    let slots = total / jobs as f64;
+    println!(
+        "    the first job used {:.1} % of its slots; of the rest the others had {:.1} % at most",
+        100.0 * first_job / slots,
+        100.0 * stray / (slots - first_job)
     );
     Ok(())
 }

@@ -42,6 +42,17 @@ pub(crate) fn learn_the_machine() {
     OVERSUBSCRIBED.store(ranks.is_some_and(|ranks| cpus > 0 && ranks > cpus as u64), Relaxed);
 }
 
+/// Who else wants the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crowd {
+    /// Nobody.
+    Nobody,
+    /// Processes of the same job, as far as is known: they yield to each other.
+    OwnJob,
+    /// Others too, to whom a yield gives little.
+    Others,
+}
+
 /// What one thread knows about its queueing.
 pub(crate) struct Queueing {
     looked_ns: Cell<u64>,
@@ -55,11 +66,17 @@ impl Queueing {
     pub(crate) const NEW: Self =
         Self { looked_ns: Cell::new(0), delay_ns: Cell::new(0), until_ns: Cell::new(0), hold_ns: Cell::new(HOLD_NS) };
 
-    /// Whether others want the CPUs now.
-    pub(crate) fn crowded(&self, now_ns: u64) -> bool {
-        match shared::page() {
-            Some(page) => page.head.rivals.load(Relaxed) > 0 || too_many(page, now_ns),
-            None => OVERSUBSCRIBED.load(Relaxed) || self.queued(now_ns),
+    /// Who else wants the CPUs now.
+    pub(crate) fn crowd(&self, now_ns: u64) -> Crowd {
+        let (others, own) = match shared::page() {
+            Some(page) => (page.head.rivals.load(Relaxed) > 0, too_many(page, now_ns)),
+            None if OVERSUBSCRIBED.load(Relaxed) => (false, true),
+            None => (self.queued(now_ns), false),
+        };
+        match (others, own) {
+            (true, _) => Crowd::Others,
+            (false, true) => Crowd::OwnJob,
+            (false, false) => Crowd::Nobody,
         }
     }
 

@@ -4,7 +4,7 @@
 //! MPI call in which it is, or with a gap in which the thread computed. A gap in which it only stood in the queue of a
 //! CPU does not end it.
 
-use crate::crowd::{self, Queueing};
+use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
 use crate::{real, shared, sys};
 use core::cell::{Cell, RefCell};
@@ -29,6 +29,15 @@ const BLOCK_PART: u64 = 4;
 const BLOCK_NS_MIN: u64 = 20_000;
 const BLOCK_NS_MAX: u64 = 4_000_000;
 
+/// In an MPI call, this part of a wait is yielded away before the thread sleeps: a yield among ranks that all yield costs
+/// less than a sleep and a wake-up. Not where others want the CPU and a descriptor can wake the thread.
+const YIELD_FIRST_NS: u64 = 1_000_000;
+/// Where waits have ended by descriptors so often, a block on them may be so long at least, in ns.
+const BY_DESCRIPTOR_SURE: i8 = 4;
+const BLOCK_NS_SURE: u64 = 1_000_000;
+/// Outside MPI's calls a progress loop's sleep is at most so long, in ns: not every end of a wait is seen.
+const BLOCK_NS_UNSURE: u64 = 200_000;
+
 /// What a call that found nothing is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -49,6 +58,8 @@ pub(crate) struct Thread {
     mode: Cell<u32>,
     spin_ns: Cell<u64>,
     adaptive: Cell<bool>,
+    /// Nobody but this job's own processes wants the CPUs.
+    own_crowd: Cell<bool>,
     look_ns: Cell<u64>,
     queueing: Queueing,
     /// MPI calls that this thread is in, one in the other.
@@ -75,12 +86,14 @@ struct Row {
     /// Whether it is counted among the sleepers, and the doorbell as it was before the program last looked.
     announced: Cell<bool>,
     bell: Cell<u32>,
+    /// Its progress loop tells when it finds something, though perhaps not all.
+    tells: Cell<bool>,
     /// Calls that must not block: another descriptor is ready, and the program has to come to it.
     grace: Cell<u32>,
     /// The row has calls of sched_yield, or of others.
     yields: Cell<bool>,
     asks: Cell<bool>,
-    /// Above 0: where there are both, waits end by descriptors.
+    /// Above 0: waits end by descriptors.
     by_descriptor: Cell<i8>,
     descriptors: RefCell<Descriptors>,
 }
@@ -108,6 +121,7 @@ thread_local! {
             mode: Cell::new(page::BUSY),
             spin_ns: Cell::new(0),
             adaptive: Cell::new(false),
+            own_crowd: Cell::new(false),
             look_ns: Cell::new(0),
             queueing: Queueing::NEW,
             depth: Cell::new(0),
@@ -124,6 +138,7 @@ thread_local! {
                 timed_out: Cell::new(false),
                 announced: Cell::new(false),
                 bell: Cell::new(0),
+                tells: Cell::new(false),
                 grace: Cell::new(0),
                 yields: Cell::new(false),
                 asks: Cell::new(false),
@@ -164,6 +179,15 @@ pub(crate) fn enter_mpi() -> bool {
 /// It ends.
 pub(crate) fn leave_mpi() {
     THREAD.with(Thread::leave_mpi);
+}
+
+/// A test of MPI's that does not wait has found what it asked for.
+pub(crate) fn found_by_test() {
+    THREAD.with(|thread| {
+        if thread.pass.get() == 0 && !thread.inside.get() && thread.row.active.get() {
+            thread.end_row(sys::now_ns(), false);
+        }
+    });
 }
 
 /// Wakes those of the job that sleep on the doorbell.
@@ -229,7 +253,9 @@ impl Thread {
     fn look(&self, now_ns: u64) -> bool {
         let (mode, spin_us) = crowd::orders();
         shared::take_slot();
-        let on = mode != page::BUSY && self.queueing.crowded(now_ns);
+        let crowd = if mode == page::BUSY { Crowd::Nobody } else { self.queueing.crowd(now_ns) };
+        let on = crowd != Crowd::Nobody;
+        self.own_crowd.set(crowd == Crowd::OwnJob);
         self.look_ns.set(now_ns + LOOK_EVERY_NS);
         self.mode.set(if on { mode } else { page::BUSY });
         self.pass.set(if on { 0 } else { PASS });
@@ -257,6 +283,16 @@ impl Thread {
             self.drop_row();
         }
         self.depth.set(self.depth.get() + 1);
+    }
+
+    /// The row is of a progress loop that tells what it finds.
+    pub(crate) fn loop_tells(&self) {
+        self.row.tells.set(true);
+    }
+
+    /// Whether it is in an MPI call.
+    pub(crate) fn in_mpi(&self) -> bool {
+        self.depth.get() > 0
     }
 
     /// It ends, and with it the wait. It may have sent something.
@@ -338,6 +374,7 @@ impl Thread {
         row.asleep_ns.set(0);
         row.blocked.set(false);
         row.timed_out.set(false);
+        row.tells.set(false);
         row.grace.set(0);
         row.yields.set(false);
         row.asks.set(false);
@@ -365,9 +402,16 @@ impl Thread {
         if self.adaptive.get() {
             self.take_spin_time(ADAPTIVE);
         }
-        if row.yields.get() && row.asks.get() {
-            let score = row.by_descriptor.get() + if by_descriptor { 1 } else { -1 };
-            row.by_descriptor.set(score.clamp(-8, 8));
+        if row.asks.get() {
+            // One that came otherwise while the thread slept cost it time, so it counts more.
+            let step = if by_descriptor {
+                1
+            } else if ended == Ended::TimedOut {
+                -4
+            } else {
+                -1
+            };
+            row.by_descriptor.set((row.by_descriptor.get() + step).clamp(-8, 8));
         }
         self.add(Count::Waits, 1);
         if ended == Ended::Spinning {
@@ -384,10 +428,22 @@ impl Thread {
         slot.state.store(state, Relaxed);
     }
 
+    fn waited_ns(&self) -> u64 {
+        self.row.last_ns.get() - self.row.start_ns.get()
+    }
+
+    fn yields_first(&self) -> bool {
+        // Measured: among ranks of UCX over TCP yields collapse, and blocks do not.
+        let by_ucx = self.row.tells.get() && self.row.by_descriptor.get() > 0;
+        self.in_mpi() && !by_ucx && self.waited_ns() < YIELD_FIRST_NS
+    }
+
     /// The time of the next block.
     fn block_ns(&self) -> u64 {
-        let waited_ns = self.row.last_ns.get() - self.row.start_ns.get();
-        (waited_ns / BLOCK_PART).clamp(BLOCK_NS_MIN, BLOCK_NS_MAX)
+        let sure = self.row.by_descriptor.get() >= BY_DESCRIPTOR_SURE;
+        let max_ns = if self.row.tells.get() && !self.in_mpi() { BLOCK_NS_UNSURE } else { BLOCK_NS_MAX };
+        (self.waited_ns() / BLOCK_PART)
+            .clamp(if sure { BLOCK_NS_SURE } else { BLOCK_NS_MIN }, max_ns.max(BLOCK_NS_SURE * u64::from(sure)))
     }
 
     /// Adds what a call asks for to the row. True if the row had asked for all of it; `None` if it does not fit.
@@ -403,7 +459,9 @@ impl Thread {
     /// `mask` is null or a valid set of signals; `asked` are the descriptors of the call.
     pub(crate) unsafe fn block(&self, asked: &mut [pollfd], known: Option<bool>, mask: *const sigset_t) -> bool {
         let row = &self.row;
-        if known == Some(false) || (row.yields.get() && row.by_descriptor.get() <= 0) {
+        let by_yield =
+            row.yields.get() && (row.by_descriptor.get() <= 0 || self.own_crowd.get() && self.yields_first());
+        if known == Some(false) || by_yield {
             return false;
         }
         if row.grace.get() > 0 {
@@ -440,12 +498,23 @@ impl Thread {
     /// In place of a sched_yield: sleeps until the doorbell rings or the time is over.
     pub(crate) fn block_for_bell(&self) {
         let row = &self.row;
+        if self.own_crowd.get() && self.yields_first() {
+            return self.give_way();
+        }
         if row.by_descriptor.get() > 0 && row.descriptors.borrow().count() > 0 {
             if row.grace.get() == 0 {
                 // SAFETY: no mask.
                 unsafe { self.block_on_row(null()) };
             }
             return;
+        }
+        if self.depth.get() == 0 && !row.tells.get() {
+            // What a thread waits for by sched_yield alone is not seen, so its row may be many short waits. It gives way
+            // as it wanted.
+            return self.give_way();
+        }
+        if self.yields_first() {
+            return self.give_way();
         }
         let head = shared::head();
         if !row.announced.replace(true) {

@@ -238,7 +238,9 @@ fn the_bpf_program_announces_messages_of_its_jobs() {
     bpf.watch(&jobs[1], Duration::from_secs(3600)).unwrap();
     let bell = bpf.bell();
     for kind in ["tcp", "unix", "datagram", "udp"] {
-        [&mut ours, &mut other].map(|talker| talker.tell(&format!("pair {kind}")));
+        for talker in [&mut ours, &mut other] {
+            talker.tell(&format!("pair {kind}"));
+        }
         rung(&bell, 50);
         other.tell("send");
         assert_eq!(rung(&bell, 50), [], "{kind}: nobody asked for job 3");

@@ -7,6 +7,24 @@ use core::ffi::{c_int, c_void};
 
 /// One function: its name and its arguments.
 macro_rules! mark {
+    (tests $($name:ident($($arg:ident)*) found by $flag:ident;)*) => {$(
+        /// MPI's function of this name: it does not wait, but a program may ask again and again.
+        ///
+        /// # Safety
+        /// As MPI's.
+        #[allow(non_snake_case)]
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C-unwind" fn $name($($arg: usize),*) -> c_int {
+            let next = mark!(@next $name ($($arg)*));
+            // SAFETY: the caller keeps the function's contract.
+            let result = unsafe { next($($arg),*) };
+            // SAFETY: the caller's place for the answer, which the function has just written if it succeeded.
+            if result == 0 && unsafe { *($flag as *const c_int) } != 0 {
+                thread::found_by_test();
+            }
+            result
+        }
+    )*};
     ($($name:ident($($arg:ident)*);)*) => {$(
         /// MPI's function of this name.
         ///
@@ -19,6 +37,16 @@ macro_rules! mark {
         }
     )*};
     (@call $name:ident ($($arg:ident)*)) => {{
+        let next = mark!(@next $name ($($arg)*));
+        let crowd = thread::enter_mpi();
+        // SAFETY: the caller keeps the function's contract.
+        let result = unsafe { next($($arg),*) };
+        if crowd {
+            thread::leave_mpi();
+        }
+        result
+    }};
+    (@next $name:ident ($($arg:ident)*)) => {{
         static NEXT: Later = Later::named(match core::ffi::CStr::from_bytes_with_nul(
             concat!(stringify!($name), "\0").as_bytes(),
         ) {
@@ -31,14 +59,7 @@ macro_rules! mark {
             return OTHER_ERROR;
         }
         // SAFETY: the handles and numbers of this function each take one machine word, whatever the MPI library.
-        let next = unsafe { core::mem::transmute::<*mut c_void, Function>(next) };
-        let crowd = thread::enter_mpi();
-        // SAFETY: the caller keeps the function's contract.
-        let result = unsafe { next($($arg),*) };
-        if crowd {
-            thread::leave_mpi();
-        }
-        result
+        unsafe { core::mem::transmute::<*mut c_void, Function>(next) }
     }};
     (@word $arg:ident) => { usize };
 }
@@ -103,4 +124,13 @@ mark! {
     MPI_Neighbor_alltoall(a b c d e f g);
     MPI_Neighbor_alltoallv(a b c d e f g h i);
     MPI_Neighbor_allgatherv(a b c d e f g h);
+}
+
+mark! { tests
+    MPI_Test(a b c) found by b;
+    MPI_Testall(a b c d) found by c;
+    MPI_Testany(a b c d e) found by d;
+    MPI_Testsome(a b c d e) found by c;
+    MPI_Iprobe(a b c d e) found by d;
+    MPI_Improbe(a b c d e f) found by d;
 }

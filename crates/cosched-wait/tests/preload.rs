@@ -1,0 +1,226 @@
+//! The library in programs that it must not change: what they print is the same with and without it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// The ways to wait that every program is tried with.
+const WAYS: [&str; 6] = ["busy", "spin-block", "spin-block:0", "spin-block:60000000", "spin-yield:0", "spin-yield"];
+
+/// Cargo puts the library beside the directory of the tests.
+fn library() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let beside = own.ancestors().map(|directory| directory.join("libcosched_wait.so"));
+    beside.into_iter().find(|path| path.is_file()).expect("libcosched_wait.so: run by cargo, which builds it")
+}
+
+fn dir() -> &'static Path {
+    static DIR: OnceLock<TempDir> = OnceLock::new();
+    DIR.get_or_init(|| tempfile::Builder::new().prefix("cst-wait").tempdir().unwrap()).path()
+}
+
+/// Compiles a C program of tests/programs; `None` where this machine cannot (no compiler, no static C library).
+fn compile(name: &str, as_name: &str, options: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+    let program = dir().join(as_name);
+    let done =
+        Command::new("cc").arg("-O2").args(options).arg("-o").arg(&program).arg(source).arg("-lpthread").output();
+    match done {
+        Ok(done) if done.status.success() => Some(program),
+        Ok(done) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&done.stderr)),
+        _ => None,
+    }
+}
+
+fn stress() -> &'static Path {
+    static STRESS: OnceLock<PathBuf> = OnceLock::new();
+    STRESS.get_or_init(|| compile("stress", "stress", &[]).expect("a C compiler"))
+}
+
+/// A command that ends within half a minute. More ranks than CPUs, says its environment: so the library works.
+fn command(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "1", "30"]).arg(program).args(arguments).env("PMI_LOCAL_SIZE", "4096");
+    command.env_remove("LD_PRELOAD").env_remove("COSCHED_WAIT").env_remove("COSCHED_WAIT_PAGE");
+    command
+}
+
+fn preloaded(program: &Path, arguments: &[&str], wait: &str) -> Command {
+    let mut command = command(program, arguments);
+    // Not into `timeout`: its environment is the program's.
+    command.env("LD_PRELOAD", library()).env("COSCHED_WAIT", wait);
+    command
+}
+
+fn same(program: &Path, arguments: &[&str]) {
+    let plain = command(program, arguments).output().unwrap();
+    for wait in WAYS {
+        let with = preloaded(program, arguments, wait).output().unwrap();
+        assert_eq!(text(&with), text(&plain), "{} {arguments:?} with {wait}", program.display());
+    }
+}
+
+fn text(output: &Output) -> (Option<i32>, String, String) {
+    let words = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), words(&output.stdout), words(&output.stderr))
+}
+
+macro_rules! parts {
+    ($($name:ident)*) => {$(
+        #[test]
+        fn $name() {
+            let plain = command(stress(), &[stringify!($name)]).output().unwrap();
+            assert_eq!(plain.status.code(), Some(0), "without the library: {:?}", text(&plain));
+            same(stress(), &[stringify!($name)]);
+        }
+    )*};
+}
+
+mod stressed {
+    use super::*;
+    parts! { ways threads closed signals masks fork yields cancel errors }
+}
+
+/// The line of a process in the statistics.
+fn statistics(wait: &str, page: Option<&Path>, part: &str) -> String {
+    let path = tempfile::NamedTempFile::new_in(dir()).unwrap();
+    let mut command = preloaded(stress(), &[part], wait);
+    command.env("COSCHED_WAIT_STATS", path.path());
+    page.map(|page| command.env("COSCHED_WAIT_PAGE", page));
+    assert_eq!(command.output().unwrap().status.code(), Some(0));
+    let lines = std::fs::read_to_string(path.path()).unwrap();
+    lines.lines().find(|line| line.starts_with("{\"program\":\"stress\"")).unwrap_or_default().to_owned()
+}
+
+fn field(line: &str, name: &str) -> u64 {
+    let start = line.find(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name} in {line}")) + name.len() + 3;
+    line[start..].split([',', '}']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn who_waits_for_nothing_blocks_and_says_so() {
+    let blocked = statistics("spin-block:50", None, "idle");
+    assert!(field(&blocked, "blocks") > 0 && field(&blocked, "block_ns") > 100_000_000, "{blocked}");
+    assert_eq!(field(&blocked, "spin_us"), 50);
+    let busy = statistics("busy", None, "idle");
+    assert_eq!((field(&busy, "blocks"), field(&busy, "yields")), (0, 0), "{busy}");
+    assert!(field(&busy, "polls") > field(&blocked, "polls"), "{busy} {blocked}");
+    let yielded = statistics("spin-yield:50", None, "idle");
+    assert!(field(&yielded, "yields") > 0 && field(&yielded, "blocks") == 0, "{yielded}");
+    let minute = statistics("spin-block:60000000", None, "idle");
+    assert_eq!(field(&minute, "blocks"), 0, "half a second is less than a minute: {minute}");
+}
+
+mod pages {
+    use super::*;
+    use cosched_core::wait::page;
+
+    /// A page as the daemon writes it.
+    fn page(name: &str, mode: u32, rivals: u32, cpus: u32) -> PathBuf {
+        let mut bytes = vec![0; page::SIZE];
+        for (at, word) in [page::MAGIC, mode, 7, rivals, cpus].into_iter().enumerate() {
+            bytes[at * 4..at * 4 + 4].copy_from_slice(&word.to_ne_bytes());
+        }
+        let path = dir().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_page_says_how_to_wait_and_whether_to() {
+        let line = statistics("busy", Some(&page("rivals", page::SPIN_BLOCK, 1, 2)), "idle");
+        assert!(field(&line, "blocks") > 0 && field(&line, "spin_us") == 7, "{line}");
+        let line = statistics("spin-block", Some(&page("alone", page::SPIN_BLOCK, 0, 2)), "idle");
+        assert_eq!(field(&line, "blocks"), 0, "alone: {line}");
+        let line = statistics("spin-block", Some(&page("busy", page::BUSY, 9, 2)), "idle");
+        assert_eq!(field(&line, "blocks"), 0, "busy: {line}");
+    }
+
+    #[test]
+    fn the_process_counts_in_its_slot() {
+        let path = page("counted", page::SPIN_BLOCK, 1, 2);
+        let line = statistics("spin-block", Some(&path), "idle");
+        let bytes = std::fs::read(&path).unwrap();
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+        let slot = size_of::<page::Head>();
+        assert_eq!(u64::from(word(slot)), field(&line, "pid"));
+        assert_eq!(word(slot + std::mem::offset_of!(page::Slot, state)), page::COMPUTING);
+        assert_eq!(long(slot + std::mem::offset_of!(page::Slot, polls)), field(&line, "polls"));
+        assert_eq!(long(slot + std::mem::offset_of!(page::Slot, blocks)), field(&line, "blocks"));
+        assert_eq!(word(2 * slot), 0, "one process, one slot");
+    }
+
+    #[test]
+    fn a_page_that_is_none_does_no_harm() {
+        let short = dir().join("short");
+        std::fs::write(&short, b"CSW1").unwrap();
+        let wrong = dir().join("wrong");
+        std::fs::write(&wrong, vec![0; page::SIZE]).unwrap();
+        for path in [short.as_path(), &wrong, Path::new("/nonexistent"), Path::new("/"), Path::new("/dev/zero")] {
+            let line = statistics("spin-block:50", Some(path), "idle");
+            assert!(field(&line, "blocks") > 0, "{}: the environment's word counts: {line}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_bad_value_is_said_once_and_switches_it_off() {
+    let path = tempfile::NamedTempFile::new_in(dir()).unwrap();
+    let mut command = Command::new(stress());
+    command.arg("idle").env("LD_PRELOAD", library()).env("COSCHED_WAIT", "spin-blok").env("PMI_LOCAL_SIZE", "4096");
+    let output = command.env("COSCHED_WAIT_STATS", path.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("COSCHED_WAIT=spin-blok is not understood; give busy, spin-block[:US]"), "{said}");
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"idle\n".to_vec()));
+    assert_eq!(field(&std::fs::read_to_string(path.path()).unwrap(), "blocks"), 0);
+}
+
+#[test]
+fn programs_that_it_leaves_alone() {
+    let script =
+        "for i in 1 2 3; do echo $i | cat | (read x; echo got $x); done; sleep 0.01 & wait; ls / | head -2; exit 3";
+    same(Path::new("/bin/bash"), &["-c", script]);
+    let python = "import select, subprocess, socket\na, b = socket.socketpair()\nfor i in range(1000): select.select([a], [], [], 0)\nb.send(b'x')\n\
+                  print(select.select([a], [], [], 0)[0] == [a], subprocess.run(['echo', 'hi'], capture_output=True).stdout)";
+    for (program, arguments) in [("python3", vec!["-c", python]), ("git", vec!["version"]), ("id", vec!["-u"])] {
+        let found = Command::new("which").arg(program).output().unwrap();
+        let path = String::from_utf8(found.stdout).unwrap();
+        if found.status.success() {
+            same(Path::new(path.trim()), &arguments);
+        }
+    }
+}
+
+#[test]
+fn programs_into_which_it_is_not_loaded_or_that_have_a_poll_of_their_own() {
+    if let Some(program) = compile("stress", "stress-static", &["-static"]) {
+        same(&program, &["errors"]);
+    }
+    let own = compile("own_poll", "own-poll", &[]).unwrap();
+    same(&own, &[]);
+    let setuid = dir().join("setuid");
+    std::fs::copy(stress(), &setuid).unwrap();
+    std::fs::set_permissions(&setuid, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+    same(&setuid, &["errors"]);
+}
+
+/// The library's code is not instrumented; ThreadSanitizer watches the program's memory and stands between it and the
+/// library. What it must not say: that the program, which has no race, has got one.
+#[test]
+fn under_thread_sanitizer() {
+    let Some(program) = compile("stress", "stress-tsan", &["-fsanitize=thread", "-g"]) else { return };
+    for part in ["ways", "threads", "yields"] {
+        // ThreadSanitizer executes the program again where the layout of its memory does not suit it.
+        let plain = command(&program, &[part]).output().unwrap();
+        if !plain.status.success() {
+            return;
+        }
+        for wait in ["spin-block:0", "spin-yield:0"] {
+            let with = preloaded(&program, &[part], wait).output().unwrap();
+            assert_eq!(text(&with), text(&plain), "{part} with {wait}");
+        }
+    }
+}
