@@ -5,7 +5,7 @@ use super::{Driver, machine};
 use crate::clock::{now, unix_ms};
 use crate::waitpage::Counts;
 use cosched_api::{Chosen, WaitMode};
-use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Seen, Wait};
+use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Seen, Standing, Wait};
 use tokio::time::Instant;
 
 /// What is chosen for a job, and what was seen of it when that was last thought about.
@@ -48,7 +48,7 @@ impl Choice {
             spin_ns: counts.spin_ns.saturating_sub(before.spin_ns),
             block_ns: counts.block_ns.saturating_sub(before.block_ns),
             timeouts: counts.timeouts.saturating_sub(before.timeouts),
-            hooked: counts.polls > before.polls,
+            hooked: counts.processes > 0 && counts.polls > 0,
             ..Seen::default()
         })
     }
@@ -84,13 +84,24 @@ impl Driver {
     }
 }
 
-/// The CPU time that the plan offers to a job in an interval: that of its slots, or its part by weight.
+/// The CPU time that the plan offers to a job in an interval: that of its slots, of which local jobs take their part, or
+/// its part by weight.
 fn offered_ns(plan: &Plan, job: JobId, interval_ns: u64, cpus: u32) -> u64 {
     let Some(planned) = plan.jobs.get(&job) else { return 0 };
     let wanted = u64::from(planned.cpus) * interval_ns;
-    if let Some((own, cycle)) = plan.share(job) {
-        return wanted * u64::from(own) / u64::from(cycle.max(1));
+    let running = plan.jobs.values().filter(|other| other.standing == Standing::Scheduled);
+    let (own, weights) = (u64::from(planned.weight), |local_only: bool| -> u64 {
+        running
+            .clone()
+            .filter(|other| !local_only || other.policy.is_local())
+            .map(|other| u64::from(other.weight))
+            .sum()
+    });
+    match plan.share(job) {
+        Some((turns, cycle)) => {
+            let slots_ns = wanted * u64::from(turns) / u64::from(cycle.max(1));
+            (u128::from(slots_ns) * u128::from(own) / u128::from(own + weights(true)).max(1)) as u64
+        }
+        None => wanted.min(u64::from(cpus) * interval_ns * own / weights(false).max(1)),
     }
-    let weights: u64 = plan.jobs.values().map(|other| u64::from(other.weight)).sum();
-    wanted.min(u64::from(cpus) * interval_ns * u64::from(planned.weight) / weights.max(1))
 }
