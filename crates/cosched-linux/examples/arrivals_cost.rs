@@ -3,7 +3,8 @@
 //! `arrivals_cost [SOCKETS…]` makes processes with so many connected TCP sockets (10, 100, 1000 when none is named), a tenth of them with
 //! an unread byte, and prints one line each: what a look costs by a dump of sock_diag and by the epoll sets of [`cosched_linux::arrivals`], the first and a later
 //! scan of the descriptors, and the share of a CPU at a look every 2 ms with scans as often as they come due. Then it lets two threads
-//! exchange bytes over TCP, watched and not, in turns: what the watching costs the program. Needs root.
+//! exchange bytes over TCP, watched and not, in turns: what the watching costs the program. With the feature `bpf`, also what the BPF program costs
+//! a job and everybody else. Needs root.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +12,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cosched_linux::{ArrivalBell, Arrivals};
+use cosched_linux::{ArrivalBell, Arrivals, BpfArrivals, Layout, Place, Tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const LOOKS: u32 = 400;
@@ -23,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().collect();
     match args.get(1).map(String::as_str) {
         Some("hold") => hold(args[2].parse()?),
-        Some("pingpong") => pingpong(),
+        Some("pingpong") => pingpong(args.get(2).map(String::as_str)),
         _ => {
             let named: Vec<usize> = args[1..].iter().map(|n| n.parse()).collect::<Result<_, _>>()?;
             for sockets in if named.is_empty() { vec![10, 100, 1000] } else { named } {
@@ -50,8 +51,11 @@ fn hold(sockets: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A batch of exchanges for each line of the input; prints the nanoseconds.
-fn pingpong() -> Result<(), Box<dyn Error>> {
+/// Enters a cgroup; then a batch of exchanges for each line of the input; prints the nanoseconds.
+fn pingpong(cgroup: Option<&str>) -> Result<(), Box<dyn Error>> {
+    if let Some(procs) = cgroup {
+        std::fs::write(procs, "0")?;
+    }
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let (mut one, mut two) = pair(&listener)?;
     one.set_nodelay(true)?;
@@ -115,7 +119,7 @@ impl Drop for Program {
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn looks(sockets: usize) -> Result<(), Box<dyn Error>> {
@@ -164,10 +168,23 @@ fn listen(bell: &ArrivalBell, until: &std::sync::atomic::AtomicBool) {
 fn exchange() -> Result<(), Box<dyn Error>> {
     let mut program = Program::start(&["pingpong"])?;
     let mut arrivals = Arrivals::new()?;
-    let mut us: [Vec<f64>; 4] = Default::default();
+    let mut us: [Vec<f64>; 6] = Default::default();
+    let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
+    let job = tree.create_job(1)?;
+    // Its sockets are its job's when it makes them there.
+    let mut inside = Program::start(&["pingpong", &job.v2_dir().join("gang/cgroup.procs").to_string_lossy()])?;
+    let has_bpf = BpfArrivals::load().inspect_err(|e| println!("{e}")).is_ok();
     for _ in 0..REPEATS {
         for (way, found) in us.iter_mut().enumerate() {
             let stop = std::sync::atomic::AtomicBool::new(false);
+            if way > 3 && has_bpf {
+                let mut bpf = BpfArrivals::load()?;
+                bpf.watch(&job, Duration::from_millis(1))?;
+                found.push(if way == 4 { program.ask()? } else { inside.ask()? });
+            }
+            if way > 3 {
+                continue;
+            }
             if way > 0 {
                 arrivals.watch(1, way > 1)?;
                 arrivals.rescan(1, &[program.pid()])?;
@@ -184,13 +201,23 @@ fn exchange() -> Result<(), Box<dyn Error>> {
             arrivals.forget(1);
         }
     }
-    let [plain, watched, rings, heard] = us.map(median);
+    drop(inside);
+    job.kill()?;
+    while job.populated()? {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    job.remove()?;
+    tree.remove()?;
+    let [plain, watched, rings, heard, others, member] = us.map(median);
     println!(
         "exchange {plain:.2} µs; watched {:.3}, ringing {:.3}, with a listener that rests 1 ms {:.3} of that",
         watched / plain,
         rings / plain,
         heard / plain
     );
+    if has_bpf {
+        println!("with the BPF program: of others {:.3}, of a job {:.3} of that", others / plain, member / plain);
+    }
     Ok(())
 }
 

@@ -63,8 +63,9 @@ pub(crate) struct Queueing {
 
 impl Queueing {
     /// Nothing known.
-    pub(crate) const NEW: Self =
-        Self { looked_ns: Cell::new(0), delay_ns: Cell::new(0), until_ns: Cell::new(0), hold_ns: Cell::new(HOLD_NS) };
+    pub(crate) const fn new() -> Self {
+        Self { looked_ns: Cell::new(0), delay_ns: Cell::new(0), until_ns: Cell::new(0), hold_ns: Cell::new(HOLD_NS) }
+    }
 
     /// Who else wants the CPUs now.
     pub(crate) fn crowd(&self, now_ns: u64) -> Crowd {
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_finding_holds_and_longer_when_it_comes_again() {
-        let queueing = Queueing::NEW;
+        let queueing = Queueing::new();
         queueing.found(1_000);
         assert_eq!(queueing.until_ns.get(), 1_000 + HOLD_NS);
         queueing.found(2_000);

@@ -17,6 +17,7 @@ mod crowd;
 mod descriptors;
 mod hooks;
 mod later;
+mod passed;
 mod real;
 mod shared;
 mod stats;

@@ -6,7 +6,7 @@
 
 use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
-use crate::{real, shared, sys};
+use crate::{passed, real, shared, sys};
 use core::cell::{Cell, RefCell};
 use core::ptr::null;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -16,7 +16,7 @@ use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
 use libc::{pollfd, sigset_t};
 
 /// Calls that pass between two looks at whether there is a crowd.
-const PASS: u32 = 31;
+const PASS: u32 = 255;
 /// How often a thread in a crowd looks whether it still is in one, in ns.
 const LOOK_EVERY_NS: u64 = 10_000_000;
 /// A longer computation between two calls ends the row, in ns. Who only yields does nothing else between two yields, and
@@ -51,8 +51,6 @@ pub(crate) enum Verdict {
 
 /// The state of a thread. It has no destructor, so that it is plain thread-local memory.
 pub(crate) struct Thread {
-    /// Calls that pass without a look; 0 in a crowd.
-    pass: Cell<u32>,
     /// This code runs: a signal handler that comes here only passes.
     inside: Cell<bool>,
     mode: Cell<u32>,
@@ -116,14 +114,13 @@ enum Count {
 thread_local! {
     static THREAD: Thread = const {
         Thread {
-            pass: Cell::new(PASS),
             inside: Cell::new(false),
             mode: Cell::new(page::BUSY),
             spin_ns: Cell::new(0),
             adaptive: Cell::new(false),
             own_crowd: Cell::new(false),
             look_ns: Cell::new(0),
-            queueing: Queueing::NEW,
+            queueing: Queueing::new(),
             depth: Cell::new(0),
             rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
             row: Row {
@@ -153,27 +150,38 @@ thread_local! {
 /// Begins a call that asks without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
 #[inline]
 pub(crate) fn enter() -> Option<&'static Thread> {
+    let passed = passed::get();
+    if passed < PASS {
+        passed::set(passed + 1);
+        return None;
+    }
+    enter_slowly()
+}
+
+#[inline(never)]
+fn enter_slowly() -> Option<&'static Thread> {
     let thread = THREAD.with(core::ptr::from_ref);
     // SAFETY: thread-local memory without a destructor lives as long as the thread, and no call outlives its thread.
     let thread = unsafe { &*thread };
-    let pass = thread.pass.get();
-    if pass > 0 {
-        thread.pass.set(pass - 1);
+    if thread.inside.get() {
         return None;
     }
-    thread.enter_slowly()
+    thread.inside.set(true);
+    compiler_fence(SeqCst);
+    if thread.mode.get() == page::BUSY {
+        thread.add(Count::Polls, u64::from(PASS));
+        if !thread.look(sys::now_ns()) {
+            thread.leave();
+            return None;
+        }
+    }
+    Some(thread)
 }
 
 /// An MPI call of this thread begins. True in a crowd: then [`leave_mpi`] must follow.
 #[inline]
 pub(crate) fn enter_mpi() -> bool {
-    THREAD.with(|thread| {
-        let crowd = thread.pass.get() == 0 && thread.mode.get() != page::BUSY && !thread.inside.get();
-        if crowd {
-            thread.enter_mpi();
-        }
-        crowd
-    })
+    passed::get() == passed::CROWD && THREAD.with(Thread::enter_mpi)
 }
 
 /// It ends.
@@ -183,11 +191,13 @@ pub(crate) fn leave_mpi() {
 
 /// A test of MPI's that does not wait has found what it asked for.
 pub(crate) fn found_by_test() {
-    THREAD.with(|thread| {
-        if thread.pass.get() == 0 && !thread.inside.get() && thread.row.active.get() {
-            thread.end_row(sys::now_ns(), false);
-        }
-    });
+    if passed::get() == passed::CROWD {
+        THREAD.with(|thread| {
+            if !thread.inside.get() && thread.row.active.get() {
+                thread.end_row(sys::now_ns(), false);
+            }
+        });
+    }
 }
 
 /// Wakes those of the job that sleep on the doorbell.
@@ -208,7 +218,9 @@ pub(crate) fn forget() {
         thread.row.active.set(false);
         thread.row.announced.set(false);
         thread.inside.set(false);
-        thread.pass.set(PASS);
+        passed::set(0);
+        thread.mode.set(page::BUSY);
+        thread.depth.set(0);
         thread.counts.0.iter().for_each(|count| count.set(0));
     });
 }
@@ -217,7 +229,7 @@ pub(crate) fn forget() {
 pub(crate) fn finish() {
     THREAD.with(|thread| {
         if thread.mode.get() == page::BUSY {
-            thread.add(Count::Polls, u64::from(PASS - thread.pass.get().min(PASS)));
+            thread.add(Count::Polls, u64::from(passed::get().min(PASS)));
         }
         thread.flush();
         shared::slot().state.store(COMPUTING, Relaxed);
@@ -225,23 +237,6 @@ pub(crate) fn finish() {
 }
 
 impl Thread {
-    #[cold]
-    fn enter_slowly(&'static self) -> Option<&'static Thread> {
-        if self.inside.get() {
-            return None;
-        }
-        self.inside.set(true);
-        compiler_fence(SeqCst);
-        if self.mode.get() == page::BUSY {
-            self.add(Count::Polls, u64::from(PASS));
-            if !self.look(sys::now_ns()) {
-                self.leave();
-                return None;
-            }
-        }
-        Some(self)
-    }
-
     /// Ends what [`enter`] began.
     pub(crate) fn leave(&self) {
         compiler_fence(SeqCst);
@@ -258,7 +253,7 @@ impl Thread {
         self.own_crowd.set(crowd == Crowd::OwnJob);
         self.look_ns.set(now_ns + LOOK_EVERY_NS);
         self.mode.set(if on { mode } else { page::BUSY });
-        self.pass.set(if on { 0 } else { PASS });
+        passed::set(if on { passed::CROWD } else { 0 });
         self.adaptive.set(spin_us == ADAPTIVE);
         self.take_spin_time(spin_us);
         crate::hooks::progress::prefer_yields(on);
@@ -278,11 +273,15 @@ impl Thread {
     }
 
     /// An MPI call begins: whatever it will wait for, it is another wait.
-    fn enter_mpi(&self) {
+    fn enter_mpi(&self) -> bool {
+        if self.inside.get() {
+            return false;
+        }
         if self.depth.get() == 0 {
             self.drop_row();
         }
         self.depth.set(self.depth.get() + 1);
+        true
     }
 
     /// The row is of a progress loop that tells what it finds.

@@ -197,6 +197,8 @@ fn a_process_that_may_not_be_looked_into_is_named() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     assert!(text.starts_with("1 ") && text.contains(&talker.pid().to_string()) && text.contains("root"), "{text}");
+    let bpf = text.lines().nth(1).unwrap_or_default();
+    assert!(bpf.contains("epoll sets serve instead"), "BPF needs rights, too: {text}");
 }
 
 #[test]
@@ -218,8 +220,7 @@ fn the_bpf_program_announces_messages_of_its_jobs() {
     let mut bpf = match BpfArrivals::load() {
         Ok(bpf) => bpf,
         Err(problem) => {
-            println!("SKIPPED: {problem}");
-            assert!(!problem.hint.is_empty());
+            eprintln!("SKIPPED: {problem}");
             return;
         }
     };
@@ -256,7 +257,6 @@ fn the_bpf_program_announces_messages_of_its_jobs() {
     bpf.forget(1);
     ours.tell("send");
     assert_eq!(rung(&bell, 100), [], "it rings no more");
-    drop(bpf);
     for job in &jobs {
         job.kill().unwrap();
         assert!(within(|| !job.populated().unwrap()));

@@ -65,8 +65,8 @@ struct {
 	__uint(max_entries, 65536);
 } rings SEC(".maps");
 
-SEC("fentry/sock_def_readable")
-int BPF_PROG(message_arrived, struct sock *sk)
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(message_arrived, const struct sock *sk)
 {
 	__u64 cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 	struct gang *gang = bpf_map_lookup_elem(&gangs, &cgroup);

@@ -46,7 +46,7 @@ fn refused(e: &libbpf_rs::Error) -> Problem {
         libbpf_rs::ErrorKind::PermissionDenied => {
             "coschedd needs CAP_BPF and CAP_PERFMON for it; epoll sets serve instead"
         }
-        _ => "it needs Linux 5.8 with BTF and fentry; epoll sets serve instead",
+        _ => "it needs Linux 6.3 with BTF; epoll sets serve instead",
     };
     Problem::new(WHAT, format!("{e:#}"), hint)
 }

@@ -1,12 +1,12 @@
 //! Messages announced by a BPF program instead of epoll sets.
 //!
 //! The problem: with epoll a new socket is watched only after the next scan of its process, and every watched socket wakes the slot
-//! thread's set at every message. The rule: a program at the place where the kernel tells a socket's reader that there is data
-//! (`sock_def_readable`) looks the socket's cgroup up among our gangs and writes the job to a ring buffer, at most once in the pause that was
+//! thread's set at every message. The rule: a program at the trace point where the kernel tells a socket's reader that there is data
+//! (`sk_data_ready`) looks the socket's cgroup up among our gangs and writes the job to a ring buffer, at most once in the pause that was
 //! asked for. A socket belongs to the cgroup of the process that made it, at that time: those made before the process entered its job, and in cgroups
 //! that a job made itself, are not seen.
 //!
-//! It needs CAP_BPF and CAP_PERFMON, a kernel with BTF and fentry (5.5 on x86-64) and ring buffers (5.8), and the cargo feature `bpf`.
+//! It needs CAP_BPF and CAP_PERFMON, a kernel with BTF and that trace point (6.3), and the cargo feature `bpf`.
 
 #[cfg(feature = "bpf")]
 mod loaded;

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 
-use cosched_linux::Arrivals;
+use cosched_linux::{Arrivals, BpfArrivals};
 
 /// The two ends of a connection.
 enum Pair {
@@ -104,7 +104,7 @@ impl Pair {
     }
 }
 
-/// As a user without rights: what does a scan of that process say?
+/// As a user without rights: what does a scan of that process say, and what does BPF say?
 pub(crate) fn look_into(pid: &str) -> Result<(), Box<dyn Error>> {
     // SAFETY: takes a number only; this process has one thread.
     if unsafe { libc::setuid(65_534) } != 0 {
@@ -114,5 +114,6 @@ pub(crate) fn look_into(pid: &str) -> Result<(), Box<dyn Error>> {
     arrivals.watch(1, false)?;
     let scan = arrivals.rescan(1, &[pid.parse()?])?;
     println!("{} {}", scan.refused, scan.problem.map(|p| p.to_string()).unwrap_or_default());
+    println!("{}", BpfArrivals::load().err().map(|p| p.to_string()).unwrap_or_default());
     Ok(())
 }
