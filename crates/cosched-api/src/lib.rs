@@ -9,9 +9,12 @@ pub mod parse;
 pub mod schema;
 mod socket;
 mod types;
+mod waiting;
+mod wire;
 
 pub use activate::{Activation, activate};
 pub use client::{Client, PendingWait};
 pub use error::ClientError;
 pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
 pub use types::*;
+pub use waiting::*;

@@ -4,6 +4,7 @@
 //! for every path of the table.
 
 use crate::types::*;
+use crate::waiting::*;
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
