@@ -122,18 +122,9 @@ impl Plan {
         let mut all: Vec<(String, OsString)> =
             vec![("LD_PRELOAD".into(), preload), ("COSCHED_WAIT".into(), wait.into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
-        all.extend(runtimes(self.waiting.mode));
+        // Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
         all
     }
-}
-
-/// What the runtimes of parallel programs are told, unless the user has told them something else; docs/waiting.md says why.
-fn runtimes(mode: WaitMode) -> Vec<(String, OsString)> {
-    // Not OMPI_MCA_mca_base_env_list, which would bring the library to ranks on other nodes: with it `mpirun -x` fails.
-    // Open MPI's loop calls sched_yield then, which the library can see, also where it waits for shared memory.
-    let wanted: &[(&str, &str)] = if mode == WaitMode::Busy { &[] } else { &[("OMPI_MCA_mpi_yield_when_idle", "1")] };
-    let set = |(name, value): (&str, &str)| (name.to_owned(), OsString::from(value));
-    wanted.iter().filter(|(name, _)| std::env::var_os(name).is_none()).copied().map(set).collect()
 }
 
 fn find_library() -> Option<PathBuf> {
