@@ -122,7 +122,12 @@ impl Plan {
         let mut all: Vec<(String, OsString)> =
             vec![("LD_PRELOAD".into(), preload), ("COSCHED_WAIT".into(), wait.into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
-        // Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
+        // OpenMP's barriers spin on memory, where the library sees nothing. Only where somebody asked for it: who is alone
+        // pays for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
+        let asked = matches!(self.waiting.mode, WaitMode::SpinBlock | WaitMode::SpinYield);
+        if asked && std::env::var_os("OMP_WAIT_POLICY").is_none() {
+            all.push(("OMP_WAIT_POLICY".into(), "passive".into()));
+        }
         all
     }
 }
