@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 wire! {
     /// How the processes of a job wait for messages; see docs/waiting.md.
+    #[derive(Default)]
     pub enum WaitMode {
         /// As the policy says: under `auto` as that chooses, under any other they spin.
+        #[default]
         Auto,
         /// They spin until the message is there.
         Busy,
@@ -15,12 +17,6 @@ wire! {
         SpinBlock,
         /// They spin for the spin time, then give way, and spin again.
         SpinYield,
-    }
-}
-
-impl Default for WaitMode {
-    fn default() -> WaitMode {
-        WaitMode::Auto
     }
 }
 

@@ -27,7 +27,7 @@ pub use matrix::{Column, Matrix, Placement, Row};
 pub use plan::{Disposition, Plan, PlannedJob, Standing, Turn};
 pub use planner::{Planner, PlannerAction, PlannerConfig, PlannerError, PlannerInput};
 pub use policy::SLOT_LENGTH_NS;
-pub use policy::auto::{Auto, AutoConfig, Choice, Seen};
+pub use policy::auto::{Auto, AutoConfig, Choice, GANG_SPIN_NS, Seen};
 pub use policy::boost::{Boost, BoostConfig, BoostView, Booster};
 pub use policy::dynamic::{Endpoint, Heuristic, Look, OnArrival, Wait, boost_candidate, interrupts, yield_level};
 pub use policy::gang::next_row;

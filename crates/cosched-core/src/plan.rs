@@ -138,7 +138,7 @@ impl Plan {
     }
 
     /// How much of the time between two moments lies in slots in which a job owns CPUs, in nanoseconds.
-    pub(crate) fn owned_ns(&self, job: JobId, from: Time, to: Time) -> u64 {
+    pub fn owned_ns(&self, job: JobId, from: Time, to: Time) -> u64 {
         let cycle_ns = self.slot_length_ns.saturating_mul(self.turns.len() as u64);
         let turns = self.jobs.get(&job).map_or(0, |planned| u64::from(planned.turns));
         if cycle_ns == 0 || turns == 0 {

@@ -47,8 +47,6 @@ pub enum Reason {
     MaySpin,
     /// It spins much of its time, although others want its CPUs (auto).
     SpinsInVain,
-    /// It blocks, but its messages do not wake it (auto).
-    BlocksInVain,
 }
 
 impl fmt::Display for Reason {
@@ -75,7 +73,6 @@ impl fmt::Display for Reason {
             Reason::WaitsLittle => "it waits little",
             Reason::MaySpin => "it uses all its CPU time and may spin in its waits",
             Reason::SpinsInVain => "it spins in its waits while others want its CPUs",
-            Reason::BlocksInVain => "its messages do not wake it when it blocks",
         })
     }
 }

@@ -7,7 +7,7 @@ use proptest::test_runner::Config;
 const MS: u64 = 1_000_000;
 
 /// A job as the host would see it in a window of 200 ms, of which half was its own.
-fn seen(cpu_ms: u64, spin_ms: u64, block_ms: u64, timeouts: u64, hooked: bool, rivals: u32) -> Seen {
+fn seen(cpu_ms: u64, spin_ms: u64, block_ms: u64, hooked: bool, rivals: u32) -> Seen {
     Seen {
         interval_ns: 200 * MS,
         cpu_ns: cpu_ms * MS,
@@ -15,15 +15,14 @@ fn seen(cpu_ms: u64, spin_ms: u64, block_ms: u64, timeouts: u64, hooked: bool, r
         waits: 100,
         spin_ns: spin_ms.min(cpu_ms) * MS,
         block_ns: block_ms * MS,
-        timeouts,
         hooked,
         rivals,
     }
 }
 
 fn any_seen() -> impl Strategy<Value = Seen> {
-    (0..120_u64, 0..120_u64, 0..200_u64, 0..100_u64, any::<bool>(), 0..3_u32)
-        .prop_map(|(cpu, spin, block, timeouts, hooked, rivals)| seen(cpu, spin, block, timeouts, hooked, rivals))
+    (0..120_u64, 0..120_u64, 0..200_u64, any::<bool>(), 0..3_u32)
+        .prop_map(|(cpu, spin, block, hooked, rivals)| seen(cpu, spin, block, hooked, rivals))
 }
 
 /// Each with how often it comes in a row.
@@ -35,9 +34,9 @@ fn phases() -> impl Strategy<Value = Vec<(Seen, usize)>> {
 fn steady(waits_percent: u64, policy: Policy, rivals: u32) -> Seen {
     let busy = 100 - waits_percent;
     match policy {
-        Policy::Gang => seen(busy, 0, waits_percent, 0, true, rivals),
+        Policy::Gang => seen(busy, 0, waits_percent, true, rivals),
         // The others make it wait longer, and it uses all that it is offered, or all that it can.
-        _ => seen(100.min(2 * busy), 0, waits_percent * 2 * u64::from(rivals), 0, true, rivals),
+        _ => seen(100.min(2 * busy), 0, waits_percent * 2 * u64::from(rivals), true, rivals),
     }
 }
 
@@ -77,7 +76,7 @@ proptest! {
     fn inputs_that_alternate_change_nothing(a in any_seen(), b in any_seen(), windows in 2..6_u32) {
         let mut auto = Auto::new(AutoConfig { windows, ..AutoConfig::default() });
         // One of both never asks for a change from gang: as soon as the row is broken, counting begins anew.
-        let calm = seen(100, 0, 0, 0, a.hooked, 1);
+        let calm = seen(100, 0, 0, a.hooked, 1);
         for i in 0..500 {
             auto.see(&[a, calm, b, calm][i % 4]);
             prop_assert_eq!(auto.choice().policy, Policy::Gang);
@@ -93,7 +92,7 @@ proptest! {
         }
         // Left alone for sixteen of its longest dwells: whatever was, is forgotten.
         let quiet = 16 * config.dwell_ns_max / (200 * MS);
-        see(&mut auto, quiet as usize, seen(100, 0, 0, 0, true, 0));
+        see(&mut auto, quiet as usize, seen(100, 0, 0, true, 0));
         let most = config.windows as u64 + config.dwell_ns_min / (200 * MS);
         for (wanted, waits) in [(Policy::Local, waits), (Policy::Gang, 3), (Policy::Local, waits)] {
             let mut taken = 0;

@@ -294,6 +294,12 @@ impl Thread {
         self.depth.get() > 0
     }
 
+    /// Whether an MPI call spins without giving way: for a spin time that was given, where only others are the crowd. A gang
+    /// has its CPUs for itself.
+    pub(crate) fn spins_out(&self) -> bool {
+        self.in_mpi() && !self.adaptive.get() && !self.own_crowd.get()
+    }
+
     /// It ends, and with it the wait. It may have sent something.
     fn leave_mpi(&self) {
         self.depth.set(self.depth.get().saturating_sub(1));

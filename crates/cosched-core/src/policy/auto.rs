@@ -6,13 +6,16 @@
 //! programs change.
 //!
 //! Rule. What a job does is seen in windows of about 0.2 to 1 s. In a gang: the part of the CPU time of its slots that it
-//! uses otherwise than by spinning. Below [`WAITS_BELOW_PPM`] it waits a lot, and becomes local: one whose waits nobody
-//! sees (not hooked) has blocked by itself then, as spinning uses CPU time. Locally that part says less, because with
+//! uses otherwise than by spinning in waits that last [`WAIT_WORTH_NS`] or more; shorter ones are of no use to anybody else.
+//! Below [`WAITS_BELOW_PPM`] it waits a lot, and becomes local: one whose waits nobody sees (not hooked) has blocked by
+//! itself then, as spinning uses CPU time. Its processes spin for [`GANG_SPIN_NS`] in a gang: nobody else has their CPUs
+//! before the node has found them idle. Even to be watched for that costs a fine-grained program some percent, so a gang that
+//! uses [`LENDS_BELOW_PPM`] of its slots in [`LOOKS`] windows in a row waits busy, and is looked at again in each
+//! [`RESTS`]th window. Locally that part says less, because with
 //! others about even a job that waits uses what it is offered. So there one that uses [`USES_ALL_PPM`] of it becomes a
 //! gang again if its waits are not seen, because it may spin in them, or if they are seen and it is blocked in them less
 //! than [`BLOCKED_ABOVE_PPM`] of its time. And a hooked one does if it spins more than [`SPINS_ABOVE_PPM`] of its CPU
-//! time, or if most of its blocks end by their time limit: local scheduling lets it sleep through its messages. Alone,
-//! there is nothing to choose: it keeps its policy, and waits busy.
+//! time. Alone, there is nothing to choose: it keeps its policy, and waits busy.
 //!
 //! No flapping: a choice needs [`AutoConfig::windows`] windows in a row that say the same, and the last one must be a
 //! dwell old. The dwell doubles with each change, from `dwell_ns_min` to `dwell_ns_max`, and halves after eight dwells
@@ -29,6 +32,23 @@ use crate::reason::Reason;
 
 /// A gang that uses less of its slots' CPU time waits a lot.
 const WAITS_BELOW_PPM: u64 = 700_000;
+
+/// What is spun in waits that are shorter on average is not called wasted: about four times what a block, the wake-up and
+/// the two switches cost.
+const WAIT_WORTH_NS: u64 = 100_000;
+
+/// The spin time of a gang's processes under auto. The processes that they wait for run, so most waits are short; the idle
+/// probe needs a millisecond and more to find a CPU that could be lent.
+pub const GANG_SPIN_NS: u64 = 2_000_000;
+
+/// A gang that uses less of its slots' CPU time has something to lend.
+const LENDS_BELOW_PPM: u64 = 900_000;
+
+/// Windows in which a gang has to have nothing to lend before it waits busy.
+const LOOKS: u32 = 2;
+
+/// Windows from then on until it is looked at again.
+const RESTS: u32 = 20;
 
 /// A local job that is blocked for less of its time waits little.
 const BLOCKED_ABOVE_PPM: u64 = 200_000;
@@ -80,8 +100,6 @@ pub struct Seen {
     pub spin_ns: u64,
     /// Time that it was blocked in waits.
     pub block_ns: u64,
-    /// Blocks that ended by their time limit.
-    pub timeouts: u64,
     /// Whether the wait library is loaded and sees its waits.
     pub hooked: bool,
     /// How many other jobs want its CPUs.
@@ -94,13 +112,10 @@ impl Seen {
         self.rivals > 0 && self.offered_ns > ppm_of(self.interval_ns, OFFERED_PPM_MIN)
     }
 
-    /// CPU time that it did not spin away.
+    /// CPU time that it did not spin away in waits in which another could have used the CPU.
     fn useful_ns(&self) -> u64 {
-        if self.hooked { self.cpu_ns.saturating_sub(self.spin_ns) } else { self.cpu_ns }
-    }
-
-    fn blocks_in_vain(&self) -> bool {
-        self.hooked && self.timeouts > self.waits / 2
+        let worth = self.hooked && self.spin_ns / self.waits.max(1) >= WAIT_WORTH_NS;
+        if worth { self.cpu_ns.saturating_sub(self.spin_ns) } else { self.cpu_ns }
     }
 }
 
@@ -128,6 +143,8 @@ pub struct Auto {
     reason: Reason,
     /// Windows in a row that asked for a change, and for what reason.
     asked: (u32, Reason),
+    /// Windows in a row in which it had nothing to lend as a gang, or waited busy.
+    nothing_to_lend: u32,
     dwell_ns: u64,
     /// Since the last change; enough for a change at the beginning.
     since_ns: u64,
@@ -144,6 +161,7 @@ impl Auto {
             choice: Choice { policy: Policy::Gang, wait: Wait::SpinBlock, reason },
             reason,
             asked: (0, reason),
+            nothing_to_lend: 0,
             dwell_ns: config.dwell_ns_min,
             since_ns: u64::MAX,
             calm_ns: 0,
@@ -159,10 +177,27 @@ impl Auto {
     pub fn see(&mut self, seen: &Seen) -> Option<Choice> {
         self.pass(seen.interval_ns);
         let policy = self.next_policy(seen);
-        let wait = if seen.hooked && seen.rivals > 0 { Wait::SpinBlock } else { Wait::Busy };
+        let wait = if seen.hooked && seen.rivals > 0 { self.next_wait(policy, seen) } else { Wait::Busy };
         let reason = if seen.rivals == 0 { Reason::Alone } else { self.reason };
         let before = core::mem::replace(&mut self.choice, Choice { policy, wait, reason });
         (self.choice != before).then_some(self.choice)
+    }
+
+    /// How a job waits that can be told.
+    fn next_wait(&mut self, policy: Policy, seen: &Seen) -> Wait {
+        if policy != Policy::Gang {
+            self.nothing_to_lend = 0;
+            return Wait::SpinBlock;
+        }
+        if seen.counts() {
+            let busy = self.choice.wait == Wait::Busy;
+            let lends = !busy && seen.useful_ns() < ppm_of(seen.offered_ns, LENDS_BELOW_PPM);
+            self.nothing_to_lend = if lends { 0 } else { self.nothing_to_lend + 1 };
+        }
+        if self.nothing_to_lend >= LOOKS + RESTS {
+            self.nothing_to_lend = LOOKS - 1;
+        }
+        if self.nothing_to_lend < LOOKS { Wait::SpinBlock } else { Wait::Busy }
     }
 
     fn pass(&mut self, ns: u64) {
@@ -204,7 +239,7 @@ impl Auto {
 /// Why a gang should be local, if it should.
 fn leaves_gang(seen: &Seen) -> Option<Reason> {
     let waits = seen.useful_ns() < ppm_of(seen.offered_ns, WAITS_BELOW_PPM);
-    (waits && !seen.blocks_in_vain()).then_some(Reason::WaitsMuch)
+    waits.then_some(Reason::WaitsMuch)
 }
 
 /// Why a local job should be a gang, if it should.
@@ -214,9 +249,7 @@ fn leaves_local(seen: &Seen) -> Option<Reason> {
         return uses_all.then_some(Reason::MaySpin);
     }
     let blocked_ns = ppm_of(seen.block_ns.saturating_add(seen.cpu_ns), BLOCKED_ABOVE_PPM);
-    if seen.blocks_in_vain() {
-        Some(Reason::BlocksInVain)
-    } else if seen.spin_ns > ppm_of(seen.cpu_ns, SPINS_ABOVE_PPM) {
+    if seen.spin_ns > ppm_of(seen.cpu_ns, SPINS_ABOVE_PPM) {
         Some(Reason::SpinsInVain)
     } else {
         (seen.block_ns < blocked_ns && uses_all).then_some(Reason::WaitsLittle)
@@ -270,8 +303,8 @@ mod tests {
         assert_eq!(first(hooked(95, 30, 10)), becomes, "what it spins away is no use");
         assert_eq!(first(window(50)), becomes, "nobody sees its waits, but it blocks");
         assert_eq!(first(window(100)), None, "it may spin");
-        let in_vain = Seen { timeouts: 51, ..hooked(50, 0, 50) };
-        assert_eq!(first(in_vain), None, "messages do not wake it");
+        let short = Seen { waits: 1000, ..hooked(95, 60, 0) };
+        assert_eq!(first(short), None, "nobody could use such short waits");
     }
 
     #[test]
@@ -281,7 +314,6 @@ mod tests {
         assert_eq!(first(hooked(100, 0, 30)), None, "it uses all it is offered, but it waits");
         assert_eq!(first(hooked(80, 0, 0)), None, "it waits for something else than messages");
         assert_eq!(first(hooked(100, 40, 60)), Some((Policy::Gang, Reason::SpinsInVain)));
-        assert_eq!(first(Seen { timeouts: 60, ..hooked(30, 0, 90) }), Some((Policy::Gang, Reason::BlocksInVain)));
         assert_eq!(first(window(95)), Some((Policy::Gang, Reason::MaySpin)));
         assert_eq!(first(window(80)), None);
     }
@@ -295,6 +327,22 @@ mod tests {
         assert!((0..100).all(|_| auto.see(&alone).is_none()));
         let again = auto.see(&hooked(30, 0, 60)).map(|choice| (choice.policy, choice.wait, choice.reason));
         assert_eq!(again, Some((Policy::Local, Wait::SpinBlock, Reason::WaitsMuch)));
+    }
+
+    #[test]
+    fn a_gang_with_nothing_to_lend_waits_busy_and_is_looked_at_again() {
+        let mut auto = Auto::new(AutoConfig::default());
+        let mut waits = |seen: Seen, windows: usize| -> Vec<Wait> {
+            let one = |_| {
+                auto.see(&seen);
+                auto.choice().wait
+            };
+            (0..windows).map(one).collect()
+        };
+        let spin_block = |waits: &[Wait]| waits.iter().filter(|wait| **wait == Wait::SpinBlock).count();
+        assert_eq!(waits(hooked(95, 0, 0), 3), [Wait::SpinBlock, Wait::Busy, Wait::Busy]);
+        assert_eq!(spin_block(&waits(hooked(95, 0, 0), 210)), 10, "one window in 21");
+        assert!(spin_block(&waits(hooked(80, 0, 20), 100)) > 75, "there is something to lend");
     }
 
     #[test]

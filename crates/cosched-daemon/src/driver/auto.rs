@@ -5,8 +5,21 @@ use super::{Driver, machine};
 use crate::clock::{now, unix_ms};
 use crate::waitpage::Counts;
 use cosched_api::{Chosen, WaitMode};
-use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Seen, Standing, Wait};
-use tokio::time::Instant;
+use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Reason, Seen, Standing, Time, Wait};
+
+/// No window is shorter.
+const WINDOW_NS_MIN: u64 = 300_000_000;
+
+/// Windows in a row that have to say the same: about three seconds. The start of a parallel program looks like waiting.
+const WINDOWS: u32 = 5;
+
+/// The beginning of a window.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    at: Time,
+    /// The plan that held.
+    generation: u64,
+}
 
 /// What is chosen for a job, and what was seen of it when that was last thought about.
 #[derive(Clone, Debug)]
@@ -14,12 +27,13 @@ pub(super) struct Choice {
     auto: Auto,
     since_unix_ms: u64,
     changes: u32,
-    last: Option<(Instant, u64, Counts)>,
+    last: Option<(Moment, u64, Counts)>,
 }
 
 impl Default for Choice {
     fn default() -> Choice {
-        Choice { auto: Auto::new(AutoConfig::default()), since_unix_ms: unix_ms(), changes: 0, last: None }
+        let config = AutoConfig { windows: WINDOWS, ..AutoConfig::default() };
+        Choice { auto: Auto::new(config), since_unix_ms: unix_ms(), changes: 0, last: None }
     }
 }
 
@@ -37,20 +51,40 @@ impl Choice {
         }
     }
 
-    /// What the job did since the last call; `None` the first time.
-    fn window(&mut self, cpu_time_ns: u64, counts: Counts) -> Option<Seen> {
-        let t = Instant::now();
-        let (since, cpu, before) = self.last.replace((t, cpu_time_ns, counts))?;
-        Some(Seen {
-            interval_ns: (t - since).as_nanos() as u64,
+    /// How its processes are to wait, when it has rivals. Before it was seen with any, it is to be seen.
+    pub(super) fn mode(&self) -> WaitMode {
+        let choice = self.auto.choice();
+        let known = !matches!(choice.reason, Reason::Alone | Reason::NotSeenYet);
+        if known && choice.wait == Wait::Busy { WaitMode::Busy } else { WaitMode::SpinBlock }
+    }
+
+    /// Its processes that polled, when they were last counted.
+    pub(super) fn processes(&self) -> u32 {
+        self.last.map_or(0, |(_, _, counts)| counts.processes)
+    }
+
+    /// What the job did since the window began, if it has been long enough under one plan; then the next one begins.
+    fn window(&mut self, plan: &Plan, cpu_time_ns: u64, counts: Counts) -> Option<(Moment, Seen)> {
+        let now = Moment { at: now(), generation: plan.generation };
+        let Some((since, cpu, before)) = self.last.filter(|(since, ..)| since.generation == now.generation) else {
+            self.last = Some((now, cpu_time_ns, counts));
+            return None;
+        };
+        let interval_ns = now.at - since.at;
+        if interval_ns < WINDOW_NS_MIN {
+            return None;
+        }
+        self.last = Some((now, cpu_time_ns, counts));
+        let seen = Seen {
+            interval_ns,
             cpu_ns: cpu_time_ns.saturating_sub(cpu),
             waits: counts.waits.saturating_sub(before.waits),
             spin_ns: counts.spin_ns.saturating_sub(before.spin_ns),
             block_ns: counts.block_ns.saturating_sub(before.block_ns),
-            timeouts: counts.timeouts.saturating_sub(before.timeouts),
             hooked: counts.processes > 0 && counts.polls > 0,
             ..Seen::default()
-        })
+        };
+        Some((since, seen))
     }
 }
 
@@ -64,15 +98,18 @@ impl Driver {
             return;
         }
         let counts = live.page.as_ref().map(|page| page.read()).unwrap_or_default();
-        let Some(mut seen) = live.chosen.window(cpu_time_ns, counts) else { return };
+        let before = (live.chosen.processes(), live.chosen.mode());
         let cpus = self.identity.cpus.len() as u32;
-        seen.offered_ns = offered_ns(&self.plan, job, seen.interval_ns, cpus);
-        seen.rivals = super::waiting::rivals(&self.plan, cpus);
-        let before = live.chosen.auto.choice().policy;
-        let Some(choice) = live.chosen.auto.see(&seen) else { return };
-        if choice.policy == before {
-            return;
+        let chosen = live.chosen.window(&self.plan, cpu_time_ns, counts).and_then(|(since, mut seen)| {
+            seen.offered_ns = offered_ns(&self.plan, job, since.at, seen.interval_ns, cpus);
+            seen.rivals = super::waiting::rivals(&self.plan, cpus);
+            let policy = live.chosen.auto.choice().policy;
+            live.chosen.auto.see(&seen).filter(|choice| choice.policy != policy).map(|choice| (choice, seen))
+        });
+        if before != (live.chosen.processes(), live.chosen.mode()) {
+            self.order_waits();
         }
+        let (Some((choice, seen)), Some(live)) = (chosen, self.live.get_mut(&id)) else { return };
         live.chosen.changes += 1;
         live.chosen.since_unix_ms = unix_ms();
         let words = format!("{}: {}", machine::wire_policy(choice.policy).name(), choice.reason);
@@ -86,7 +123,7 @@ impl Driver {
 
 /// The CPU time that the plan offers to a job in an interval: that of its slots, of which local jobs take their part, or
 /// its part by weight.
-fn offered_ns(plan: &Plan, job: JobId, interval_ns: u64, cpus: u32) -> u64 {
+fn offered_ns(plan: &Plan, job: JobId, since: Time, interval_ns: u64, cpus: u32) -> u64 {
     let Some(planned) = plan.jobs.get(&job) else { return 0 };
     let wanted = u64::from(planned.cpus) * interval_ns;
     let running = plan.jobs.values().filter(|other| other.standing == Standing::Scheduled);
@@ -98,8 +135,8 @@ fn offered_ns(plan: &Plan, job: JobId, interval_ns: u64, cpus: u32) -> u64 {
             .sum()
     });
     match plan.share(job) {
-        Some((turns, cycle)) => {
-            let slots_ns = wanted * u64::from(turns) / u64::from(cycle.max(1));
+        Some(_) => {
+            let slots_ns = u64::from(planned.cpus) * plan.owned_ns(job, since, since + interval_ns);
             (u128::from(slots_ns) * u128::from(own) / u128::from(own + weights(true)).max(1)) as u64
         }
         None => wanted.min(u64::from(cpus) * interval_ns * own / weights(false).max(1)),

@@ -5,7 +5,7 @@ use crate::record::Record;
 use crate::waitpage::{Counts, Orders, WaitPage};
 use cosched_api::{JobWaiting, WaitMode, Waiting};
 use cosched_core::wait::page;
-use cosched_core::{JobId, Plan, Standing};
+use cosched_core::{GANG_SPIN_NS, JobId, Plan, Policy, Standing};
 
 impl Driver {
     /// Makes the page of a job whose processes will have the wait library.
@@ -44,10 +44,17 @@ impl Driver {
             let Some(asked) = self.state.jobs.get(id).and_then(|r| r.waiting.as_ref()).map(|w| w.asked) else {
                 continue;
             };
-            let auto = self.plan.jobs.get(&JobId(*id)).is_some_and(|planned| planned.auto);
+            let planned = self.plan.jobs.get(&JobId(*id)).filter(|planned| planned.auto);
             // Who is alone spins all the same: the number of rivals says so.
-            let chosen = if auto { WaitMode::SpinBlock } else { WaitMode::Busy };
+            let chosen = if planned.is_some() { live.chosen.mode() } else { WaitMode::Busy };
+            // A gang's processes have their slots for themselves, unless they are more than the CPUs.
+            let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
+            let crowded = live.chosen.processes() > cpus;
+            let chosen = if crowded && planned.is_some() { WaitMode::SpinBlock } else { chosen };
+            let gang = gang && rivals > 0 && !crowded;
             if let Some(page) = &mut live.page {
+                let spin_us = asked.spin_us.or(gang.then_some((GANG_SPIN_NS / 1000) as u32));
+                let asked = Waiting { spin_us, ..asked };
                 page.order(orders(asked, chosen, rivals, cpus));
             }
         }

@@ -173,8 +173,6 @@ impl<O: Observer> Sim<'_, O> {
             waits: std::mem::take(&mut watched.waits),
             spin_ns: std::mem::take(&mut watched.spin_ns),
             block_ns: std::mem::take(&mut watched.block_ns),
-            timeouts: 0,
-            // A simulated process sees its waits, and a message that comes wakes it.
             hooked: true,
             rivals,
         };

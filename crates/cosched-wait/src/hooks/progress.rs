@@ -81,7 +81,7 @@ pub(super) unsafe extern "C-unwind" fn ucp_worker_progress(worker: *mut c_void) 
         let verdict = thread.nothing(true);
         thread.loop_tells();
         match verdict {
-            Verdict::Spin if thread.in_mpi() => thread.give_way(),
+            Verdict::Spin if thread.in_mpi() && !thread.spins_out() => thread.give_way(),
             Verdict::Spin => {}
             Verdict::Block => thread.block_for_bell(),
             Verdict::Yield => thread.give_way(),

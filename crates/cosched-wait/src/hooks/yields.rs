@@ -17,6 +17,7 @@ pub(super) unsafe extern "C-unwind" fn sched_yield() -> c_int {
     let before = sys::errno();
     match thread.nothing(true) {
         Verdict::Block => thread.block_for_bell(),
+        Verdict::Spin if thread.spins_out() => {}
         Verdict::Spin | Verdict::Yield => thread.give_way(),
     }
     thread.leave();
