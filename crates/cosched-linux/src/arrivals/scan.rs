@@ -148,7 +148,7 @@ fn visit(pid: i32, tell: &mut impl FnMut(u64, &OwnedFd, i32) -> Result<(), Errno
     Ok(())
 }
 
-/// The number in "socket:[4711]".
+/// The number in the name of a socket's link.
 fn inode(link: &[u8]) -> Option<u64> {
     let digits = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
