@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "dense.h"
 
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,10 +12,35 @@ double *allocate(size_t count) {
     return memory;
 }
 
-void parse_grid(int dims[2], const char *text) {
+/* "PxQ" into two numbers. */
+static void parse_grid(int dims[2], const char *text) {
     char end;
     if (sscanf(text, "%dx%d%c", &dims[0], &dims[1], &end) != 2 || dims[0] < 1 || dims[1] < 1)
         usage_error("--grid: '%s' is not of the form PxQ, such as 2x1", text);
+}
+
+void dense_options_parse(dense_options *o, int argc, char **argv, const char *help, int block_max) {
+    enum { N = 256, GRID, BLOCK, ITERATIONS, SPOIL, JSON };
+    static const struct option long_options[] = {
+        {"n", required_argument, NULL, N},         {"grid", required_argument, NULL, GRID},
+        {"block", required_argument, NULL, BLOCK}, {"iterations", required_argument, NULL, ITERATIONS},
+        {"spoil", no_argument, NULL, SPOIL},       {"json", no_argument, NULL, JSON},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    };
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+        switch (option) {
+        case N: o->n = (int)parse_count("--n", optarg, 1, 100000); break;
+        case GRID: parse_grid(o->dims, optarg); break;
+        case BLOCK: o->block = (int)parse_count("--block", optarg, 1, block_max); break;
+        case ITERATIONS: o->iterations = (int)parse_count("--iterations", optarg, 1, 1000000); break;
+        case SPOIL: o->spoil = 1; break;
+        case JSON: o->json = 1; break;
+        case 'h': print_help(help);
+        default: usage_error("'%s' is no option or lacks its value", argv[optind - 1]);
+        }
+    }
+    if (optind < argc) usage_error("'%s': this program takes options only", argv[optind]);
 }
 
 _Noreturn void all_ranks_usage_error(const process_grid *g, const char *format, ...) {

@@ -16,8 +16,14 @@ typedef struct {
 /* So many zeros; a failure when there is no memory. */
 double *allocate(size_t count);
 
-/* "PxQ" into two numbers. */
-void parse_grid(int dims[2], const char *text);
+typedef struct {
+    int n;       /* order of the matrices */
+    int dims[2]; /* of the grid; 0: nearly square */
+    int block, iterations, spoil, json;
+} dense_options;
+
+/* Reads the options over the defaults in `o`; leaves with EXIT_USAGE, or after --help with 0. Blocks are 1 to block_max. */
+void dense_options_parse(dense_options *o, int argc, char **argv, const char *help, int block_max);
 
 /* The grid of all ranks; dims of 0 mean nearly square. Every rank leaves with EXIT_USAGE when the ranks do not fit. */
 void process_grid_make(process_grid *g, const char *program, const int dims[2]);

@@ -6,7 +6,6 @@
 
 #include <cblas.h>
 #include <float.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +29,6 @@ static const char help[] =
     "Exit codes: 0 done, 1 a wrong result or a failure of the system, 2 a wrong option.\n";
 
 #define RESIDUAL_MAX 16.0
-
-typedef struct {
-    int n, dims[2], block, iterations, spoil, json;
-} lu_options;
 
 /* The matrix of n rows and n + 1 columns (the last is b); this process has m by k of it, column-major. */
 typedef struct {
@@ -63,31 +58,6 @@ static int rows_before(const system_of *s, int row) { return owned(row, s->block
 static int columns_before(const system_of *s, int column) { return owned(column, s->block, s->at.q, s->at.columns); }
 static double *element(const system_of *s, int i, int j) { return s->a + (size_t)j * (size_t)s->m + (size_t)i; }
 
-static void parse_options(lu_options *o, int argc, char **argv) {
-    enum { N = 256, GRID, BLOCK, ITERATIONS, SPOIL, JSON };
-    static const struct option long_options[] = {
-        {"n", required_argument, NULL, N},         {"grid", required_argument, NULL, GRID},
-        {"block", required_argument, NULL, BLOCK}, {"iterations", required_argument, NULL, ITERATIONS},
-        {"spoil", no_argument, NULL, SPOIL},       {"json", no_argument, NULL, JSON},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
-    };
-    *o = (lu_options){.n = 1000, .block = 60, .iterations = 1};
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
-        switch (option) {
-        case N: o->n = (int)parse_count("--n", optarg, 1, 100000); break;
-        case GRID: parse_grid(o->dims, optarg); break;
-        case BLOCK: o->block = (int)parse_count("--block", optarg, 1, 4096); break;
-        case ITERATIONS: o->iterations = (int)parse_count("--iterations", optarg, 1, 1000000); break;
-        case SPOIL: o->spoil = 1; break;
-        case JSON: o->json = 1; break;
-        case 'h': print_help(help);
-        default: usage_error("'%s' is no option or lacks its value", argv[optind - 1]);
-        }
-    }
-    if (optind < argc) usage_error("'%s': this program takes options only", argv[optind]);
-}
-
 /* A candidate for the pivot: [0] its magnitude (-1: none), [1] its row, [2] whether the row to exchange is there too,
  * [3..] its row of the panel, then that row of the panel. The larger wins, of equals the upper one. */
 static void larger_pivot(void *in, void *inout, int *count, MPI_Datatype *type) {
@@ -108,7 +78,7 @@ static void larger_pivot(void *in, void *inout, int *count, MPI_Datatype *type) 
     }
 }
 
-static void system_make(system_of *s, const lu_options *o) {
+static void system_make(system_of *s, const dense_options *o) {
     process_grid_make(&s->at, "lu", o->dims);
     s->n = o->n;
     s->block = o->block < o->n ? o->block : o->n;
@@ -355,7 +325,7 @@ static double residual(const system_of *s, const double *x) {
     return isfinite(scaled) ? scaled : INFINITY;
 }
 
-static void report(const system_of *s, const lu_options *o, const phase_clock *clock, double cpu_s, double error) {
+static void report(const system_of *s, const dense_options *o, const phase_clock *clock, double cpu_s, double error) {
     double n = s->n, gflops = (2.0 / 3.0 * n + 1.5) * n * n * o->iterations / clock->phase_s / 1e9;
     int right = error < RESIDUAL_MAX;
     if (o->json)
@@ -373,11 +343,11 @@ static void report(const system_of *s, const lu_options *o, const phase_clock *c
 }
 
 int main(int argc, char **argv) {
-    lu_options options;
+    dense_options options = {.n = 1000, .block = 60, .iterations = 1};
     system_of s;
     phase_clock clock = {0};
     program_start(argv[0]);
-    parse_options(&options, argc, argv);
+    dense_options_parse(&options, argc, argv, help, 4096);
     blas_single_threaded(argv);
     MPI_Init(&argc, &argv);
     system_make(&s, &options);

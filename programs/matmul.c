@@ -5,7 +5,6 @@
 
 #include <cblas.h>
 #include <float.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +28,6 @@ static const char help[] =
     "Exit codes: 0 done, 1 a wrong result or a failure of the system, 2 a wrong option.\n";
 
 typedef struct {
-    int n, dims[2], block, iterations, spoil, json;
-} matmul_options;
-
-typedef struct {
     process_grid at;
     int m_begin, m, n_begin, k; /* its block of C: rows m_begin.., columns n_begin.. (m by k) */
 } grid;
@@ -47,32 +42,7 @@ static int part_of(int n, int parts, int index) {
     return i;
 }
 
-static void parse_options(matmul_options *o, int argc, char **argv) {
-    enum { N = 256, GRID, BLOCK, ITERATIONS, SPOIL, JSON };
-    static const struct option long_options[] = {
-        {"n", required_argument, NULL, N},         {"grid", required_argument, NULL, GRID},
-        {"block", required_argument, NULL, BLOCK}, {"iterations", required_argument, NULL, ITERATIONS},
-        {"spoil", no_argument, NULL, SPOIL},       {"json", no_argument, NULL, JSON},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
-    };
-    *o = (matmul_options){.n = 1000, .block = 128, .iterations = 1};
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
-        switch (option) {
-        case N: o->n = (int)parse_count("--n", optarg, 1, 100000); break;
-        case GRID: parse_grid(o->dims, optarg); break;
-        case BLOCK: o->block = (int)parse_count("--block", optarg, 1, 100000); break;
-        case ITERATIONS: o->iterations = (int)parse_count("--iterations", optarg, 1, 1000000); break;
-        case SPOIL: o->spoil = 1; break;
-        case JSON: o->json = 1; break;
-        case 'h': print_help(help);
-        default: usage_error("'%s' is no option or lacks its value", argv[optind - 1]);
-        }
-    }
-    if (optind < argc) usage_error("'%s': this program takes options only", argv[optind]);
-}
-
-static void grid_make(grid *g, const matmul_options *o) {
+static void grid_make(grid *g, const dense_options *o) {
     process_grid_make(&g->at, "matmul", o->dims);
     if (g->at.rows > o->n || g->at.columns > o->n)
         all_ranks_usage_error(&g->at, "matmul: --n %d is too small for a grid of %dx%d", o->n, g->at.rows,
@@ -141,7 +111,7 @@ static void gather(const grid *g, int n, const double *part, double *whole) {
 }
 
 /* The largest |C x - R A (B x)| over its bound, of all rows; NaN is worse than any number. */
-static double check(const grid *g, const matmul_options *o, const double *a, const double *b, const double *c) {
+static double check(const grid *g, const dense_options *o, const double *a, const double *b, const double *c) {
     size_t n = (size_t)o->n, m = (size_t)g->m;
     double *x = allocate(n), *bx = allocate(n), *part = allocate(m), *cx = allocate(m), *abx = allocate(m);
     double *bound = allocate(m), worst = 0, worst_all;
@@ -162,7 +132,7 @@ static double check(const grid *g, const matmul_options *o, const double *a, con
     return worst_all;
 }
 
-static void report(const grid *g, const matmul_options *o, const phase_clock *clock, double cpu_s,
+static void report(const grid *g, const dense_options *o, const phase_clock *clock, double cpu_s,
                    double error, int right) {
     double main_phase_s = clock->phase_s, cpu_share = cpu_s / (main_phase_s * g->at.ranks);
     double gflops = 2.0 * o->n * o->n * (double)o->n * o->iterations / main_phase_s / 1e9;
@@ -182,10 +152,10 @@ static void report(const grid *g, const matmul_options *o, const phase_clock *cl
 }
 
 int main(int argc, char **argv) {
-    matmul_options options;
+    dense_options options = {.n = 1000, .block = 128, .iterations = 1};
     grid g;
     program_start(argv[0]);
-    parse_options(&options, argc, argv);
+    dense_options_parse(&options, argc, argv, help, 100000);
     blas_single_threaded(argv);
     MPI_Init(&argc, &argv);
     grid_make(&g, &options);

@@ -189,7 +189,7 @@ pub(crate) struct ChangeClass {
 #[command(after_help = crate::commands::help::POLICY)]
 pub(crate) struct ChangePolicy {
     /// auto, gang, local, pb or dcs; with --job also default: follow the machine's. Without one, it is shown
-    #[arg(value_name = "POLICY", value_parser = ["auto", "gang", "local", "pb", "dcs", "default"], hide_possible_values = true)]
+    #[arg(value_name = "POLICY", value_parser = policy_or_default(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
 
     /// This job's policy, not the machine's (several times for several jobs)
@@ -310,6 +310,10 @@ fn class_parser() -> impl TypedValueParser<Value = Class> {
 
 fn policy_parser() -> impl TypedValueParser<Value = Policy> {
     named(Policy::ALL.map(|policy| (policy.name(), policy)))
+}
+
+fn policy_or_default() -> PossibleValuesParser {
+    PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain(["default"]))
 }
 
 fn sharing_parser() -> impl TypedValueParser<Value = Sharing> {

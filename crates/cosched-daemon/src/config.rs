@@ -1,5 +1,6 @@
 //! The configuration: defaults < file < flags. Unknown keys are refused, with the nearest spelling.
 
+use crate::driver::{core_policy, core_sharing};
 use cosched_core::{Packing, Policy, Shares, Sharing};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -144,24 +145,10 @@ impl Config {
         let file: File = toml::from_str(text).map_err(|e| syntax(&e))?;
         let mut c = Config::default();
         if let Some(v) = file.policy {
-            c.policy = choice(
-                "policy",
-                &v,
-                &[
-                    ("auto", Policy::Auto),
-                    ("gang", Policy::Gang),
-                    ("local", Policy::Local),
-                    ("pb", Policy::Pb),
-                    ("dcs", Policy::Dcs),
-                ],
-            )?;
+            c.policy = choice("policy", &v, &cosched_api::Policy::ALL.map(|p| (p.name(), core_policy(p))))?;
         }
         if let Some(v) = file.sharing {
-            c.sharing = choice(
-                "sharing",
-                &v,
-                &[("soft", Sharing::Soft), ("paired", Sharing::Paired), ("strict", Sharing::Strict)],
-            )?;
+            c.sharing = choice("sharing", &v, &cosched_api::Sharing::ALL.map(|s| (s.name(), core_sharing(s))))?;
         }
         if let Some(v) = file.packing {
             let names = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit)];

@@ -138,12 +138,13 @@ impl WaitPage {
         self.scan().0
     }
 
-    /// Gives the slots of processes that have ended free, when many are taken.
-    pub(crate) fn recycle(&mut self) {
-        let (_, dead) = self.scan();
+    /// The same, and gives the slots of processes that have ended free, when many are taken.
+    pub(crate) fn recycle(&mut self) -> Counts {
+        let (counts, dead) = self.scan();
         if dead.len() > SLOTS_CROWDED {
             self.free(&dead);
         }
+        counts
     }
 
     /// The counts, and those of the dead by the places of their slots.

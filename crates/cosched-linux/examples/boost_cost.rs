@@ -6,12 +6,15 @@
 //! the others until they are named; `pulse:US` freezes them for so long only; `current` freezes and thaws the one that was named before; `idle` and `weight` flip
 //! cpu.idle and the weights; `soft:US` flips cpu.idle and freezes the others for so long; `fifo` makes the boosted ones real-time. Needs root.
 
+mod scratch;
+
 use std::error::Error;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use cosched_linux::{JobCgroup, Layout, Place, Tree, observe, realtime};
+use cosched_linux::{JobCgroup, Tree, observe, realtime};
+use scratch::in_scratch_tree;
 
 /// A process that has not looked at the clock for this long did not run meanwhile.
 const GAP_NS: u64 = 15_000;
@@ -24,15 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if args.len() != 5 {
         return Err("usage: boost_cost WAY JOBS PERIOD_US SECONDS".into());
     }
-    let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
-    tree.set_reserve(0.005)?;
-    let outcome = measure(&tree, &args);
-    for id in tree.jobs()? {
-        tree.open_job(id)?.kill()?;
-    }
-    std::thread::sleep(Duration::from_millis(100));
-    tree.remove()?;
-    outcome
+    in_scratch_tree(|tree| measure(tree, &args))
 }
 
 /// Prints the intervals in which it ran.

@@ -6,6 +6,8 @@
 //! arrival; `pulse` and `dcs-pulse` hold the others for 200 µs only. Printed: the median time until all jobs have ended, in seconds, as a multiple of one job's alone under plain (s_j), and what the slot
 //! threads cost. Needs root.
 
+mod scratch;
+
 use std::error::Error;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -16,11 +18,12 @@ use std::time::{Duration, Instant};
 
 use cosched_linux::mechanism::Freezer;
 use cosched_linux::{
-    Arrivals, Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, JobCgroup, Layout, PageLayout, Place, Seen,
-    SlotConfig, SlotThread, State, SwitchStats, Table, Tree, WaitPage, observe,
+    Arrivals, Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, JobCgroup, PageLayout, Seen, SlotConfig,
+    SlotThread, State, SwitchStats, Table, Tree, WaitPage, observe,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
+use scratch::in_scratch_tree;
 
 /// One process per page: its number, and 0, 1 or 2 for computing, spinning, sleeping.
 const LAYOUT: PageLayout =
@@ -35,15 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if args.len() < 5 {
         return Err("usage: boost_pairs JOBS GRAIN_US ROUNDS SPIN_US [REPEATS]".into());
     }
-    let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
-    tree.set_reserve(0.005)?;
-    let outcome = measure(&tree, &args);
-    for id in tree.jobs()? {
-        tree.open_job(id)?.kill()?;
-    }
-    std::thread::sleep(Duration::from_millis(100));
-    tree.remove()?;
-    outcome
+    in_scratch_tree(|tree| measure(tree, &args))
 }
 
 fn cpu_ns() -> u64 {

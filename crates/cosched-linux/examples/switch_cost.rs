@@ -6,6 +6,8 @@
 //! went into the right gang, and what the slot thread says of itself. With `idle` the first job has no process, with `half` one on all
 //! CPUs but the first, with `nap:US` its processes sleep for US after each US of CPU time; then the stray is what the others make of its slots. Needs root. Source of the method: reference/live-mechanisms.md, §2.
 
+mod scratch;
+
 use std::error::Error;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -13,9 +15,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use cosched_linux::mechanism::{self, Freezer, Mechanism, Order, Soft};
-use cosched_linux::{
-    Entry, Fill, IdleProbe, JobCgroup, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, observe,
-};
+use cosched_linux::{Entry, Fill, IdleProbe, JobCgroup, SlotConfig, SlotThread, State, Table, Tree, observe};
+use scratch::in_scratch_tree;
 
 /// A process that has not looked at the clock for this long did not run meanwhile.
 const GAP_NS: i64 = 20_000;
@@ -110,16 +111,7 @@ fn measure(args: &[String]) -> Result<(), Box<dyn Error>> {
     if args.len() < 6 {
         return Err("usage: switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half|nap:US]".into());
     }
-    let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
-    // Other work on the machine should not be measured.
-    tree.set_reserve(0.005)?;
-    let outcome = run(&tree, args);
-    for id in tree.jobs()? {
-        tree.open_job(id)?.kill()?;
-    }
-    sleep(Duration::from_millis(50));
-    tree.remove()?;
-    outcome
+    in_scratch_tree(|tree| run(tree, args))
 }
 
 fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {

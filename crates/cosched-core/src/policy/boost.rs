@@ -38,8 +38,6 @@ pub struct BoostConfig {
     pub on_arrival: OnArrival,
     /// In what order the periodic look searches for whom.
     pub heuristic: Heuristic,
-    /// Between two looks; the host keeps to it, nothing here depends on it.
-    pub period_ns: u64,
     /// A boosted job that can go on keeps the CPUs for so long.
     pub hold_ns_min: u64,
     /// And no longer than this while others are candidates.
@@ -57,7 +55,6 @@ impl Default for BoostConfig {
         BoostConfig {
             on_arrival: OnArrival::Periodic,
             heuristic: Heuristic::Paper,
-            period_ns: 2_000_000,
             hold_ns_min: 2_000_000,
             quantum_ns: 20_000_000,
             fair_over_ns: 1_000_000_000,

@@ -93,11 +93,11 @@ impl Driver {
     pub(super) fn judge(&mut self, id: u64, cpu_time_ns: u64) {
         let job = JobId(id);
         let Some(live) = self.live.get_mut(&id) else { return };
+        let counts = live.page.as_mut().map(|page| page.recycle()).unwrap_or_default();
         if !self.plan.jobs.get(&job).is_some_and(|planned| planned.auto) {
             live.chosen.last = None;
             return;
         }
-        let counts = live.page.as_ref().map(|page| page.read()).unwrap_or_default();
         let before = (live.chosen.processes(), live.chosen.mode());
         let cpus = self.identity.cpus.len() as u32;
         let chosen = live.chosen.window(&self.plan, cpu_time_ns, counts).and_then(|(since, mut seen)| {

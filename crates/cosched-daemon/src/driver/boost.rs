@@ -65,7 +65,7 @@ impl Driver {
             tracing::warn!("pb and dcs know of no messages: {e}");
         }
         let mut arrivals = arrivals.as_mut().ok();
-        let (mut all, mut rule) = (Vec::new(), Rule::new(jobs, self.config.boost_period));
+        let (mut all, mut rule) = (Vec::new(), Rule::new(jobs));
         for &(id, policy, share) in jobs {
             let Some(live) = self.live.get(&id) else { continue };
             let watched = arrivals.as_mut().map(|arrivals| arrivals.watch(id, policy == Policy::Dcs));
@@ -158,11 +158,10 @@ struct Rule {
 }
 
 impl Rule {
-    fn new(jobs: &[(u64, Policy, u32)], period: Duration) -> Rule {
+    fn new(jobs: &[(u64, Policy, u32)]) -> Rule {
         let periodic = jobs.iter().any(|job| job.1 == Policy::Pb);
         let config = BoostConfig {
             on_arrival: if periodic { OnArrival::Periodic } else { OnArrival::Interrupt },
-            period_ns: period.as_nanos() as u64,
             jobs_max: jobs.len(),
             ..BoostConfig::default()
         };
@@ -228,7 +227,7 @@ mod tests {
     #[test]
     fn the_rule_raises_who_has_a_message_and_holds_shortly_who_sleeps() {
         let jobs = [(1, Policy::Pb, 100), (2, Policy::Pb, 100)];
-        let mut rule = Rule::new(&jobs, Duration::from_millis(2));
+        let mut rule = Rule::new(&jobs);
         rule.shares.extend(jobs.iter().map(|(_, policy, share)| (*share, *policy)));
         let waiting = Seen { eligible: true, processes: 2, spinning: 2, waiting: true, ..Seen::default() };
         let mut seen = [Seen { job: 1, ..waiting }, Seen { job: 2, unread: true, ..waiting }];
@@ -241,7 +240,7 @@ mod tests {
     #[test]
     fn under_dcs_the_arrival_raises() {
         let jobs = [(1, Policy::Dcs, 100), (2, Policy::Dcs, 100)];
-        let mut rule = Rule::new(&jobs, Duration::from_millis(2));
+        let mut rule = Rule::new(&jobs);
         rule.shares.extend(jobs.iter().map(|(_, policy, share)| (*share, *policy)));
         let seen = |rang| {
             let other = Seen { job: 2, eligible: true, unread: true, rang, ..Seen::default() };

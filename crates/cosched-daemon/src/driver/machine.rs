@@ -63,7 +63,7 @@ pub(super) fn core_class(class: cosched_api::Class) -> cosched_core::Class {
 }
 
 /// The wire's policy in core's words.
-pub(super) fn core_policy(policy: cosched_api::Policy) -> cosched_core::Policy {
+pub(crate) fn core_policy(policy: cosched_api::Policy) -> cosched_core::Policy {
     match policy {
         cosched_api::Policy::Gang => cosched_core::Policy::Gang,
         cosched_api::Policy::Local => cosched_core::Policy::Local,
@@ -74,7 +74,7 @@ pub(super) fn core_policy(policy: cosched_api::Policy) -> cosched_core::Policy {
 }
 
 /// The wire's sharing in core's words.
-pub(super) fn core_sharing(sharing: cosched_api::Sharing) -> cosched_core::Sharing {
+pub(crate) fn core_sharing(sharing: cosched_api::Sharing) -> cosched_core::Sharing {
     match sharing {
         cosched_api::Sharing::Strict => cosched_core::Sharing::Strict,
         cosched_api::Sharing::Paired => cosched_core::Sharing::Paired,

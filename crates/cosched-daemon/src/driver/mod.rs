@@ -15,6 +15,8 @@ mod table;
 mod view;
 mod waiting;
 
+pub(crate) use machine::{core_policy, core_sharing};
+
 use crate::call::{Call, Op, Reply};
 use crate::clock::{now, unix_ms};
 use crate::config::Config;
@@ -327,9 +329,6 @@ impl Driver {
             let used = cpu_time_ns.saturating_sub(live.sampled.1);
             live.cpu_percent = Some(100.0 * used as f64 / elapsed.as_nanos() as f64);
             live.sampled = (Instant::now(), cpu_time_ns);
-            if let Some(page) = &mut live.page {
-                page.recycle();
-            }
         }
         Some(cpu_time_ns)
     }

@@ -2,7 +2,7 @@
 
 use super::{Driver, Live};
 use crate::record::Record;
-use crate::waitpage::{Counts, Orders, WaitPage};
+use crate::waitpage::{Orders, WaitPage};
 use cosched_api::{JobWaiting, WaitMode, Waiting};
 use cosched_core::wait::page;
 use cosched_core::{GANG_SPIN_NS, JobId, Plan, Policy, Standing};
@@ -45,13 +45,15 @@ impl Driver {
                 continue;
             };
             let planned = self.plan.jobs.get(&JobId(*id)).filter(|planned| planned.auto);
-            // Who is alone spins all the same: the number of rivals says so.
-            let chosen = if planned.is_some() { live.chosen.mode() } else { WaitMode::Busy };
-            // A gang's processes have their slots for themselves, unless they are more than the CPUs.
-            let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
             let crowded = live.chosen.processes() > cpus;
-            let chosen = if crowded && planned.is_some() { WaitMode::SpinBlock } else { chosen };
-            let gang = gang && rivals > 0 && !crowded;
+            let chosen = match planned {
+                None => WaitMode::Busy,
+                Some(_) if crowded => WaitMode::SpinBlock,
+                // Who is alone spins all the same: the number of rivals says so.
+                Some(_) => live.chosen.mode(),
+            };
+            // A gang's processes have their slots for themselves, unless they are more than the CPUs.
+            let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang) && rivals > 0 && !crowded;
             if let Some(page) = &mut live.page {
                 let spin_us = asked.spin_us.or(gang.then_some((GANG_SPIN_NS / 1000) as u32));
                 let asked = Waiting { spin_us, ..asked };
@@ -64,10 +66,8 @@ impl Driver {
     pub(super) fn view_waiting(&self, record: &Record, live: Option<&Live>) -> Option<JobWaiting> {
         let mut waiting = record.waiting.clone()?;
         let Some(page) = live.and_then(|l| l.page.as_ref()) else { return Some(waiting) };
-        let counts = page.read();
-        fill(&mut waiting, &counts);
+        fill(&mut waiting, page);
         waiting.page = Some(page.path().display().to_string());
-        waiting.mode = page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode));
         Some(waiting)
     }
 }
@@ -75,14 +75,15 @@ impl Driver {
 /// The counts of a job that ends, and its page goes.
 pub(super) fn close_page(live: &Live, waiting: &mut Option<JobWaiting>) {
     let (Some(page), Some(waiting)) = (&live.page, waiting) else { return };
-    fill(waiting, &page.read());
-    waiting.mode = page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode));
+    fill(waiting, page);
     waiting.processes = 0;
     waiting.spin_us = None;
     page.remove();
 }
 
-fn fill(waiting: &mut JobWaiting, counts: &Counts) {
+fn fill(waiting: &mut JobWaiting, page: &WaitPage) {
+    let counts = page.read();
+    waiting.mode = page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode));
     waiting.processes = counts.processes;
     waiting.polls = counts.polls;
     waiting.waits = counts.waits;
