@@ -108,11 +108,30 @@ fn ppid(pid: i32) -> Option<i32> {
     stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
 }
 
-/// The clock ticks (hundredths of a second) that the machine's CPUs were idle since it started.
-pub fn idle_ticks() -> u64 {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+/// What the machine's CPUs have done since it started, in microseconds. What the hypervisor kept for itself is in neither.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuTime {
+    /// Ran a process or the kernel.
+    pub busy_us: u64,
+    /// Had nothing to do.
+    pub idle_us: u64,
+}
+
+/// Reads /proc/stat, which counts in hundredths of a second.
+pub fn cpu_time() -> CpuTime {
+    let text = std::fs::read_to_string("/proc/stat").expect("/proc/stat");
     let cpu = text.lines().next().unwrap_or_default();
-    cpu.split_whitespace().nth(4).and_then(|v| v.parse().ok()).unwrap_or(0)
+    let ticks: Vec<u64> = cpu.split_whitespace().skip(1).filter_map(|v| v.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal, …
+    let sum = |fields: &[usize]| fields.iter().map(|f| ticks[*f]).sum::<u64>() * 10_000;
+    CpuTime { busy_us: sum(&[0, 1, 2, 5, 6]), idle_us: sum(&[3, 4]) }
+}
+
+impl CpuTime {
+    /// What came to it since `then`.
+    pub fn since(self, then: CpuTime) -> CpuTime {
+        CpuTime { busy_us: self.busy_us - then.busy_us, idle_us: self.idle_us - then.idle_us }
+    }
 }
 
 /// Unmounts the hierarchy that a killed daemon left for the kernel's last resort.

@@ -15,10 +15,12 @@ use crate::observe::{cpus_allowed, monotonic_ns};
 use crate::process::inherited;
 use crate::shared::SharedPage;
 
-/// Queued for longer than this at its wake-up, or away for longer than this within a look: somebody else has run.
+/// Queued for longer than this at its wake-up or within a look: somebody else has run.
 const GAP_NS: u64 = 30_000;
 /// Nobody wanted the CPU for this long: it is idle.
 const IDLE_NS: u64 = 50_000;
+/// It was offered at least this often, should the hypervisor take that time for itself.
+const OFFERS_MIN: u32 = 10;
 
 /// Periods without a look after a report.
 const REST: u32 = 3;
@@ -63,7 +65,7 @@ fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
             (Some(before_ns), Some(now_ns)) => now_ns.saturating_sub(before_ns),
             _ => monotonic_ns().saturating_sub(due_ns),
         };
-        if late_ns < GAP_NS && is_idle(page) {
+        if late_ns < GAP_NS && is_idle(page, &queue) {
             // Only a counter that is full (it cannot be) would refuse.
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
             // Whoever fills the CPU now needs no look for a while.
@@ -73,7 +75,7 @@ fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
 }
 
 /// The kernel's account of how long this thread has stood in the queue of its CPU. The clock would do on bare metal; a
-/// virtual machine wakes an idle CPU so late that it looks busy by the clock.
+/// virtual machine wakes an idle CPU late, or takes it away for a while, and by the clock it looks busy then.
 struct Queue(Option<File>);
 
 impl Queue {
@@ -90,16 +92,19 @@ impl Queue {
 }
 
 /// Offers the CPU to everybody for a moment: true when nobody took it, and the last switch was before that.
-fn is_idle(page: &SharedPage<Page>) -> bool {
+fn is_idle(page: &SharedPage<Page>, queue: &Queue) -> bool {
+    let before_ns = queue.waited_ns();
     let start_ns = monotonic_ns();
-    let mut last_ns = start_ns;
-    while last_ns - start_ns < IDLE_NS {
+    let (mut last_ns, mut longest_ns, mut offers) = (start_ns, 0, 0);
+    while last_ns - start_ns < IDLE_NS || offers < OFFERS_MIN {
         sched_yield();
         let now_ns = monotonic_ns();
-        if now_ns - last_ns > GAP_NS {
-            return false;
-        }
-        last_ns = now_ns;
+        longest_ns = longest_ns.max(now_ns - last_ns);
+        (last_ns, offers) = (now_ns, offers + 1);
     }
-    page.since_ns.load(Relaxed) < start_ns
+    let away_ns = match (before_ns, queue.waited_ns()) {
+        (Some(before_ns), Some(after_ns)) => after_ns.saturating_sub(before_ns),
+        _ => longest_ns,
+    };
+    away_ns < GAP_NS && page.since_ns.load(Relaxed) < start_ns
 }
