@@ -23,7 +23,7 @@ static const char help[] =
 static void meet_blocking(void) {
     MPI_Request request;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    mpi_wait_blocking(1, &request);
+    mpi_wait_blocking(&request);
 }
 
 static void meet(wait_mode wait) {
