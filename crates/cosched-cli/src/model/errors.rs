@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{EXIT_INVALID, help};
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, terminal_width};
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::table::{Cell, Column, numbers, render};
 use clap::Args;
 use cosched_model::Job;
 use cosched_model::errors::{Errors, Measured, slowdown_by_utilisation, split};
