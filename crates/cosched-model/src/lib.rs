@@ -16,6 +16,7 @@ pub mod profile;
 pub mod slowdown;
 pub mod switch;
 pub mod table3;
+pub mod waitpage;
 
 pub use cost::{Cost, Kind, Term};
 pub use grid::{Grid, Problem, ShapeError};

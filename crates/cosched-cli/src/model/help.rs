@@ -43,8 +43,9 @@ pub(crate) const CALIBRATE: &str = "\
 Runs pingpong (two ranks, through shared memory and over TCP on the loopback device), yield and matmul (one rank), in \
 turn, and writes the medians as a machine file, the spread beside them. Nothing else should run meanwhile.
 
-MPI libraries spin while they wait, and then all time is CPU time. With --wait spin-block the wait library is loaded, so \
-that a wait blocks at once and CPU time is what a message takes; `auto` does so where the library is found.
+MPI libraries spin while they wait, and then all time is CPU time. With --wait spin-block the CPU time of messages is \
+measured with both ranks on one CPU and the wait library, by which they give way at once: what that CPU does is messages \
+alone. `auto` does so where the library is found; the file says which it was.
 
 Examples:
   cosched model calibrate -o here.toml

@@ -8,12 +8,14 @@ use crate::programs::{self, Launcher};
 use crate::run::signals::Signals;
 use crate::run::waiting::{Plan, WaitOption};
 use cosched_api::{WaitMode, Waiting};
+use cosched_model::waitpage::crowded;
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-
-/// More ranks than any machine has CPUs: the wait library does nothing for a job that has its CPUs to itself.
-const CROWD: &str = "OMPI_COMM_WORLD_LOCAL_SIZE=1000000";
 
 /// The programs and how they are started.
 pub(super) struct Tools {
@@ -53,6 +55,17 @@ pub(super) struct Messages {
     pub(super) beta_cpu_us: Vec<f64>,
 }
 
+impl Messages {
+    /// Adds what two runs of pingpong report: times, and CPU times.
+    fn add(&mut self, times: &Value, cpu: &Value) -> Result<(), Failure> {
+        self.alpha_us.push(number(times, "pingpong", "alpha_us", 0.0)?);
+        self.beta_us.push(number(times, "pingpong", "beta_us_per_word", 0.0)?);
+        self.alpha_cpu_us.push(number(cpu, "pingpong", "alpha_cpu_us", 0.0)?);
+        self.beta_cpu_us.push(number(cpu, "pingpong", "beta_cpu_us_per_word", 0.0)?);
+        Ok(())
+    }
+}
+
 impl Tools {
     /// Everything that will be run.
     ///
@@ -84,8 +97,8 @@ impl Tools {
     /// How processes wait, for people.
     pub(super) fn waiting(&self) -> &'static str {
         match self.wait {
-            Some(_) => "spin-block: the wait library blocks at once (spin time 0), so CPU time is what messages take",
-            None => "busy: the MPI library spins while it waits, so CPU time is elapsed time",
+            Some(_) => "CPU time of messages: both ranks on one CPU, with the wait library (spin-block:0)",
+            None => "CPU time of messages: as the MPI library waits, which spins, so nearly all time is CPU time",
         }
     }
 
@@ -97,12 +110,10 @@ impl Tools {
     pub(super) fn measure(&self, signals: &Signals, n: u32, samples: &mut Samples) -> Result<String, Failure> {
         for (way, messages) in [(Way::SharedMemory, &mut samples.shared), (Way::Tcp, &mut samples.network)] {
             let value = json(signals, &self.ping(way))?;
-            messages.alpha_us.push(number(&value, "pingpong", "alpha_us", f64::MIN_POSITIVE)?);
-            messages.beta_us.push(number(&value, "pingpong", "beta_us_per_word", 0.0)?);
-            messages.alpha_cpu_us.push(number(&value, "pingpong", "alpha_cpu_us", 0.0)?);
-            messages.beta_cpu_us.push(number(&value, "pingpong", "beta_cpu_us_per_word", 0.0)?);
+            let cpu = self.wait.as_ref().map(|plan| self.ping_on_one_cpu(signals, way, plan)).transpose()?;
+            messages.add(&value, cpu.as_ref().unwrap_or(&value))?;
         }
-        let line = Line { words: words(&[self.yields.as_os_str()], &["--pair", "--json"]), environment: Vec::new() };
+        let line = Line { words: words(&[self.yields.as_os_str()], &["--pair", "--json"]), ..Line::default() };
         // Noise may make it negative.
         samples.switch_us.push(number(&json(signals, &line)?, "yield", "alpha_c_us", f64::MIN)?);
         let value = json(signals, &self.multiply(n))?;
@@ -135,12 +146,19 @@ impl Tools {
             // MPICH over UCX.
             (false, Way::Tcp) => environment.push(("UCX_TLS".into(), "tcp,self".into())),
         }
-        if let Some(plan) = &self.wait {
-            environment.extend(plan.environment(None));
-            start.extend(["env", CROWD].map(OsString::from));
-        }
         start.extend([self.pingpong.clone().into(), "--json".into()]);
-        Line { words: start, environment }
+        Line { words: start, environment, one_cpu: false }
+    }
+
+    /// With both ranks on one CPU none can wait while the other one works, so the CPU is busy with messages alone: half
+    /// of the one-way time is the CPU time of a rank. The ranks give way at once, by the wait library.
+    fn ping_on_one_cpu(&self, signals: &Signals, way: Way, plan: &Plan) -> Result<Value, Failure> {
+        let page = crowded_page()?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), page.as_raw_fd());
+        let mut line = self.ping(way);
+        line.environment.extend(plan.environment(Some(&path)));
+        line.one_cpu = true;
+        json(signals, &line)
     }
 
     fn multiply(&self, n: u32) -> Line {
@@ -149,8 +167,17 @@ impl Tools {
         start.extend(words(&[self.matmul.as_os_str()], &["--n", &n, "--grid", "1x1", "--json"]));
         let mut environment = owned(&environment);
         environment.push(("OPENBLAS_NUM_THREADS".into(), "1".into()));
-        Line { words: start, environment }
+        Line { words: start, environment, one_cpu: false }
     }
+}
+
+/// Without a crowd the wait library does nothing. The page is a file without a name: nothing is left behind.
+fn crowded_page() -> Result<File, Failure> {
+    let failed = |error: std::io::Error| Failure::other(format!("cannot make a wait page: {error}"));
+    let file = memfd_create("cosched-calibrate-page", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    let mut file = File::from(file);
+    file.write_all(&crowded()).map_err(failed)?;
+    Ok(file)
 }
 
 fn words(first: &[&OsStr], rest: &[&str]) -> Vec<OsString> {
@@ -199,7 +226,7 @@ mod tests {
         assert!(has(&line(true, Way::SharedMemory), "vader,self") && has(&line(true, Way::Tcp), "tcp,self"));
         let tcp = line(false, Way::Tcp);
         assert!(tcp.environment.contains(&("UCX_TLS".into(), "tcp,self".into())));
-        assert!(!has(&tcp, "--mca") && !has(&tcp, CROWD));
+        assert!(!has(&tcp, "--mca"));
     }
 
     #[test]

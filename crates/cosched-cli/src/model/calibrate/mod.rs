@@ -23,7 +23,7 @@ pub(crate) struct Calibrate {
     #[arg(long, value_name = "CMD")]
     mpirun: Option<OsString>,
 
-    /// How processes wait for messages: auto, busy or spin-block
+    /// How ranks wait while the CPU time of messages is measured: auto, busy or spin-block
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Wait::Auto, hide_possible_values = true)]
     wait: Wait,
 
@@ -50,7 +50,7 @@ pub(super) enum Wait {
     Auto,
     /// As the MPI library does: it spins
     Busy,
-    /// Blocks at once
+    /// The wait library lets them give way at once
     SpinBlock,
 }
 

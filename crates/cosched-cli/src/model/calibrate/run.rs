@@ -6,6 +6,7 @@ use crate::run::signals::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -23,6 +24,8 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(super) struct Line {
     pub(super) words: Vec<OsString>,
     pub(super) environment: Vec<(String, OsString)>,
+    /// All its processes share one CPU.
+    pub(super) one_cpu: bool,
 }
 
 /// Runs it and returns the line of JSON among its output.
@@ -53,6 +56,25 @@ pub(super) fn json(signals: &Signals, line: &Line) -> Result<serde_json::Value, 
     found.ok_or_else(|| failed("it printed no line of JSON", "`make programs` builds the programs of this version"))
 }
 
+/// This thread is on one CPU until this is dropped.
+struct OneCpu(CpuSet);
+
+impl OneCpu {
+    fn bind() -> io::Result<OneCpu> {
+        let all = sched_getaffinity(None)?;
+        let mut one = CpuSet::new();
+        one.set((0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).unwrap_or(0));
+        sched_setaffinity(None, &one)?;
+        Ok(OneCpu(all))
+    }
+}
+
+impl Drop for OneCpu {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(None, &self.0);
+    }
+}
+
 struct Running {
     child: Child,
     pid: Pid,
@@ -68,7 +90,10 @@ impl Running {
         command.arg(SESSION).args(&line.words);
         command.envs(line.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+        // Children inherit the CPUs of the thread that starts them.
+        let bound = if line.one_cpu { Some(OneCpu::bind()?) } else { None };
         let child = command.spawn()?;
+        drop(bound);
         let pid = Pid::from_child(&child);
         Ok(Running { pidfd: pidfd_open(pid, PidfdFlags::empty())?, child, pid, output, ended: false })
     }
