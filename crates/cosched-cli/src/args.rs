@@ -59,6 +59,8 @@ pub(crate) enum Commands {
     Workload(crate::workload::Workload),
     /// Simulate strategies on clusters, in whole nanoseconds
     Sim(crate::sim::Sim),
+    /// Predict what sharing CPUs costs a program, from a machine's constants
+    Model(crate::model::Model),
     /// Write the man pages
     Man(Man),
     /// Write the completions of a shell
