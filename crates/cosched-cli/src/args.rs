@@ -55,6 +55,8 @@ pub(crate) enum Commands {
     Log(Log),
     /// Compare plain Linux, local and gang scheduling on this machine, live
     Demo(Demo),
+    /// Measure what sharing costs, here, for any command
+    Bench(crate::bench::Bench),
     /// Look at, fit, generate and convert workloads: traces and job lists
     Workload(crate::workload::Workload),
     /// Simulate strategies on clusters, in whole nanoseconds
