@@ -49,7 +49,7 @@ pub(crate) struct Slowdown {
     pub(crate) repeat: u32,
 
     /// End a set of jobs after so many seconds [default: 30 t_1 for each job, at least 60]
-    #[arg(long, value_name = "S", value_parser = parse_limit)]
+    #[arg(long, value_name = "S", value_parser = parse_limit, allow_negative_numbers = true)]
     pub(crate) limit: Option<f64>,
 
     /// The t_1 of slowdowns: linux (alone under plain Linux) or own (alone under the same policy)

@@ -20,10 +20,19 @@ pub(crate) fn commands(head: &Head, choices: &[Choice]) -> Result<(), Failure> {
     let commands: Vec<&Vec<String>> = if head.commands.is_empty() { vec![&head.command] } else { of_mix.collect() };
     for command in commands {
         let program = command.first().map_or_else(|| Err(no_command()), |name| find(name))?;
-        for choice in choices {
-            if let How::Cosched { wait: Some(wait), .. } = &choice.how {
-                Plan::new(Some(*wait), &program).map_err(|failure| Failure { code: EXIT_REFUSED, ..failure })?;
-            }
+        waits(&program, choices)?;
+    }
+    Ok(())
+}
+
+/// The ways to wait of the policies.
+///
+/// # Errors
+/// When the wait library is not there.
+pub(crate) fn waits(program: &Path, choices: &[Choice]) -> Result<(), Failure> {
+    for choice in choices {
+        if let How::Cosched { wait: Some(wait), .. } = &choice.how {
+            Plan::new(Some(*wait), program).map_err(|failure| Failure { code: EXIT_REFUSED, ..failure })?;
         }
     }
     Ok(())

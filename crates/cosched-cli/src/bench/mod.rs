@@ -5,8 +5,8 @@
 //! s_j = t_j / t_1, t_j the elapsed time for all of j jobs.
 
 mod args;
-mod check;
-pub(crate) mod help;
+pub(crate) mod check;
+mod help;
 mod journal;
 mod mix;
 mod output;

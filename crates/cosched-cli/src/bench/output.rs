@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// Others that use more of the CPUs than this are named.
 const OTHERS_WORTH_NAMING: f64 = 0.05;
+/// Others that use more than this decide the times more than the policies do.
+pub(crate) const OTHERS_DECIDE: f64 = 0.25;
 
 /// Everything that is said at the end.
 pub(crate) fn text(document: &Document, directory: Option<&Path>) -> String {
@@ -150,7 +152,15 @@ pub(crate) fn notes(document: &Document) -> Vec<String> {
         ));
     }
     let others: Vec<f64> = document.runs.iter().filter_map(|run| run.others_cpu_share).collect();
-    if let Some(share) = mean(&others).filter(|share| *share > OTHERS_WORTH_NAMING) {
+    let others = mean(&others).unwrap_or(0.0);
+    if others > OTHERS_DECIDE {
+        notes.push(format!(
+            "These numbers say little: other processes used {} of the CPUs meanwhile. Jobs of plain Linux share with them one \
+             by one, jobs of cosched have a share of their own; measure again when the machine is quiet.",
+            percent(others)
+        ));
+    } else if others > OTHERS_WORTH_NAMING {
+        let share = others;
         notes.push(format!("Other processes used {} of the CPUs meanwhile; all times include that.", percent(share)));
     }
     notes

@@ -127,8 +127,13 @@ impl<'a> Runner<'a> {
         Ok(Done { run: self.record(wanted, &measured), signal })
     }
 
+    /// The name that a job of the next set will have.
+    pub(crate) fn next_name(&self, number: usize) -> String {
+        job_name(self.count + 1, number)
+    }
+
     fn name(&self, number: usize) -> String {
-        format!("bench-{}-{}-{}", std::process::id(), self.count, number + 1)
+        job_name(self.count, number)
     }
 
     fn planned(&self, wanted: &Wanted<'_>, number: usize, job: &Job<'_>) -> Result<Planned, Failure> {
@@ -192,6 +197,10 @@ impl<'a> Runner<'a> {
             exit: usage.code.or(usage.signal.map(|signal| 128 + signal)),
         }
     }
+}
+
+fn job_name(set: u32, number: usize) -> String {
+    format!("bench-{}-{set}-{}", std::process::id(), number + 1)
 }
 
 fn not_run(wanted: &Wanted<'_>, outcome: Ended, why: String) -> Done {

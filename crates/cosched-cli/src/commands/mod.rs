@@ -28,6 +28,7 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Log(options) => log::log(cli, options),
         Commands::Demo(options) => crate::demo::demo(cli, options),
         Commands::Bench(options) => crate::bench::bench(cli, options),
+        Commands::Advise(options) => crate::advise::advise(cli, options),
         Commands::Workload(options) => crate::workload::workload(cli, options),
         Commands::Sim(options) => crate::sim::sim(cli, options),
         Commands::Man(options) => pages::man(options.dir.as_deref()),
