@@ -7,8 +7,9 @@ mod commands;
 mod demo;
 mod format;
 mod jobs;
-mod model;
+
 mod jobset;
+mod model;
 mod out;
 mod programs;
 mod run;
