@@ -28,8 +28,16 @@ pub(crate) const STATUS_BYTES: usize = 24;
 
 /// Looks which library is loaded.
 pub(crate) fn find() {
-    let open = !OPEN_WORLD.get(null()).is_null();
+    let open = open_world() != 0;
     LIBRARY.store(if open { Library::Open } else { Library::Mpich } as u8, Relaxed);
+}
+
+/// Open MPI's world. The program may have a copy of this variable (a copy relocation), and then that one counts: hence the
+/// search from the program on, and only then among libraries that were loaded for one module.
+fn open_world() -> usize {
+    // SAFETY: the name ends with a zero.
+    let copy = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ompi_mpi_comm_world".as_ptr()) };
+    if copy.is_null() { OPEN_WORLD.get(null()) as usize } else { copy as usize }
 }
 
 /// Which it is.
@@ -40,7 +48,7 @@ pub(crate) fn library() -> Library {
 /// `MPI_COMM_WORLD`.
 pub(crate) fn world() -> usize {
     match library() {
-        Library::Open => OPEN_WORLD.get(null()) as usize,
+        Library::Open => open_world(),
         Library::Mpich => MPICH_WORLD,
     }
 }
