@@ -6,6 +6,8 @@ mod demo;
 mod format;
 mod jobs;
 mod out;
+mod profile;
+mod record;
 mod run;
 mod sim;
 mod table;

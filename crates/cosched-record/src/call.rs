@@ -237,9 +237,13 @@ impl State {
     }
 }
 
-/// The time between two moments off the CPU: (waiting for a CPU, otherwise).
+/// The time between two moments off the CPU: (waiting for a CPU, otherwise). A very short one is an interrupt or the time
+/// between the two clocks' readings, and no I/O.
 fn off_cpu_ns(begin: Clocks, end: Clocks) -> (u64, u64) {
     let off_ns = (end.wall_ns - begin.wall_ns).saturating_sub(end.cpu_ns - begin.cpu_ns);
+    if off_ns < OFF_NS_MIN {
+        return (off_ns, 0);
+    }
     let delay_ns = end.delay_ns.saturating_sub(begin.delay_ns).min(off_ns);
     (delay_ns, off_ns - delay_ns)
 }

@@ -6,26 +6,38 @@ use super::progress::Meter;
 use super::run::failure;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, terminal_width};
+use crate::profile::{Network, Profile};
 use crate::table::{Cell, numbers, render, words};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use cosched_sim::general::{self, Config, ProgramJob, Work};
 use cosched_sim::program::Program;
 use cosched_sim::{Outcome, Params, Silent, Strategy};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The size of which the engine knows the time on the wire.
+const MESSAGE_BYTES: u64 = 4096;
 
 /// Options of `cosched sim program`.
 #[derive(Args, Debug)]
 #[command(after_help = super::help::PROGRAM)]
 pub(crate) struct RunProgram {
     /// The program
-    #[arg(value_name = "FILE")]
-    program: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "profile")]
+    program: Option<PathBuf>,
 
-    /// Its tasks
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    tasks: u32,
+    /// A profile that `cosched record` wrote, in place of a program
+    #[arg(long, value_name = "FILE", conflicts_with = "program")]
+    profile: Option<PathBuf>,
+
+    /// Its tasks [default: of a profile, those that were recorded]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "profile")]
+    tasks: Option<u32>,
+
+    /// What messages of a profile cost: as recorded, or as on the paper's network (and --bandwidth)
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Costs::Recorded, hide_possible_values = true, requires = "profile")]
+    costs: Costs,
 
     /// How many copies at once; the multiprogramming level is raised to it
     #[arg(long, value_name = "J,...", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -47,6 +59,23 @@ pub(crate) struct RunProgram {
     quiet: bool,
 }
 
+/// Whose message costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Costs {
+    /// The recording's
+    Recorded,
+    /// The paper's
+    Paper,
+}
+
+/// What is simulated.
+struct Subject {
+    program: Arc<Program>,
+    tasks: u32,
+    /// Of the recording.
+    network: Option<Network>,
+}
+
 /// One strategy with one number of copies.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -63,23 +92,17 @@ struct Row {
 }
 
 pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
-    let program = Arc::new(read(options)?);
+    let subject = read(options)?;
     let mut rows = Vec::new();
     for strategy in &options.strategies {
-        let alone = simulate(options, *strategy, 1, &program)?;
+        let alone = simulate(options, *strategy, 1, &subject)?;
         let alone_s = mean_execution_s(&alone);
         if alone_s == Some(0.0) {
-            return Err(no_time(options));
+            return Err(no_time(options, subject.tasks));
         }
         for copies in &options.copies {
-            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, *strategy, *copies, &program)? };
-            rows.push(row(
-                *strategy,
-                *copies,
-                &outcome,
-                alone_s,
-                &options.machine.config(params(options, *strategy, *copies)),
-            ));
+            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, *strategy, *copies, &subject)? };
+            rows.push(row(*strategy, *copies, &outcome, alone_s, &config(options, *strategy, *copies, &subject)));
         }
     }
     if cli.json {
@@ -90,18 +113,43 @@ pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn no_time(options: &RunProgram) -> Failure {
+fn no_time(options: &RunProgram, tasks: u32) -> Failure {
+    let path = options.program.as_ref().or(options.profile.as_ref());
     Failure::explained(
         1,
-        &format!("{} takes no time with {} tasks", options.program.display(), options.tasks),
+        &format!("{} takes no time with {tasks} tasks", path.map_or("it".into(), |path| path.display().to_string())),
         "no slowdown is defined for it",
         "let it compute or communicate; `on` counts tasks from 0",
     )
 }
 
-fn read(options: &RunProgram) -> Result<Program, Failure> {
-    let shown = options.program.display();
-    let text = std::fs::read_to_string(&options.program).map_err(|e| {
+fn read(options: &RunProgram) -> Result<Subject, Failure> {
+    match (&options.program, &options.profile, options.tasks) {
+        (_, Some(path), tasks) => read_profile(path, tasks, options.costs),
+        (Some(path), None, Some(tasks)) => Ok(Subject { program: Arc::new(read_program(path)?), tasks, network: None }),
+        // The parser of options wants both.
+        _ => Err(Failure::other("give a program and --tasks, or --profile")),
+    }
+}
+
+fn read_profile(path: &Path, tasks: Option<u32>, costs: Costs) -> Result<Subject, Failure> {
+    let profile = Profile::read(path)?;
+    if let Some(asked) = tasks.filter(|asked| *asked != profile.tasks) {
+        return Err(Failure::explained(
+            1,
+            &format!("{} has {} tasks, not {asked}", path.display(), profile.tasks),
+            "how a program divides its work and its messages among more tasks cannot be told from one recording",
+            "leave --tasks away, or record it with so many: cosched record -- mpirun -n N PROGRAM",
+        ));
+    }
+    let program = Arc::new(profile.program()?);
+    let network = profile.network.filter(|_| costs == Costs::Recorded);
+    Ok(Subject { program, tasks: profile.tasks, network })
+}
+
+fn read_program(path: &Path) -> Result<Program, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| {
         let hint = "give the path of a program; docs/simulator.md has the format";
         Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
     })?;
@@ -114,9 +162,23 @@ fn params(options: &RunProgram, strategy: Strategy, copies: u32) -> Params {
     Params { mpl: params.mpl.max(copies), ..params }
 }
 
-fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, program: &Arc<Program>) -> Result<Outcome, Failure> {
+/// The machine, with the message costs of a recording.
+fn config(options: &RunProgram, strategy: Strategy, copies: u32, subject: &Subject) -> Config {
     let config = options.machine.config(params(options, strategy, copies));
-    let job = || ProgramJob { arrival_ns: 0, tasks: options.tasks, program: Arc::clone(program), estimate_ns: None };
+    let Some(network) = subject.network else { return config };
+    let alpha_ns = ((network.alpha_us * 1e3).round() as u64).max(2);
+    // A word is 8 bytes. Nothing is faster than a terabyte a second here, nor slower than a byte.
+    let bytes_per_s = (8e6 / network.beta_us_per_word).clamp(1.0, 1e12) as u64;
+    // The wire costs nothing for an empty message, so half of alpha is left to each interface.
+    let wire_ns = (u128::from(MESSAGE_BYTES) * 1_000_000_000 / u128::from(bytes_per_s)) as u64;
+    let (send_ns, receive_ns) = (alpha_ns / 2, alpha_ns - alpha_ns / 2);
+    Config { params: Params { send_ns, receive_ns, wire_ns, ..config.params }, bytes_per_s, ..config }
+}
+
+fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, subject: &Subject) -> Result<Outcome, Failure> {
+    let config = config(options, strategy, copies, subject);
+    let program = || Arc::clone(&subject.program);
+    let job = || ProgramJob { arrival_ns: 0, tasks: subject.tasks, program: program(), estimate_ns: None };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
     let mut meter = Meter::new(options.quiet);
     let mut watch = |progress| {
