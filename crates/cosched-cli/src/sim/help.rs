@@ -28,8 +28,8 @@ All tasks of a program run the same lines: compute 1ms skew, io 300us, send righ
 alltoall, bcast, ring, exchange, random-pairs, repeat N { ... }, on 0 { ... }; docs/simulator.md has the format. \
 The slowdown of j copies is their mean execution time over that of one alone.
 
-With --profile the program is one that `cosched record` has watched: its tasks, its computation and its messages, at \
-the message costs of the recording (--costs recorded) or of the paper's network (--costs paper, --bandwidth).
+With --profile the program is one that `cosched record` has watched: its tasks, its computation and its messages, on \
+as many nodes as its tasks need, at the message costs of the recording unless --machine or --network says otherwise.
 
 Examples:
   cosched sim program barrier.prog --tasks 8 --nodes 8 --copies 1,2,4 --strategies GS,Local,SB,PB

@@ -1,5 +1,6 @@
 //! `cosched sim program`: copies of a program under strategies, and their slowdown.
 
+use super::costs::{Costs, Given};
 use super::machine::Machine;
 use super::model::Model;
 use super::progress::Meter;
@@ -8,16 +9,13 @@ use crate::args::Cli;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::profile::{Network, Profile};
 use crate::table::{Cell, numbers, render, words};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cosched_sim::general::{self, Config, ProgramJob, Work};
 use cosched_sim::program::Program;
 use cosched_sim::{Outcome, Params, Silent, Strategy};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The size of which the engine knows the time on the wire.
-const MESSAGE_BYTES: u64 = 4096;
 
 /// Options of `cosched sim program`.
 #[derive(Args, Debug)]
@@ -35,10 +33,6 @@ pub(crate) struct RunProgram {
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "profile")]
     tasks: Option<u32>,
 
-    /// What messages of a profile cost: as recorded, or as on the paper's network (and --bandwidth)
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Costs::Recorded, hide_possible_values = true, requires = "profile")]
-    costs: Costs,
-
     /// How many copies at once; the multiprogramming level is raised to it
     #[arg(long, value_name = "J,...", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u32).range(1..=1000))]
     copies: Vec<u32>,
@@ -54,26 +48,20 @@ pub(crate) struct RunProgram {
     #[command(flatten)]
     machine: Machine,
 
+    #[command(flatten)]
+    costs: Costs,
+
     /// No progress
     #[arg(long, short)]
     quiet: bool,
-}
-
-/// Whose message costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Costs {
-    /// The recording's
-    Recorded,
-    /// The paper's
-    Paper,
 }
 
 /// What is simulated.
 struct Subject {
     program: Arc<Program>,
     tasks: u32,
-    /// Of the recording.
-    network: Option<Network>,
+    /// What its messages cost when it was recorded.
+    recorded: Option<Network>,
 }
 
 /// One strategy with one number of copies.
@@ -87,22 +75,27 @@ struct Row {
     makespan_s: f64,
     slowdown: Option<f64>,
     util_compute: f64,
+    /// Sending and receiving, where processes pay for it.
+    messages: f64,
     spin: f64,
     context_switches: u64,
 }
 
 pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
+    let given = options.costs.read()?;
     let subject = read(options)?;
+    let given = given.or_recorded(subject.recorded.map(|network| (network.alpha_us, network.beta_us_per_word)))?;
     let mut rows = Vec::new();
     for strategy in &options.strategies {
-        let alone = simulate(options, *strategy, 1, &subject)?;
+        let alone = simulate(options, &config(options, &given, *strategy, 1, &subject), 1, &subject)?;
         let alone_s = mean_execution_s(&alone);
         if alone_s == Some(0.0) {
             return Err(no_time(options, subject.tasks));
         }
         for copies in &options.copies {
-            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, *strategy, *copies, &subject)? };
-            rows.push(row(*strategy, *copies, &outcome, alone_s, &config(options, *strategy, *copies, &subject)));
+            let config = config(options, &given, *strategy, *copies, &subject);
+            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, &config, *copies, &subject)? };
+            rows.push(row(*strategy, *copies, &outcome, alone_s, &config));
         }
     }
     if cli.json {
@@ -125,14 +118,16 @@ fn no_time(options: &RunProgram, tasks: u32) -> Failure {
 
 fn read(options: &RunProgram) -> Result<Subject, Failure> {
     match (&options.program, &options.profile, options.tasks) {
-        (_, Some(path), tasks) => read_profile(path, tasks, options.costs),
-        (Some(path), None, Some(tasks)) => Ok(Subject { program: Arc::new(read_program(path)?), tasks, network: None }),
+        (_, Some(path), tasks) => read_profile(path, tasks),
+        (Some(path), None, Some(tasks)) => {
+            Ok(Subject { program: Arc::new(read_program(path)?), tasks, recorded: None })
+        }
         // The parser of options wants both.
         _ => Err(Failure::other("give a program and --tasks, or --profile")),
     }
 }
 
-fn read_profile(path: &Path, tasks: Option<u32>, costs: Costs) -> Result<Subject, Failure> {
+fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Subject, Failure> {
     let profile = Profile::read(path)?;
     if let Some(asked) = tasks.filter(|asked| *asked != profile.tasks) {
         return Err(Failure::explained(
@@ -142,9 +137,7 @@ fn read_profile(path: &Path, tasks: Option<u32>, costs: Costs) -> Result<Subject
             "leave --tasks away, or record it with so many: cosched record -- mpirun -n N PROGRAM",
         ));
     }
-    let program = Arc::new(profile.program()?);
-    let network = profile.network.filter(|_| costs == Costs::Recorded);
-    Ok(Subject { program, tasks: profile.tasks, network })
+    Ok(Subject { program: Arc::new(profile.program()?), tasks: profile.tasks, recorded: profile.network })
 }
 
 fn read_program(path: &Path) -> Result<Program, Failure> {
@@ -156,27 +149,19 @@ fn read_program(path: &Path) -> Result<Program, Failure> {
     text.parse().map_err(|e| Failure::other(format!("{shown}: {e}")))
 }
 
-fn params(options: &RunProgram, strategy: Strategy, copies: u32) -> Params {
-    let params = options.model.params(strategy);
+fn config(options: &RunProgram, given: &Given, strategy: Strategy, copies: u32, subject: &Subject) -> Config {
+    let mut model = options.model.clone();
+    if options.profile.is_some() && model.nodes.is_none() {
+        // As large as the job: copies on nodes of their own would tell nothing.
+        let cpus_per_node = given.config(&options.machine, given.params(&model, strategy)).cpus_per_node;
+        model.nodes = Some(subject.tasks.div_ceil(cpus_per_node));
+    }
+    let params = given.params(&model, strategy);
     // All copies are to share the machine, whatever the multiprogramming level is otherwise.
-    Params { mpl: params.mpl.max(copies), ..params }
+    given.config(&options.machine, Params { mpl: params.mpl.max(copies), ..params })
 }
 
-/// The machine, with the message costs of a recording.
-fn config(options: &RunProgram, strategy: Strategy, copies: u32, subject: &Subject) -> Config {
-    let config = options.machine.config(params(options, strategy, copies));
-    let Some(network) = subject.network else { return config };
-    let alpha_ns = ((network.alpha_us * 1e3).round() as u64).max(2);
-    // A word is 8 bytes. Nothing is faster than a terabyte a second here, nor slower than a byte.
-    let bytes_per_s = (8e6 / network.beta_us_per_word).clamp(1.0, 1e12) as u64;
-    // The wire costs nothing for an empty message, so half of alpha is left to each interface.
-    let wire_ns = (u128::from(MESSAGE_BYTES) * 1_000_000_000 / u128::from(bytes_per_s)) as u64;
-    let (send_ns, receive_ns) = (alpha_ns / 2, alpha_ns - alpha_ns / 2);
-    Config { params: Params { send_ns, receive_ns, wire_ns, ..config.params }, bytes_per_s, ..config }
-}
-
-fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, subject: &Subject) -> Result<Outcome, Failure> {
-    let config = config(options, strategy, copies, subject);
+fn simulate(options: &RunProgram, config: &Config, copies: u32, subject: &Subject) -> Result<Outcome, Failure> {
     let program = || Arc::clone(&subject.program);
     let job = || ProgramJob { arrival_ns: 0, tasks: subject.tasks, program: program(), estimate_ns: None };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
@@ -185,7 +170,7 @@ fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, subject: &Sub
         meter.show(&progress);
         true
     };
-    general::simulate(&config, &works, &mut Silent, &mut watch).map_err(failure)
+    general::simulate(config, &works, &mut Silent, &mut watch).map_err(failure)
 }
 
 fn mean_execution_s(outcome: &Outcome) -> Option<f64> {
@@ -205,6 +190,7 @@ fn row(strategy: Strategy, copies: u32, outcome: &Outcome, alone_s: Option<f64>,
         makespan_s: outcome.sim_end_ns as f64 / 1e9,
         slowdown: mean_execution_s.zip(alone_s).map(|(mean, alone)| mean / alone),
         util_compute: outcome.cpu.compute_ns as f64 / all,
+        messages: outcome.cpu.message_ns as f64 / all,
         spin: outcome.cpu.spin_ns as f64 / all,
         context_switches: outcome.context_switches,
     }
