@@ -7,11 +7,12 @@ mod commands;
 mod demo;
 mod format;
 mod jobs;
-
 mod jobset;
 mod model;
 mod out;
+mod profile;
 mod programs;
+mod record;
 mod run;
 mod sim;
 mod table;

@@ -17,6 +17,8 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
     match &cli.command {
         Commands::Run(options) => crate::run::run(cli, options),
         Commands::Ps(options) => list::ps(cli, options.all),
+        Commands::Record(options) => crate::record::record(cli, options),
+        Commands::Profile(options) => crate::profile::profile(cli, options),
         Commands::Show(options) => show::show(cli, &options.jobs),
         Commands::Status(options) => status::status(cli, options.watch),
         Commands::Suspend(options) => steer::suspend(cli, &options.jobs),

@@ -83,6 +83,15 @@ impl Costs {
 }
 
 impl Given {
+    /// These, or if no messages' costs were given those of a recording: (alpha, beta) in µs and µs a word. On the one machine
+    /// on which it was made, all of a message's time is the CPU's.
+    pub(crate) fn or_recorded(self, recorded: Option<(f64, f64)>) -> Result<Given, Failure> {
+        let Some((alpha_us, beta_us_per_word)) = recorded.filter(|_| self.messages.is_none()) else { return Ok(self) };
+        let (cost, byte) = (ns(alpha_us)?, byte_ps(beta_us_per_word)?);
+        let route = Route { latency_ns: cost, byte_ps: byte, cpu_ns: cost, cpu_byte_ps: byte, poll_ns: None };
+        Ok(Given { messages: Some(Messages { network: route, memory: route }), ..self })
+    }
+
     /// The parameters of a simulation with this strategy.
     pub(crate) fn params(&self, model: &Model, strategy: Strategy) -> Params {
         let mut params = model.params(strategy);

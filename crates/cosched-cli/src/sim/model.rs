@@ -4,12 +4,15 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cosched_sim::{Heuristic, Params, Placement, Readings, Strategy, Topology};
 
+/// The paper's nodes.
+const NODES: u32 = 32;
+
 /// Options that make [`Params`]. Costs that are not given are the paper's (Table 3).
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Model {
-    /// Nodes
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = at_least_one, allow_negative_numbers = true)]
-    pub(crate) nodes: u32,
+    /// Nodes [default: 32; with --profile as many as its tasks need]
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    pub(crate) nodes: Option<u32>,
 
     /// Multiprogramming level: processes a node, or rows of the matrix
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
@@ -124,7 +127,7 @@ struct ReadingArgs {
 impl Model {
     /// The parameters of a simulation with this strategy.
     pub(crate) fn params(&self, strategy: Strategy) -> Params {
-        let paper = Params::paper(strategy, self.nodes);
+        let paper = Params::paper(strategy, self.nodes.unwrap_or(NODES));
         let params = Params {
             mpl: self.mpl,
             seed: self.seed,
