@@ -6,12 +6,14 @@
 //! - It *blocks* when it leaves CPUs idle alone and gives them away often. Others can have what it leaves, so slowdowns
 //!   below j are possible: max(1, j × CPU share) is what is left if overlap were perfect (Strazdins and Uhlmann,
 //!   section 5).
-//! - Else it *computes*: its processes do not wait for each other enough to matter.
+//! - Else it *computes*: its processes do not wait for each other enough to matter. Of a program that was cut and whose
+//!   waits were not seen this cannot be told from spinning.
 //!
 //! The choice is the policy with the smallest measured slowdown of two; the simplest of those that are as good
 //! within 5 %.
 
 use super::facts::{Company, Facts};
+use crate::bench::OTHERS_DECIDE;
 use serde::Serialize;
 
 /// What kind of program it is.
@@ -26,6 +28,8 @@ pub(crate) enum Kind {
     Computes,
     /// It hardly uses the CPUs.
     Sleeps,
+    /// It was cut, and its waits could not be seen: it computes, or it spins.
+    Unknown,
 }
 
 /// How often its processes wait for each other.
@@ -66,7 +70,8 @@ const BLOCKS_BELOW: f64 = 0.9;
 const BLOCKS_PER_S: f64 = 20.0;
 /// Slowdowns that differ by less are alike.
 const ALIKE: f64 = 1.05;
-const OTHERS_DECIDE: f64 = 0.25;
+/// Slowdowns below this are not real.
+const POSSIBLE_FROM: f64 = 0.9;
 
 /// Draws the conclusions.
 pub(crate) fn decide(facts: &Facts) -> Advice {
@@ -78,10 +83,15 @@ pub(crate) fn decide(facts: &Facts) -> Advice {
         grain: grain(facts),
         choice: if jobs_in_memory.is_some_and(|jobs| jobs < 2) { None } else { choice },
         is_measured,
-        is_uncertain: facts.others_cpu_share > OTHERS_DECIDE,
+        is_uncertain: facts.others_cpu_share > OTHERS_DECIDE || is_impossible(facts),
         jobs_in_memory,
         expected: [2, 4, 8].map(|jobs: u32| (jobs, (f64::from(jobs) * facts.cpu_share).max(1.0))).to_vec(),
     }
+}
+
+/// Two are never faster than one: the machine did not treat the runs alike.
+fn is_impossible(facts: &Facts) -> bool {
+    facts.company.iter().filter_map(|company| company.slowdown).any(|slowdown| slowdown < POSSIBLE_FROM)
 }
 
 fn kind(facts: &Facts) -> Kind {
@@ -93,6 +103,7 @@ fn kind(facts: &Facts) -> Kind {
         share if share < SLEEPS_BELOW => Kind::Sleeps,
         _ if is_seen || has_grown => Kind::Spins,
         share if share < BLOCKS_BELOW && facts.voluntary_per_s > BLOCKS_PER_S => Kind::Blocks,
+        _ if !facts.is_whole && facts.waits.is_none() => Kind::Unknown,
         _ => Kind::Computes,
     }
 }
@@ -109,6 +120,9 @@ fn choose(facts: &Facts, kind: Kind) -> (Option<String>, bool) {
     // CPU time is no progress for a program that spins, so of a cut one only its kind is known.
     if !facts.is_whole && kind == Kind::Spins {
         return (facts.company.iter().find(|c| c.policy.starts_with("gang")).map(|c| c.policy.clone()), false);
+    }
+    if kind == Kind::Unknown {
+        return (None, false);
     }
     let known: Vec<(&Company, f64)> = facts
         .company
@@ -198,7 +212,7 @@ pub(crate) mod tests {
     fn of_a_cut_spinner_only_its_kind_is_known() {
         let mut facts = facts(0.99, 3.0, vec![company("linux", 2.0, 1.0), company("gang", 2.1, 1.0)]);
         facts.is_whole = false;
-        assert_eq!(decide(&facts).choice.as_deref(), Some("linux"));
+        assert_eq!((decide(&facts).kind, decide(&facts).choice), (Kind::Unknown, None));
         facts.waits = Some(Waits { per_s: 4000.0, spin_share: 0.6 });
         assert_eq!((decide(&facts).choice.as_deref(), decide(&facts).is_measured), (Some("gang"), false));
     }
@@ -210,5 +224,7 @@ pub(crate) mod tests {
         facts.others_cpu_share = 0.4;
         let advice = decide(&facts);
         assert_eq!((advice.jobs_in_memory, advice.choice, advice.is_uncertain), (Some(1), None, true));
+        assert!(!decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 1.0, 1.0)])).is_uncertain);
+        assert!(decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 0.7, 1.0)])).is_uncertain);
     }
 }

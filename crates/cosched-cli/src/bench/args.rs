@@ -69,7 +69,8 @@ pub(crate) struct Slowdown {
     pub(crate) out: Option<PathBuf>,
 
     /// Go on with what was begun with --out DIR
-    #[arg(long, value_name = "DIR", exclusive = true)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["jobs", "policies", "repeat", "limit", "baseline", "mix",
+          "phase_regex", "out", "command"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Print the results as CSV

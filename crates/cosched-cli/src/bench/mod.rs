@@ -23,6 +23,7 @@ mod slurm;
 pub(crate) mod stats;
 
 pub(crate) use args::Bench;
+pub(crate) use output::OTHERS_DECIDE;
 
 use crate::args::Cli;
 use crate::out::Failure;

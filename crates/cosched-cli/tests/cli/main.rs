@@ -1,5 +1,6 @@
 //! The command `cosched` as its users run it, against a daemon that pretends.
 
+mod bench;
 mod commands;
 mod demo;
 mod fake;
