@@ -27,6 +27,8 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Wait(options) => steer::wait(cli, &options.jobs),
         Commands::Log(options) => log::log(cli, options),
         Commands::Demo(options) => crate::demo::demo(cli, options),
+        Commands::Bench(options) => crate::bench::bench(cli, options),
+        Commands::Advise(options) => crate::advise::advise(cli, options),
         Commands::Workload(options) => crate::workload::workload(cli, options),
         Commands::Sim(options) => crate::sim::sim(cli, options),
         Commands::Model(options) => crate::model::model(cli, options),

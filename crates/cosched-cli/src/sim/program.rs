@@ -1,5 +1,6 @@
 //! `cosched sim program`: copies of a program under strategies, and their slowdown.
 
+use super::costs::{Costs, Given};
 use super::machine::Machine;
 use super::model::Model;
 use super::progress::Meter;
@@ -42,6 +43,9 @@ pub(crate) struct RunProgram {
     #[command(flatten)]
     machine: Machine,
 
+    #[command(flatten)]
+    costs: Costs,
+
     /// No progress
     #[arg(long, short)]
     quiet: bool,
@@ -58,28 +62,26 @@ struct Row {
     makespan_s: f64,
     slowdown: Option<f64>,
     util_compute: f64,
+    /// Sending and receiving, where processes pay for it.
+    messages: f64,
     spin: f64,
     context_switches: u64,
 }
 
 pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
+    let given = options.costs.read()?;
     let program = Arc::new(read(options)?);
     let mut rows = Vec::new();
     for strategy in &options.strategies {
-        let alone = simulate(options, *strategy, 1, &program)?;
+        let alone = simulate(options, &config(options, &given, *strategy, 1), 1, &program)?;
         let alone_s = mean_execution_s(&alone);
         if alone_s == Some(0.0) {
             return Err(no_time(options));
         }
         for copies in &options.copies {
-            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, *strategy, *copies, &program)? };
-            rows.push(row(
-                *strategy,
-                *copies,
-                &outcome,
-                alone_s,
-                &options.machine.config(params(options, *strategy, *copies)),
-            ));
+            let config = config(options, &given, *strategy, *copies);
+            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, &config, *copies, &program)? };
+            rows.push(row(*strategy, *copies, &outcome, alone_s, &config));
         }
     }
     if cli.json {
@@ -108,14 +110,13 @@ fn read(options: &RunProgram) -> Result<Program, Failure> {
     text.parse().map_err(|e| Failure::other(format!("{shown}: {e}")))
 }
 
-fn params(options: &RunProgram, strategy: Strategy, copies: u32) -> Params {
-    let params = options.model.params(strategy);
+fn config(options: &RunProgram, given: &Given, strategy: Strategy, copies: u32) -> Config {
+    let params = given.params(&options.model, strategy);
     // All copies are to share the machine, whatever the multiprogramming level is otherwise.
-    Params { mpl: params.mpl.max(copies), ..params }
+    given.config(&options.machine, Params { mpl: params.mpl.max(copies), ..params })
 }
 
-fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, program: &Arc<Program>) -> Result<Outcome, Failure> {
-    let config = options.machine.config(params(options, strategy, copies));
+fn simulate(options: &RunProgram, config: &Config, copies: u32, program: &Arc<Program>) -> Result<Outcome, Failure> {
     let job = || ProgramJob { arrival_ns: 0, tasks: options.tasks, program: Arc::clone(program), estimate_ns: None };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
     let mut meter = Meter::new(options.quiet);
@@ -123,7 +124,7 @@ fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, program: &Arc
         meter.show(&progress);
         true
     };
-    general::simulate(&config, &works, &mut Silent, &mut watch).map_err(failure)
+    general::simulate(config, &works, &mut Silent, &mut watch).map_err(failure)
 }
 
 fn mean_execution_s(outcome: &Outcome) -> Option<f64> {
@@ -143,6 +144,7 @@ fn row(strategy: Strategy, copies: u32, outcome: &Outcome, alone_s: Option<f64>,
         makespan_s: outcome.sim_end_ns as f64 / 1e9,
         slowdown: mean_execution_s.zip(alone_s).map(|(mean, alone)| mean / alone),
         util_compute: outcome.cpu.compute_ns as f64 / all,
+        messages: outcome.cpu.message_ns as f64 / all,
         spin: outcome.cpu.spin_ns as f64 / all,
         context_switches: outcome.context_switches,
     }
