@@ -59,13 +59,22 @@ void barrier_calibrate(barrier_options *o) {
     if (!o->grain_loops) o->grain_loops = (uint64_t)llround(o->grain_us * calibrate_loops_per_us());
 }
 
+static uint64_t loops_of(const barrier_options *o, unsigned member, uint64_t iteration) {
+    if (!(o->imbalance > 0)) return o->grain_loops;
+    return (uint64_t)((double)o->grain_loops * (1.0 + o->imbalance * hash_symmetric(member, iteration)));
+}
+
 uint64_t barrier_grain(const barrier_options *o, unsigned member, uint64_t iteration, unsigned char *memory,
                        uint64_t seed) {
-    uint64_t loops = o->grain_loops;
-    if (o->imbalance > 0)
-        loops = (uint64_t)((double)loops * (1.0 + o->imbalance * hash_symmetric(member, iteration)));
     if (memory) work_touch(memory, o->footprint_bytes);
-    return work_loops(loops, seed);
+    return work_loops(loops_of(o, member, iteration), seed);
+}
+
+int barrier_work_is_right(const barrier_options *o, unsigned member, uint64_t iterations, uint64_t result) {
+    uint64_t loops = o->imbalance > 0 ? 0 : o->grain_loops * iterations;
+    if (o->imbalance > 0)
+        for (uint64_t i = 0; i < iterations; i++) loops += loops_of(o, member, i);
+    return result == work_loops_result(loops, member);
 }
 
 unsigned char *barrier_memory(const barrier_options *o) {
@@ -77,7 +86,7 @@ unsigned char *barrier_memory(const barrier_options *o) {
 }
 
 void barrier_report(const barrier_options *o, const char *kind, unsigned members, uint64_t iterations,
-                    double main_phase_s, double cpu_s, const histogram *times) {
+                    double main_phase_s, double cpu_s, const histogram *times, unsigned wrong) {
     static const char *const waits[] = {"spin", "block", "omp"};
     const double quantiles[] = {0, 0.5, 0.9, 0.99, 1};
     double us[5];
@@ -86,10 +95,10 @@ void barrier_report(const barrier_options *o, const char *kind, unsigned members
     if (o->json) {
         printf("{\"program\":\"%s\",\"members\":%u,\"wait\":\"%s\",\"grain_loops\":%llu,\"imbalance_percent\":%g,"
                "\"footprint_bytes\":%llu,\"iterations\":%llu,\"main_phase_s\":%.6f,\"iterations_per_s\":%.3f,"
-               "\"cpu_s\":%.6f,\"iteration_us\":{\"min\":%.3f,\"p50\":%.3f,\"p90\":%.3f,\"p99\":%.3f,\"max\":%.3f}}\n",
+               "\"cpu_s\":%.6f,\"iteration_us\":{\"min\":%.3f,\"p50\":%.3f,\"p90\":%.3f,\"p99\":%.3f,\"max\":%.3f},\"check\":\"%s\"}\n",
                kind, members, waits[o->wait], (unsigned long long)o->grain_loops, o->imbalance * 100,
                (unsigned long long)o->footprint_bytes, (unsigned long long)iterations, main_phase_s, rate, cpu_s, us[0],
-               us[1], us[2], us[3], us[4]);
+               us[1], us[2], us[3], us[4], wrong ? "wrong" : "ok");
     } else {
         printf("%s: %u members, wait %s, grain_loops %llu", kind, members, waits[o->wait],
                (unsigned long long)o->grain_loops);
@@ -100,4 +109,7 @@ void barrier_report(const barrier_options *o, const char *kind, unsigned members
                us[3], us[4]);
     }
     fflush(stdout);
+    if (wrong)
+        fprintf(stderr, "%s: the result is wrong: %u members did other work, or met another number of times\n", kind,
+                wrong);
 }

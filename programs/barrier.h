@@ -25,10 +25,13 @@ void barrier_calibrate(barrier_options *o);
 /* One process's computation in one iteration. */
 uint64_t barrier_grain(const barrier_options *o, unsigned member, uint64_t iteration, unsigned char *memory,
                        uint64_t seed);
+/* Whether `result` is what so many grains of this member lead to from the seed `member`. */
+int barrier_work_is_right(const barrier_options *o, unsigned member, uint64_t iterations, uint64_t result);
 /* The memory of one process, written once, so that no page fault falls into the main phase. */
 unsigned char *barrier_memory(const barrier_options *o);
+/* `wrong`: how many members did other work than they should, or met another number of times. */
 void barrier_report(const barrier_options *o, const char *kind, unsigned members, uint64_t iterations,
-                    double main_phase_s, double cpu_s, const histogram *times);
+                    double main_phase_s, double cpu_s, const histogram *times, unsigned wrong);
 
 /* The part of the help that both have. */
 #define BARRIER_HELP_OPTIONS                                                                                       \
@@ -44,6 +47,7 @@ void barrier_report(const barrier_options *o, const char *kind, unsigned members
     "      --json             print one line of JSON\n"                                                            \
     "  -h, --help             print this\n"
 
-#define BARRIER_HELP_EXIT "\nExit codes: 0 done, 1 a failure of the system, 2 a wrong option.\n"
+#define BARRIER_HELP_EXIT "\nThe check: all met equally often, and the work of each has the result of so many loops.\n"       \
+    "Exit codes: 0 done, 1 a wrong result or a failure of the system, 2 a wrong option.\n"
 
 #endif

@@ -2,10 +2,9 @@
  * scheduling performance benefits for fine-grain synchronization" (1992), here with MPI. */
 #define _GNU_SOURCE
 #include "barrier.h"
+#include "mpi_wait.h"
 
-#include <mpi.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 static const char help[] =
     "Each rank computes for a grain of time, then meets the others; prints the iterations per second.\n\n"
@@ -24,14 +23,7 @@ static const char help[] =
 static void meet_blocking(void) {
     MPI_Request request;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    struct timespec pause = {0, 10000};
-    for (int done = 0;;) {
-        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        if (done) return;
-        nanosleep(&pause, NULL);
-        if (pause.tv_nsec < 200000) pause.tv_nsec *= 2;
-        if (pause.tv_nsec > 200000) pause.tv_nsec = 200000;
-    }
+    mpi_wait_blocking(&request);
 }
 
 static void meet(wait_mode wait) {
@@ -48,12 +40,13 @@ static int time_is_up(const barrier_options *o, int rank, uint64_t start_ns) {
     return stop;
 }
 
-static uint64_t main_phase(const barrier_options *o, int rank, unsigned char *memory, histogram *times) {
+static uint64_t main_phase(const barrier_options *o, int rank, unsigned char *memory, uint64_t *result,
+                           histogram *times) {
     uint64_t check_every = (uint64_t)(o->grain_us > 0 && o->grain_us < 10000 ? 10000 / o->grain_us : 1);
-    volatile uint64_t sink = (uint64_t)rank;
+    *result = (uint64_t)rank;
     uint64_t start_ns = now_ns(CLOCK_MONOTONIC), last_ns = start_ns, done = 0;
     for (;;) {
-        sink = barrier_grain(o, (unsigned)rank, done, memory, sink);
+        *result = barrier_grain(o, (unsigned)rank, done, memory, *result);
         meet(o->wait);
         done++;
         uint64_t time_ns = now_ns(CLOCK_MONOTONIC);
@@ -69,7 +62,7 @@ int main(int argc, char **argv) {
     static histogram times;
     program_start(argv[0]);
     barrier_options_parse(&options, argc, argv, help, 0);
-    prctl(PR_SET_TIMERSLACK, 1UL); /* else every short sleep takes 50 us more */
+    mpi_wait_start();
     MPI_Init(&argc, &argv);
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -80,12 +73,18 @@ int main(int argc, char **argv) {
     histogram_clear(&times);
     MPI_Barrier(MPI_COMM_WORLD);
     uint64_t start_ns = now_ns(CLOCK_MONOTONIC), cpu_start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-    uint64_t iterations = main_phase(&options, rank, memory, &times);
+    uint64_t result, iterations = main_phase(&options, rank, memory, &result, &times);
     double main_phase_s = (double)(now_ns(CLOCK_MONOTONIC) - start_ns) / 1e9;
     double cpu_s = (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_start_ns) / 1e9, cpu_all_s = 0;
     MPI_Reduce(&cpu_s, &cpu_all_s, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank == 0) barrier_report(&options, "barrier-mpi", (unsigned)ranks, iterations, main_phase_s, cpu_all_s, &times);
+    uint64_t first = iterations;
+    MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    int wrong = first != iterations || !barrier_work_is_right(&options, (unsigned)rank, iterations, result), any;
+    MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        barrier_report(&options, "barrier-mpi", (unsigned)ranks, iterations, main_phase_s, cpu_all_s, &times,
+                       (unsigned)any);
     free(memory);
     MPI_Finalize();
-    return 0;
+    return any ? EXIT_WRONG : 0;
 }

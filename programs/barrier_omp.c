@@ -2,10 +2,11 @@
  * scheduling performance benefits for fine-grain synchronization" (1992), here with OpenMP. */
 #define _GNU_SOURCE
 #include "barrier.h"
+#include "memory.h"
+#include "spin_barrier.h"
 
 #include <omp.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 static const char help[] =
@@ -25,26 +26,6 @@ static const char help[] =
     BARRIER_HELP_EXIT;
 
 typedef struct {
-    _Alignas(64) atomic_uint arrived;
-    _Alignas(64) atomic_uint generation;
-    unsigned members;
-} spin_barrier;
-
-static void spin_meet(spin_barrier *b) {
-    unsigned generation = atomic_load_explicit(&b->generation, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == b->members) {
-        atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&b->generation, generation + 1, memory_order_release);
-        return;
-    }
-    while (atomic_load_explicit(&b->generation, memory_order_acquire) == generation) {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
-    }
-}
-
-typedef struct {
     spin_barrier spin;
     pthread_barrier_t block;
     /* The number of meetings after which all stop. The first thread sets it one meeting ahead, so that nobody who has
@@ -53,6 +34,7 @@ typedef struct {
     histogram times;
     uint64_t iterations;
     double main_phase_s;
+    atomic_uint wrong; /* members that did not do the work or the meetings that the first one did */
 } shared_state;
 
 static void meet(wait_mode wait, shared_state *s) {
@@ -67,11 +49,11 @@ static void meet(wait_mode wait, shared_state *s) {
 
 static void member(const barrier_options *o, shared_state *s, unsigned self) {
     unsigned char *memory = barrier_memory(o);
-    volatile uint64_t sink = self;
+    uint64_t result = self;
     meet(o->wait, s);
     uint64_t start_ns = now_ns(CLOCK_MONOTONIC), last_ns = start_ns, done = 0;
     do {
-        sink = barrier_grain(o, self, done, memory, sink);
+        result = barrier_grain(o, self, done, memory, result);
         if (self == 0 && o->seconds > 0 && (double)(last_ns - start_ns) >= o->seconds * 1e9 &&
             atomic_load(&s->stop_at) == UINT64_MAX)
             atomic_store(&s->stop_at, done + 2);
@@ -87,6 +69,8 @@ static void member(const barrier_options *o, shared_state *s, unsigned self) {
         s->iterations = done;
         s->main_phase_s = (double)(last_ns - start_ns) / 1e9;
     }
+    meet(o->wait, s);
+    if (done != s->iterations || !barrier_work_is_right(o, self, done, result)) atomic_fetch_add(&s->wrong, 1);
     free(memory);
 }
 
@@ -97,6 +81,7 @@ int main(int argc, char **argv) {
     barrier_options_parse(&options, argc, argv, help, 1);
     barrier_calibrate(&options);
     unsigned threads = options.threads ? options.threads : (unsigned)omp_get_max_threads();
+    if (options.footprint_bytes) memory_require("--footprint", (double)options.footprint_bytes * threads);
     omp_set_dynamic(0); /* exactly this many */
     histogram_clear(&shared.times);
     shared.spin.members = threads;
@@ -113,7 +98,8 @@ int main(int argc, char **argv) {
     }
     if (!enough) failure("OpenMP gave fewer than the %u threads asked for (see OMP_THREAD_LIMIT)", threads);
     double cpu_s = (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_start_ns) / 1e9;
-    barrier_report(&options, "barrier-omp", threads, shared.iterations, shared.main_phase_s, cpu_s, &shared.times);
+    barrier_report(&options, "barrier-omp", threads, shared.iterations, shared.main_phase_s, cpu_s, &shared.times,
+                   atomic_load(&shared.wrong));
     pthread_barrier_destroy(&shared.block);
-    return 0;
+    return atomic_load(&shared.wrong) ? EXIT_WRONG : 0;
 }

@@ -93,13 +93,27 @@ uint64_t parse_size_bytes(const char *option, const char *text) {
     return (uint64_t)value << shift;
 }
 
+#define WORK_FACTOR UINT64_C(6364136223846793005)
+#define WORK_TERM UINT64_C(1442695040888963407)
+
 uint64_t work_loops(uint64_t loops, uint64_t seed) {
     uint64_t x = seed;
     for (uint64_t i = 0; i < loops; i++) {
-        x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        x = x * WORK_FACTOR + WORK_TERM;
         __asm__ volatile("" : "+r"(x)); /* keeps the compiler from closing the form */
     }
     return x;
+}
+
+uint64_t work_loops_result(uint64_t loops, uint64_t seed) {
+    /* 2^i loops are again x -> factor x + term. */
+    uint64_t factor = WORK_FACTOR, term = WORK_TERM;
+    for (; loops; loops >>= 1) {
+        if (loops & 1) seed = seed * factor + term;
+        term = (factor + 1) * term;
+        factor *= factor;
+    }
+    return seed;
 }
 
 void work_touch(volatile unsigned char *buffer, size_t bytes) {

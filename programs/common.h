@@ -37,6 +37,8 @@ static inline uint64_t now_ns(clockid_t clock) {
 
 /* A chain of dependent multiplications: the same loops are the same work, whatever else runs. */
 uint64_t work_loops(uint64_t loops, uint64_t seed);
+/* What work_loops returns, found in a few steps: the check that the work was done. */
+uint64_t work_loops_result(uint64_t loops, uint64_t seed);
 /* Reads and writes every cache line of the buffer. */
 void work_touch(volatile unsigned char *buffer, size_t bytes);
 /* Loops of work_loops in a microsecond of this thread's CPU time. CPU time and the best of several short tries, so

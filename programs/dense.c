@@ -1,14 +1,22 @@
 #define _GNU_SOURCE
 #include "dense.h"
 
+#include "memory.h"
+
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 double *allocate(size_t count) {
     double *memory = calloc(count ? count : 1, sizeof *memory);
-    if (!memory) failure("no memory for %zu numbers", count);
+    if (!memory) {
+        /* One rank alone must not just leave: the others would wait for it. */
+        fprintf(stderr, "no memory for %zu numbers\n", count);
+        MPI_Abort(MPI_COMM_WORLD, EXIT_WRONG);
+    }
     return memory;
 }
 
@@ -19,28 +27,41 @@ static void parse_grid(int dims[2], const char *text) {
         usage_error("--grid: '%s' is not of the form PxQ, such as 2x1", text);
 }
 
-void dense_options_parse(dense_options *o, int argc, char **argv, const char *help, int block_max) {
-    enum { N = 256, GRID, BLOCK, ITERATIONS, SPOIL, JSON };
+void dense_options_parse(dense_options *o, int argc, char **argv, const char *help, int matmul) {
+    enum { N = 256, GRID, BLOCK, ITERATIONS, SPOIL, DUMP, JSON, BROADCAST, ONLY };
     static const struct option long_options[] = {
-        {"n", required_argument, NULL, N},         {"grid", required_argument, NULL, GRID},
-        {"block", required_argument, NULL, BLOCK}, {"iterations", required_argument, NULL, ITERATIONS},
-        {"spoil", no_argument, NULL, SPOIL},       {"json", no_argument, NULL, JSON},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"n", required_argument, NULL, N},
+        {"grid", required_argument, NULL, GRID},
+        {"block", required_argument, NULL, BLOCK},
+        {"iterations", required_argument, NULL, ITERATIONS},
+        {"spoil", no_argument, NULL, SPOIL},
+        {"dump", required_argument, NULL, DUMP},
+        {"json", no_argument, NULL, JSON},
+        {"help", no_argument, NULL, 'h'},
+        {"broadcast", required_argument, NULL, BROADCAST},
+        {"broadcasts-only", no_argument, NULL, ONLY},
+        {NULL, 0, NULL, 0},
     };
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+        if (!matmul && (option == BROADCAST || option == ONLY)) option = '?';
         switch (option) {
         case N: o->n = (int)parse_count("--n", optarg, 1, 100000); break;
         case GRID: parse_grid(o->dims, optarg); break;
-        case BLOCK: o->block = (int)parse_count("--block", optarg, 1, block_max); break;
+        case BLOCK: o->block = (int)parse_count("--block", optarg, 1, 4096); break;
         case ITERATIONS: o->iterations = (int)parse_count("--iterations", optarg, 1, 1000000); break;
         case SPOIL: o->spoil = 1; break;
+        case DUMP: o->dump = optarg; break;
         case JSON: o->json = 1; break;
+        case BROADCAST: o->broadcast = broadcast_parse(optarg); break;
+        case ONLY: o->broadcasts_only = 1; break;
         case 'h': print_help(help);
         default: usage_error("'%s' is no option or lacks its value", argv[optind - 1]);
         }
     }
     if (optind < argc) usage_error("'%s': this program takes options only", argv[optind]);
+    if (o->broadcasts_only && (o->dump || o->spoil))
+        usage_error("--broadcasts-only computes no result that --dump could write or --spoil change");
 }
 
 _Noreturn void all_ranks_usage_error(const process_grid *g, const char *format, ...) {
@@ -59,7 +80,11 @@ void process_grid_make(process_grid *g, const char *program, const int dims[2]) 
     MPI_Comm_rank(MPI_COMM_WORLD, &g->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &g->ranks);
     int shape[2] = {dims[0], dims[1]};
-    if (!shape[0]) MPI_Dims_create(g->ranks, 2, shape);
+    if (!shape[0]) {
+        for (shape[1] = 1; (long long)(shape[1] + 1) * (shape[1] + 1) <= g->ranks;) shape[1]++;
+        while (g->ranks % shape[1]) shape[1]--;
+        shape[0] = g->ranks / shape[1];
+    }
     if ((long long)shape[0] * shape[1] != g->ranks)
         all_ranks_usage_error(g, "%s: --grid %dx%d needs %lld ranks, and mpirun started %d", program, shape[0],
                               shape[1], (long long)shape[0] * shape[1], g->ranks);
@@ -69,6 +94,40 @@ void process_grid_make(process_grid *g, const char *program, const int dims[2]) 
     g->q = g->rank % g->columns;
     MPI_Comm_split(MPI_COMM_WORLD, g->p, g->q, &g->row);
     MPI_Comm_split(MPI_COMM_WORLD, g->q, g->p, &g->column);
+}
+
+void process_grid_require_memory(const process_grid *g, const char *program, int n, double bytes) {
+    const char *why;
+    double available = (double)memory_available_bytes(&why), all = 0;
+    MPI_Comm node;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, g->rank, MPI_INFO_NULL, &node);
+    int here;
+    MPI_Comm_size(node, &here);
+    MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, node);
+    /* Ranks of a node may be in different cgroups: the least counts, and the first rank that is refused speaks. */
+    int refused = all > available ? g->rank : g->ranks, first;
+    MPI_Allreduce(&refused, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Comm_free(&node);
+    if (first == g->ranks) return;
+    if (g->rank == first) {
+        bytes_text need, have;
+        fprintf(stderr,
+                "%s: --n %d needs %s of memory for the %d ranks on a node, and %s %s; give a smaller --n, or more nodes\n",
+                program, n, bytes_as_text(need, all), here, why, bytes_as_text(have, available));
+    }
+    MPI_Finalize();
+    exit(EXIT_USAGE);
+}
+
+void process_grid_require_file(const process_grid *g, const char *program, const char *path) {
+    int reason = 0;
+    if (path && g->rank == 0) {
+        FILE *file = fopen(path, "w");
+        reason = file ? 0 : errno;
+        if (file) fclose(file);
+    }
+    MPI_Bcast(&reason, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (reason) all_ranks_usage_error(g, "%s: --dump: %s: %s", program, path, strerror(reason));
 }
 
 void process_grid_free(process_grid *g) {
@@ -81,6 +140,26 @@ void blas_single_threaded(char **argv) {
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     execv("/proc/self/exe", argv);
     failure("cannot start anew with OPENBLAS_NUM_THREADS=1");
+}
+
+FILE *dump_open(const char *path, int rank) {
+    if (rank != 0) return NULL;
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        fprintf(stderr, "--dump: %s: %s\n", path, strerror(errno));
+        MPI_Abort(MPI_COMM_WORLD, EXIT_WRONG);
+    }
+    return file;
+}
+
+void dump_row(FILE *file, const double *row, int count) {
+    for (int j = 0; j < count; j++) fprintf(file, "%s%.17g", j ? " " : "", row[j]);
+    fputc('\n', file);
+}
+
+void dump_close(FILE *file, const char *path) {
+    int bad = ferror(file);
+    if (fclose(file) || bad) failure("--dump: %s could not be written", path);
 }
 
 void phase_begin(phase_clock *c) {

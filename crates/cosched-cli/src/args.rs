@@ -55,10 +55,16 @@ pub(crate) enum Commands {
     Log(Log),
     /// Compare plain Linux, local and gang scheduling on this machine, live
     Demo(Demo),
+    /// Measure what sharing costs, here, for any command
+    Bench(crate::bench::Bench),
+    /// Run a program briefly, alone and in company, and say which policy suits it
+    Advise(crate::advise::Advise),
     /// Look at, fit, generate and convert workloads: traces and job lists
     Workload(crate::workload::Workload),
     /// Simulate strategies on clusters, in whole nanoseconds
     Sim(crate::sim::Sim),
+    /// Predict what sharing CPUs costs a program, from a machine's constants
+    Model(crate::model::Model),
     /// Write the man pages
     Man(Man),
     /// Write the completions of a shell

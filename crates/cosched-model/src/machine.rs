@@ -112,6 +112,20 @@ pub struct GridCosts {
     pub beta_vertical_us_per_word: f64,
     /// β_h.
     pub beta_horizontal_us_per_word: f64,
+    /// The CPU time of a word in them, where it is not the network's β_CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta_cpu_us_per_word: Option<f64>,
+}
+
+/// What a word costs a program on its grid, in µs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Betas {
+    /// Down the columns.
+    pub vertical_us: f64,
+    /// Along the rows.
+    pub horizontal_us: f64,
+    /// CPU time in either direction.
+    pub cpu_us: f64,
 }
 
 /// A CPU's cache, for what it costs to fill it again after a switch.
@@ -133,10 +147,18 @@ impl Machine {
         parse::machine(text, name)
     }
 
-    /// β_v and β_h of a program: its own where it has them, else β of the network.
-    pub fn grid_costs(&self, own: Option<GridCosts>) -> GridCosts {
-        let beta = self.network.beta_us_per_word;
-        own.unwrap_or(GridCosts { beta_vertical_us_per_word: beta, beta_horizontal_us_per_word: beta })
+    /// The messages of a job of `processes` processes, and what a word costs in them. A job that fits into a node talks
+    /// within it; else all is as between nodes, with the program's own β where the machine has them.
+    pub fn links_of(&self, processes: u64, own: Option<GridCosts>) -> (Link, Betas) {
+        let inside = processes <= u64::from(self.cpus_per_node);
+        let link = if inside { *self.within_node() } else { self.network };
+        let own = own.filter(|_| !inside);
+        let betas = Betas {
+            vertical_us: own.map_or(link.beta_us_per_word, |own| own.beta_vertical_us_per_word),
+            horizontal_us: own.map_or(link.beta_us_per_word, |own| own.beta_horizontal_us_per_word),
+            cpu_us: own.and_then(|own| own.beta_cpu_us_per_word).unwrap_or(link.beta_cpu_us_per_word),
+        };
+        (link, betas)
     }
 
     /// Messages within a node: shared memory, or the network where the machine has none.

@@ -3,6 +3,7 @@
 mod commands;
 mod demo;
 mod fake;
+mod model;
 mod run;
 mod sim_misuse;
 mod sim_results;

@@ -79,6 +79,7 @@ struct RawPrograms {
 struct RawGrid {
     beta_vertical_us_per_word: Number,
     beta_horizontal_us_per_word: Number,
+    beta_cpu_us_per_word: Number,
 }
 
 #[derive(Deserialize)]
@@ -154,11 +155,12 @@ impl Source<'_> {
     }
 
     fn grid(&self, table: &str, raw: RawGrid) -> Result<GridCosts, MachineError> {
-        let key = |name: &str| format!("{table}.{name}");
+        let cost = |name: &str, number: Number| self.cost(&format!("{table}.{name}"), number);
+        let cpu = raw.beta_cpu_us_per_word.map(|number| cost("beta_cpu_us_per_word", Some(number)));
         Ok(GridCosts {
-            beta_vertical_us_per_word: self.cost(&key("beta_vertical_us_per_word"), raw.beta_vertical_us_per_word)?,
-            beta_horizontal_us_per_word: self
-                .cost(&key("beta_horizontal_us_per_word"), raw.beta_horizontal_us_per_word)?,
+            beta_vertical_us_per_word: cost("beta_vertical_us_per_word", raw.beta_vertical_us_per_word)?,
+            beta_horizontal_us_per_word: cost("beta_horizontal_us_per_word", raw.beta_horizontal_us_per_word)?,
+            beta_cpu_us_per_word: cpu.transpose()?,
         })
     }
 

@@ -17,7 +17,7 @@ fn reads_whole_numbers_and_leaves_out_what_may_be() {
     assert_eq!((machine.network.alpha_us, machine.context_switch_us, machine.shared_memory), (80.0, 2.0, None));
     assert_eq!(machine.within_node(), &machine.network);
     assert_eq!(machine.compute.level2_ns(), 1.5);
-    assert_eq!(machine.grid_costs(machine.programs.lu).beta_vertical_us_per_word, 0.85);
+    assert_eq!(machine.links_of(32, machine.programs.lu).1.vertical_us, 0.85);
 }
 
 #[test]
@@ -100,4 +100,17 @@ fn no_text_makes_it_panic() {
         }
     }
     assert!(machine("", "empty").unwrap_err().why.contains("name is missing"));
+}
+
+#[test]
+fn a_job_within_a_node_uses_shared_memory_and_a_larger_one_the_programs_betas() {
+    let text = format!(
+        "{WHOLE}[shared_memory]\nalpha_us = 42\nbeta_us_per_word = 0.1\n[programs.lu]\n\
+         beta_vertical_us_per_word = 1.2\nbeta_horizontal_us_per_word = 1.1\n"
+    );
+    let machine = machine(&text, "m.toml").unwrap();
+    let (link, betas) = machine.links_of(2, machine.programs.lu);
+    assert_eq!((link.alpha_us, betas.vertical_us, betas.cpu_us), (42.0, 0.1, 0.1));
+    let (link, betas) = machine.links_of(3, machine.programs.lu);
+    assert_eq!((link.alpha_us, betas.vertical_us, betas.horizontal_us, betas.cpu_us), (80.0, 1.2, 1.1, 0.14));
 }
