@@ -4,6 +4,7 @@ mod bench;
 mod commands;
 mod demo;
 mod fake;
+mod model;
 mod run;
 mod sim_misuse;
 mod sim_results;
