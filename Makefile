@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-test build programs demo test bench reproduce docs install uninstall clean
+.PHONY: help setup-demo setup-test build programs demo test bench reproduce experiments docs install uninstall clean
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -37,6 +37,10 @@ bench: setup-demo build ## measure: switch, cost, barrier, launch, footprint, si
 reproduce: ## Zhang et al. 2000 in the simulator: published and simulated values (minutes; an hour with REPRODUCE=--full)
 	@$(CARGO) build --release --quiet -p cosched-cli
 	@experiments/zhang-2000/reproduce $(REPRODUCE)
+
+experiments: build ## a paper again: PAPER=zhang-2000, strazdins-2004 or llnl-digital-alpha; ARGS=--quick, --help, …
+	@case "$(PAPER)" in */* | .*) ;; ?*) [ ! -x "experiments/$(PAPER)/reproduce" ] || exec "experiments/$(PAPER)/reproduce" $(ARGS) ;; esac; \
+	echo "make experiments: PAPER='$(PAPER)' is none of: $$(cd experiments && ls -d */reproduce | sed 's,/.*,,' | tr '\n' ' ')" >&2; exit 2
 
 docs: ## man pages and shell completions into build/docs
 	@$(CARGO) build --release --quiet -p cosched-cli

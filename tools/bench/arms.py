@@ -76,11 +76,10 @@ class Runner:
     def run(self, arm, command, copies, limit_s):
         """{makespan_s, jobs: what each printed as JSON}; past_limit or failed instead of jobs where they did not end."""
         environment = {"CST_BENCH": self.daemon.cgroup}
-        commands, outputs = [command] * copies, []
+        outputs = []
         if arm.preload:
             environment |= {"LD_PRELOAD": str(library_path(self.library)), "COSCHED_WAIT": arm.preload}
-        if self.plain:
-            commands = [["sh", "-c", f'echo $$ > {self.plain}/cgroup.procs && exec "$@"', "sh", *command]] * copies
+        commands = [in_cgroup(self.plain, command)] * copies
         if arm.policy:
             gang = arm.policy == "gang"
             self.daemon.policy(arm.policy, arm.sharing if gang else "soft", arm.slot_ms or self.slot_ms)
@@ -129,6 +128,11 @@ def plain_cgroup(daemon):
             daemon.also_remove.append(directory.name)
             return directory
     return None
+
+
+def in_cgroup(directory, command):
+    """The words that run a command in a cgroup; None leaves it where it is."""
+    return ["sh", "-c", f'echo $$ > {directory}/cgroup.procs && exec "$@"', "sh", *command] if directory else command
 
 
 def library_path(given):

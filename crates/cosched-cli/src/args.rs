@@ -35,6 +35,10 @@ pub(crate) enum Commands {
     /// List jobs
     #[command(visible_alias = "ls")]
     Ps(Ps),
+    /// Run a command and write what its tasks compute, send and wait for, as a profile
+    Record(crate::record::Record),
+    /// Look at profiles, and make programs for the simulator of them
+    Profile(crate::profile::ProfileCommand),
     /// Show everything about jobs
     Show(Jobs),
     /// Show the CPUs, the matrix, the switches and whatever is wrong
@@ -55,10 +59,16 @@ pub(crate) enum Commands {
     Log(Log),
     /// Compare plain Linux, local and gang scheduling on this machine, live
     Demo(Demo),
+    /// Measure what sharing costs, here, for any command
+    Bench(crate::bench::Bench),
+    /// Run a program briefly, alone and in company, and say which policy suits it
+    Advise(crate::advise::Advise),
     /// Look at, fit, generate and convert workloads: traces and job lists
     Workload(crate::workload::Workload),
     /// Simulate strategies on clusters, in whole nanoseconds
     Sim(crate::sim::Sim),
+    /// Predict what sharing CPUs costs a program, from a machine's constants
+    Model(crate::model::Model),
     /// Write the man pages
     Man(Man),
     /// Write the completions of a shell
@@ -285,7 +295,7 @@ pub(crate) struct Completions {
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// Whether the command line is one of `cosched run`, whose usage errors have another exit code: those of the command
+/// Whether the command line is one of `cosched run` or `cosched record`, whose usage errors have another exit code: those of the command
 /// itself begin at 1.
 pub(crate) fn is_run(words: &[OsString]) -> bool {
     let mut words = words.iter().skip(1).filter_map(|word| word.to_str());
@@ -293,7 +303,7 @@ pub(crate) fn is_run(words: &[OsString]) -> bool {
         match word {
             "--socket" => drop(words.next()),
             _ if word.starts_with('-') => {}
-            _ => return word == "run",
+            _ => return matches!(word, "run" | "record"),
         }
     }
     false
@@ -403,6 +413,7 @@ mod tests {
     fn knows_the_command_lines_of_run() {
         let is = |line: &str| is_run(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert!(is("cosched run --bad") && is("cosched --socket x --json run") && is("cosched --socket=x run"));
+        assert!(is("cosched record --bad"));
         assert!(!is("cosched ps run") && !is("cosched --socket run ps") && !is("cosched"));
     }
 }

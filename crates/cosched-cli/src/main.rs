@@ -1,11 +1,18 @@
 //! cosched, the command: run jobs side by side, look at them, steer them.
 
+mod advise;
 mod args;
+mod bench;
 mod commands;
 mod demo;
 mod format;
 mod jobs;
+mod jobset;
+mod model;
 mod out;
+mod profile;
+mod programs;
+mod record;
 mod run;
 mod sim;
 mod table;
@@ -22,6 +29,7 @@ fn main() -> ExitCode {
     let result = match words.next().as_deref().and_then(OsStr::to_str) {
         Some(run::GATE) => run::gate(words),
         Some(run::SESSION) => run::session(words),
+        Some(jobset::STAGE) => jobset::stage(words),
         Some(run::SUPERVISE) => parse(words).and_then(|cli| run::supervise(&cli)),
         _ => parse(std::env::args_os().skip(1)).and_then(|cli| commands::dispatch(&cli)),
     };

@@ -19,6 +19,8 @@ pub enum Activity {
     Io,
     /// The process has blocked itself until a message comes.
     Blocked,
+    /// A process sends a message or takes one, where it pays for that.
+    Message,
 }
 
 /// An activity for a time.

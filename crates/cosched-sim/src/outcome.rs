@@ -5,6 +5,8 @@
 pub struct CpuTime {
     /// Computation of jobs.
     pub compute_ns: u64,
+    /// Sending and receiving, where processes pay for it.
+    pub message_ns: u64,
     /// Spinning for messages.
     pub spin_ns: u64,
     /// Context switches.

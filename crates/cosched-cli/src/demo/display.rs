@@ -1,9 +1,10 @@
 //! What the demo shows while it runs: drawn in place on a terminal, plain lines elsewhere.
 
-use super::measure::{Progress, Time};
+use super::measure::Time;
 use super::report::{Results, arm_name, table};
 use crate::args::{Arm, Cli, Demo};
 use crate::commands::matrix;
+use crate::jobset::Look;
 use crate::out::{Failure, print, say, use_colour};
 use cosched_api::{Client, Status};
 use std::io::{self, IsTerminal};
@@ -56,7 +57,7 @@ impl Display {
     pub(crate) fn tick(
         &mut self,
         arm: Arm,
-        progress: &Progress,
+        progress: &Look,
         client: &mut Client,
         results: &Results,
     ) -> Result<(), Failure> {
@@ -113,7 +114,7 @@ fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn screen(arm: Arm, progress: &Progress, status: Option<&Status>, results: &Results, colour: bool) -> String {
+fn screen(arm: Arm, progress: &Look, status: Option<&Status>, results: &Results, colour: bool) -> String {
     let (bold, off) = if colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     let jobs = u32::try_from(progress.ended.len()).unwrap_or(u32::MAX);
     let mut text = format!("{bold}{}{off}  {:.1} s\n\n", title(arm, jobs), progress.elapsed.as_secs_f64());
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn the_screen_shows_jobs_matrix_and_results() {
         let progress =
-            Progress { elapsed: Duration::from_millis(1240), ended: vec![None, Some(Duration::from_millis(900))] };
+            Look { elapsed: Duration::from_millis(1240), ended: vec![None, Some(Duration::from_millis(900))] };
         let mut results = Results::default();
         results.add(1, Arm::Linux, Time { seconds: 2.0, finished: true });
         let status = example_status();

@@ -6,19 +6,18 @@
 mod display;
 mod measure;
 mod program;
-mod quiet;
 mod report;
 
 use crate::args::{Arm, Cli, Demo};
+use crate::jobset::{Others, RestorePolicy};
 use crate::out::{Failure, print, print_json, say};
 use crate::run::connect_or_start;
 use crate::run::signals::Signals;
-use cosched_api::{Client, Policy, PolicyRequest, SocketChoice, Status};
+use cosched_api::{Policy, SocketChoice, Status};
 use display::Display;
 use measure::{Measured, Set, run};
 use program::{Program, Work};
-use quiet::Others;
-use report::{Results, arm_name, sentence, table};
+use report::{Results, sentence, table};
 use std::time::Duration;
 
 /// A set may take this many times the ideal before it is cut off; the worst known collapse is about 20.
@@ -123,7 +122,7 @@ impl Stage<'_> {
         arm: Arm,
         jobs: u32,
     ) -> Result<Measured, Failure> {
-        let mut client = self.policy.enter(arm)?;
+        let mut client = self.policy.enter(machine_policy(arm), None)?;
         self.others.look();
         let limit_s = (LIMIT_FACTOR * f64::from(jobs) * self.options.seconds).max(LIMIT_MIN_S);
         let limit = Duration::from_secs_f64(limit_s);
@@ -148,61 +147,18 @@ impl Stage<'_> {
     }
 }
 
+/// None for jobs that do not ask the machine.
+fn machine_policy(arm: Arm) -> Option<Policy> {
+    match arm {
+        Arm::Linux => None,
+        Arm::Local => Some(Policy::Local),
+        Arm::Gang => Some(Policy::Gang),
+    }
+}
+
 fn is_living(state: cosched_api::JobState) -> bool {
     use cosched_api::JobState::{Asleep, Running, Suspended};
     matches!(state, Running | Asleep | Suspended)
-}
-
-/// The machine's policy as it was, put back at the end, also after failures and Ctrl-C.
-struct RestorePolicy {
-    socket: SocketChoice,
-    before: PolicyRequest,
-    now: Policy,
-}
-
-impl RestorePolicy {
-    fn new(socket: SocketChoice, status: &Status) -> RestorePolicy {
-        let before = PolicyRequest { policy: Some(status.policy), sharing: None, slot_length_ms: None };
-        RestorePolicy { socket, before, now: status.policy }
-    }
-
-    /// Sets the policy for an arm; a daemon that has ended meanwhile for want of jobs is started again.
-    fn enter(&mut self, arm: Arm) -> Result<Client, Failure> {
-        let mut client = connect_or_start(&self.socket, None)?;
-        let policy = match arm {
-            Arm::Linux => return Ok(client),
-            Arm::Local => Policy::Local,
-            Arm::Gang => Policy::Gang,
-        };
-        client.set_policy(&PolicyRequest { policy: Some(policy), sharing: None, slot_length_ms: None }).map_err(
-            |e| {
-                let failure = Failure::from(e);
-                Failure {
-                    message: format!("the policy {} could not be set: {}", arm_name(arm), failure.message),
-                    ..failure
-                }
-            },
-        )?;
-        self.now = policy;
-        Ok(client)
-    }
-
-    fn restore(&mut self) {
-        if Some(self.now) == self.before.policy {
-            return;
-        }
-        let restored = connect_or_start(&self.socket, None).and_then(|mut client| client.set_policy(&self.before));
-        match restored {
-            Ok(status) => self.now = status.policy,
-            Err(error) => say(&format!("the machine's policy could not be restored: {error}")),
-        }
-    }
-}
-
-impl Drop for RestorePolicy {
-    fn drop(&mut self) {
-        self.restore();
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Which parallel program the demo runs, and how.
 
 use crate::out::Failure;
-use crate::run::find_program;
+use crate::programs::{Launcher, directories, mpirun};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// CPU work between two meetings of a job's processes, in microseconds.
 const GRAIN_US: &str = "100";
@@ -34,7 +33,7 @@ pub(crate) struct Work {
 impl Program {
     /// The named program or the usual one, for `processes` processes a job.
     pub(crate) fn find(named: Option<&Path>, processes: usize) -> Result<Program, Failure> {
-        let launcher = mpirun();
+        let launcher = mpirun(None);
         let wanted: &[&str] = if launcher.is_some() { &["barrier-mpi", "barrier-omp"] } else { &["barrier-omp"] };
         let path = match named {
             Some(path) if path.is_file() => path.to_owned(),
@@ -54,15 +53,7 @@ impl Program {
     }
 
     fn mpi(launcher: &Launcher, path: PathBuf, processes: usize) -> Program {
-        let mut start: Vec<OsString> = vec![launcher.path.clone().into(), "-n".into(), processes.to_string().into()];
-        let mut environment = Vec::new();
-        if launcher.is_openmpi {
-            // The same for all arms: no refusal of several jobs, and no binding of all jobs to the same CPUs.
-            start.extend(["--oversubscribe", "--bind-to", "none"].map(OsString::from));
-            if rustix::process::getuid().is_root() {
-                environment = vec![("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
-            }
-        }
+        let (mut start, environment) = launcher.start(processes);
         let description = format!("{} -n {processes} {}", launcher.path.display(), path.display());
         start.push(path.into());
         Program { start, environment, description, processes }
@@ -120,34 +111,6 @@ pub(crate) fn read_report(output: &str) -> Option<Report> {
         let work = Work { iterations: number("iterations")?, grain_loops: number("grain_loops")? };
         Some(Report { work, members: number("members") })
     })
-}
-
-struct Launcher {
-    path: PathBuf,
-    is_openmpi: bool,
-}
-
-/// `$COSCHED_MPIRUN`, else the one of Open MPI, with which the programs are built, else any.
-fn mpirun() -> Option<Launcher> {
-    let named = std::env::var_os("COSCHED_MPIRUN").filter(|value| !value.is_empty());
-    let candidates = named.map_or_else(|| vec!["mpirun.openmpi".into(), "mpirun".into()], |named| vec![named]);
-    candidates.into_iter().find_map(|name| {
-        let path = find_program(&name, std::env::var_os("PATH")).ok()?;
-        let output = Command::new(&path).arg("--version").output().ok().filter(|output| output.status.success())?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        Some(Launcher { path, is_openmpi: text.contains("Open MPI") || text.contains("OpenRTE") })
-    })
-}
-
-/// Where programs may be: named, beside an installed cosched, or in the build tree.
-fn directories() -> Vec<PathBuf> {
-    let named = std::env::var_os("COSCHED_PROGRAMS").map(PathBuf::from);
-    let executable = std::env::current_exe().ok();
-    let beside = executable.as_deref().and_then(Path::parent).map(|directory| {
-        let relative = ["programs", "../libexec/cosched/programs", "../lib/cosched/programs", "../../build/programs"];
-        relative.map(|name| directory.join(name))
-    });
-    named.into_iter().chain(beside.into_iter().flatten()).collect()
 }
 
 fn missing(why: &str) -> Failure {

@@ -17,7 +17,7 @@ mod watch;
 pub(crate) use detach::supervise;
 pub(crate) use find::find_program;
 pub(crate) use gate::gate;
-pub(crate) use watch::shell_code;
+pub(crate) use watch::{shell_code, wire_status};
 
 use crate::args::{Cli, Leftovers, Run};
 use crate::out::{Failure, say};
@@ -210,7 +210,7 @@ fn failed(what: &str, error: &io::Error) -> Failure {
 }
 
 /// The failure for a command that could not be executed although it was found.
-fn exit_not_executed(argv0: &OsStr, error: &io::Error) -> Failure {
+pub(crate) fn exit_not_executed(argv0: &OsStr, error: &io::Error) -> Failure {
     let found = error.kind() != io::ErrorKind::NotFound;
     let code = if found { EXIT_NOT_EXECUTABLE } else { EXIT_NOT_FOUND };
     // A script whose interpreter is missing is "not found" for the kernel.

@@ -89,7 +89,7 @@ impl Plan {
             Some(WaitOption::On(waiting)) => waiting,
             None => Waiting::default(),
         };
-        let Some(library) = find_library() else {
+        let Some(library) = find_library(LIBRARY, LIBRARY_VARIABLE) else {
             return if asked.is_some() { Err(not_installed()) } else { Ok(None) };
         };
         match obstacle(program) {
@@ -105,11 +105,6 @@ impl Plan {
 
     /// What the command's environment gets, besides its own.
     pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
-        let mut preload = OsString::from(&self.library);
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
         let mut wait = match self.waiting.mode {
             WaitMode::Auto => WaitMode::SpinBlock,
             mode => mode,
@@ -120,7 +115,7 @@ impl Plan {
             wait.push_str(&format!(":{us}"));
         }
         let mut all: Vec<(String, OsString)> =
-            vec![("LD_PRELOAD".into(), preload), ("COSCHED_WAIT".into(), wait.into())];
+            vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), wait.into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         // OpenMP's barriers spin on memory, where the library sees nothing. Only where somebody asked for it: who is alone
         // pays for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
@@ -132,13 +127,24 @@ impl Plan {
     }
 }
 
-fn find_library() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(LIBRARY_VARIABLE) {
+/// `LD_PRELOAD` with this library before those that the user has named.
+pub(crate) fn preload(library: &Path) -> OsString {
+    let mut preload = OsString::from(library);
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    preload
+}
+
+/// A library of ours: where the variable says, beside `cosched`, or where it is installed.
+pub(crate) fn find_library(name: &str, variable: &str) -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(variable) {
         return Some(PathBuf::from(named)).filter(|path| path.is_file());
     }
     let own = std::env::current_exe().ok()?;
     let directory = own.parent()?;
-    let places = [directory.join(LIBRARY), directory.join("../lib/cosched").join(LIBRARY)];
+    let places = [directory.join(name), directory.join("../lib/cosched").join(name)];
     places.into_iter().find(|path| path.is_file()).and_then(|path| path.canonicalize().ok())
 }
 

@@ -28,12 +28,16 @@ All tasks of a program run the same lines: compute 1ms skew, io 300us, send righ
 alltoall, bcast, ring, exchange, random-pairs, repeat N { ... }, on 0 { ... }; docs/simulator.md has the format. \
 The slowdown of j copies is their mean execution time over that of one alone.
 
+With --profile the program is one that `cosched record` has watched: its tasks, its computation and its messages, on \
+as many nodes as its tasks need, at the message costs of the recording unless --machine or --network says otherwise.
+
 Examples:
   cosched sim program barrier.prog --tasks 8 --nodes 8 --copies 1,2,4 --strategies GS,Local,SB,PB
   cosched sim program stencil.prog --tasks 16 --nodes 4 --cpus-per-node 4 --model linux
+  cosched sim program --profile lu.profile.json --copies 1,2,4 --strategies GS,Local,SB,PB
 
 Exit codes:
-  0 success   1 the program cannot be read, or waits for ever   2 wrong usage";
+  0 success   1 the program or profile cannot be read, or waits for ever   2 wrong usage";
 
 pub(crate) const COMPARE: &str = "\
 All strategies get the same jobs and the same draws, so they are compared in pairs: RATIO is the mean response over \

@@ -13,9 +13,9 @@ pub(crate) struct Machine {
     #[arg(long = "model", value_enum, value_name = "MODEL", default_value_t = Node::Paper, hide_possible_values = true)]
     node: Node,
 
-    /// CPUs of a node
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    cpus_per_node: u32,
+    /// CPUs of a node [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) cpus_per_node: Option<u32>,
 
     /// Bandwidth: what a byte more than 4096 costs on the wire, in MB/s
     #[arg(long, value_name = "MB/S", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -25,9 +25,9 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "MS", default_value = "2.8", value_parser = cost_ms, allow_negative_numbers = true)]
     slice_ms: Cost,
 
-    /// Ordinary context switch within a quantum (paired-gang, soft-gang)
-    #[arg(long, value_name = "US", default_value = "200", value_parser = cost_us, allow_negative_numbers = true)]
-    local_cs_us: Cost,
+    /// Ordinary context switch within a quantum (paired-gang, soft-gang) [default: 200]
+    #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true)]
+    pub(crate) local_cs_us: Option<Cost>,
 
     /// How gangs wait: busy, or block after the spin time
     #[arg(long, value_enum, value_name = "HOW", default_value_t = GangWait::Busy, hide_possible_values = true)]
@@ -93,11 +93,11 @@ impl Machine {
     /// The machine with these parameters.
     pub(crate) fn config(&self, params: Params) -> Config {
         let mut config = Config::paper(params);
-        config.cpus_per_node = self.cpus_per_node;
+        config.cpus_per_node = self.cpus_per_node.unwrap_or(config.cpus_per_node);
         config.bytes_per_s = self.bandwidth * 1_000_000;
         config.model = if self.node == Node::Linux { NodeModel::Linux } else { NodeModel::Paper };
         config.linux.slice_ns = self.slice_ms.0;
-        config.local_switch_ns = self.local_cs_us.0;
+        config.local_switch_ns = self.local_cs_us.map_or(config.local_switch_ns, |cost| cost.0);
         config.gang_wait = if self.gang_wait == GangWait::Block { Wait::SpinBlock } else { Wait::Busy };
         config.spin = if self.spin == SpinTime::Adaptive { Spin::Adaptive } else { Spin::Fixed };
         config.finer = finer(&self.finer);

@@ -3,6 +3,7 @@
 mod backfill;
 mod cells;
 mod compare;
+mod costs;
 mod files;
 pub(crate) mod help;
 mod input;

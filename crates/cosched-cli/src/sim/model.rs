@@ -4,12 +4,15 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cosched_sim::{Heuristic, Params, Placement, Readings, Strategy, Topology};
 
+/// The paper's nodes.
+const NODES: u32 = 32;
+
 /// Options that make [`Params`]. Costs that are not given are the paper's (Table 3).
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Model {
-    /// Nodes
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = at_least_one, allow_negative_numbers = true)]
-    pub(crate) nodes: u32,
+    /// Nodes [default: 32; with --profile as many as its tasks need]
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    pub(crate) nodes: Option<u32>,
 
     /// Multiprogramming level: processes a node, or rows of the matrix
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
@@ -31,17 +34,17 @@ pub(crate) struct Model {
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) cs_us: Option<Cost>,
 
-    /// Interrupt
-    #[arg(long, value_name = "US", default_value = "50", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
-    pub(crate) intr_us: Cost,
+    /// Interrupt [default: 50]
+    #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
+    pub(crate) intr_us: Option<Cost>,
 
     /// Time that a row has (gangs)
     #[arg(long, value_name = "MS", default_value = "200", value_parser = cost_ms, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) quantum_ms: Cost,
 
-    /// Moving a process between queues
-    #[arg(long, value_name = "US", default_value = "3", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
-    pub(crate) qmove_us: Cost,
+    /// Moving a process between queues [default: 3]
+    #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
+    pub(crate) qmove_us: Option<Cost>,
 
     /// Looking at an endpoint (PB, SY)
     #[arg(long, value_name = "US", default_value = "2", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
@@ -124,15 +127,15 @@ struct ReadingArgs {
 impl Model {
     /// The parameters of a simulation with this strategy.
     pub(crate) fn params(&self, strategy: Strategy) -> Params {
-        let paper = Params::paper(strategy, self.nodes);
+        let paper = Params::paper(strategy, self.nodes.unwrap_or(NODES));
         let params = Params {
             mpl: self.mpl,
             seed: self.seed,
             skew: self.skew,
             switch_ns: self.cs_us.map_or(paper.switch_ns, |cost| cost.0),
-            interrupt_ns: self.intr_us.0,
+            interrupt_ns: self.intr_us.map_or(paper.interrupt_ns, |cost| cost.0),
             quantum_ns: self.quantum_ms.0,
-            queue_move_ns: self.qmove_us.0,
+            queue_move_ns: self.qmove_us.map_or(paper.queue_move_ns, |cost| cost.0),
             check_ns: self.check_us.0,
             spin_ns: self.spin_us.0,
             heuristic: self.heuristic,

@@ -1,18 +1,20 @@
 //! `cosched sim program`: copies of a program under strategies, and their slowdown.
 
+use super::costs::{Costs, Given};
 use super::machine::Machine;
 use super::model::Model;
 use super::progress::Meter;
 use super::run::failure;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, terminal_width};
+use crate::profile::{Network, Profile};
 use crate::table::{Cell, numbers, render, words};
 use clap::Args;
 use cosched_sim::general::{self, Config, ProgramJob, Work};
 use cosched_sim::program::Program;
 use cosched_sim::{Outcome, Params, Silent, Strategy};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Options of `cosched sim program`.
@@ -20,12 +22,16 @@ use std::sync::Arc;
 #[command(after_help = super::help::PROGRAM)]
 pub(crate) struct RunProgram {
     /// The program
-    #[arg(value_name = "FILE")]
-    program: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "profile")]
+    program: Option<PathBuf>,
 
-    /// Its tasks
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    tasks: u32,
+    /// A profile that `cosched record` wrote, in place of a program
+    #[arg(long, value_name = "FILE", conflicts_with = "program")]
+    profile: Option<PathBuf>,
+
+    /// Its tasks [default: of a profile, those that were recorded]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "profile")]
+    tasks: Option<u32>,
 
     /// How many copies at once; the multiprogramming level is raised to it
     #[arg(long, value_name = "J,...", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -42,9 +48,20 @@ pub(crate) struct RunProgram {
     #[command(flatten)]
     machine: Machine,
 
+    #[command(flatten)]
+    costs: Costs,
+
     /// No progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// What is simulated.
+struct Subject {
+    program: Arc<Program>,
+    tasks: u32,
+    /// What its messages cost when it was recorded.
+    recorded: Option<Network>,
 }
 
 /// One strategy with one number of copies.
@@ -58,28 +75,27 @@ struct Row {
     makespan_s: f64,
     slowdown: Option<f64>,
     util_compute: f64,
+    /// Sending and receiving, where processes pay for it.
+    messages: f64,
     spin: f64,
     context_switches: u64,
 }
 
 pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
-    let program = Arc::new(read(options)?);
+    let given = options.costs.read()?;
+    let subject = read(options)?;
+    let given = given.or_recorded(subject.recorded.map(|network| (network.alpha_us, network.beta_us_per_word)))?;
     let mut rows = Vec::new();
     for strategy in &options.strategies {
-        let alone = simulate(options, *strategy, 1, &program)?;
+        let alone = simulate(options, &config(options, &given, *strategy, 1, &subject), 1, &subject)?;
         let alone_s = mean_execution_s(&alone);
         if alone_s == Some(0.0) {
-            return Err(no_time(options));
+            return Err(no_time(options, subject.tasks));
         }
         for copies in &options.copies {
-            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, *strategy, *copies, &program)? };
-            rows.push(row(
-                *strategy,
-                *copies,
-                &outcome,
-                alone_s,
-                &options.machine.config(params(options, *strategy, *copies)),
-            ));
+            let config = config(options, &given, *strategy, *copies, &subject);
+            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, &config, *copies, &subject)? };
+            rows.push(row(*strategy, *copies, &outcome, alone_s, &config));
         }
     }
     if cli.json {
@@ -90,40 +106,71 @@ pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn no_time(options: &RunProgram) -> Failure {
+fn no_time(options: &RunProgram, tasks: u32) -> Failure {
+    let path = options.program.as_ref().or(options.profile.as_ref());
     Failure::explained(
         1,
-        &format!("{} takes no time with {} tasks", options.program.display(), options.tasks),
+        &format!("{} takes no time with {tasks} tasks", path.map_or("it".into(), |path| path.display().to_string())),
         "no slowdown is defined for it",
         "let it compute or communicate; `on` counts tasks from 0",
     )
 }
 
-fn read(options: &RunProgram) -> Result<Program, Failure> {
-    let shown = options.program.display();
-    let text = std::fs::read_to_string(&options.program).map_err(|e| {
+fn read(options: &RunProgram) -> Result<Subject, Failure> {
+    match (&options.program, &options.profile, options.tasks) {
+        (_, Some(path), tasks) => read_profile(path, tasks),
+        (Some(path), None, Some(tasks)) => {
+            Ok(Subject { program: Arc::new(read_program(path)?), tasks, recorded: None })
+        }
+        // The parser of options wants both.
+        _ => Err(Failure::other("give a program and --tasks, or --profile")),
+    }
+}
+
+fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Subject, Failure> {
+    let profile = Profile::read(path)?;
+    if let Some(asked) = tasks.filter(|asked| *asked != profile.tasks) {
+        return Err(Failure::explained(
+            1,
+            &format!("{} has {} tasks, not {asked}", path.display(), profile.tasks),
+            "how a program divides its work and its messages among more tasks cannot be told from one recording",
+            "leave --tasks away, or record it with so many: cosched record -- mpirun -n N PROGRAM",
+        ));
+    }
+    Ok(Subject { program: Arc::new(profile.program()?), tasks: profile.tasks, recorded: profile.network })
+}
+
+fn read_program(path: &Path) -> Result<Program, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| {
         let hint = "give the path of a program; docs/simulator.md has the format";
         Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
     })?;
     text.parse().map_err(|e| Failure::other(format!("{shown}: {e}")))
 }
 
-fn params(options: &RunProgram, strategy: Strategy, copies: u32) -> Params {
-    let params = options.model.params(strategy);
+fn config(options: &RunProgram, given: &Given, strategy: Strategy, copies: u32, subject: &Subject) -> Config {
+    let mut model = options.model.clone();
+    if options.profile.is_some() && model.nodes.is_none() {
+        // As large as the job: copies on nodes of their own would tell nothing.
+        let cpus_per_node = given.config(&options.machine, given.params(&model, strategy)).cpus_per_node;
+        model.nodes = Some(subject.tasks.div_ceil(cpus_per_node));
+    }
+    let params = given.params(&model, strategy);
     // All copies are to share the machine, whatever the multiprogramming level is otherwise.
-    Params { mpl: params.mpl.max(copies), ..params }
+    given.config(&options.machine, Params { mpl: params.mpl.max(copies), ..params })
 }
 
-fn simulate(options: &RunProgram, strategy: Strategy, copies: u32, program: &Arc<Program>) -> Result<Outcome, Failure> {
-    let config = options.machine.config(params(options, strategy, copies));
-    let job = || ProgramJob { arrival_ns: 0, tasks: options.tasks, program: Arc::clone(program), estimate_ns: None };
+fn simulate(options: &RunProgram, config: &Config, copies: u32, subject: &Subject) -> Result<Outcome, Failure> {
+    let program = || Arc::clone(&subject.program);
+    let job = || ProgramJob { arrival_ns: 0, tasks: subject.tasks, program: program(), estimate_ns: None };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
     let mut meter = Meter::new(options.quiet);
     let mut watch = |progress| {
         meter.show(&progress);
         true
     };
-    general::simulate(&config, &works, &mut Silent, &mut watch).map_err(failure)
+    general::simulate(config, &works, &mut Silent, &mut watch).map_err(failure)
 }
 
 fn mean_execution_s(outcome: &Outcome) -> Option<f64> {
@@ -143,6 +190,7 @@ fn row(strategy: Strategy, copies: u32, outcome: &Outcome, alone_s: Option<f64>,
         makespan_s: outcome.sim_end_ns as f64 / 1e9,
         slowdown: mean_execution_s.zip(alone_s).map(|(mean, alone)| mean / alone),
         util_compute: outcome.cpu.compute_ns as f64 / all,
+        messages: outcome.cpu.message_ns as f64 / all,
         spin: outcome.cpu.spin_ns as f64 / all,
         context_switches: outcome.context_switches,
     }

@@ -57,7 +57,7 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn check_job(&mut self, job: u32) {
         let run = &self.jobs[job as usize];
         let iterations: u64 = run.processes.iter().map(|process| process.iterations).sum();
-        let unread: u32 = run.processes.iter().map(|process| process.unread()).sum();
+        let unread: usize = run.processes.iter().map(|process| process.unread()).sum();
         let expected = run.expected;
         if iterations != expected.iterations || run.messages != expected.receives || unread != 0 {
             let text = format!(
@@ -71,8 +71,9 @@ impl<O: Observer> Sim<'_, O> {
     /// The sums of the run (D26). `complete`: all jobs have ended.
     pub(super) fn check_conservation(&self, complete: bool) -> Option<String> {
         let (out, cpu) = (&self.out, &self.out.cpu);
-        let spent = [cpu.compute_ns, cpu.spin_ns, cpu.switch_ns, cpu.interrupt_ns, cpu.sched_ns, cpu.idle_ns];
-        let spent: u128 = spent.iter().map(|ns| u128::from(*ns)).sum();
+        let of_jobs = [cpu.compute_ns, cpu.message_ns, cpu.spin_ns];
+        let others = [cpu.switch_ns, cpu.interrupt_ns, cpu.sched_ns, cpu.idle_ns];
+        let spent: u128 = of_jobs.iter().chain(&others).map(|ns| u128::from(*ns)).sum();
         let had = self.cpus.len() as u128 * u128::from(out.sim_end_ns);
         if spent != had {
             return Some(format!("{spent} ns of CPU time were spent, and there were {had}"));

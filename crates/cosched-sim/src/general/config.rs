@@ -1,5 +1,6 @@
 //! What the general engine is given: the paper's parameters, what goes beyond them, and jobs of both kinds.
 
+use super::messages::Messages;
 use crate::job::{JobSpec, Shape};
 use crate::params::{Params, ParamsError};
 use crate::program::{Code, Program, ProgramError, Setting};
@@ -85,6 +86,8 @@ pub struct Config {
     pub cpus_per_node: u32,
     /// What a byte more or less than the paper's 4096 changes a message's time on the wire by. It is never below 0.
     pub bytes_per_s: u64,
+    /// What messages cost by the way that they take; `None`: the paper's interfaces (D9), for all of them.
+    pub messages: Option<Messages>,
     /// How nodes schedule.
     pub model: NodeModel,
     /// For [`NodeModel::Linux`].
@@ -106,6 +109,7 @@ impl Config {
             params,
             cpus_per_node: 1,
             bytes_per_s: 200_000_000,
+            messages: None,
             model: NodeModel::Paper,
             linux: Linux::default(),
             local_switch_ns: MS / 5,
@@ -118,6 +122,7 @@ impl Config {
     /// Says what is impossible.
     pub fn check(&self) -> Result<(), ParamsError> {
         self.params.check()?;
+        self.messages.map_or(Ok(()), |messages| messages.check())?;
         for (name, value) in [
             ("the number of CPUs a node", u64::from(self.cpus_per_node)),
             ("the bandwidth", self.bytes_per_s),

@@ -49,6 +49,7 @@ impl<O: Observer> Sim<'_, O> {
         let cpu = &mut self.out.cpu;
         match activity {
             Some(Activity::Compute) => &mut cpu.compute_ns,
+            Some(Activity::Message) => &mut cpu.message_ns,
             Some(Activity::Spin) => &mut cpu.spin_ns,
             Some(Activity::Switch) => &mut cpu.switch_ns,
             Some(Activity::Interrupt) => &mut cpu.interrupt_ns,
@@ -76,6 +77,10 @@ impl<O: Observer> Sim<'_, O> {
                 *spun_ns += elapsed_ns;
                 process.waited.0 += elapsed_ns;
                 return Activity::Spin;
+            }
+            Step::Message { left_ns, .. } => {
+                *left_ns -= elapsed_ns;
+                return Activity::Message;
             }
             Step::Compute { left_ns } => *left_ns -= elapsed_ns,
             Step::Begin => {}
@@ -210,15 +215,21 @@ impl<O: Observer> Sim<'_, O> {
                 process.step = Step::Begin;
                 self.step_on(pid);
             }
-            Step::Compute { left_ns } => self.begin(cpu, Doing::User, Some(left_ns)),
+            Step::Message { left_ns: 0, sends } => {
+                process.step = Step::Begin;
+                if let Some((to, bytes)) = sends {
+                    self.send(pid, to, bytes);
+                }
+                self.step_on(pid);
+            }
+            Step::Compute { left_ns } | Step::Message { left_ns, .. } => self.begin(cpu, Doing::User, Some(left_ns)),
             Step::Receive { from, spun_ns, yielded } => {
-                if process.take(from) {
-                    process.step = Step::Begin;
+                if let Some(bytes) = process.take(from) {
                     let waited = process.end_wait().is_some();
                     self.jobs[pid.job as usize].watched.waits += u64::from(waited);
-                    return self.step_on(pid);
+                    return self.message_cpu(pid, from, bytes, None);
                 }
-                let left_ns = self.spin_limit_ns(pid, yielded).map(|limit| limit.saturating_sub(spun_ns));
+                let left_ns = self.spin_limit_ns(pid, from, yielded).map(|limit| limit.saturating_sub(spun_ns));
                 self.begin(cpu, Doing::User, left_ns);
             }
             Step::Begin => match process.op() {
@@ -234,24 +245,32 @@ impl<O: Observer> Sim<'_, O> {
                     self.step_on(pid);
                     self.sleep(cpu, io_ns);
                 }
-                Some(Op::Send { to, bytes }) => {
-                    self.send(pid, to, bytes);
-                    self.step_on(pid);
-                }
+                Some(Op::Send { to, bytes }) => self.message_cpu(pid, to, bytes, Some((to, bytes))),
                 Some(Op::Receive { from }) => process.step = Step::Receive { from, spun_ns: 0, yielded: false },
                 Some(Op::Repeat { .. } | Op::Again) => self.step_on(pid),
             },
         }
     }
 
+    /// A process sends a message to `other` or takes one of it, and pays for that where messages cost CPU time.
+    fn message_cpu(&mut self, pid: Pid, other: u32, bytes: u64, sends: Option<(u32, u64)>) {
+        let left_ns = self.route(pid, other).map_or(0, |route| match sends {
+            Some(_) => route.send_cpu_ns(bytes),
+            None => route.receive_cpu_ns(bytes),
+        });
+        self.process(pid).step = Step::Message { left_ns, sends };
+    }
+
     /// How long a process spins before it does something else; `None` for ever (D13, D14).
-    fn spin_limit_ns(&mut self, pid: Pid, yielded: bool) -> Option<u64> {
+    fn spin_limit_ns(&mut self, pid: Pid, from: u32, yielded: bool) -> Option<u64> {
         let limited = match self.wait_of(pid) {
             Wait::Busy => false,
             Wait::SpinBlock => true,
             Wait::SpinYield => !yielded || self.params.readings.yield_again,
         };
-        let fixed_ns = self.params.spin_ns;
+        // A time of 0 would never end: it looks at least once.
+        let of_route_ns = self.route(pid, from).and_then(|route| route.poll_ns).map(|ns| ns.max(1));
+        let fixed_ns = of_route_ns.unwrap_or(self.params.spin_ns);
         limited.then(|| self.process(pid).own_spin_ns().unwrap_or(fixed_ns))
     }
 

@@ -132,7 +132,8 @@ impl JobRun {
             expected.iterations += of_task.iterations;
             expected.sends += of_task.sends;
             expected.receives += of_task.receives;
-            let message_ns = config.params.send_ns + config.params.wire_ns + config.params.receive_ns;
+            let papers_ns = config.params.send_ns + config.params.wire_ns + config.params.receive_ns;
+            let message_ns = config.messages.map_or(papers_ns, |of| of.network.latency_ns);
             let messages_ns = u128::from(of_task.receives) * u128::from(message_ns);
             longest_ns = longest_ns.max(of_task.compute_ns + of_task.io_ns + messages_ns);
         }
@@ -262,8 +263,8 @@ impl<'a, O: Observer> Sim<'a, O> {
         match event.kind {
             Kind::CpuEnd => self.cpu_end(node as usize, event.stamp),
             Kind::IoDone => self.io_done(Pid { job, task }),
-            Kind::Delivered => self.delivered(Pid { job, task }, sender, event.stamp),
-            Kind::AtInterface => self.at_interface(event.who, event.stamp),
+            Kind::Delivered => self.delivered(Pid { job, task }, sender, event.stamp, event.bytes),
+            Kind::AtInterface => self.at_interface(event.who, event.stamp, event.bytes),
             Kind::Arrival => self.arrive(job),
             Kind::Gang => self.gang_event(event.stamp),
             Kind::Tick => self.tick(node as usize),

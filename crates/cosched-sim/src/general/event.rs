@@ -33,6 +33,8 @@ pub(super) struct Event {
     serial: u64,
     /// By the kind.
     pub(super) stamp: u64,
+    /// Of a message.
+    pub(super) bytes: u64,
 }
 
 /// All that is going to happen.
@@ -50,8 +52,13 @@ impl Agenda {
     }
 
     pub(super) fn push(&mut self, time_ns: u64, kind: Kind, who: [u32; 4], stamp: u64) {
+        self.push_message(time_ns, kind, who, stamp, 0);
+    }
+
+    /// An event of a message of this size.
+    pub(super) fn push_message(&mut self, time_ns: u64, kind: Kind, who: [u32; 4], stamp: u64, bytes: u64) {
         self.serial += 1;
-        let event = Event { time_ns, kind, who: self.masked(who), serial: self.serial, stamp };
+        let event = Event { time_ns, kind, who: self.masked(who), serial: self.serial, stamp, bytes };
         self.heap.push(Reverse(event));
     }
 

@@ -14,6 +14,7 @@ mod fair;
 mod gang;
 mod levels;
 mod linux;
+mod messages;
 mod network;
 mod process;
 mod sched;
@@ -21,6 +22,7 @@ mod sched;
 mod tests;
 
 pub use config::{Config, Finer, Linux, NodeModel, ProgramJob, Spin, Work};
+pub use messages::{Messages, Route};
 
 use crate::error::SimError;
 use crate::job::JobSpec;

@@ -3,6 +3,7 @@
 use super::cpu::Interrupt;
 use super::engine::Sim;
 use super::event::Kind;
+use super::messages::Route;
 use super::process::{Pid, State};
 use crate::observe::{Message, Observer};
 use cosched_core::OnArrival;
@@ -17,36 +18,62 @@ pub(super) struct Interface {
 impl<O: Observer> Sim<'_, O> {
     /// A process hands a message to its interface, which takes them first come, first served.
     pub(super) fn send(&mut self, pid: Pid, to: u32, bytes: u64) {
-        let (now_ns, node) = (self.now_ns, self.process(pid).node as usize);
+        let now_ns = self.now_ns;
+        self.sent += 1;
+        if let Some(route) = self.route(pid, to) {
+            return self.send_by(route, pid, to, bytes);
+        }
+        let node = self.process(pid).node as usize;
         let interface = &mut self.nodes[node].interface;
         let sent_ns = interface.sending_until_ns.max(now_ns) + self.params.send_ns;
         interface.sending_until_ns = sent_ns;
-        let receiver = self.process(Pid { job: pid.job, task: to }).node;
-        self.sent += 1;
-        self.agenda.push(
-            sent_ns + self.config.wire_ns(bytes),
-            Kind::AtInterface,
-            [receiver, pid.job, to, pid.task],
-            now_ns,
-        );
+        let who = [self.process(Pid { job: pid.job, task: to }).node, pid.job, to, pid.task];
+        self.agenda.push_message(sent_ns + self.config.wire_ns(bytes), Kind::AtInterface, who, now_ns, bytes);
     }
 
-    pub(super) fn at_interface(&mut self, who: [u32; 4], sent_ns: u64) {
+    /// The way between two tasks of a job, where ways have costs of their own.
+    pub(super) fn route(&mut self, pid: Pid, other: u32) -> Option<Route> {
+        let messages = self.config.messages?;
+        let node = self.process(pid).node;
+        let other = self.process(Pid { job: pid.job, task: other }).node;
+        Some(*messages.route(node, other))
+    }
+
+    /// A message leaves by memory, or by its node's link when that is free. Its first byte comes to the other link while
+    /// its last ones still leave: a message alone has both links for the same time.
+    fn send_by(&mut self, route: Route, pid: Pid, to: u32, bytes: u64) {
+        let now_ns = self.now_ns;
+        let from_node = self.process(pid).node;
+        let receiver = self.process(Pid { job: pid.job, task: to });
+        let who = [receiver.node, pid.job, to, pid.task];
+        if receiver.node == from_node {
+            let done_ns = receiver.memory_until_ns.max(now_ns + route.flight_ns() + route.link_ns(bytes));
+            receiver.memory_until_ns = done_ns;
+            return self.agenda.push_message(done_ns, Kind::Delivered, who, now_ns, bytes);
+        }
+        let interface = &mut self.nodes[from_node as usize].interface;
+        let begin_ns = interface.sending_until_ns.max(now_ns);
+        interface.sending_until_ns = begin_ns + route.link_ns(bytes);
+        self.agenda.push_message(begin_ns + route.flight_ns(), Kind::AtInterface, who, now_ns, bytes);
+    }
+
+    pub(super) fn at_interface(&mut self, who: [u32; 4], sent_ns: u64, bytes: u64) {
+        let receive_ns = self.config.messages.map_or(self.params.receive_ns, |of| of.network.link_ns(bytes));
         let interface = &mut self.nodes[who[0] as usize].interface;
-        let done_ns = interface.receiving_until_ns.max(self.now_ns) + self.params.receive_ns;
+        let done_ns = interface.receiving_until_ns.max(self.now_ns) + receive_ns;
         interface.receiving_until_ns = done_ns;
-        self.agenda.push(done_ns, Kind::Delivered, who, sent_ns);
+        self.agenda.push_message(done_ns, Kind::Delivered, who, sent_ns, bytes);
     }
 
     /// A message lies in its endpoint.
-    pub(super) fn delivered(&mut self, to: Pid, from: u32, sent_ns: u64) {
+    pub(super) fn delivered(&mut self, to: Pid, from: u32, sent_ns: u64, bytes: u64) {
         self.out.messages += 1;
         self.jobs[to.job as usize].messages += 1;
         if O::TELL {
             self.tell_message(to, from, sent_ns);
         }
         let any_wakes = self.params.readings.any_message_wakes;
-        let unread = self.process(to).deliver(from);
+        let unread = self.process(to).deliver(from, bytes);
         let receiver = self.process(to);
         let awaited = receiver.awaits() == Some(from) && unread == 1;
         let node = receiver.node as usize;

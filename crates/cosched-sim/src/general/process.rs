@@ -4,6 +4,7 @@ use crate::draw::Draws;
 use crate::program::{Code, Op, Span};
 use cosched_core::Endpoint;
 use cosched_core::wait::spin::{Ended, SpinRule};
+use std::collections::VecDeque;
 
 /// A process's name: its job (place in the job list) and its task. Never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +35,11 @@ pub(super) enum Step {
     Begin,
     Compute {
         left_ns: u64,
+    },
+    /// Sends a message (to whom, its size), or takes one that has come.
+    Message {
+        left_ns: u64,
+        sends: Option<(u32, u64)>,
     },
     Receive {
         from: u32,
@@ -77,8 +83,10 @@ pub(super) struct Process {
     draws: Draws,
     /// How often each operation with a draw has been done.
     drawn: Vec<u64>,
-    /// Messages in its endpoint, by sender.
-    inbox: Vec<(u32, u32)>,
+    /// The sizes of the messages in its endpoint, by sender.
+    inbox: Vec<(u32, VecDeque<u64>)>,
+    /// When the last message through its node's memory comes: none overtakes another.
+    pub(super) memory_until_ns: u64,
     /// Of the iteration under way: the computation that was drawn, and that was done.
     pub(super) asked_ns: u64,
     pub(super) computed_ns: u64,
@@ -110,6 +118,7 @@ impl Process {
             draws,
             drawn: Vec::new(),
             inbox: Vec::new(),
+            memory_until_ns: 0,
             asked_ns: 0,
             computed_ns: 0,
             slept_ns: 0,
@@ -186,31 +195,30 @@ impl Process {
     }
 
     /// A message has come. Returns how many of this sender lie there now.
-    pub(super) fn deliver(&mut self, from: u32) -> u32 {
-        if let Some((_, count)) = self.inbox.iter_mut().find(|(sender, _)| *sender == from) {
-            *count += 1;
-            return *count;
+    pub(super) fn deliver(&mut self, from: u32, bytes: u64) -> usize {
+        if let Some((_, sizes)) = self.inbox.iter_mut().find(|(sender, _)| *sender == from) {
+            sizes.push_back(bytes);
+            return sizes.len();
         }
-        self.inbox.push((from, 1));
+        self.inbox.push((from, VecDeque::from([bytes])));
         1
     }
 
-    /// Takes a message of this sender, if one is there.
-    pub(super) fn take(&mut self, from: u32) -> bool {
-        let found = self.inbox.iter_mut().find(|(sender, count)| *sender == from && *count > 0);
-        found.map(|(_, count)| *count -= 1).is_some()
+    /// Takes a message of this sender, if one is there; returns its size.
+    pub(super) fn take(&mut self, from: u32) -> Option<u64> {
+        self.inbox.iter_mut().find(|(sender, _)| *sender == from)?.1.pop_front()
     }
 
     /// Messages in its endpoint.
-    pub(super) fn unread(&self) -> u32 {
-        self.inbox.iter().map(|(_, count)| count).sum()
+    pub(super) fn unread(&self) -> usize {
+        self.inbox.iter().map(|(_, sizes)| sizes.len()).sum()
     }
 
     /// The sender for whose message it waits in a receive.
     pub(super) fn awaits(&self) -> Option<u32> {
         match self.step {
             Step::Receive { from, .. } => Some(from),
-            Step::Begin | Step::Compute { .. } => None,
+            Step::Begin | Step::Compute { .. } | Step::Message { .. } => None,
         }
     }
 
@@ -226,7 +234,9 @@ impl Process {
     pub(super) fn endpoint_awake(&self) -> Endpoint {
         match self.awaits() {
             None => Endpoint::Computing,
-            Some(from) if self.inbox.iter().any(|(sender, count)| *sender == from && *count > 0) => Endpoint::Served,
+            Some(from) if self.inbox.iter().any(|(sender, sizes)| *sender == from && !sizes.is_empty()) => {
+                Endpoint::Served
+            }
             Some(_) => Endpoint::Waiting,
         }
     }

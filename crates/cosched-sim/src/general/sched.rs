@@ -13,6 +13,10 @@ const RAISE_TICKS: u64 = 1000;
 impl<O: Observer> Sim<'_, O> {
     /// A new process: the tail of the highest level (D23).
     pub(super) fn ready_new(&mut self, pid: Pid) {
+        if self.process(pid).state == State::Ended {
+            // A gang's CPU has found it in its cell already, and it had nothing to do.
+            return;
+        }
         let node = self.process(pid).node as usize;
         self.nodes[node].table.push(pid);
         if self.params.strategy.is_gang() {

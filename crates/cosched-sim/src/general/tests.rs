@@ -5,6 +5,7 @@ mod auto;
 mod beyond;
 mod by_hand;
 mod laws;
+mod messages;
 mod programs;
 
 use super::{Config, ProgramJob, Work, run, simulate as simulate_all};

@@ -150,8 +150,9 @@ fn part(part: f64, whole: f64) -> f64 {
 /// The CPU time of all nodes.
 fn cpu_ns(outcome: &Outcome) -> u128 {
     let cpu = &outcome.cpu;
-    let parts = [cpu.compute_ns, cpu.spin_ns, cpu.switch_ns, cpu.interrupt_ns, cpu.sched_ns, cpu.idle_ns];
-    parts.iter().map(|ns| u128::from(*ns)).sum()
+    let of_jobs = [cpu.compute_ns, cpu.message_ns, cpu.spin_ns];
+    let others = [cpu.switch_ns, cpu.interrupt_ns, cpu.sched_ns, cpu.idle_ns];
+    of_jobs.iter().chain(&others).map(|ns| u128::from(*ns)).sum()
 }
 
 fn shares(outcome: &Outcome) -> CpuShares {
@@ -234,6 +235,7 @@ mod tests {
     fn outcome() -> Outcome {
         // Two nodes, 100 s.
         let cpu = CpuTime {
+            message_ns: 0,
             compute_ns: 80 * S,
             spin_ns: 20 * S,
             switch_ns: 10 * S,

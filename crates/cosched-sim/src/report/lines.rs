@@ -6,12 +6,13 @@ use std::fmt::Write;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
-    pub(super) name: String,
+pub struct Line {
+    /// What the legend says.
+    pub name: String,
     /// Its colour, mark and dashes: the place of its strategy.
-    pub(super) style: usize,
+    pub style: usize,
     /// Points, and half the heights of their intervals.
-    pub(super) points: Vec<(f64, Estimate)>,
+    pub points: Vec<(f64, Estimate)>,
 }
 
 const DASHES: [&str; 4] = ["", "7 3", "2 3", "8 3 2 3"];
@@ -22,7 +23,7 @@ pub(super) fn colour(place: usize) -> usize {
 }
 
 /// Lines with marks and intervals.
-pub(super) fn lines(lines: &[Line], x_title: &str, y_title: &str, title: &str) -> String {
+pub fn lines(lines: &[Line], x_title: &str, y_title: &str, title: &str) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let x = Scale::around(points().map(|(x, _)| *x));
     let y = Scale::from_zero(points().map(|(_, y)| y.mean + y.ci95.unwrap_or(0.0).min(y.mean)));

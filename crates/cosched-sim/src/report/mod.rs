@@ -13,6 +13,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use page::{percent, short};
+pub use lines::{Line, lines};
+pub use page::{Page, Title, percent, short};
 pub use run::run_report;
 pub use sweep::sweep_report;

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 
 /// A page that grows.
-pub(super) struct Page {
+pub struct Page {
     html: String,
 }
 
 /// A column of a table: its title, and whether its entries are words (at the left) or numbers.
-pub(super) type Title<'a> = (&'a str, bool);
+pub type Title<'a> = (&'a str, bool);
 
 impl Page {
     /// With a title and a line below it.
-    pub(super) fn new(title: &str, below: &str) -> Page {
+    pub fn new(title: &str, below: &str) -> Page {
         let (title, below) = (escape(title), escape(below));
         let html = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -23,21 +23,23 @@ impl Page {
         Page { html }
     }
 
-    pub(super) fn heading(&mut self, text: &str) {
+    /// The heading of a section.
+    pub fn heading(&mut self, text: &str) {
         let _ = writeln!(self.html, "<h2>{}</h2>", escape(text));
     }
 
-    pub(super) fn paragraph(&mut self, text: &str) {
+    /// A paragraph of text.
+    pub fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.html, "<p>{}</p>", escape(text));
     }
 
     /// A figure and the line below it.
-    pub(super) fn figure(&mut self, svg: &str, caption: &str) {
+    pub fn figure(&mut self, svg: &str, caption: &str) {
         let _ = writeln!(self.html, "<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>", escape(caption));
     }
 
     /// A table that is seen.
-    pub(super) fn table(&mut self, titles: &[Title<'_>], rows: &[Vec<String>]) {
+    pub fn table(&mut self, titles: &[Title<'_>], rows: &[Vec<String>]) {
         self.html.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
         for (title, is_word) in titles {
             let _ = write!(self.html, "<th{}>{}</th>", class(*is_word), escape(title));
@@ -54,13 +56,14 @@ impl Page {
     }
 
     /// A table that opens at a click.
-    pub(super) fn folded(&mut self, summary: &str, titles: &[Title<'_>], rows: &[Vec<String>]) {
+    pub fn folded(&mut self, summary: &str, titles: &[Title<'_>], rows: &[Vec<String>]) {
         let _ = writeln!(self.html, "<details><summary>{}</summary>", escape(summary));
         self.table(titles, rows);
         self.html.push_str("</details>\n");
     }
 
-    pub(super) fn finish(mut self) -> String {
+    /// The whole document.
+    pub fn finish(mut self) -> String {
         self.html.push_str("</body>\n</html>\n");
         self.html
     }

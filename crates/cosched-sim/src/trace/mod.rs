@@ -46,6 +46,7 @@ impl Window {
 pub(crate) fn word(activity: Activity) -> &'static str {
     match activity {
         Activity::Compute => "compute",
+        Activity::Message => "message",
         Activity::Spin => "spin",
         Activity::Switch => "switch",
         Activity::Interrupt => "interrupt",

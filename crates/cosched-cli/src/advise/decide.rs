@@ -1,0 +1,214 @@
+//! From numbers to advice: a pure function, and its rules.
+//!
+//! - A program *spins* when much of its CPU time is seen to be waits (30 %), or when its jobs use more CPU time in
+//!   company than alone (25 % more): they spend it waiting for partners that do not run. Only coscheduling, or another
+//!   way to wait, helps such programs (Strazdins and Uhlmann 2004, section 4; Zhang et al. 2000, section 3).
+//! - It *blocks* when it leaves CPUs idle alone and gives them away often. Others can have what it leaves, so slowdowns
+//!   below j are possible: max(1, j × CPU share) is what is left if overlap were perfect (Strazdins and Uhlmann,
+//!   section 5).
+//! - Else it *computes*: its processes do not wait for each other enough to matter.
+//!
+//! The choice is the policy with the smallest measured slowdown of two; the simplest of those that are as good
+//! within 5 %.
+
+use super::facts::{Company, Facts};
+use serde::Serialize;
+
+/// What kind of program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Its processes ask again and again when they wait.
+    Spins,
+    /// They give their CPUs away when they wait.
+    Blocks,
+    /// They hardly wait.
+    Computes,
+    /// It hardly uses the CPUs.
+    Sleeps,
+}
+
+/// How often its processes wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Grain {
+    /// More than 500 times a second: below 2 ms.
+    Fine,
+    /// More than 10 times a second.
+    Medium,
+    /// Less.
+    Coarse,
+}
+
+/// The conclusions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Advice {
+    pub(crate) kind: Kind,
+    pub(crate) grain: Grain,
+    /// The policy to choose; none where nothing can be said.
+    pub(crate) choice: Option<String>,
+    /// Whether the choice follows from measured slowdowns, or from the kind of program only.
+    pub(crate) is_measured: bool,
+    /// Other processes decide these numbers more than the policies.
+    pub(crate) is_uncertain: bool,
+    /// How many fit into memory at once, if the memory is known.
+    pub(crate) jobs_in_memory: Option<u64>,
+    /// (jobs, max(1, j × CPU share)).
+    pub(crate) expected: Vec<(u32, f64)>,
+}
+
+/// Below this part of the CPUs a program is as good as asleep.
+const SLEEPS_BELOW: f64 = 0.05;
+const SPIN_SHARE: f64 = 0.3;
+const CPU_GROWTH: f64 = 1.25;
+/// A program that blocks leaves so much of the CPUs, or more.
+const BLOCKS_BELOW: f64 = 0.9;
+const BLOCKS_PER_S: f64 = 20.0;
+/// Slowdowns that differ by less are alike.
+const ALIKE: f64 = 1.05;
+const OTHERS_DECIDE: f64 = 0.25;
+
+/// Draws the conclusions.
+pub(crate) fn decide(facts: &Facts) -> Advice {
+    let kind = kind(facts);
+    let jobs_in_memory = facts.memory_available_bytes.map(|bytes| bytes / facts.memory_bytes.max(1));
+    let (choice, is_measured) = choose(facts, kind);
+    Advice {
+        kind,
+        grain: grain(facts),
+        choice: if jobs_in_memory.is_some_and(|jobs| jobs < 2) { None } else { choice },
+        is_measured,
+        is_uncertain: facts.others_cpu_share > OTHERS_DECIDE,
+        jobs_in_memory,
+        expected: [2, 4, 8].map(|jobs: u32| (jobs, (f64::from(jobs) * facts.cpu_share).max(1.0))).to_vec(),
+    }
+}
+
+fn kind(facts: &Facts) -> Kind {
+    let linux = facts.company.iter().find(|company| company.policy == "linux");
+    let has_grown =
+        facts.is_whole && linux.and_then(|linux| linux.cpu_growth).is_some_and(|growth| growth > CPU_GROWTH);
+    let is_seen = facts.waits.is_some_and(|waits| waits.spin_share > SPIN_SHARE);
+    match facts.cpu_share {
+        share if share < SLEEPS_BELOW => Kind::Sleeps,
+        _ if is_seen || has_grown => Kind::Spins,
+        share if share < BLOCKS_BELOW && facts.voluntary_per_s > BLOCKS_PER_S => Kind::Blocks,
+        _ => Kind::Computes,
+    }
+}
+
+fn grain(facts: &Facts) -> Grain {
+    match facts.waits.map_or(facts.voluntary_per_s, |waits| waits.per_s.max(facts.voluntary_per_s)) {
+        per_s if per_s > 500.0 => Grain::Fine,
+        per_s if per_s > 10.0 => Grain::Medium,
+        _ => Grain::Coarse,
+    }
+}
+
+fn choose(facts: &Facts, kind: Kind) -> (Option<String>, bool) {
+    // CPU time is no progress for a program that spins, so of a cut one only its kind is known.
+    if !facts.is_whole && kind == Kind::Spins {
+        return (facts.company.iter().find(|c| c.policy.starts_with("gang")).map(|c| c.policy.clone()), false);
+    }
+    let known: Vec<(&Company, f64)> = facts
+        .company
+        .iter()
+        .filter(|company| !company.is_bound)
+        .filter_map(|company| Some((company, company.slowdown?)))
+        .collect();
+    let Some(best) = known.iter().map(|(_, slowdown)| *slowdown).reduce(f64::min) else { return (None, false) };
+    // The list begins with plain Linux and has the others in the order in which they were given.
+    let first = known.iter().find(|(_, slowdown)| *slowdown <= best * ALIKE);
+    (first.map(|(company, _)| company.policy.clone()), true)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::facts::Waits;
+    use super::*;
+
+    pub(crate) fn company(policy: &str, slowdown: f64, growth: f64) -> Company {
+        Company {
+            policy: policy.into(),
+            runs: 3,
+            slowdown: Some(slowdown),
+            is_bound: false,
+            cpu_share: Some(0.9),
+            cpu_growth: Some(growth),
+            why: None,
+        }
+    }
+
+    pub(crate) fn facts(cpu_share: f64, voluntary_per_s: f64, company: Vec<Company>) -> Facts {
+        Facts {
+            cpus: 2,
+            is_whole: true,
+            alone_s: 2.0,
+            cpu_share,
+            cpu_s: 4.0 * cpu_share,
+            memory_bytes: 1 << 30,
+            memory_available_bytes: Some(8 << 30),
+            voluntary_per_s,
+            waits: None,
+            company,
+            others_cpu_share: 0.02,
+        }
+    }
+
+    #[test]
+    fn spinners_that_collapse_are_for_gangs() {
+        let facts =
+            facts(0.98, 3.0, vec![company("linux", 3.8, 1.9), company("local", 3.7, 1.9), company("gang", 2.05, 1.0)]);
+        let advice = decide(&facts);
+        assert_eq!((advice.kind, advice.choice.as_deref(), advice.is_measured), (Kind::Spins, Some("gang"), true));
+        assert_eq!(advice.expected, [(2, 1.96), (4, 3.92), (8, 7.84)]);
+        // The waits alone show it too, and their grain.
+        let calm =
+            Facts { waits: Some(Waits { per_s: 9000.0, spin_share: 0.5 }), ..super::tests::facts(0.9, 3.0, vec![]) };
+        assert_eq!((decide(&calm).kind, decide(&calm).grain), (Kind::Spins, Grain::Fine));
+    }
+
+    #[test]
+    fn programs_that_block_are_best_left_to_linux_unless_measured_otherwise() {
+        let facts = facts(0.5, 900.0, vec![company("linux", 1.1, 1.0), company("gang", 2.0, 1.0)]);
+        let advice = decide(&facts);
+        assert_eq!((advice.kind, advice.choice.as_deref()), (Kind::Blocks, Some("linux")));
+        assert_eq!(advice.expected[0], (2, 1.0));
+        let better = super::tests::facts(0.5, 900.0, vec![company("linux", 1.5, 1.0), company("local", 1.2, 1.0)]);
+        assert_eq!(decide(&better).choice.as_deref(), Some("local"));
+    }
+
+    #[test]
+    fn differences_within_the_noise_leave_the_simplest() {
+        let facts =
+            facts(0.99, 1.0, vec![company("linux", 2.04, 1.0), company("local", 2.0, 1.0), company("gang", 2.01, 1.0)]);
+        assert_eq!((decide(&facts).kind, decide(&facts).choice.as_deref()), (Kind::Computes, Some("linux")));
+        assert_eq!(decide(&super::tests::facts(0.01, 2.0, vec![company("linux", 1.0, 1.0)])).kind, Kind::Sleeps);
+    }
+
+    #[test]
+    fn bounds_are_no_measurements() {
+        let cut = Company { is_bound: true, ..company("linux", 4.0, 2.0) };
+        let advice = decide(&facts(0.98, 3.0, vec![cut.clone(), company("gang", 4.5, 1.0)]));
+        assert_eq!(advice.choice.as_deref(), Some("gang"));
+        assert_eq!(decide(&facts(0.98, 3.0, vec![cut])).choice, None);
+    }
+
+    #[test]
+    fn of_a_cut_spinner_only_its_kind_is_known() {
+        let mut facts = facts(0.99, 3.0, vec![company("linux", 2.0, 1.0), company("gang", 2.1, 1.0)]);
+        facts.is_whole = false;
+        assert_eq!(decide(&facts).choice.as_deref(), Some("linux"));
+        facts.waits = Some(Waits { per_s: 4000.0, spin_share: 0.6 });
+        assert_eq!((decide(&facts).choice.as_deref(), decide(&facts).is_measured), (Some("gang"), false));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_shared_and_noise_is_named() {
+        let mut facts = facts(0.98, 3.0, vec![company("linux", 2.0, 1.0)]);
+        facts.memory_bytes = 5 << 30;
+        facts.others_cpu_share = 0.4;
+        let advice = decide(&facts);
+        assert_eq!((advice.jobs_in_memory, advice.choice, advice.is_uncertain), (Some(1), None, true));
+    }
+}

@@ -1,0 +1,51 @@
+//! What was measured of a program.
+
+use serde::Serialize;
+
+/// All of it. CPU shares are parts of all CPUs, 0 to 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Facts {
+    pub(crate) cpus: usize,
+    /// Whether it ended by itself in its time; if not, it was cut, and times say nothing about it.
+    pub(crate) is_whole: bool,
+    /// The median time alone under plain Linux, or when it was cut.
+    pub(crate) alone_s: f64,
+    pub(crate) cpu_share: f64,
+    /// CPU time of one run alone.
+    pub(crate) cpu_s: f64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) memory_available_bytes: Option<u64>,
+    /// Times a second that one of its processes gave its CPU away to wait.
+    pub(crate) voluntary_per_s: f64,
+    /// What its processes were seen to wait for messages; none where it was not seen (not MPI, or no wait library).
+    pub(crate) waits: Option<Waits>,
+    pub(crate) company: Vec<Company>,
+    /// The part of the CPUs that other processes used.
+    pub(crate) others_cpu_share: f64,
+}
+
+/// How its processes wait for messages when nobody changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Waits {
+    /// By all processes.
+    pub(crate) per_s: f64,
+    /// The part of its CPU time that went into asking again and again, 0 to 1.
+    pub(crate) spin_share: f64,
+}
+
+/// Two of it at once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Company {
+    pub(crate) policy: String,
+    /// Runs that say something.
+    pub(crate) runs: usize,
+    /// t_2 / t_1; for a program that was cut, what the CPU time that both got says about it.
+    pub(crate) slowdown: Option<f64>,
+    /// They had not ended: the slowdown is at least this.
+    pub(crate) is_bound: bool,
+    pub(crate) cpu_share: Option<f64>,
+    /// CPU time of a job against alone (in the same time, if it was cut).
+    pub(crate) cpu_growth: Option<f64>,
+    /// Why there is no number.
+    pub(crate) why: Option<String>,
+}

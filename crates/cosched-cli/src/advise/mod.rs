@@ -1,0 +1,69 @@
+//! `cosched advise`: a short look at a program, alone and in company, and which policy suits it.
+//!
+//! [`mod@observe`] runs it, [`mod@decide`] draws conclusions from the numbers (a pure function), [`mod@text`] says them.
+
+mod decide;
+mod facts;
+mod observe;
+mod text;
+
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json};
+use clap::Args;
+
+const ADVISE: &str = "\
+The program runs alone under plain Linux and under cosched, where its waits are counted, then two of it at once under each \
+policy, again and again until the time is over. If it takes longer than a sixth of the time it is cut, and all that can be \
+compared is the CPU time that it got: that is said. Processes that wait for each other and spin meanwhile use CPU time \
+without progress, so of a cut program that spins no slowdown is given.
+
+Examples:
+  cosched advise -- mpirun -n 2 ./a.out
+  cosched advise --seconds 120 --policies local,gang,gang+spin-block,PB-SB -- mpirun -n 2 ./a.out
+  cosched advise --json -- ./a.out | jq .advice.choice
+
+Exit codes:
+  0 there is an answer (it may be that none can be given)   1 the command fails alone   2 wrong usage   3 no daemon
+  6 refused   126 not executable   127 not found   130 interrupted";
+
+/// Options of `cosched advise`.
+#[derive(Args, Debug)]
+#[command(after_help = ADVISE)]
+pub(crate) struct Advise {
+    /// About how long all may take; a program that takes longer alone than a sixth of it is cut
+    #[arg(long, value_name = "S", default_value = "30", value_parser = parse_seconds)]
+    pub(crate) seconds: f64,
+
+    /// Which policies to try with two jobs (plain Linux is always tried)
+    #[arg(long, value_name = "POLICY,…", value_delimiter = ',', default_value = "local,gang,auto")]
+    pub(crate) policies: Vec<String>,
+
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (1.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("give seconds from 1 to 86400, as 30".into()),
+    }
+}
+
+/// `cosched advise`.
+pub(crate) fn advise(cli: &Cli, options: &Advise) -> Result<u8, Failure> {
+    let facts = observe::observe(cli, options)?;
+    let advice = decide::decide(&facts);
+    if cli.json {
+        print_json(&serde_json::json!({
+            "format": "cosched-advice-1", "command": options.command, "facts": facts, "advice": advice,
+        }))?;
+    } else {
+        print(&text::text(&facts, &advice))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,161 @@
+//! Facts and advice in plain words.
+
+use super::decide::{Advice, Grain, Kind};
+use super::facts::{Company, Facts};
+use crate::format::{percent, size};
+use crate::table::{Cell, numbers, render, words};
+use std::fmt::Write;
+
+/// The whole answer.
+pub(super) fn text(facts: &Facts, advice: &Advice) -> String {
+    let mut text = format!("{}\n{}\n\n{}\n", program(facts), kind(facts, advice), table(facts, advice));
+    let _ = writeln!(text, "{}", choice(facts, advice));
+    if advice.is_uncertain {
+        let others = percent(facts.others_cpu_share);
+        let _ =
+            writeln!(text, "Other processes used {others} of the CPUs meanwhile: ask again when the machine is quiet.");
+    }
+    text
+}
+
+fn program(facts: &Facts) -> String {
+    let time = if facts.is_whole {
+        format!("takes {:.2} s alone", facts.alone_s)
+    } else {
+        format!("was cut after {:.1} s", facts.alone_s)
+    };
+    let waits = facts.waits.map_or(String::new(), |waits| {
+        format!(
+            "; it waits for messages {:.0} times a second and spends {} of its CPU time on it",
+            waits.per_s,
+            percent(waits.spin_share)
+        )
+    });
+    format!(
+        "The program {time}, uses {} of the {} CPUs and {} of memory, and gives a CPU away {:.0} times a second{waits}.",
+        percent(facts.cpu_share),
+        facts.cpus,
+        size(facts.memory_bytes),
+        facts.voluntary_per_s
+    )
+}
+
+fn kind(facts: &Facts, advice: &Advice) -> String {
+    let linux = facts.company.iter().find(|company| company.policy == "linux").and_then(|company| company.cpu_growth);
+    let what = match advice.kind {
+        Kind::Spins => {
+            "It spins: a process that waits uses its CPU, and in company wastes it if its partner does not run"
+                .to_owned()
+        }
+        Kind::Blocks => "It blocks: a process that waits gives its CPU away, and another job can have it".to_owned(),
+        Kind::Computes => "It computes: its processes hardly wait for each other".to_owned(),
+        Kind::Sleeps => "It hardly uses the CPUs, so it does not matter who else runs".to_owned(),
+    };
+    let grown = linux.filter(|growth| facts.is_whole && *growth > 1.1);
+    let grown = grown.map_or(String::new(), |growth| {
+        format!("; with two under plain Linux each uses {growth:.1} times the CPU time")
+    });
+    let grain = match advice.grain {
+        Grain::Fine => "fine",
+        Grain::Medium => "medium",
+        Grain::Coarse => "coarse",
+    };
+    format!("{what}{grown}. Its grain is {grain}.")
+}
+
+fn table(facts: &Facts, advice: &Advice) -> String {
+    let columns = [
+        words("TWO AT ONCE", 0),
+        numbers("SLOWDOWN", 0),
+        numbers("CPU", 0),
+        numbers("CPU TIME", 1),
+        numbers("RUNS", 2),
+        words("", 0),
+    ];
+    let row = |company: &Company| -> Vec<Cell> {
+        let bound = if company.is_bound { ">" } else { "" };
+        let slowdown = company.slowdown.filter(|_| facts.is_whole || advice.kind != Kind::Spins);
+        let why = company.why.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
+        vec![
+            company.policy.clone().into(),
+            slowdown.map_or("-".into(), |slowdown| format!("{bound}{slowdown:.2}")).into(),
+            company.cpu_share.map_or("-".into(), percent).into(),
+            company.cpu_growth.map_or("-".into(), |growth| format!("x{growth:.2}")).into(),
+            company.runs.to_string().into(),
+            why.into(),
+        ]
+    };
+    let mut text = render(&columns, &facts.company.iter().map(row).collect::<Vec<_>>(), crate::out::terminal_width());
+    let note = if facts.is_whole {
+        "Slowdown is the time of two against that of one; CPU TIME is that of a job against alone."
+    } else {
+        "Nobody knows how far a cut program came: SLOWDOWN compares the CPU time that a job got, which is progress only for \
+         programs that do not spin."
+    };
+    let expected: Vec<String> = advice.expected.iter().map(|(jobs, s)| format!("s_{jobs} {s:.2}")).collect();
+    let _ = write!(text, "{note}\nIf overlap were perfect, max(1, jobs x CPU share): {}.", expected.join(", "));
+    text
+}
+
+fn choice(facts: &Facts, advice: &Advice) -> String {
+    let fits = advice.jobs_in_memory;
+    if let Some(jobs) = fits.filter(|jobs| *jobs < 2) {
+        return format!("Do not run two at once: {jobs} fits into the memory that is available.");
+    }
+    let memory = fits.map_or(String::new(), |jobs| format!(" {jobs} would fit into memory."));
+    let of = |policy: &str| facts.company.iter().find(|company| company.policy == policy);
+    match (&advice.choice, advice.is_measured) {
+        (None, _) => {
+            format!("No policy can be recommended: no two ended in the time; give more with --seconds.{memory}")
+        }
+        (Some(policy), false) => format!(
+            "Choose {policy}: that is for programs that spin; it could not be measured, give more time with --seconds.{memory}"
+        ),
+        (Some(policy), true) if policy == "linux" => {
+            format!("Choose plain Linux: no policy of cosched is more than 5 % faster for two of this program.{memory}")
+        }
+        (Some(policy), true) => {
+            let linux =
+                of("linux").and_then(|linux| Some((linux.slowdown?, if linux.is_bound { "more than " } else { "" })));
+            let versus = linux
+                .map_or(String::new(), |(slowdown, bound)| format!(" against {bound}{slowdown:.2} under plain Linux"));
+            let slowdown = of(policy).and_then(|company| company.slowdown).unwrap_or(f64::NAN);
+            format!("Choose {policy}: two take {slowdown:.2} times as long as one{versus}.{memory}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide::decide;
+    use super::super::decide::tests::{company, facts};
+    use super::*;
+
+    #[test]
+    fn says_what_to_choose_and_why() {
+        let mut facts = facts(0.98, 3.0, vec![company("linux", 3.8, 1.9), company("gang", 2.05, 1.0)]);
+        facts.company[0].is_bound = true;
+        let text = text(&facts, &decide(&facts));
+        assert!(text.contains("takes 2.00 s alone, uses 98% of the 2 CPUs"), "{text}");
+        assert!(text.contains("It spins") && text.contains("each uses 1.9 times the CPU time"), "{text}");
+        assert!(
+            text.contains(
+                "Choose gang: two take 2.05 times as long as one against more than 3.80 under plain Linux. 8 would fit"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("s_2 1.96, s_4 3.92"), "{text}");
+    }
+
+    #[test]
+    fn says_what_it_does_not_know() {
+        let mut facts = facts(0.98, 3.0, vec![company("linux", 2.0, 1.0)]);
+        facts.is_whole = false;
+        facts.others_cpu_share = 0.5;
+        let text = text(&facts, &decide(&facts));
+        assert!(text.contains("was cut after 2.0 s") && text.contains("Nobody knows how far"), "{text}");
+        assert!(text.contains("50% of the CPUs meanwhile"), "{text}");
+        facts.company.clear();
+        assert!(super::text(&facts, &decide(&facts)).contains("No policy can be recommended"));
+    }
+}

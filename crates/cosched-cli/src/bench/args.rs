@@ -1,0 +1,93 @@
+//! The options of `cosched bench`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Options of `cosched bench`.
+#[derive(Args, Debug)]
+#[command(after_help = super::help::BENCH, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+/// The subcommands of `cosched bench`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Run a command several times at once under several policies, and say how much slower it gets
+    Slowdown(Box<Slowdown>),
+}
+
+/// The time with which all are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Baseline {
+    /// One job alone under plain Linux
+    #[default]
+    Linux,
+    /// One job alone under the same policy
+    Own,
+}
+
+/// Options of `cosched bench slowdown`.
+#[derive(Args, Debug)]
+#[command(after_help = super::help::SLOWDOWN)]
+pub(crate) struct Slowdown {
+    /// Numbers of jobs at the same time
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4",
+          value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub(crate) jobs: Vec<u32>,
+
+    /// What to compare: linux, gang, gang-strict, gang-soft, paired, local, pb, dcs, auto (each also with a way to wait:
+    /// local+spin-block), a short name of the literature (GS, SB, PB-SB, …), slurm-gang
+    #[arg(long, value_name = "POLICY,…", value_delimiter = ',', default_value = "linux,local,gang")]
+    pub(crate) policies: Vec<String>,
+
+    /// How often to repeat everything
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) repeat: u32,
+
+    /// End a set of jobs after so many seconds [default: 30 t_1 for each job, at least 60]
+    #[arg(long, value_name = "S", value_parser = parse_limit, allow_negative_numbers = true)]
+    pub(crate) limit: Option<f64>,
+
+    /// The t_1 of slowdowns: linux (alone under plain Linux) or own (alone under the same policy)
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Baseline::Linux, hide_possible_values = true)]
+    pub(crate) baseline: Baseline,
+
+    /// Different jobs together: a list of commands (TOML)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["jobs", "command"])]
+    pub(crate) mix: Option<PathBuf>,
+
+    /// Where the program's output has the seconds of its main phase: a regular expression with one group
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) phase_regex: Option<String>,
+
+    /// Keep everything here: results, journal, report.html and the jobs' output
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Go on with what was begun with --out DIR
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    pub(crate) resume: Option<PathBuf>,
+
+    /// Print the results as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["mix", "resume"])]
+    pub(crate) command: Vec<String>,
+}
+
+fn parse_limit(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e7 => Ok(seconds),
+        _ => Err("give seconds above 0, as 90".into()),
+    }
+}

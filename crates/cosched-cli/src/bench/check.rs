@@ -1,0 +1,55 @@
+//! What can be known to be wrong before anything runs.
+
+use super::policy::{Choice, How};
+use super::record::Head;
+use crate::out::{EXIT_REFUSED, Failure};
+use crate::run::find_program;
+use crate::run::waiting::Plan;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Launchers of MPI, whose absence has its own hint.
+const MPI: [&str; 4] = ["mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.mpich"];
+
+/// The commands, and the ways to wait of the policies.
+///
+/// # Errors
+/// When a command cannot be executed, or the wait library is not there.
+pub(crate) fn commands(head: &Head, choices: &[Choice]) -> Result<(), Failure> {
+    let of_mix = head.commands.iter().map(|job| &job.command);
+    let commands: Vec<&Vec<String>> = if head.commands.is_empty() { vec![&head.command] } else { of_mix.collect() };
+    for command in commands {
+        let program = command.first().map_or_else(|| Err(no_command()), |name| find(name))?;
+        waits(&program, choices)?;
+    }
+    Ok(())
+}
+
+/// The ways to wait of the policies.
+///
+/// # Errors
+/// When the wait library is not there.
+pub(crate) fn waits(program: &Path, choices: &[Choice]) -> Result<(), Failure> {
+    for choice in choices {
+        if let How::Cosched { wait: Some(wait), .. } = &choice.how {
+            Plan::new(Some(*wait), program).map_err(|failure| Failure { code: EXIT_REFUSED, ..failure })?;
+        }
+    }
+    Ok(())
+}
+
+fn no_command() -> Failure {
+    Failure::explained(2, "there is no command", "the list is empty", "put it after --")
+}
+
+/// Finds a command as a shell does.
+pub(crate) fn find(name: &str) -> Result<PathBuf, Failure> {
+    find_program(OsStr::new(name), std::env::var_os("PATH")).map_err(|failure| {
+        let is_mpi = Path::new(name).file_name().is_some_and(|file| MPI.iter().any(|launcher| file == *launcher));
+        if !is_mpi {
+            return failure;
+        }
+        let hint = "install Open MPI or MPICH (Debian: openmpi-bin, mpich), or name its launcher by its path";
+        Failure::explained(failure.code, &format!("{name}: there is no MPI here"), "its launcher was not found", hint)
+    })
+}

@@ -1,0 +1,281 @@
+//! The table for people, and CSV.
+
+use super::args::Baseline;
+use super::record::{Document, Each, Row, Run};
+use super::stats::mean;
+use crate::format::{command_line, grouped, percent, size};
+use crate::table::{Cell, Column, numbers, render, words};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Others that use more of the CPUs than this are named.
+const OTHERS_WORTH_NAMING: f64 = 0.05;
+/// Others that use more than this decide the times more than the policies do.
+pub(crate) const OTHERS_DECIDE: f64 = 0.25;
+
+/// Everything that is said at the end.
+pub(crate) fn text(document: &Document, directory: Option<&Path>) -> String {
+    let mut text = intro(document);
+    text.push_str(&table(document));
+    text.push_str(&mix_table(document));
+    for note in notes(document) {
+        let _ = writeln!(text, "{note}");
+    }
+    if let Some(directory) = directory {
+        let _ = writeln!(text, "{0}/report.html, slowdown.json, runs.csv", directory.display());
+    }
+    text
+}
+
+fn intro(document: &Document) -> String {
+    let head = &document.head;
+    let what = if head.commands.is_empty() {
+        command_line(&head.command)
+    } else {
+        head.commands.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = format!("{what}  ({} CPUs on {}, {} repetitions)\n", head.cpus, head.host, head.repeat);
+    if let Some(single) = &document.single {
+        let _ = write!(
+            text,
+            "one job alone under {}: t_1 {}, {} of the CPUs, {} memory",
+            single.policy,
+            with_error(single.time_s, single.time_stderr_s, 2, "s"),
+            percent(single.cpu_share),
+            size(single.peak_memory_bytes)
+        );
+        let _ = match single.phase_s {
+            Some(phase) => writeln!(text, ", main phase {phase:.2}s"),
+            None => writeln!(text),
+        };
+    }
+    text.push('\n');
+    text
+}
+
+fn with_error(value: f64, error: Option<f64>, digits: usize, unit: &str) -> String {
+    match error {
+        Some(error) => format!("{value:.digits$} ±{error:.digits$}{unit}"),
+        None => format!("{value:.digits$}{unit}"),
+    }
+}
+
+const COLUMNS: [Column; 12] = [
+    words("POLICY", 0),
+    numbers("JOBS", 0),
+    numbers("RUNS", 3),
+    numbers("TIME", 0),
+    numbers("MIN..MAX", 4),
+    numbers("SLOWDOWN", 0),
+    numbers("CPU", 1),
+    numbers("JAIN", 2),
+    numbers("FIRST..LAST", 5),
+    numbers("VOLUNTARY", 6),
+    numbers("INVOLUNTARY", 6),
+    words("NOT DONE", 0),
+];
+
+fn table(document: &Document) -> String {
+    let row = |row: &Row| -> Vec<Cell> {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let range = |low: Option<f64>, high: Option<f64>| Some(format!("{:.2}..{:.2}", low?, high?));
+        let count = |value: Option<f64>| value.map(|value| grouped(value.round() as u64));
+        let texts = [
+            row.policy.clone(),
+            row.jobs.to_string(),
+            row.runs.to_string(),
+            or_dash(row.time_s.map(|time| with_error(time, row.time_stderr_s, 2, "s"))),
+            or_dash(range(row.time_min_s, row.time_max_s)),
+            or_dash(row.slowdown.map(|slowdown| with_error(slowdown, row.slowdown_stderr, 2, ""))),
+            or_dash(row.cpu_share.map(percent)),
+            or_dash(row.jain.map(|jain| format!("{jain:.3}"))),
+            or_dash(range(row.first_end_s, row.last_end_s)),
+            or_dash(count(row.voluntary)),
+            or_dash(count(row.involuntary)),
+            row.not_done_outcome.map(|outcome| format!("{} ({})", row.not_done, outcome.name())).unwrap_or_default(),
+        ];
+        texts.into_iter().map(Cell::from).collect()
+    };
+    let rows: Vec<Vec<Cell>> = document.results.iter().map(row).collect();
+    if rows.is_empty() { String::new() } else { render(&COLUMNS, &rows, crate::out::terminal_width()) }
+}
+
+fn mix_table(document: &Document) -> String {
+    if document.mix.is_empty() {
+        return String::new();
+    }
+    let columns =
+        [words("POLICY", 0), words("JOB", 0), numbers("TURNAROUND", 0), numbers("ALONE", 0), numbers("SLOWDOWN", 0)];
+    let rows: Vec<Vec<Cell>> = document
+        .mix
+        .iter()
+        .map(|row| {
+            let or_dash =
+                |value: Option<f64>, error, unit| value.map_or("-".into(), |value| with_error(value, error, 2, unit));
+            vec![
+                row.policy.clone().into(),
+                row.name.clone().into(),
+                or_dash(row.turnaround_s, row.turnaround_stderr_s, "s").into(),
+                or_dash(row.alone_s, None, "s").into(),
+                or_dash(row.slowdown, row.slowdown_stderr, "").into(),
+            ]
+        })
+        .collect();
+    format!("\n{}", render(&columns, &rows, crate::out::terminal_width()))
+}
+
+/// What a reader has to know.
+pub(crate) fn notes(document: &Document) -> Vec<String> {
+    let mut notes = Vec::new();
+    let base = match document.head.baseline {
+        Baseline::Linux => "of one job alone under plain Linux",
+        Baseline::Own => "of one job alone under the same policy",
+    };
+    notes.push(format!("Slowdown is t_j / t_1, t_1 {base}; times are medians, ± is one standard error."));
+    for row in document.results.iter().filter(|row| row.not_done > 0) {
+        let why = row.not_done_why.as_deref().unwrap_or("nobody knows why");
+        let outcome = row.not_done_outcome.map_or("", |outcome| outcome.name());
+        notes.push(format!(
+            "{}, {} jobs: {} of {} runs not done: {outcome}: {why}",
+            row.policy,
+            row.jobs,
+            row.not_done,
+            row.not_done + row.runs
+        ));
+    }
+    let alone = document.runs.iter().filter(|run| run.alone.is_some() && run.why.is_some());
+    for run in alone {
+        notes.push(format!(
+            "a job of the mix alone: {}: {}",
+            run.outcome.name(),
+            run.why.as_deref().unwrap_or_default()
+        ));
+    }
+    let others: Vec<f64> = document.runs.iter().filter_map(|run| run.others_cpu_share).collect();
+    let others = mean(&others).unwrap_or(0.0);
+    if others > OTHERS_DECIDE {
+        notes.push(format!(
+            "These numbers say little: other processes used {} of the CPUs meanwhile. Jobs of plain Linux share with them one \
+             by one, jobs of cosched have a share of their own; measure again when the machine is quiet.",
+            percent(others)
+        ));
+    } else if others > OTHERS_WORTH_NAMING {
+        let share = others;
+        notes.push(format!("Other processes used {} of the CPUs meanwhile; all times include that.", percent(share)));
+    }
+    notes
+}
+
+/// The results, a line for each policy and number of jobs.
+pub(crate) fn results_csv(document: &Document) -> String {
+    let mut text =
+        "policy,jobs,runs,time_s,time_mean_s,time_stderr_s,time_min_s,time_max_s,phase_s,slowdown,slowdown_stderr,\
+        cpu_share,jain,first_end_s,last_end_s,voluntary,involuntary,job_memory_bytes,not_done,not_done_outcome\n"
+            .to_owned();
+    for row in &document.results {
+        let values = [
+            row.time_s,
+            row.time_mean_s,
+            row.time_stderr_s,
+            row.time_min_s,
+            row.time_max_s,
+            row.phase_s,
+            row.slowdown,
+            row.slowdown_stderr,
+            row.cpu_share,
+            row.jain,
+            row.first_end_s,
+            row.last_end_s,
+            row.voluntary,
+            row.involuntary,
+        ];
+        let values: Vec<String> = values.iter().map(|value| number(*value)).collect();
+        let outcome = row.not_done_outcome.map_or("", |outcome| outcome.name());
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{outcome}",
+            row.policy,
+            row.jobs,
+            row.runs,
+            values.join(","),
+            row.job_memory_bytes,
+            row.not_done
+        );
+    }
+    text
+}
+
+/// The runs, a line for each job; a run without jobs (it did not fit into memory) has one without numbers.
+pub(crate) fn runs_csv(document: &Document) -> String {
+    let mut text =
+        "policy,jobs,alone,repetition,outcome,elapsed_s,others_cpu_share,job,command,start_s,end_s,user_s,system_s,\
+        max_memory_bytes,voluntary,involuntary,phase_s,exit\n"
+            .to_owned();
+    for run in &document.runs {
+        let start = run_start(run);
+        if run.each.is_empty() {
+            let _ = writeln!(text, "{start},,,,,,,,,,,");
+        }
+        for each in &run.each {
+            let _ = writeln!(text, "{start},{}", each_csv(each));
+        }
+    }
+    text
+}
+
+fn run_start(run: &Run) -> String {
+    let alone = run.alone.map(|place| place.to_string()).unwrap_or_default();
+    let (elapsed, others) = (number(Some(run.elapsed_s)), number(run.others_cpu_share));
+    format!("{},{},{alone},{},{},{elapsed},{others}", run.policy, run.jobs, run.repetition, run.outcome.name())
+}
+
+fn each_csv(each: &Each) -> String {
+    let exit = each.exit.map(|exit| exit.to_string()).unwrap_or_default();
+    let times = [each.start_s, each.end_s, each.user_s, each.system_s].map(|time| number(Some(time))).join(",");
+    let (memory, voluntary, involuntary) = (each.max_memory_bytes, each.voluntary, each.involuntary);
+    let phase = number(each.phase_s);
+    format!("{},{},{times},{memory},{voluntary},{involuntary},{phase},{exit}", each.job, each.command)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map(|value| format!("{}", (value * 1e6).round() / 1e6)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::head;
+    use super::super::record::Ended;
+    use super::super::results::{document, tests::run};
+    use super::*;
+
+    fn example() -> Document {
+        let head = head(&["linux", "gang"], &[1, 2], 1);
+        let mut failed = run("gang", 0, &[2.0, 3.0]);
+        (failed.outcome, failed.why) = (Ended::Failed, Some("job 1: exit code 3".into()));
+        document(&head, &[run("linux", 0, &[1.0]), run("linux", 0, &[2.0, 2.5]), failed])
+    }
+
+    #[test]
+    fn says_what_was_measured_and_what_was_not() {
+        let text = text(&example(), None);
+        assert!(
+            text.contains("one job alone under linux: t_1 1.00s, 25% of the CPUs, 1.0M memory, main phase 0.90s"),
+            "{text}"
+        );
+        let line = text.lines().find(|line| line.starts_with("linux      2")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["linux", "2", "1", "2.50s", "2.50..2.50", "2.50", "45%", "0.988", "2.00..2.50", "20", "4"]);
+        assert!(text.contains("gang, 2 jobs: 1 of 1 runs not done: failed: job 1: exit code 3"), "{text}");
+    }
+
+    #[test]
+    fn csv_has_as_many_fields_in_every_line() {
+        let mut document = example();
+        document.runs[0].each.clear();
+        for text in [results_csv(&document), runs_csv(&document)] {
+            let counts: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+            assert!(counts.iter().all(|count| *count == counts[0]), "{text}");
+            assert!(counts.len() >= 4);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The machine file: constants, and in comments where they are from.
+
+use super::measure::{Messages, Samples, Tools};
+use super::{Calibrate, cache};
+use crate::out::Failure;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A file that is written in one step at the end, and can be.
+pub(super) struct Target {
+    path: PathBuf,
+    /// Beside it; gone when this is.
+    partial: PathBuf,
+}
+
+impl Target {
+    /// Makes sure that the file can be written; what it has stays until then.
+    pub(super) fn prepare(path: &Path) -> Result<Target, Failure> {
+        let name = path.file_name().filter(|_| !path.is_dir());
+        let name = name.ok_or_else(|| failed(path, "it is a directory, or has no name"))?;
+        let partial = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
+        let target = Target { path: path.to_owned(), partial };
+        fs::File::create(&target.partial).map_err(|error| failed(path, &error.to_string()))?;
+        Ok(target)
+    }
+
+    /// Puts the text there.
+    pub(super) fn write(self, text: &str) -> Result<(), Failure> {
+        let mut file = fs::File::create(&self.partial).map_err(|error| failed(&self.path, &error.to_string()))?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        written
+            .and_then(|()| fs::rename(&self.partial, &self.path))
+            .map_err(|error| failed(&self.path, &error.to_string()))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.partial);
+    }
+}
+
+fn failed(path: &Path, why: &str) -> Failure {
+    Failure::explained(1, &format!("cannot write {}", path.display()), why, "give another file with -o")
+}
+
+/// The middle value, the smallest and the largest.
+fn spread(values: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some((first, last)) = sorted.first().zip(sorted.last()) else { return (0.0, 0.0, 0.0) };
+    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    ((low + high) / 2.0, *first, *last)
+}
+
+/// `key = median  # smallest to largest`, where the median is at least 0 and at most `most`.
+fn constant(key: &str, values: &[f64], most: f64) -> String {
+    let (median, min, max) = spread(values);
+    let value = rounded(median.clamp(0.0, most));
+    let note = if median < 0.0 { ": noise; 0 is written" } else { "" };
+    format!("{:<40}# {} to {}{note}\n", format!("{key} = {value:?}"), rounded(min), rounded(max))
+}
+
+/// Four digits: no measurement has more.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+fn link(title: &str, messages: &Messages) -> String {
+    let most = |values: &[f64]| rounded(spread(values).0.max(0.0));
+    [
+        format!("\n[{title}]\n"),
+        constant("alpha_us", &messages.alpha_us, f64::MAX),
+        constant("beta_us_per_word", &messages.beta_us, f64::MAX),
+        // Noise may make the part larger than the whole.
+        constant("alpha_cpu_us", &messages.alpha_cpu_us, most(&messages.alpha_us)),
+        constant("beta_cpu_us_per_word", &messages.beta_cpu_us, most(&messages.beta_us)),
+    ]
+    .concat()
+}
+
+/// What the kernel says of itself.
+fn kernel(what: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/sys/kernel/{what}"));
+    text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+/// The whole file.
+pub(super) fn text(options: &Calibrate, tools: &Tools, samples: &Samples) -> String {
+    let (host, release) = (kernel("hostname"), kernel("osrelease"));
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC");
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let name = quoted(options.name.as_deref().unwrap_or(&host));
+    let description = quoted(&format!("{host}, {cpus} CPUs, Linux {}", release));
+    let source = quoted(&format!("cosched model calibrate, {now}"));
+    let mut all = format!(
+        "# Measured by `cosched model calibrate` on {host}, {now}.\n\
+         # {}.\n# Medians of {} repetitions; beside each the smallest and the largest.\n\
+         name = {name}\ndescription = {description}\nsource = {source}\ncpus_per_node = {cpus}\n",
+        tools.description(),
+        options.repeat
+    );
+    all.push_str(&constant("context_switch_us", &samples.switch_us, f64::MAX));
+    all.push_str(&format!("\n# matmul --n {} on one process.\n[compute]\n", options.matmul_n));
+    all.push_str(&constant("flop_ns_level3", &samples.flop_ns, f64::MAX));
+    all.push_str("\n# TCP over the loopback device, which stands for a network: a real one is slower.");
+    all.push_str(&link("network", &samples.network));
+    all.push_str(&link("shared_memory", &samples.shared));
+    if !samples.refill_us.is_empty() {
+        all.push_str("\n# A CPU's own cache, read again after it was evicted.\n[cache]\n");
+        all.push_str(&format!("size_bytes = {}\n", cache::size_bytes()));
+        all.push_str(&constant("refill_us_per_kib", &samples.refill_us, f64::MAX));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_spread() {
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), (2.0, 1.0, 3.0));
+        assert_eq!(spread(&[4.0, 1.0]), (2.5, 1.0, 4.0));
+        assert_eq!(
+            constant("alpha_us", &[1.5, 2.0, 1.0], f64::MAX).trim_end(),
+            "alpha_us = 1.5                          # 1 to 2"
+        );
+        assert!(constant("alpha_c", &[-0.2], f64::MAX).starts_with("alpha_c = 0.0 "));
+        assert!(constant("cpu", &[3.0], 2.0).starts_with("cpu = 2.0 "), "a part is no larger than the whole");
+    }
+
+    #[test]
+    fn the_file_appears_whole_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("m.toml");
+        fs::write(&path, "old").unwrap();
+        drop(Target::prepare(&path).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        Target::prepare(&path).unwrap().write("new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "no partial file is left");
+        assert!(Target::prepare(&place.path().join("no/m.toml")).is_err());
+        assert!(Target::prepare(place.path()).is_err());
+    }
+}

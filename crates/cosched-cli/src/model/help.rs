@@ -1,0 +1,67 @@
+//! The texts after the options of `cosched model`.
+
+pub(crate) const MODEL: &str = "\
+The model of Strazdins & Uhlmann 2004, section 5: t_j = max(t_1, j x CPU time of one job). A process that waits for a \
+message gives its CPU to another job, so up to 1 / (CPU share) jobs cost nothing. docs/model.md derives every term.
+
+Examples:
+  cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --jobs 2,4,6,8
+  cosched model predict --t1 60 --cpu-share 0.26 --jobs 2,4,8
+  cosched model calibrate -o here.toml
+  cosched model table3";
+
+pub(crate) const PREDICT: &str = "\
+A job that fits into one node talks through shared memory, a larger one over the network. `gang` is j t_1: under gang \
+scheduling nobody takes the CPU of who waits. With --cache, each wait also costs reading that much of the cache again.
+
+Examples:
+  cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --jobs 2,4,6,8
+  cosched model predict --machine here.toml --program matmul --n 2000 --grid 2x1 --jobs 2,4 --cache 256
+  cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --json | jq .terms
+  cosched model predict --t1 60 --cpu-share 0.26 --jobs 2,4,8      any program
+
+Exit codes:
+  0 success   1 the machine file cannot be read   2 wrong usage   6 the machine file is not valid";
+
+pub(crate) const ERRORS: &str = "\
+As Table 3 of the paper. `job` is the measured slowdown, `CPU` the one that CPU utilisation tells (it has all overlap, \
+but no cold caches), `phase` that of the program's main phase. A.2 (cold caches are neglected) = (job - CPU) / job, at \
+least 0; total = (phase - model) / phase; A.1 (there is always a process ready) = total - A.2.
+
+--measured is the file that `cosched bench slowdown` writes. Without a program or --t1 the model is that of the measured \
+time and CPU share of the single job.
+
+Examples:
+  cosched model errors --measured slowdown.json
+  cosched model errors --measured slowdown.json --policy local --machine here.toml --program lu --n 2000 --grid 2x1
+  cosched model errors --measured slowdown.json --t1 10.5 --cpu-share 0.6 --json
+
+Exit codes:
+  0 success   1 a file cannot be read   2 wrong usage   6 the measurement or the machine file is not valid";
+
+pub(crate) const CALIBRATE: &str = "\
+Runs pingpong (two ranks, through shared memory and over TCP on the loopback device), yield and matmul (one rank), in \
+turn, and writes the medians as a machine file, the spread beside them. Nothing else should run meanwhile.
+
+MPI libraries spin while they wait, and then all time is CPU time. With --wait spin-block the CPU time of messages is \
+measured with both ranks on one CPU and the wait library, by which they give way at once: what that CPU does is messages \
+alone. `auto` does so where the library is found; the file says which it was.
+
+Examples:
+  cosched model calibrate -o here.toml
+  cosched model calibrate --repeat 9 --wait busy > here.toml
+  cosched model predict --machine here.toml --program lu --n 2000 --grid 2x1
+
+Environment:
+  COSCHED_PROGRAMS   the directory of pingpong, yield and matmul
+  COSCHED_MPIRUN     the mpirun of the MPI that they were built with, as --mpirun
+  COSCHED_WAIT_LIBRARY   the wait library
+
+Exit codes:
+  0 success   1 a program fails or is missing, or the file cannot be written   2 wrong usage
+  125 the wait library was asked for and is not installed   128+N ended by signal N";
+
+pub(crate) const MACHINES: &str = "\
+Examples:
+  cosched model machines
+  cosched model machines --show bunyip > my.toml      a machine file to start from";

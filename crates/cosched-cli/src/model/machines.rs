@@ -1,0 +1,89 @@
+//! Machine files: the shipped ones by name, others by path.
+
+use super::{EXIT_INVALID, help};
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json, terminal_width};
+use crate::table::{Cell, Column, numbers, render, words};
+use clap::Args;
+use cosched_api::parse::nearest;
+use cosched_model::Machine;
+use cosched_model::machine::{SHIPPED, shipped};
+use std::path::Path;
+
+#[derive(Args, Debug)]
+#[command(after_help = help::MACHINES)]
+pub(crate) struct Machines {
+    /// Print this one's machine file
+    #[arg(long, value_name = "NAME")]
+    show: Option<String>,
+}
+
+/// The machine of this name or in this file.
+pub(crate) fn find(name: &str) -> Result<Machine, Failure> {
+    let path = Path::new(name);
+    if !path.exists() && !name.contains('/') && !name.ends_with(".toml") {
+        return shipped(name).ok_or_else(|| unknown(name));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let hint = format!("give the path of a machine file, or one of {}", names().join(", "));
+        Failure::explained(1, &format!("cannot read the machine file {name}"), &error.to_string(), &hint)
+    })?;
+    Machine::parse(&text, name).map_err(|error| {
+        let what = format!("{} is no valid machine file", error.place());
+        Failure::explained(EXIT_INVALID, &what, &error.why, &error.hint)
+    })
+}
+
+fn names() -> Vec<&'static str> {
+    SHIPPED.iter().map(|(name, _)| *name).collect()
+}
+
+fn unknown(name: &str) -> Failure {
+    let near = nearest(name, names()).map_or(String::new(), |near| format!("did you mean {near}? "));
+    Failure::explained(
+        2,
+        &format!("there is no machine `{name}`"),
+        &format!("it is no file, and shipped are {}", names().join(", ")),
+        &format!("{near}`cosched model calibrate -o here.toml` measures this machine"),
+    )
+}
+
+const COLUMNS: [Column; 7] = [
+    words("NAME", 0),
+    numbers("CPUS", 0),
+    numbers("MFLOPS", 0),
+    numbers("ALPHA us", 0),
+    numbers("BETA us", 0),
+    numbers("SWITCH us", 0),
+    words("DESCRIPTION", 0),
+];
+
+pub(crate) fn machines(cli: &Cli, options: &Machines) -> Result<u8, Failure> {
+    if let Some(name) = &options.show {
+        let text = SHIPPED.iter().find(|(known, _)| known == name).map(|(_, text)| *text);
+        print(text.ok_or_else(|| unknown(name))?)?;
+        return Ok(0);
+    }
+    let all = SHIPPED.iter().filter_map(|(name, _)| shipped(name));
+    if cli.json {
+        for machine in all {
+            print_json(&machine)?;
+        }
+        return Ok(0);
+    }
+    let rows: Vec<Vec<Cell>> = all
+        .map(|machine| {
+            vec![
+                machine.name.into(),
+                machine.cpus_per_node.to_string().into(),
+                format!("{:.0}", 1e3 / machine.compute.flop_ns_level3).into(),
+                machine.network.alpha_us.to_string().into(),
+                machine.network.beta_us_per_word.to_string().into(),
+                machine.context_switch_us.to_string().into(),
+                machine.description.into(),
+            ]
+        })
+        .collect();
+    print(&render(&COLUMNS, &rows, terminal_width()))?;
+    Ok(0)
+}

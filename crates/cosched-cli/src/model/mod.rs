@@ -1,0 +1,49 @@
+//! `cosched model`: compute instead of run or simulate.
+
+mod calibrate;
+mod errors;
+pub(crate) mod help;
+pub(crate) mod machines;
+mod predict;
+mod source;
+mod table3;
+
+use crate::args::Cli;
+use crate::out::Failure;
+use clap::{Args, Subcommand};
+
+/// What was given is not valid: a machine file, a measurement.
+const EXIT_INVALID: u8 = crate::out::EXIT_REFUSED;
+
+#[derive(Args, Debug)]
+#[command(after_help = help::MODEL, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Model {
+    #[command(subcommand)]
+    pub(crate) command: ModelCommand,
+}
+
+/// The subcommands of `cosched model`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Predict the time and the slowdown of jobs that share CPUs
+    Predict(predict::Predict),
+    /// Split the model's error into those of its two assumptions, from a measurement
+    Errors(errors::ErrorsOf),
+    /// Measure this machine's constants and write a machine file
+    Calibrate(calibrate::Calibrate),
+    /// List the machines that come with cosched
+    Machines(machines::Machines),
+    /// Print the model's figures beside those of the paper's Table 3
+    Table3,
+}
+
+/// Runs a subcommand; returns the exit code.
+pub(crate) fn model(cli: &Cli, options: &Model) -> Result<u8, Failure> {
+    match &options.command {
+        ModelCommand::Predict(options) => predict::predict(cli, options),
+        ModelCommand::Errors(options) => errors::errors(cli, options),
+        ModelCommand::Calibrate(options) => calibrate::calibrate(cli, options),
+        ModelCommand::Machines(options) => machines::machines(cli, options),
+        ModelCommand::Table3 => table3::table3(cli),
+    }
+}

@@ -1,0 +1,209 @@
+//! `cosched model predict`.
+
+use super::help;
+use super::source::{Detail, Predicted, Source};
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json, terminal_width};
+use crate::table::{Cell, Column, numbers, render, words};
+use clap::Args;
+use cosched_model::{Job, Kind, Term};
+use serde::Serialize;
+
+#[derive(Args, Debug)]
+#[command(after_help = help::PREDICT)]
+pub(crate) struct Predict {
+    #[command(flatten)]
+    source: Source,
+
+    /// Numbers of equal jobs
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "2,4,6,8",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    jobs: Vec<u32>,
+}
+
+/// `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<u32>,
+    time_s: f64,
+    /// Alone: with the CPU time of messages, without that of switches.
+    cpu_share: f64,
+    /// Of one of several jobs: with switches.
+    shared_cpu_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compute_share: Option<f64>,
+    crossing_jobs: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_switch_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pollution_us: Option<f64>,
+    #[serde(skip_serializing_if = "<[Term]>::is_empty")]
+    terms: &'a [Term],
+    results: Vec<Outcome>,
+}
+
+/// A policy and a number of jobs.
+#[derive(Serialize)]
+struct Outcome {
+    policy: &'static str,
+    jobs: u32,
+    time_s: f64,
+    slowdown: f64,
+    cpu_share: f64,
+}
+
+pub(crate) fn predict(cli: &Cli, options: &Predict) -> Result<u8, Failure> {
+    let predicted = options.source.find()?.ok_or_else(|| {
+        Failure::explained(
+            2,
+            "nothing to predict",
+            "neither a program on a machine nor a time and a CPU share were given",
+            "give --machine, --program, --n and --grid, or --t1 and --cpu-share; see `cosched model predict --help`",
+        )
+    })?;
+    if cli.json {
+        print_json(&report(&predicted, &options.jobs))?;
+    } else {
+        print(&page(&predicted, &options.jobs))?;
+    }
+    Ok(0)
+}
+
+fn outcomes(job: &Job, jobs: &[u32]) -> Vec<Outcome> {
+    let local = jobs.iter().map(|&jobs| Outcome {
+        policy: "local",
+        jobs,
+        time_s: job.local_s(jobs),
+        slowdown: job.local_slowdown(jobs),
+        cpu_share: job.utilisation(jobs),
+    });
+    let gang = jobs.iter().map(|&jobs| Outcome {
+        policy: "gang",
+        jobs,
+        time_s: job.gang_s(jobs),
+        slowdown: f64::from(jobs),
+        cpu_share: job.utilisation(1),
+    });
+    local.chain(gang).collect()
+}
+
+fn report<'a>(predicted: &'a Predicted, jobs: &[u32]) -> Report<'a> {
+    let job = &predicted.job;
+    let detail = predicted.detail.as_ref();
+    Report {
+        machine: detail.map(|detail| detail.machine.name.as_str()),
+        program: detail.map(|detail| detail.program),
+        n: detail.map(|detail| detail.problem.n),
+        grid: detail.map(|detail| detail.problem.grid.to_string()),
+        block: detail.map(|detail| detail.problem.block),
+        time_s: job.alone_s,
+        cpu_share: detail.map_or(job.cpu_s, |detail| detail.cost.cpu_s()) / job.alone_s,
+        shared_cpu_s: job.cpu_s,
+        compute_share: detail.map(|detail| detail.cost.compute_s() / job.alone_s),
+        crossing_jobs: job.crossing(),
+        context_switch_us: detail.map(|detail| detail.context_switch_us),
+        pollution_us: detail.map(|detail| detail.pollution_us),
+        terms: detail.map_or(&[], |detail| &detail.cost.terms),
+        results: outcomes(job, jobs),
+    }
+}
+
+const TERMS: [Column; 6] = [
+    words("TERM", 0),
+    words("KIND", 2),
+    numbers("MESSAGES", 1),
+    numbers("WORDS", 1),
+    numbers("TIME s", 0),
+    numbers("CPU s", 0),
+];
+
+const RESULTS: [Column; 5] =
+    [numbers("JOBS", 0), numbers("LOCAL t_j s", 0), numbers("s_j", 0), numbers("GANG t_j s", 0), numbers("s_j", 0)];
+
+fn page(predicted: &Predicted, jobs: &[u32]) -> String {
+    let job = &predicted.job;
+    let mut text = String::new();
+    match &predicted.detail {
+        Some(detail) => describe(&mut text, job, detail),
+        None => {
+            text.push_str(&format!("t_1 {}, CPU of one job {:.1} %\n", seconds(job.alone_s), percent(job.cpu_s, job)))
+        }
+    }
+    text.push_str(&format!("the CPUs are full from {:.2} jobs on\n\n", job.crossing()));
+    let rows: Vec<Vec<Cell>> = jobs
+        .iter()
+        .map(|&jobs| {
+            vec![
+                jobs.to_string().into(),
+                format!("{:.3}", job.local_s(jobs)).into(),
+                format!("{:.2}", job.local_slowdown(jobs)).into(),
+                format!("{:.3}", job.gang_s(jobs)).into(),
+                format!("{jobs}.00").into(),
+            ]
+        })
+        .collect();
+    text.push_str(&render(&RESULTS, &rows, terminal_width()));
+    text
+}
+
+fn describe(text: &mut String, job: &Job, detail: &Detail) {
+    let Detail { machine, program, problem, cost, .. } = detail;
+    text.push_str(&format!(
+        "{program}, N = {} on {} (block {}), {}: t_1 {}\n\n",
+        problem.n,
+        problem.grid,
+        problem.block,
+        machine.name,
+        seconds(job.alone_s)
+    ));
+    let count = |number: f64| if number == 0.0 { String::new() } else { format!("{number:.0}") };
+    let rows: Vec<Vec<Cell>> = cost
+        .terms
+        .iter()
+        .map(|term| {
+            vec![
+                term.name.into(),
+                kind(term.kind).into(),
+                count(term.messages).into(),
+                count(term.words).into(),
+                format!("{:.3}", term.time_s).into(),
+                format!("{:.3}", term.cpu_s).into(),
+            ]
+        })
+        .collect();
+    text.push_str(&render(&TERMS, &rows, terminal_width()));
+    text.push_str(&format!(
+        "\nCPU of one job {:.1} % ({:.1} % without messages); of one among several {:.1} %, with {:.0} switches of {:.3} us\n",
+        percent(cost.cpu_s(), job),
+        percent(cost.compute_s(), job),
+        percent(job.cpu_s, job),
+        cost.messages(),
+        detail.context_switch_us + detail.pollution_us
+    ));
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Compute => "compute",
+        Kind::Startup => "startup",
+        Kind::Volume => "volume",
+        Kind::Wait => "wait",
+    }
+}
+
+fn seconds(time_s: f64) -> String {
+    format!("{time_s:.3} s")
+}
+
+fn percent(part_s: f64, job: &Job) -> f64 {
+    part_s / job.alone_s * 100.0
+}

@@ -1,0 +1,383 @@
+//! Reads what the layer wrote of one rank (`crates/cosched-record/src/file.rs` describes the form), without trust: a
+//! process may have been killed, a disk full, a file from somewhere else.
+
+use super::{Collective, Event, What};
+use std::collections::HashMap;
+use std::path::Path;
+
+const MARK: &[u8; 8] = b"CSREC\0\0\x01";
+const HEAD_BYTES: usize = 16 << 10;
+/// Where the host's name, and behind it the functions' counts and names begin.
+const HOST_AT: usize = 23 * 8;
+const COUNTS_AT: usize = HOST_AT + 64;
+const FUNCTIONS_MAX: usize = 240;
+const COUNT_BYTES: usize = 48;
+/// More ranks than any machine has; bounds what a damaged file can make us allocate.
+pub(super) const RANKS_MAX: u64 = 1 << 24;
+
+/// A rank as it was recorded.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RankFile {
+    pub(super) rank: u32,
+    pub(super) ranks: u32,
+    pub(super) library: u64,
+    pub(super) host: String,
+    /// `MPI_Finalize` was reached.
+    pub(super) finished: bool,
+    /// The rest of the file is missing or makes no sense: what is wrong.
+    pub(super) damage: Option<String>,
+    pub(super) begin_ns: u64,
+    pub(super) elapsed_ns: u64,
+    pub(super) totals: Totals,
+    /// Each function that was called, and how often.
+    pub(super) functions: Vec<(String, u64)>,
+    /// What calls did; a call names its kind by the place in this list.
+    pub(super) kinds: Vec<Kind>,
+    pub(super) calls: Vec<Call>,
+}
+
+/// The totals of the head: they count also what is not in the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) compute_ns: u64,
+    pub(super) io_ns: u64,
+    pub(super) wait_ns: u64,
+    pub(super) call_ns: u64,
+    pub(super) call_cpu_ns: u64,
+    pub(super) sends: u64,
+    pub(super) send_bytes: u64,
+    pub(super) receives: u64,
+    pub(super) receive_bytes: u64,
+    pub(super) dropped: u64,
+    pub(super) elsewhere: u64,
+    pub(super) outside_cpu_ns: u64,
+    pub(super) process_cpu_ns: u64,
+}
+
+/// What a call did, without its times.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Kind {
+    pub(super) name: String,
+    pub(super) events: Vec<Event<Vec<u32>>>,
+}
+
+/// A call: its kind and its times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) kind: u32,
+    pub(super) compute_ns: u64,
+    pub(super) io_ns: u64,
+    pub(super) wait_ns: u64,
+    pub(super) call_ns: u64,
+    pub(super) call_cpu_ns: u64,
+    pub(super) call_wait_ns: u64,
+}
+
+/// Reads a rank's file.
+///
+/// # Errors
+/// What is wrong, when it is no such file at all. Damage further on is in [`RankFile::damage`].
+pub(super) fn read(path: &Path) -> Result<RankFile, String> {
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    parse(&bytes)
+}
+
+fn parse(bytes: &[u8]) -> Result<RankFile, String> {
+    if bytes.len() < HEAD_BYTES {
+        return Err(format!("it has {} bytes, and its head alone {HEAD_BYTES}", bytes.len()));
+    }
+    let (head, rest) = bytes.split_at(HEAD_BYTES);
+    if &head[..8] != MARK {
+        return Err("it does not begin as the files of the recording library do, of this version".into());
+    }
+    let word = |index: usize| -> u64 {
+        let place: [u8; 8] = std::array::from_fn(|byte| head[index * 8 + byte]);
+        u64::from_le_bytes(place)
+    };
+    let (rank, ranks) = (word(2), word(3));
+    if ranks == 0 || ranks > RANKS_MAX || rank >= ranks {
+        return Err(format!("it says that it is rank {rank} of {ranks}"));
+    }
+    let mut file = RankFile {
+        rank: rank as u32,
+        ranks: ranks as u32,
+        finished: word(1) == 2,
+        library: word(5),
+        begin_ns: word(7),
+        elapsed_ns: word(8),
+        host: text(&head[HOST_AT..COUNTS_AT]),
+        totals: Totals {
+            compute_ns: word(9),
+            io_ns: word(10),
+            wait_ns: word(11),
+            call_ns: word(12),
+            call_cpu_ns: word(13),
+            sends: word(14),
+            send_bytes: word(15),
+            receives: word(16),
+            receive_bytes: word(17),
+            dropped: word(19),
+            elsewhere: word(20),
+            outside_cpu_ns: word(21),
+            process_cpu_ns: word(22),
+        },
+        ..RankFile::default()
+    };
+    let names: Vec<String> =
+        (0..FUNCTIONS_MAX).map(|index| text(&head[COUNTS_AT + index * COUNT_BYTES + 8..][..40])).collect();
+    let counted = |index: usize| word((COUNTS_AT + index * COUNT_BYTES) / 8);
+    file.functions = names.iter().enumerate().map(|(index, name)| (name.clone(), counted(index))).collect();
+    file.functions.retain(|(name, calls)| !name.is_empty() && *calls > 0);
+    let length = word(6);
+    if length > rest.len() as u64 {
+        file.damage = Some(format!("its records should have {length} bytes and have {}", rest.len()));
+    }
+    let records = &rest[..length.min(rest.len() as u64) as usize];
+    if let Err(what) = Records::new(records, &names, ranks).read(&mut file) {
+        file.damage.get_or_insert(what);
+    }
+    Ok(file)
+}
+
+/// Up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    names: &'a [String],
+    ranks: u64,
+    comms: Vec<Vec<u32>>,
+    /// By the bytes of function and events, and by what they mean: a communicator may have two numbers.
+    by_bytes: HashMap<[&'a [u8]; 2], u32>,
+    by_meaning: HashMap<Kind, u32>,
+}
+
+impl<'a> Records<'a> {
+    fn new(bytes: &'a [u8], names: &'a [String], ranks: u64) -> Records<'a> {
+        Records { bytes, at: 0, names, ranks, comms: Vec::new(), by_bytes: HashMap::new(), by_meaning: HashMap::new() }
+    }
+
+    fn read(&mut self, file: &mut RankFile) -> Result<(), String> {
+        while self.at < self.bytes.len() {
+            let begin = self.at;
+            let result = match self.number()? {
+                1 => self.comm(),
+                2 => self.call(file),
+                tag => Err(format!("there is no record of kind {tag}")),
+            };
+            result.map_err(|what| format!("at byte {begin} of the records: {what}"))?;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<u64, String> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.bytes.get(self.at).ok_or("they end within a record")?;
+            self.at += 1;
+            number |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err("a number has too many digits".into())
+    }
+
+    /// A number that names a rank.
+    fn rank(&mut self) -> Result<u32, String> {
+        let rank = self.number()?;
+        if rank < self.ranks { Ok(rank as u32) } else { Err(format!("there is no rank {rank}")) }
+    }
+
+    fn comm(&mut self) -> Result<(), String> {
+        let (number, is_inter, size) = (self.number()?, self.number()?, self.number()?);
+        if number != self.comms.len() as u64 || is_inter > 1 || size > self.ranks {
+            return Err(format!("communicator {number} with {size} members is impossible"));
+        }
+        let mut members = Vec::new();
+        let mut strangers = false;
+        for _ in 0..size {
+            let rank = self.number()?;
+            strangers |= rank >= self.ranks;
+            members.push(rank as u32);
+        }
+        // Who is not in the world cannot be simulated with it.
+        self.comms.push(if strangers || is_inter == 1 { Vec::new() } else { members });
+        Ok(())
+    }
+
+    fn call(&mut self, file: &mut RankFile) -> Result<(), String> {
+        let begin = self.at;
+        self.number()?;
+        let function_end = self.at;
+        let mut times = [0; 6];
+        for time in &mut times {
+            *time = self.number()?;
+        }
+        let events_begin = self.at;
+        let count = self.number()?;
+        for _ in 0..count {
+            self.skip_event()?;
+        }
+        let (bytes, events_end) = (self.bytes, self.at);
+        let kind = self.kind([&bytes[begin..function_end], &bytes[events_begin..events_end]], file)?;
+        let [compute_ns, io_ns, wait_ns, call_ns, call_cpu_ns, call_wait_ns] = times;
+        file.calls.push(Call { kind, compute_ns, io_ns, wait_ns, call_ns, call_cpu_ns, call_wait_ns });
+        Ok(())
+    }
+
+    /// The kind of a call with this function and these events.
+    fn kind(&mut self, key: [&'a [u8]; 2], file: &mut RankFile) -> Result<u32, String> {
+        if let Some(kind) = self.by_bytes.get(&key) {
+            return Ok(*kind);
+        }
+        let number = Records::new(key[0], self.names, self.ranks).number()?;
+        let kind = Kind { name: self.function(number)?.to_owned(), events: self.events(key[1])? };
+        let place = *self.by_meaning.entry(kind.clone()).or_insert(file.kinds.len() as u32);
+        if place as usize == file.kinds.len() {
+            file.kinds.push(kind);
+        }
+        self.by_bytes.insert(key, place);
+        Ok(place)
+    }
+
+    fn function(&self, number: u64) -> Result<&'a str, String> {
+        let name =
+            number.checked_sub(1).and_then(|index| self.names.get(index as usize)).filter(|name| !name.is_empty());
+        name.map(String::as_str).ok_or_else(|| format!("function {number} has no name"))
+    }
+
+    fn skip_event(&mut self) -> Result<(), String> {
+        let fields = match self.number()? {
+            1 | 2 => 2,
+            3..=5 => 4,
+            6 => 1,
+            7 => 0,
+            tag => return Err(format!("there is no event of kind {tag}")),
+        };
+        (0..fields).try_for_each(|_| self.number().map(drop))
+    }
+
+    fn events(&self, bytes: &'a [u8]) -> Result<Vec<Event<Vec<u32>>>, String> {
+        let mut reader = Records::new(bytes, self.names, self.ranks);
+        let count = reader.number()?;
+        (0..count).map(|_| reader.event(&self.comms)).collect()
+    }
+
+    fn event(&mut self, comms: &[Vec<u32>]) -> Result<Event<Vec<u32>>, String> {
+        Ok(match self.number()? {
+            1 => Event::Send { to: self.rank()?, bytes: self.number()? },
+            2 => Event::Receive { from: self.rank()?, bytes: self.number()? },
+            tag @ 3..=5 => {
+                let together = self.together(comms)?;
+                match (tag, together) {
+                    (_, None) => Event::Unknown,
+                    (3, Some(together)) => Event::Together(together),
+                    (4, Some(together)) => Event::Begin(together),
+                    (_, Some(together)) => Event::End(together),
+                }
+            }
+            6 => Event::File { bytes: self.number()? },
+            _ => Event::Unknown,
+        })
+    }
+
+    /// `None` for a function that has no pattern.
+    fn together(&mut self, comms: &[Vec<u32>]) -> Result<Option<Collective<Vec<u32>>>, String> {
+        let (function, comm, root, bytes) = (self.number()?, self.number()?, self.number()?, self.number()?);
+        let among = comms.get(comm as usize).ok_or_else(|| format!("there is no communicator {comm}"))?.clone();
+        let root = match root {
+            0 => None,
+            root => Some(*among.get(root as usize - 1).ok_or_else(|| format!("root {root} is not in its group"))?),
+        };
+        Ok(What::of(self.function(function)?).map(|what| Collective { what, among, root, bytes }))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn put(bytes: &mut Vec<u8>, numbers: &[u64]) {
+        for number in numbers {
+            let mut number = *number;
+            while number >= 0x80 {
+                bytes.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            bytes.push(number as u8);
+        }
+    }
+
+    /// A file with functions 1 `MPI_Send`, 2 `MPI_Recv`, 3 `MPI_Barrier` and these records.
+    pub(crate) fn file(rank: u64, ranks: u64, records: &[&[u64]]) -> Vec<u8> {
+        let mut body = Vec::new();
+        let world: Vec<u64> = [1, 0, 0, ranks].into_iter().chain(0..ranks).collect();
+        put(&mut body, &world);
+        records.iter().for_each(|record| put(&mut body, record));
+        let mut bytes = vec![0; HEAD_BYTES];
+        bytes[..8].copy_from_slice(MARK);
+        let mut word = |index: usize, value: u64| bytes[index * 8..][..8].copy_from_slice(&value.to_le_bytes());
+        for (index, value) in [(1, 2), (2, rank), (3, ranks), (5, 1), (6, body.len() as u64), (8, 1000)] {
+            word(index, value);
+        }
+        for (index, name) in ["MPI_Send", "MPI_Recv", "MPI_Barrier"].iter().enumerate() {
+            let at = COUNTS_AT + index * COUNT_BYTES;
+            bytes[at] = 1;
+            bytes[at + 8..][..name.len()].copy_from_slice(name.as_bytes());
+        }
+        bytes.extend(body);
+        bytes
+    }
+
+    #[test]
+    fn records_are_read() {
+        let send = [2, 1, 100, 0, 0, 10, 9, 0, 1, 1, 1, 800];
+        let barrier = [2, 3, 200, 50, 5, 20, 20, 0, 1, 3, 3, 0, 0, 0];
+        let read = parse(&file(0, 2, &[&send, &barrier, &send])).unwrap();
+        assert_eq!((read.rank, read.ranks, read.damage, read.finished), (0, 2, None, true));
+        assert_eq!(read.calls.iter().map(|call| call.kind).collect::<Vec<_>>(), [0, 1, 0]);
+        assert_eq!(read.kinds[0].events, [Event::Send { to: 1, bytes: 800 }]);
+        let together = Collective { what: What::Barrier, among: vec![0, 1], root: None, bytes: 0 };
+        assert_eq!(read.kinds[1].events, [Event::Together(together)]);
+        assert_eq!((read.calls[1].compute_ns, read.calls[1].io_ns, read.calls[1].call_ns), (200, 50, 20));
+    }
+
+    #[test]
+    fn damage_is_said_and_what_stands_before_it_is_kept() {
+        let send = [2, 1, 100, 0, 0, 10, 9, 0, 1, 1, 1, 800];
+        let whole = file(0, 2, &[&send, &send]);
+        let cut = parse(&whole[..whole.len() - 3]).unwrap();
+        assert_eq!(cut.calls.len(), 1);
+        assert!(cut.damage.unwrap().contains("should have"));
+        let stranger = parse(&file(0, 2, &[&send, &[2, 1, 0, 0, 0, 0, 0, 0, 1, 1, 9, 8]])).unwrap();
+        assert!(stranger.damage.unwrap().contains("there is no rank 9"));
+        assert!(parse(&file(0, 2, &[&[9]])).unwrap().damage.unwrap().contains("no record of kind 9"));
+        assert!(parse(b"short").unwrap_err().contains("5 bytes"));
+        assert!(parse(&vec![0; HEAD_BYTES]).unwrap_err().contains("does not begin"));
+        assert!(parse(&file(3, 2, &[])).unwrap_err().contains("rank 3 of 2"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_the_reader(
+            rubbish in prop::collection::vec(any::<u8>(), 0..200),
+            flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        ) {
+            let mut bytes = file(1, 3, &[&[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 300], &[2, 3, 0, 0, 0, 1, 1, 1, 1, 3, 3, 0, 0, 0]]);
+            bytes.extend(rubbish);
+            let length = (bytes.len() - HEAD_BYTES) as u64;
+            bytes[48..56].copy_from_slice(&length.to_le_bytes());
+            for (place, value) in flips {
+                let place = place.index(bytes.len());
+                bytes[place] = value;
+            }
+            let _ = parse(&bytes);
+        }
+    }
+}

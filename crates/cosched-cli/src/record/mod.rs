@@ -1,0 +1,134 @@
+//! `cosched record`: runs a command and writes what its tasks computed, sent and waited for, as a profile.
+
+pub(crate) mod help;
+mod look;
+mod scratch;
+mod shadow;
+
+use crate::args::Cli;
+use crate::format::command_line;
+use crate::out::{Failure, print_json, say};
+use crate::profile::{Profile, Run, from_observation, from_rank_files, summary};
+use crate::run::waiting::{find_library, preload};
+use crate::run::{EXIT_FAILED, find_program, shell_code};
+use clap::Args;
+use cosched_api::parse;
+use scratch::Scratch;
+use serde::Serialize;
+use shadow::Ended;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The library's file, and the variable that names another place of it.
+const LIBRARY: &str = "libcosched_record.so";
+const LIBRARY_VARIABLE: &str = "COSCHED_RECORD_LIBRARY";
+
+/// Options of `cosched record`.
+#[derive(Args, Debug)]
+#[command(after_help = help::RECORD)]
+pub(crate) struct Record {
+    /// Where to write the profile
+    #[arg(long, short, value_name = "FILE", default_value = "cosched-profile.json")]
+    output: PathBuf,
+
+    /// Operations of a rank take at most so much; of what comes later only totals are kept
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse::size_bytes)]
+    limit: u64,
+
+    /// An existing directory for the files of the ranks, which all nodes see [default: that for temporary files]
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+
+    /// No table at the end
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What --json prints.
+#[derive(Serialize)]
+struct Written<'a> {
+    profile: &'a Path,
+    by: crate::profile::By,
+    complete: bool,
+    exit: u8,
+    totals: crate::profile::Totals,
+    warnings: &'a [String],
+}
+
+pub(crate) fn record(cli: &Cli, options: &Record) -> Result<u8, Failure> {
+    let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
+    let library = find_library(LIBRARY, LIBRARY_VARIABLE).ok_or_else(not_installed)?;
+    can_write(&options.output)?;
+    let scratch = Scratch::make(options.scratch.as_deref())?;
+    let environment = [
+        ("LD_PRELOAD", preload(&library)),
+        ("COSCHED_RECORD_DIR", scratch.path().into()),
+        ("COSCHED_RECORD_LIMIT", options.limit.to_string().into()),
+    ];
+    let recorded = jiff::Timestamp::now().to_string();
+    let ended = shadow::run(&program, &options.command, &environment, scratch.path())?;
+    let exit = shell_code(ended.status);
+    let command = options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let profile = build(scratch.path(), &Run { command, recorded, host: host(), exit }, ended);
+    let written = profile.write(&options.output);
+    drop(scratch);
+    written.map_err(|failure| Failure { code: EXIT_FAILED, ..failure })?;
+    report(cli, options, &profile)?;
+    Ok(exit)
+}
+
+fn build(directory: &Path, run: &Run, ended: Ended) -> Profile {
+    let of_ranks = from_rank_files(directory, run);
+    of_ranks.unwrap_or_else(|| {
+        let mut profile = from_observation(run, ended.threads, ended.elapsed_s, ended.cpu_s, ended.looks);
+        let note = "no MPI call was seen, so there are no messages; a Fortran program with Open MPI, a statically linked one \
+                    and ranks on other nodes are not seen either (docs/record.md)";
+        profile.warnings.push(note.into());
+        profile
+    })
+}
+
+fn report(cli: &Cli, options: &Record, profile: &Profile) -> Result<(), Failure> {
+    if !options.quiet {
+        eprint!("{}", summary(profile, None));
+        let shown = command_line(&[options.output.display().to_string()]);
+        say(&format!("the profile is in {shown}; try: cosched sim program --profile {shown}"));
+    }
+    if cli.json {
+        let Profile { by, complete, exit, .. } = *profile;
+        let totals = profile.totals();
+        print_json(&Written { profile: &options.output, by, complete, exit, totals, warnings: &profile.warnings })?;
+    }
+    Ok(())
+}
+
+/// Before the command runs for an hour.
+fn can_write(path: &Path) -> Result<(), Failure> {
+    let result = if path.is_dir() {
+        Err(std::io::Error::other("it is a directory"))
+    } else {
+        let beside = path.with_extension("unfinished");
+        std::fs::File::create(&beside).and_then(|_| std::fs::remove_file(&beside))
+    };
+    result.map_err(|e| {
+        let what = format!("cannot write {}", path.display());
+        Failure::explained(EXIT_FAILED, &what, &e.to_string(), "choose another place: -o FILE")
+    })
+}
+
+fn not_installed() -> Failure {
+    Failure::explained(
+        EXIT_FAILED,
+        "`cosched record` needs the recording library",
+        &format!("{LIBRARY} is neither beside `cosched` nor in ../lib/cosched"),
+        &format!("`make build` and `make install` put it there; or name it in {LIBRARY_VARIABLE}"),
+    )
+}
+
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
+}

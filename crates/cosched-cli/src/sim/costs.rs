@@ -1,0 +1,226 @@
+//! What messages cost in `cosched sim program`: from a machine file, or from options.
+
+use super::machine::Machine;
+use super::model::{Cost, Model, cost_us};
+use crate::out::Failure;
+use clap::Args;
+use cosched_model::machine::{Link, SHIPPED, WORD_BYTES, shipped};
+use cosched_sim::general::{Config, Messages, Route};
+use cosched_sim::{Params, Strategy};
+
+/// Options of messages that cost CPU time.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Messages that cost their processes CPU time (docs/simulator.md)")]
+pub(crate) struct Costs {
+    /// A machine file, or bunyip, bunyip-faster: its CPUs a node, context switch and messages; interrupts and queue moves
+    /// are free then, as they are part of its messages. Options that are given win
+    #[arg(long = "machine", value_name = "FILE")]
+    machine: Option<String>,
+
+    /// Messages between nodes, in µs and µs a word of 8 bytes: ALPHA,BETA[,ALPHA_CPU,BETA_CPU]; a node has one link each way
+    #[arg(long, value_name = "COSTS", value_parser = route)]
+    network: Option<Route>,
+
+    /// Messages within a node, likewise; without CPU costs all of it is CPU time [default: as between nodes]
+    #[arg(long, value_name = "COSTS", value_parser = route)]
+    shared_memory: Option<Route>,
+
+    /// How long to look for a message from another node before blocking or yielding; 0: once [default: --spin-us]
+    #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true)]
+    network_poll_us: Option<Cost>,
+
+    /// The same within a node
+    #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true)]
+    memory_poll_us: Option<Cost>,
+}
+
+/// The costs of messages, and what else the machine file says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    messages: Option<Messages>,
+    /// CPUs a node, and the context switch in ns.
+    machine: Option<(u32, u64)>,
+}
+
+impl Costs {
+    /// Reads the machine file.
+    pub(crate) fn read(&self) -> Result<Given, Failure> {
+        let file = self.machine.as_deref().map(machine_of).transpose()?;
+        let network = match (self.network, &file) {
+            (Some(route), _) => Some(route),
+            (None, Some(file)) => Some(of_link(&file.network)?),
+            (None, None) => None,
+        };
+        let memory = match (self.shared_memory, &file) {
+            (Some(route), _) => Some(route),
+            (None, Some(file)) if self.network.is_none() || file.shared_memory.is_some() => {
+                Some(of_link(file.within_node())?)
+            }
+            (None, _) => network,
+        };
+        let polls = |route: Route, poll: Option<Cost>| Route { poll_ns: poll.map(|cost| cost.0), ..route };
+        let messages = network.zip(memory).map(|(network, memory)| Messages {
+            network: polls(network, self.network_poll_us),
+            memory: polls(memory, self.memory_poll_us),
+        });
+        if messages.is_none() && (self.shared_memory.is_some() || self.polls()) {
+            let why = "without them the paper's messages are simulated, which have one cost for all";
+            return Err(Failure::explained(
+                2,
+                "options of messages, but not what those between nodes cost",
+                why,
+                "give --machine or --network too",
+            ));
+        }
+        let switch_ns = file.as_ref().map(|file| ns(file.context_switch_us)).transpose()?;
+        let cpus = file.map(|file| file.cpus_per_node);
+        Ok(Given { messages, machine: cpus.zip(switch_ns) })
+    }
+
+    fn polls(&self) -> bool {
+        self.network_poll_us.or(self.memory_poll_us).is_some()
+    }
+}
+
+impl Given {
+    /// These, or if no messages' costs were given those of a recording: (alpha, beta) in µs and µs a word. On the one machine
+    /// on which it was made, all of a message's time is the CPU's.
+    pub(crate) fn or_recorded(self, recorded: Option<(f64, f64)>) -> Result<Given, Failure> {
+        let Some((alpha_us, beta_us_per_word)) = recorded.filter(|_| self.messages.is_none()) else { return Ok(self) };
+        let (cost, byte) = (ns(alpha_us)?, byte_ps(beta_us_per_word)?);
+        let route = Route { latency_ns: cost, byte_ps: byte, cpu_ns: cost, cpu_byte_ps: byte, poll_ns: None };
+        Ok(Given { messages: Some(Messages { network: route, memory: route }), ..self })
+    }
+
+    /// The parameters of a simulation with this strategy.
+    pub(crate) fn params(&self, model: &Model, strategy: Strategy) -> Params {
+        let mut params = model.params(strategy);
+        if let Some((_, switch_ns)) = self.machine {
+            // A gang's switch has the nodes' agreement in it, which no machine file knows.
+            if model.cs_us.is_none() && !strategy.is_gang() {
+                params.switch_ns = switch_ns;
+            }
+            params.interrupt_ns = model.intr_us.map_or(0, |cost| cost.0);
+            params.queue_move_ns = model.qmove_us.map_or(0, |cost| cost.0);
+        }
+        params
+    }
+
+    /// The machine with these parameters.
+    pub(crate) fn config(&self, machine: &Machine, params: Params) -> Config {
+        let mut config = machine.config(params);
+        config.messages = self.messages;
+        if let Some((cpus_per_node, switch_ns)) = self.machine {
+            config.cpus_per_node = machine.cpus_per_node.unwrap_or(cpus_per_node);
+            config.local_switch_ns = machine.local_cs_us.map_or(switch_ns, |cost| cost.0);
+        }
+        config
+    }
+}
+
+fn machine_of(name: &str) -> Result<cosched_model::Machine, Failure> {
+    if let Some(machine) = shipped(name) {
+        return Ok(machine);
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| {
+        let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        let hint = format!("give the path of a machine file, or one of {}", names.join(", "));
+        Failure::explained(1, &format!("cannot read the machine file {name}"), &error.to_string(), &hint)
+    })?;
+    cosched_model::Machine::parse(&text, name).map_err(|error| Failure::other(error.to_string()))
+}
+
+fn of_link(link: &Link) -> Result<Route, Failure> {
+    Ok(Route {
+        latency_ns: ns(link.alpha_us)?,
+        byte_ps: byte_ps(link.beta_us_per_word)?,
+        cpu_ns: ns(link.alpha_cpu_us)?,
+        cpu_byte_ps: byte_ps(link.beta_cpu_us_per_word)?,
+        poll_ns: None,
+    })
+}
+
+/// Costs are checked by the simulator; here they only have to be numbers that it can hold.
+fn whole(value: f64, unit: f64) -> Option<u64> {
+    let value = value * unit;
+    (value.is_finite() && (0.0..1e18).contains(&value)).then(|| value.round() as u64)
+}
+
+fn ns(us: f64) -> Result<u64, Failure> {
+    whole(us, 1e3).ok_or_else(|| too_much(us))
+}
+
+/// From µs a word.
+fn byte_ps(us: f64) -> Result<u64, Failure> {
+    whole(us, 1e6 / WORD_BYTES as f64).ok_or_else(|| too_much(us))
+}
+
+fn too_much(us: f64) -> Failure {
+    Failure::explained(1, &format!("a cost of {us} µs"), "it is beyond what can be simulated", "costs are in µs")
+}
+
+/// `ALPHA,BETA[,ALPHA_CPU,BETA_CPU]`; without the CPU's part all of it is that.
+fn route(text: &str) -> Result<Route, String> {
+    let number = |text: &str| match text.trim().parse::<f64>() {
+        Ok(value) if value < 0.0 => Err("a time cannot be negative".to_owned()),
+        Ok(value) if whole(value, 1e6).is_some() => Ok(value),
+        _ => Err(format!("'{}' is not a number that can be simulated", text.trim())),
+    };
+    let numbers = text.split(',').map(number).collect::<Result<Vec<f64>, String>>()?;
+    let (alpha, beta, alpha_cpu, beta_cpu) = match numbers[..] {
+        [alpha, beta] => (alpha, beta, alpha, beta),
+        [alpha, beta, alpha_cpu, beta_cpu] => (alpha, beta, alpha_cpu, beta_cpu),
+        _ => return Err("two or four numbers: ALPHA,BETA[,ALPHA_CPU,BETA_CPU], such as 80,0.85,28,0.14".to_owned()),
+    };
+    if alpha_cpu > alpha || beta_cpu > beta {
+        return Err("the CPU's part is larger than the whole".to_owned());
+    }
+    let ps = |us: f64| whole(us, 1e6 / WORD_BYTES as f64).unwrap_or(0);
+    let ns = |us: f64| whole(us, 1e3).unwrap_or(0);
+    Ok(Route {
+        latency_ns: ns(alpha),
+        byte_ps: ps(beta),
+        cpu_ns: ns(alpha_cpu),
+        cpu_byte_ps: ps(beta_cpu),
+        poll_ns: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TCP: Route =
+        Route { latency_ns: 80_000, byte_ps: 106_250, cpu_ns: 28_000, cpu_byte_ps: 17_500, poll_ns: None };
+
+    #[test]
+    fn costs_are_read() {
+        assert_eq!(route("80,0.85,28,0.14"), Ok(TCP));
+        assert_eq!(
+            route("42, 0.1"),
+            Ok(Route { latency_ns: 42_000, byte_ps: 12_500, cpu_ns: 42_000, cpu_byte_ps: 12_500, poll_ns: None })
+        );
+        for wrong in ["", "80", "80,0.85,28", "80,x", "80,-1", "80,inf", "1e30,1", "80,0.85,81,0.14", "80,0.85,28,0.9"]
+        {
+            assert!(route(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_bunyip_has_its_costs_and_options_win() {
+        let none =
+            Costs { machine: None, network: None, shared_memory: None, network_poll_us: None, memory_poll_us: None };
+        assert!(none.read().unwrap().messages.is_none());
+        let bunyip = Costs { machine: Some("bunyip".into()), network_poll_us: Some(Cost(0)), ..none.clone() };
+        let given = bunyip.read().unwrap();
+        let messages = given.messages.unwrap();
+        assert_eq!(messages.network, Route { poll_ns: Some(0), ..TCP });
+        assert_eq!((messages.memory.latency_ns, messages.memory.cpu_byte_ps), (42_000, 12_500));
+        assert_eq!(given.machine, Some((2, 2_500)));
+        let own = Costs { network: route("70,0.82").ok(), ..bunyip.clone() };
+        let messages = own.read().unwrap().messages.unwrap();
+        assert_eq!((messages.network.latency_ns, messages.memory.latency_ns), (70_000, 42_000));
+        assert!(Costs { memory_poll_us: Some(Cost(0)), ..none.clone() }.read().is_err());
+        assert!(Costs { machine: Some("/nowhere.toml".into()), ..none }.read().is_err());
+    }
+}

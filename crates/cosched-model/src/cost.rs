@@ -1,0 +1,100 @@
+//! What a parallel job costs alone: named terms, each with its time and the CPU time within it.
+
+use crate::machine::Link;
+use serde::Serialize;
+
+/// What a term is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Floating point operations, or other work of the CPU: all of it is CPU time.
+    Compute,
+    /// Startups of messages: α each, of which α_CPU is CPU time.
+    Startup,
+    /// Words of messages: β each, of which β_CPU is CPU time.
+    Volume,
+    /// Input, output, or waiting for a partner: no CPU time.
+    Wait,
+}
+
+/// One term of t_1, of the process on the critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Term {
+    /// What it is, in a word or two; docs/model.md derives each.
+    pub name: &'static str,
+    /// What it is made of.
+    pub kind: Kind,
+    /// Messages, for startups; else 0.
+    pub messages: f64,
+    /// Words of 8 bytes, for volumes; else 0.
+    pub words: f64,
+    /// Its part of t_1, in s.
+    pub time_s: f64,
+    /// CPU time within that, in s, without context switches.
+    pub cpu_s: f64,
+}
+
+impl Term {
+    /// Work of the CPU.
+    pub fn compute(name: &'static str, time_s: f64) -> Term {
+        Term { name, kind: Kind::Compute, messages: 0.0, words: 0.0, time_s, cpu_s: time_s }
+    }
+
+    /// Time without CPU.
+    pub fn wait(name: &'static str, time_s: f64) -> Term {
+        Term { name, kind: Kind::Wait, messages: 0.0, words: 0.0, time_s, cpu_s: 0.0 }
+    }
+
+    /// The startups of `messages` messages.
+    pub fn startup(name: &'static str, link: &Link, messages: f64) -> Term {
+        let (time_s, cpu_s) = (messages * link.alpha_us * 1e-6, messages * link.alpha_cpu_us * 1e-6);
+        Term { name, kind: Kind::Startup, messages, words: 0.0, time_s, cpu_s }
+    }
+
+    /// `words` words that take β and β_CPU µs each.
+    pub fn volume(name: &'static str, words: f64, beta_us: f64, beta_cpu_us: f64) -> Term {
+        let (time_s, cpu_s) = (words * beta_us * 1e-6, words * beta_cpu_us * 1e-6);
+        Term { name, kind: Kind::Volume, messages: 0.0, words, time_s, cpu_s }
+    }
+}
+
+/// The terms of t_1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// In the order of the derivation.
+    pub terms: Vec<Term>,
+}
+
+impl Cost {
+    /// t_1(α, β), in s.
+    pub fn time_s(&self) -> f64 {
+        self.terms.iter().map(|term| term.time_s).sum()
+    }
+
+    /// t_1(α_CPU, β_CPU): the CPU time of a process of a job that runs alone, in s. Context switches while it waits are
+    /// within the measured α, not within α_CPU (section 5.1).
+    pub fn cpu_s(&self) -> f64 {
+        self.terms.iter().map(|term| term.cpu_s).sum()
+    }
+
+    /// Of that, what is not messages, in s.
+    pub fn compute_s(&self) -> f64 {
+        self.terms.iter().filter(|term| term.kind == Kind::Compute).map(|term| term.time_s).sum()
+    }
+
+    /// Startups.
+    pub fn messages(&self) -> f64 {
+        self.terms.iter().map(|term| term.messages).sum()
+    }
+
+    /// Words of 8 bytes.
+    pub fn words(&self) -> f64 {
+        self.terms.iter().map(|term| term.words).sum()
+    }
+
+    /// t_1(α_c + α_CPU, β_CPU): the CPU time of a process where each message that is waited for is a context switch to
+    /// another job, in s (section 5.1). `switch_us` is α_c, with what else a switch costs.
+    pub fn shared_cpu_s(&self, switch_us: f64) -> f64 {
+        self.cpu_s() + self.messages() * switch_us * 1e-6
+    }
+}

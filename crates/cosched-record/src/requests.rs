@@ -1,0 +1,47 @@
+//! Requests of which something is yet to come: receives and nonblocking collectives. A send is done when it is called.
+
+use core::ffi::c_int;
+
+/// What a request will have done when it is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// A message was received in this communicator.
+    Receive { comm: usize },
+    /// A collective has ended.
+    Collective { function: u64, comm: usize, root: c_int, bytes: u64 },
+}
+
+/// The requests of this process.
+#[derive(Debug)]
+pub(crate) struct Requests(Vec<(usize, Pending)>);
+
+impl Requests {
+    pub(crate) const fn new() -> Requests {
+        Requests(Vec::new())
+    }
+
+    /// Notes a request. Libraries share handles between requests that were complete at once, so one may be there twice.
+    pub(crate) fn add(&mut self, handle: usize, pending: Pending) {
+        self.0.push((handle, pending));
+    }
+
+    /// Takes the oldest with this handle.
+    pub(crate) fn take(&mut self, handle: usize) -> Option<Pending> {
+        let place = self.0.iter().position(|(other, _)| *other == handle)?;
+        Some(self.0.remove(place).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_handles_are_taken_in_order() {
+        let mut requests = Requests::new();
+        let [a, b] = [0, 1].map(|comm| Pending::Receive { comm });
+        requests.add(7, a);
+        requests.add(7, b);
+        assert_eq!([requests.take(7), requests.take(7), requests.take(7)], [Some(a), Some(b), None]);
+    }
+}
