@@ -17,6 +17,8 @@ pub(crate) struct Bench {
 pub(crate) enum BenchCommand {
     /// Run a command several times at once under several policies, and say how much slower it gets
     Slowdown(Box<Slowdown>),
+    /// Set measured slowdowns beside those of the model and of the simulator
+    Compare(super::compare::Compare),
 }
 
 /// The time with which all are compared.

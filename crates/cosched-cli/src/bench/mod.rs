@@ -6,8 +6,10 @@
 
 mod args;
 pub(crate) mod check;
+mod compare;
 mod help;
 mod journal;
+pub(crate) mod measured;
 mod mix;
 mod output;
 pub(crate) mod phase;
@@ -33,5 +35,6 @@ use args::BenchCommand;
 pub(crate) fn bench(cli: &Cli, options: &Bench) -> Result<u8, Failure> {
     match &options.command {
         BenchCommand::Slowdown(options) => session::slowdown(cli, options),
+        BenchCommand::Compare(options) => compare::compare(cli, options),
     }
 }
