@@ -26,7 +26,7 @@ SYSTEMS = {
 }
 
 SIZES = {
-    "full": {"p": [2, 4, 8, 16, 32], "jobs": JOBS, "seeds": 5, "extras": True},
+    "full": {"p": [2, 4, 8, 16, 32], "jobs": JOBS, "seeds": 3, "extras": True},
     "quick": {"p": [2, 8, 32], "jobs": [1, 2, 8], "seeds": 2, "extras": False},
     "tiny": {"p": [2], "jobs": [1, 2], "seeds": 2, "extras": False},
 }
