@@ -35,7 +35,7 @@ Examples:
   cosched sim program lu.prog --tasks 32 --nodes 16 --cpus-per-node 2 --network 20,0.085,7,0.035 --shared-memory 5,0.01
 
 Exit codes:
-  0 success   1 the program cannot be read, or waits for ever   2 wrong usage";
+  0 success   1 a file cannot be read, or the program waits for ever   2 wrong usage   6 no valid machine file";
 
 pub(crate) const COMPARE: &str = "\
 All strategies get the same jobs and the same draws, so they are compared in pairs: RATIO is the mean response over \

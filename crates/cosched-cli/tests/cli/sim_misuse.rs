@@ -208,7 +208,7 @@ fn costs_of_messages_that_cannot_be_are_refused() {
     let torn = file(&place, "torn.toml", "name = \"x\"\ncpus_per_node = 0\n");
     let cases: [(&[&str], i32, &str); 7] = [
         (&["--machine", "/nowhere.toml"], 1, "cannot read the machine file /nowhere.toml"),
-        (&["--machine", &torn], 1, "torn.toml"),
+        (&["--machine", &torn], 6, "torn.toml is no valid machine file"),
         (&["--network", "80"], 2, "two or four numbers"),
         (&["--network", "80,0.85,81,0.1"], 2, "larger than the whole"),
         (&["--network", "80,-1"], 2, "cannot be negative"),
