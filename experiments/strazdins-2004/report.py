@@ -83,7 +83,7 @@ def utilisation(found):
     for cell in found["cells"]:
         if cell["system"] == "local" and "8" in cell["jobs"]:
             parts = [f"{100 * cell['jobs'][j][part]:.0f}" for j in ("1", "8") for part in ("compute", "messages", "spin")]
-            lines.append([NAMES[cell["program"]], str(cell["p"]), *parts, f"{cell['jobs']['8']['switches']:,}"])
+            lines.append([NAMES[cell["program"]], str(cell["p"]), *parts, f"{cell['jobs']['8']['switches']:,.0f}"])
     head = ["local", "p", "1 job: computing %", "messages %", "polling %", "8 jobs: computing %", "messages %", "polling %", "switches"]
     return "## Where the time goes\n\n" + rows(head, lines)
 
@@ -150,7 +150,7 @@ def extras(found):
 def live(found):
     title = "## Live: two processes on a machine of today\n\n"
     if not found["live"]:
-        return title + "Nothing measured yet: `experiments/strazdins-2004/live` does it and keeps the results in `live/`.\n"
+        return title + "Nothing measured yet: `experiments/strazdins-2004/measure` does it and keeps the results in `live/`.\n"
     out = title
     for name, run in found["live"].items():
         single = run["single"] or {}

@@ -82,7 +82,7 @@ def model(program):
 
 
 def live_results(folder):
-    """What `experiments/strazdins-2004/live` measured on a machine of today, by the files' names."""
+    """What `experiments/strazdins-2004/measure` measured on a machine of today, by the files' names."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         said = json.loads(path.read_text())

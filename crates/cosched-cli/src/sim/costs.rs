@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use super::model::{Cost, Model, cost_us};
+use crate::model::machines::find;
 use crate::out::Failure;
 use clap::Args;
 use cosched_model::machine::{Link, WORD_BYTES};
@@ -45,7 +46,7 @@ pub(crate) struct Given {
 impl Costs {
     /// Reads the machine file.
     pub(crate) fn read(&self) -> Result<Given, Failure> {
-        let file = self.machine.as_deref().map(crate::model::machines::find).transpose()?;
+        let file = self.machine.as_deref().map(find).transpose()?;
         let network = match (self.network, &file) {
             (Some(route), _) => Some(route),
             (None, Some(file)) => Some(of_link(&file.network)?),
