@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// The shortest time between two looks at the jobs' memory.
 const SAMPLE_MIN: Duration = Duration::from_millis(50);
 /// Looks at memory use less than one part in so many of a CPU.
-const SAMPLE_COST: u32 = 100;
+const SAMPLE_COST: u32 = 200;
 
 /// Jobs to run at the same time.
 #[derive(Debug)]
