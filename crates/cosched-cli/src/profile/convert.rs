@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
                 Step::Call(_) => {
                     let calls: Vec<&Call> = here.iter().filter_map(|step| call(step)).collect();
                     let before = tasks.iter().zip(&calls).map(|(task, call)| self.before(*task, call, count)).collect();
-                    body.extend(spread(tasks, before));
+                    append(&mut body, spread(tasks, before));
                     body.extend(self.events(tasks, &calls));
                 }
             }
@@ -208,6 +208,16 @@ fn inside(step: &Step) -> &[Step] {
 
 fn call(step: &Step) -> Option<&Call> {
     if let Step::Call(call) = step { Some(call) } else { None }
+}
+
+/// Computation after computation is one, where all tasks do it.
+fn append(body: &mut Vec<Statement>, more: Vec<Statement>) {
+    for statement in more {
+        match (body.last_mut(), &statement) {
+            (Some(Statement::Compute { ns, skew: false }), Statement::Compute { ns: more, skew: false }) => *ns += more,
+            _ => body.push(statement),
+        }
+    }
 }
 
 /// The same loops around as many calls.
