@@ -57,9 +57,12 @@ pub(super) fn messages(profile: &Profile) -> (u64, u64) {
     (messages, bytes)
 }
 
+/// The way in which a member does its part.
+type HowTo = fn(What, Place, u64) -> Vec<Act>;
+
 /// An event as sends and receives; the members are tasks.
 fn acts(profile: &Profile, task: u32, event: &Event<u32>) -> Vec<Act> {
-    let (collective, how): (_, fn(What, Place, u64) -> Vec<Act>) = match event {
+    let (collective, how): (_, HowTo) = match event {
         Event::Send { to, bytes } if *to != task => return vec![Act::Send(*to as usize, *bytes)],
         Event::Receive { from, .. } if *from != task => return vec![Act::Receive(*from as usize)],
         Event::Together(collective) => (collective, collectives::acts),

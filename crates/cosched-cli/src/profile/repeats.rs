@@ -132,7 +132,7 @@ fn long_periods(sequence: &[u32]) -> Vec<usize> {
         }
     }
     found.retain(|period, _| *period > SHORT && *period <= sequence.len() / 2);
-    let mut periods: Vec<(usize, usize)> = found.into_iter().map(|(period, count)| (period, count)).collect();
+    let mut periods: Vec<(usize, usize)> = found.into_iter().collect();
     periods.sort_by_key(|(period, count)| (std::cmp::Reverse(*count), *period));
     periods.into_iter().take(LONG).map(|(period, _)| period).collect()
 }
