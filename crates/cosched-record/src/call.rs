@@ -66,6 +66,8 @@ struct Clocks {
     wall_ns: u64,
     cpu_ns: u64,
     delay_ns: u64,
+    /// Switches that the thread itself wanted.
+    switches: u64,
 }
 
 /// Where the time before a call and in it went, in nanoseconds.
@@ -159,7 +161,8 @@ impl State {
         let path = CString::new([directory.to_bytes(), format!("/rank-{rank}-{pid}").as_bytes()].concat()).ok()?;
         let mut file = File::create(&path, LIMIT.load(Relaxed))?;
         let delay = RunDelay::open();
-        let last = Clocks { wall_ns: sys::now_ns(), cpu_ns: sys::thread_cpu_ns(), delay_ns: delay.ns() };
+        let (delay_ns, switches) = (delay.ns(), sys::voluntary_switches());
+        let last = Clocks { wall_ns: sys::now_ns(), cpu_ns: sys::thread_cpu_ns(), delay_ns, switches };
         let head = file.head();
         head.rank = u64::from(rank as u32);
         head.ranks = u64::from(ranks as u32);
@@ -198,8 +201,10 @@ impl State {
     fn clocks(&self, since: Clocks) -> Clocks {
         let (wall_ns, cpu_ns) = (sys::now_ns(), sys::thread_cpu_ns());
         let off_ns = (wall_ns - since.wall_ns).saturating_sub(cpu_ns - since.cpu_ns);
-        let delay_ns = if off_ns < OFF_NS_MIN { since.delay_ns } else { self.delay.ns() };
-        Clocks { wall_ns, cpu_ns, delay_ns }
+        if off_ns < OFF_NS_MIN {
+            return Clocks { wall_ns, cpu_ns, ..since };
+        }
+        Clocks { wall_ns, cpu_ns, delay_ns: self.delay.ns(), switches: sys::voluntary_switches() }
     }
 
     /// The function's number; on its first call it gets one, and its name goes to the head.
@@ -237,11 +242,12 @@ impl State {
     }
 }
 
-/// The time between two moments off the CPU: (waiting for a CPU, otherwise). A very short one is an interrupt or the time
-/// between the two clocks' readings, and no I/O.
+/// The time between two moments off the CPU: (waiting for a CPU, otherwise). Who did not give the CPU away by himself did
+/// no I/O, whatever took it from him: another process, an interrupt, the host of a virtual machine. A very short time
+/// is that between the readings of the two clocks.
 fn off_cpu_ns(begin: Clocks, end: Clocks) -> (u64, u64) {
     let off_ns = (end.wall_ns - begin.wall_ns).saturating_sub(end.cpu_ns - begin.cpu_ns);
-    if off_ns < OFF_NS_MIN {
+    if off_ns < OFF_NS_MIN || end.switches == begin.switches {
         return (off_ns, 0);
     }
     let delay_ns = end.delay_ns.saturating_sub(begin.delay_ns).min(off_ns);
@@ -311,7 +317,9 @@ impl Call {
         let polls = core::mem::take(&mut self.state.polls);
         let (io_ns, waited_ns) = if self.state.polled { (0, off_ns) } else { (off_ns, 0) };
         Times {
-            compute_ns: polls.compute_ns + (self.begin.cpu_ns - self.state.last.cpu_ns),
+            // The clocks are read one after the other. All parts together shall be the wall time.
+            compute_ns: polls.compute_ns
+                + (self.begin.cpu_ns - self.state.last.cpu_ns).min(self.begin.wall_ns - self.state.last.wall_ns),
             io_ns: polls.io_ns + io_ns,
             delay_ns: polls.delay_ns + delay_ns,
             call_ns: polls.call_ns + waited_ns + (self.end.wall_ns - self.begin.wall_ns),

@@ -75,6 +75,15 @@ impl RunDelay {
     }
 }
 
+/// How often the calling thread gave its CPU away by itself, to wait for something.
+pub(crate) fn voluntary_switches() -> u64 {
+    // SAFETY: all bytes zero is a valid value of this structure of numbers.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: `usage` is a place for the answer.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nvcsw as u64
+}
+
 /// Says something on standard error, in one write.
 pub(crate) fn complain(text: &str) {
     let line = format!("cosched_record: {text}\n");

@@ -56,7 +56,11 @@ pub(crate) fn from_rank_files(directory: &Path, run: &Run) -> Option<Profile> {
         _ => None,
     };
     profile.elapsed_s = files.iter().map(|file| seconds(file.elapsed_ns)).fold(0.0, f64::max);
-    profile.network = network::fit(&files);
+    let network = network::fit(&files);
+    profile.network = network.map(|(network, _)| network);
+    if network.is_some_and(|(_, is_clean)| !is_clean) {
+        warnings.push("the ranks had to wait for CPUs all the time: messages seem dearer than they are".into());
+    }
     let mut groups = Groups::of_all(ranks);
     profile.each = (0..ranks).map(|rank| task(rank, &files, &mut groups)).collect();
     profile.groups = groups.all;

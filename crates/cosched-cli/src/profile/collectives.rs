@@ -160,8 +160,8 @@ mod tests {
         let mut moved = true;
         while moved {
             moved = false;
-            for own in 0..members {
-                while let Some(act) = left[own].last().copied() {
+            for (own, left) in left.iter_mut().enumerate() {
+                while let Some(act) = left.last().copied() {
                     match act {
                         Send(to, _) => *there.entry((own, to)).or_default() += 1,
                         Receive(from) => match there.get_mut(&(from, own)) {
@@ -169,7 +169,7 @@ mod tests {
                             _ => break,
                         },
                     }
-                    left[own].pop();
+                    left.pop();
                     moved = true;
                 }
             }

@@ -57,9 +57,12 @@ pub(super) fn messages(profile: &Profile) -> (u64, u64) {
     (messages, bytes)
 }
 
+/// The way in which a member does its part.
+type HowTo = fn(What, Place, u64) -> Vec<Act>;
+
 /// An event as sends and receives; the members are tasks.
 fn acts(profile: &Profile, task: u32, event: &Event<u32>) -> Vec<Act> {
-    let (collective, how): (_, fn(What, Place, u64) -> Vec<Act>) = match event {
+    let (collective, how): (_, HowTo) = match event {
         Event::Send { to, bytes } if *to != task => return vec![Act::Send(*to as usize, *bytes)],
         Event::Receive { from, .. } if *from != task => return vec![Act::Receive(*from as usize)],
         Event::Together(collective) => (collective, collectives::acts),
@@ -148,7 +151,7 @@ impl<'a> Writer<'a> {
                 Step::Call(_) => {
                     let calls: Vec<&Call> = here.iter().filter_map(|step| call(step)).collect();
                     let before = tasks.iter().zip(&calls).map(|(task, call)| self.before(*task, call, count)).collect();
-                    body.extend(spread(tasks, before));
+                    append(&mut body, spread(tasks, before));
                     body.extend(self.events(tasks, &calls));
                 }
             }
@@ -208,6 +211,16 @@ fn inside(step: &Step) -> &[Step] {
 
 fn call(step: &Step) -> Option<&Call> {
     if let Step::Call(call) = step { Some(call) } else { None }
+}
+
+/// Computation after computation is one, where all tasks do it.
+fn append(body: &mut Vec<Statement>, more: Vec<Statement>) {
+    for statement in more {
+        match (body.last_mut(), &statement) {
+            (Some(Statement::Compute { ns, skew: false }), Statement::Compute { ns: more, skew: false }) => *ns += more,
+            _ => body.push(statement),
+        }
+    }
 }
 
 /// The same loops around as many calls.

@@ -1,11 +1,13 @@
 //! What messages cost, as far as a recording shows it.
 //!
-//! A collective takes as long as its longest chain of messages from when the last task has come: of all tasks that one is
-//! the shortest time in the call. A message takes from its send to the end of its receive, if the receiver waited already;
-//! for that both must have one clock. Others load the machine at times, so the lower quartile counts, not the mean.
+//! A collective takes as long as its longest chain of messages, from when the last task has come to when the last one goes.
+//! A message takes from its send to the end of its receive, if the receiver waited already. Both need one clock; of tasks
+//! on several hosts, the shortest time that a task spends in a collective that keeps all until the last has come. Where
+//! a task had to wait for a CPU meanwhile, nothing is learnt of messages; what else disturbs them, the lower quartile
+//! leaves out.
 
 use super::rank_file::{Call, Kind, RankFile};
-use super::{Collective, Event, Network, collectives};
+use super::{Collective, Event, Network, What, collectives};
 use std::collections::HashMap;
 
 /// Calls of a task that are looked at.
@@ -21,7 +23,12 @@ struct Sample {
     messages: u64,
     bytes: u64,
     ns: u64,
+    /// Nobody waited for a CPU.
+    is_clean: bool,
 }
+
+/// So many undisturbed samples are enough.
+const CLEAN_MIN: usize = 3;
 
 /// A call on the machine's clock.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +39,15 @@ struct Timed<'a> {
     end_ns: u64,
 }
 
-/// The cost of messages; `None` without a message.
-pub(super) fn fit(files: &[RankFile]) -> Option<Network> {
-    let mut samples = together(files);
-    if files.windows(2).all(|pair| pair[0].host == pair[1].host) {
+/// The cost of messages, and whether it is that of a machine without others; `None` without a message.
+pub(super) fn fit(files: &[RankFile]) -> Option<(Network, bool)> {
+    let one_clock = files.windows(2).all(|pair| pair[0].host == pair[1].host);
+    let mut samples = together(files, one_clock);
+    if one_clock {
         samples.extend(to_and_fro(files));
     }
+    let is_clean = samples.iter().filter(|sample| sample.is_clean).count() >= CLEAN_MIN.min(samples.len());
+    samples.retain(|sample| sample.is_clean || !is_clean);
     let per_message = |sample: &Sample| sample.ns as f64 / sample.messages as f64;
     let is_small = |sample: &&Sample| sample.bytes / sample.messages <= SMALL_BYTES;
     let small: Vec<f64> = samples.iter().filter(is_small).map(per_message).collect();
@@ -46,7 +56,9 @@ pub(super) fn fit(files: &[RankFile]) -> Option<Network> {
     let slope = |sample: &Sample| (sample.ns as f64 - alpha_ns * sample.messages as f64).max(0.0) / sample.bytes as f64;
     let is_large = |sample: &&Sample| sample.bytes / sample.messages >= LARGE_BYTES;
     let beta_ns = quartile(samples.iter().filter(is_large).map(slope).collect()).unwrap_or(0.0);
-    Some(Network { alpha_us: alpha_ns / 1e3, beta_us_per_word: beta_ns * 8.0 / 1e3, samples: samples.len() as u64 })
+    // No message is free, and the simulator counts whole nanoseconds.
+    let alpha_us = alpha_ns.max(1.0) / 1e3;
+    Some((Network { alpha_us, beta_us_per_word: beta_ns * 8.0 / 1e3, samples: samples.len() as u64 }, is_clean))
 }
 
 fn quartile(mut values: Vec<f64>) -> Option<f64> {
@@ -63,16 +75,19 @@ fn timed(file: &RankFile) -> impl Iterator<Item = Timed<'_>> {
     })
 }
 
+/// A task's collectives in the order of its program.
+type Collectives<'a> = Vec<(&'a Collective<Vec<u32>>, Timed<'a>)>;
+
 /// From the collectives in which all of a group were seen.
-fn together(files: &[RankFile]) -> Vec<Sample> {
-    let mut found: HashMap<&[u32], Vec<Vec<(&Collective<Vec<u32>>, u64)>>> = HashMap::new();
+fn together(files: &[RankFile], one_clock: bool) -> Vec<Sample> {
+    let mut found: HashMap<&[u32], Vec<Collectives<'_>>> = HashMap::new();
     for file in files {
-        let mut own: HashMap<&[u32], Vec<(&Collective<Vec<u32>>, u64)>> = HashMap::new();
+        let mut own: HashMap<&[u32], Collectives<'_>> = HashMap::new();
         for timed in timed(file) {
             if let [Event::Together(collective)] = timed.kind.events.as_slice() {
                 // Making a communicator takes more than its messages.
                 if !timed.kind.name.starts_with("MPI_Comm") && !timed.kind.name.contains("_create") {
-                    own.entry(&collective.among).or_default().push((collective, timed.call.call_ns));
+                    own.entry(&collective.among).or_default().push((collective, timed));
                 }
             }
         }
@@ -86,24 +101,43 @@ fn together(files: &[RankFile]) -> Vec<Sample> {
         let count = each.iter().map(Vec::len).min().unwrap_or(0);
         for index in 0..count {
             let (collective, _) = each[0][index];
-            let ns = each.iter().map(|calls| calls[index].1).min().unwrap_or(0);
+            let calls = || each.iter().map(|calls| calls[index].1);
+            let is_clean = calls().all(|timed| is_clean(timed.call));
+            let ns = match () {
+                () if one_clock => {
+                    let last_begin_ns = calls().map(|timed| timed.begin_ns).max().unwrap_or(0);
+                    calls().map(|timed| timed.end_ns).max().unwrap_or(0).saturating_sub(last_begin_ns)
+                }
+                () if keeps_all(collective.what) => calls().map(|timed| timed.call.call_ns).min().unwrap_or(0),
+                () => continue,
+            };
             let (messages, bytes) = collectives::longest_path(collective.what, group.len() as u64, collective.bytes);
-            samples.push(Sample { messages, bytes, ns });
+            samples.push(Sample { messages, bytes, ns, is_clean });
         }
     }
     samples
 }
 
+/// The task did not wait for a CPU. Less than this is what the layer's clocks leave between their readings.
+fn is_clean(call: &Call) -> bool {
+    call.call_wait_ns < 3_000
+}
+
+/// Nobody leaves before all have come.
+fn keeps_all(what: What) -> bool {
+    matches!(what, What::Barrier | What::Allreduce | What::Allgather | What::Alltoall)
+}
+
 /// From messages for which the receiver waited: the k-th message to a task is its k-th one from there.
 fn to_and_fro(files: &[RankFile]) -> Vec<Sample> {
-    let mut sent: HashMap<(u32, u32), Vec<(u64, u64)>> = HashMap::new();
+    let mut sent: HashMap<(u32, u32), Vec<(Timed<'_>, u64)>> = HashMap::new();
     let mut received: HashMap<(u32, u32), Vec<Timed<'_>>> = HashMap::new();
     for file in files {
         for timed in timed(file) {
             for event in &timed.kind.events {
                 match event {
                     Event::Send { to, bytes } => {
-                        sent.entry((file.rank, *to)).or_default().push((timed.begin_ns, *bytes));
+                        sent.entry((file.rank, *to)).or_default().push((timed, *bytes));
                     }
                     Event::Receive { from, .. } => received.entry((*from, file.rank)).or_default().push(timed),
                     _ => {}
@@ -113,10 +147,11 @@ fn to_and_fro(files: &[RankFile]) -> Vec<Sample> {
     }
     let mut samples = Vec::new();
     for (pair, sent) in sent {
-        for ((sent_ns, bytes), receive) in sent.iter().zip(received.get(&pair).map_or(&[][..], Vec::as_slice)) {
+        for ((send, bytes), receive) in sent.iter().zip(received.get(&pair).map_or(&[][..], Vec::as_slice)) {
             let is_alone = receive.kind.events.len() == 1;
-            if is_alone && receive.begin_ns < *sent_ns && *sent_ns < receive.end_ns {
-                samples.push(Sample { messages: 1, bytes: *bytes, ns: receive.end_ns - sent_ns });
+            if is_alone && receive.begin_ns < send.begin_ns && send.begin_ns < receive.end_ns {
+                let is_clean = is_clean(send.call) && is_clean(receive.call);
+                samples.push(Sample { messages: 1, bytes: *bytes, ns: receive.end_ns - send.begin_ns, is_clean });
             }
         }
     }
@@ -126,7 +161,6 @@ fn to_and_fro(files: &[RankFile]) -> Vec<Sample> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::What;
 
     fn file(rank: u32, kinds: Vec<Kind>, calls: &[(u32, u64, u64)]) -> RankFile {
         let call = |(kind, compute_ns, call_ns): &(u32, u64, u64)| Call {
@@ -146,10 +180,16 @@ mod tests {
     fn the_last_one_to_come_tells_what_a_barrier_costs() {
         let barrier =
             || vec![kind(Event::Together(Collective { what: What::Barrier, among: vec![0, 1], root: None, bytes: 0 }))];
-        let early = file(0, barrier(), &[(0, 100, 5_000), (0, 100, 6_000)]);
-        let late = file(1, barrier(), &[(0, 5_000, 900), (0, 6_000, 1_100)]);
-        let network = fit(&[early, late]).unwrap();
-        assert_eq!((network.alpha_us, network.beta_us_per_word, network.samples), (0.9, 0.0, 2));
+        let early = file(0, barrier(), &[(0, 100, 5_800), (0, 100, 7_000)]);
+        let mut late = file(1, barrier(), &[(0, 5_000, 900), (0, 6_000, 1_100)]);
+        // On one clock: from 5000 to 5900, from 11,900 to 13,000.
+        let (network, is_clean) = fit(&[early.clone(), late.clone()]).unwrap();
+        assert_eq!((network.alpha_us, network.beta_us_per_word, network.samples, is_clean), (0.9, 0.0, 2, true));
+        late.host = "elsewhere".into();
+        late.begin_ns = 1_000_000;
+        assert_eq!(fit(&[early.clone(), late.clone()]).unwrap().0.alpha_us, 0.9);
+        late.calls.iter_mut().for_each(|call| call.call_wait_ns = 5_000);
+        assert!(!fit(&[early, late]).unwrap().1, "somebody waited for a CPU");
         assert_eq!(fit(&[file(0, barrier(), &[(0, 1, 1)])]), None, "nobody to talk to");
     }
 
@@ -161,7 +201,7 @@ mod tests {
         // At 1000 and at 12,000 ns; the receiver waits from 0 on, and from 3000 on.
         let sender = file(0, sends, &[(0, 1000, 10), (1, 10_990, 10)]);
         let receiver = file(1, receives, &[(0, 0, 3_000), (1, 0, 9_000 + 2_000 + 80_000)]);
-        let network = fit(&[sender, receiver]).unwrap();
+        let (network, _) = fit(&[sender, receiver]).unwrap();
         assert_eq!((network.alpha_us, network.samples), (2.0, 2));
         assert!((network.beta_us_per_word - 0.008).abs() < 1e-9, "{network:?}");
     }
