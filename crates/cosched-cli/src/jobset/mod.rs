@@ -9,6 +9,7 @@ use crate::args::Cli;
 use crate::out::Failure;
 use std::ffi::OsString;
 
+mod directory;
 mod job;
 mod machine;
 mod processes;

@@ -5,6 +5,7 @@
 //! job begin, the end of the pipe (also by the harness's death) ends it. Its standard output takes one byte when it is
 //! ready and one line of JSON at the end. Its standard error is the job's output.
 
+use super::directory::SessionDirectory;
 use super::processes::descendants;
 use crate::out::Failure;
 use crate::run::{EXIT_FAILED, SESSION};
@@ -88,6 +89,7 @@ fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) ->
     let set: SigSet = [Number::SIGCHLD, Number::SIGTERM].into_iter().collect();
     set.thread_block().map_err(io::Error::from)?;
     let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let directory = SessionDirectory::make();
     if !is_alone && !wait_for_beginning()? {
         return Ok(None);
     }
@@ -95,6 +97,7 @@ fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) ->
     let started = Command::new("/proc/self/exe")
         .arg(SESSION)
         .args(command)
+        .envs(directory.environment())
         .stdin(Stdio::null())
         .stdout(io::stderr().as_fd().try_clone_to_owned()?)
         .spawn();
