@@ -1,7 +1,8 @@
 //! From numbers to advice: a pure function, and its rules.
 //!
-//! - A program *spins* when much of its CPU time is seen to be waits (30 %), or when its jobs use more CPU time in
-//!   company than alone (25 % more): they spend it waiting for partners that do not run. Only coscheduling, or another
+//! - A program *spins* when it is seen to ask for messages again and again (a million times for each second of its CPU
+//!   time: asking takes 0.1 to 1 µs, so that is a tenth of it or more), or when its jobs use more CPU time in company than
+//!   alone (25 % more): they spend it waiting for partners that do not run. Only coscheduling, or another
 //!   way to wait, helps such programs (Strazdins and Uhlmann 2004, section 4; Zhang et al. 2000, section 3).
 //! - It *blocks* when it leaves CPUs idle alone and gives them away often. Others can have what it leaves, so slowdowns
 //!   below j are possible: max(1, j × CPU share) is what is left if overlap were perfect (Strazdins and Uhlmann,
@@ -48,7 +49,8 @@ pub(crate) enum Grain {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Advice {
     pub(crate) kind: Kind,
-    pub(crate) grain: Grain,
+    /// None where its waits could not be seen.
+    pub(crate) grain: Option<Grain>,
     /// The policy to choose; none where nothing can be said.
     pub(crate) choice: Option<String>,
     /// Whether the choice follows from measured slowdowns, or from the kind of program only.
@@ -63,7 +65,7 @@ pub(crate) struct Advice {
 
 /// Below this part of the CPUs a program is as good as asleep.
 const SLEEPS_BELOW: f64 = 0.05;
-const SPIN_SHARE: f64 = 0.3;
+const POLLS_PER_CPU_S: f64 = 1e6;
 const CPU_GROWTH: f64 = 1.25;
 /// A program that blocks leaves so much of the CPUs, or more.
 const BLOCKS_BELOW: f64 = 0.9;
@@ -80,7 +82,7 @@ pub(crate) fn decide(facts: &Facts) -> Advice {
     let (choice, is_measured) = choose(facts, kind);
     Advice {
         kind,
-        grain: grain(facts),
+        grain: grain(facts, kind),
         choice: if jobs_in_memory.is_some_and(|jobs| jobs < 2) { None } else { choice },
         is_measured,
         is_uncertain: facts.others_cpu_share > OTHERS_DECIDE || is_impossible(facts),
@@ -98,7 +100,7 @@ fn kind(facts: &Facts) -> Kind {
     let linux = facts.company.iter().find(|company| company.policy == "linux");
     let has_grown =
         facts.is_whole && linux.and_then(|linux| linux.cpu_growth).is_some_and(|growth| growth > CPU_GROWTH);
-    let is_seen = facts.waits.is_some_and(|waits| waits.spin_share > SPIN_SHARE);
+    let is_seen = facts.waits.is_some_and(|waits| waits.polls_per_cpu_s > POLLS_PER_CPU_S);
     match facts.cpu_share {
         share if share < SLEEPS_BELOW => Kind::Sleeps,
         _ if is_seen || has_grown => Kind::Spins,
@@ -108,12 +110,18 @@ fn kind(facts: &Facts) -> Kind {
     }
 }
 
-fn grain(facts: &Facts) -> Grain {
-    match facts.waits.map_or(facts.voluntary_per_s, |waits| waits.per_s.max(facts.voluntary_per_s)) {
+/// By the waits that were seen; without them only what blocks shows its waits, as switches.
+fn grain(facts: &Facts, kind: Kind) -> Option<Grain> {
+    let seen = facts.waits.and_then(|waits| waits.per_s);
+    let per_s = match kind {
+        Kind::Spins | Kind::Unknown => seen?,
+        _ => seen.unwrap_or(0.0).max(facts.voluntary_per_s),
+    };
+    Some(match per_s {
         per_s if per_s > 500.0 => Grain::Fine,
         per_s if per_s > 10.0 => Grain::Medium,
         _ => Grain::Coarse,
-    }
+    })
 }
 
 fn choose(facts: &Facts, kind: Kind) -> (Option<String>, bool) {
@@ -177,9 +185,11 @@ pub(crate) mod tests {
         assert_eq!((advice.kind, advice.choice.as_deref(), advice.is_measured), (Kind::Spins, Some("gang"), true));
         assert_eq!(advice.expected, [(2, 1.96), (4, 3.92), (8, 7.84)]);
         // The waits alone show it too, and their grain.
-        let calm =
-            Facts { waits: Some(Waits { per_s: 9000.0, spin_share: 0.5 }), ..super::tests::facts(0.9, 3.0, vec![]) };
-        assert_eq!((decide(&calm).kind, decide(&calm).grain), (Kind::Spins, Grain::Fine));
+        let calm = Facts {
+            waits: Some(Waits { polls_per_cpu_s: 6e6, per_s: Some(9000.0) }),
+            ..super::tests::facts(0.9, 3.0, vec![])
+        };
+        assert_eq!((decide(&calm).kind, decide(&calm).grain), (Kind::Spins, Some(Grain::Fine)));
     }
 
     #[test]
@@ -213,7 +223,7 @@ pub(crate) mod tests {
         let mut facts = facts(0.99, 3.0, vec![company("linux", 2.0, 1.0), company("gang", 2.1, 1.0)]);
         facts.is_whole = false;
         assert_eq!((decide(&facts).kind, decide(&facts).choice), (Kind::Unknown, None));
-        facts.waits = Some(Waits { per_s: 4000.0, spin_share: 0.6 });
+        facts.waits = Some(Waits { polls_per_cpu_s: 6e6, per_s: None });
         assert_eq!((decide(&facts).choice.as_deref(), decide(&facts).is_measured), (Some("gang"), false));
     }
 

@@ -2,7 +2,7 @@
 
 use super::decide::{Advice, Grain, Kind};
 use super::facts::{Company, Facts};
-use crate::format::{percent, size};
+use crate::format::{grouped, percent, size};
 use crate::table::{Cell, numbers, render, words};
 use std::fmt::Write;
 
@@ -30,15 +30,17 @@ fn program(facts: &Facts) -> String {
     } else {
         format!("was cut after {:.1} s", facts.alone_s)
     };
-    let waits = facts.waits.map_or(String::new(), |waits| {
+    let polls = facts.waits.map_or(String::new(), |waits| {
         format!(
-            "; it waits for messages {:.0} times a second and spends {} of its CPU time on it",
-            waits.per_s,
-            percent(waits.spin_share)
+            "; it asks for messages {} times for each second of CPU time",
+            grouped(waits.polls_per_cpu_s.round() as u64)
         )
     });
+    let waits = facts.waits.and_then(|waits| waits.per_s);
+    let waits =
+        waits.map_or(String::new(), |per_s| format!(", and under auto waits {per_s:.0} times a second for them"));
     format!(
-        "The program {time}, uses {} of the {} CPUs and {} of memory, and gives a CPU away {:.0} times a second{waits}.",
+        "The program {time}, uses {} of the {} CPUs and {} of memory, and gives a CPU away {:.0} times a second{polls}{waits}.",
         percent(facts.cpu_share),
         facts.cpus,
         size(facts.memory_bytes),
@@ -63,11 +65,12 @@ fn kind(facts: &Facts, advice: &Advice) -> String {
         format!("; with two under plain Linux each uses {growth:.1} times the CPU time")
     });
     let grain = match advice.grain {
-        Grain::Fine => "fine",
-        Grain::Medium => "medium",
-        Grain::Coarse => "coarse",
+        Some(Grain::Fine) => " Its grain is fine.",
+        Some(Grain::Medium) => " Its grain is medium.",
+        Some(Grain::Coarse) => " Its grain is coarse.",
+        None => " How often it waits could not be seen.",
     };
-    format!("{what}{grown}. Its grain is {grain}.")
+    format!("{what}{grown}.{grain}")
 }
 
 fn table(facts: &Facts, advice: &Advice) -> String {

@@ -93,8 +93,11 @@ pub(crate) fn run(
             break Outcome::Failed(failed);
         }
         clock.sample(&mut jobs);
-        let ended = jobs.iter().map(|job| job.ended_after(clock.start_ns)).collect();
-        tick(&Look { elapsed: clock.started.elapsed(), ended })?;
+        if clock.shown.elapsed() >= TICK {
+            clock.shown = Instant::now();
+            let ended = jobs.iter().map(|job| job.ended_after(clock.start_ns)).collect();
+            tick(&Look { elapsed: clock.started.elapsed(), ended })?;
+        }
     };
     end_all(&mut jobs);
     let ends: Vec<Option<End>> = jobs.into_iter().map(|job| job.end(clock.start_ns)).collect();
@@ -111,12 +114,14 @@ struct Clock {
     started: Instant,
     start_ns: u64,
     next_sample: Instant,
+    /// When `tick` was called last.
+    shown: Instant,
 }
 
 impl Clock {
     fn start() -> Clock {
         let started = Instant::now();
-        Clock { started, start_ns: now_ns(), next_sample: started + SAMPLE_MIN }
+        Clock { started, start_ns: now_ns(), next_sample: started + SAMPLE_MIN, shown: started }
     }
 
     /// Sleeps until a report or a signal comes, or something is due.
