@@ -10,7 +10,7 @@ const NODES: u32 = 32;
 /// Options that make [`Params`]. Costs that are not given are the paper's (Table 3).
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Model {
-    /// Nodes [default: 32; with --profile as many as its tasks need]
+    /// Nodes [default: 32]
     #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     pub(crate) nodes: Option<u32>,
 
