@@ -41,15 +41,17 @@ pub(crate) fn mpirun(named: Option<&OsStr>) -> Option<Launcher> {
     })
 }
 
-/// Where programs may be: named, beside an installed cosched, or in the build tree.
+/// Where programs may be: only there if that is named, else beside an installed cosched or in the build tree.
 pub(crate) fn directories() -> Vec<PathBuf> {
-    let named = std::env::var_os("COSCHED_PROGRAMS").map(PathBuf::from);
+    if let Some(named) = std::env::var_os("COSCHED_PROGRAMS").filter(|value| !value.is_empty()) {
+        return vec![named.into()];
+    }
     let executable = std::env::current_exe().ok();
     let beside = executable.as_deref().and_then(Path::parent).map(|directory| {
         let relative = ["programs", "../libexec/cosched/programs", "../lib/cosched/programs", "../../build/programs"];
         relative.map(|name| directory.join(name))
     });
-    named.into_iter().chain(beside.into_iter().flatten()).collect()
+    beside.into_iter().flatten().collect()
 }
 
 /// The first file of that name in them.

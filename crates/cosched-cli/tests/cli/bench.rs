@@ -5,7 +5,7 @@ use crate::fake::{Place, text};
 
 #[test]
 fn help_texts() {
-    insta::assert_snapshot!("help", help(&Place::new(), &["bench", "bench slowdown", "advise"]));
+    insta::assert_snapshot!("help", help(&Place::new(), &["bench", "bench slowdown", "bench compare", "advise"]));
 }
 
 #[test]

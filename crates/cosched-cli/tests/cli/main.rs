@@ -2,6 +2,7 @@
 
 mod bench;
 mod commands;
+mod compare;
 mod demo;
 mod fake;
 mod model;
