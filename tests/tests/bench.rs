@@ -182,6 +182,17 @@ fn bad_input_is_refused_before_anything_runs() {
     assert!(!mark.exists(), "a command was run");
 }
 
+#[test]
+fn results_that_cannot_be_written_are_printed() {
+    let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
+    let out = dir.path().join("out");
+    let out = out.to_str().unwrap();
+    let run = output(bench(&["--jobs", "1", "--repeat", "1", "--json", "--out", out, "--", "rm", "-r", out]));
+    assert_eq!(run.status.code(), Some(1), "{}", stderr(&run));
+    assert!(stderr(&run).contains("cannot write to"), "{}", stderr(&run));
+    assert_eq!(result(&document(&run), "linux", 1)["runs"], 1);
+}
+
 /// A bench whose second set of jobs never ends by itself: it spawns, leaves its session, and ignores TERM.
 fn endless(d: &Daemon, word: &str, policy: &str, out: &Path) -> std::process::Child {
     let marks = d.dir.path().join(format!("marks-{policy}"));

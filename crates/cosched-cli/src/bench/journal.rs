@@ -37,7 +37,12 @@ impl Journal {
         // Somebody's own report.html, say.
         if let Some(name) = MADE.iter().find(|name| directory.join(name).exists()) {
             let what = format!("{} has a {name} that is not of a bench", directory.display());
-            return Err(Failure::explained(EXIT_REFUSED, &what, "it would be overwritten", "name a new directory: --out DIR"));
+            return Err(Failure::explained(
+                EXIT_REFUSED,
+                &what,
+                "it would be overwritten",
+                "name a new directory: --out DIR",
+            ));
         }
         create_dir_all(directory.join("logs")).map_err(|e| cannot(directory, &e))?;
         let file = File::options().append(true).create_new(true).open(directory.join(NAME));

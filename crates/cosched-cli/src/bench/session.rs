@@ -96,11 +96,11 @@ impl Session<'_> {
                     continue;
                 }
                 let run = self.run(cell, repetition, &cells[place..]);
-                if let Some(journal) = &mut self.journal {
-                    journal.add(&run)?;
-                }
+                let kept = self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&run));
                 let is_hopeless = self.is_single(cell) && run.outcome != Ended::Done;
+                // Also what the disk has no room for is in the report.
                 self.runs.push(run);
+                kept?;
                 if let Some(journal) = &self.journal {
                     journal.write(&document(&self.head, &self.runs))?;
                 }
@@ -211,14 +211,15 @@ impl Session<'_> {
 
     fn report(&self, cli: &Cli, options: &Slowdown) -> Result<(), Failure> {
         let document = document(&self.head, &self.runs);
-        if let Some(journal) = &self.journal {
-            journal.write(&document)?;
-        }
+        // First to the disk, as nobody may read what is printed; but what cannot be written is printed all the same.
+        let written = self.journal.as_ref().map_or(Ok(()), |journal| journal.write(&document));
+        let directory = options.out.as_deref().or(options.resume.as_deref()).filter(|_| written.is_ok());
         match (cli.json, options.csv) {
             (true, _) => print_json(&document),
             (_, true) => print(&output::results_csv(&document)),
-            _ => print(&output::text(&document, options.out.as_deref().or(options.resume.as_deref()))),
+            _ => print(&output::text(&document, directory)),
         }
+        .and(written)
     }
 }
 
