@@ -25,6 +25,7 @@ pub(crate) fn slowdown(cli: &Cli, options: &Slowdown) -> Result<u8, Failure> {
     let (head, runs, mut journal) = match &options.resume {
         Some(directory) => {
             let (journal, head, runs) = Journal::resume(directory)?;
+            check::machine(&head, &host(), crate::jobset::cpus())?;
             (head, runs, Some(journal))
         }
         None => (head(options)?, Vec::new(), None),
@@ -57,10 +58,9 @@ fn head(options: &Slowdown) -> Result<Head, Failure> {
     jobs.sort_unstable();
     jobs.dedup();
     let choices = Choice::parse_all(&options.policies)?;
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Ok(Head {
         format: FORMAT.into(),
-        host,
+        host: host(),
         cpus: crate::jobset::cpus(),
         cosched: env!("CARGO_PKG_VERSION").into(),
         started: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -73,6 +73,10 @@ fn head(options: &Slowdown) -> Result<Head, Failure> {
         phase_regex: options.phase_regex.clone(),
         commands,
     })
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 struct Session<'a> {
