@@ -183,6 +183,17 @@ fn bad_input_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_reader_that_went_away_hides_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = bench(&["--jobs", "1", "--", "false"]);
+    let run = command.stdout(writer).stderr(Stdio::piped()).spawn().and_then(|child| child.wait_with_output());
+    let run = run.expect("taskset and cosched run");
+    assert_eq!(run.status.code(), Some(1), "{}", stderr(&run));
+    assert!(stderr(&run).contains("one job alone under linux was not done"), "{}", stderr(&run));
+}
+
+#[test]
 fn results_that_cannot_be_written_are_printed() {
     let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
     let out = dir.path().join("out");

@@ -43,8 +43,10 @@ pub(crate) fn slowdown(cli: &Cli, options: &Slowdown) -> Result<u8, Failure> {
     let mut session = Session { head, choices, runner, journal, progress, runs, signal: None };
     let ended = session.measure();
     session.runner.restore();
-    session.report(cli, options)?;
+    // A reader that went away (`| head -1`) does not make a success of what failed.
+    let reported = session.report(cli, options);
     ended?;
+    reported?;
     let is_whole = session.runs.iter().all(|run| run.outcome == Ended::Done);
     Ok(match session.signal {
         Some(signal) => u8::try_from(128 + signal).unwrap_or(1),
@@ -218,12 +220,12 @@ impl Session<'_> {
         // First to the disk, as nobody may read what is printed; but what cannot be written is printed all the same.
         let written = self.journal.as_ref().map_or(Ok(()), |journal| journal.write(&document));
         let directory = options.out.as_deref().or(options.resume.as_deref()).filter(|_| written.is_ok());
-        match (cli.json, options.csv) {
+        let printed = match (cli.json, options.csv) {
             (true, _) => print_json(&document),
             (_, true) => print(&output::results_csv(&document)),
             _ => print(&output::text(&document, directory)),
-        }
-        .and(written)
+        };
+        written.and(printed)
     }
 }
 
