@@ -38,11 +38,11 @@ fn intro(document: &Document) -> String {
     if let Some(single) = &document.single {
         let _ = write!(
             text,
-            "one job alone under {}: t_1 {}, {} of the CPUs, {} memory",
+            "one job alone under {}: t_1 {}, {} of the CPUs, {}",
             single.policy,
             with_error(single.time_s, single.time_stderr_s, 2, "s"),
             percent(single.cpu_share),
-            size(single.peak_memory_bytes)
+            memory(single.peak_memory_bytes)
         );
         let _ = match single.phase_s {
             Some(phase) => writeln!(text, ", main phase {phase:.2}s"),
@@ -51,6 +51,11 @@ fn intro(document: &Document) -> String {
     }
     text.push('\n');
     text
+}
+
+/// 0 is a job that ended before anybody looked.
+pub(crate) fn memory(bytes: u64) -> String {
+    if bytes == 0 { "memory unknown".into() } else { format!("{} memory", size(bytes)) }
 }
 
 fn with_error(value: f64, error: Option<f64>, digits: usize, unit: &str) -> String {
@@ -269,6 +274,14 @@ mod tests {
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words, ["linux", "2", "1", "2.50s", "2.50..2.50", "2.50", "45%", "0.988", "2.00..2.50", "20", "4"]);
         assert!(text.contains("gang, 2 jobs: 1 of 1 runs not done: failed: job 1: exit code 3"), "{text}");
+    }
+
+    #[test]
+    fn memory_that_nobody_saw_is_not_zero() {
+        let mut unseen = run("linux", 0, &[1.0]);
+        unseen.each[0].max_memory_bytes = 0;
+        let text = text(&document(&head(&["linux"], &[1], 1), &[unseen]), None);
+        assert!(text.contains("memory unknown"), "{text}");
     }
 
     #[test]
