@@ -39,12 +39,7 @@ pub(crate) fn html(document: &Document) -> String {
 }
 
 fn figures(page: &mut Page, document: &Document) {
-    let slowdown = |row: &Row| {
-        let mean = row.slowdown?;
-        let n = row.runs as u64;
-        let ci95 = row.slowdown_stderr.zip(t_975(n.saturating_sub(1))).map(|(error, t)| error * t);
-        Some(Estimate { mean, ci95, n })
-    };
+    let slowdown = |row: &Row| Some(ratio(row.slowdown?, row.slowdown_stderr, row.runs));
     let figure =
         |page: &mut Page, heading: &str, y: &str, caption: &str, of: &dyn Fn(&Row) -> Option<Estimate>, ideal: bool| {
             let mut all = policy_lines(document, of);
@@ -79,6 +74,13 @@ fn figures(page: &mut Page, document: &Document) {
         &fairness,
         false,
     );
+}
+
+/// A slowdown with its 95 % interval, from its standard error.
+fn ratio(mean: f64, stderr: Option<f64>, runs: usize) -> Estimate {
+    let n = runs as u64;
+    let ci95 = stderr.zip(t_975(n.saturating_sub(1))).map(|(error, t)| error * t);
+    Estimate { mean, ci95, n }
 }
 
 fn exactly(mean: f64) -> Estimate {
@@ -158,7 +160,26 @@ fn mix(page: &mut Page, document: &Document) {
         })
         .collect();
     page.heading("The jobs of the mix");
+    let names: Vec<String> =
+        document.head.commands.iter().enumerate().map(|(place, job)| format!("{} {}", place + 1, job.name)).collect();
+    let caption = format!("Turnaround against that alone, of {}; bars are 95 % intervals.", names.join(", "));
+    let all = mix_lines(document);
+    if all.iter().any(|line| !line.points.is_empty()) {
+        page.figure(&lines(&all, "job", "slowdown", "Slowdown of each job"), &caption);
+    }
     page.table(&titles, &rows);
+}
+
+/// A line for each policy, a mark for each job by its place in the list.
+fn mix_lines(document: &Document) -> Vec<Line> {
+    let line = |(style, policy): (usize, &String)| {
+        let rows = document.mix.iter().filter(|row| row.policy == *policy);
+        let points = rows
+            .filter_map(|row| Some(((row.command + 1) as f64, ratio(row.slowdown?, row.slowdown_stderr, row.runs))))
+            .collect();
+        Line { name: policy.clone(), style, points }
+    };
+    document.head.policies.iter().enumerate().map(line).collect()
 }
 
 #[cfg(test)]
@@ -182,5 +203,20 @@ mod tests {
         }
         // Nothing measured yet is a page too.
         assert!(html(&document(&head, &[])).contains("The numbers"));
+    }
+
+    #[test]
+    fn a_mix_has_a_figure_too() {
+        use super::super::mix::MixJob;
+        use super::super::record::{Head, Run};
+        let job = |name: &str| MixJob { name: name.into(), class: None, start_s: 0.0, count: 1, command: vec![] };
+        let head = Head { commands: vec![job("a<b"), job("c")], ..head(&["linux", "gang"], &[2], 1) };
+        let alone = Run { alone: Some(0), ..run("linux", 0, &[1.0]) };
+        let mut together = run("gang", 0, &[3.0, 4.0]);
+        together.each[1].command = 1;
+        let page = html(&document(&head, &[alone, together]));
+        assert_eq!(page.matches("<svg").count(), 1);
+        assert!(page.contains("Turnaround against that alone, of 1 a&lt;b, 2 c;"), "{page}");
+        assert_eq!(html(&document(&head, &[])).matches("<svg").count(), 0, "nothing measured yet");
     }
 }
