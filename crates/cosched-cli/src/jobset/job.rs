@@ -4,7 +4,7 @@ use super::processes::memory_bytes;
 use super::stage::{READY, STAGE, Usage, now_ns};
 use crate::out::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::MemfdFlags;
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, fstat};
 use rustix::process::Pid;
 use std::ffi::OsString;
 use std::fs::File;
@@ -171,6 +171,11 @@ impl Running {
         Some(Duration::from_nanos(usage.end_ns.saturating_sub(start_ns)))
     }
 
+    /// Gives the memory back of output that nobody will read: a program that prints for hours would fill the machine's.
+    pub(super) fn forget_output(&self) {
+        let _ = forget_all_but_the_end(&self.output);
+    }
+
     /// Looks at its memory.
     pub(super) fn sample(&mut self) {
         self.max_memory_bytes = self.max_memory_bytes.max(memory_bytes(Pid::from_child(&self.supervisor)));
@@ -219,10 +224,43 @@ pub(super) fn end_all(jobs: &mut [Running]) {
     }
 }
 
+/// Frees what is before the end that is read, in a file without a name; logs keep all.
+fn forget_all_but_the_end(file: &File) -> io::Result<()> {
+    let stat = fstat(file)?;
+    let before = u64::try_from(stat.st_size).unwrap_or(0).saturating_sub(OUTPUT_READ_BYTES);
+    if stat.st_nlink == 0 && before > 0 {
+        fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, before)?;
+    }
+    Ok(())
+}
+
 fn read_end(file: &mut File) -> io::Result<String> {
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_READ_BYTES)))?;
     let mut bytes = Vec::new();
     file.take(OUTPUT_READ_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn only_the_end_of_unnamed_output_takes_memory() {
+        let long = b"0123456789abcdef".repeat(1 << 18);
+        let mut unnamed = unnamed_file().unwrap();
+        let mut log = tempfile::NamedTempFile::new().unwrap();
+        for file in [&mut unnamed, log.as_file_mut()] {
+            file.write_all(&long).unwrap();
+            forget_all_but_the_end(file).unwrap();
+            file.write_all(b"the end").unwrap();
+        }
+        assert!(unnamed.metadata().unwrap().blocks() * 512 < 2 * OUTPUT_READ_BYTES);
+        let end = read_end(&mut unnamed).unwrap();
+        assert!(end.len() == OUTPUT_READ_BYTES as usize && end.ends_with("abcdefthe end"));
+        assert!(!end.contains('\0'));
+        assert!(std::fs::read(log.path()).unwrap().starts_with(b"0123"), "a log keeps all");
+    }
 }
