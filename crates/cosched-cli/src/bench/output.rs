@@ -289,7 +289,7 @@ mod tests {
         let with = |share: f64, outcome| Run { others_cpu_share: Some(share), outcome, ..run("linux", 0, &[1.0]) };
         let notes_of = |runs: &[Run]| notes(&document(&head(&["linux"], &[1], 2), runs)).join("\n");
         let hung = with(0.9, Ended::Limit);
-        assert!(!notes_of(&[hung.clone()]).contains("other processes"), "there are no numbers");
+        assert!(!notes_of(std::slice::from_ref(&hung)).contains("other processes"), "there are no numbers");
         assert!(!notes_of(&[hung, with(0.0, Ended::Done)]).contains("other processes"));
         assert!(notes_of(&[with(0.9, Ended::Done)]).contains("other processes used 90%"));
     }
