@@ -31,7 +31,7 @@ programs: ## compile the test programs into build/programs
 test: setup-test ## all checks and tests
 	@tools/test
 
-bench: setup-demo build ## measure: switch, cost, barrier, launch, footprint, sim; one table, build/bench/*.json
+bench: setup-demo build ## measure: switch, cost, barrier, launch, footprint, sim, slowdown; one table, build/bench/*.json
 	@tools/bench/bench all
 
 reproduce: ## Zhang et al. 2000 in the simulator: published and simulated values (minutes; an hour with REPRODUCE=--full)

@@ -2,6 +2,7 @@
  * scheduling performance benefits for fine-grain synchronization" (1992), here with MPI. */
 #define _GNU_SOURCE
 #include "barrier.h"
+#include "mpi_memory.h"
 #include "mpi_wait.h"
 
 #include <stdlib.h>
@@ -67,6 +68,8 @@ int main(int argc, char **argv) {
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (options.footprint_bytes)
+        nodes_require_memory("barrier-mpi", "--footprint", (double)options.footprint_bytes);
     if (rank == 0) barrier_calibrate(&options);
     MPI_Bcast(&options.grain_loops, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     unsigned char *memory = barrier_memory(&options);

@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "dense.h"
 
-#include "memory.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -94,29 +92,6 @@ void process_grid_make(process_grid *g, const char *program, const int dims[2]) 
     g->q = g->rank % g->columns;
     MPI_Comm_split(MPI_COMM_WORLD, g->p, g->q, &g->row);
     MPI_Comm_split(MPI_COMM_WORLD, g->q, g->p, &g->column);
-}
-
-void process_grid_require_memory(const process_grid *g, const char *program, int n, double bytes) {
-    const char *why;
-    double available = (double)memory_available_bytes(&why), all = 0;
-    MPI_Comm node;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, g->rank, MPI_INFO_NULL, &node);
-    int here;
-    MPI_Comm_size(node, &here);
-    MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, node);
-    /* Ranks of a node may be in different cgroups: the least counts, and the first rank that is refused speaks. */
-    int refused = all > available ? g->rank : g->ranks, first;
-    MPI_Allreduce(&refused, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Comm_free(&node);
-    if (first == g->ranks) return;
-    if (g->rank == first) {
-        bytes_text need, have;
-        fprintf(stderr,
-                "%s: --n %d needs %s of memory for the %d ranks on a node, and %s %s; give a smaller --n, or more nodes\n",
-                program, n, bytes_as_text(need, all), here, why, bytes_as_text(have, available));
-    }
-    MPI_Finalize();
-    exit(EXIT_USAGE);
 }
 
 void process_grid_require_file(const process_grid *g, const char *program, const char *path) {

@@ -50,8 +50,6 @@ void dense_options_parse(dense_options *o, int argc, char **argv, const char *he
 /* The grid of all ranks; dims of 0 mean the default. Every rank leaves with EXIT_USAGE when the ranks do not fit. */
 void process_grid_make(process_grid *g, const char *program, const int dims[2]);
 
-/* Every rank leaves with EXIT_USAGE when on one of the nodes its ranks together want more bytes than are available. */
-void process_grid_require_memory(const process_grid *g, const char *program, int n, double bytes);
 /* Every rank leaves with EXIT_USAGE when the first one cannot write the file; NULL is no file. */
 void process_grid_require_file(const process_grid *g, const char *program, const char *path);
 void process_grid_free(process_grid *g);

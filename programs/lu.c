@@ -3,6 +3,7 @@
  * the check. It is the Linpack of Strazdins and Uhlmann (2004), whose block is 60. */
 #define _GNU_SOURCE
 #include "lu.h"
+#include "mpi_memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +36,9 @@ static void system_make(system_of *s, const dense_options *o) {
     s->k = columns_before(s, s->n + 1);
     size_t m = (size_t)s->m, k = (size_t)s->k, block = (size_t)s->block;
     double words = (double)(m * k) + (double)((m + 1) * block + 3 * block * k) + 3.0 * s->n;
-    process_grid_require_memory(&s->at, "lu", s->n, sizeof(double) * words);
+    char what[32];
+    snprintf(what, sizeof what, "--n %d", s->n);
+    nodes_require_memory("lu", what, sizeof(double) * words);
     s->a = allocate(m * k);
     s->pivot = calloc(block, sizeof *s->pivot);
     if (!s->pivot) failure("no memory");

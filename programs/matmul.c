@@ -4,6 +4,7 @@
  * a process receives N^2 (P - 1) / (P Q) words of rows and N^2 (Q - 1) / (P Q) of columns (their equation 8). */
 #define _GNU_SOURCE
 #include "matmul.h"
+#include "mpi_memory.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -47,7 +48,9 @@ static void grid_make(grid *g, const dense_options *o) {
     g->m = owned(o->n, g->deal, g->at.p, g->at.rows);
     g->w = owned(o->n, g->deal, g->at.q, g->at.columns);
     double m = g->m, w = g->w, k = g->k;
-    process_grid_require_memory(&g->at, "matmul", o->n, sizeof(double) * (2 * m * w + 2 * k * (m + w) + 6.0 * o->n));
+    char what[32];
+    snprintf(what, sizeof what, "--n %d", o->n);
+    nodes_require_memory("matmul", what, sizeof(double) * (2 * m * w + 2 * k * (m + w) + 6.0 * o->n));
 }
 
 static void fill(const grid *g, double *a) {

@@ -2,11 +2,12 @@
 """Texts for `cosched sim program` of the paper's two programs: matrix multiply and LU (Linpack) on a grid of P x Q processes.
 
 Processes are numbered row by row, as in Figure 1: process 2i and 2i + 1 share node i. Times of computation are floating point
-operations times the machine's costs of one; messages have sizes, and what they cost is the simulator's to know.
+operations times the machine's costs of one, with the simulation's skewness; messages have sizes, and what they cost is the
+simulator's to know.
 
 Examples:
   experiments/strazdins-2004/programs.py matmul --n 4000 --grid 8x4 --machine experiments/machines/bunyip.toml > mm.prog
-  cosched sim program mm.prog -n 32 --nodes 16 --machine bunyip --strategies SB,GS"""
+  cosched sim program mm.prog -n 32 --nodes 16 --machine bunyip --strategies SB,GS --skew 0.02"""
 
 import argparse
 import pathlib
@@ -32,7 +33,7 @@ class Text:
         ns = round(flops * self.flop_ns[level])
         self.flops += flops
         if ns > 0:
-            self.lines[task].append(f"compute {ns}ns")
+            self.lines[task].append(f"compute {ns}ns skew")
 
     def packets(self, source, target, size):
         """Sizes of what is sent for a message. Acknowledgements are TCP's matter only, between nodes."""

@@ -38,7 +38,7 @@ def collect(pool, size, published, live):
             "published": as_measures(paper), "simulated": summary(pool.result(cell)), "jobs": pool.result(cell)["jobs"],
         })
     found = {
-        "size": {name: size[name] for name in ("p", "jobs")}, "cells": cells, "claims": claims.verdicts(cells), "extras": extras(pool, size),
+        "size": {"skew": plan.SKEW, **{name: size[name] for name in ("p", "jobs", "seeds")}}, "cells": cells, "claims": claims.verdicts(cells), "extras": extras(pool, size),
         "table3": [row for row in published if row["table"] == 3], "model": model(pool.program), "live": live_results(live),
     }
     return found
@@ -51,16 +51,17 @@ def as_measures(row):
 def summary(result):
     jobs = result["jobs"]
     alone = jobs["1"]
-    return {"t1_s": alone["t_s"], "cpu": alone["cpu"], "slowdowns": {j: of["slowdown"] for j, of in jobs.items() if j != "1"}}
+    return {"t1_s": alone["t_s"], "cpu": alone["cpu"], "slowdowns": {j: of["slowdown"] for j, of in jobs.items() if j != "1"},
+            "stderr": {j: of["slowdown_stderr"] for j, of in jobs.items() if j != "1"}}
 
 
 def extras(pool, size):
     """Answers by question, as far as they are simulated."""
     answers = {}
-    for question, name, cell in plan.extras() if size["extras"] else ():
+    for question, name, cell in plan.extras(size) if size["extras"] else ():
         result = pool.result(cell)
         if result:
-            entry = {"name": name, "program": cell["program"], "p": cell["p"], "n": cell["n"], **summary(result), "cpu8": result["jobs"]["8"]["cpu"]}
+            entry = {"name": name, "program": cell["program"], "p": cell["p"], "n": cell["n"], **summary(result), "cpu8": result["jobs"]["8"]["cpu"], "t8_s": result["jobs"]["8"]["t_s"]}
             answers.setdefault(question, []).append(entry)
     return answers
 
@@ -81,7 +82,7 @@ def model(program):
 
 
 def live_results(folder):
-    """What `experiments/strazdins-2004/live` measured on a machine of today, by the files' names."""
+    """What `experiments/strazdins-2004/measure` measured on a machine of today, by the files' names."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         said = json.loads(path.read_text())

@@ -4,6 +4,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import plan
 import programs
 
 # What `measures` gives; a change of it makes older entries of the journal unusable.
-FORM = 1
+FORM = 2
 
 
 class Failed(Exception):
@@ -58,7 +59,7 @@ class Runner:
     def spent(self, cells):
         """How many simulations the cells are, and how long they took."""
         found = [result for result in map(self.result, cells) if result]
-        return {"simulations": sum(len(result["jobs"]) for result in found), "simulation_s": round(sum(result["wall_s"] for result in found), 1)}
+        return {"simulations": sum(len(cell["jobs"]) * cell["seeds"] for cell in cells if self.result(cell)), "simulation_s": round(sum(result["wall_s"] for result in found), 1)}
 
     def run_all(self, cells, workers):
         """Runs what is missing; prints progress on stderr."""
@@ -88,17 +89,23 @@ class Runner:
     def _simulate(self, cell):
         path = self.folder / "programs" / f"{hashlib.sha256(self.key(cell).encode()).hexdigest()[:16]}.prog"
         path.write_text(text_of(cell))
+        start, runs = time.monotonic(), []
+        for seed in range(1, cell["seeds"] + 1):
+            runs.append(self._simulate_seed(cell, path, seed))
+        path.unlink()
+        return {"jobs": mean(runs), "wall_s": time.monotonic() - start}
+
+    def _simulate_seed(self, cell, path, seed):
         command = [
             self.program, "sim", "program", str(path), "--json", "--quiet", "--tasks", str(cell["p"]), "--strategies", cell["strategy"],
             "--nodes", str(cell["p"] // cell["cpus_per_node"]), "--cpus-per-node", str(cell["cpus_per_node"]),
             "--machine", str(cell["machine"]), "--copies", ",".join(map(str, cell["jobs"])), *cell["options"],
+            "--skew", str(cell["skew"]), "--seed", str(seed),
         ]
-        start = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: os.nice(10))
-        path.unlink()
         if done.returncode:
             raise Failed(f"a simulation failed: {' '.join(command)}\n  exit code {done.returncode}: {done.stderr.strip()}")
-        return {**measures(json.loads(done.stdout)), "wall_s": time.monotonic() - start}
+        return measures(json.loads(done.stdout))
 
 
 def text_of(cell):
@@ -121,4 +128,14 @@ def measures(rows):
             "t_s": row["makespan_s"], "slowdown": row["makespan_s"] / alone_s, "cpu": busy, "compute": row["util_compute"],
             "messages": row["messages"], "spin": row["spin"], "switches": row["context_switches"],
         }
-    return {"jobs": jobs}
+    return jobs
+
+
+def mean(runs):
+    """The same over the seeds; of slowdowns the standard error too."""
+    found = {}
+    for jobs in runs[0]:
+        found[jobs] = {name: statistics.fmean(run[jobs][name] for run in runs) for name in runs[0][jobs]}
+        spread = statistics.stdev(run[jobs]["slowdown"] for run in runs) if len(runs) > 1 else 0.0
+        found[jobs]["slowdown_stderr"] = spread / len(runs) ** 0.5
+    return found

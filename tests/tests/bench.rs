@@ -117,6 +117,21 @@ fn what_does_not_end_well_is_reported_and_not_averaged() {
     assert_eq!(row["not_done"], 1, "it is not tried again");
     assert_eq!(with_word("7654.3"), Vec::<i32>::new());
 
+    // 512 of these need far more memory than there is; they are not started.
+    let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=300M", "count=1", "status=none"];
+    let out = output(bench(&[&["--jobs", "1,512", "--repeat", "1", "--json", "--"], &dd[..]].concat()));
+    let large = document(&out);
+    let has_less = std::fs::read_to_string("/proc/meminfo").unwrap().lines().any(|line| {
+        let kib =
+            line.strip_prefix("MemAvailable:").and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        kib.is_some_and(|kib| kib < 512 * 300 * 1024)
+    });
+    if has_less {
+        let row = result(&large, "linux", 512);
+        assert_eq!((&row["not_done_outcome"], &row["time_s"]), (&"memory".into(), &Value::Null));
+        assert!(row["not_done_why"].as_str().unwrap().starts_with("512 jobs need"), "{row}");
+    }
+
     let out = output(bench(&["--", "sh", "-c", "echo no luck; exit 9"]));
     assert_eq!(out.status.code(), Some(1));
     assert!(stderr(&out).contains("one job alone") && stderr(&out).contains("no luck"), "{}", stderr(&out));
@@ -318,6 +333,40 @@ fn a_local_slurm_runs_the_same_jobs() {
     let many = run("4");
     assert_eq!(many.status.code(), Some(6));
     assert!(stderr(&many).contains("not 4"), "{}", stderr(&many));
+}
+
+#[test]
+fn advice_names_its_numbers_and_leaves_nothing() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start("");
+    let out = d.cosched(&["advise", "--json", "--seconds", "3", "--policies", "local,gang", "--", "sleep", "0.2"]);
+    let advice = document(&out);
+    assert_eq!(
+        (&advice["advice"]["kind"], &advice["facts"]["is_whole"]),
+        (&"sleeps".into(), &true.into()),
+        "{advice:#}"
+    );
+    let company = advice["facts"]["company"].as_array().unwrap();
+    let names: Vec<&str> = company.iter().map(|company| company["policy"].as_str().unwrap()).collect();
+    assert_eq!(names, ["linux", "local", "gang"]);
+    assert!(company.iter().all(|company| number(&company["slowdown"]) > 0.0), "{advice:#}");
+
+    let out = d.cosched(&["advise", "--", "sh", "-c", "echo no luck; exit 9"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(stderr(&out).contains("no luck"), "{}", stderr(&out));
+    assert_eq!(d.cosched(&["advise", "--", "cst-no-such-program"]).status.code(), Some(127));
+
+    let mut command = d.command("cosched");
+    command.args(["advise", "--", "sleep", "86423.1"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    // The job's own process; those of cosched have the word too.
+    assert!(wait_until(|| with_word("86423.1").iter().any(|pid| procs::comm(*pid).as_deref() == Some("sleep"))));
+    procs::signal(child.id() as i32, Signal::INT);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    assert_eq!(with_word("86423.1"), Vec::<i32>::new());
+    assert!(wait_until(|| d.job_cgroups().is_empty()));
 }
 
 #[test]

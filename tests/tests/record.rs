@@ -55,7 +55,8 @@ fn known(dir: &Path) -> Vec<(&'static str, &'static str, String)> {
         }
         let program = dir.join(format!("known-{compiler}"));
         let source = root().join("tests/tests/record/known.c");
-        let built = Command::new(compiler).args(["-O1", "-w", "-o"]).arg(&program).arg(source).status().expect("a compiler");
+        let built =
+            Command::new(compiler).args(["-O1", "-w", "-o"]).arg(&program).arg(source).status().expect("a compiler");
         assert!(built.success(), "{compiler}");
         found.push((name, launcher, program.to_str().expect("UTF-8").to_owned()));
     }

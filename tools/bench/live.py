@@ -145,12 +145,13 @@ class Daemon:
         """The words that run a command as a job."""
         return [str(w) for w in (self.binaries / "cosched", "--socket", self.socket, "run", *options, "--", *command)]
 
-    def start(self, words, environment=None):
-        """Starts a command (a job's or a plain one); it is killed at the end of the `with` if it still runs."""
+    def start(self, words, environment=None, stderr=subprocess.STDOUT):
+        """Starts a command (a job's or a plain one); it is killed at the end of the `with` if it still runs. Its errors
+        come with its output; stderr=None shows them instead."""
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                            **(environment or {}))
         process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True)
+                                   stderr=stderr, text=True, env=environment, start_new_session=True)
         self.started.append(process)
         return process
 

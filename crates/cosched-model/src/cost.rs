@@ -98,3 +98,25 @@ impl Cost {
         self.cpu_s() + self.messages() * switch_us * 1e-6
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_is_paid_for_each_message_and_only_in_company() {
+        let link = Link { alpha_us: 80.0, beta_us_per_word: 0.85, alpha_cpu_us: 28.0, beta_cpu_us_per_word: 0.14 };
+        let terms = vec![
+            Term::compute("compute", 1.0),
+            Term::startup("startups", &link, 1000.0),
+            Term::volume("volume", 1e6, link.beta_us_per_word, link.beta_cpu_us_per_word),
+            Term::wait("disk", 0.5),
+        ];
+        let cost = Cost { terms };
+        assert!((cost.time_s() - (1.0 + 0.08 + 0.85 + 0.5)).abs() < 1e-12);
+        assert!((cost.cpu_s() - (1.0 + 0.028 + 0.14)).abs() < 1e-12);
+        assert!((cost.shared_cpu_s(2.5) - cost.cpu_s() - 0.0025).abs() < 1e-12);
+        assert_eq!((cost.messages(), cost.words(), cost.compute_s()), (1000.0, 1e6, 1.0));
+        assert!((link.time_us(100.0) - 165.0).abs() < 1e-9 && (link.cpu_us(100.0) - 42.0).abs() < 1e-9);
+    }
+}

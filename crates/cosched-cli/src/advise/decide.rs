@@ -1,17 +1,20 @@
 //! From numbers to advice: a pure function, and its rules.
 //!
-//! - A program *spins* when much of its CPU time is seen to be waits (30 %), or when its jobs use more CPU time in
-//!   company than alone (25 % more): they spend it waiting for partners that do not run. Only coscheduling, or another
+//! - A program *spins* when it is seen to ask for messages again and again (a million times for each second of its CPU
+//!   time: asking takes 0.1 to 1 µs, so that is a tenth of it or more), or when its jobs use more CPU time in company than
+//!   alone (25 % more): they spend it waiting for partners that do not run. Only coscheduling, or another
 //!   way to wait, helps such programs (Strazdins and Uhlmann 2004, section 4; Zhang et al. 2000, section 3).
 //! - It *blocks* when it leaves CPUs idle alone and gives them away often. Others can have what it leaves, so slowdowns
 //!   below j are possible: max(1, j × CPU share) is what is left if overlap were perfect (Strazdins and Uhlmann,
 //!   section 5).
-//! - Else it *computes*: its processes do not wait for each other enough to matter.
+//! - Else it *computes*: its processes do not wait for each other enough to matter. Of a program that was cut and whose
+//!   waits were not seen this cannot be told from spinning.
 //!
 //! The choice is the policy with the smallest measured slowdown of two; the simplest of those that are as good
 //! within 5 %.
 
 use super::facts::{Company, Facts};
+use crate::bench::OTHERS_DECIDE;
 use serde::Serialize;
 
 /// What kind of program it is.
@@ -26,6 +29,8 @@ pub(crate) enum Kind {
     Computes,
     /// It hardly uses the CPUs.
     Sleeps,
+    /// It was cut, and its waits could not be seen: it computes, or it spins.
+    Unknown,
 }
 
 /// How often its processes wait for each other.
@@ -44,7 +49,8 @@ pub(crate) enum Grain {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Advice {
     pub(crate) kind: Kind,
-    pub(crate) grain: Grain,
+    /// None where its waits could not be seen.
+    pub(crate) grain: Option<Grain>,
     /// The policy to choose; none where nothing can be said.
     pub(crate) choice: Option<String>,
     /// Whether the choice follows from measured slowdowns, or from the kind of program only.
@@ -59,14 +65,15 @@ pub(crate) struct Advice {
 
 /// Below this part of the CPUs a program is as good as asleep.
 const SLEEPS_BELOW: f64 = 0.05;
-const SPIN_SHARE: f64 = 0.3;
+const POLLS_PER_CPU_S: f64 = 1e6;
 const CPU_GROWTH: f64 = 1.25;
 /// A program that blocks leaves so much of the CPUs, or more.
 const BLOCKS_BELOW: f64 = 0.9;
 const BLOCKS_PER_S: f64 = 20.0;
 /// Slowdowns that differ by less are alike.
 const ALIKE: f64 = 1.05;
-const OTHERS_DECIDE: f64 = 0.25;
+/// Slowdowns below this are not real.
+const POSSIBLE_FROM: f64 = 0.9;
 
 /// Draws the conclusions.
 pub(crate) fn decide(facts: &Facts) -> Advice {
@@ -75,40 +82,55 @@ pub(crate) fn decide(facts: &Facts) -> Advice {
     let (choice, is_measured) = choose(facts, kind);
     Advice {
         kind,
-        grain: grain(facts),
+        grain: grain(facts, kind),
         choice: if jobs_in_memory.is_some_and(|jobs| jobs < 2) { None } else { choice },
         is_measured,
-        is_uncertain: facts.others_cpu_share > OTHERS_DECIDE,
+        is_uncertain: facts.others_cpu_share > OTHERS_DECIDE || is_impossible(facts),
         jobs_in_memory,
         expected: [2, 4, 8].map(|jobs: u32| (jobs, (f64::from(jobs) * facts.cpu_share).max(1.0))).to_vec(),
     }
+}
+
+/// Two are never faster than one: the machine did not treat the runs alike.
+fn is_impossible(facts: &Facts) -> bool {
+    facts.company.iter().filter_map(|company| company.slowdown).any(|slowdown| slowdown < POSSIBLE_FROM)
 }
 
 fn kind(facts: &Facts) -> Kind {
     let linux = facts.company.iter().find(|company| company.policy == "linux");
     let has_grown =
         facts.is_whole && linux.and_then(|linux| linux.cpu_growth).is_some_and(|growth| growth > CPU_GROWTH);
-    let is_seen = facts.waits.is_some_and(|waits| waits.spin_share > SPIN_SHARE);
+    let is_seen = facts.waits.is_some_and(|waits| waits.polls_per_cpu_s > POLLS_PER_CPU_S);
     match facts.cpu_share {
         share if share < SLEEPS_BELOW => Kind::Sleeps,
         _ if is_seen || has_grown => Kind::Spins,
         share if share < BLOCKS_BELOW && facts.voluntary_per_s > BLOCKS_PER_S => Kind::Blocks,
+        _ if !facts.is_whole && facts.waits.is_none() => Kind::Unknown,
         _ => Kind::Computes,
     }
 }
 
-fn grain(facts: &Facts) -> Grain {
-    match facts.waits.map_or(facts.voluntary_per_s, |waits| waits.per_s.max(facts.voluntary_per_s)) {
+/// By the waits that were seen; without them only what blocks shows its waits, as switches.
+fn grain(facts: &Facts, kind: Kind) -> Option<Grain> {
+    let seen = facts.waits.and_then(|waits| waits.per_s);
+    let per_s = match kind {
+        Kind::Spins | Kind::Unknown => seen?,
+        _ => seen.unwrap_or(0.0).max(facts.voluntary_per_s),
+    };
+    Some(match per_s {
         per_s if per_s > 500.0 => Grain::Fine,
         per_s if per_s > 10.0 => Grain::Medium,
         _ => Grain::Coarse,
-    }
+    })
 }
 
 fn choose(facts: &Facts, kind: Kind) -> (Option<String>, bool) {
     // CPU time is no progress for a program that spins, so of a cut one only its kind is known.
     if !facts.is_whole && kind == Kind::Spins {
         return (facts.company.iter().find(|c| c.policy.starts_with("gang")).map(|c| c.policy.clone()), false);
+    }
+    if kind == Kind::Unknown {
+        return (None, false);
     }
     let known: Vec<(&Company, f64)> = facts
         .company
@@ -163,9 +185,11 @@ pub(crate) mod tests {
         assert_eq!((advice.kind, advice.choice.as_deref(), advice.is_measured), (Kind::Spins, Some("gang"), true));
         assert_eq!(advice.expected, [(2, 1.96), (4, 3.92), (8, 7.84)]);
         // The waits alone show it too, and their grain.
-        let calm =
-            Facts { waits: Some(Waits { per_s: 9000.0, spin_share: 0.5 }), ..super::tests::facts(0.9, 3.0, vec![]) };
-        assert_eq!((decide(&calm).kind, decide(&calm).grain), (Kind::Spins, Grain::Fine));
+        let calm = Facts {
+            waits: Some(Waits { polls_per_cpu_s: 6e6, per_s: Some(9000.0) }),
+            ..super::tests::facts(0.9, 3.0, vec![])
+        };
+        assert_eq!((decide(&calm).kind, decide(&calm).grain), (Kind::Spins, Some(Grain::Fine)));
     }
 
     #[test]
@@ -198,8 +222,8 @@ pub(crate) mod tests {
     fn of_a_cut_spinner_only_its_kind_is_known() {
         let mut facts = facts(0.99, 3.0, vec![company("linux", 2.0, 1.0), company("gang", 2.1, 1.0)]);
         facts.is_whole = false;
-        assert_eq!(decide(&facts).choice.as_deref(), Some("linux"));
-        facts.waits = Some(Waits { per_s: 4000.0, spin_share: 0.6 });
+        assert_eq!((decide(&facts).kind, decide(&facts).choice), (Kind::Unknown, None));
+        facts.waits = Some(Waits { polls_per_cpu_s: 6e6, per_s: None });
         assert_eq!((decide(&facts).choice.as_deref(), decide(&facts).is_measured), (Some("gang"), false));
     }
 
@@ -210,5 +234,7 @@ pub(crate) mod tests {
         facts.others_cpu_share = 0.4;
         let advice = decide(&facts);
         assert_eq!((advice.jobs_in_memory, advice.choice, advice.is_uncertain), (Some(1), None, true));
+        assert!(!decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 1.0, 1.0)])).is_uncertain);
+        assert!(decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 0.7, 1.0)])).is_uncertain);
     }
 }

@@ -24,13 +24,13 @@ pub(crate) struct Facts {
     pub(crate) others_cpu_share: f64,
 }
 
-/// How its processes wait for messages when nobody changes it.
+/// How its processes wait for messages, as the wait library counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Waits {
-    /// By all processes.
-    pub(crate) per_s: f64,
-    /// The part of its CPU time that went into asking again and again, 0 to 1.
-    pub(crate) spin_share: f64,
+    /// Times that it asks for a message without waiting, for each second of its CPU time, alone.
+    pub(crate) polls_per_cpu_s: f64,
+    /// Waits a second of one job of two under `auto`; none where that was not tried, or no wait was long enough to be seen.
+    pub(crate) per_s: Option<f64>,
 }
 
 /// Two of it at once.

@@ -16,6 +16,8 @@ use std::time::Instant;
 
 /// The policy under which waits are counted: it leaves the program as it is.
 const WATCHED: &str = "local";
+/// The policy under which the library acts in company, and counts waits.
+const ACTING: &str = "auto";
 /// A single run may take this part of the time.
 const PART: f64 = 1.0 / 6.0;
 /// Two jobs are cut when they take so many times as long as one: the collapse is plain then.
@@ -62,7 +64,11 @@ impl Observer<'_> {
         let memory_bytes = memory(&alone);
         let limit_s = if is_whole { (COLLAPSE * first.elapsed_s).max(first_limit_s) } else { first_limit_s };
         self.talk("alone under cosched, its waits are counted");
-        let (seen, waiting) = self.watch(watched, limit_s)?;
+        let (seen, alone_waits) = self.watch(watched, 1, limit_s, 0)?;
+        // No poll at all: the library is not there, or sees nothing of how this program waits (OpenMP).
+        let polls_per_cpu_s =
+            alone_waits.filter(|waits| waits.polls > 0).map(|waits| waits.polls as f64 / cpu_s(&seen).max(1e-3));
+        let mut waits = polls_per_cpu_s.map(|polls_per_cpu_s| Waits { polls_per_cpu_s, per_s: None });
         let mut together: Vec<Vec<Run>> = vec![Vec::new(); choices.len()];
         for round in 0..ROUNDS_MAX {
             if round > 0 {
@@ -72,7 +78,16 @@ impl Observer<'_> {
                 // What had to be cut once would be again.
                 if !is_whole || !runs.iter().any(|run: &Run| run.outcome != Ended::Done) {
                     self.talk(&format!("two at once under {}", choice.name));
-                    runs.push(self.run(choice, 2, limit_s, 2 * memory_bytes, &mut |_| ())?);
+                    let (run, seen) = match choice.name.as_str() {
+                        ACTING => self.watch(choice, 2, limit_s, 2 * memory_bytes)?,
+                        _ => (self.run(choice, 2, limit_s, 2 * memory_bytes, &mut |_| ())?, None),
+                    };
+                    let per_s =
+                        seen.filter(|seen| seen.waits > 0).map(|seen| seen.waits as f64 / run.elapsed_s.max(1e-3));
+                    if let Some(waits) = &mut waits {
+                        waits.per_s = per_s.or(waits.per_s);
+                    }
+                    runs.push(run);
                 }
             }
             let used_s = self.started.elapsed().as_secs_f64();
@@ -80,7 +95,7 @@ impl Observer<'_> {
                 break;
             }
         }
-        Ok(facts(is_whole, &alone, &seen, waiting.as_ref(), choices, &together))
+        Ok(facts(is_whole, &alone, waits, choices, &together))
     }
 
     fn run(
@@ -100,13 +115,19 @@ impl Observer<'_> {
         }
     }
 
-    /// A run whose job the daemon is asked about, and what it said last.
-    fn watch(&mut self, choice: &Choice, limit_s: f64) -> Result<(Run, Option<JobWaiting>), Failure> {
+    /// A set whose first job the daemon is asked about, and what it said last.
+    fn watch(
+        &mut self,
+        choice: &Choice,
+        jobs: usize,
+        limit_s: f64,
+        memory_bytes: u64,
+    ) -> Result<(Run, Option<JobWaiting>), Failure> {
         let name = self.runner.next_name(0);
         let mut client = SocketChoice::find(self.cli.socket.clone()).connect()?;
         let mut last = None;
         let mut look = || last = waiting(&mut client, &name).or(last.take());
-        let run = self.run(choice, 1, limit_s, 0, &mut |_| look())?;
+        let run = self.run(choice, jobs, limit_s, memory_bytes, &mut |_| look())?;
         look();
         Ok((run, last))
     }
@@ -135,21 +156,10 @@ fn share(run: &Run) -> f64 {
     cpu_s(run) * run.each.len() as f64 / (run.elapsed_s * crate::jobset::cpus() as f64)
 }
 
-fn facts(
-    is_whole: bool,
-    alone: &[Run],
-    seen: &Run,
-    waiting: Option<&JobWaiting>,
-    choices: &[Choice],
-    together: &[Vec<Run>],
-) -> Facts {
+fn facts(is_whole: bool, alone: &[Run], waits: Option<Waits>, choices: &[Choice], together: &[Vec<Run>]) -> Facts {
     let of = |value: &dyn Fn(&Run) -> f64| median(&alone.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0);
     let voluntary = |run: &Run| run.each.iter().map(|each| each.voluntary).sum::<u64>() as f64 / run.elapsed_s;
     let (alone_s, alone_cpu_s) = (of(&|run| run.elapsed_s), of(&cpu_s));
-    let waits = waiting.filter(|waiting| waiting.waits > 0).map(|waiting| Waits {
-        per_s: waiting.waits as f64 / seen.elapsed_s,
-        spin_share: (waiting.spin_ms as f64 / 1e3 / cpu_s(seen).max(1e-3)).min(1.0),
-    });
     let all = alone.iter().chain(together.iter().flatten());
     let others: Vec<f64> = all.filter_map(|run| run.others_cpu_share).collect();
     let company =

@@ -2,19 +2,25 @@
 
 use super::decide::{Advice, Grain, Kind};
 use super::facts::{Company, Facts};
-use crate::format::{percent, size};
+use crate::format::{grouped, percent, size};
 use crate::table::{Cell, numbers, render, words};
 use std::fmt::Write;
+
+/// Memory for more jobs than this is no limit.
+const WORTH_NAMING: u64 = 64;
 
 /// The whole answer.
 pub(super) fn text(facts: &Facts, advice: &Advice) -> String {
     let mut text = format!("{}\n{}\n\n{}\n", program(facts), kind(facts, advice), table(facts, advice));
-    let _ = writeln!(text, "{}", choice(facts, advice));
     if advice.is_uncertain {
         let others = percent(facts.others_cpu_share);
-        let _ =
-            writeln!(text, "Other processes used {others} of the CPUs meanwhile: ask again when the machine is quiet.");
+        let _ = writeln!(
+            text,
+            "The machine did not treat the runs alike (other processes used {others} of the CPUs): ask again when it is quiet. \
+             What follows is what these numbers would say."
+        );
     }
+    let _ = writeln!(text, "{}", choice(facts, advice));
     text
 }
 
@@ -24,15 +30,17 @@ fn program(facts: &Facts) -> String {
     } else {
         format!("was cut after {:.1} s", facts.alone_s)
     };
-    let waits = facts.waits.map_or(String::new(), |waits| {
+    let polls = facts.waits.map_or(String::new(), |waits| {
         format!(
-            "; it waits for messages {:.0} times a second and spends {} of its CPU time on it",
-            waits.per_s,
-            percent(waits.spin_share)
+            "; it asks for messages {} times for each second of CPU time",
+            grouped(waits.polls_per_cpu_s.round() as u64)
         )
     });
+    let waits = facts.waits.and_then(|waits| waits.per_s);
+    let waits =
+        waits.map_or(String::new(), |per_s| format!(", and under auto waits {per_s:.0} times a second for them"));
     format!(
-        "The program {time}, uses {} of the {} CPUs and {} of memory, and gives a CPU away {:.0} times a second{waits}.",
+        "The program {time}, uses {} of the {} CPUs and {} of memory, and gives a CPU away {:.0} times a second{polls}{waits}.",
         percent(facts.cpu_share),
         facts.cpus,
         size(facts.memory_bytes),
@@ -50,17 +58,19 @@ fn kind(facts: &Facts, advice: &Advice) -> String {
         Kind::Blocks => "It blocks: a process that waits gives its CPU away, and another job can have it".to_owned(),
         Kind::Computes => "It computes: its processes hardly wait for each other".to_owned(),
         Kind::Sleeps => "It hardly uses the CPUs, so it does not matter who else runs".to_owned(),
+        Kind::Unknown => "It computes or it spins: it was cut, and its waits could not be seen".to_owned(),
     };
     let grown = linux.filter(|growth| facts.is_whole && *growth > 1.1);
     let grown = grown.map_or(String::new(), |growth| {
         format!("; with two under plain Linux each uses {growth:.1} times the CPU time")
     });
     let grain = match advice.grain {
-        Grain::Fine => "fine",
-        Grain::Medium => "medium",
-        Grain::Coarse => "coarse",
+        Some(Grain::Fine) => " Its grain is fine.",
+        Some(Grain::Medium) => " Its grain is medium.",
+        Some(Grain::Coarse) => " Its grain is coarse.",
+        None => " How often it waits could not be seen.",
     };
-    format!("{what}{grown}. Its grain is {grain}.")
+    format!("{what}{grown}.{grain}")
 }
 
 fn table(facts: &Facts, advice: &Advice) -> String {
@@ -74,7 +84,8 @@ fn table(facts: &Facts, advice: &Advice) -> String {
     ];
     let row = |company: &Company| -> Vec<Cell> {
         let bound = if company.is_bound { ">" } else { "" };
-        let slowdown = company.slowdown.filter(|_| facts.is_whole || advice.kind != Kind::Spins);
+        let slowdown =
+            company.slowdown.filter(|_| facts.is_whole || !matches!(advice.kind, Kind::Spins | Kind::Unknown));
         let why = company.why.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
         vec![
             company.policy.clone().into(),
@@ -102,11 +113,13 @@ fn choice(facts: &Facts, advice: &Advice) -> String {
     if let Some(jobs) = fits.filter(|jobs| *jobs < 2) {
         return format!("Do not run two at once: {jobs} fits into the memory that is available.");
     }
-    let memory = fits.map_or(String::new(), |jobs| format!(" {jobs} would fit into memory."));
+    let memory = fits
+        .filter(|jobs| *jobs < WORTH_NAMING)
+        .map_or(String::new(), |jobs| format!(" {jobs} would fit into memory."));
     let of = |policy: &str| facts.company.iter().find(|company| company.policy == policy);
     match (&advice.choice, advice.is_measured) {
         (None, _) => {
-            format!("No policy can be recommended: no two ended in the time; give more with --seconds.{memory}")
+            format!("No policy can be recommended: it did not end in the time; give more with --seconds.{memory}")
         }
         (Some(policy), false) => format!(
             "Choose {policy}: that is for programs that spin; it could not be measured, give more time with --seconds.{memory}"
@@ -154,7 +167,7 @@ mod tests {
         facts.others_cpu_share = 0.5;
         let text = text(&facts, &decide(&facts));
         assert!(text.contains("was cut after 2.0 s") && text.contains("Nobody knows how far"), "{text}");
-        assert!(text.contains("50% of the CPUs meanwhile"), "{text}");
+        assert!(text.contains("other processes used 50% of the CPUs"), "{text}");
         facts.company.clear();
         assert!(super::text(&facts, &decide(&facts)).contains("No policy can be recommended"));
     }

@@ -17,6 +17,8 @@ pub(crate) struct Bench {
 pub(crate) enum BenchCommand {
     /// Run a command several times at once under several policies, and say how much slower it gets
     Slowdown(Box<Slowdown>),
+    /// Set measured slowdowns beside those of the model and of the simulator
+    Compare(super::compare::Compare),
 }
 
 /// The time with which all are compared.
@@ -69,7 +71,8 @@ pub(crate) struct Slowdown {
     pub(crate) out: Option<PathBuf>,
 
     /// Go on with what was begun with --out DIR
-    #[arg(long, value_name = "DIR", exclusive = true)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["jobs", "policies", "repeat", "limit", "baseline", "mix",
+          "phase_regex", "out", "command"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Print the results as CSV

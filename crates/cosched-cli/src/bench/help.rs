@@ -3,7 +3,23 @@
 pub(crate) const BENCH: &str = "\
 Examples:
   cosched bench slowdown -- mpirun -n 2 ./a.out
-  cosched bench slowdown --jobs 1,2,4,8 --policies linux,local,gang --out result -- mpirun -n 2 ./a.out";
+  cosched bench slowdown --jobs 1,2,4,8 --out result -- mpirun -n 2 ./a.out
+  cosched bench compare result --profile a.profile.json --machine here.toml";
+
+pub(crate) const COMPARE: &str = "\
+One table with three numbers for each policy and number of jobs: the slowdown that was measured, the one that the model \
+computes, and the one that the simulator finds, with their differences. Model and simulator are fed by the same profile \
+of the program and the same machine file. Of programs that tell the time of their main phase (a line of JSON with \
+main_phase_s) its slowdown is compared, else that of the whole job.
+
+Examples:
+  cosched record -o lu.profile.json -- mpirun -n 2 ./lu
+  cosched model calibrate -o here.toml
+  cosched bench slowdown --jobs 1,2,4 --policies linux,local,gang-strict --out lu -- mpirun -n 2 ./lu
+  cosched bench compare lu --profile lu.profile.json --machine here.toml
+
+Exit codes:
+  0 success   1 a file cannot be read, or the program cannot be simulated   2 wrong usage   6 a file is not valid";
 
 pub(crate) const SLOWDOWN: &str = "\
 Slowdown is s_j = t_j / t_1: the time until all of j equal jobs have ended, against that of one job alone. j is ideal \
@@ -13,8 +29,8 @@ reported, never averaged in.
 
 Policies:
   linux                          no cosched
-  gang, local, pb, dcs, auto     `cosched run --policy`; gang shares as the machine's settings say
-  gang-strict, gang-soft, paired gang with this sharing; the machine's setting is changed for the runs and restored
+  gang, local, pb, dcs, auto     `cosched run --policy`; sharing as it is set
+  gang-strict, gang-soft, paired gang with this sharing, set for its runs only
   local+spin-block, gang+off, …  with a way to wait (`cosched run --wait`)
   GS, Local, SB, SY, DCS, PB, …  `cosched run --strategy`
   slurm-gang                     the local Slurm's time slices
@@ -32,8 +48,8 @@ A list of different jobs (--mix):
 
 Examples:
   cosched bench slowdown -- mpirun -n 2 ./a.out
-  cosched bench slowdown --jobs 1,2,4,6,8 --policies linux,local,gang --repeat 5 --out lu -- mpirun -n 2 ./lu
-  cosched bench slowdown --policies gang,gang+spin-block,PB-SB --json -- mpirun -n 2 ./a.out | jq .results
+  cosched bench slowdown --jobs 1,2,4,8 --repeat 9 --out lu -- mpirun -n 2 ./lu
+  cosched bench slowdown --policies gang,PB-SB --json -- ./a.out | jq .results
   cosched bench slowdown --mix evening.toml --policies linux,gang --csv
   cosched bench slowdown --resume lu
 

@@ -6,8 +6,10 @@
 
 mod args;
 pub(crate) mod check;
+mod compare;
 mod help;
 mod journal;
+pub(crate) mod measured;
 mod mix;
 mod output;
 pub(crate) mod phase;
@@ -23,6 +25,7 @@ mod slurm;
 pub(crate) mod stats;
 
 pub(crate) use args::Bench;
+pub(crate) use output::OTHERS_DECIDE;
 
 use crate::args::Cli;
 use crate::out::Failure;
@@ -32,5 +35,6 @@ use args::BenchCommand;
 pub(crate) fn bench(cli: &Cli, options: &Bench) -> Result<u8, Failure> {
     match &options.command {
         BenchCommand::Slowdown(options) => session::slowdown(cli, options),
+        BenchCommand::Compare(options) => compare::compare(cli, options),
     }
 }

@@ -127,11 +127,12 @@ fn mix_table(document: &Document) -> String {
 /// What a reader has to know.
 pub(crate) fn notes(document: &Document) -> Vec<String> {
     let mut notes = Vec::new();
-    let base = match document.head.baseline {
-        Baseline::Linux => "of one job alone under plain Linux",
-        Baseline::Own => "of one job alone under the same policy",
+    let base = match (document.mix.is_empty(), document.head.baseline) {
+        (false, _) => "Slowdown is a job's turnaround against its own alone under plain Linux",
+        (true, Baseline::Linux) => "Slowdown is t_j / t_1, t_1 of one job alone under plain Linux",
+        (true, Baseline::Own) => "Slowdown is t_j / t_1, t_1 of one job alone under the same policy",
     };
-    notes.push(format!("Slowdown is t_j / t_1, t_1 {base}; times are medians, ± is one standard error."));
+    notes.push(format!("{base}; times are medians, ± is one standard error."));
     for row in document.results.iter().filter(|row| row.not_done > 0) {
         let why = row.not_done_why.as_deref().unwrap_or("nobody knows why");
         let outcome = row.not_done_outcome.map_or("", |outcome| outcome.name());

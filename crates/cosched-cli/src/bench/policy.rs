@@ -3,7 +3,8 @@
 use crate::out::Failure;
 use crate::run::waiting::{WaitOption, parse_strategy, parse_wait};
 use cosched_api::parse::nearest;
-use cosched_api::{Policy, Sharing};
+use cosched_api::{Policy, Sharing, WaitMode};
+use cosched_sim::{OnArrival, Strategy, Wait};
 
 /// A policy by the name that the person gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,34 @@ impl Choice {
         Ok(How::Cosched { options, sharing: shared, wait: parsed })
     }
 
+    /// What the simulator calls it; none if it has no such thing. Without a way to wait by name, the library waits as it finds best:
+    /// it spins and then blocks where others want the CPU, and in a gang it spins, because there nobody does.
+    pub(crate) fn strategy(&self) -> Option<Strategy> {
+        let (policy, sharing, wait) = match &self.how {
+            How::Linux => return Some(Strategy::Dynamic(Wait::Busy, OnArrival::None)),
+            How::Slurm => return Some(Strategy::Gang),
+            How::Cosched { options, sharing, wait } => (options[1].as_str(), sharing, wait),
+        };
+        let wait = match wait {
+            Some(WaitOption::Off) => Wait::Busy,
+            Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::Busy => Wait::Busy,
+            Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::SpinYield => Wait::SpinYield,
+            _ => Wait::SpinBlock,
+        };
+        Some(match policy {
+            "gang" => match sharing {
+                Some(Sharing::Strict) => Strategy::Gang,
+                Some(Sharing::Paired) => Strategy::PairedGang,
+                Some(Sharing::Soft) | None => Strategy::SoftGang,
+            },
+            "local" => Strategy::Dynamic(wait, OnArrival::None),
+            "pb" => Strategy::Dynamic(wait, OnArrival::Periodic),
+            "dcs" => Strategy::Dynamic(wait, OnArrival::Interrupt),
+            "auto" => Strategy::Auto,
+            named => named.parse().ok()?,
+        })
+    }
+
     /// Whether its jobs are the daemon's.
     pub(crate) fn needs_daemon(&self) -> bool {
         matches!(self.how, How::Cosched { .. })
@@ -135,6 +164,26 @@ mod tests {
         for (name, wanted) in SHARED {
             assert_eq!(options(name), "--policy gang");
             assert!(matches!(Choice::parse(name).unwrap().how, How::Cosched { sharing: Some(s), .. } if s == wanted));
+        }
+    }
+
+    #[test]
+    fn policies_have_a_name_in_the_simulator() {
+        for (policy, strategy) in [
+            ("linux", "Local"),
+            ("local", "SB"),
+            ("local+off", "Local"),
+            ("local+spin-yield:50", "SY"),
+            ("gang", "soft-gang"),
+            ("gang-strict", "GS"),
+            ("paired", "paired-gang"),
+            ("pb", "PB-SB"),
+            ("pb+busy", "PB"),
+            ("DCS-SY", "DCS-SY"),
+            ("GS", "GS"),
+            ("auto", "auto"),
+        ] {
+            assert_eq!(Choice::parse(policy).unwrap().strategy().map(Strategy::name), Some(strategy), "{policy}");
         }
     }
 

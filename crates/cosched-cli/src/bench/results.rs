@@ -105,7 +105,7 @@ fn row(head: &Head, all: &[Run], cell: &Cell) -> Option<Row> {
         slowdown,
         slowdown_stderr,
         cpu_share: median_of(&runs, |run| Some(cpu_share(run, head.cpus))),
-        jain: median_of(&runs, |run| jain(&run.each.iter().map(|each| each.turnaround_s()).collect::<Vec<_>>())),
+        jain: median_of(&runs, |run| fairness(head, run)),
         first_end_s: median_of(&runs, |run| ends(run).into_iter().reduce(f64::min)),
         last_end_s: median_of(&runs, |run| ends(run).into_iter().reduce(f64::max)),
         voluntary: median_of(&runs, voluntary),
@@ -115,6 +115,12 @@ fn row(head: &Head, all: &[Run], cell: &Cell) -> Option<Row> {
         not_done_why: first_failure.and_then(|run| run.why.clone()),
         job_memory_bytes: of_cell.iter().flat_map(|run| &run.each).map(|each| each.max_memory_bytes).max().unwrap_or(0),
     })
+}
+
+/// Of equal jobs only: different ones need not end at the same time.
+fn fairness(head: &Head, run: &Run) -> Option<f64> {
+    let turnarounds: Vec<f64> = run.each.iter().map(|each| each.turnaround_s()).collect();
+    if head.commands.is_empty() { jain(&turnarounds) } else { None }
 }
 
 /// The ratio of the medians, and the standard error of the ratio of the means.

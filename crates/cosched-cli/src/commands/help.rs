@@ -8,6 +8,8 @@ Examples:
   cosched status                           the matrix, the switches, what is wrong
   cosched policy gang --slot 50ms          how jobs share the CPUs
   cosched demo                             see what it is for, on this machine
+  cosched advise -- mpirun -n 2 ./a.out    which policy suits a program
+  cosched bench slowdown -- ./a.out        what sharing costs it
 
 Environment:
   COSCHED_SOCKET   the daemon's socket, as --socket

@@ -9,15 +9,18 @@ use crate::args::Cli;
 use crate::out::Failure;
 use std::ffi::OsString;
 
+mod directory;
+mod job;
 mod machine;
 mod processes;
 mod restore;
 mod set;
 mod stage;
 
+pub(crate) use job::{End, Planned, output_end, unnamed_file};
 pub(crate) use machine::{Others, memory_available_bytes};
 pub(crate) use restore::RestorePolicy;
-pub(crate) use set::{End, Look, Measured, Outcome, Planned, Set, output_end, run, unnamed_file};
+pub(crate) use set::{Look, Measured, Outcome, Set, run};
 pub(crate) use stage::{STAGE, Usage, stage};
 
 /// How many CPUs the machine has for this process.

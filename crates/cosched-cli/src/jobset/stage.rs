@@ -5,6 +5,7 @@
 //! job begin, the end of the pipe (also by the harness's death) ends it. Its standard output takes one byte when it is
 //! ready and one line of JSON at the end. Its standard error is the job's output.
 
+use super::directory::SessionDirectory;
 use super::processes::descendants;
 use crate::out::Failure;
 use crate::run::{EXIT_FAILED, SESSION};
@@ -52,7 +53,8 @@ pub(crate) struct Usage {
     pub(crate) voluntary: u64,
     /// Times that a process lost its CPU to another.
     pub(crate) involuntary: u64,
-    /// The largest resident set of one process, in KiB.
+    /// The largest resident set of one process, in KiB; 0 when none was larger than cosched itself, whose size processes
+    /// inherit until they execute something else.
     pub(crate) max_process_kib: u64,
 }
 
@@ -87,6 +89,7 @@ fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) ->
     let set: SigSet = [Number::SIGCHLD, Number::SIGTERM].into_iter().collect();
     set.thread_block().map_err(io::Error::from)?;
     let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let directory = SessionDirectory::make();
     if !is_alone && !wait_for_beginning()? {
         return Ok(None);
     }
@@ -94,6 +97,7 @@ fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) ->
     let started = Command::new("/proc/self/exe")
         .arg(SESSION)
         .args(command)
+        .envs(directory.environment())
         .stdin(Stdio::null())
         .stdout(io::stderr().as_fd().try_clone_to_owned()?)
         .spawn();
@@ -108,6 +112,7 @@ fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) ->
     job.until_the_last_has_ended(on_early_end)?;
     let end_ns = now_ns();
     let used = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let own = getrusage(UsageWho::RUSAGE_SELF)?.max_rss();
     let us = |time: nix::sys::time::TimeVal| (time.tv_sec() * 1_000_000 + time.tv_usec()) as u64;
     Ok(Some(Usage {
         start_ns,
@@ -119,7 +124,7 @@ fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) ->
         system_us: us(used.system_time()),
         voluntary: used.voluntary_context_switches() as u64,
         involuntary: used.involuntary_context_switches() as u64,
-        max_process_kib: used.max_rss() as u64,
+        max_process_kib: if used.max_rss() * 2 > own * 3 { used.max_rss() as u64 } else { 0 },
     }))
 }
 

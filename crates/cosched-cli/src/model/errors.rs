@@ -1,18 +1,17 @@
 //! `cosched model errors`: which assumption of the model is off, and by how much.
 
+use super::help;
 use super::source::Source;
-use super::{EXIT_INVALID, help};
 use crate::args::Cli;
+use crate::bench::measured::{Measured as Bench, Outcome, Single, not_valid, positive};
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render};
 use clap::Args;
 use cosched_model::Job;
 use cosched_model::errors::{Errors, Measured, slowdown_by_utilisation, split};
-use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use serde::Serialize;
+use std::path::PathBuf;
 
-/// The file's first field.
-const FORMAT: &str = "cosched-slowdown-1";
 /// Policies that the model is of, in this order.
 const USUAL: [&str; 2] = ["local", "linux"];
 
@@ -29,32 +28,6 @@ pub(crate) struct ErrorsOf {
 
     #[command(flatten)]
     source: Source,
-}
-
-/// What of the file is needed.
-#[derive(Deserialize)]
-struct Bench {
-    format: String,
-    single: Option<Single>,
-    #[serde(default)]
-    results: Vec<Outcome>,
-}
-
-#[derive(Deserialize)]
-struct Single {
-    time_s: f64,
-    phase_s: Option<f64>,
-    cpu_share: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Outcome {
-    policy: String,
-    jobs: u32,
-    time_s: Option<f64>,
-    phase_s: Option<f64>,
-    slowdown: Option<f64>,
-    cpu_share: Option<f64>,
 }
 
 /// One column of the paper's table.
@@ -80,7 +53,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn errors(cli: &Cli, options: &ErrorsOf) -> Result<u8, Failure> {
-    let bench = read(&options.measured)?;
+    let bench = Bench::read(&options.measured)?;
     let invalid = |why: &str, hint: &str| not_valid(&options.measured, why, hint);
     let single = bench.single.as_ref().filter(|single| single.time_s > 0.0);
     let single = single.ok_or_else(|| invalid("it has no time of a single job", "measure with 1 among --jobs"))?;
@@ -122,20 +95,6 @@ pub(crate) fn errors(cli: &Cli, options: &ErrorsOf) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn read(path: &Path) -> Result<Bench, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let hint = "give the slowdown.json that `cosched bench slowdown` wrote";
-        Failure::explained(1, &format!("cannot read {shown}"), &error.to_string(), hint)
-    })?;
-    let hint = "give the slowdown.json that `cosched bench slowdown` wrote";
-    let bench: Bench = serde_json::from_str(&text).map_err(|error| not_valid(path, &error.to_string(), hint))?;
-    if bench.format != FORMAT {
-        return Err(not_valid(path, &format!("its format is `{}`, not `{FORMAT}`", bench.format), hint));
-    }
-    Ok(bench)
-}
-
 fn policy_of(bench: &Bench, options: &ErrorsOf) -> Result<String, Failure> {
     let mut names: Vec<&str> = bench.results.iter().map(|outcome| outcome.policy.as_str()).collect();
     names.sort_unstable();
@@ -149,18 +108,13 @@ fn policy_of(bench: &Bench, options: &ErrorsOf) -> Result<String, Failure> {
 
 /// None when a figure is missing, as of jobs that failed.
 fn row(outcome: &Outcome, single: &Single, share: f64, job: &Job) -> Option<Row> {
-    let positive = |value: Option<f64>| value.filter(|value| *value > 0.0 && value.is_finite());
-    let whole = positive(outcome.slowdown).or_else(|| Some(positive(outcome.time_s)? / single.time_s))?;
-    let phase = positive(outcome.phase_s).zip(positive(single.phase_s)).map(|(several, one)| several / one);
+    let whole = outcome.job_slowdown(single)?;
     let cpu = slowdown_by_utilisation(outcome.jobs, share, positive(outcome.cpu_share)?)?;
     // A program that does not tell its main phase is all main phase.
-    let measured = Measured { jobs: outcome.jobs, job: whole, cpu, phase: phase.unwrap_or(whole) };
+    let measured =
+        Measured { jobs: outcome.jobs, job: whole, cpu, phase: outcome.phase_slowdown(single).unwrap_or(whole) };
     let model = job.local_slowdown(outcome.jobs);
     Some(Row { measured, model, errors: split(&measured, model) })
-}
-
-fn not_valid(path: &Path, why: &str, hint: &str) -> Failure {
-    Failure::explained(EXIT_INVALID, &format!("{} cannot be analysed", path.display()), why, hint)
 }
 
 const COLUMNS: [Column; 8] = [

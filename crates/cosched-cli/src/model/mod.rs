@@ -5,7 +5,7 @@ mod errors;
 pub(crate) mod help;
 pub(crate) mod machines;
 mod predict;
-mod source;
+pub(crate) mod source;
 mod table3;
 
 use crate::args::Cli;

@@ -1,13 +1,14 @@
 //! `cosched model predict`.
 
 use super::help;
-use super::source::{Detail, Predicted, Source};
+use super::source::{Detail, Predicted, Source, Subject};
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
 use clap::Args;
 use cosched_model::{Job, Kind, Term};
 use serde::Serialize;
+use std::path::Path;
 
 #[derive(Args, Debug)]
 #[command(after_help = help::PREDICT)]
@@ -34,6 +35,8 @@ struct Report<'a> {
     grid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<&'a Path>,
     time_s: f64,
     /// Alone: with the CPU time of messages, without that of switches.
     cpu_share: f64,
@@ -67,7 +70,7 @@ pub(crate) fn predict(cli: &Cli, options: &Predict) -> Result<u8, Failure> {
             2,
             "nothing to predict",
             "neither a program on a machine nor a time and a CPU share were given",
-            "give --machine, --program, --n and --grid, or --t1 and --cpu-share; see `cosched model predict --help`",
+            "give --machine, --program, --n and --grid, or --machine and --profile, or --t1 and --cpu-share; see `cosched model predict --help`",
         )
     })?;
     if cli.json {
@@ -99,12 +102,18 @@ fn outcomes(job: &Job, jobs: &[u32]) -> Vec<Outcome> {
 fn report<'a>(predicted: &'a Predicted, jobs: &[u32]) -> Report<'a> {
     let job = &predicted.job;
     let detail = predicted.detail.as_ref();
+    let (known, profile) = match detail.map(|detail| &detail.subject) {
+        Some(Subject::Known { program, problem }) => (Some((*program, problem)), None),
+        Some(Subject::Recorded { path, .. }) => (None, Some(path.as_path())),
+        None => (None, None),
+    };
     Report {
         machine: detail.map(|detail| detail.machine.name.as_str()),
-        program: detail.map(|detail| detail.program),
-        n: detail.map(|detail| detail.problem.n),
-        grid: detail.map(|detail| detail.problem.grid.to_string()),
-        block: detail.map(|detail| detail.problem.block),
+        program: known.map(|(program, _)| program),
+        n: known.map(|(_, problem)| problem.n),
+        grid: known.map(|(_, problem)| problem.grid.to_string()),
+        block: known.map(|(_, problem)| problem.block),
+        profile,
         time_s: job.alone_s,
         cpu_share: detail.map_or(job.cpu_s, |detail| detail.cost.cpu_s()) / job.alone_s,
         shared_cpu_s: job.cpu_s,
@@ -156,15 +165,14 @@ fn page(predicted: &Predicted, jobs: &[u32]) -> String {
 }
 
 fn describe(text: &mut String, job: &Job, detail: &Detail) {
-    let Detail { machine, program, problem, cost, .. } = detail;
-    text.push_str(&format!(
-        "{program}, N = {} on {} (block {}), {}: t_1 {}\n\n",
-        problem.n,
-        problem.grid,
-        problem.block,
-        machine.name,
-        seconds(job.alone_s)
-    ));
+    let Detail { machine, subject, cost, .. } = detail;
+    let subject = match subject {
+        Subject::Known { program, problem } => {
+            format!("{program}, N = {} on {} (block {})", problem.n, problem.grid, problem.block)
+        }
+        Subject::Recorded { path, tasks } => format!("{}, the mean of {tasks} tasks", path.display()),
+    };
+    text.push_str(&format!("{subject}, {}: t_1 {}\n\n", machine.name, seconds(job.alone_s)));
     let count = |number: f64| if number == 0.0 { String::new() } else { format!("{number:.0}") };
     let rows: Vec<Vec<Cell>> = cost
         .terms

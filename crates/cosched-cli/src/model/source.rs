@@ -2,9 +2,12 @@
 
 use super::machines;
 use crate::out::Failure;
+use crate::profile::Profile;
 use clap::{Args, ValueEnum};
 use cosched_model::cache::pollution_us;
+use cosched_model::profile::{Totals, from_profile};
 use cosched_model::{Cost, Grid, Job, Machine, Problem, lu, matmul};
+use std::path::{Path, PathBuf};
 
 /// The options that say so.
 #[derive(Args, Debug)]
@@ -38,6 +41,10 @@ pub(crate) struct Source {
           value_parser = parse_kib)]
     cache: Option<f64>,
 
+    /// Any program: what `cosched record` wrote of it, with the messages of this machine
+    #[arg(long, value_name = "FILE", requires = "machine", conflicts_with = "program")]
+    profile: Option<PathBuf>,
+
     /// Any program: its time alone
     #[arg(long, value_name = "S", requires = "cpu_share")]
     t1: Option<f64>,
@@ -66,13 +73,21 @@ pub(crate) struct Predicted {
 #[derive(Debug)]
 pub(crate) struct Detail {
     pub(crate) machine: Machine,
-    pub(crate) program: &'static str,
-    pub(crate) problem: Problem,
+    pub(crate) subject: Subject,
     pub(crate) cost: Cost,
     /// α_c.
     pub(crate) context_switch_us: f64,
     /// What cold caches add to it.
     pub(crate) pollution_us: f64,
+}
+
+/// Which program.
+#[derive(Debug)]
+pub(crate) enum Subject {
+    /// One of the paper's.
+    Known { program: &'static str, problem: Problem },
+    /// A recorded one.
+    Recorded { path: PathBuf, tasks: u32 },
 }
 
 fn parse_kib(text: &str) -> Result<f64, String> {
@@ -89,12 +104,15 @@ impl Source {
             let job = Job::of_share(t1, share).map_err(|error| wrong("there is no such job", &error.to_string()))?;
             return Ok(Some(Predicted { job, detail: None }));
         }
-        let (Some(name), Some(program), Some(n), Some(grid)) = (&self.machine, self.program, self.n, self.grid) else {
-            return if self.machine.is_some() { Err(no_program()) } else { Ok(None) };
-        };
+        let Some(name) = &self.machine else { return Ok(None) };
         let machine = machines::find(name)?;
-        let pollution = self.cache.map(|kib| pollution(&machine, name, kib)).transpose()?;
-        Ok(Some(self.of_program(machine, program, n, grid, pollution.unwrap_or(0.0))?))
+        let pollution_us = self.cache.map(|kib| pollution(&machine, name, kib)).transpose()?.unwrap_or(0.0);
+        match (&self.profile, self.program, self.n, self.grid) {
+            (Some(path), ..) => of_profile(machine, &Profile::read(path)?, path, pollution_us),
+            (None, Some(program), Some(n), Some(grid)) => self.of_program(machine, program, n, grid, pollution_us),
+            _ => Err(no_program()),
+        }
+        .map(Some)
     }
 
     fn of_program(
@@ -112,11 +130,40 @@ impl Source {
             Program::Lu => ("lu", lu::cost(&machine, &problem)),
             Program::Matmul => ("matmul", matmul::cost(&machine, &problem, !self.no_startups)),
         };
+        Ok(Predicted::new(machine, Subject::Known { program, problem }, cost, pollution_us))
+    }
+}
+
+impl Predicted {
+    fn new(machine: Machine, subject: Subject, cost: Cost, pollution_us: f64) -> Predicted {
         let context_switch_us = machine.context_switch_us;
         let job = Job { alone_s: cost.time_s(), cpu_s: cost.shared_cpu_s(context_switch_us + pollution_us) };
-        let detail = Detail { machine, program, problem, cost, context_switch_us, pollution_us };
-        Ok(Predicted { job, detail: Some(detail) })
+        Predicted { job, detail: Some(Detail { machine, subject, cost, context_switch_us, pollution_us }) }
     }
+}
+
+/// A recorded program: its mean task, with the messages of this machine.
+pub(crate) fn of_profile(
+    machine: Machine,
+    profile: &Profile,
+    path: &Path,
+    pollution_us: f64,
+) -> Result<Predicted, Failure> {
+    let totals = profile.totals();
+    let (link, _) = machine.links_of(u64::from(totals.tasks), None);
+    let totals = Totals {
+        compute_s: totals.compute_s_mean,
+        io_s: totals.io_s_mean,
+        messages: totals.messages_mean,
+        bytes: totals.bytes_mean,
+        elapsed_s: Some(totals.elapsed_s),
+    };
+    let cost = from_profile(&link, &totals).map_err(|error| {
+        let what = format!("{} cannot be used for a prediction", path.display());
+        Failure::explained(super::EXIT_INVALID, &what, &error.to_string(), "record the program again: cosched record")
+    })?;
+    let subject = Subject::Recorded { path: path.to_owned(), tasks: profile.tasks };
+    Ok(Predicted::new(machine, subject, cost, pollution_us))
 }
 
 fn pollution(machine: &Machine, name: &str, kib: f64) -> Result<f64, Failure> {
@@ -136,5 +183,5 @@ fn wrong(what: &str, why: &str) -> Failure {
 }
 
 fn no_program() -> Failure {
-    wrong("--machine needs a program", "a machine alone has no time; give --program, --n and --grid")
+    wrong("--machine needs a program", "a machine alone has no time; give --program, --n and --grid, or --profile")
 }

@@ -41,9 +41,7 @@ pub(crate) fn table3(cli: &Cli) -> Result<u8, Failure> {
         })
         .collect();
     print(&render(&COLUMNS, &rows, terminal_width()))?;
-    print(
-        "\nThe extrapolation's CPU utilisation has three readings; docs/model.md, chapter 4, says which meets it.\n",
-    )?;
+    print("\nThe extrapolation's CPU utilisation has three readings; docs/model.md, chapter 4, discusses them.\n")?;
     Ok(0)
 }
 

@@ -2,9 +2,10 @@
 
 use super::machine::Machine;
 use super::model::{Cost, Model, cost_us};
+use crate::model::machines::find;
 use crate::out::Failure;
 use clap::Args;
-use cosched_model::machine::{Link, SHIPPED, WORD_BYTES, shipped};
+use cosched_model::machine::{Link, WORD_BYTES};
 use cosched_sim::general::{Config, Messages, Route};
 use cosched_sim::{Params, Strategy};
 
@@ -45,7 +46,7 @@ pub(crate) struct Given {
 impl Costs {
     /// Reads the machine file.
     pub(crate) fn read(&self) -> Result<Given, Failure> {
-        let file = self.machine.as_deref().map(machine_of).transpose()?;
+        let file = self.machine.as_deref().map(find).transpose()?;
         let network = match (self.network, &file) {
             (Some(route), _) => Some(route),
             (None, Some(file)) => Some(of_link(&file.network)?),
@@ -116,18 +117,6 @@ impl Given {
         }
         config
     }
-}
-
-fn machine_of(name: &str) -> Result<cosched_model::Machine, Failure> {
-    if let Some(machine) = shipped(name) {
-        return Ok(machine);
-    }
-    let text = std::fs::read_to_string(name).map_err(|error| {
-        let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        let hint = format!("give the path of a machine file, or one of {}", names.join(", "));
-        Failure::explained(1, &format!("cannot read the machine file {name}"), &error.to_string(), &hint)
-    })?;
-    cosched_model::Machine::parse(&text, name).map_err(|error| Failure::other(error.to_string()))
 }
 
 fn of_link(link: &Link) -> Result<Route, Failure> {

@@ -35,9 +35,11 @@ Examples:
   cosched sim program barrier.prog --tasks 8 --nodes 8 --copies 1,2,4 --strategies GS,Local,SB,PB
   cosched sim program stencil.prog --tasks 16 --nodes 4 --cpus-per-node 4 --model linux
   cosched sim program --profile lu.profile.json --copies 1,2,4 --strategies GS,Local,SB,PB
+  cosched sim program lu.prog --tasks 32 --nodes 16 --machine bunyip --strategies SB,GS --network-poll-us 0
+  cosched sim program lu.prog --tasks 32 --nodes 16 --cpus-per-node 2 --network 20,0.085,7,0.035 --shared-memory 5,0.01
 
 Exit codes:
-  0 success   1 the program or profile cannot be read, or waits for ever   2 wrong usage";
+  0 success   1 a file cannot be read, or the program waits for ever   2 wrong usage   6 no valid machine file";
 
 pub(crate) const COMPARE: &str = "\
 All strategies get the same jobs and the same draws, so they are compared in pairs: RATIO is the mean response over \

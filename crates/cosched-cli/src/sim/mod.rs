@@ -20,6 +20,8 @@ mod sweep;
 mod table;
 mod workloads;
 
+pub(crate) use program::{Row as ProgramRow, rows_of as program_rows};
+
 use crate::args::Cli;
 use crate::out::Failure;
 use clap::{Args, Subcommand};

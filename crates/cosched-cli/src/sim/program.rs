@@ -66,13 +66,13 @@ struct Subject {
 
 /// One strategy with one number of copies.
 #[derive(Debug, Serialize)]
-struct Row {
-    strategy: &'static str,
-    copies: u32,
+pub(crate) struct Row {
+    pub(crate) strategy: &'static str,
+    pub(crate) copies: u32,
     /// Copies that had not ended by --max-sim-s.
-    unfinished: usize,
+    pub(crate) unfinished: usize,
     mean_execution_s: Option<f64>,
-    makespan_s: f64,
+    pub(crate) makespan_s: f64,
     slowdown: Option<f64>,
     util_compute: f64,
     /// Sending and receiving, where processes pay for it.
@@ -82,6 +82,17 @@ struct Row {
 }
 
 pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
+    let rows = rows(options)?;
+    if cli.json {
+        print_json(&rows)?;
+    } else {
+        print(&table(&rows))?;
+    }
+    Ok(0)
+}
+
+/// Simulates every strategy with every number of copies.
+fn rows(options: &RunProgram) -> Result<Vec<Row>, Failure> {
     let given = options.costs.read()?;
     let subject = read(options)?;
     let given = given.or_recorded(subject.recorded.map(|network| (network.alpha_us, network.beta_us_per_word)))?;
@@ -98,12 +109,19 @@ pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
             rows.push(row(*strategy, *copies, &outcome, alone_s, &config));
         }
     }
-    if cli.json {
-        print_json(&rows)?;
-    } else {
-        print(&table(&rows))?;
+    Ok(rows)
+}
+
+/// What `cosched sim program` with these words would print: for who sets a simulation beside something else.
+pub(crate) fn rows_of(words: &[String]) -> Result<Vec<Row>, Failure> {
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        options: RunProgram,
     }
-    Ok(0)
+    let words = std::iter::once("program").chain(words.iter().map(String::as_str));
+    let words = <Words as clap::Parser>::try_parse_from(words).map_err(|e| Failure::other(e.to_string()))?;
+    rows(&words.options)
 }
 
 fn no_time(options: &RunProgram, tasks: u32) -> Failure {

@@ -99,7 +99,7 @@ fn a_program_that_fails_is_quoted() {
     let output = place.output(&["demo", "--program", program.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
-    assert!(message.contains("a job of the demo failed (exit status: 3)") && message.contains("nonsense"), "{message}");
+    assert!(message.contains("a job of the demo failed (exit code 3)") && message.contains("nonsense"), "{message}");
     let missing = place.output(&["demo", "--program", "/nowhere/barrier-omp"]);
     assert!(text(&missing.stderr).contains("hint: `make programs` builds them"));
 }

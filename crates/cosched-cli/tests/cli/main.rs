@@ -1,8 +1,10 @@
 //! The command `cosched` as its users run it, against a daemon that pretends.
 
+mod bench;
 mod commands;
 mod demo;
 mod fake;
+mod model;
 mod run;
 mod sim_misuse;
 mod sim_results;

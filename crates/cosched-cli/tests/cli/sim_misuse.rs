@@ -202,6 +202,46 @@ fn programs_that_cannot_be_measured_are_refused() {
 }
 
 #[test]
+fn costs_of_messages_that_cannot_be_are_refused() {
+    let place = Place::new();
+    let program = file(&place, "p.prog", "on 0 { send 2 8000 }; on 2 { recv 0 }\n");
+    let torn = file(&place, "torn.toml", "name = \"x\"\ncpus_per_node = 0\n");
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["--machine", "/nowhere.toml"], 1, "cannot read the machine file /nowhere.toml"),
+        (&["--machine", &torn], 6, "torn.toml is no valid machine file"),
+        (&["--network", "80"], 2, "two or four numbers"),
+        (&["--network", "80,0.85,81,0.1"], 2, "larger than the whole"),
+        (&["--network", "80,-1"], 2, "cannot be negative"),
+        (&["--network", "0,0"], 2, "messages between nodes take no time"),
+        (&["--memory-poll-us", "5"], 2, "give --machine or --network too"),
+    ];
+    for (options, code, part) in cases {
+        let words =
+            [&["sim", "program", &program, "-n", "4", "--nodes", "2", "--cpus-per-node", "2"], options].concat();
+        refused(&place, &words, code, part);
+    }
+}
+
+/// 1000 words: 80 + 850 us between nodes, of which 168 are CPU time on 4 CPUs.
+#[test]
+fn a_machine_file_says_what_messages_cost() {
+    let place = Place::new();
+    let program = file(&place, "p.prog", "on 0 { send 2 8000 }; on 2 { recv 0 }\n");
+    let words =
+        ["sim", "program", &program, "-n", "4", "--nodes", "2", "--copies", "1", "--strategies", "SB", "--quiet"];
+    let made = |more: &[&str]| json(&place, &[&words[..], more].concat())[0].clone();
+    for by in [
+        &["--machine", "bunyip"][..],
+        &["--network", "80,0.85,28,0.14", "--cpus-per-node", "2", "--intr-us", "0", "--qmove-us", "0"],
+    ] {
+        let row = made(&[by, &["--network-poll-us", "0"]].concat());
+        assert_eq!(row["makespan_s"], 0.00093, "{by:?}");
+        assert!((row["messages"].as_f64().unwrap() - 168.0 / 930.0 / 4.0).abs() < 1e-9, "{by:?}: {row}");
+    }
+    assert_eq!(made(&["--cpus-per-node", "2"])["messages"], 0.0, "the paper's messages cost no process anything");
+}
+
+#[test]
 fn help_of_single_runs() {
     insta::assert_snapshot!("sim_run_help", crate::commands::help(&Place::new(), &["sim", "sim run", "sim program"]));
 }

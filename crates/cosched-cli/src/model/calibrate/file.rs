@@ -58,7 +58,13 @@ fn spread(values: &[f64]) -> (f64, f64, f64) {
 fn constant(key: &str, values: &[f64], most: f64) -> String {
     let (median, min, max) = spread(values);
     let value = rounded(median.clamp(0.0, most));
-    let note = if median < 0.0 { ": noise; 0 is written" } else { "" };
+    let note = if median < 0.0 {
+        "; less than nothing is noise, 0 is written"
+    } else if median > most {
+        "; the part is measured apart from the whole, and no more than that is written"
+    } else {
+        ""
+    };
     format!("{:<40}# {} to {}{note}\n", format!("{key} = {value:?}"), rounded(min), rounded(max))
 }
 
