@@ -182,6 +182,28 @@ fn bad_input_is_refused_before_anything_runs() {
     assert!(!mark.exists(), "a command was run");
 }
 
+#[test]
+fn a_reader_that_went_away_hides_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = bench(&["--jobs", "1", "--", "false"]);
+    let run = command.stdout(writer).stderr(Stdio::piped()).spawn().and_then(|child| child.wait_with_output());
+    let run = run.expect("taskset and cosched run");
+    assert_eq!(run.status.code(), Some(1), "{}", stderr(&run));
+    assert!(stderr(&run).contains("one job alone under linux was not done"), "{}", stderr(&run));
+}
+
+#[test]
+fn results_that_cannot_be_written_are_printed() {
+    let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
+    let out = dir.path().join("out");
+    let out = out.to_str().unwrap();
+    let run = output(bench(&["--jobs", "1", "--repeat", "1", "--json", "--out", out, "--", "rm", "-r", out]));
+    assert_eq!(run.status.code(), Some(1), "{}", stderr(&run));
+    assert!(stderr(&run).contains("cannot write to"), "{}", stderr(&run));
+    assert_eq!(result(&document(&run), "linux", 1)["runs"], 1);
+}
+
 /// A bench whose second set of jobs never ends by itself: it spawns, leaves its session, and ignores TERM.
 fn endless(d: &Daemon, word: &str, policy: &str, out: &Path) -> std::process::Child {
     let marks = d.dir.path().join(format!("marks-{policy}"));

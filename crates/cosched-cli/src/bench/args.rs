@@ -50,7 +50,7 @@ pub(crate) struct Slowdown {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repeat: u32,
 
-    /// End a set of jobs after so many seconds [default: 30 t_1 for each job, at least 60]
+    /// End a set of jobs after so many seconds [default: 30 t_1 for each job, at least 60; of the first job alone an hour]
     #[arg(long, value_name = "S", value_parser = parse_limit, allow_negative_numbers = true)]
     pub(crate) limit: Option<f64>,
 

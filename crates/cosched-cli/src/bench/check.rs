@@ -25,6 +25,19 @@ pub(crate) fn commands(head: &Head, choices: &[Choice]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Times of two machines are not compared: a resumption is where the bench began, with as many CPUs.
+///
+/// # Errors
+/// When it is not.
+pub(crate) fn machine(head: &Head, host: &str, cpus: usize) -> Result<(), Failure> {
+    if (head.host.as_str(), head.cpus) == (host, cpus) {
+        return Ok(());
+    }
+    let why = format!("it began on {} with {} CPUs, and this is {host} with {cpus}", head.host, head.cpus);
+    let hint = "resume it there (taskset changes the number of CPUs), or begin again with --out DIR";
+    Err(Failure::explained(EXIT_REFUSED, "it cannot be resumed on this machine", &why, hint))
+}
+
 /// The ways to wait of the policies.
 ///
 /// # Errors
@@ -52,4 +65,19 @@ pub(crate) fn find(name: &str) -> Result<PathBuf, Failure> {
         let hint = "install Open MPI or MPICH (Debian: openmpi-bin, mpich), or name its launcher by its path";
         Failure::explained(failure.code, &format!("{name}: there is no MPI here"), "its launcher was not found", hint)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::head;
+    use super::*;
+
+    #[test]
+    fn another_machine_does_not_go_on() {
+        let head = head(&["linux"], &[1], 1);
+        assert!(machine(&head, &head.host, head.cpus).is_ok());
+        for (host, cpus) in [("elsewhere", head.cpus), (&head.host, head.cpus + 1)] {
+            assert_eq!(machine(&head, host, cpus).unwrap_err().code, EXIT_REFUSED);
+        }
+    }
 }

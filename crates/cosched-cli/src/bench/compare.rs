@@ -6,9 +6,10 @@
 use super::measured::{Measured, Outcome, Single, not_valid};
 use super::policy::Choice;
 use crate::args::Cli;
+use crate::format::command_line;
 use crate::model::machines;
 use crate::model::source::of_profile;
-use crate::out::{Failure, print, print_json, terminal_width};
+use crate::out::{Failure, print, print_json, say, terminal_width};
 use crate::profile::Profile;
 use crate::sim::{ProgramRow, program_rows};
 use crate::table::{Cell, Column, numbers, render, words};
@@ -78,6 +79,10 @@ pub(crate) fn compare(cli: &Cli, options: &Compare) -> Result<u8, Failure> {
     let measured = Measured::read(&options.measured)?;
     let profile = Profile::read(&options.profile)?;
     let machine = machines::find(&options.machine)?;
+    if !measured.command.is_empty() && measured.command != profile.command {
+        let [measured, recorded] = [&measured.command, &profile.command].map(|command| command_line(command));
+        say(&format!("note: measured was `{measured}`, recorded `{recorded}`: compare the same work only"));
+    }
     let predicted = of_profile(machine, &profile, &options.profile, 0.0)?;
     let cpus = measured.cpus.filter(|cpus| *cpus > 0).unwrap_or(profile.tasks);
     let subject = Subject { options, job: predicted.job, tasks: profile.tasks, cpus };

@@ -19,18 +19,30 @@ pub(crate) struct Journal {
 }
 
 const NAME: &str = "runs.jsonl";
+/// The files that are made from it.
+const MADE: [&str; 4] = ["slowdown.json", "runs.csv", "results.csv", "report.html"];
 
 impl Journal {
     /// Begins in an empty or new directory.
     ///
     /// # Errors
-    /// When it has results, or cannot be written.
+    /// When it has results or files of these names, or cannot be written.
     pub(crate) fn begin(directory: &Path, head: &Head) -> Result<Journal, Failure> {
         if directory.join(NAME).exists() {
             let what = format!("{} has results", directory.display());
             let hint =
                 format!("`cosched bench slowdown --resume {}` goes on with them; or name another", directory.display());
             return Err(Failure::explained(EXIT_REFUSED, &what, "they would be overwritten", &hint));
+        }
+        // Somebody's own report.html, say.
+        if let Some(name) = MADE.iter().find(|name| directory.join(name).exists()) {
+            let what = format!("{} has a {name} that is not of a bench", directory.display());
+            return Err(Failure::explained(
+                EXIT_REFUSED,
+                &what,
+                "it would be overwritten",
+                "name a new directory: --out DIR",
+            ));
         }
         create_dir_all(directory.join("logs")).map_err(|e| cannot(directory, &e))?;
         let file = File::options().append(true).create_new(true).open(directory.join(NAME));
@@ -69,10 +81,9 @@ impl Journal {
     /// Writes the files that are made from the runs.
     pub(crate) fn write(&self, document: &Document) -> Result<(), Failure> {
         let json = serde_json::to_string(document).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
-        self.replace("slowdown.json", &format!("{json}\n"))?;
-        self.replace("runs.csv", &output::runs_csv(document))?;
-        self.replace("results.csv", &output::results_csv(document))?;
-        self.replace("report.html", &report::html(document))
+        let texts =
+            [format!("{json}\n"), output::runs_csv(document), output::results_csv(document), report::html(document)];
+        MADE.iter().zip(&texts).try_for_each(|(name, text)| self.replace(name, text))
     }
 
     /// The beginning of the names of a set's logs.
@@ -131,6 +142,15 @@ mod tests {
         assert_eq!((again, runs.len()), (head, 1));
         journal.add(&run("linux", 1, &[1.0])).unwrap();
         assert_eq!(Journal::resume(&place).unwrap().2.len(), 2);
+    }
+
+    #[test]
+    fn files_of_others_are_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("report.html"), "mine").unwrap();
+        let failure = Journal::begin(dir.path(), &head(&["linux"], &[1], 1)).unwrap_err();
+        assert!(failure.message.contains("has a report.html"), "{}", failure.message);
+        assert!(!dir.path().join(NAME).exists(), "it was not begun");
     }
 
     #[test]

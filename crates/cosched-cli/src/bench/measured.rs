@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Measured {
     format: String,
     pub(crate) cpus: Option<u32>,
+    #[serde(default)]
+    pub(crate) command: Vec<String>,
     pub(crate) single: Option<Single>,
     #[serde(default)]
     pub(crate) results: Vec<Outcome>,

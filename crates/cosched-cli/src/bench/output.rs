@@ -1,7 +1,7 @@
 //! The table for people, and CSV.
 
 use super::args::Baseline;
-use super::record::{Document, Each, Row, Run};
+use super::record::{Document, Each, Ended, Row, Run};
 use super::stats::mean;
 use crate::format::{command_line, grouped, percent, size};
 use crate::table::{Cell, Column, numbers, render, words};
@@ -38,11 +38,11 @@ fn intro(document: &Document) -> String {
     if let Some(single) = &document.single {
         let _ = write!(
             text,
-            "one job alone under {}: t_1 {}, {} of the CPUs, {} memory",
+            "one job alone under {}: t_1 {}, {} of the CPUs, {}",
             single.policy,
             with_error(single.time_s, single.time_stderr_s, 2, "s"),
             percent(single.cpu_share),
-            size(single.peak_memory_bytes)
+            memory(single.peak_memory_bytes)
         );
         let _ = match single.phase_s {
             Some(phase) => writeln!(text, ", main phase {phase:.2}s"),
@@ -51,6 +51,11 @@ fn intro(document: &Document) -> String {
     }
     text.push('\n');
     text
+}
+
+/// 0 is a job that ended before anybody looked.
+pub(crate) fn memory(bytes: u64) -> String {
+    if bytes == 0 { "memory unknown".into() } else { format!("{} memory", size(bytes)) }
 }
 
 fn with_error(value: f64, error: Option<f64>, digits: usize, unit: &str) -> String {
@@ -137,9 +142,10 @@ pub(crate) fn notes(document: &Document) -> Vec<String> {
         let why = row.not_done_why.as_deref().unwrap_or("nobody knows why");
         let outcome = row.not_done_outcome.map_or("", |outcome| outcome.name());
         notes.push(format!(
-            "{}, {} jobs: {} of {} runs not done: {outcome}: {why}",
+            "{}, {} job{}: {} of {} runs not done: {outcome}: {why}",
             row.policy,
             row.jobs,
+            if row.jobs == 1 { "" } else { "s" },
             row.not_done,
             row.not_done + row.runs
         ));
@@ -152,7 +158,9 @@ pub(crate) fn notes(document: &Document) -> Vec<String> {
             run.why.as_deref().unwrap_or_default()
         ));
     }
-    let others: Vec<f64> = document.runs.iter().filter_map(|run| run.others_cpu_share).collect();
+    // Of runs whose times are shown: who hangs asleep leaves all CPUs to others.
+    let done = document.runs.iter().filter(|run| run.outcome == Ended::Done);
+    let others: Vec<f64> = done.filter_map(|run| run.others_cpu_share).collect();
     let others = mean(&others).unwrap_or(0.0);
     if others > OTHERS_DECIDE {
         notes.push(format!(
@@ -245,7 +253,6 @@ fn number(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::plan::tests::head;
-    use super::super::record::Ended;
     use super::super::results::{document, tests::run};
     use super::*;
 
@@ -267,6 +274,24 @@ mod tests {
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words, ["linux", "2", "1", "2.50s", "2.50..2.50", "2.50", "45%", "0.988", "2.00..2.50", "20", "4"]);
         assert!(text.contains("gang, 2 jobs: 1 of 1 runs not done: failed: job 1: exit code 3"), "{text}");
+    }
+
+    #[test]
+    fn memory_that_nobody_saw_is_not_zero() {
+        let mut unseen = run("linux", 0, &[1.0]);
+        unseen.each[0].max_memory_bytes = 0;
+        let text = text(&document(&head(&["linux"], &[1], 1), &[unseen]), None);
+        assert!(text.contains("memory unknown"), "{text}");
+    }
+
+    #[test]
+    fn others_are_named_for_runs_that_were_done_only() {
+        let with = |share: f64, outcome| Run { others_cpu_share: Some(share), outcome, ..run("linux", 0, &[1.0]) };
+        let notes_of = |runs: &[Run]| notes(&document(&head(&["linux"], &[1], 2), runs)).join("\n");
+        let hung = with(0.9, Ended::Limit);
+        assert!(!notes_of(&[hung.clone()]).contains("other processes"), "there are no numbers");
+        assert!(!notes_of(&[hung, with(0.0, Ended::Done)]).contains("other processes"));
+        assert!(notes_of(&[with(0.9, Ended::Done)]).contains("other processes used 90%"));
     }
 
     #[test]

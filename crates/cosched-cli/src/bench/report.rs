@@ -1,9 +1,9 @@
 //! The HTML report: one file with its figures, which opens from disk without a network.
 
-use super::output::notes;
+use super::output::{memory, notes};
 use super::record::{Document, Row};
 use super::results::cpu_shares;
-use crate::format::{command_line, percent, size};
+use crate::format::{command_line, percent};
 use cosched_sim::metrics::{Estimate, t_975};
 use cosched_sim::report::{Line, Page, Title, lines, short};
 
@@ -18,11 +18,11 @@ pub(crate) fn html(document: &Document) -> String {
     let mut page = Page::new(&title, &below);
     if let Some(single) = &document.single {
         page.paragraph(&format!(
-            "One job alone under {}: t_1 = {} s, {} of the CPUs, {} of memory, {} voluntary and {} involuntary context switches.",
+            "One job alone under {}: t_1 = {} s, {} of the CPUs, {}, {} voluntary and {} involuntary context switches.",
             single.policy,
             short(single.time_s),
             percent(single.cpu_share),
-            size(single.peak_memory_bytes),
+            memory(single.peak_memory_bytes),
             short(single.voluntary),
             short(single.involuntary)
         ));

@@ -25,6 +25,7 @@ pub(crate) fn slowdown(cli: &Cli, options: &Slowdown) -> Result<u8, Failure> {
     let (head, runs, mut journal) = match &options.resume {
         Some(directory) => {
             let (journal, head, runs) = Journal::resume(directory)?;
+            check::machine(&head, &host(), crate::jobset::cpus())?;
             (head, runs, Some(journal))
         }
         None => (head(options)?, Vec::new(), None),
@@ -42,8 +43,10 @@ pub(crate) fn slowdown(cli: &Cli, options: &Slowdown) -> Result<u8, Failure> {
     let mut session = Session { head, choices, runner, journal, progress, runs, signal: None };
     let ended = session.measure();
     session.runner.restore();
-    session.report(cli, options)?;
+    // A reader that went away (`| head -1`) does not make a success of what failed.
+    let reported = session.report(cli, options);
     ended?;
+    reported?;
     let is_whole = session.runs.iter().all(|run| run.outcome == Ended::Done);
     Ok(match session.signal {
         Some(signal) => u8::try_from(128 + signal).unwrap_or(1),
@@ -57,10 +60,9 @@ fn head(options: &Slowdown) -> Result<Head, Failure> {
     jobs.sort_unstable();
     jobs.dedup();
     let choices = Choice::parse_all(&options.policies)?;
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Ok(Head {
         format: FORMAT.into(),
-        host,
+        host: host(),
         cpus: crate::jobset::cpus(),
         cosched: env!("CARGO_PKG_VERSION").into(),
         started: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -73,6 +75,10 @@ fn head(options: &Slowdown) -> Result<Head, Failure> {
         phase_regex: options.phase_regex.clone(),
         commands,
     })
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 struct Session<'a> {
@@ -96,11 +102,11 @@ impl Session<'_> {
                     continue;
                 }
                 let run = self.run(cell, repetition, &cells[place..]);
-                if let Some(journal) = &mut self.journal {
-                    journal.add(&run)?;
-                }
+                let kept = self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&run));
                 let is_hopeless = self.is_single(cell) && run.outcome != Ended::Done;
+                // Also what the disk has no room for is in the report.
                 self.runs.push(run);
+                kept?;
                 if let Some(journal) = &self.journal {
                     journal.write(&document(&self.head, &self.runs))?;
                 }
@@ -211,14 +217,15 @@ impl Session<'_> {
 
     fn report(&self, cli: &Cli, options: &Slowdown) -> Result<(), Failure> {
         let document = document(&self.head, &self.runs);
-        if let Some(journal) = &self.journal {
-            journal.write(&document)?;
-        }
-        match (cli.json, options.csv) {
+        // First to the disk, as nobody may read what is printed; but what cannot be written is printed all the same.
+        let written = self.journal.as_ref().map_or(Ok(()), |journal| journal.write(&document));
+        let directory = options.out.as_deref().or(options.resume.as_deref()).filter(|_| written.is_ok());
+        let printed = match (cli.json, options.csv) {
             (true, _) => print_json(&document),
             (_, true) => print(&output::results_csv(&document)),
-            _ => print(&output::text(&document, options.out.as_deref().or(options.resume.as_deref()))),
-        }
+            _ => print(&output::text(&document, directory)),
+        };
+        written.and(printed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which job is predicted: a program on a machine, or any by its time and CPU share.
 
 use super::machines;
-use crate::out::Failure;
+use crate::out::{Failure, say};
 use crate::profile::Profile;
 use clap::{Args, ValueEnum};
 use cosched_model::cache::pollution_us;
@@ -126,6 +126,9 @@ impl Source {
         let usual = if program == Program::Lu { lu::BLOCK } else { matmul::BLOCK };
         let problem = Problem::new(n, grid, self.block.unwrap_or(usual.min(n)))
             .map_err(|error| wrong("there is no such problem", &error.to_string()))?;
+        if self.no_startups && program == Program::Lu {
+            return Err(wrong("--no-startups is for matmul", "equation 8 leaves them out; LU has none without them"));
+        }
         let (program, cost) = match program {
             Program::Lu => ("lu", lu::cost(&machine, &problem)),
             Program::Matmul => ("matmul", matmul::cost(&machine, &problem, !self.no_startups)),
@@ -150,6 +153,16 @@ pub(crate) fn of_profile(
     pollution_us: f64,
 ) -> Result<Predicted, Failure> {
     let totals = profile.totals();
+    let unusable = |why: &str| {
+        let what = format!("{} cannot be used for a prediction", path.display());
+        Failure::explained(super::EXIT_INVALID, &what, why, "record the program again: cosched record")
+    };
+    if totals.compute_s_mean + totals.io_s_mean + totals.messages_mean == 0.0 {
+        return Err(unusable("the profile is empty: no task computed, did I/O or sent a message"));
+    }
+    if !profile.complete {
+        say(&format!("note: {} is not complete; what was not recorded is not in the model", path.display()));
+    }
     let (link, _) = machine.links_of(u64::from(totals.tasks), None);
     let totals = Totals {
         compute_s: totals.compute_s_mean,
@@ -158,10 +171,7 @@ pub(crate) fn of_profile(
         bytes: totals.bytes_mean,
         elapsed_s: Some(totals.elapsed_s),
     };
-    let cost = from_profile(&link, &totals).map_err(|error| {
-        let what = format!("{} cannot be used for a prediction", path.display());
-        Failure::explained(super::EXIT_INVALID, &what, &error.to_string(), "record the program again: cosched record")
-    })?;
+    let cost = from_profile(&link, &totals).map_err(|error| unusable(&error.to_string()))?;
     let subject = Subject::Recorded { path: path.to_owned(), tasks: profile.tasks };
     Ok(Predicted::new(machine, subject, cost, pollution_us))
 }

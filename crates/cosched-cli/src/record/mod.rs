@@ -32,7 +32,7 @@ pub(crate) struct Record {
     output: PathBuf,
 
     /// Operations of a rank take at most so much; of what comes later only totals are kept
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse::size_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size_above_0)]
     limit: u64,
 
     /// An existing directory for the files of the ranks, which all nodes see [default: that for temporary files]
@@ -46,6 +46,13 @@ pub(crate) struct Record {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+fn size_above_0(text: &str) -> Result<u64, String> {
+    match parse::size_bytes(text) {
+        Ok(0) => Err("nothing would be recorded; give a size such as 64M".into()),
+        size => size.map_err(|error| error.to_string()),
+    }
 }
 
 /// What --json prints.

@@ -88,6 +88,38 @@ fn a_profile_is_predicted() {
 }
 
 #[test]
+fn a_profile_of_nothing_is_refused_and_half_a_profile_is_said() {
+    let place = Place::new();
+    let mut recorded = profile();
+    recorded["complete"] = json!(false);
+    let predict = |profile: &Value| {
+        let [profile, _] = files(&place, profile, &measured());
+        place.output(&["model", "predict", "--machine", "bunyip", "--profile", &profile])
+    };
+    let output = predict(&recorded);
+    assert!(output.status.success() && text(&output.stderr).contains("is not complete"), "{}", text(&output.stderr));
+    recorded["each"] = json!([{"task": 0, "compute_s": 0.0, "message_s": 0.0, "message_cpu_s": 0.0, "io_s": 0.0,
+        "wait_s": 0.0, "messages": 0, "bytes": 0, "received": 0, "received_bytes": 0}]);
+    (recorded["tasks"], recorded["groups"]) = (json!(1), json!([[0]]));
+    let output = predict(&recorded);
+    assert_eq!(output.status.code(), Some(6), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("the profile is empty"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_profile_of_another_command_is_said() {
+    let place = Place::new();
+    let mut other = measured();
+    for (command, is_same) in [(json!(["x"]), true), (json!(["y", "2"]), false)] {
+        other["command"] = command;
+        let [profile, measured] = files(&place, &profile(), &other);
+        let output = place.output(&["bench", "compare", &measured, "--profile", &profile, "--machine", "bunyip"]);
+        let told = text(&output.stderr);
+        assert!(output.status.success() && told.contains("measured was `y 2`, recorded `x`") != is_same, "{told}");
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused() {
     let place = Place::new();
     let refused = |profile: &Value, measured: &Value, more: &[&str], code: i32, part: &str| {

@@ -121,6 +121,7 @@ fn bad_predictions_are_refused_before_anything_is_computed() {
     refused(&place, &[LU, &["--jobs", "0"]].concat(), 2, "0 is not in 1");
     refused(&place, &[LU, &["--block", "6001"]].concat(), 2, "the block must be from 1 to N = 6000");
     refused(&place, &[LU, &["--cache"]].concat(), 6, "has no [cache]");
+    refused(&place, &[LU, &["--no-startups"]].concat(), 2, "--no-startups is for matmul");
     refused(&place, &["model", "predict", "--t1", "1", "--cpu-share", "1.5"], 2, "CPU share");
     refused(&place, &["model", "predict", "--t1", "1"], 2, "--cpu-share");
     refused(&place, &["model", "machines", "--show", "x"], 2, "shipped are bunyip, bunyip-faster");
@@ -256,6 +257,8 @@ fn calibration_says_what_is_missing_before_it_measures() {
     fs::remove_file(place.path("mpirun")).unwrap();
     failed(&[], "mpirun does not run");
     pretend(&place);
+    let nameless = bounded(&mut calibrate(&place, &["--name", ""]));
+    assert_eq!((nameless.status.code(), text(&nameless.stderr).contains("1/2")), (Some(2), false));
     failed(&["-o", "/nonexistent/m.toml"], "cannot write /nonexistent/m.toml");
     script(&place, "yield", "echo 'yield: no such luck'; exit 3");
     failed(&[], "no such luck");

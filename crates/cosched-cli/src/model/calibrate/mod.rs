@@ -36,7 +36,7 @@ pub(crate) struct Calibrate {
     matmul_n: u32,
 
     /// The machine's name in the file [default: the host's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: Option<String>,
 
     /// Write the machine file here [default: standard output]
