@@ -13,7 +13,7 @@ use crate::requests::{Pending, Requests};
 use crate::sys::{self, RunDelay};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::ffi::CString;
 
 /// Time off the CPU from which it is worth asking why, in nanoseconds.
@@ -26,6 +26,8 @@ static DIRECTORY: AtomicPtr<libc::c_char> = AtomicPtr::new(core::ptr::null_mut()
 static LIMIT: AtomicUsize = AtomicUsize::new(LIMIT_BYTES);
 /// The thread that owns the state; 0 before `MPI_Init` and after `MPI_Finalize`.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
+/// The owner is in a call: what is called within it is not recorded.
+static WITHIN: AtomicBool = AtomicBool::new(false);
 /// Calls of other threads.
 static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 
@@ -51,7 +53,6 @@ struct State {
     record: Vec<u8>,
     events: Vec<u8>,
     event_count: u64,
-    within: bool,
     functions: u16,
     /// The clocks when the last call ended.
     last: Clocks,
@@ -185,7 +186,6 @@ impl State {
             record: Vec::with_capacity(256),
             events: Vec::with_capacity(256),
             event_count: 0,
-            within: false,
             functions: 0,
             last,
             polls: Times::default(),
@@ -269,10 +269,11 @@ impl Call {
     }
 
     fn begin_own(number: &Number, name: &str) -> Option<Call> {
-        // SAFETY: this thread owns the state. Of nested calls only the outermost holds the reference: the others see
-        // `within` through a reference that ends here.
-        let state = unsafe { &mut *STATE.0.get() }.as_mut().filter(|state| !state.within)?;
-        state.within = true;
+        if WITHIN.swap(true, Relaxed) {
+            return None;
+        }
+        // SAFETY: this thread owns the state, and of nested calls only the outermost comes here.
+        let state = unsafe { &mut *STATE.0.get() }.as_mut()?;
         let errno = sys::errno();
         let begin = state.clocks(state.last);
         sys::set_errno(errno);
@@ -331,7 +332,7 @@ impl Call {
     fn account(self, times: Times) {
         let end = self.end;
         self.state.last = end;
-        self.state.within = false;
+        WITHIN.store(false, Relaxed);
         let head = self.state.file.head();
         head.elapsed_ns = end.wall_ns - head.begin_ns;
         head.compute_ns += times.compute_ns;

@@ -18,7 +18,7 @@ pub(crate) struct Costs {
     #[arg(long = "machine", value_name = "FILE")]
     machine: Option<String>,
 
-    /// Messages between nodes, in µs and µs a word of 8 bytes: ALPHA,BETA[,ALPHA_CPU,BETA_CPU]; a node has one link each way
+    /// Messages between nodes, in µs and µs a word of 8 bytes: `ALPHA,BETA[,ALPHA_CPU,BETA_CPU]`; a node has one link each way
     #[arg(long, value_name = "COSTS", value_parser = route)]
     network: Option<Route>,
 

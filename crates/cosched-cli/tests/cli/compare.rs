@@ -38,7 +38,7 @@ fn the_three_stand_in_one_table() {
     let words = ["bench", "compare", &measured, "--profile", &profile, "--machine", "bunyip"];
     let output = place.output(&[&["--json"], &words[..]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let report: Value = serde_json::from_str(text(&output.stdout)).unwrap();
     let rows = report["results"].as_array().unwrap();
     assert_eq!(rows.len(), 3, "one job is the measure, and what failed has no number: {report}");
     assert_eq!((&report["of"], &report["measured_t1_s"]), (&json!("whole job"), &json!(2.0)));
@@ -70,7 +70,7 @@ fn the_main_phase_is_compared_where_all_tell_it() {
     measured["results"] = json!([{"policy": "gang-strict", "jobs": 2, "time_s": 5.0, "phase_s": 2.0, "slowdown": 2.5}]);
     let [profile, measured] = files(&place, &profile(), &measured);
     let output = place.output(&["--json", "bench", "compare", &measured, "--profile", &profile, "--machine", "bunyip"]);
-    let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let report: Value = serde_json::from_str(text(&output.stdout)).unwrap();
     assert_eq!((&report["of"], &report["results"][0]["measured"]), (&json!("main phase"), &json!(2.0)));
 }
 
@@ -81,7 +81,7 @@ fn a_profile_is_predicted() {
     let words = ["model", "predict", "--machine", "bunyip", "--profile", &profile, "--jobs", "1,4"];
     let output = place.output(&[&["--json"], &words[..]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let report: Value = serde_json::from_str(text(&output.stdout)).unwrap();
     assert_eq!(report["time_s"], 2.0, "the recorded time");
     assert!((1.99..2.1).contains(&report["results"][1]["slowdown"].as_f64().unwrap()), "{report}");
     assert!(text(&place.output(&words).stdout).contains("the mean of 2 tasks"));
