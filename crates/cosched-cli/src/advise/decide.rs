@@ -78,7 +78,7 @@ const POSSIBLE_FROM: f64 = 0.9;
 /// Draws the conclusions.
 pub(crate) fn decide(facts: &Facts) -> Advice {
     let kind = kind(facts);
-    let jobs_in_memory = facts.memory_available_bytes.map(|bytes| bytes / facts.memory_bytes.max(1));
+    let jobs_in_memory = facts.memory_available_bytes.and_then(|bytes| bytes.checked_div(facts.memory_bytes));
     let (choice, is_measured) = choose(facts, kind);
     Advice {
         kind,
@@ -236,5 +236,11 @@ pub(crate) mod tests {
         assert_eq!((advice.jobs_in_memory, advice.choice, advice.is_uncertain), (Some(1), None, true));
         assert!(!decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 1.0, 1.0)])).is_uncertain);
         assert!(decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 0.7, 1.0)])).is_uncertain);
+    }
+
+    #[test]
+    fn memory_that_nobody_saw_fits_how_often_nobody_knows() {
+        let facts = Facts { memory_bytes: 0, ..facts(0.5, 3.0, vec![company("linux", 1.0, 1.0)]) };
+        assert_eq!(decide(&facts).jobs_in_memory, None);
     }
 }

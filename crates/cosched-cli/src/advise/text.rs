@@ -2,7 +2,8 @@
 
 use super::decide::{Advice, Grain, Kind};
 use super::facts::{Company, Facts};
-use crate::format::{grouped, percent, size};
+use crate::bench::memory;
+use crate::format::{grouped, percent};
 use crate::table::{Cell, numbers, render, words};
 use std::fmt::Write;
 
@@ -40,10 +41,10 @@ fn program(facts: &Facts) -> String {
     let waits =
         waits.map_or(String::new(), |per_s| format!(", and under auto waits {per_s:.0} times a second for them"));
     format!(
-        "The program {time}, uses {} of the {} CPUs and {} of memory, and gives a CPU away {:.0} times a second{polls}{waits}.",
+        "The program {time}, uses {} of the {} CPUs and {}, and gives a CPU away {:.0} times a second{polls}{waits}.",
         percent(facts.cpu_share),
         facts.cpus,
-        size(facts.memory_bytes),
+        memory(facts.memory_bytes),
         facts.voluntary_per_s
     )
 }

@@ -25,7 +25,7 @@ mod slurm;
 pub(crate) mod stats;
 
 pub(crate) use args::Bench;
-pub(crate) use output::OTHERS_DECIDE;
+pub(crate) use output::{OTHERS_DECIDE, memory};
 
 use crate::args::Cli;
 use crate::out::Failure;
