@@ -15,6 +15,7 @@ use crate::sim::{ProgramRow, program_rows};
 use crate::table::{Cell, Column, numbers, render, words};
 use clap::Args;
 use cosched_model::Job;
+use cosched_model::machine::Link;
 use cosched_sim::Strategy;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -83,9 +84,10 @@ pub(crate) fn compare(cli: &Cli, options: &Compare) -> Result<u8, Failure> {
         let [measured, recorded] = [&measured.command, &profile.command].map(|command| command_line(command));
         say(&format!("note: measured was `{measured}`, recorded `{recorded}`: compare the same work only"));
     }
+    let messages = in_words(machine.within_node());
     let predicted = of_profile(machine, &profile, &options.profile, 0.0)?;
     let cpus = measured.cpus.filter(|cpus| *cpus > 0).unwrap_or(profile.tasks);
-    let subject = Subject { options, job: predicted.job, tasks: profile.tasks, cpus };
+    let subject = Subject { options, job: predicted.job, messages, tasks: profile.tasks, cpus };
     let report = subject.report(&measured)?;
     if cli.json {
         print_json(&report)?
@@ -95,10 +97,17 @@ pub(crate) fn compare(cli: &Cli, options: &Compare) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// What messages cost, as `cosched sim program` takes it.
+fn in_words(link: &Link) -> String {
+    format!("{},{},{},{}", link.alpha_us, link.beta_us_per_word, link.alpha_cpu_us, link.beta_cpu_us_per_word)
+}
+
 /// What is modelled and simulated.
 struct Subject<'a> {
     options: &'a Compare,
     job: Job,
+    /// For the simulator's options.
+    messages: String,
     tasks: u32,
     cpus: u32,
 }
@@ -200,20 +209,26 @@ impl Simulated<'_> {
         Ok(row.filter(|row| row.unfinished == 0 && row.makespan_s > 0.0).map(|row| row.makespan_s))
     }
 
-    /// The options of `cosched sim program` for this machine: Linux, its CPUs, the slots of the daemon.
+    /// The options of `cosched sim program` for this machine: Linux, the slots of the daemon, and each CPU as a node,
+    /// because CPUs have queues and ticks of their own. With one queue for all, jobs that begin together stay in step.
     fn words(&self, strategy: Strategy, copies: u32) -> Vec<String> {
-        let Subject { options, cpus, .. } = self.subject;
+        let Subject { options, cpus, tasks, messages, .. } = self.subject;
+        let places = copies.saturating_mul(tasks.div_ceil(*cpus));
         let mut words = vec!["--profile".to_owned(), options.profile.display().to_string()];
-        let (copies, cpus, slot_ms) = (copies.to_string(), cpus.to_string(), options.slot_ms.to_string());
+        let (copies, nodes, mpl) = (copies.to_string(), cpus.to_string(), places.to_string());
+        let slot_ms = options.slot_ms.to_string();
         let rest = [
             ("--machine", options.machine.as_str()),
+            ("--network", messages.as_str()),
             ("--strategies", strategy.name()),
             ("--copies", copies.as_str()),
             ("--model", "linux"),
-            ("--nodes", "1"),
-            ("--cpus-per-node", cpus.as_str()),
+            ("--nodes", nodes.as_str()),
+            ("--cpus-per-node", "1"),
+            ("--mpl", mpl.as_str()),
             ("--quantum-ms", slot_ms.as_str()),
             ("--spin", "adaptive"),
+            ("--random-phase", "1"),
             ("--skew", "0"),
         ];
         words.extend(rest.into_iter().flat_map(|(option, value)| [option.to_owned(), value.to_owned()]));
@@ -286,7 +301,8 @@ mod tests {
 
     fn modelled(tasks: u32, cpus: u32, strategy: Strategy, jobs: u32) -> f64 {
         let options = Words::parse_from(["compare", "m.json", "--profile", "p.json", "--machine", "bunyip"]).compare;
-        Subject { options: &options, job: Job { alone_s: 2.0, cpu_s: 1.0 }, tasks, cpus }.model(strategy, jobs)
+        let job = Job { alone_s: 2.0, cpu_s: 1.0 };
+        Subject { options: &options, job, messages: String::new(), tasks, cpus }.model(strategy, jobs)
     }
 
     #[test]
