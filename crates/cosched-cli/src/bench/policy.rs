@@ -89,8 +89,8 @@ impl Choice {
         Ok(How::Cosched { options, sharing: shared, wait: parsed })
     }
 
-    /// What the simulator calls it; none if it has no such thing. Without a way to wait by name, the library waits as it finds best:
-    /// it spins and then blocks where others want the CPU, and in a gang it spins, because there nobody does.
+    /// What the simulator calls it; none if it has no such thing. Without a way to wait by name processes spin, but for
+    /// policy auto, which chooses.
     pub(crate) fn strategy(&self) -> Option<Strategy> {
         let (policy, sharing, wait) = match &self.how {
             How::Linux => return Some(Strategy::Dynamic(Wait::Busy, OnArrival::None)),
@@ -98,10 +98,9 @@ impl Choice {
             How::Cosched { options, sharing, wait } => (options[1].as_str(), sharing, wait),
         };
         let wait = match wait {
-            Some(WaitOption::Off) => Wait::Busy,
-            Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::Busy => Wait::Busy,
+            Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::SpinBlock => Wait::SpinBlock,
             Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::SpinYield => Wait::SpinYield,
-            _ => Wait::SpinBlock,
+            _ => Wait::Busy,
         };
         Some(match policy {
             "gang" => match sharing {
@@ -171,14 +170,15 @@ mod tests {
     fn policies_have_a_name_in_the_simulator() {
         for (policy, strategy) in [
             ("linux", "Local"),
-            ("local", "SB"),
+            ("local", "Local"),
+            ("local+spin-block", "SB"),
             ("local+off", "Local"),
             ("local+spin-yield:50", "SY"),
             ("gang", "soft-gang"),
             ("gang-strict", "GS"),
             ("paired", "paired-gang"),
-            ("pb", "PB-SB"),
-            ("pb+busy", "PB"),
+            ("pb", "PB"),
+            ("pb+spin-block", "PB-SB"),
             ("DCS-SY", "DCS-SY"),
             ("GS", "GS"),
             ("auto", "auto"),

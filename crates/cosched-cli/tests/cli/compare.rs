@@ -19,7 +19,7 @@ fn profile() -> Value {
 fn measured() -> Value {
     let result = |policy: &str, jobs: u32, time_s: f64| json!({"policy": policy, "jobs": jobs, "time_s": time_s, "slowdown": time_s / 2.0, "slowdown_stderr": 0.1});
     json!({"format": "cosched-slowdown-1", "cpus": 2, "single": {"time_s": 2.0, "cpu_share": 0.5},
-        "results": [result("linux", 1, 2.0), result("local", 4, 4.0), result("gang-strict", 4, 8.0), result("slurm-gang", 2, 4.0),
+        "results": [result("linux", 1, 2.0), result("local+spin-block", 4, 4.0), result("gang-strict", 4, 8.0), result("slurm-gang", 2, 4.0),
             {"policy": "linux", "jobs": 4, "time_s": null, "slowdown": null}]})
 }
 
@@ -44,7 +44,7 @@ fn the_three_stand_in_one_table() {
     assert_eq!((&report["of"], &report["measured_t1_s"]), (&json!("whole job"), &json!(2.0)));
     let number = |row: usize, key: &str| rows[row][key].as_f64().unwrap();
     // Four jobs that need half of their CPUs: two t_1 by equation 6, and a little for messages and switches.
-    assert_eq!((&rows[0]["policy"], &rows[0]["strategy"]), (&json!("local"), &json!("SB")));
+    assert_eq!((&rows[0]["policy"], &rows[0]["strategy"]), (&json!("local+spin-block"), &json!("SB")));
     assert!((2.0..2.1).contains(&number(0, "model")), "{report}");
     assert!((number(0, "model_difference") - (number(0, "model") / 2.0 - 1.0)).abs() < 1e-12);
     // Gangs take turns: no less than four t_1, switches, and the last turns of a tenth of a slot.
