@@ -1,6 +1,5 @@
 """Runs a program beside its competitors, under cosched's gangs or under plain Linux."""
 
-import json
 import os
 import pathlib
 import signal
@@ -10,6 +9,7 @@ import subprocess
 import arms
 import live
 import plan
+import shared
 
 LIMIT_S = 300
 # They run until they are ended; a footprint, because the paper's competitors were applications with data in the cache.
@@ -17,31 +17,26 @@ COMPETITOR = ("barrier-omp", "--threads", "1", "--footprint", "256K", "--seconds
 
 
 class Runner:
-    """`journal`: what is finished, one line of JSON each; a run that stands there is not repeated."""
+    """`journal`: its path; a run that stands there is not repeated."""
 
     def __init__(self, daemon, journal):
-        self.daemon, self.journal = daemon, journal
+        self.daemon, self.journal = daemon, shared.Journal(journal)
         self.cpus = len(os.sched_getaffinity(0))
         self.plain = arms.plain_cgroup(daemon)
         self.tables = {table.number: table for table in plan.TABLES}
-        lines = journal.read_text().splitlines() if journal.exists() else []
-        self.done = {line["key"]: line for line in map(json.loads, complete(lines))}
 
     def run(self, run):
         """The report of the program's run, from the journal when it is there."""
-        if run.key() not in self.done:
+        if run.key() not in self.journal.entries:
             before = cpu_ticks()
             report = self._measure(run)
             stolen, everything = (now - then for now, then in zip(cpu_ticks(), before))
-            line = {"key": run.key(), "report": report, "stolen": stolen / max(1, everything)}
-            with self.journal.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            self.done[run.key()] = line
-        return self.done[run.key()]["report"]
+            self.journal.add(run.key(), report=report, stolen=stolen / max(1, everything))
+        return self.journal.entries[run.key()]["report"]
 
     def stolen(self, runs):
         """The share of the CPUs' time that the hypervisor kept during these runs: the median."""
-        return statistics.median(self.done[run.key()]["stolen"] for run in runs)
+        return statistics.median(self.journal.entries[run.key()]["stolen"] for run in runs)
 
     def _measure(self, run):
         table = self.tables[run.table]
@@ -74,16 +69,6 @@ def cpu_ticks():
     """(what the hypervisor kept, everything) of all CPUs since the machine started."""
     ticks = [int(word) for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     return ticks[7], sum(ticks)
-
-
-def complete(lines):
-    """The lines that are whole: the last one may have been cut."""
-    for line in lines:
-        try:
-            json.loads(line)
-        except ValueError:
-            continue
-        yield line
 
 
 def end(process):

@@ -94,12 +94,3 @@ def live_results(folder):
             "results": [{name: row.get(name) for name in names} for row in said["results"]],
         }
     return found
-
-
-def rounded(part):
-    """The same with six significant digits, more than means anything here."""
-    if isinstance(part, dict):
-        return {name: rounded(value) for name, value in part.items()}
-    if isinstance(part, list):
-        return [rounded(value) for value in part]
-    return float(f"{part:.6g}") if isinstance(part, float) else part

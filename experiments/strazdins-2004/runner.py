@@ -7,12 +7,12 @@ import os
 import statistics
 import subprocess
 import sys
-import threading
 import time
 import tomllib
 
 import plan
 import programs
+import shared
 
 # What `measures` gives; a change of it makes older entries of the journal unusable.
 FORM = 2
@@ -29,10 +29,8 @@ class Runner:
         self.program, self.folder = str(program), folder
         (folder / "programs").mkdir(parents=True, exist_ok=True)
         self.program_hash = hashlib.sha256(program.read_bytes()).hexdigest()[:16]
-        self.journal = folder / "cells.jsonl"
-        self.lock = threading.Lock()
+        self.journal = shared.Journal(folder / "cells.jsonl")
         self.keys = {}
-        self.results = self._read_journal()
 
     def key(self, cell):
         """All inputs: the cell, what its program and machine file hold, the simulator itself and the form of results."""
@@ -43,18 +41,8 @@ class Runner:
         return self.keys[name]
 
     def result(self, cell):
-        return self.results.get(self.key(cell))
-
-    def _read_journal(self):
-        found = {}
-        if self.journal.exists():
-            for line in self.journal.read_text().splitlines():
-                try:
-                    entry = json.loads(line)
-                    found[entry["key"]] = entry["result"]
-                except (json.JSONDecodeError, KeyError):
-                    print(f"reproduce: a torn line in {self.journal} is left out", file=sys.stderr)
-        return found
+        entry = self.journal.entries.get(self.key(cell))
+        return entry and entry["result"]
 
     def spent(self, cells):
         """How many simulations the cells are, and how long they took."""
@@ -80,10 +68,7 @@ class Runner:
 
     def _run(self, cell):
         result = self._simulate(cell)
-        with self.lock:
-            with self.journal.open("a") as journal:
-                journal.write(json.dumps({"key": self.key(cell), "result": result}, sort_keys=True) + "\n")
-            self.results[self.key(cell)] = result
+        self.journal.add(self.key(cell), result=result)
         return cell
 
     def _simulate(self, cell):

@@ -11,6 +11,7 @@ import threading
 import time
 
 import plan
+import shared
 
 # An open run may last this many times the time that the jobs' nominal work needs on all nodes; then it counts as saturated.
 HORIZON_WORK = 6.0
@@ -31,36 +32,20 @@ class Runner:
         self.program, self.folder = str(program), folder
         (folder / "jobs").mkdir(parents=True, exist_ok=True)
         self.program_hash = hashlib.sha256(program.read_bytes()).hexdigest()[:16]
-        self.journal = folder / "cells.jsonl"
-        self.lock = threading.Lock()
-        self.results = self._read_journal()
+        self.journal = shared.Journal(folder / "cells.jsonl")
 
     def key(self, cell):
         """All inputs, the simulator itself and the form of results."""
         return json.dumps({**cell, "program": self.program_hash, "form": FORM}, sort_keys=True)
 
     def result(self, cell):
-        return self.results.get(self.key(cell))
-
-    def _read_journal(self):
-        results = {}
-        if self.journal.exists():
-            text = self.journal.read_text()
-            if text and not text.endswith("\n"):
-                with self.journal.open("a") as journal:
-                    journal.write("\n")
-            for line in text.splitlines():
-                try:
-                    entry = json.loads(line)
-                    results[entry["key"]] = entry["result"]
-                except (json.JSONDecodeError, KeyError):
-                    print(f"reproduce: a torn line in {self.journal} is left out", file=sys.stderr)
-        return results
+        entry = self.journal.entries.get(self.key(cell))
+        return entry and entry["result"]
 
     def spent(self, size, seeds):
         """How many simulations the seeds needed, and their time in the event loop."""
         keys = {self.key(cell) for chain in plan.chains(size) for cell in chain if cell["seed"] in seeds}
-        found = [self.results[key] for key in keys if key in self.results]
+        found = [self.journal.entries[key]["result"] for key in keys if key in self.journal.entries]
         seconds = sum(result["wall_s"] for result in found)
         return {"simulations": len(found), "simulation_s": round(seconds, 1), "simulated_node_s": round(sum(r["sim_s"] * 32 for r in found))}
 
@@ -94,9 +79,7 @@ class Runner:
             result = self.result(cell)
             if result is None:
                 result = self._simulate(cell)
-                with self.lock, self.journal.open("a") as journal:
-                    journal.write(json.dumps({"key": self.key(cell), "result": result}, sort_keys=True) + "\n")
-                    self.results[self.key(cell)] = result
+                self.journal.add(self.key(cell), result=result)
             if cell is chain[-1] or gives_up(result):
                 break
 

@@ -1,12 +1,17 @@
 """experiments/llnl-digital-alpha: its numbers and statements on canned reports, and on the paper's own tables."""
 
+import contextlib
+import io
 import pathlib
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "experiments/llnl-digital-alpha"
-sys.path[:0] = [str(ROOT / "tools/bench")]
+sys.path[:0] = [str(ROOT / "tools/bench"), str(ROOT / "experiments")]
+
+import shared  # noqa: E402
 
 
 def load(name):
@@ -28,7 +33,7 @@ def load(name):
             sys.modules["plan"] = before
 
 
-plan, results, runner = load("plan"), load("results"), load("runner")
+plan, results = load("plan"), load("results")
 PUBLISHED = results.published(FOLDER / "published.csv")
 
 
@@ -56,7 +61,15 @@ class Numbers(unittest.TestCase):
         self.assertEqual([plan.competitors(table, 2) for table in plan.TABLES], [3, 2, 2])
 
     def test_a_cut_line_of_the_journal_is_left_out(self):
-        self.assertEqual(list(runner.complete(['{"key": 1}', '{"ke'])), ['{"key": 1}'])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "runs.jsonl"
+            path.write_text('{"key": 1}\n{"ke')
+            with contextlib.redirect_stderr(io.StringIO()):
+                journal = shared.Journal(path)
+                self.assertEqual(list(journal.entries), [1])
+                # What comes after the cut line is whole.
+                journal.add(2, report={})
+                self.assertEqual(list(shared.Journal(path).entries), [1, 2])
 
 
 class Published(unittest.TestCase):

@@ -123,7 +123,10 @@ impl Subject<'_> {
         let several: Vec<&Outcome> = measured.results.iter().filter(|outcome| outcome.jobs > 1).collect();
         // Starting a program takes time too, which neither the model nor the simulator knows: rather the main phase.
         let phases = single.phase_s.is_some() && several.iter().all(|outcome| outcome.phase_slowdown(single).is_some());
-        let mut simulated = Simulated { subject: self, known: Vec::new() };
+        let mut jobs: Vec<u32> = std::iter::once(1).chain(several.iter().map(|outcome| outcome.jobs)).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let mut simulated = Simulated { subject: self, jobs, known: Vec::new() };
         let mut results = Vec::new();
         for outcome in several {
             results.extend(self.row(outcome, single, phases, &mut simulated)?);
@@ -186,36 +189,38 @@ impl Subject<'_> {
     }
 }
 
-/// Simulations that were run already: a strategy alone gives the t_1 of all its numbers of jobs.
+/// Simulations that were run already: of each strategy all numbers of jobs at once, because each call runs one alone.
 struct Simulated<'a> {
     subject: &'a Subject<'a>,
+    /// 1 and those that were measured.
+    jobs: Vec<u32>,
     known: Vec<ProgramRow>,
 }
 
 impl Simulated<'_> {
     /// s_j of the time until all have ended; none when a copy did not end.
     fn slowdown(&mut self, strategy: Strategy, jobs: u32) -> Result<Option<f64>, Failure> {
-        let alone = self.makespan_s(strategy, 1)?;
-        let several = self.makespan_s(strategy, jobs)?;
+        if self.makespan_s(strategy, 1).is_none() {
+            self.known.extend(program_rows(&self.words(strategy))?);
+        }
+        let (alone, several) = (self.makespan_s(strategy, 1), self.makespan_s(strategy, jobs));
         Ok(alone.zip(several).map(|(alone, several)| several / alone))
     }
 
-    fn makespan_s(&mut self, strategy: Strategy, copies: u32) -> Result<Option<f64>, Failure> {
-        let wanted = |row: &&ProgramRow| row.strategy == strategy.name() && row.copies == copies;
-        if self.known.iter().find(wanted).is_none() {
-            self.known.extend(program_rows(&self.words(strategy, copies))?);
-        }
-        let row = self.known.iter().find(wanted);
-        Ok(row.filter(|row| row.unfinished == 0 && row.makespan_s > 0.0).map(|row| row.makespan_s))
+    fn makespan_s(&self, strategy: Strategy, copies: u32) -> Option<f64> {
+        let row = self.known.iter().find(|row| row.strategy == strategy.name() && row.copies == copies)?;
+        (row.unfinished == 0 && row.makespan_s > 0.0).then_some(row.makespan_s)
     }
 
     /// The options of `cosched sim program` for this machine: Linux, the slots of the daemon, and each CPU as a node,
     /// because CPUs have queues and ticks of their own. With one queue for all, jobs that begin together stay in step.
-    fn words(&self, strategy: Strategy, copies: u32) -> Vec<String> {
+    fn words(&self, strategy: Strategy) -> Vec<String> {
         let Subject { options, cpus, tasks, messages, .. } = self.subject;
-        let places = copies.saturating_mul(tasks.div_ceil(*cpus));
+        let most = self.jobs.iter().copied().max().unwrap_or(1);
+        let places = most.saturating_mul(tasks.div_ceil(*cpus));
         let mut words = vec!["--profile".to_owned(), options.profile.display().to_string()];
-        let (copies, nodes, mpl) = (copies.to_string(), cpus.to_string(), places.to_string());
+        let copies = self.jobs.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let (nodes, mpl) = (cpus.to_string(), places.to_string());
         let slot_ms = options.slot_ms.to_string();
         let rest = [
             ("--machine", options.machine.as_str()),

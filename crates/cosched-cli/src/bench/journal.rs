@@ -54,7 +54,7 @@ impl Journal {
     /// Goes on; what was interrupted is run again.
     ///
     /// # Errors
-    /// When there is no journal, or it is damaged before its last line.
+    /// When there is no journal, or its first line is damaged; other damaged lines are left out, and run again.
     pub(crate) fn resume(directory: &Path) -> Result<(Journal, Head, Vec<Run>), Failure> {
         let path = directory.join(NAME);
         let text = std::fs::read_to_string(&path).map_err(|e| {
