@@ -17,6 +17,7 @@ mod planner;
 mod policy;
 mod reason;
 mod time;
+pub mod stage;
 pub mod wait;
 
 pub use agent::{Agent, AgentAction, AgentConfig, AgentInput};

@@ -1,0 +1,31 @@
+//! Pipelines of stages: which resource limits one, and what to do about the scheduling of its stages.
+//!
+//! The problem: the stages of a pipeline compute, communicate and do I/O at the same time, each on another buffer. In the
+//! best case its running time is that of the limiting resource, max(compute, communicate, I/O), not their sum. Whether a
+//! stage of that resource gets its CPU at once is the kernel's decision, and priorities are how to ask for it.
+//! Source: Roysden 2004, "Scheduling Pipelined, Multi-Threaded Programs in Linux", sections 1, 2 and 4.
+
+/// What a stage mostly uses (Roysden 2004, section 1: "each stage predominantly has one of …").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// CPU time.
+    Compute,
+    /// Messages between processes.
+    Communicate,
+    /// Files and devices.
+    Io,
+}
+
+impl Resource {
+    /// All of them, in the order of the reports.
+    pub const ALL: [Resource; 3] = [Resource::Compute, Resource::Communicate, Resource::Io];
+
+    /// The name in reports and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resource::Compute => "compute",
+            Resource::Communicate => "communicate",
+            Resource::Io => "io",
+        }
+    }
+}
