@@ -53,8 +53,11 @@ pub enum FixedRule {
     Fifo(Resource),
 }
 
+/// A name that a resource completes, and the rule.
+type OfResource = (&'static str, fn(Resource) -> FixedRule);
+
 /// The rules whose names need a resource.
-const OF_RESOURCE: [(&str, fn(Resource) -> FixedRule); 5] = [
+const OF_RESOURCE: [OfResource; 5] = [
     ("raise", FixedRule::Raise),
     ("lower-rest-of", FixedRule::LowerRest),
     ("batch-rest-of", FixedRule::BatchRest),

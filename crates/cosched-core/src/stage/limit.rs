@@ -117,3 +117,113 @@ pub fn limiting(window: &Window) -> Limit {
     let share = window.share(stage.busy_ns - stage.delayed_ns()) / threads;
     Limit { resource: stage.resource, stage: Some(k), share: share.min(1.0), delay }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const MS: u64 = 1_000_000;
+
+    /// A stage by (resource, CPU ms, delay ms, blocked ms, buffers that wait before it) of a window of 100 ms.
+    type Seen = (Resource, u64, u64, u64, f64);
+
+    fn window(cpus: u32, stages: &[Seen]) -> Window {
+        let view = |(resource, cpu, delay, blocked, queue_in): &Seen| StageView {
+            rounds: 10,
+            busy_ns: (cpu + delay + blocked) * MS,
+            cpu_ns: cpu * MS,
+            delay_ns: delay * MS,
+            wait_in_ns: (100 - cpu - delay - blocked) * MS,
+            queue_in: *queue_in,
+            queue_in_max: 4,
+            ..StageView::idle(*resource)
+        };
+        Window { length_ns: 100 * MS, cpus, rounds: 10, stages: stages.iter().map(view).collect() }
+    }
+
+    use Resource::{Communicate, Compute, Io};
+
+    #[test]
+    fn what_limits_follows_from_time_and_queues() {
+        let cases: [(&str, Vec<Seen>, (Resource, Option<usize>)); 8] = [
+            (
+                "threads wait for CPUs that are used up",
+                alloc::vec![
+                    (Io, 10, 5, 20, 0.0),
+                    (Compute, 92, 5, 0, 2.0),
+                    (Compute, 88, 9, 0, 2.0),
+                    (Io, 5, 5, 20, 0.0)
+                ],
+                (Compute, None),
+            ),
+            (
+                "busy without CPU",
+                alloc::vec![(Io, 5, 1, 93, 3.0), (Compute, 40, 0, 0, 0.0), (Io, 5, 1, 30, 0.0)],
+                (Io, Some(0)),
+            ),
+            (
+                "one thread computes all the time",
+                alloc::vec![(Io, 5, 0, 10, 0.0), (Compute, 99, 0, 0, 4.0), (Io, 5, 0, 10, 0.0)],
+                (Compute, Some(1)),
+            ),
+            (
+                "an I/O stage that waits for a CPU more than for its device",
+                alloc::vec![(Io, 20, 45, 30, 3.0), (Compute, 50, 10, 0, 0.0)],
+                (Compute, Some(0)),
+            ),
+            (
+                "one that is called I/O and computes",
+                alloc::vec![(Io, 90, 2, 5, 4.0), (Compute, 20, 0, 0, 0.0)],
+                (Compute, Some(0)),
+            ),
+            (
+                "communication",
+                alloc::vec![(Io, 5, 0, 50, 0.0), (Communicate, 4, 0, 95, 4.0), (Io, 5, 0, 50, 0.0)],
+                (Communicate, Some(1)),
+            ),
+            (
+                "equally busy, and the first has the full queue",
+                alloc::vec![(Io, 1, 0, 97, 4.0), (Io, 1, 0, 98, 0.5)],
+                (Io, Some(0)),
+            ),
+            (
+                "equally busy, both queues are full",
+                alloc::vec![(Io, 1, 0, 98, 4.0), (Io, 1, 0, 97, 4.0)],
+                (Io, Some(1)),
+            ),
+        ];
+        for (what, stages, expected) in cases {
+            let limit = limiting(&window(2, &stages));
+            assert_eq!((limit.resource, limit.stage), expected, "{what}: {limit:?}");
+        }
+    }
+
+    #[test]
+    fn the_share_says_what_is_left_to_gain() {
+        let disk = limiting(&window(2, &[(Io, 4, 20, 70, 3.0), (Compute, 20, 0, 0, 0.0)]));
+        assert_eq!((disk.resource, disk.share, disk.delay), (Io, 0.74, 0.2));
+        let cpus = limiting(&window(2, &[(Compute, 95, 5, 0, 3.0), (Compute, 95, 5, 0, 3.0)]));
+        assert_eq!((cpus.resource, cpus.share), (Compute, 0.95));
+        let nothing = limiting(&window(2, &[(Io, 0, 0, 0, 0.0)]));
+        assert_eq!((nothing.stage, nothing.share), (None, 0.0));
+    }
+
+    #[test]
+    fn section_1_the_bound_is_the_greatest_of_the_three() {
+        let bound = bound(&window(
+            2,
+            &[(Io, 10, 10, 40, 0.0), (Compute, 60, 20, 0, 0.0), (Communicate, 5, 0, 30, 0.0), (Compute, 50, 0, 0, 0.0)],
+        ));
+        assert_eq!(bound, Bound { compute_ns: 62_500_000, communicate_ns: 35 * MS, io_ns: 50 * MS });
+        assert_eq!((bound.ns(), bound.limiting()), (62_500_000, Compute));
+    }
+
+    #[test]
+    fn no_stage_is_faster_than_its_threads() {
+        let mut one = window(8, &[(Compute, 90, 0, 0, 0.0), (Compute, 10, 0, 0, 0.0)]);
+        assert_eq!(bound(&one).compute_ns, 90 * MS, "not 100 over 8");
+        one.stages[0].threads = 3;
+        assert_eq!(bound(&one).compute_ns, 30 * MS);
+    }
+}
