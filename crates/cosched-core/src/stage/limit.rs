@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn what_limits_follows_from_time_and_queues() {
-        let cases: [(&str, Vec<Seen>, (Resource, Option<usize>)); 8] = [
+        type Case = (&'static str, Vec<Seen>, (Resource, Option<usize>));
+        let cases: [Case; 8] = [
             (
                 "threads wait for CPUs that are used up",
                 alloc::vec![
