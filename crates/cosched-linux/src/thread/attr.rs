@@ -3,7 +3,7 @@
 use std::io;
 
 use rustix::process::{Pid, Resource, getpriority_process, getrlimit, setpriority_process};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CapabilitySet, CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The scheduling attributes of a thread as the kernel tells them.
 pub(super) type Attr = libc::sched_attr;
@@ -61,4 +61,9 @@ pub(super) fn set_cpus(tid: Pid, cpus: &[usize]) -> io::Result<()> {
 pub(super) fn nice_min_unprivileged() -> i32 {
     let limit = getrlimit(Resource::Nice).current.unwrap_or(40).min(40);
     20 - limit as i32
+}
+
+/// Whether the calling thread may do what is not everybody's right (CAP_SYS_NICE).
+pub(super) fn is_privileged() -> bool {
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
 }

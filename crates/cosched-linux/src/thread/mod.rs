@@ -63,6 +63,11 @@ pub fn cpus_usable() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+/// The lowest nice value that the calling thread may set: −20 with CAP_SYS_NICE, else what RLIMIT_NICE permits, or 20 for none.
+pub fn nice_min() -> i8 {
+    if attr::is_privileged() { -20 } else { attr::nice_min_unprivileged() as i8 }
+}
+
 /// One thread of this process.
 #[derive(Debug)]
 pub struct Thread {

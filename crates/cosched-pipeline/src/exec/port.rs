@@ -2,21 +2,23 @@
 
 use super::shared::{Shared, StageState};
 use crate::buffer::Buffer;
-use crate::counters::Counters;
 use crate::graph::PathId;
+use crate::monitor::{Doing, Sitting};
 use crate::queue::Which;
 
 /// Where a [`Body`](crate::Body) accepts and conveys.
 pub struct Port<'a> {
     shared: &'a Shared,
     stage: usize,
+    sitting: &'a Sitting<'a>,
     /// Buffers that it accepted and has not conveyed.
     held: usize,
 }
 
 impl<'a> Port<'a> {
-    pub(crate) fn new(shared: &'a Shared, stage: usize) -> Port<'a> {
-        Port { shared, stage, held: 0 }
+    pub(crate) fn new(shared: &'a Shared, stage: usize, sitting: &'a Sitting<'a>) -> Port<'a> {
+        sitting.switch(Doing::Work(stage), 0);
+        Port { shared, stage, sitting, held: 0 }
     }
 
     fn state(&self) -> &'a StageState {
@@ -28,9 +30,9 @@ impl<'a> Port<'a> {
     pub fn accept(&mut self) -> Option<Buffer> {
         let state = self.state();
         let buffer = if state.is_source() {
-            Counters::timed(&state.counters.wait_out_ns, || state.empty.take(Which::Any))
+            self.waits(Doing::WaitOut(self.stage), || state.empty.take(Which::Any))
         } else {
-            Counters::timed(&state.counters.wait_in_ns, || state.incoming.take(Which::Any))
+            self.waits(Doing::WaitIn(self.stage), || state.incoming.take(Which::Any))
         };
         self.accepted(buffer)
     }
@@ -40,9 +42,9 @@ impl<'a> Port<'a> {
     pub fn accept_from(&mut self, path: PathId) -> Option<Buffer> {
         let state = self.state();
         let buffer = if state.begins.contains(&path) {
-            Counters::timed(&state.counters.wait_out_ns, || state.empty.take(Which::Path(path)))
+            self.waits(Doing::WaitOut(self.stage), || state.empty.take(Which::Path(path)))
         } else {
-            Counters::timed(&state.counters.wait_in_ns, || state.incoming.take(Which::Path(path)))
+            self.waits(Doing::WaitIn(self.stage), || state.incoming.take(Which::Path(path)))
         };
         self.accepted(buffer)
     }
@@ -54,9 +56,23 @@ impl<'a> Port<'a> {
         self.accepted(inbox.try_take(Which::Any))
     }
 
+    /// Between two waits a body is at work, whatever it does.
+    fn waits(&self, doing: Doing, wait: impl FnOnce() -> Option<Buffer>) -> Option<Buffer> {
+        self.sitting.switch(doing, 0);
+        let buffer = wait();
+        let state = self.state();
+        let round = |buffer: &Buffer| match state.begins.contains(&buffer.path()) {
+            true => state.counters.rounds(),
+            false => buffer.round(),
+        };
+        self.sitting.switch(Doing::Work(self.stage), buffer.as_ref().map_or(0, round));
+        buffer
+    }
+
     fn accepted(&mut self, buffer: Option<Buffer>) -> Option<Buffer> {
         let buffer = buffer?;
         self.held += 1;
+        self.sitting.holds(self.held);
         if buffer.is_last() {
             self.state().incoming.close(buffer.path());
         }
@@ -66,9 +82,11 @@ impl<'a> Port<'a> {
     /// Hands a buffer to the successor on its path, or back to the pool behind the path's last stage.
     pub fn convey(&mut self, buffer: Buffer) {
         self.held -= 1;
+        self.sitting.holds(self.held);
         if buffer.carries_block() {
             self.state().counters.round(buffer.len());
         }
+        self.sitting.conveys(self.stage, || self.shared.output_len(self.stage, buffer.path()));
         self.shared.convey(self.stage, buffer);
     }
 

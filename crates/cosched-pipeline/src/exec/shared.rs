@@ -1,17 +1,17 @@
 //! What all threads of a running graph see.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cosched_core::stage::Resource;
 
-use super::seconds_since;
 use super::thread::{Lane, Unit};
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::error::{Cause, GraphError};
 use crate::graph::{Graph, Kind, PathId, Stage, StageId, Work};
+use crate::monitor::{self, Watch};
+use crate::options::Options;
 use crate::queue::{Inbox, Join};
 use crate::report::{Report, StageReport};
 
@@ -40,11 +40,11 @@ pub(crate) struct StageState {
     pub(crate) begins: Vec<PathId>,
     next: Vec<Next>,
     joins: Vec<Option<Join>>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl StageState {
-    fn new(graph: &Graph, id: StageId, stage: &Stage) -> StageState {
+    fn new(graph: &Graph, id: StageId, stage: &Stage, watch: &Watch) -> StageState {
         let paths: Vec<PathId> =
             (0..graph.paths.len()).map(PathId).filter(|p| graph.paths[p.0].stages.contains(&id)).collect();
         let begins: Vec<PathId> = paths.iter().copied().filter(|p| graph.paths[p.0].stages[0] == id).collect();
@@ -62,7 +62,7 @@ impl StageState {
             begins,
             next,
             joins: graph.paths.iter().map(|_| join()).collect(),
-            counters: Counters::default(),
+            counters: watch.counters(id.0),
         }
     }
 
@@ -72,7 +72,6 @@ impl StageState {
     }
 
     fn report(&self) -> StageReport {
-        let seconds = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / 1e9;
         let counters = &self.counters;
         StageReport {
             name: self.name.clone(),
@@ -85,10 +84,8 @@ impl StageState {
             incarnations: self.incarnations,
             rounds: counters.rounds.load(Ordering::Relaxed),
             bytes: counters.bytes.load(Ordering::Relaxed),
-            busy_s: seconds(&counters.busy_ns),
-            wait_in_s: seconds(&counters.wait_in_ns),
-            wait_out_s: seconds(&counters.wait_out_ns),
             queue: self.incoming.len(),
+            ..StageReport::default()
         }
     }
 }
@@ -108,16 +105,17 @@ pub(crate) struct Shared {
     /// Rounds that each path's source has conveyed.
     rounds: Vec<AtomicU64>,
     memory_bytes: u64,
-    started: Instant,
+    pub(crate) watch: Watch,
     stopping: AtomicBool,
     failure: Mutex<Option<(Option<usize>, Cause)>>,
 }
 
 /// Makes the queues, fills the pools, and says which thread does what.
-pub(crate) fn build(graph: Graph) -> Result<(Shared, Vec<Lane>), GraphError> {
+pub(crate) fn build(graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane>), GraphError> {
+    let watch = Watch::new(monitor::facts(&graph), options);
     let memory_bytes = graph.memory_bytes();
     let stages: Vec<StageState> =
-        graph.stages.iter().enumerate().map(|(i, stage)| StageState::new(&graph, StageId(i), stage)).collect();
+        graph.stages.iter().enumerate().map(|(i, stage)| StageState::new(&graph, StageId(i), stage, &watch)).collect();
     for (index, path) in graph.paths.iter().enumerate() {
         for _ in 0..path.buffers {
             let buffer = Buffer::new(PathId(index), path.size_bytes).map_err(|error| GraphError::Memory {
@@ -135,7 +133,7 @@ pub(crate) fn build(graph: Graph) -> Result<(Shared, Vec<Lane>), GraphError> {
         rounds: graph.paths.iter().map(|_| AtomicU64::new(0)).collect(),
         path_names: graph.paths.into_iter().map(|path| path.name).collect(),
         memory_bytes,
-        started: Instant::now(),
+        watch,
         stopping: AtomicBool::new(false),
         failure: Mutex::new(None),
     };
@@ -191,6 +189,14 @@ impl Shared {
         }
     }
 
+    /// How many buffers wait behind a stage on a path; none where the path ends.
+    pub(crate) fn output_len(&self, stage: usize, path: PathId) -> Option<usize> {
+        match self.stages[stage].next[path.0] {
+            Next::Stage(next) => Some(self.stages[next].incoming.len()),
+            Next::Pool(_) | Next::Nowhere => None,
+        }
+    }
+
     /// The name of a path.
     pub(crate) fn path_name(&self, path: PathId) -> &str {
         &self.path_names[path.0]
@@ -219,12 +225,14 @@ impl Shared {
 
     /// What has been done so far.
     pub(crate) fn report(&self) -> Report {
-        Report {
+        let mut report = Report {
             format: Report::FORMAT.into(),
             name: self.name.clone(),
-            elapsed_s: seconds_since(self.started),
             memory_bytes: self.memory_bytes,
             stages: self.stages.iter().map(StageState::report).collect(),
-        }
+            ..Report::default()
+        };
+        self.watch.complete(&mut report);
+        report
     }
 }

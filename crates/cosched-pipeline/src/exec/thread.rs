@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::port::Port;
 use super::shared::Shared;
 use crate::buffer::Buffer;
-use crate::counters::Counters;
 use crate::error::{BoxError, Cause};
 use crate::graph::{Body, Each, Flow};
+use crate::monitor::{Doing, Sitting};
 use crate::queue::Which;
 
 /// A stage (or one of its incarnations) on a thread.
@@ -24,14 +24,14 @@ impl Unit {
     }
 
     /// Accepts a buffer, works on it, conveys it.
-    fn step(&mut self, shared: &Shared) -> Result<(), Cause> {
+    fn step(&mut self, shared: &Shared, sitting: &Sitting) -> Result<(), Cause> {
         let state = &shared.stages[self.stage];
-        let (inbox, waited) = if state.is_source() {
-            (&state.empty, &state.counters.wait_out_ns)
+        let (inbox, waits) = if state.is_source() {
+            (&state.empty, Doing::WaitOut(self.stage))
         } else {
-            (&state.incoming, &state.counters.wait_in_ns)
+            (&state.incoming, Doing::WaitIn(self.stage))
         };
-        let Some(mut buffer) = Counters::timed(waited, || inbox.take(Which::Any)) else {
+        let Some(mut buffer) = sitting.during(waits, 0, || inbox.take(Which::Any)) else {
             self.done = true;
             return Ok(());
         };
@@ -39,12 +39,14 @@ impl Unit {
             inbox.close(buffer.path());
         }
         if buffer.carries_block() {
-            let flow = guard(|| Counters::timed(&state.counters.busy_ns, || self.each.round(&mut buffer)))?;
+            let round = if state.is_source() { state.counters.rounds() } else { buffer.round() };
+            let flow = guard(|| sitting.during(Doing::Work(self.stage), round, || self.each.round(&mut buffer)))?;
             self.follow(flow, state.is_source(), &mut buffer)?;
         }
         if buffer.carries_block() {
             state.counters.round(buffer.len());
         }
+        sitting.conveys(self.stage, || shared.output_len(self.stage, buffer.path()));
         shared.convey(self.stage, buffer);
         self.done = !inbox.is_open();
         Ok(())
@@ -109,9 +111,10 @@ impl Lane {
 }
 
 fn run_units(shared: &Shared, mut units: Vec<Unit>) {
+    let stages: Vec<usize> = units.iter().map(|unit| unit.stage).collect();
+    let sitting = shared.watch.sit(&stages);
     let mut begun = 0;
     for unit in &mut units {
-        enter(shared, unit.stage);
         if let Err(cause) = guard(|| unit.each.init()) {
             shared.fail(Some(unit.stage), cause);
             break;
@@ -119,24 +122,23 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>) {
         begun += 1;
     }
     while !shared.stopping() && units.iter().any(|unit| !unit.done) {
-        turn(shared, &mut units);
+        turn(shared, &sitting, &mut units);
     }
     for unit in &mut units[..begun] {
         if let Err(cause) = guard(|| unit.each.cleanup()) {
             shared.fail(Some(unit.stage), cause);
         }
     }
-    units.iter().for_each(|unit| leave(shared, unit.stage));
 }
 
 /// Each stage does its buffers once.
-fn turn(shared: &Shared, units: &mut [Unit]) {
+fn turn(shared: &Shared, sitting: &Sitting, units: &mut [Unit]) {
     for unit in units {
         for _ in 0..unit.repeat {
             if unit.done || shared.stopping() {
                 break;
             }
-            if let Err(cause) = unit.step(shared) {
+            if let Err(cause) = unit.step(shared, sitting) {
                 shared.fail(Some(unit.stage), cause);
             }
         }
@@ -144,11 +146,11 @@ fn turn(shared: &Shared, units: &mut [Unit]) {
 }
 
 fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
-    enter(shared, stage);
+    let sitting = shared.watch.sit(&[stage]);
     match guard(|| body.init()) {
         Err(cause) => shared.fail(Some(stage), cause),
         Ok(()) => {
-            let mut port = Port::new(shared, stage);
+            let mut port = Port::new(shared, stage, &sitting);
             let result = guard(|| body.run(&mut port));
             let complaint = if shared.stopping() { None } else { port.complaint() };
             if let Err(cause) = result.and(complaint.map_or(Ok(()), |what| Err(Cause::Misuse(what)))) {
@@ -159,15 +161,6 @@ fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
             }
         }
     }
-    leave(shared, stage);
-}
-
-fn enter(shared: &Shared, stage: usize) {
-    shared.stages[stage].counters.enter(rustix::thread::gettid().as_raw_nonzero().get());
-}
-
-fn leave(shared: &Shared, stage: usize) {
-    shared.stages[stage].counters.leave(rustix::thread::gettid().as_raw_nonzero().get());
 }
 
 /// Calls a stage's code: an error and a panic are both causes.

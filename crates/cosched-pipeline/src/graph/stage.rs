@@ -5,6 +5,7 @@ use cosched_core::stage::Resource;
 use crate::buffer::Buffer;
 use crate::error::BoxError;
 use crate::exec::Port;
+use crate::priority::Settings;
 
 /// The number of a stage in its graph, from 0 in the order of [`Graph::stage`](crate::Graph::stage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,11 +115,21 @@ pub struct Stage {
     pub(crate) ordered: bool,
     pub(crate) thread: Option<String>,
     pub(crate) repeat: usize,
+    pub(crate) settings: Settings,
 }
 
 impl Stage {
     fn new(name: impl Into<String>, resource: Resource, work: Work, kind: Kind) -> Stage {
-        Stage { name: name.into(), resource, work, kind, ordered: true, thread: None, repeat: 1 }
+        Stage {
+            name: name.into(),
+            resource,
+            work,
+            kind,
+            ordered: true,
+            thread: None,
+            repeat: 1,
+            settings: Settings::default(),
+        }
     }
 
     /// A stage that computes, on the workers.
@@ -177,6 +188,16 @@ impl Stage {
     /// Whether the buffers leave several incarnations in the order in which they came. They do, unless told otherwise.
     pub fn ordered(mut self, ordered: bool) -> Stage {
         self.ordered = ordered;
+        self
+    }
+
+    /// How its threads are to be scheduled, from before `init` on. A stage that asks for something gets a thread of its own:
+    /// the workers are everybody's.
+    pub fn with(mut self, settings: Settings) -> Stage {
+        if !settings.is_empty() {
+            self.kind = Kind::Thread;
+        }
+        self.settings = settings;
         self
     }
 
