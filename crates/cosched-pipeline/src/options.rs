@@ -15,11 +15,14 @@ pub struct Options {
     /// [`Stage::with`]: crate::Stage::with
     pub priorities: Priorities,
     /// A stage that works on one buffer for longer than this ends the run with [`Cause::Stalled`] and its name; so does a
-    /// graph in which all wait for each other. None: nothing is ended, but what takes longer than
-    /// [`STALL_WARNING`](crate::STALL_WARNING) is named on standard error and in the report.
+    /// graph in which all wait for each other. None: nothing is ended.
     ///
     /// [`Cause::Stalled`]: crate::Cause::Stalled
     pub stall_limit: Option<Duration>,
+    /// What takes longer than this is named on standard error and in the report, and goes on. None: [`STALL_WARNING`].
+    ///
+    /// [`STALL_WARNING`]: crate::STALL_WARNING
+    pub stall_warning: Option<Duration>,
     /// Keep the begin and the end of every round of every stage, for [`Report::chrome_trace`](crate::Report::chrome_trace).
     pub trace: bool,
     /// Answer `cosched pipeline show` while it runs.

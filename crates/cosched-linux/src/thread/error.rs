@@ -9,7 +9,7 @@ use super::attr::nice_min_unprivileged;
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
     /// The kernel refuses this user (EPERM, EACCES).
-    #[error("{what} of thread {tid}: no right to ({right})")]
+    #[error("{what} of thread {tid}: not permitted: {right}")]
     NoRight {
         /// What was asked for, e.g. `nice -5`.
         what: String,
@@ -55,6 +55,17 @@ pub enum ThreadError {
 }
 
 impl ThreadError {
+    /// The reason alone, for messages that say themselves what was asked for.
+    pub fn why(&self) -> String {
+        match self {
+            ThreadError::NoRight { right, .. } => format!("it is not permitted: {right}"),
+            ThreadError::NotSupported { why, .. } => format!("this kernel does not support it: {why}"),
+            ThreadError::OutOfRange { why, .. } => why.clone(),
+            ThreadError::Gone { .. } => "the thread has ended".to_owned(),
+            ThreadError::Os { source, .. } => source.to_string(),
+        }
+    }
+
     /// True where trying again in this process is of no use: no right, or not supported.
     pub fn is_refusal(&self) -> bool {
         matches!(self, ThreadError::NoRight { .. } | ThreadError::NotSupported { .. })

@@ -103,7 +103,7 @@ impl Watch {
             by: who.0.to_owned(),
             change: priority::describe(change),
             why: who.1.to_owned(),
-            refused: result.as_ref().err().map(ToString::to_string),
+            refused: result.as_ref().err().map(ThreadError::why),
         };
         lock(&self.log).action(stage, action);
     }

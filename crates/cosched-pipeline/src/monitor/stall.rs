@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{Doing, Seat, Watch, lock};
 use crate::report::Stall;
 
-/// A stage that holds a buffer for longer than this is named on standard error and in the report.
+/// A stage that holds a buffer for longer than this is named on standard error and in the report, unless told otherwise.
 pub const STALL_WARNING: Duration = Duration::from_secs(30);
 
 /// What the watchdog has found.

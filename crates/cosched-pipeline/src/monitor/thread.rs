@@ -8,6 +8,7 @@ use super::stall::{Found, STALL_WARNING};
 use super::tune::Tuner;
 use super::{Watch, lock};
 use crate::error::Cause;
+use crate::options::Options;
 use crate::report::Report;
 
 /// How long a graph that has been ended may take, before its stuck threads are left behind.
@@ -69,11 +70,11 @@ impl Watching {
     ///
     /// # Errors
     /// A thread that cannot be started.
-    pub(crate) fn start(graph: Arc<dyn Watched>, options: &crate::Options) -> std::io::Result<Watching> {
+    pub(crate) fn start(graph: Arc<dyn Watched>, options: &Options) -> std::io::Result<Watching> {
         let served = if options.serve { serve(&graph) } else { None };
         let stop = Arc::new(Stop::default());
-        let (stop_there, limit) = (stop.clone(), options.stall_limit);
-        let body = move || Monitor::new(graph.as_ref(), limit).run(&stop_there);
+        let (stop_there, options) = (stop.clone(), options.clone());
+        let body = move || Monitor::new(graph.as_ref(), &options).run(&stop_there);
         let thread = std::thread::Builder::new().name("cosched-monitor".into()).spawn(body)?;
         Ok(Watching { stop, thread: Some(thread), _served: served })
     }
@@ -100,13 +101,22 @@ struct Monitor<'a> {
     graph: &'a dyn Watched,
     tuner: Option<Tuner>,
     stall_limit: Option<Duration>,
+    stall_warning: Duration,
     next_stall_look: Instant,
     ended: Option<Instant>,
 }
 
 impl<'a> Monitor<'a> {
-    fn new(graph: &'a dyn Watched, stall_limit: Option<Duration>) -> Monitor<'a> {
-        Monitor { graph, tuner: None, stall_limit, next_stall_look: Instant::now(), ended: None }
+    fn new(graph: &'a dyn Watched, options: &Options) -> Monitor<'a> {
+        let warning = options.stall_warning.unwrap_or(STALL_WARNING);
+        Monitor {
+            graph,
+            tuner: None,
+            stall_limit: options.stall_limit,
+            stall_warning: options.stall_limit.map_or(warning, |limit| limit.min(warning)),
+            next_stall_look: Instant::now(),
+            ended: None,
+        }
     }
 
     fn run(mut self, stop: &Stop) {
@@ -120,6 +130,8 @@ impl<'a> Monitor<'a> {
             self.tune();
             self.look_for_stalls();
         }
+        // What has gone on since the last look is over.
+        watch.note_stalls(&watch.stalled(self.stall_warning));
         if let Some(mut tuner) = self.tuner.take() {
             tuner.finish(watch, self.graph);
         }
@@ -152,10 +164,9 @@ impl<'a> Monitor<'a> {
         if Instant::now() < self.next_stall_look {
             return;
         }
-        let limit = self.stall_limit.unwrap_or(STALL_WARNING);
-        self.next_stall_look = Instant::now() + limit / LOOKS_PER_LIMIT;
+        self.next_stall_look = Instant::now() + self.stall_warning / LOOKS_PER_LIMIT;
         let watch = self.graph.watch();
-        let found = watch.stalled(limit.min(STALL_WARNING));
+        let found = watch.stalled(self.stall_warning);
         for news in watch.note_stalls(&found) {
             eprintln!("cosched: {news}");
         }

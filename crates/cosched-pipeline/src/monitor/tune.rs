@@ -106,7 +106,7 @@ impl Watch {
                 Err(ThreadError::Gone { .. }) => continue,
                 Err(error) => {
                     done.iter().for_each(|seat| undo(seat, &now, wanted));
-                    return Err(Refusal::Told(error.to_string()));
+                    return Err(Refusal::Told(error.why()));
                 }
             }
             done.push(seat);
