@@ -11,7 +11,7 @@ use cosched_pipeline::{Buffer, Flow, Resource, Stage};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Runs a test's body within its time.
-pub fn bounded<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn bounded<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     let thread = std::thread::spawn(move || {
         // Who waits may have given up.
@@ -31,7 +31,7 @@ pub fn bounded<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// A source of `n` blocks of 8 bytes.
-pub fn numbers(name: &str, n: u64) -> Stage {
+pub(crate) fn numbers(name: &str, n: u64) -> Stage {
     let mut next = 0;
     Stage::source(name, Resource::Io, move |buffer: &mut Buffer| {
         if next == n {
@@ -45,7 +45,7 @@ pub fn numbers(name: &str, n: u64) -> Stage {
 }
 
 /// Computes for so long.
-pub fn spin(time: Duration) {
+pub(crate) fn spin(time: Duration) {
     let began = Instant::now();
     while began.elapsed() < time {
         std::hint::spin_loop();
