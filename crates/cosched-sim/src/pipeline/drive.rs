@@ -24,6 +24,7 @@ pub(super) struct Driver {
     before: Vec<Account>,
     done_before: u64,
     before_ns: u64,
+    hogs_before_ns: u64,
 }
 
 impl Driver {
@@ -40,6 +41,7 @@ impl Driver {
             before: vec![Account::default(); spec.stages.len()],
             done_before: 0,
             before_ns: 0,
+            hogs_before_ns: 0,
         }
     }
 
@@ -128,7 +130,8 @@ impl Sim<'_> {
     fn attr_of(&self, setting: &Setting) -> Attr {
         let slice_us = setting.slice_us.filter(|us| *us > 0).unwrap_or(self.kernel_slice_us());
         let slice_ns = i64::from(slice_us) * 1_000;
-        Attr { nice: setting.nice.unwrap_or(0), slice_ns, class: setting.class.unwrap_or_default() }
+        let lag_ns_max = (2 * slice_ns).max(i64::from(self.spec.machine.tick_us) * 1_000);
+        Attr { nice: setting.nice.unwrap_or(0), slice_ns, class: setting.class.unwrap_or_default(), lag_ns_max }
     }
 
     fn kernel_slice_us(&self) -> u32 {
@@ -252,12 +255,13 @@ impl Sim<'_> {
             account.view(length_ns, spec.resource, threads, spec.replicable_to, self.spec.buffers)
         };
         let stages = (0..accounts.len()).map(view).collect();
-        Window { length_ns, cpus: self.spec.machine.cpus, rounds, stages }
+        let others_ns = Some(self.hogs_ns - std::mem::replace(&mut self.driver.hogs_before_ns, self.hogs_ns));
+        Window { length_ns, cpus: self.spec.machine.cpus, rounds, stages, others_ns }
     }
 
     pub(super) fn outcome(mut self) -> PipelineOutcome {
         self.driver.before = vec![Account::default(); self.books.len()];
-        (self.driver.before_ns, self.driver.done_before) = (0, 0);
+        (self.driver.before_ns, self.driver.done_before, self.driver.hogs_before_ns) = (0, 0, 0);
         let window = self.window();
         let stage = |(k, spec): (usize, &super::StageSpec)| {
             let account = &self.books[k].account;

@@ -28,6 +28,8 @@ pub(super) struct Attr {
     pub(super) nice: i8,
     pub(super) slice_ns: i64,
     pub(super) class: Class,
+    /// What it can be ahead or behind when it sleeps: two slices, a tick at least (`entity_lag`).
+    pub(super) lag_ns_max: i64,
 }
 
 impl Attr {
@@ -121,7 +123,7 @@ impl Queue {
         self.entities.push(Entity { thread, attr, virtual_ns, deadline_ns, protected_ns: virtual_ns });
     }
 
-    /// A thread sleeps, ends or goes elsewhere. Returns its lag, within two of its slices.
+    /// A thread sleeps, ends or goes elsewhere. Returns its lag, within its bounds.
     pub(super) fn remove(&mut self, thread: usize) -> i64 {
         let mean_ns = self.mean_ns();
         let Some(place) = self.entities.iter().position(|e| e.thread == thread) else { return 0 };
@@ -133,7 +135,7 @@ impl Queue {
         if gone.attr.real_time().is_some() {
             return 0;
         }
-        let bound_ns = gone.attr.virtual_ns(2 * gone.attr.slice_ns);
+        let bound_ns = gone.attr.virtual_ns(gone.attr.lag_ns_max);
         (mean_ns - gone.virtual_ns).clamp(-bound_ns, bound_ns)
     }
 
@@ -228,7 +230,7 @@ mod tests {
     const SLICE: i64 = 1_000_000;
 
     fn attr(nice: i8, slice_ns: i64, class: Class) -> Attr {
-        Attr { nice, slice_ns, class }
+        Attr { nice, slice_ns, class, lag_ns_max: 2 * SLICE }
     }
 
     fn normal() -> Attr {
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn lag_survives_sleep_within_two_slices() {
+    fn lag_survives_sleep_within_bounds() {
         let mut queue = pair(0, normal());
         queue.charge(600_000);
         assert_eq!(queue.remove(0), -300_000);
