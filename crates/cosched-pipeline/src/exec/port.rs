@@ -1,0 +1,111 @@
+//! A stage's own view of its queues.
+
+use super::shared::{Shared, StageState};
+use crate::buffer::Buffer;
+use crate::counters::Counters;
+use crate::graph::PathId;
+use crate::queue::Which;
+
+/// Where a [`Body`](crate::Body) accepts and conveys.
+pub struct Port<'a> {
+    shared: &'a Shared,
+    stage: usize,
+    /// Buffers that it accepted and has not conveyed.
+    held: usize,
+}
+
+impl<'a> Port<'a> {
+    pub(crate) fn new(shared: &'a Shared, stage: usize) -> Port<'a> {
+        Port { shared, stage, held: 0 }
+    }
+
+    fn state(&self) -> &'a StageState {
+        &self.shared.stages[self.stage]
+    }
+
+    /// Waits for the next buffer of any predecessor; a stage that only begins paths gets an empty one. None when all
+    /// paths that come in have ended, or when the pipeline stops.
+    pub fn accept(&mut self) -> Option<Buffer> {
+        let state = self.state();
+        let buffer = if state.is_source() {
+            Counters::timed(&state.counters.wait_out_ns, || state.empty.take(Which::Any))
+        } else {
+            Counters::timed(&state.counters.wait_in_ns, || state.incoming.take(Which::Any))
+        };
+        self.accepted(buffer)
+    }
+
+    /// Waits for the next buffer of one path; of one that this stage begins, an empty one. None when it has ended, or when
+    /// the pipeline stops.
+    pub fn accept_from(&mut self, path: PathId) -> Option<Buffer> {
+        let state = self.state();
+        let buffer = if state.begins.contains(&path) {
+            Counters::timed(&state.counters.wait_out_ns, || state.empty.take(Which::Path(path)))
+        } else {
+            Counters::timed(&state.counters.wait_in_ns, || state.incoming.take(Which::Path(path)))
+        };
+        self.accepted(buffer)
+    }
+
+    /// The next buffer, if one waits. As [`Port::accept`] otherwise.
+    pub fn try_accept(&mut self) -> Option<Buffer> {
+        let state = self.state();
+        let inbox = if state.is_source() { &state.empty } else { &state.incoming };
+        self.accepted(inbox.try_take(Which::Any))
+    }
+
+    fn accepted(&mut self, buffer: Option<Buffer>) -> Option<Buffer> {
+        let buffer = buffer?;
+        self.held += 1;
+        if buffer.is_last() {
+            self.state().incoming.close(buffer.path());
+        }
+        Some(buffer)
+    }
+
+    /// Hands a buffer to the successor on its path, or back to the pool behind the path's last stage.
+    pub fn convey(&mut self, buffer: Buffer) {
+        self.held -= 1;
+        if buffer.carries_block() {
+            self.state().counters.round(buffer.len());
+        }
+        self.shared.convey(self.stage, buffer);
+    }
+
+    /// Ends a path that this stage begins, behind its last block. [`Buffer::mark_last`] on the last block does the same.
+    /// False when the pipeline stops.
+    pub fn end(&mut self, path: PathId) -> bool {
+        let Some(mut buffer) = self.accept_from(path) else { return false };
+        buffer.make_caboose();
+        self.convey(buffer);
+        true
+    }
+
+    /// The paths that it is on.
+    pub fn paths(&self) -> &'a [PathId] {
+        &self.state().paths
+    }
+
+    /// How many buffers wait for it.
+    pub fn backlog(&self) -> usize {
+        self.state().incoming.len()
+    }
+
+    /// Whether the pipeline stops. A stage that works long on one buffer may ask and return.
+    pub fn stopping(&self) -> bool {
+        self.shared.stopping()
+    }
+
+    /// What a body has to answer for when it returns while the pipeline goes on.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let state = self.state();
+        if self.held > 0 {
+            return Some(format!("it ended and kept {} buffers that it had accepted", self.held));
+        }
+        let open = self.state().paths.iter().find(|path| {
+            let inbox = if state.begins.contains(path) { &state.empty } else { &state.incoming };
+            inbox.is_open_for(**path)
+        });
+        open.map(|path| format!("it ended before path '{}' had ended", self.shared.path_name(*path)))
+    }
+}

@@ -1,0 +1,63 @@
+//! A graph that runs.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::shared::Shared;
+use crate::error::{Cause, Failure};
+use crate::report::Report;
+
+/// A graph that runs. Dropping it stops it and waits for its threads.
+pub struct Running {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(crate) fn new(shared: Arc<Shared>) -> Running {
+        Running { shared, threads: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, thread: JoinHandle<()>) {
+        self.threads.push(thread);
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The first stage that failed or panicked, or that it was stopped. All threads have ended then.
+    pub fn wait(mut self) -> Result<Report, Failure> {
+        self.join();
+        let report = self.shared.report();
+        match self.shared.take_failure() {
+            None => Ok(report),
+            Some((stage, cause)) => Err(Failure { stage, cause, report: Box::new(report) }),
+        }
+    }
+
+    /// Ends it as soon as each stage is done with its present buffer. [`Running::wait`] then says that it was stopped.
+    pub fn stop(&self) {
+        self.shared.fail(None, Cause::Stopped);
+    }
+
+    /// What has been done so far.
+    pub fn snapshot(&self) -> Report {
+        self.shared.report()
+    }
+
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            // Threads catch what their stages do; this one's end is all that matters.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.stop();
+            self.join();
+        }
+    }
+}
