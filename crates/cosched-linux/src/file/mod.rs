@@ -11,6 +11,7 @@
 //! No byte of a block is copied here: the kernel gets the address of the [`Memory`] itself. What O_DIRECT cannot take, the
 //! unaligned ends of an extent, goes through the page cache; [`IoStats`] counts both.
 
+mod blocking;
 mod engine;
 mod error;
 mod extent;

@@ -231,10 +231,10 @@ impl BlockFile {
     }
 
     /// The descriptor for a request.
-    pub(super) fn fd(&self, direct: bool) -> i32 {
+    pub(super) fn borrow(&self, direct: bool) -> BorrowedFd<'_> {
         match &self.direct {
-            Some((file, _)) if direct => file.as_raw_fd(),
-            _ => self.buffered.as_raw_fd(),
+            Some((file, _)) if direct => file.as_fd(),
+            _ => self.buffered.as_fd(),
         }
     }
 

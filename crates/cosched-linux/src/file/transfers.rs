@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -61,6 +62,10 @@ struct Job<M> {
 }
 
 impl<M> Job<M> {
+    fn doing(&self) -> Doing {
+        if self.write { Doing::Write } else { Doing::Read }
+    }
+
     fn is_done(&self) -> bool {
         self.waiting.is_empty() && self.at_kernel == 0
     }
@@ -141,8 +146,7 @@ impl<M: Memory> Transfers<M> {
         let mut job =
             Job { held, file: file.clone(), write, end, waiting: VecDeque::new(), at_kernel: 0, moved: 0, error: None };
         if let Some((extent, why)) = extents.iter().find_map(|e| e.wrong(job.held.len()).map(|why| (e, why))) {
-            let doing = if write { Doing::Write } else { Doing::Read };
-            job.fail(FileError::new(doing, file.path(), Cause::Invalid(why)).at(extent.offset));
+            job.fail(FileError::new(job.doing(), file.path(), Cause::Invalid(why)).at(extent.offset));
         } else {
             let mut pieces = Vec::new();
             for extent in extents {
@@ -164,8 +168,14 @@ impl<M: Memory> Transfers<M> {
                 self.requests[id as usize] = Some((number, piece));
                 self.stats.requests += 1;
                 let Piece { offset, start, len, direct } = piece;
-                let request =
-                    Request { id, fd: job.file.fd(direct), write: job.write, at: job.held.at(start), len, offset };
+                let request = Request {
+                    id,
+                    fd: job.file.borrow(direct).as_raw_fd(),
+                    write: job.write,
+                    at: job.held.at(start),
+                    len,
+                    offset,
+                };
                 // SAFETY: the job keeps its memory and its file until each of its requests has an answer, and there are
                 // `depth` ids. The piece is inside of the memory: `Extent::wrong` has looked.
                 unsafe { self.drive.push(request) };
@@ -184,8 +194,8 @@ impl<M: Memory> Transfers<M> {
         let job = &mut self.jobs[(number - self.oldest) as usize];
         job.at_kernel -= 1;
         match answer.result {
-            Ok(0) if job.write => job.fail(refused(job, piece, io::ErrorKind::WriteZero.into())),
-            Ok(0) => job.fail(ended(job, piece)),
+            Ok(0) if job.write => job.fail(job.file.refused(Doing::Write, piece, io::ErrorKind::WriteZero.into())),
+            Ok(0) => job.fail(job.file.ended(piece.offset, job.end)),
             Ok(done) => {
                 let done = done.min(piece.len);
                 job.moved += done as u64;
@@ -202,7 +212,7 @@ impl<M: Memory> Transfers<M> {
                     job.file.refuse_direct();
                     job.waiting.push_front(Piece { direct: false, ..piece });
                 }
-                _ => job.fail(refused(job, piece, error)),
+                _ => job.fail(job.file.refused(job.doing(), piece, error)),
             },
         }
     }
@@ -230,23 +240,5 @@ impl<M: Memory> Drop for Transfers<M> {
 impl<M: Memory> fmt::Debug for Transfers<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transfers").field("chosen", &self.chosen).field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
-/// The kernel did not move the piece.
-fn refused<M>(job: &Job<M>, piece: Piece, error: io::Error) -> FileError {
-    let doing = if job.write { Doing::Write } else { Doing::Read };
-    FileError::from_io(doing, job.file.path(), piece.len as u64, error).at(piece.offset)
-}
-
-/// The file ends before the piece: it has become shorter, or never was as long.
-fn ended<M>(job: &Job<M>, piece: Piece) -> FileError {
-    let path = job.file.path();
-    match job.file.len_now() {
-        Err(error) => error,
-        Ok(now) if now < job.file.len() => {
-            FileError::new(Doing::Read, path, Cause::Shrank { expected: job.file.len(), now }).at(now)
-        }
-        Ok(len) => FileError::new(Doing::Read, path, Cause::ShortRead { end: job.end, len }).at(piece.offset),
     }
 }
