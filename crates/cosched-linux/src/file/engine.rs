@@ -109,6 +109,11 @@ pub(super) trait Drive: Send {
     /// How many requests it takes at once.
     fn depth(&self) -> usize;
 
+    /// The kernel's numbers of its threads.
+    fn threads(&self) -> &[i32] {
+        &[]
+    }
+
     /// Takes a request; it starts at the next [`Drive::collect`] at the latest.
     ///
     /// # Safety

@@ -15,6 +15,7 @@ pub(super) struct Threads {
     /// What the caller carries out itself, where there are no threads.
     sender: Sender<Answer>,
     threads: Vec<JoinHandle<()>>,
+    ids: Vec<i32>,
 }
 
 #[derive(Default)]
@@ -54,18 +55,29 @@ impl Threads {
     pub(super) fn start(count: usize, depth: usize) -> Threads {
         let requests = Arc::new(Requests::default());
         let (sender, answers) = channel();
+        let (tell, told) = channel();
         let start = |_| {
-            let (requests, sender) = (requests.clone(), sender.clone());
-            std::thread::Builder::new().name("cosched-file".into()).spawn(move || serve(&requests, &sender)).ok()
+            let (requests, sender, tell) = (requests.clone(), sender.clone(), tell.clone());
+            let life = move || {
+                // It is heard: the receiver waits for one from each thread.
+                let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+                serve(&requests, &sender);
+            };
+            std::thread::Builder::new().name("cosched-file".into()).spawn(life).ok()
         };
-        let threads = (0..count.min(depth)).map_while(start).collect();
-        Threads { depth: depth.max(1), requests, answers, sender, threads }
+        let threads: Vec<_> = (0..count.min(depth)).map_while(start).collect();
+        let ids = told.iter().take(threads.len()).collect();
+        Threads { depth: depth.max(1), requests, answers, sender, threads, ids }
     }
 }
 
 impl Drive for Threads {
     fn depth(&self) -> usize {
         self.depth
+    }
+
+    fn threads(&self) -> &[i32] {
+        &self.ids
     }
 
     unsafe fn push(&mut self, request: Request) {

@@ -109,6 +109,16 @@ impl<M: Memory> Transfers<M> {
         self.jobs.len()
     }
 
+    /// Whether one more block would be begun at once: all requests of the others are at the kernel, and it takes more.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() && self.jobs.iter().all(|job| job.waiting.is_empty())
+    }
+
+    /// The engine's own threads, as the kernel numbers them. What they use is not in the times of the calling thread.
+    pub fn threads(&self) -> &[i32] {
+        self.drive.threads()
+    }
+
     /// True when no block is on its way.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
