@@ -139,7 +139,7 @@ mod tests {
             queue_in_max: 4,
             ..StageView::idle(*resource)
         };
-        Window { length_ns: 100 * MS, cpus, rounds: 10, stages: stages.iter().map(view).collect() }
+        Window { length_ns: 100 * MS, cpus, rounds: 10, stages: stages.iter().map(view).collect(), others_ns: None }
     }
 
     use Resource::{Communicate, Compute, Io};

@@ -85,6 +85,9 @@ pub struct Window {
     pub rounds: u64,
     /// The stages in the order of flow; where a pipeline has several paths, a stage stands behind all that feed it.
     pub stages: Vec<StageView>,
+    /// CPU time on these CPUs that was not the pipeline's: of other processes, of interrupts, stolen by a hypervisor
+    /// (`/proc/stat`, all but idle and iowait, less what the pipeline used). None: nobody looked.
+    pub others_ns: Option<u64>,
 }
 
 impl Window {
@@ -97,6 +100,17 @@ impl Window {
     pub fn cpu_share(&self) -> f64 {
         let cpu_ns: u64 = self.stages.iter().map(|stage| stage.cpu_ns).sum();
         self.share(cpu_ns) / f64::from(self.cpus.max(1))
+    }
+
+    /// The part of all CPU time of the window that others used. If nobody looked, it is guessed: a thread that waits for a
+    /// CPU for longer than the pipeline can have had all CPUs waits for somebody else.
+    pub fn others_share(&self) -> f64 {
+        if let Some(ns) = self.others_ns {
+            return (self.share(ns) / f64::from(self.cpus.max(1))).min(1.0);
+        }
+        let per_thread = |stage: &StageView| self.share(stage.delay_ns) / f64::from(stage.threads.max(1));
+        let longest = self.stages.iter().map(per_thread).fold(0.0, f64::max);
+        (longest - self.cpu_share()).clamp(0.0, 1.0)
     }
 
     /// Buffers per second, as a mean over the stages: less grainy than what came out at the end.

@@ -3,7 +3,7 @@
 use super::shared::{Shared, StageState};
 use crate::buffer::Buffer;
 use crate::graph::PathId;
-use crate::monitor::{Doing, Sitting};
+use crate::monitor::{Doing, Helpers, Sitting};
 use crate::queue::Which;
 
 /// Where a [`Body`](crate::Body) accepts and conveys.
@@ -102,6 +102,16 @@ impl<'a> Port<'a> {
     /// The paths that it is on.
     pub fn paths(&self) -> &'a [PathId] {
         &self.state().paths
+    }
+
+    /// Whether it begins this path, so that the path's buffers come to it empty.
+    pub fn begins(&self, path: PathId) -> bool {
+        self.state().begins.contains(&path)
+    }
+
+    /// Threads that work for this stage beside its own, as the kernel numbers them; until the result is dropped.
+    pub(crate) fn helpers(&self, threads: &[i32]) -> Helpers<'a> {
+        self.shared.watch.helpers(self.stage, threads)
     }
 
     /// How many buffers wait for it.

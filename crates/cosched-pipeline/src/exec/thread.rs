@@ -107,6 +107,7 @@ impl Lane {
             Job::Units(units) => run_units(shared, units),
             Job::Body(stage, body) => run_body(shared, stage, body),
         }
+        shared.watch.ended();
     }
 }
 

@@ -7,6 +7,7 @@
 mod complete;
 mod doing;
 mod facts;
+mod helpers;
 mod log;
 mod occupancy;
 mod seat;
@@ -30,6 +31,7 @@ use crate::report::Stall;
 pub(crate) use doing::Doing;
 use facts::Facts;
 pub(crate) use facts::facts;
+pub(crate) use helpers::Helpers;
 use log::Log;
 use occupancy::Samples;
 use seat::{Seat, Spent};
@@ -51,7 +53,7 @@ pub(crate) struct Watch {
     priorities: Priorities,
     is_traced: bool,
     crew: Mutex<Crew>,
-    /// Told when a thread ends.
+    /// Told when a lane ends.
     left: Condvar,
     /// How each stage is scheduled now, as far as that was changed.
     settings: Mutex<Vec<Setting>>,
@@ -71,7 +73,7 @@ struct Crew {
     /// Where a trace is kept: what they did.
     spans: Vec<crate::report::Span>,
     dropped: u64,
-    /// How many have ended.
+    /// How many of the executor's threads have ended.
     ended: usize,
     /// Nobody waits any longer for those that live.
     is_given_up: bool,
@@ -85,6 +87,17 @@ impl Crew {
             let living = self.seats.iter().filter(|seat| seat.stages.contains(stage)).count() as u32;
             self.most[*stage] = self.most[*stage].max(living);
         }
+    }
+
+    /// A thread ends: what it has spent and done stays.
+    fn leave(&mut self, seat: &Arc<Seat>) {
+        for (stage, spent) in seat.spent() {
+            self.spent[stage].add(spent);
+        }
+        let (spans, dropped) = seat.spans.all();
+        self.spans.extend(spans);
+        self.dropped += dropped;
+        self.seats.retain(|other| !Arc::ptr_eq(other, seat));
     }
 }
 
@@ -135,7 +148,13 @@ impl Watch {
         lock(&self.crew).seats.iter().filter(|seat| seat.stages.contains(&stage)).cloned().collect()
     }
 
-    /// Waits until so many threads have ended, or until those that are left have been given up.
+    /// A thread of the executor has ended, whether it had worked or not.
+    pub(crate) fn ended(&self) {
+        lock(&self.crew).ended += 1;
+        self.left.notify_all();
+    }
+
+    /// Waits until so many threads of the executor have ended, or until those that are left have been given up.
     pub(crate) fn wait_for(&self, threads: usize) {
         let crew = lock(&self.crew);
         let waiting = |crew: &mut Crew| crew.ended < threads && !crew.is_given_up;

@@ -62,7 +62,12 @@ pub(crate) struct Seat {
 impl Seat {
     /// The calling thread, which works as these stages.
     pub(super) fn here(stages: &[usize], spans: Spans) -> Seat {
-        let thread = Thread::current().ok();
+        Seat::of(cosched_linux::thread::current_tid(), stages, spans)
+    }
+
+    /// A thread of this process.
+    pub(super) fn of(tid: i32, stages: &[usize], spans: Spans) -> Seat {
+        let thread = Thread::of(tid).ok();
         let base = thread.as_ref().and_then(|thread| thread.scheduling().ok());
         let divided = Divided {
             work_ns: vec![0; stages.len()],
@@ -70,7 +75,7 @@ impl Seat {
             ..Divided::default()
         };
         Seat {
-            tid: cosched_linux::thread::current_tid(),
+            tid,
             thread,
             base,
             stages: stages.to_vec(),

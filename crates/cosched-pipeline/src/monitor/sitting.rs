@@ -25,13 +25,19 @@ pub(crate) struct Sitting<'a> {
 impl Watch {
     /// The calling thread begins to work as these stages. It gets their settings.
     pub(crate) fn sit(&self, stages: &[usize]) -> Sitting<'_> {
-        let seat = Arc::new(Seat::here(stages, Spans::new(self.is_traced)));
-        if let (Some(thread), Some(base)) = (&seat.thread, &seat.base) {
-            self.settle(thread, base, stages);
-        }
+        let seat = self.seat(Seat::here(stages, Spans::new(self.is_traced)));
         let adjusted = self.adjusted(&seat);
-        lock(&self.crew).enter(seat.clone());
         Sitting { watch: self, seat, doing: Cell::new((Doing::Nothing, 0, 0)), adjusted: RefCell::new(adjusted) }
+    }
+
+    /// A thread takes its seat and gets the settings of its stages.
+    pub(super) fn seat(&self, seat: Seat) -> Arc<Seat> {
+        if let (Some(thread), Some(base)) = (&seat.thread, &seat.base) {
+            self.settle(thread, base, &seat.stages);
+        }
+        let seat = Arc::new(seat);
+        lock(&self.crew).enter(seat.clone());
+        seat
     }
 
     /// What the stages ask for, what the fixed rule says and what autotune has found, before anything else happens on the thread.
@@ -194,15 +200,6 @@ impl Drop for Sitting<'_> {
     fn drop(&mut self) {
         self.switch(Doing::Nothing, 0);
         self.seat.divide();
-        let mut crew = lock(&self.watch.crew);
-        for (stage, spent) in self.seat.spent() {
-            crew.spent[stage].add(spent);
-        }
-        let (spans, dropped) = self.seat.spans.all();
-        crew.spans.extend(spans);
-        crew.dropped += dropped;
-        crew.seats.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
-        crew.ended += 1;
-        self.watch.left.notify_all();
+        lock(&self.watch.crew).leave(&self.seat);
     }
 }

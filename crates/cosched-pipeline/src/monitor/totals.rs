@@ -98,6 +98,7 @@ impl Watch {
             cpus: cosched_linux::thread::cpus_usable() as u32,
             rounds: rounds(to) - rounds(from),
             stages: self.facts.flow.iter().copied().map(between).collect(),
+            others_ns: None,
         }
     }
 
