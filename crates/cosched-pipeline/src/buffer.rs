@@ -29,6 +29,14 @@ impl Buffer {
         Ok(Buffer(Box::new(Inner { memory, len: 0, round: 0, path, last: false, carries: true, tag: 0 })))
     }
 
+    /// A buffer of no pool: to try a stage without a pipeline, or to stand in for another while that is elsewhere.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    pub fn auxiliary(size_bytes: usize) -> std::io::Result<Buffer> {
+        Buffer::new(PathId::NONE, size_bytes)
+    }
+
     /// How many bytes it can hold.
     pub fn capacity(&self) -> usize {
         self.0.memory.len()
