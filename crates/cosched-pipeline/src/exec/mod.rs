@@ -17,7 +17,7 @@ use crate::graph::Graph;
 use crate::report::Report;
 
 pub use port::Port;
-pub use run::Running;
+pub use run::{Control, Running};
 
 /// How to run a graph.
 #[derive(Debug, Clone, Default)]
