@@ -52,7 +52,7 @@ pub use buffer::Buffer;
 pub use cosched_core::stage::fixed::FixedRule;
 pub use cosched_core::stage::{Class, Resource, autotune};
 pub use error::{BoxError, Cause, Failure, GraphError};
-pub use exec::{Port, Running};
+pub use exec::{Control, Port, Running};
 pub use graph::{Body, Each, Flow, Graph, Kind, Path, PathId, Pipeline, Stage, StageId};
 pub use monitor::STALL_WARNING;
 pub use options::Options;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use common::{bounded, numbers};
-use cosched_pipeline::{Cause, Failure, Options, Pipeline, Port, Resource, Stage};
+use cosched_pipeline::{BoxError, Buffer, Cause, Each, Failure, Flow, Options, Pipeline, Port, Resource, Stage};
 
 fn options(limit_ms: u64) -> Options {
     let mut options = Options::default();
@@ -43,9 +43,9 @@ fn a_stage_that_does_not_come_back_is_named_and_left_behind() {
         assert!(began.elapsed() > Duration::from_millis(150));
         assert_eq!(failure.stage.as_deref(), Some("cst-sleeps"));
         let Cause::Stalled(words) = &failure.cause else { panic!("{failure}") };
-        assert!(words.contains("stage 'cst-sleeps' has worked on block 2 for"), "{words}");
+        assert!(words.contains("stage 'cst-sleeps' works on block 2 for"), "{words}");
         let stall = &failure.report.stalls[0];
-        assert_eq!((stall.stage.as_str(), stall.round, stall.over), ("cst-sleeps", Some(2), false));
+        assert_eq!((stall.stage.as_str(), stall.what.as_str(), stall.over), ("cst-sleeps", "works on block 2", false));
         assert!(
             failure.report.text().contains("stuck: stage 'cst-sleeps' works on block 2"),
             "{}",
@@ -118,6 +118,58 @@ fn a_graph_in_which_all_wait_names_who_holds_the_buffers() {
         assert_eq!(failure.stage.as_deref(), Some("hoards"));
         let words = failure.to_string();
         assert!(words.contains("holds 2 buffers and waits for more") && words.contains("nothing will move"), "{words}");
-        assert_eq!(failure.report.stalls[0].round, None);
+        assert!(failure.report.stalls[0].what.starts_with("holds 2 buffers"), "{:?}", failure.report.stalls);
+    });
+}
+
+/// Never comes out of its `init`, until it is let out.
+struct Begins(Arc<AtomicBool>);
+
+impl Each for Begins {
+    fn init(&mut self) -> Result<(), BoxError> {
+        while !self.0.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, _: &mut Buffer) -> Result<Flow, BoxError> {
+        Ok(Flow::Continue)
+    }
+}
+
+#[test]
+fn a_stage_that_never_begins_is_named_too() {
+    bounded(|| {
+        let free = Arc::new(AtomicBool::new(false));
+        let begins = Stage::each("begins", Resource::Io, Begins(free.clone()));
+        let line = Pipeline::new("cst-init").buffers(3, 64).stage(numbers("read", 4)).stage(begins);
+        let failure = line.run(&options(150)).unwrap_err();
+        free.store(true, SeqCst);
+        assert!(failure.to_string().contains("stage 'begins' is in its init or cleanup for"), "{failure}");
+    });
+}
+
+#[test]
+fn one_incarnation_that_is_stuck_is_seen_while_the_others_go_on() {
+    bounded(|| {
+        let free = Arc::new(AtomicBool::new(false));
+        let there = free.clone();
+        let work = Stage::replicated("sort", 2, Resource::Io, move |_| {
+            let free = there.clone();
+            move |buffer: &mut Buffer| -> Result<Flow, BoxError> {
+                while buffer.tag() == 2 && !free.load(SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+                Ok(Flow::Continue)
+            }
+        });
+        let line = Pipeline::new("cst-one").buffers(4, 64).stage(numbers("read", u64::MAX));
+        let failure = line.stage(work.ordered(false)).run(&options(200)).unwrap_err();
+        free.store(true, SeqCst);
+        assert_eq!(failure.stage.as_deref(), Some("sort"));
+        assert!(failure.to_string().contains("works on block 2"), "{failure}");
+        assert!(failure.report.rounds > 20, "the other one went on: {}", failure.report.rounds);
     });
 }

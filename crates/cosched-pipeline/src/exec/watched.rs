@@ -18,8 +18,9 @@ impl Watched for Shared {
         Shared::fail(self, Some(stage), cause);
     }
 
-    fn incarnations(&self, _stage: usize, _count: u32) -> Result<(), String> {
-        Err("stages have the threads that they began with".to_owned())
+    fn incarnations(&self, stage: usize, count: u32) -> Result<(), String> {
+        let got = self.stages[stage].set_incarnations(count as usize);
+        if got == count as usize { Ok(()) } else { Err(format!("the stage can have {got}")) }
     }
 
     fn report(&self) -> Report {

@@ -60,8 +60,8 @@ fn stage_facts(graph: &Graph, index: usize) -> StageFacts {
         kind: stage.kind,
         settings: stage.settings.clone(),
         owns_threads: owns,
-        incarnations: stage.incarnations() as u32,
-        replicable_to: 1,
+        incarnations: (stage.incarnations() - stage.reserve) as u32,
+        replicable_to: stage.incarnations() as u32,
         queue_max: queue_max as u32,
     }
 }

@@ -36,8 +36,9 @@ struct Divided {
     spent: Vec<Spent>,
 }
 
-/// One thread. Its owner writes without locks, watchers read.
+/// One thread. Its owner writes without locks, watchers read; on cache lines of its own.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Seat {
     pub(super) tid: i32,
     /// None where /proc cannot be read: then nothing of it is known or changed.
@@ -51,8 +52,11 @@ pub(crate) struct Seat {
     doing: AtomicU64,
     /// Since when, in nanoseconds from the graph's start.
     since_ns: AtomicU64,
-    /// The block that it works on.
+    /// The block that it works on, and how many it has begun or handed on.
     round: AtomicU64,
+    steps: AtomicU64,
+    /// The watchdog's: how many steps there were, and since when it has seen no more.
+    seen: Mutex<(u64, u64)>,
     /// Buffers that it has accepted and not conveyed.
     pub(super) held: AtomicUsize,
     divided: Mutex<Divided>,
@@ -83,6 +87,8 @@ impl Seat {
             doing: AtomicU64::new(Doing::Nothing.encode()),
             since_ns: AtomicU64::new(0),
             round: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
+            seen: Mutex::default(),
             held: AtomicUsize::new(0),
             divided: Mutex::new(divided),
             spans,
@@ -90,10 +96,32 @@ impl Seat {
     }
 
     /// Its owner does something else from now on.
-    pub(super) fn switch(&self, doing: Doing, round: u64, now_ns: u64) {
-        self.round.store(round, Relaxed);
+    pub(super) fn switch(&self, doing: Doing, now_ns: u64) {
         self.since_ns.store(now_ns, Relaxed);
         self.doing.store(doing.encode(), Release);
+    }
+
+    /// Its owner begins with a block. It alone writes, so this is no locked instruction.
+    #[inline]
+    pub(super) fn begins(&self, round: u64) {
+        self.round.store(round, Relaxed);
+        self.steps();
+    }
+
+    /// Its owner goes on.
+    #[inline]
+    pub(super) fn steps(&self) {
+        self.steps.store(self.steps.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Since when its owner has been on the same step, as far as the watchdog has looked; and the block that it works on.
+    pub(super) fn unmoved(&self, now_ns: u64) -> (u64, u64) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = self.steps.load(Relaxed);
+        if *seen == (0, 0) || seen.0 != steps {
+            *seen = (steps, now_ns);
+        }
+        (seen.1, self.round.load(Relaxed))
     }
 
     /// Its owner has worked so long as a stage.
@@ -103,13 +131,13 @@ impl Seat {
         }
     }
 
-    /// What it does, since when, and on which block.
-    pub(super) fn doing(&self) -> (Doing, u64, u64) {
+    /// What it does, and since when.
+    pub(super) fn doing(&self) -> (Doing, u64) {
         loop {
             let code = self.doing.load(Acquire);
-            let (since_ns, round) = (self.since_ns.load(Relaxed), self.round.load(Relaxed));
+            let since_ns = self.since_ns.load(Relaxed);
             if self.doing.load(Acquire) == code {
-                return (Doing::decode(code), since_ns, round);
+                return (Doing::decode(code), since_ns);
             }
         }
     }

@@ -18,7 +18,10 @@ use crate::report::{Action, Span};
 pub(crate) struct Sitting<'a> {
     watch: &'a Watch,
     seat: Arc<Seat>,
-    doing: Cell<(Doing, u64, u64)>,
+    doing: Cell<(Doing, u64)>,
+    /// Since when a body works on what it accepted last, where a trace is kept.
+    accepted_ns: Cell<u64>,
+    is_adjusted: bool,
     adjusted: RefCell<Option<Adjusted>>,
 }
 
@@ -27,7 +30,14 @@ impl Watch {
     pub(crate) fn sit(&self, stages: &[usize]) -> Sitting<'_> {
         let seat = self.seat(Seat::here(stages, Spans::new(self.is_traced)));
         let adjusted = self.adjusted(&seat);
-        Sitting { watch: self, seat, doing: Cell::new((Doing::Nothing, 0, 0)), adjusted: RefCell::new(adjusted) }
+        Sitting {
+            watch: self,
+            seat,
+            doing: Cell::new((Doing::Nothing, 0)),
+            accepted_ns: Cell::new(0),
+            is_adjusted: adjusted.is_some(),
+            adjusted: RefCell::new(adjusted),
+        }
     }
 
     /// A thread takes its seat and gets the settings of its stages.
@@ -147,58 +157,83 @@ fn without(setting: Setting, asked: &Setting) -> Setting {
 }
 
 impl Sitting<'_> {
-    /// The thread does something else from now on; `round` is the block that it works on, if it does.
-    pub(crate) fn switch(&self, doing: Doing, round: u64) {
+    /// The thread does something else from now on. Called when it begins or ends to wait, not at each buffer.
+    pub(crate) fn switch(&self, doing: Doing) {
         let now_ns = self.watch.now_ns();
-        let (before, since_ns, round_before) = self.doing.replace((doing, now_ns, round));
+        let (before, since_ns) = self.doing.replace((doing, now_ns));
         let time_ns = now_ns.saturating_sub(since_ns);
         match before {
-            Doing::Nothing => {}
+            Doing::Nothing | Doing::Aside(_) => {}
             Doing::Work(stage) => {
                 self.watch.counters[stage].busy_ns.fetch_add(time_ns, Relaxed);
                 self.seat.worked(stage, time_ns);
-                if self.watch.is_traced {
-                    self.seat.spans.add(span(stage, self.seat.tid, round_before, since_ns, time_ns));
-                }
             }
             Doing::WaitIn(stage) => drop(self.watch.counters[stage].wait_in_ns.fetch_add(time_ns, Relaxed)),
             Doing::WaitOut(stage) => drop(self.watch.counters[stage].wait_out_ns.fetch_add(time_ns, Relaxed)),
         }
-        self.seat.switch(doing, round, now_ns);
+        self.seat.switch(doing, now_ns);
     }
 
-    /// Does something under a name, and nothing after it.
-    pub(crate) fn during<T>(&self, doing: Doing, round: u64, work: impl FnOnce() -> T) -> T {
-        self.switch(doing, round);
+    /// Does a round of a stage.
+    #[inline]
+    pub(crate) fn round<T>(&self, stage: usize, round: u64, work: impl FnOnce() -> T) -> T {
+        self.seat.begins(round);
+        if !self.watch.is_traced {
+            return work();
+        }
+        let since_ns = self.watch.now_ns();
         let result = work();
-        self.switch(Doing::Nothing, 0);
+        self.span(stage, round, since_ns);
         result
     }
 
-    /// It has accepted a buffer, or conveyed one.
-    pub(crate) fn holds(&self, buffers: usize) {
-        self.seat.held.store(buffers, Relaxed);
+    /// A body has accepted a block and holds so many buffers now.
+    #[inline]
+    pub(crate) fn accepted(&self, round: u64, held: usize) {
+        self.seat.begins(round);
+        self.seat.held.store(held, Relaxed);
+        if self.watch.is_traced {
+            self.accepted_ns.set(self.watch.now_ns());
+        }
+    }
+
+    /// A body is done with a block and holds so many buffers now.
+    #[inline]
+    pub(crate) fn conveyed(&self, stage: usize, round: u64, held: usize) {
+        self.seat.steps();
+        self.seat.held.store(held, Relaxed);
+        if self.watch.is_traced {
+            self.span(stage, round, self.accepted_ns.replace(self.watch.now_ns()));
+        }
+    }
+
+    fn span(&self, stage: usize, round: u64, since_ns: u64) {
+        let us = |ns: u64| (ns as f64 / 100.0).round() / 10.0;
+        let time_ns = self.watch.now_ns().saturating_sub(since_ns);
+        self.seat.spans.add(Span(stage as u32, self.seat.tid, round, us(since_ns), us(time_ns)));
     }
 
     /// It is about to convey a buffer of a stage, and `output_len` others wait behind it; none at the end of a path.
+    #[inline]
     pub(crate) fn conveys(&self, stage: usize, output_len: impl FnOnce() -> Option<usize>) {
+        if self.is_adjusted {
+            self.adjusts(stage, output_len());
+        }
+    }
+
+    fn adjusts(&self, stage: usize, output_len: Option<usize>) {
         let Ok(mut adjusted) = self.adjusted.try_borrow_mut() else { return };
         let (Some(rule), Some(thread)) = (adjusted.as_mut(), &self.seat.thread) else { return };
-        let Some(waiting) = output_len() else { return };
+        let Some(waiting) = output_len else { return };
         let Some((change, result)) = rule.convey(thread, waiting) else { return };
         let why = format!("{waiting} buffers wait behind it");
         self.watch.record(stage, &change, (&self.watch.priorities.name(), &why), &result);
     }
 }
 
-fn span(stage: usize, tid: i32, round: u64, since_ns: u64, time_ns: u64) -> Span {
-    let us = |ns: u64| (ns as f64 / 100.0).round() / 10.0;
-    Span(stage as u32, tid, round, us(since_ns), us(time_ns))
-}
-
 impl Drop for Sitting<'_> {
     fn drop(&mut self) {
-        self.switch(Doing::Nothing, 0);
+        self.switch(Doing::Nothing);
         self.seat.divide();
         lock(&self.watch.crew).leave(&self.seat);
     }

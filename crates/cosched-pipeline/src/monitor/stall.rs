@@ -1,9 +1,10 @@
 //! The watchdog: names the stage that holds a buffer for too long.
 //!
-//! Two things can stop a graph without an error. A stage does not come back from its code; its seat shows since when it works
-//! on the same block. Or all threads wait for each other: bodies hold buffers, ask for more, and nobody has any; then no
+//! Two things can stop a graph without an error. A stage does not come back from its code; its seat shows since when it has been
+//! on the same block, or in its `init` or `cleanup`. Or all threads wait for each other: bodies hold buffers, ask for more, and nobody has any; then no
 //! seat is at work, and nothing will ever change.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::{Doing, Seat, Watch, lock};
@@ -16,32 +17,59 @@ pub const STALL_WARNING: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) stage: usize,
-    pub(super) tid: i32,
-    /// None: it waits for more, and all others wait too.
-    pub(super) round: Option<u64>,
+    tid: i32,
     pub(super) since_ns: u64,
-    held: usize,
+    held: Held,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Held {
+    /// It works on this block.
+    Block(u64),
+    /// It is in its `init` or `cleanup`.
+    Nothing,
+    /// It has so many buffers and waits for more, and all others wait too.
+    Buffers(usize),
+}
+
+impl Held {
+    fn words(self) -> String {
+        match self {
+            Held::Block(round) => format!("works on block {round}"),
+            Held::Nothing => "is in its init or cleanup".to_owned(),
+            Held::Buffers(count) => format!("holds {count} buffers and waits for more, as all others do"),
+        }
+    }
 }
 
 impl Watch {
     /// The threads that have held a buffer for longer than `limit`.
     pub(super) fn stalled(&self, limit: Duration) -> Vec<Found> {
         let (now_ns, limit_ns) = (self.now_ns(), limit.as_nanos() as u64);
-        let seats = self.seats();
-        let looks: Vec<_> = seats.iter().map(|seat| (seat, seat.doing())).collect();
         let is_old = |since_ns: u64| now_ns.saturating_sub(since_ns) > limit_ns;
-        let at_work = looks.iter().filter_map(|(seat, (doing, since_ns, round))| match doing {
-            Doing::Work(stage) if is_old(*since_ns) => Some(found(seat, *stage, Some(*round), *since_ns)),
-            _ => None,
-        });
-        let at_work: Vec<Found> = at_work.collect();
-        let all_wait = !looks.is_empty()
-            && looks.iter().all(|(_, (doing, since_ns, _))| waits(*doing).is_some() && is_old(*since_ns));
-        if !at_work.is_empty() || !all_wait {
-            return at_work;
+        let seats = self.seats();
+        let mut at_work = Vec::new();
+        let mut waiting = Vec::new();
+        for seat in &seats {
+            let (doing, since_ns) = seat.doing();
+            let (unmoved_ns, round) = seat.unmoved(now_ns);
+            match doing {
+                Doing::Nothing => {}
+                Doing::Aside(stage) => at_work.push(found(seat, stage, Held::Nothing, since_ns)),
+                Doing::Work(stage) => at_work.push(found(seat, stage, Held::Block(round), since_ns.max(unmoved_ns))),
+                Doing::WaitIn(stage) | Doing::WaitOut(stage) => {
+                    let held = Held::Buffers(seat.held.load(Relaxed));
+                    waiting.push(found(seat, stage, held, since_ns));
+                }
+            }
         }
-        let holders = looks.iter().filter(|(seat, _)| seat.held.load(std::sync::atomic::Ordering::Relaxed) > 0);
-        holders.filter_map(|(seat, (doing, since_ns, _))| Some(found(seat, waits(*doing)?, None, *since_ns))).collect()
+        let all_wait = at_work.is_empty() && waiting.iter().all(|found| is_old(found.since_ns));
+        at_work.retain(|found| is_old(found.since_ns));
+        if all_wait {
+            waiting.retain(|found| found.held != Held::Buffers(0));
+            return waiting;
+        }
+        at_work
     }
 
     /// Writes down what was found and what is over; tells which are new, in words.
@@ -58,9 +86,9 @@ impl Watch {
                 Some(stall) => stall.held_s = held_s,
                 None => {
                     news.push(format!("pipeline '{}': {}", self.facts.name, self.describe(found)));
-                    let stage = self.facts.stages[found.stage].name.clone();
+                    let (stage, what) = (self.facts.stages[found.stage].name.clone(), found.held.words());
                     let since_s = seconds(found.since_ns);
-                    stalls.push(Stall { stage, tid: found.tid, round: found.round, since_s, held_s, over: false });
+                    stalls.push(Stall { stage, tid: found.tid, what, since_s, held_s, over: false });
                 }
             }
         }
@@ -68,38 +96,25 @@ impl Watch {
     }
 
     fn is_of(&self, stall: &Stall, found: &Found) -> bool {
-        !stall.over && stall.tid == found.tid && stall.round == found.round && stall.since_s == seconds(found.since_ns)
+        !stall.over && stall.tid == found.tid && stall.since_s == seconds(found.since_ns)
     }
 
     /// A stall in words.
     pub(super) fn describe(&self, found: &Found) -> String {
         let name = &self.facts.stages[found.stage].name;
         let held_s = seconds(self.now_ns().saturating_sub(found.since_ns));
-        match found.round {
-            Some(round) => {
-                format!(
-                    "stage '{name}' has worked on block {round} for {held_s:.1} s (thread {}) and not conveyed it",
-                    found.tid
-                )
+        let what = format!("stage '{name}' {} for {held_s:.1} s (thread {})", found.held.words(), found.tid);
+        match found.held {
+            Held::Buffers(_) => {
+                format!("{what}: nothing will move; give its paths more buffers, or let it convey before it accepts")
             }
-            None => format!(
-                "stage '{name}' holds {} buffers and waits for more for {held_s:.1} s (thread {}), and all other threads wait too: \
-                 nothing will move; give its paths more buffers, or let it convey before it accepts",
-                found.held, found.tid
-            ),
+            Held::Block(_) | Held::Nothing => what,
         }
     }
 }
 
-fn found(seat: &Seat, stage: usize, round: Option<u64>, since_ns: u64) -> Found {
-    Found { stage, tid: seat.tid, round, since_ns, held: seat.held.load(std::sync::atomic::Ordering::Relaxed) }
-}
-
-fn waits(doing: Doing) -> Option<usize> {
-    match doing {
-        Doing::WaitIn(stage) | Doing::WaitOut(stage) => Some(stage),
-        Doing::Nothing | Doing::Work(_) => None,
-    }
+fn found(seat: &Seat, stage: usize, held: Held, since_ns: u64) -> Found {
+    Found { stage, tid: seat.tid, since_ns, held }
 }
 
 fn seconds(ns: u64) -> f64 {

@@ -44,10 +44,10 @@ impl Watch {
             })
             .collect();
         for seat in &seats {
-            let (doing, since_ns, _) = seat.doing();
+            let (doing, since_ns) = seat.doing();
             let so_far_ns = at_ns.saturating_sub(since_ns);
             match doing {
-                Doing::Nothing => {}
+                Doing::Nothing | Doing::Aside(_) => {}
                 Doing::Work(stage) => stages[stage].busy_ns += so_far_ns,
                 Doing::WaitIn(stage) => stages[stage].wait_in_ns += so_far_ns,
                 Doing::WaitOut(stage) => stages[stage].wait_out_ns += so_far_ns,

@@ -169,8 +169,8 @@ pub struct Stall {
     pub stage: String,
     /// Its thread.
     pub tid: i32,
-    /// The block that it works on; none where it holds buffers and waits for more.
-    pub round: Option<u64>,
+    /// "works on block 17", or what else it does.
+    pub what: String,
     /// Since when, in seconds from the start.
     pub since_s: f64,
     /// How long it has been, or was, seconds.

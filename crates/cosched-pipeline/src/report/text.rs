@@ -14,10 +14,8 @@ impl Report {
         text.push_str(&table(&self.stages, self.elapsed_s));
         let _ = write!(text, "\n{}\n", self.bound_line());
         for stall in &self.stalls {
-            let what =
-                stall.round.map_or("holds buffers and waits for more".to_owned(), |n| format!("works on block {n}"));
             let how = if stall.over { "went on after" } else { "has not gone on for" };
-            let name = plain(&stall.stage);
+            let (name, what) = (plain(&stall.stage), plain(&stall.what));
             let _ =
                 writeln!(text, "stuck: stage '{name}' {what} (thread {}) and {how} {}", stall.tid, time(stall.held_s));
         }
@@ -187,7 +185,7 @@ mod tests {
             stalls: vec![Stall {
                 stage: "sort".into(),
                 tid: 7,
-                round: Some(4),
+                what: "works on block 4".into(),
                 since_s: 1.0,
                 held_s: 31.0,
                 over: false,
