@@ -1,0 +1,10 @@
+//! Leighton's columnsort out of core: files larger than memory, sorted by pipelines of stages.
+//!
+//! - [`shape`]: the matrix and what it has to be like; [`plan`] chooses one for the memory that there is;
+//! - [`format`]: records and keys; [`sort`] puts a column in order;
+//! - [`layout`]: where each record goes, as pure functions;
+//! - [`generate`] makes records, [`check`] looks whether they are in order and still the same.
+
+pub mod format;
+pub mod layout;
+pub mod shape;
