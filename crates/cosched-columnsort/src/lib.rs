@@ -8,3 +8,4 @@
 pub mod format;
 pub mod layout;
 pub mod shape;
+pub mod sort;
