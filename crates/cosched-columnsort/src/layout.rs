@@ -136,15 +136,12 @@ pub struct Layout {
 impl Layout {
     /// The layout of a matrix of such records.
     pub fn new(shape: Shape, format: Format) -> Layout {
-        let size = format.record_bytes as u64;
-        let slot = (shape.block() * size).next_multiple_of(PAGE);
-        let upper = ((shape.rows - shape.half()) * size).next_multiple_of(PAGE);
-        let lower = (shape.half() * size).next_multiple_of(PAGE);
-        let region = (shape.columns * slot).max(upper + lower);
+        let (slot, region) = sizes(shape, format);
         let mut layout = Layout { shape, format, slot, region, dealt: Vec::new(), blocked: Vec::new() };
-        let columns = 0..shape.columns;
-        layout.dealt = columns.clone().map(|c| columns.clone().map(|j| layout.deal_count(j, c)).sum()).collect();
-        layout.blocked = columns.clone().map(|k| columns.clone().map(|c| layout.block_count(c, k)).sum()).collect();
+        let full = shape.records / shape.rows;
+        let from_full = full * shape.block();
+        layout.dealt = (0..shape.columns).map(|c| from_full + layout.deal_count(full, c)).collect();
+        layout.blocked = (0..shape.columns).map(|k| (0..shape.columns).map(|c| layout.block_count(c, k)).sum()).collect();
         layout
     }
 
@@ -159,9 +156,9 @@ impl Layout {
     }
 
     /// Bytes that the records of a column may take in a buffer, whichever pass it is.
-    pub fn column_bytes(&self) -> u64 {
-        let input = PAGE + (self.shape.rows.min(self.shape.records.max(1)) * self.format.record_bytes as u64);
-        let working = if self.shape.columns == 1 { 0 } else { self.region };
+    pub fn column_bytes(shape: Shape, format: Format) -> u64 {
+        let input = PAGE + shape.rows.min(shape.records.max(1)) * format.record_bytes as u64;
+        let working = if shape.columns == 1 { 0 } else { sizes(shape, format).1 };
         input.next_multiple_of(PAGE).max(working)
     }
 
@@ -332,6 +329,15 @@ impl Layout {
     }
 }
 
+/// Bytes of a slot and of a region.
+fn sizes(shape: Shape, format: Format) -> (u64, u64) {
+    let size = format.record_bytes as u64;
+    let slot = (shape.block() * size).next_multiple_of(PAGE);
+    let upper = ((shape.rows - shape.half()) * size).next_multiple_of(PAGE);
+    let lower = (shape.half() * size).next_multiple_of(PAGE);
+    (slot, (shape.columns * slot).max(upper + lower))
+}
+
 /// Adds a piece, to the one before if it goes on there both in the file and in the buffer.
 pub(crate) fn push_piece(pieces: &mut Vec<Piece>, piece: Piece) {
     if let Some(last) = pieces.last_mut() {
@@ -382,7 +388,7 @@ mod tests {
                     for round in 0..layout.rounds(next, process) {
                         let load = layout.load(next, layout.column(process, round));
                         read += load.held.iter().map(|held| held.count as u64).sum::<u64>();
-                        prop_assert!(load.pieces.iter().all(|piece| piece.range.end as u64 <= layout.column_bytes()));
+                        prop_assert!(load.pieces.iter().all(|piece| piece.range.end as u64 <= Layout::column_bytes(layout.shape, layout.format)));
                         for piece in load.pieces {
                             let (from, to) = (piece.offset, piece.offset + piece.range.len() as u64);
                             let inside: u64 = written.iter().filter(|w| w.0 >= from && w.1 <= to).map(|w| w.1 - w.0).sum();
@@ -390,6 +396,7 @@ mod tests {
                         }
                     }
                     prop_assert_eq!(count, read);
+                    prop_assert!(pass != Pass::Deal || process > 0 || layout.dealt.iter().sum::<u64>() == records);
                 }
             }
         }

@@ -2,10 +2,15 @@
 //!
 //! - [`shape`]: the matrix and what it has to be like; [`plan`] chooses one for the memory that there is;
 //! - [`format`]: records and keys; [`sort`] puts a column in order;
-//! - [`layout`]: where each record goes, as pure functions;
+//! - [`layout`]: where each record goes, as pure functions; [`gather`] and [`merge`] take it there;
 //! - [`generate`] makes records, [`check`] looks whether they are in order and still the same.
 
+pub mod check;
 pub mod format;
+pub mod gather;
+pub mod generate;
 pub mod layout;
+pub mod merge;
+pub mod plan;
 pub mod shape;
 pub mod sort;
