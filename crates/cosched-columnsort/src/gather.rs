@@ -45,6 +45,11 @@ impl Stream {
         self.spans.last().map_or(0, |span| span.end_rounded)
     }
 
+    /// Where its first byte is: as far from a page as in the file.
+    pub fn begins_at(&self) -> u64 {
+        self.spans.first().map_or(0, |span| span.begin)
+    }
+
     /// Whether it has no records.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()

@@ -11,6 +11,8 @@ pub mod gather;
 pub mod generate;
 pub mod layout;
 pub mod merge;
+mod passes;
+pub mod peers;
 pub mod plan;
 pub mod shape;
 pub mod sort;
