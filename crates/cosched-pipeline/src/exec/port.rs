@@ -86,6 +86,18 @@ impl<'a> Port<'a> {
         &self.state().paths
     }
 
+    /// Whether it begins this path, so that the path's buffers come to it empty.
+    pub fn begins(&self, path: PathId) -> bool {
+        self.state().begins.contains(&path)
+    }
+
+    /// Threads that work for this stage beside its own, as the kernel numbers them; until the result is dropped.
+    pub(crate) fn helpers(&self, threads: &[i32]) -> Helpers<'a> {
+        let counters = &self.state().counters;
+        threads.iter().for_each(|thread| counters.enter(*thread));
+        Helpers { counters, threads: threads.to_vec() }
+    }
+
     /// How many buffers wait for it.
     pub fn backlog(&self) -> usize {
         self.state().incoming.len()
@@ -107,5 +119,17 @@ impl<'a> Port<'a> {
             inbox.is_open_for(**path)
         });
         open.map(|path| format!("it ended before path '{}' had ended", self.shared.path_name(*path)))
+    }
+}
+
+/// Threads that work for a stage.
+pub(crate) struct Helpers<'a> {
+    counters: &'a Counters,
+    threads: Vec<i32>,
+}
+
+impl Drop for Helpers<'_> {
+    fn drop(&mut self) {
+        self.threads.iter().for_each(|thread| self.counters.leave(*thread));
     }
 }
