@@ -73,11 +73,14 @@ pub(super) fn alone(context: &Arc<Context>) -> Stage {
     let context = context.clone();
     Stage::body("merge", Resource::Compute, move |port: &mut Port| {
         let [columns, blocks] = [port.paths()[0], port.paths()[1]];
-        let none = || Sorted::empty(&context.layout.format);
+        let format = context.layout.format;
         let mut before: Option<Buffer> = None;
         let mut round = 0;
         while let Some(mut now) = port.accept_from(columns) {
-            let last = before.as_mut().map_or_else(none, |before| Column::of(&context, before).last_half(&context));
+            let last = match &mut before {
+                Some(before) => Column::of(&context, before).last_half(&context),
+                None => Sorted::empty(&format),
+            };
             let first = Column::of(&context, &mut now).first_half(&context);
             if !write(&context, port, blocks, round, last, first) {
                 return Ok(());
@@ -90,7 +93,7 @@ pub(super) fn alone(context: &Arc<Context>) -> Stage {
         }
         if let Some(mut last) = before {
             let half = Column::of(&context, &mut last).last_half(&context);
-            if !write(&context, port, blocks, round, half, none()) {
+            if !write(&context, port, blocks, round, half, Sorted::empty(&format)) {
                 return Ok(());
             }
             port.convey(last);
