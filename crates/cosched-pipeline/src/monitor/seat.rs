@@ -45,6 +45,8 @@ pub(crate) struct Seat {
     pub(super) thread: Option<Thread>,
     /// The scheduling that it began with, before any change.
     pub(super) base: Option<Scheduling>,
+    /// It helps another thread of its stage, which decides for both.
+    pub(super) is_helper: bool,
     /// The stages that it works as.
     pub(super) stages: Vec<usize>,
     /// Time at work, by place in `stages`.
@@ -82,6 +84,7 @@ impl Seat {
             tid,
             thread,
             base,
+            is_helper: false,
             stages: stages.to_vec(),
             work_ns: stages.iter().map(|_| AtomicU64::new(0)).collect(),
             doing: AtomicU64::new(Doing::Nothing.encode()),
