@@ -71,8 +71,14 @@ impl Seat {
         Seat::of(cosched_linux::thread::current_tid(), stages, spans)
     }
 
-    /// A thread of this process.
-    pub(super) fn of(tid: i32, stages: &[usize], spans: Spans) -> Seat {
+    /// A thread that works for another one's stage.
+    pub(super) fn helper(tid: i32, stage: usize) -> Seat {
+        let mut seat = Seat::of(tid, &[stage], Spans::new(false));
+        seat.is_helper = true;
+        seat
+    }
+
+    fn of(tid: i32, stages: &[usize], spans: Spans) -> Seat {
         let thread = Thread::of(tid).ok();
         let base = thread.as_ref().and_then(|thread| thread.scheduling().ok());
         let divided = Divided {
