@@ -47,6 +47,6 @@ mod report;
 pub use buffer::Buffer;
 pub use cosched_core::stage::Resource;
 pub use error::{BoxError, Cause, Failure, GraphError};
-pub use exec::{Options, Port, Running};
+pub use exec::{Control, Options, Port, Running};
 pub use graph::{Body, Each, Flow, Graph, Kind, Path, PathId, Pipeline, Stage, StageId};
 pub use report::{Report, StageReport};

@@ -45,6 +45,11 @@ impl Running {
         self.shared.report()
     }
 
+    /// A hand on it for another thread than the one that waits.
+    pub fn control(&self) -> Control {
+        Control(self.shared.clone())
+    }
+
     fn join(&mut self) {
         for thread in self.threads.drain(..) {
             // Threads catch what their stages do; this one's end is all that matters.
@@ -59,5 +64,21 @@ impl Drop for Running {
             self.stop();
             self.join();
         }
+    }
+}
+
+/// A hand on a running graph, for any thread, also after its end.
+#[derive(Clone)]
+pub struct Control(Arc<Shared>);
+
+impl Control {
+    /// As [`Running::stop`].
+    pub fn stop(&self) {
+        self.0.fail(None, Cause::Stopped);
+    }
+
+    /// What has been done so far.
+    pub fn snapshot(&self) -> Report {
+        self.0.report()
     }
 }
