@@ -27,6 +27,8 @@ pub struct Wish {
     pub processes: u64,
     /// Columns that are sorted at once in each process.
     pub sorters: usize,
+    /// Threads for a sort in one piece.
+    pub threads: usize,
     /// Memory for each process, bytes.
     pub memory_bytes: u64,
     /// Columns in memory at once; none: as many as have something to do.
@@ -169,7 +171,7 @@ impl Plan {
             passes: pass_list.iter().map(|pass| pass.name()).collect(),
             pass_list,
             sorters: wish.sorters_for(shape.columns),
-            sorter_threads: if shape.columns == 1 { wish.sorters.max(1) } else { 1 },
+            sorter_threads: if shape.columns == 1 { wish.threads.max(1) } else { 1 },
             memory: wish.memory(shape),
             working_bytes,
             output_bytes,
@@ -314,6 +316,7 @@ mod tests {
             joined: true,
             processes: 1,
             sorters: 2,
+            threads: 2,
             memory_bytes,
             buffers: None,
             block_bytes: None,
