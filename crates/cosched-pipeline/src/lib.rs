@@ -39,6 +39,7 @@ mod buffer;
 mod counters;
 mod error;
 mod exec;
+pub mod file;
 mod graph;
 mod queue;
 mod report;

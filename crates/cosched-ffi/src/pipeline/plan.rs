@@ -68,7 +68,8 @@ impl Plan {
 
 impl StagePlan {
     fn stage(&self, pipeline: u64) -> Stage {
-        let incarnation = |number| Incarnation::new(self.calls.clone(), pipeline, number);
+        let calls = self.calls.clone();
+        let incarnation = move |number| Incarnation::new(calls.clone(), pipeline, number);
         let mut stage = match self.calls.work {
             Work::Body(_) => Stage::body(&self.name, self.resource, incarnation(0)),
             Work::Round(_) => Stage::replicated(&self.name, self.incarnations, self.resource, incarnation),

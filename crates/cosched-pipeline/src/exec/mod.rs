@@ -1,9 +1,13 @@
 //! Running a graph: its threads, from the start to the last join.
 
+mod build;
+mod clock;
 mod port;
 mod run;
 mod shared;
 mod thread;
+mod turns;
+mod wait;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,11 +30,12 @@ pub struct Options {
 /// Starts all threads of a graph that has been checked.
 pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphError> {
     let _ = options.workers;
-    let (shared, lanes) = shared::build(graph)?;
+    let (shared, lanes) = build::build(graph)?;
     let shared = Arc::new(shared);
     let mut running = Running::new(shared.clone());
     for lane in lanes {
         let shared = shared.clone();
+        shared.awake.add();
         let spawned = std::thread::Builder::new().name(lane.name()).spawn(move || lane.run(&shared));
         match spawned {
             Ok(handle) => running.add(handle),
