@@ -184,7 +184,7 @@ fn whole(extents: &[Extent], buffer: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Random extents of random lengths: written by each engine, read by each, and by the standard library.
     #[test]
