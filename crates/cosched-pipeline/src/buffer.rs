@@ -1,6 +1,7 @@
 //! Buffers: page-aligned memory that is recycled and passed by pointer, never copied.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::MmapMut;
 
@@ -12,6 +13,11 @@ use crate::graph::PathId;
 /// that comes from the pool has length 0 and still holds the bytes of its last round.
 pub struct Buffer(Box<Inner>);
 
+/// How many buffers this process has.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// One cache line: it goes from processor to processor with the buffer.
+#[repr(align(64))]
 struct Inner {
     memory: MmapMut,
     len: usize,
@@ -26,7 +32,22 @@ impl Buffer {
     /// A buffer of `size_bytes` for the pool of `path`.
     pub(crate) fn new(path: PathId, size_bytes: usize) -> std::io::Result<Buffer> {
         let memory = MmapMut::map_anon(size_bytes)?;
+        ALIVE.fetch_add(1, Ordering::Relaxed);
         Ok(Buffer(Box::new(Inner { memory, len: 0, round: 0, path, last: false, carries: true, tag: 0 })))
+    }
+
+    /// How many buffers of all graphs of this process there are now: none is left behind by a graph that has ended. For tests.
+    #[doc(hidden)]
+    pub fn alive() -> usize {
+        ALIVE.load(Ordering::Relaxed)
+    }
+
+    /// A buffer of no pool: to try a stage without a pipeline, or to stand in for another while that is elsewhere.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    pub fn auxiliary(size_bytes: usize) -> std::io::Result<Buffer> {
+        Buffer::new(PathId::NONE, size_bytes)
     }
 
     /// How many bytes it can hold.
@@ -124,6 +145,12 @@ impl Buffer {
     pub(crate) fn recycle(&mut self) {
         let inner = &mut *self.0;
         (inner.len, inner.last, inner.carries, inner.tag) = (0, false, true, 0);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

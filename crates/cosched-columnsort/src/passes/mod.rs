@@ -140,8 +140,9 @@ pub(crate) fn graph(context: &Arc<Context>, pass: Pass) -> Graph {
 
 /// Steps 1, 3, 5 and 7.
 fn sort_stage(context: &Arc<Context>, pass: Pass) -> Stage {
-    Stage::replicated("sort", context.plan.sorters, Resource::Compute, |_| {
-        let context = context.clone();
+    let (shared, kind) = (context.clone(), context.kind);
+    Stage::replicated("sort", context.plan.sorters, Resource::Compute, move |_| {
+        let context = shared.clone();
         let plan = &context.plan;
         let mut sorter = crate::sort::Sorter::new(plan.format, plan.version, plan.sorter_threads);
         move |buffer: &mut Buffer| -> Result<cosched_pipeline::Flow, BoxError> {
@@ -153,7 +154,7 @@ fn sort_stage(context: &Arc<Context>, pass: Pass) -> Stage {
             Ok(cosched_pipeline::Flow::Continue)
         }
     })
-    .kind(context.kind)
+    .kind(kind)
 }
 
 /// Blocks go to their places.

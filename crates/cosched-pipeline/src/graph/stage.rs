@@ -5,6 +5,7 @@ use cosched_core::stage::Resource;
 use crate::buffer::Buffer;
 use crate::error::BoxError;
 use crate::exec::Port;
+use crate::priority::Settings;
 
 /// The number of a stage in its graph, from 0 in the order of [`Graph::stage`](crate::Graph::stage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,11 +115,32 @@ pub struct Stage {
     pub(crate) ordered: bool,
     pub(crate) thread: Option<String>,
     pub(crate) repeat: usize,
+    pub(crate) settings: Settings,
+    /// How many of the incarnations, the last ones, work only when the graph is told to have more.
+    pub(crate) reserve: usize,
+    /// How many incarnations there may be, and what makes another one.
+    pub(crate) replicable: usize,
+    make: Option<Make>,
 }
+
+/// Makes the incarnation with a number.
+type Make = Box<dyn Fn(usize) -> Box<dyn Each> + Send>;
 
 impl Stage {
     fn new(name: impl Into<String>, resource: Resource, work: Work, kind: Kind) -> Stage {
-        Stage { name: name.into(), resource, work, kind, ordered: true, thread: None, repeat: 1 }
+        Stage {
+            name: name.into(),
+            resource,
+            work,
+            kind,
+            ordered: true,
+            thread: None,
+            repeat: 1,
+            settings: Settings::default(),
+            reserve: 0,
+            replicable: 0,
+            make: None,
+        }
     }
 
     /// A stage that computes, on the workers.
@@ -157,10 +179,12 @@ impl Stage {
         name: impl Into<String>,
         incarnations: usize,
         resource: Resource,
-        make: impl Fn(usize) -> E,
+        make: impl Fn(usize) -> E + Send + 'static,
     ) -> Stage {
-        let all = (0..incarnations).map(|i| Box::new(make(i)) as Box<dyn Each>).collect();
-        Stage::new(name, resource, Work::Each(all), default_kind(resource))
+        let make = move |incarnation| Box::new(make(incarnation)) as Box<dyn Each>;
+        let all = (0..incarnations).map(&make).collect();
+        let stage = Stage::new(name, resource, Work::Each(all), default_kind(resource));
+        Stage { make: Some(Box::new(make)), ..stage }
     }
 
     /// A stage that accepts and conveys by itself, on a thread of its own.
@@ -180,6 +204,16 @@ impl Stage {
         self
     }
 
+    /// How its threads are to be scheduled, from before `init` on. A stage that asks for something gets a thread of its own:
+    /// the workers are everybody's.
+    pub fn with(mut self, settings: Settings) -> Stage {
+        if !settings.is_empty() {
+            self.kind = Kind::Thread;
+        }
+        self.settings = settings;
+        self
+    }
+
     /// Multistage thread: all stages with this thread's name share it and work in turn, in the order of the graph.
     pub fn on_thread(mut self, thread: impl Into<String>) -> Stage {
         self.thread = Some(thread.into());
@@ -193,7 +227,19 @@ impl Stage {
         self
     }
 
-    /// How many of it run at once.
+    /// A [`replicated`](Stage::replicated) stage may have up to so many incarnations as the graph runs: autotune adds them
+    /// where the stage limits. They are made now and begin (`init`) when they are added.
+    pub fn replicable(mut self, incarnations_max: usize) -> Stage {
+        self.replicable = incarnations_max;
+        if let (Work::Each(all), Some(make)) = (&mut self.work, &self.make) {
+            let more = all.len()..incarnations_max;
+            self.reserve += more.len();
+            all.extend(more.map(make));
+        }
+        self
+    }
+
+    /// How many of it run at once at most.
     pub(crate) fn incarnations(&self) -> usize {
         match &self.work {
             Work::Each(all) => all.len(),
