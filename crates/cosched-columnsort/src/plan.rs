@@ -216,7 +216,8 @@ impl Wish {
         let (blocks, halves) = if self.processes > 1 { (2 * BLOCKS, 5) } else { (BLOCKS, 0) };
         let half_bytes = (shape.half() * self.format.record_bytes as u64).next_multiple_of(PAGE);
         let sorter_bytes = Sorter::memory_bytes(self.version, rows) * sorters as u64;
-        let total_bytes = columns as u64 * column_bytes + blocks as u64 * block_bytes + halves as u64 * half_bytes + sorter_bytes;
+        let total_bytes =
+            columns as u64 * column_bytes + blocks as u64 * block_bytes + halves as u64 * half_bytes + sorter_bytes;
         Memory { columns, column_bytes, order_at, blocks, block_bytes, halves, half_bytes, sorter_bytes, total_bytes }
     }
 
@@ -282,16 +283,25 @@ impl std::fmt::Display for NoPlan {
         match self {
             NoPlan::Shape(bad) => bad.fmt(f),
             NoPlan::Memory { asked: (rows, columns), needs_bytes, memory_bytes } => {
-                write!(f, "{rows} rows x {columns} columns take {needs_bytes} bytes of memory, more than the {memory_bytes} allowed")
+                write!(
+                    f,
+                    "{rows} rows x {columns} columns take {needs_bytes} bytes of memory, more than the {memory_bytes} allowed"
+                )
             }
             NoPlan::TooMuch { needs_bytes, memory_bytes } => {
                 write!(f, "no matrix sorts so many records in {memory_bytes} bytes of memory: {needs_bytes} are needed")
             }
             NoPlan::LongColumn { asked: (rows, columns) } => {
-                write!(f, "a column of {rows} rows x {columns} columns has 4 GiB or more: places in a column are 32 bits wide")
+                write!(
+                    f,
+                    "a column of {rows} rows x {columns} columns has 4 GiB or more: places in a column are 32 bits wide"
+                )
             }
             NoPlan::FewBuffers(buffers) => {
-                write!(f, "{buffers} columns in memory are too few: one is held while the next one comes, so at least {BUFFERS_MIN}")
+                write!(
+                    f,
+                    "{buffers} columns in memory are too few: one is held while the next one comes, so at least {BUFFERS_MIN}"
+                )
             }
             NoPlan::BadBlock { bytes, nearest } => {
                 write!(f, "blocks of {bytes} bytes are not a whole number of pages for each process: {nearest} are")

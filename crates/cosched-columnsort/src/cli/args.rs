@@ -236,7 +236,10 @@ fn parse_engine(text: &str) -> Result<EngineArg, String> {
     match text {
         "auto" => Ok(EngineArg(None)),
         "uring" => Ok(EngineArg(Some(cosched_pipeline::file::Engine::Uring))),
-        _ => text.parse().map(|engine| EngineArg(Some(engine))).map_err(|_| "there are auto, uring, direct and buffered".into()),
+        _ => text
+            .parse()
+            .map(|engine| EngineArg(Some(engine)))
+            .map_err(|_| "there are auto, uring, direct and buffered".into()),
     }
 }
 

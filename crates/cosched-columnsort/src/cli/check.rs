@@ -53,7 +53,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Problem> {
 fn text(summary: &Summary, same: Option<bool>, path: &Path) -> String {
     let order = match summary.first_unordered {
         None => "in order".to_owned(),
-        Some(first) => format!("OUT OF ORDER: {} records are less than the one before, first record {first}", summary.unordered),
+        Some(first) => {
+            format!("OUT OF ORDER: {} records are less than the one before, first record {first}", summary.unordered)
+        }
     };
     let same = match same {
         None => "",
@@ -74,8 +76,12 @@ fn look(args: &CheckArgs, path: &Path, format: &Format) -> Result<Summary, Probl
     let format = *format;
     let cpus = machine::cpus();
     let block_bytes = BLOCK_BYTES.max(format.record_bytes);
-    let options =
-        SourceOptions { block_bytes, record_bytes: format.record_bytes, io: common::io(args.io), ..SourceOptions::default() };
+    let options = SourceOptions {
+        block_bytes,
+        record_bytes: format.record_bytes,
+        io: common::io(args.io),
+        ..SourceOptions::default()
+    };
     let source = Source::open([path], &options).map_err(Problem::failed)?;
     let done_bytes = Arc::new(AtomicU64::new(0));
     let progress = Progress::start(args.quiet, &done_bytes, source.bytes(), vec!["check"]);

@@ -20,8 +20,9 @@ pub(crate) fn format(args: &RecordArgs) -> Result<Format, Problem> {
 /// How many records a file holds.
 pub(crate) fn records_of(path: &Path, format: &Format) -> Result<u64, Problem> {
     let what = format!("cannot sort {}", path.display());
-    let meta = std::fs::metadata(path)
-        .map_err(|e| Problem::explained(super::out::EXIT_FAILED, &what, e, "name a file of records that can be read"))?;
+    let meta = std::fs::metadata(path).map_err(|e| {
+        Problem::explained(super::out::EXIT_FAILED, &what, e, "name a file of records that can be read")
+    })?;
     if !meta.is_file() {
         let hint = "the size has to be known before the sort: write the records to a file first";
         return Err(Problem::explained(EXIT_USAGE, &what, "it is not a regular file", hint));
@@ -42,7 +43,13 @@ pub(crate) fn memory(args: &MatrixArgs, processes: u64) -> u64 {
 }
 
 /// A plan for what was asked.
-pub(crate) fn plan(args: &MatrixArgs, format: Format, records: u64, processes: u64, memory_bytes: u64) -> Result<Plan, Problem> {
+pub(crate) fn plan(
+    args: &MatrixArgs,
+    format: Format,
+    records: u64,
+    processes: u64,
+    memory_bytes: u64,
+) -> Result<Plan, Problem> {
     let (what, zero) = ("there is no such sort", "give 1 or more");
     for (name, value) in [("--incarnations", Some(args.incarnations)), ("--threads", args.threads)] {
         if value == Some(0) {

@@ -10,7 +10,12 @@ pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Problem> {
         return Ok(());
     }
     let what = format!("{} is there already", path.display());
-    Err(Problem::explained(EXIT_USAGE, &what, "it would be replaced, and what is in it would be lost", "give --force, or another name"))
+    Err(Problem::explained(
+        EXIT_USAGE,
+        &what,
+        "it would be replaced, and what is in it would be lost",
+        "give --force, or another name",
+    ))
 }
 
 /// Writes a small file of results.

@@ -22,7 +22,12 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<u8, Problem> {
     let size = format.record_bytes as u64;
     let records = args.count.unwrap_or_else(|| args.bytes.unwrap_or(0) / size);
     let bytes = records.checked_mul(size).filter(|bytes| *bytes <= i64::MAX as u64).ok_or_else(|| {
-        Problem::explained(EXIT_USAGE, "there is no such file", "it would be larger than any file can be", "give fewer --records")
+        Problem::explained(
+            EXIT_USAGE,
+            "there is no such file",
+            "it would be larger than any file can be",
+            "give fewer --records",
+        )
     })?;
     files::may_write(&args.output, args.force)?;
     let generator = Generator { format, keys: args.keys.into(), lines: args.lines, seed: args.seed, records };

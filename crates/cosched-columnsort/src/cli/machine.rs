@@ -16,7 +16,8 @@ pub(crate) fn memory_available_bytes() -> u64 {
         value.trim().parse::<u64>().ok().map(|kib| kib << 10)
     });
     let cgroups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limits = cgroups.lines().filter_map(memory_cgroup).filter_map(|(root, path, file)| least_limit(&root, &path, file));
+    let limits =
+        cgroups.lines().filter_map(memory_cgroup).filter_map(|(root, path, file)| least_limit(&root, &path, file));
     limits.chain(available).min().unwrap_or(1 << 30)
 }
 
@@ -34,7 +35,9 @@ fn memory_cgroup(line: &str) -> Option<(PathBuf, PathBuf, &'static str)> {
 
 /// The smallest limit from our cgroup up to the root.
 fn least_limit(root: &Path, path: &Path, file: &str) -> Option<u64> {
-    path.ancestors().filter_map(|ancestor| fs::read_to_string(root.join(ancestor).join(file)).ok()?.trim().parse().ok()).min()
+    path.ancestors()
+        .filter_map(|ancestor| fs::read_to_string(root.join(ancestor).join(file)).ok()?.trim().parse().ok())
+        .min()
 }
 
 #[cfg(test)]

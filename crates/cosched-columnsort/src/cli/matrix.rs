@@ -42,7 +42,11 @@ pub(crate) fn describe(plan: &Plan, separate: bool) -> String {
     let disk = if shape.processes == 1 && !separate {
         format!("{}, the output's room among it", size::text(plan.output_bytes.max(plan.working_bytes)))
     } else {
-        format!("{} for the output, {}{each} for working", size::text(plan.output_bytes), size::text(plan.working_bytes))
+        format!(
+            "{} for the output, {}{each} for working",
+            size::text(plan.output_bytes),
+            size::text(plan.working_bytes)
+        )
     };
     format!(
         "records  {} of {}, {}\n\
@@ -77,7 +81,11 @@ pub(crate) fn shape(args: &ShapeArgs) -> Result<u8, Problem> {
     }
     match answer {
         Ok(shape) => {
-            out::print(&format!("{shape} sort {} records and up to {}\n", args.records, u128::from(shape.rows) * u128::from(shape.columns)))?;
+            out::print(&format!(
+                "{shape} sort {} records and up to {}\n",
+                args.records,
+                u128::from(shape.rows) * u128::from(shape.columns)
+            ))?;
             Ok(0)
         }
         Err(bad) => {

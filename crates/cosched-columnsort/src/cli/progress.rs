@@ -18,7 +18,12 @@ const PERIOD: Duration = Duration::from_millis(200);
 
 impl Progress {
     /// Shows `done_bytes` of `total_bytes`, if somebody looks. `steps`: what it is at, in equal shares.
-    pub(crate) fn start(quiet: bool, done_bytes: &Arc<AtomicU64>, total_bytes: u64, steps: Vec<&'static str>) -> Progress {
+    pub(crate) fn start(
+        quiet: bool,
+        done_bytes: &Arc<AtomicU64>,
+        total_bytes: u64,
+        steps: Vec<&'static str>,
+    ) -> Progress {
         let over = Arc::new(AtomicBool::new(false));
         if quiet || !std::io::stderr().is_terminal() {
             return Progress { over, thread: None };

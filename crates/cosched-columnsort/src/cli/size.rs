@@ -5,7 +5,8 @@ const LETTERS: &str = "KMGT";
 
 /// Reads `512M`, `8GB`, `1.5GiB`, `4096`.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let trouble = || format!("'{text}' is no number of bytes; write 4096, 512M (x 1024 x 1024), 8GB (x 1000^3) or 8GiB");
+    let trouble =
+        || format!("'{text}' is no number of bytes; write 4096, 512M (x 1024 x 1024), 8GB (x 1000^3) or 8GiB");
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let unit = unit.trim().to_ascii_uppercase();
@@ -30,7 +31,11 @@ pub(crate) fn text(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["bytes", "kB", "MB", "GB"] {
         if value < 1000.0 {
-            return if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.*} {unit}", digits(value)) };
+            return if unit == "bytes" {
+                format!("{bytes} bytes")
+            } else {
+                format!("{value:.*} {unit}", digits(value))
+            };
         }
         value /= 1000.0;
     }
@@ -62,7 +67,15 @@ mod tests {
 
     #[test]
     fn sizes_that_people_write() {
-        let good = [("0", 0), ("4096", 4096), ("512M", 512 << 20), ("8GB", 8_000_000_000), ("8GiB", 8 << 30), ("1.5k", 1536), ("2 KB", 2000)];
+        let good = [
+            ("0", 0),
+            ("4096", 4096),
+            ("512M", 512 << 20),
+            ("8GB", 8_000_000_000),
+            ("8GiB", 8 << 30),
+            ("1.5k", 1536),
+            ("2 KB", 2000),
+        ];
         for (text, bytes) in good {
             assert_eq!(parse(text), Ok(bytes), "{text}");
         }
@@ -73,7 +86,13 @@ mod tests {
 
     #[test]
     fn sizes_that_people_read() {
-        let texts = [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.00 kB"), (12_345_678, "12.3 MB"), (8_000_000_000, "8.00 GB")];
+        let texts = [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1000, "1.00 kB"),
+            (12_345_678, "12.3 MB"),
+            (8_000_000_000, "8.00 GB"),
+        ];
         for (bytes, expected) in texts {
             assert_eq!(text(bytes), expected);
         }

@@ -15,8 +15,14 @@ use super::{common, files, matrix, report, stop};
 
 pub(crate) fn run(args: &SortArgs) -> Result<u8, Problem> {
     let named = stop::on_signals();
-    let peers = mpi::connect(args.mpi.as_deref())
-        .map_err(|e| Problem::explained(EXIT_FAILED, "the processes of the sort cannot be joined", e, "see --mpi, or run one process with --mpi none"))?;
+    let peers = mpi::connect(args.mpi.as_deref()).map_err(|e| {
+        Problem::explained(
+            EXIT_FAILED,
+            "the processes of the sort cannot be joined",
+            e,
+            "see --mpi, or run one process with --mpi none",
+        )
+    })?;
     let result = sort(args, peers.clone(), &named);
     let Some(peers) = peers else { return result };
     match result {

@@ -117,7 +117,9 @@ impl Library {
         received: &Parts,
     ) -> Result<(), String> {
         let bytes = |parts: &Parts| parts.iter().map(|(_, bytes)| *bytes as i64).collect::<Vec<_>>();
-        let at = |parts: &Parts| parts.iter().map(|(at, bytes)| if *bytes == 0 { 0 } else { *at as i64 }).collect::<Vec<_>>();
+        let at = |parts: &Parts| {
+            parts.iter().map(|(at, bytes)| if *bytes == 0 { 0 } else { *at as i64 }).collect::<Vec<_>>()
+        };
         let (send_bytes, send_at, receive_bytes, receive_at) = (bytes(sent), at(sent), bytes(received), at(received));
         // SAFETY: the parts are inside of the buffers, the four lists have an entry for each process, and all of them live until the
         // function returns, when the messages are through.

@@ -88,7 +88,11 @@ pub fn connect(wanted: Option<&Path>) -> Result<Option<Arc<Mpi>>, NoMpi> {
 fn places(library: &str) -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let above = |levels| program.ancestors().nth(levels).map(Path::to_path_buf).unwrap_or_default();
-    vec![above(1).join(library), above(2).join("lib/cosched").join(library), above(3).join("build/programs").join(library)]
+    vec![
+        above(1).join(library),
+        above(2).join("lib/cosched").join(library),
+        above(3).join("build/programs").join(library),
+    ]
 }
 
 fn start(path: &Path) -> Result<Arc<Mpi>, NoMpi> {

@@ -175,7 +175,10 @@ fn both_versions_with_several_sorters_on_workers_and_threads() {
                 let outcome = run(&Job { kind, ..job(dir.path(), &wish, Engine::Direct) }).unwrap();
                 assert_same_sorted(wish.format, &input, &std::fs::read(dir.path().join("output")).unwrap());
                 assert_eq!(outcome.passes.len(), if columns == 1 { 1 } else { 3 });
-                let sorts = outcome.passes.iter().map(|pass| pass.stages.iter().find(|stage| stage.name == "sort").unwrap().rounds);
+                let sorts = outcome
+                    .passes
+                    .iter()
+                    .map(|pass| pass.stages.iter().find(|stage| stage.name == "sort").unwrap().rounds);
                 assert!(sorts.into_iter().all(|rounds| rounds == columns));
             }
         }
