@@ -90,7 +90,10 @@ mod tests {
     fn what_is_wrong_is_counted() {
         let format = Format::new(2, 0, 1).unwrap();
         let summary = Summary::of(&format, b"a1b1b2a3c4");
-        assert_eq!((summary.records, summary.duplicates, summary.unordered, summary.first_unordered), (5, 1, 1, Some(3)));
+        assert_eq!(
+            (summary.records, summary.duplicates, summary.unordered, summary.first_unordered),
+            (5, 1, 1, Some(3))
+        );
         assert!(!summary.in_order());
         assert_eq!(Summary::of(&format, b"a1b1").checksum, Summary::of(&format, b"b1a1").checksum);
         assert_ne!(Summary::of(&format, b"a1b1").checksum, Summary::of(&format, b"a1a1").checksum);

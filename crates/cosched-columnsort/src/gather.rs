@@ -150,7 +150,7 @@ mod tests {
                 stream.fill(block, &mut dest, &bytes, &order);
                 for piece in stream.pieces(block, block_bytes, 0) {
                     if !output {
-                        prop_assert!(piece.offset % PAGE == 0 && piece.range.len() as u64 % PAGE == 0);
+                        prop_assert!(piece.offset.is_multiple_of(PAGE) && (piece.range.len() as u64).is_multiple_of(PAGE));
                     }
                     prop_assert_eq!(piece.offset % PAGE, piece.range.start as u64 % PAGE);
                     for (at, byte) in (piece.offset..).zip(&dest[piece.range]) {

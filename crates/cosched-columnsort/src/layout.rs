@@ -141,7 +141,8 @@ impl Layout {
         let full = shape.records / shape.rows;
         let from_full = full * shape.block();
         layout.dealt = (0..shape.columns).map(|c| from_full + layout.deal_count(full, c)).collect();
-        layout.blocked = (0..shape.columns).map(|k| (0..shape.columns).map(|c| layout.block_count(c, k)).sum()).collect();
+        layout.blocked =
+            (0..shape.columns).map(|k| (0..shape.columns).map(|c| layout.block_count(c, k)).sum()).collect();
         layout
     }
 
@@ -233,10 +234,11 @@ impl Layout {
     pub fn load(&self, pass: Pass, column: u64) -> Load {
         match pass {
             Pass::Single | Pass::Deal => self.load_input(column),
-            Pass::Block => self.load_slots((0..self.shape.columns).map(|j| (self.dealt_at(j, column), self.deal_count(j, column)))),
-            Pass::Merge | Pass::Shift => {
-                self.load_slots((0..self.shape.columns).map(|c| (self.blocked_at(c, column), self.block_count(c, column))))
+            Pass::Block => {
+                self.load_slots((0..self.shape.columns).map(|j| (self.dealt_at(j, column), self.deal_count(j, column))))
             }
+            Pass::Merge | Pass::Shift => self
+                .load_slots((0..self.shape.columns).map(|c| (self.blocked_at(c, column), self.block_count(c, column)))),
             Pass::Unshift => self.load_shifted(column),
         }
     }
@@ -271,7 +273,8 @@ impl Layout {
     fn load_shifted(&self, column: u64) -> Load {
         let mut parts = Vec::new();
         if column > 0 {
-            let came_with = if column.is_multiple_of(self.shape.processes) { column - self.shape.processes } else { column };
+            let came_with =
+                if column.is_multiple_of(self.shape.processes) { column - self.shape.processes } else { column };
             parts.push((self.lower_at(came_with), self.halves(column - 1).1));
         }
         if column < self.shape.columns {
@@ -287,7 +290,12 @@ impl Layout {
         let mine = (0..shape.columns_each()).map(|round| self.column(to, round));
         let mut runs: Vec<Run> = match pass {
             Pass::Deal => mine
-                .map(|c| Run { first: c, step: shape.columns, count: self.deal_count(column, c), offset: self.dealt_at(column, c) })
+                .map(|c| Run {
+                    first: c,
+                    step: shape.columns,
+                    count: self.deal_count(column, c),
+                    offset: self.dealt_at(column, c),
+                })
                 .collect(),
             Pass::Block => mine
                 .map(|k| Run {
@@ -340,11 +348,12 @@ fn sizes(shape: Shape, format: Format) -> (u64, u64) {
 
 /// Adds a piece, to the one before if it goes on there both in the file and in the buffer.
 pub(crate) fn push_piece(pieces: &mut Vec<Piece>, piece: Piece) {
-    if let Some(last) = pieces.last_mut() {
-        if last.offset + last.range.len() as u64 == piece.offset && last.range.end == piece.range.start {
-            last.range.end = piece.range.end;
-            return;
-        }
+    let goes_on = |last: &&mut Piece| {
+        last.offset + last.range.len() as u64 == piece.offset && last.range.end == piece.range.start
+    };
+    if let Some(last) = pieces.last_mut().filter(goes_on) {
+        last.range.end = piece.range.end;
+        return;
     }
     pieces.push(piece);
 }

@@ -12,6 +12,7 @@ pub mod gather;
 pub mod generate;
 pub mod layout;
 pub mod merge;
+pub mod mpi;
 mod passes;
 pub mod peers;
 pub mod plan;

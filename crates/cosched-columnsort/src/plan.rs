@@ -27,6 +27,8 @@ pub struct Wish {
     pub processes: u64,
     /// Columns that are sorted at once in each process.
     pub sorters: usize,
+    /// Threads for a sort in one piece.
+    pub threads: usize,
     /// Memory for each process, bytes.
     pub memory_bytes: u64,
     /// Columns in memory at once; none: as many as have something to do.
@@ -169,7 +171,7 @@ impl Plan {
             passes: pass_list.iter().map(|pass| pass.name()).collect(),
             pass_list,
             sorters: wish.sorters_for(shape.columns),
-            sorter_threads: if shape.columns == 1 { wish.sorters.max(1) } else { 1 },
+            sorter_threads: if shape.columns == 1 { wish.threads.max(1) } else { 1 },
             memory: wish.memory(shape),
             working_bytes,
             output_bytes,
@@ -214,7 +216,8 @@ impl Wish {
         let (blocks, halves) = if self.processes > 1 { (2 * BLOCKS, 5) } else { (BLOCKS, 0) };
         let half_bytes = (shape.half() * self.format.record_bytes as u64).next_multiple_of(PAGE);
         let sorter_bytes = Sorter::memory_bytes(self.version, rows) * sorters as u64;
-        let total_bytes = columns as u64 * column_bytes + blocks as u64 * block_bytes + halves as u64 * half_bytes + sorter_bytes;
+        let total_bytes =
+            columns as u64 * column_bytes + blocks as u64 * block_bytes + halves as u64 * half_bytes + sorter_bytes;
         Memory { columns, column_bytes, order_at, blocks, block_bytes, halves, half_bytes, sorter_bytes, total_bytes }
     }
 
@@ -280,16 +283,25 @@ impl std::fmt::Display for NoPlan {
         match self {
             NoPlan::Shape(bad) => bad.fmt(f),
             NoPlan::Memory { asked: (rows, columns), needs_bytes, memory_bytes } => {
-                write!(f, "{rows} rows x {columns} columns take {needs_bytes} bytes of memory, more than the {memory_bytes} allowed")
+                write!(
+                    f,
+                    "{rows} rows x {columns} columns take {needs_bytes} bytes of memory, more than the {memory_bytes} allowed"
+                )
             }
             NoPlan::TooMuch { needs_bytes, memory_bytes } => {
                 write!(f, "no matrix sorts so many records in {memory_bytes} bytes of memory: {needs_bytes} are needed")
             }
             NoPlan::LongColumn { asked: (rows, columns) } => {
-                write!(f, "a column of {rows} rows x {columns} columns has 4 GiB or more: places in a column are 32 bits wide")
+                write!(
+                    f,
+                    "a column of {rows} rows x {columns} columns has 4 GiB or more: places in a column are 32 bits wide"
+                )
             }
             NoPlan::FewBuffers(buffers) => {
-                write!(f, "{buffers} columns in memory are too few: one is held while the next one comes, so at least {BUFFERS_MIN}")
+                write!(
+                    f,
+                    "{buffers} columns in memory are too few: one is held while the next one comes, so at least {BUFFERS_MIN}"
+                )
             }
             NoPlan::BadBlock { bytes, nearest } => {
                 write!(f, "blocks of {bytes} bytes are not a whole number of pages for each process: {nearest} are")
@@ -314,6 +326,7 @@ mod tests {
             joined: true,
             processes: 1,
             sorters: 2,
+            threads: 2,
             memory_bytes,
             buffers: None,
             block_bytes: None,

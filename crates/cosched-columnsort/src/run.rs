@@ -103,7 +103,8 @@ impl Job {
     }
 
     fn create_output(&self, named: bool) -> Result<Output, SortError> {
-        let options = OutputOptions { caching: self.caching(), inputs: vec![self.input.clone()], named, sync: self.sync };
+        let options =
+            OutputOptions { caching: self.caching(), inputs: vec![self.input.clone()], named, sync: self.sync };
         let mut output = Output::create(&self.output, &options)?;
         output.reserve(self.plan.output_bytes)?;
         Ok(output)

@@ -149,7 +149,10 @@ impl fmt::Display for Wrong {
                 write!(f, "rows >= 2 (columns - 1)^2 does not hold: so many columns need {rows_min} rows or more")
             }
             Wrong::Processes(processes) => {
-                write!(f, "column j belongs to process j mod P, so the {processes} processes have to divide the columns")
+                write!(
+                    f,
+                    "column j belongs to process j mod P, so the {processes} processes have to divide the columns"
+                )
             }
             Wrong::TooSmall => write!(f, "it has fewer places than there are records"),
         }

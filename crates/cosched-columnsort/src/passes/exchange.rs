@@ -63,11 +63,7 @@ pub(super) fn halves(context: &Arc<Context>) -> Stage {
 }
 
 /// The end of what comes is also the end of what goes.
-fn finish(
-    port: &mut Port,
-    sent: cosched_pipeline::PathId,
-    received: cosched_pipeline::PathId,
-) -> Result<(), BoxError> {
+fn finish(port: &mut Port, sent: cosched_pipeline::PathId, received: cosched_pipeline::PathId) -> Result<(), BoxError> {
     while let Some(caboose) = port.accept_from(sent) {
         port.convey(caboose);
     }

@@ -29,7 +29,14 @@ const DIGIT_BITS: u32 = 8;
 const WORDS_MAX: usize = 4;
 const BUCKETS: usize = 1 << DIGIT_BITS;
 
-pub(super) fn sort(format: &Format, bytes: &[u8], held: &[Held], order: &mut [u8], scratch: &mut Scratch, threads: usize) {
+pub(super) fn sort(
+    format: &Format,
+    bytes: &[u8],
+    held: &[Held],
+    order: &mut [u8],
+    scratch: &mut Scratch,
+    threads: usize,
+) {
     let count = held.iter().map(|held| held.count).sum();
     assert!(bytes.len() <= u32::MAX as usize, "places in a column are 32 bits wide");
     scratch.entries.resize(count, Entry::default());

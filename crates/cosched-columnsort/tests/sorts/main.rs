@@ -36,6 +36,7 @@ fn wish(records: u64, format: Format, columns: u64, processes: u64) -> Wish {
         joined: true,
         processes,
         sorters: 1,
+        threads: 1,
         memory_bytes: 1 << 30,
         buffers: None,
         block_bytes: None,
@@ -168,13 +169,16 @@ fn both_versions_with_several_sorters_on_workers_and_threads() {
     for version in [Version::Io, Version::Compute] {
         for sorters in [1, 3] {
             for (columns, kind) in [(1, Kind::Worker), (5, Kind::Worker), (5, Kind::Thread)] {
-                let wish = Wish { version, sorters, ..wish(9_000, Format::default(), columns, 1) };
+                let wish = Wish { version, sorters, threads: sorters, ..wish(9_000, Format::default(), columns, 1) };
                 let input = records(&wish, Keys::Few, 3);
                 std::fs::write(dir.path().join("input"), &input).unwrap();
                 let outcome = run(&Job { kind, ..job(dir.path(), &wish, Engine::Direct) }).unwrap();
                 assert_same_sorted(wish.format, &input, &std::fs::read(dir.path().join("output")).unwrap());
                 assert_eq!(outcome.passes.len(), if columns == 1 { 1 } else { 3 });
-                let sorts = outcome.passes.iter().map(|pass| pass.stages.iter().find(|stage| stage.name == "sort").unwrap().rounds);
+                let sorts = outcome
+                    .passes
+                    .iter()
+                    .map(|pass| pass.stages.iter().find(|stage| stage.name == "sort").unwrap().rounds);
                 assert!(sorts.into_iter().all(|rounds| rounds == columns));
             }
         }

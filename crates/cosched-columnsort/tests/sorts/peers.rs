@@ -7,7 +7,7 @@ use cosched_columnsort::peers::{Parts, Peers};
 use cosched_pipeline::BoxError;
 
 /// One of them.
-pub struct Threads {
+pub(super) struct Threads {
     rank: usize,
     to: Vec<Mutex<Sender<Vec<u8>>>>,
     from: Vec<Mutex<Receiver<Vec<u8>>>>,
@@ -16,7 +16,7 @@ pub struct Threads {
 
 impl Threads {
     /// So many of them.
-    pub fn all(size: usize) -> Vec<Arc<Threads>> {
+    pub(super) fn all(size: usize) -> Vec<Arc<Threads>> {
         let barrier = Arc::new(Barrier::new(size));
         let mut to: Vec<Vec<_>> = (0..size).map(|_| Vec::new()).collect();
         let mut from: Vec<Vec<_>> = (0..size).map(|_| Vec::new()).collect();
@@ -76,11 +76,7 @@ impl Peers for Threads {
     }
 
     fn broadcast(&self, bytes: &mut [u8]) -> Result<(), BoxError> {
-        if self.rank == 0 {
-            (1..self.to.len()).try_for_each(|to| self.send(to, bytes))
-        } else {
-            self.receive(0, bytes)
-        }
+        if self.rank == 0 { (1..self.to.len()).try_for_each(|to| self.send(to, bytes)) } else { self.receive(0, bytes) }
     }
 
     fn sum(&self, value: u64) -> Result<u64, BoxError> {
