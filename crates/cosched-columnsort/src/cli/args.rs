@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cosched_columnsort::generate::Keys;
 use cosched_columnsort::sort::Version;
+use cosched_pipeline::Priorities;
 
 use super::{help, size};
 
@@ -126,9 +127,21 @@ pub(crate) struct PipelineArgs {
     /// Stages that compute on workers, or each on a thread of its own
     #[arg(long, value_name = "workers|threads", default_value = "workers")]
     pub(crate) executor: ExecutorArg,
+    /// How the stages are scheduled: default, nice-up-io, nice-down-io, adjust-once, adjust-up-down, auto, slices, …
+    #[arg(long, value_name = "RULE", default_value = "default")]
+    pub(crate) priorities: Priorities,
     /// Write what each pass was like as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// Write a Chrome trace of all passes (chrome://tracing, Perfetto)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Answer `cosched pipeline show` while it runs
+    #[arg(long)]
+    pub(crate) serve: bool,
+    /// End the sort when a stage works on one buffer for longer than so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) stall_limit: Option<u64>,
 }
 
 #[derive(Debug, Clone, Args)]
