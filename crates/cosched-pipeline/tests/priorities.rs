@@ -292,3 +292,39 @@ fn autotune_acts_says_why_and_leaves_a_run_that_is_right() {
         assert!(!actions.is_empty(), "with trials that may cost everything it tries something: {}", report.text());
     });
 }
+
+/// Nice values of the threads of this process that have this name.
+fn nices_of(name: &str) -> Vec<i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    let named = stats.filter(|stat| stat.contains(&format!("({name})")));
+    named
+        .map(|stat| stat[stat.rfind(')').unwrap() + 1..].split_whitespace().nth(16).unwrap().parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_threads_of_a_file_engine_have_the_settings_of_its_stage() {
+    use cosched_pipeline::file::{Engine, IoOptions, Sink, SinkOptions};
+    bounded(|| {
+        let scratch = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
+        let io = IoOptions { engine: Some(Engine::Buffered), ..IoOptions::default() };
+        let sink = Sink::create(&scratch.path().join("out"), &SinkOptions { io, ..SinkOptions::default() }).unwrap();
+        let settings = Settings { nice: Some(11), ..Settings::default() };
+        let line = Pipeline::new("cst-file").buffers(3, 4096).stage(numbers("read", 200));
+        let line = line.stage(Stage::blocking("slow", Resource::Io, |_| {
+            std::thread::sleep(Duration::from_millis(2));
+            Ok(())
+        }));
+        let running = line.stage(sink.stage("write").with(settings)).start(&Options::default()).unwrap();
+        let began = std::time::Instant::now();
+        while !nices_of("cosched-file").contains(&11) {
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", nices_of("cosched-file"));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let tids = running.snapshot().stages[2].tids.len();
+        let report = running.wait().unwrap();
+        assert!(tids >= 2, "its own thread and the engine's: {tids}");
+        assert_eq!(stage(&report, "write").actions.len(), 1, "told once: {:?}", stage(&report, "write").actions);
+    });
+}

@@ -11,6 +11,7 @@
 
 mod attr;
 mod change;
+mod cpus;
 mod error;
 mod usage;
 
@@ -23,6 +24,7 @@ use std::io;
 use rustix::process::Pid;
 
 pub use change::{Scheduling, slice_us_range};
+pub use cpus::{cpus_busy_ns, cpus_usable};
 pub use error::ThreadError;
 pub use usage::{Switches, Usage};
 
@@ -56,11 +58,6 @@ impl std::fmt::Display for Class {
 /// The calling thread's number.
 pub fn current_tid() -> i32 {
     rustix::thread::gettid().as_raw_pid()
-}
-
-/// How many threads of this process can run at a time: its CPUs, cut by the quota of its cgroups.
-pub fn cpus_usable() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The lowest nice value that the calling thread may set: −20 with CAP_SYS_NICE, else what RLIMIT_NICE permits, or 20 for none.

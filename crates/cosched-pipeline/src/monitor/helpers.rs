@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::spans::Spans;
 use super::{Seat, Watch, lock};
 
 /// Helpers of a stage, until this is dropped.
@@ -15,7 +14,7 @@ pub(crate) struct Helpers<'a> {
 impl Watch {
     /// These threads of the process work for the stage.
     pub(crate) fn helpers(&self, stage: usize, tids: &[i32]) -> Helpers<'_> {
-        let seat = |tid: &i32| self.seat(Seat::of(*tid, &[stage], Spans::new(false)));
+        let seat = |tid: &i32| self.seat(Seat::helper(*tid, stage));
         Helpers { watch: self, seats: tids.iter().map(seat).collect() }
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Seat {
     pub(super) thread: Option<Thread>,
     /// The scheduling that it began with, before any change.
     pub(super) base: Option<Scheduling>,
+    /// It helps another thread of its stage, which decides for both.
+    pub(super) is_helper: bool,
     /// The stages that it works as.
     pub(super) stages: Vec<usize>,
     /// Time at work, by place in `stages`.
@@ -69,8 +71,14 @@ impl Seat {
         Seat::of(cosched_linux::thread::current_tid(), stages, spans)
     }
 
-    /// A thread of this process.
-    pub(super) fn of(tid: i32, stages: &[usize], spans: Spans) -> Seat {
+    /// A thread that works for another one's stage.
+    pub(super) fn helper(tid: i32, stage: usize) -> Seat {
+        let mut seat = Seat::of(tid, &[stage], Spans::new(false));
+        seat.is_helper = true;
+        seat
+    }
+
+    fn of(tid: i32, stages: &[usize], spans: Spans) -> Seat {
         let thread = Thread::of(tid).ok();
         let base = thread.as_ref().and_then(|thread| thread.scheduling().ok());
         let divided = Divided {
@@ -82,6 +90,7 @@ impl Seat {
             tid,
             thread,
             base,
+            is_helper: false,
             stages: stages.to_vec(),
             work_ns: stages.iter().map(|_| AtomicU64::new(0)).collect(),
             doing: AtomicU64::new(Doing::Nothing.encode()),

@@ -139,6 +139,17 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// What a stage's own thread did to itself is for its helpers too. What was not refused to it is not refused to them.
+    fn helpers_follow(&self, stage: usize, change: &Change) {
+        for seat in self.seats_of(stage).iter().filter(|seat| seat.is_helper) {
+            if let (Some(thread), Some(base)) = (&seat.thread, &seat.base) {
+                let _ = priority::change(thread, base, change);
+            }
+        }
+    }
+}
+
 /// A fixed rule's nice values are steps from where the thread is.
 fn relative(setting: Setting, base: &Scheduling) -> Setting {
     let nice = setting.nice.map(|step| base.nice.saturating_add(step).clamp(-20, 19));
@@ -227,6 +238,9 @@ impl Sitting<'_> {
         let Some(waiting) = output_len else { return };
         let Some((change, result)) = rule.convey(thread, waiting) else { return };
         let why = format!("{waiting} buffers wait behind it");
+        if result.is_ok() {
+            self.watch.helpers_follow(stage, &change);
+        }
         self.watch.record(stage, &change, (&self.watch.priorities.name(), &why), &result);
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Totals {
     pub(super) at_ns: u64,
     pub(super) stages: Vec<Total>,
     looks: u64,
+    /// CPU time that everybody used on the pipeline's CPUs, where it was asked for.
+    pub(super) everybody_ns: Option<u64>,
 }
 
 impl Watch {
@@ -64,7 +66,7 @@ impl Watch {
         for (total, sum) in stages.iter_mut().zip(&samples.sums) {
             total.queue_sum = *sum;
         }
-        Totals { at_ns, stages, looks: samples.looks }
+        Totals { at_ns, stages, looks: samples.looks, everybody_ns: None }
     }
 
     /// The start, when nothing had been done.
@@ -98,7 +100,7 @@ impl Watch {
             cpus: cosched_linux::thread::cpus_usable() as u32,
             rounds: rounds(to) - rounds(from),
             stages: self.facts.flow.iter().copied().map(between).collect(),
-            others_ns: None,
+            others_ns: others_ns(from, to),
         }
     }
 
@@ -110,4 +112,11 @@ impl Watch {
         let threads = if living == 0 { lock(&self.crew).most[stage] } else { living };
         threads.clamp(1, asked.max(facts.incarnations))
     }
+}
+
+/// What others than the pipeline used of its CPUs between two instants.
+fn others_ns(from: &Totals, to: &Totals) -> Option<u64> {
+    let everybody_ns = to.everybody_ns?.saturating_sub(from.everybody_ns?);
+    let own_ns = |totals: &Totals| totals.stages.iter().map(|stage| stage.spent.cpu_ns).sum::<u64>();
+    Some(everybody_ns.saturating_sub(own_ns(to).saturating_sub(own_ns(from))))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cosched_core::stage::autotune::{Action, Autotune, Config, StageInfo};
 use cosched_core::stage::{Change, Setting};
-use cosched_linux::thread::{Thread, ThreadError, cpus_usable};
+use cosched_linux::thread::{Thread, ThreadError, cpus_busy_ns, cpus_usable};
 
 use super::totals::Totals;
 use super::{Seat, Watch, Watched, lock};
@@ -15,6 +15,8 @@ use crate::report;
 /// Autotune on a running graph. Core counts stages in the order of flow.
 pub(super) struct Tuner {
     rule: Autotune,
+    /// The CPUs of the process, on which others may work too.
+    cpus: Vec<usize>,
     last: Totals,
     due_ns: u64,
 }
@@ -26,8 +28,9 @@ impl Tuner {
         let config = Config { rights: rights(config.rights), ..config };
         let stages: Vec<StageInfo> = watch.facts.flow.iter().map(|stage| watch.stage_info(*stage)).collect();
         let rule = Autotune::new(config, &stages);
-        let last = watch.totals();
-        Tuner { due_ns: last.at_ns + rule.window_ns(), last, rule }
+        let cpus = own_cpus();
+        let last = totals(watch, &cpus);
+        Tuner { due_ns: last.at_ns + rule.window_ns(), last, rule, cpus }
     }
 
     /// How long until the next window is full.
@@ -40,12 +43,12 @@ impl Tuner {
         if watch.now_ns() < self.due_ns {
             return;
         }
-        let now = watch.totals();
+        let now = totals(watch, &self.cpus);
         let window = watch.window(&self.last, &now);
         let actions = self.rule.window(&window);
         self.act(watch, graph, actions);
         // What an action takes is not part of the next window.
-        self.last = if watch.now_ns() - now.at_ns > 1_000_000 { watch.totals() } else { now };
+        self.last = if watch.now_ns() - now.at_ns > 1_000_000 { totals(watch, &self.cpus) } else { now };
         self.due_ns = self.last.at_ns + self.rule.window_ns();
     }
 
@@ -142,9 +145,21 @@ fn undo(seat: &Seat, now: &Setting, wanted: &Change) {
     let _ = change(thread, base, &now.inverse(wanted));
 }
 
+/// The CPUs of the calling thread: nobody has bound the monitor.
+fn own_cpus() -> Vec<usize> {
+    Thread::current().and_then(|thread| thread.scheduling()).map_or(Vec::new(), |now| now.cpus)
+}
+
+/// Everything until now, and what everybody did on these CPUs.
+fn totals(watch: &Watch, cpus: &[usize]) -> Totals {
+    let mut totals = watch.totals();
+    totals.everybody_ns = cpus_busy_ns(cpus);
+    totals
+}
+
 /// The bounds that are used unless told otherwise: threads may be bound to the CPUs of this process.
 fn default_config() -> Config {
-    let cpus = Thread::current().and_then(|thread| thread.scheduling()).map_or(Vec::new(), |now| now.cpus);
+    let cpus = own_cpus();
     // With a quota below the CPUs, a thread that is bound could wait for its own CPU while another has the quota.
     let cpus = if cpus.len() > cpus_usable() { Vec::new() } else { cpus };
     Config { cpus, ..Config::default() }
