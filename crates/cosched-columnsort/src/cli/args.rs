@@ -34,6 +34,9 @@ pub(crate) enum Command {
     /// Look whether a file is in order, and sum up its records
     #[command(after_help = help::CHECK)]
     Check(CheckArgs),
+    /// Measure how fast bytes go from a file to a directory: the disk's part of a sort's bound
+    #[command(after_help = help::RATE)]
+    Rate(RateArgs),
 }
 
 /// What records look like.
@@ -239,6 +242,21 @@ pub(crate) struct CheckArgs {
     /// No progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RateArgs {
+    /// What to read
+    pub(crate) input: PathBuf,
+    /// Where to write, to a file without a name [default: the input's directory]
+    #[arg(long, short = 'T', value_name = "DIR")]
+    pub(crate) temp: Option<PathBuf>,
+    /// How files are read and written: auto, uring, direct or buffered
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse_engine)]
+    pub(crate) io: EngineArg,
+    /// The result as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// An engine, or the best one.

@@ -68,3 +68,13 @@ Examples:
 
 Exit codes:
   0 in order (and the same records)   1 out of order, other records, or not to be read   2 wrong usage";
+
+pub(crate) const RATE: &str = "\
+Every pass of a sort reads and writes all bytes once, by the same two stages. What the sort takes beyond that is not the disk.
+
+Examples:
+  cosched-columnsort rate in
+  cosched-columnsort rate in --temp /scratch --io buffered
+
+Exit codes:
+  0 measured   1 failed   2 wrong usage";

@@ -104,7 +104,7 @@ fn plans_and_shapes_in_words() {
 #[test]
 fn help_has_examples_and_exit_codes() {
     let place = Place::new();
-    for command in ["sort", "plan", "shape", "generate", "check"] {
+    for command in ["sort", "plan", "shape", "generate", "check", "rate"] {
         let help = done(place.run(&[command, "--help"]));
         assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{command}");
     }
@@ -121,4 +121,16 @@ fn no_records_and_one() {
             assert_eq!(place.json(&["check", "out", "--against", "in"])["same"], true);
         }
     }
+}
+
+#[test]
+fn the_rate_is_of_the_bytes_that_are_there() {
+    let place = Place::new();
+    for records in ["0", "100000"] {
+        place.json(&["generate", "in", "--records", records, "--force"]);
+        let rate = place.json(&["rate", "in"]);
+        assert_eq!(rate["bytes"], records.parse::<u64>().unwrap() * 100);
+        assert_eq!(rate["moved_bytes_per_s"].as_f64().unwrap() > 0.0, records != "0");
+    }
+    assert_eq!(place.names(), ["in"]);
 }
