@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::error::GraphError;
 use crate::graph::{Graph, Path, PathId, Stage, StageId, Work};
-use crate::queue::{self, Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
+use crate::queue::{Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
 
 /// Who puts buffers into a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,6 @@ enum Putter {
 
 /// Makes the queues, fills the pools, and says which thread does what.
 pub(crate) fn build(graph: Graph) -> Result<(Shared, Vec<Lane>), GraphError> {
-    queue::prepare();
     let awake = Arc::new(Awake::default());
     let mut stages = Vec::with_capacity(graph.stages.len());
     let bells: Vec<Arc<Bell>> = graph.stages.iter().map(|_| Arc::default()).collect();
@@ -95,6 +94,7 @@ fn state(graph: &Graph, id: StageId, stage: &Stage, bell: &Arc<Bell>, awake: &Ar
         incoming: inbox(&comes),
         empty: inbox(&begins),
         hops: graph.paths.iter().map(|path| hop(path, id, stage)).collect(),
+        source: comes.is_empty(),
         paths,
         begins,
         counters,

@@ -30,9 +30,15 @@ impl<'a> Clock<'a> {
         Clock { shared, doing: Cell::new((Doing::Nothing, Instant::now())) }
     }
 
-    /// The thread does something else from now on.
-    pub(crate) fn switch(&self, doing: Doing) {
+    /// The thread does something else from now on. Returns when that is.
+    pub(crate) fn switch(&self, doing: Doing) -> Instant {
         let now = Instant::now();
+        self.switch_at(doing, now);
+        now
+    }
+
+    /// The thread does something else from `now` on.
+    pub(crate) fn switch_at(&self, doing: Doing, now: Instant) {
         let (before, since) = self.doing.replace((doing, now));
         let counters = |stage: usize| &self.shared.stages[stage].counters;
         let counter = match before {

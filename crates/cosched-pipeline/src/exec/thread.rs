@@ -35,16 +35,17 @@ impl Unit {
         if state.is_source() { Doing::WaitOut(self.stage) } else { Doing::WaitIn(self.stage) }
     }
 
-    /// Works on a buffer and conveys it.
+    /// Works on a buffer and conveys it. The stage's code may panic.
     #[inline]
-    pub(super) fn work(&mut self, shared: &Shared, mut buffer: Buffer) -> Result<(), Cause> {
-        let state = self.state(shared);
+    pub(super) fn work(&mut self, shared: &Shared, state: &StageState, mut buffer: Buffer) -> Result<(), Cause> {
         let source = state.is_source();
-        if buffer.is_last() && !source {
+        if source {
+            buffer.recycle();
+        } else if buffer.is_last() {
             state.close(buffer.path());
         }
         if buffer.carries_block() {
-            match guard(|| self.each.round(&mut buffer))? {
+            match self.each.round(&mut buffer).map_err(Cause::Stage)? {
                 Flow::Continue => {}
                 flow if !source => return Err(misuse(flow)),
                 Flow::Last => buffer.mark_last(),
@@ -165,7 +166,7 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
     if !shared.stopping() {
         let clock = Clock::new(shared);
         let result = match &mut units[..] {
-            [unit] => run_one(shared, unit, &clock).map_err(|cause| (unit.stage, cause)),
+            [unit] => caught(|| run_one(shared, unit, &clock)).map_err(|cause| (unit.stage, cause)),
             units => run_turns(shared, units, &clock),
         };
         if let Err((stage, cause)) = result {
@@ -195,19 +196,19 @@ fn run_one(shared: &Shared, unit: &mut Unit, clock: &Clock) -> Result<(), Cause>
             Some(buffer) => buffer,
             None if !inbox.is_open() => break,
             None => {
-                clock.switch(unit.waits(state));
-                let buffer =
-                    waiter.wait(inbox.bell(), Topic::ANY, &shared.awake, || match inbox.try_take(Which::Any) {
-                        None if shared.stopping() || !inbox.is_open() => Some(None),
-                        None => None,
-                        buffer => Some(buffer),
-                    });
-                clock.switch(Doing::Work(unit.stage));
-                let Some(buffer) = buffer else { break };
-                buffer
+                let clock = (clock, unit.waits(state), Doing::Work(unit.stage));
+                let ready = || match inbox.try_take(Which::Any) {
+                    None if shared.stopping() || !inbox.is_open() => Some(None),
+                    None => None,
+                    buffer => Some(buffer),
+                };
+                match waiter.wait(clock, inbox.bell(), Topic::ANY, &shared.awake, ready) {
+                    Some(buffer) => buffer,
+                    None => break,
+                }
             }
         };
-        unit.work(shared, buffer)?;
+        unit.work(shared, state, buffer)?;
     }
     Ok(())
 }
@@ -251,12 +252,13 @@ fn leave(shared: &Shared, stage: usize) {
 }
 
 /// Calls a stage's code: an error and a panic are both causes.
-#[inline]
 fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
-    match catch_unwind(AssertUnwindSafe(code)) {
-        Ok(result) => result.map_err(Cause::Stage),
-        Err(panic) => Err(panicked(&*panic)),
-    }
+    caught(|| code().map_err(Cause::Stage))
+}
+
+/// Does something that may call a stage's code. A panic is a cause.
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 #[cold]

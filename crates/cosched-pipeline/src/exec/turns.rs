@@ -9,7 +9,7 @@
 
 use super::clock::{Clock, Doing};
 use super::shared::Shared;
-use super::thread::Unit;
+use super::thread::{Unit, caught};
 use super::wait::Waiter;
 use crate::error::Cause;
 use crate::queue::{Topic, Which};
@@ -33,7 +33,7 @@ pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], clock: &Clock) -> R
             seat.passed_over = waiting > 0 && waiting < unit.repeat && full && !seat.passed_over;
             if waiting > 0 && !seat.passed_over {
                 clock.switch(Doing::Work(unit.stage));
-                worked |= turn(shared, unit).map_err(|cause| (unit.stage, cause))?;
+                worked |= caught(|| turn(shared, unit)).map_err(|cause| (unit.stage, cause))?;
             }
         }
         if !worked && !seats.iter().any(|seat| seat.passed_over) {
@@ -51,13 +51,14 @@ fn waiting(shared: &Shared, unit: &Unit) -> usize {
 
 /// A stage does its buffers once. Whether there was one.
 fn turn(shared: &Shared, unit: &mut Unit) -> Result<bool, Cause> {
-    let inbox = unit.state(shared).input();
+    let state = unit.state(shared);
+    let inbox = state.input();
     for done in 0..unit.repeat {
         if shared.stopping() {
             return Ok(true);
         }
         match inbox.try_take(Which::Any) {
-            Some(buffer) => unit.work(shared, buffer)?,
+            Some(buffer) => unit.work(shared, state, buffer)?,
             None => return Ok(done > 0),
         }
     }
@@ -68,8 +69,8 @@ fn turn(shared: &Shared, unit: &mut Unit) -> Result<bool, Cause> {
 fn sleep(shared: &Shared, units: &[Unit], waiter: &mut Waiter, clock: &Clock) {
     let over = |unit: &Unit| !unit.state(shared).input().is_open();
     let Some(first) = units.iter().find(|unit| !over(unit)) else { return };
-    clock.switch(first.waits(first.state(shared)));
-    waiter.wait(first.state(shared).input().bell(), Topic::ANY, &shared.awake, || {
+    let clock = (clock, first.waits(first.state(shared)), Doing::Work(first.stage));
+    waiter.wait(clock, first.state(shared).input().bell(), Topic::ANY, &shared.awake, || {
         (shared.stopping() || units.iter().all(over) || units.iter().any(|unit| waiting(shared, unit) > 0))
             .then_some(())
     });

@@ -58,7 +58,7 @@ impl<T> Ring<T> {
         }
         // SAFETY: the taker has emptied this slot (its count says so), and does not look at it before it sees the new count.
         unsafe { self.slot(count).fill(value) };
-        self.put.count.store(count.wrapping_add(1), Ordering::Release);
+        self.put.count.swap(count.wrapping_add(1), Ordering::SeqCst);
     }
 
     /// Takes the oldest value out.
@@ -69,7 +69,7 @@ impl<T> Ring<T> {
     pub(crate) unsafe fn take(&self) -> Option<T> {
         let count = self.take.count.load(Ordering::Relaxed);
         if count == self.take.seen.load(Ordering::Relaxed) {
-            let put = self.put.count.load(Ordering::Acquire);
+            let put = self.put.count.load(Ordering::SeqCst);
             if count == put {
                 return None;
             }
