@@ -9,7 +9,7 @@
 
 use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
 
-use super::clock::{Clock, Doing};
+use crate::monitor::{Doing, Sitting};
 use crate::queue::{Awake, Bell, Topic};
 
 /// A block and its wake-up cost 5 to 10 µs each to who sleeps, who wakes, and who waits for them in turn.
@@ -33,10 +33,10 @@ impl Waiter {
         Waiter { rule: SpinRule::new(SPIN), cpus: 1, waits: 0 }
     }
 
-    /// Waits until `ready` has something. The clock says that the thread waits, and then what it did before again.
+    /// Waits until `ready` has something. Its seat says that the thread waits, and afterwards that it works again.
     pub(super) fn wait<R>(
         &mut self,
-        clock: (&Clock, Doing, Doing),
+        sitting: (&Sitting, Doing, Doing),
         bell: &Bell,
         topic: Topic,
         awake: &Awake,
@@ -46,16 +46,13 @@ impl Waiter {
             self.cpus = cpus();
         }
         self.waits = self.waits.wrapping_add(1);
-        let (clock, waits, works) = clock;
-        let begin = clock.switch(waits);
-        let (result, waited_ns, ended) = match self.give_way(awake, &mut ready) {
-            (Some(result), looks) => (result, looks * LOOK_NS, Ended::Spinning),
-            (None, _) => {
-                let result = bell.sleep(topic, awake, ready);
-                (result, begin.elapsed().as_nanos() as u64, Ended::Blocked)
-            }
-        };
-        clock.switch(works);
+        let (sitting, waits, works) = sitting;
+        let begin_ns = sitting.switch(waits);
+        let (given, looks) = self.give_way(awake, &mut ready);
+        let ended = if given.is_some() { Ended::Spinning } else { Ended::Blocked };
+        let result = given.unwrap_or_else(|| bell.sleep(topic, awake, ready));
+        let end_ns = sitting.switch(works);
+        let waited_ns = if ended == Ended::Spinning { looks * LOOK_NS } else { end_ns.saturating_sub(begin_ns) };
         self.rule.waited(waited_ns, ended);
         result
     }
