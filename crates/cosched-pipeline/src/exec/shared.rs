@@ -47,6 +47,7 @@ pub(crate) struct StageState {
     /// The paths that it is on, and those of them that it begins.
     pub(crate) paths: Vec<PathId>,
     pub(crate) begins: Vec<PathId>,
+    pub(super) source: bool,
     /// By path; none where it is not on the path.
     pub(super) hops: Vec<Option<Hop>>,
     pub(crate) counters: Arc<Counters>,
@@ -56,7 +57,7 @@ impl StageState {
     /// Whether it begins all its paths.
     #[inline]
     pub(crate) fn is_source(&self) -> bool {
-        self.begins.len() == self.paths.len()
+        self.source
     }
 
     /// What an [`Each`](crate::Each) takes its buffers from.
@@ -142,16 +143,10 @@ impl Shared {
             Next::Stage(next) => &self.stages[next].incoming,
             Next::Pool(source) => &self.stages[source].empty,
         };
-        let prepare = |mut buffer: Buffer| {
-            if matches!(hop.next, Next::Pool(_)) {
-                buffer.recycle();
-            }
-            buffer
-        };
         match &hop.join {
-            None => inbox.put(prepare(buffer)),
+            None => inbox.put(buffer),
             Some(join) => {
-                let gone = join.pass(buffer, |buffer| inbox.put_quietly(prepare(buffer)));
+                let gone = join.pass(buffer, |buffer| inbox.put_quietly(buffer));
                 inbox.announce(path, gone);
             }
         }
