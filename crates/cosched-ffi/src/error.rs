@@ -86,7 +86,7 @@ impl cosched_error {
 fn code_of(cause: &Cause) -> cosched_code {
     match cause {
         Cause::Graph(error) => code_of_graph(error),
-        Cause::Stage(_) => cosched_code::STAGE,
+        Cause::Stage(_) | Cause::Stalled(_) => cosched_code::STAGE,
         Cause::Misuse(_) => cosched_code::MISUSE,
         Cause::Stopped => cosched_code::STOPPED,
         // Stages in C cannot panic.

@@ -60,9 +60,9 @@ impl std::str::FromStr for Engine {
 pub struct IoOptions {
     /// The engine, or none for the best one that this machine has. io_uring that is refused becomes `direct`.
     pub engine: Option<Engine>,
-    /// A block is moved in requests of at most this many bytes.
+    /// A block is moved in requests of at most this many bytes; at least 4096.
     pub chunk_bytes: usize,
-    /// At most this many requests are at the kernel at once.
+    /// At most this many requests are at the kernel at once; at least 1, and with io_uring at most 1024.
     pub depth: usize,
     /// Threads of the engines that have some; with 0 the caller moves each block itself, at once.
     pub threads: usize,

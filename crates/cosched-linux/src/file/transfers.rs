@@ -14,6 +14,9 @@ use super::extent::{Extent, Piece, cut};
 use super::held::{Held, Memory};
 use super::open::BlockFile;
 
+/// Requests below a page cost more than they move.
+const CHUNK_BYTES_MIN: usize = 4096;
+
 /// A block that has arrived, or has not.
 #[derive(Debug)]
 pub struct Done<M> {
@@ -84,7 +87,7 @@ impl<M: Memory> Transfers<M> {
         Transfers {
             drive,
             chosen,
-            chunk: options.chunk_bytes.max(1),
+            chunk: options.chunk_bytes.max(CHUNK_BYTES_MIN),
             jobs: VecDeque::new(),
             oldest: 0,
             requests: vec![None; depth],

@@ -80,8 +80,11 @@ fn what_has_no_offsets_is_refused_without_waiting() {
     let pipe = dir.path().join("pipe");
     assert!(run("mkfifo", &[&pipe]));
     // An ordinary open would wait for a writer.
-    assert!(matches!(open(&pipe).cause, Cause::NotAFile("pipe")));
-    assert_told(&open(&pipe), &["pipe", "offsets", "regular file"]);
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(open(&pipe)));
+    let error = told.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for a writer");
+    assert!(matches!(error.cause, Cause::NotAFile("pipe")), "{error}");
+    assert_told(&error, &["pipe", "offsets", "regular file"]);
     assert!(matches!(open(dir.path()).cause, Cause::NotAFile("directory")));
     assert!(matches!(open(Path::new("/dev/null")).cause, Cause::NotAFile("character device")));
     let error = BlockFile::open_update(dir.path(), Caching::Direct).unwrap_err();

@@ -1,38 +1,32 @@
 //! Running a graph: its threads, from the start to the last join.
 
 mod build;
-mod clock;
 mod port;
 mod run;
 mod shared;
 mod thread;
 mod turns;
 mod wait;
+mod watched;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::error::{Cause, Failure, GraphError};
 use crate::graph::Graph;
+use crate::monitor::Watching;
+use crate::options::Options;
 use crate::report::Report;
 
 pub use port::Port;
 pub use run::{Control, Running};
 
-/// How to run a graph.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Options {
-    /// Workers for the stages that compute; one per CPU that this process may use, unless told otherwise.
-    pub workers: Option<usize>,
-}
-
 /// Starts all threads of a graph that has been checked.
 pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphError> {
     let _ = options.workers;
-    let (shared, lanes) = build::build(graph)?;
+    let (shared, lanes) = build::build(graph, options)?;
     let shared = Arc::new(shared);
-    let mut running = Running::new(shared.clone());
+    let watching = Watching::start(shared.clone(), options).map_err(|error| GraphError::Thread(error.to_string()))?;
+    let mut running = Running::new(shared.clone(), watching);
     for lane in lanes {
         let shared = shared.clone();
         shared.awake.add();
@@ -50,11 +44,6 @@ pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphErr
 
 /// The failure of a graph that cannot run.
 pub(crate) fn never_began(name: String, error: GraphError) -> Failure {
-    let report = Report { format: Report::FORMAT.into(), name, elapsed_s: 0.0, memory_bytes: 0, stages: Vec::new() };
+    let report = Report { format: Report::FORMAT.into(), name, ..Report::default() };
     Failure { stage: None, cause: Cause::Graph(error), report: Box::new(report) }
-}
-
-/// Seconds since `then`.
-fn seconds_since(then: Instant) -> f64 {
-    then.elapsed().as_secs_f64()
 }

@@ -1,16 +1,15 @@
 //! What all threads of a running graph see.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cosched_core::stage::Resource;
 
-use super::seconds_since;
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::error::Cause;
 use crate::graph::{Kind, PathId};
+use crate::monitor::Watch;
 use crate::queue::{Awake, Gate, Inbox, Join, Working};
 use crate::report::{Report, StageReport};
 
@@ -50,7 +49,7 @@ pub(crate) struct StageState {
     pub(crate) begins: Vec<PathId>,
     /// By path; none where it is not on the path.
     pub(super) hops: Vec<Option<Hop>>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl StageState {
@@ -85,7 +84,6 @@ impl StageState {
     }
 
     fn report(&self) -> StageReport {
-        let seconds = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / 1e9;
         let counters = &self.counters;
         StageReport {
             name: self.name.clone(),
@@ -98,10 +96,8 @@ impl StageState {
             incarnations: self.working.count().min(self.incarnations),
             rounds: counters.rounds.load(Ordering::Relaxed),
             bytes: counters.bytes.load(Ordering::Relaxed),
-            busy_s: seconds(&counters.busy_ns),
-            wait_in_s: seconds(&counters.wait_in_ns),
-            wait_out_s: seconds(&counters.wait_out_ns),
             queue: self.incoming.len(),
+            ..StageReport::default()
         }
     }
 }
@@ -112,13 +108,13 @@ pub(crate) struct Shared {
     pub(crate) stages: Vec<StageState>,
     pub(super) path_names: Vec<String>,
     pub(super) memory_bytes: u64,
-    pub(super) started: Instant,
+    pub(crate) watch: Watch,
     pub(super) stopping: AtomicBool,
     pub(super) failure: Mutex<Option<(Option<usize>, Cause)>>,
     /// Where the threads meet before the first buffer moves.
     pub(super) gate: Gate,
     /// How many threads want a CPU.
-    pub(crate) awake: std::sync::Arc<Awake>,
+    pub(crate) awake: Arc<Awake>,
 }
 
 impl Shared {
@@ -200,12 +196,14 @@ impl Shared {
 
     /// What has been done so far.
     pub(crate) fn report(&self) -> Report {
-        Report {
+        let mut report = Report {
             format: Report::FORMAT.into(),
             name: self.name.clone(),
-            elapsed_s: seconds_since(self.started),
             memory_bytes: self.memory_bytes,
             stages: self.stages.iter().map(StageState::report).collect(),
-        }
+            ..Report::default()
+        };
+        self.watch.complete(&mut report);
+        report
     }
 }

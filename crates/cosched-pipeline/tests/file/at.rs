@@ -146,6 +146,43 @@ fn a_stage_in_the_middle_reads_what_its_buffers_name() {
     });
 }
 
+/// A beginning that finds the end only behind the last block: what is on its way comes first.
+#[test]
+fn an_end_comes_behind_all_blocks() {
+    within(|| {
+        for engine in Engine::ALL {
+            let dir = scratch();
+            let path = dir.path().join("data");
+            let content = pattern(10 << 18);
+            std::fs::write(&path, &content).unwrap();
+            let file = Arc::new(BlockFile::open(&path, engine.caching()).unwrap());
+            file.drop_cache();
+            let read = ReadAt::new(&file, |buffer, plan| {
+                if plan.round() == 10 {
+                    return Ok(Flow::End);
+                }
+                plan.extent(plan.round() << 18, 0..buffer.capacity());
+                Ok(Flow::Continue)
+            });
+            let (tell, told) = std::sync::mpsc::channel();
+            let sum = Stage::body("sum", Resource::Compute, move |port: &mut Port| {
+                while let Some(buffer) = port.accept() {
+                    let begin = (buffer.round() as usize) << 18;
+                    let same = buffer.bytes() == &content[begin..begin + buffer.len()];
+                    tell.send((buffer.round(), buffer.is_last(), same))?;
+                    port.convey(buffer);
+                }
+                Ok(())
+            });
+            let line = Pipeline::new("end").buffers(11, 1 << 18).stage(read.io(&io(engine)).stage("read"));
+            line.stage(sum).run(&Options::default()).unwrap();
+            let got: Vec<_> = told.try_iter().collect();
+            let expected: Vec<_> = (0..11).map(|round| (round, round == 10, true)).collect();
+            assert_eq!(got, expected, "{engine}");
+        }
+    });
+}
+
 #[test]
 fn only_the_beginning_of_a_path_says_that_it_ends() {
     within(|| {
