@@ -69,7 +69,7 @@ impl Outcome {
             }
             Cause::Misuse(_) => ("misuse", None),
             Cause::Stopped => ("stopped", None),
-            Cause::Graph(_) | Cause::Panic(_) => ("fault", None),
+            Cause::Graph(_) | Cause::Panic(_) | Cause::Stalled(_) => ("fault", None),
         };
         Ok(Outcome { report, failure: Some(kind), message, stage: failure.stage, exception })
     }

@@ -57,4 +57,4 @@ pub use graph::{Body, Each, Flow, Graph, Kind, Path, PathId, Pipeline, Stage, St
 pub use monitor::STALL_WARNING;
 pub use options::Options;
 pub use priority::{Priorities, Settings, SettingsError, UnknownPriorities};
-pub use report::{Action, Bound, Occupancy, Report, Span, StageReport, Stall, Trace};
+pub use report::{Action, Bound, Occupancy, Report, ReportError, Span, StageReport, Stall, Trace};

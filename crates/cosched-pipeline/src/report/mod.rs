@@ -1,9 +1,12 @@
 //! What a run was like, as data; as text ([`Report::text`]) and as a Chrome trace ([`Report::chrome_trace`]).
 
+mod file;
 mod text;
 mod trace;
 
 use serde::{Deserialize, Serialize};
+
+pub use file::ReportError;
 
 /// A run of a graph, whole or so far.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -146,6 +146,11 @@ struct StageState {
     // The first exception that left one.
     std::exception_ptr failure;
 
+    ~StageState() {
+        for (auto &incarnation : incarnations)
+            acquire(incarnation.get());
+    }
+
     Incarnation &add() {
         std::lock_guard<std::mutex> guard(lock);
         incarnations.push_back(std::unique_ptr<Incarnation>(new Incarnation{*this, nullptr}));
@@ -188,6 +193,7 @@ inline Incarnation &incarnation(void *state) noexcept { return *static_cast<Inca
 
 inline int on_init(void **state, std::size_t number) noexcept {
     StageState &stage = **static_cast<std::shared_ptr<StageState> *>(*state);
+    release(*state);
     try {
         Incarnation &own = stage.add();
         *state = &own;
@@ -204,7 +210,10 @@ inline int on_init(void **state, std::size_t number) noexcept {
     }
 }
 
-inline void on_free(void *user) noexcept { delete static_cast<std::shared_ptr<StageState> *>(user); }
+inline void on_free(void *user) noexcept {
+    acquire(user);
+    delete static_cast<std::shared_ptr<StageState> *>(user);
+}
 
 inline int on_round(void *state, cosched_pipeline_buffer *raw) noexcept {
     void *memory = cosched_pipeline_buffer_data(raw);
