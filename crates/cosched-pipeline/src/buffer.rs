@@ -10,9 +10,9 @@ use crate::graph::PathId;
 ///
 /// Its memory is page-aligned, so that direct I/O needs no copy. What is in it is what the stages before wrote; a buffer
 /// that comes from the pool has length 0 and still holds the bytes of its last round.
-pub struct Buffer(Box<Inner>);
+pub struct Buffer(pub(crate) Box<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     memory: MmapMut,
     len: usize,
     round: u64,
@@ -20,13 +20,38 @@ struct Inner {
     last: bool,
     carries: bool,
     tag: u64,
+    pub(crate) token: Token,
+}
+
+/// Where a buffer is among the stages that run on workers.
+#[derive(Clone, Copy)]
+pub(crate) struct Token {
+    /// Its number among the buffers that come to this station of its path, without gaps.
+    pub(crate) number: u64,
+    /// The station.
+    pub(crate) station: u32,
+    /// The incarnation that works for it, where the station has several.
+    pub(crate) incarnation: u32,
+    /// The next one in a chain of buffers.
+    pub(crate) behind: *mut Inner,
+}
+
+// SAFETY: `behind` is null but while the buffer hangs in a chain, where whoever takes the chain owns all of it.
+unsafe impl Send for Token {}
+// SAFETY: as above; nobody follows `behind` through a shared reference.
+unsafe impl Sync for Token {}
+
+impl Default for Token {
+    fn default() -> Token {
+        Token { number: 0, station: 0, incarnation: 0, behind: std::ptr::null_mut() }
+    }
 }
 
 impl Buffer {
     /// A buffer of `size_bytes` for the pool of `path`.
     pub(crate) fn new(path: PathId, size_bytes: usize) -> std::io::Result<Buffer> {
         let memory = MmapMut::map_anon(size_bytes)?;
-        Ok(Buffer(Box::new(Inner { memory, len: 0, round: 0, path, last: false, carries: true, tag: 0 })))
+        Ok(Buffer(Box::new(Inner { memory, len: 0, round: 0, path, last: false, carries: true, tag: 0, token: Token::default() })))
     }
 
     /// How many bytes it can hold.
@@ -103,6 +128,16 @@ impl Buffer {
     /// Sets the user's number.
     pub fn set_tag(&mut self, tag: u64) {
         self.0.tag = tag;
+    }
+
+    #[inline]
+    pub(crate) fn token(&self) -> &Token {
+        &self.0.token
+    }
+
+    #[inline]
+    pub(crate) fn token_mut(&mut self) -> &mut Token {
+        &mut self.0.token
     }
 
     pub(crate) fn set_last(&mut self, last: bool) {
