@@ -1,6 +1,7 @@
 //! Buffers: page-aligned memory that is recycled and passed by pointer, never copied.
 
 use std::fmt;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use memmap2::MmapMut;
 
@@ -12,19 +13,28 @@ use crate::graph::PathId;
 /// that comes from the pool has length 0 and still holds the bytes of its last round.
 pub struct Buffer(pub(crate) Box<Inner>);
 
+/// How many buffers this process has.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// One cache line goes from processor to processor with the buffer; what is seldom used lies behind it.
+#[repr(C, align(64))]
 pub(crate) struct Inner {
     memory: MmapMut,
     len: usize,
     round: u64,
-    path: PathId,
+    tag: u64,
+    token: Token,
+    path: u32,
     last: bool,
     carries: bool,
-    tag: u64,
-    pub(crate) token: Token,
+    /// The next one in a chain of buffers. Null, and nobody's, but while it hangs in one.
+    pub(crate) behind: AtomicPtr<Inner>,
 }
 
+const _: () = assert!(std::mem::offset_of!(Inner, behind) <= 64, "the line is full");
+
 /// Where a buffer is among the stages that run on workers.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 pub(crate) struct Token {
     /// Its number among the buffers that come to this station of its path, without gaps.
     pub(crate) number: u64,
@@ -32,26 +42,30 @@ pub(crate) struct Token {
     pub(crate) station: u32,
     /// The incarnation that works for it, where the station has several.
     pub(crate) incarnation: u32,
-    /// The next one in a chain of buffers.
-    pub(crate) behind: *mut Inner,
-}
-
-// SAFETY: `behind` is null but while the buffer hangs in a chain, where whoever takes the chain owns all of it.
-unsafe impl Send for Token {}
-// SAFETY: as above; nobody follows `behind` through a shared reference.
-unsafe impl Sync for Token {}
-
-impl Default for Token {
-    fn default() -> Token {
-        Token { number: 0, station: 0, incarnation: 0, behind: std::ptr::null_mut() }
-    }
 }
 
 impl Buffer {
     /// A buffer of `size_bytes` for the pool of `path`.
     pub(crate) fn new(path: PathId, size_bytes: usize) -> std::io::Result<Buffer> {
         let memory = MmapMut::map_anon(size_bytes)?;
-        Ok(Buffer(Box::new(Inner { memory, len: 0, round: 0, path, last: false, carries: true, tag: 0, token: Token::default() })))
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        Ok(Buffer(Box::new(Inner {
+            memory,
+            len: 0,
+            round: 0,
+            tag: 0,
+            token: Token::default(),
+            path: path.0 as u32,
+            last: false,
+            carries: true,
+            behind: AtomicPtr::default(),
+        })))
+    }
+
+    /// How many buffers of all graphs of this process there are now: none is left behind by a graph that has ended. For tests.
+    #[doc(hidden)]
+    pub fn alive() -> usize {
+        ALIVE.load(Ordering::Relaxed)
     }
 
     /// How many bytes it can hold.
@@ -101,7 +115,7 @@ impl Buffer {
 
     /// The path whose pool it belongs to.
     pub fn path(&self) -> PathId {
-        self.0.path
+        PathId(self.0.path as usize)
     }
 
     /// Whether it is its path's last one (FG's caboose).
@@ -162,9 +176,16 @@ impl Buffer {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { len, round, path, last, carries, tag, .. } = &*self.0;
+        let Inner { len, round, last, carries, tag, .. } = &*self.0;
+        let path = self.path();
         write!(
             f,
             "Buffer {{ path: {path:?}, round: {round}, len: {len}, tag: {tag}, last: {last}, carries: {carries} }}"

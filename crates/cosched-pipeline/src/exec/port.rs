@@ -1,22 +1,25 @@
 //! A stage's own view of its queues.
 
+use super::clock::{Clock, Doing};
 use super::shared::{Shared, StageState};
+use super::wait::Waiter;
 use crate::buffer::Buffer;
-use crate::counters::Counters;
 use crate::graph::PathId;
-use crate::queue::Which;
+use crate::queue::{Inbox, Which};
 
 /// Where a [`Body`](crate::Body) accepts and conveys.
 pub struct Port<'a> {
     shared: &'a Shared,
     stage: usize,
+    clock: &'a Clock<'a>,
+    waiter: Waiter,
     /// Buffers that it accepted and has not conveyed.
     held: usize,
 }
 
 impl<'a> Port<'a> {
-    pub(crate) fn new(shared: &'a Shared, stage: usize) -> Port<'a> {
-        Port { shared, stage, held: 0 }
+    pub(super) fn new(shared: &'a Shared, stage: usize, clock: &'a Clock<'a>) -> Port<'a> {
+        Port { shared, stage, clock, waiter: Waiter::new(), held: 0 }
     }
 
     fn state(&self) -> &'a StageState {
@@ -26,32 +29,51 @@ impl<'a> Port<'a> {
     /// Waits for the next buffer of any predecessor; a stage that only begins paths gets an empty one. None when all
     /// paths that come in have ended, or when the pipeline stops.
     pub fn accept(&mut self) -> Option<Buffer> {
-        let state = self.state();
-        let buffer = if state.is_source() {
-            Counters::timed(&state.counters.wait_out_ns, || state.empty.take(Which::Any))
-        } else {
-            Counters::timed(&state.counters.wait_in_ns, || state.incoming.take(Which::Any))
-        };
-        self.accepted(buffer)
+        self.take(Which::Any, self.state().is_source())
     }
 
     /// Waits for the next buffer of one path; of one that this stage begins, an empty one. None when it has ended, or when
     /// the pipeline stops.
     pub fn accept_from(&mut self, path: PathId) -> Option<Buffer> {
+        self.take(Which::Path(path), self.state().begins.contains(&path))
+    }
+
+    fn take(&mut self, which: Which, empty: bool) -> Option<Buffer> {
         let state = self.state();
-        let buffer = if state.begins.contains(&path) {
-            Counters::timed(&state.counters.wait_out_ns, || state.empty.take(Which::Path(path)))
+        let (inbox, doing) = if empty {
+            (&state.empty, Doing::WaitOut(self.stage))
         } else {
-            Counters::timed(&state.counters.wait_in_ns, || state.incoming.take(Which::Path(path)))
+            (&state.incoming, Doing::WaitIn(self.stage))
+        };
+        if self.shared.stopping() {
+            return None;
+        }
+        let buffer = match inbox.try_take(which) {
+            Some(buffer) => Some(buffer),
+            None if inbox.is_over(which) => None,
+            None => self.wait(inbox, which, doing),
         };
         self.accepted(buffer)
+    }
+
+    fn wait(&mut self, inbox: &Inbox, which: Which, doing: Doing) -> Option<Buffer> {
+        self.clock.switch(doing);
+        let shared = self.shared;
+        let buffer = self.waiter.wait(inbox.bell(), which.topic(), &shared.awake, || match inbox.try_take(which) {
+            None if shared.stopping() || inbox.is_over(which) => Some(None),
+            None => None,
+            buffer => Some(buffer),
+        });
+        self.clock.switch(Doing::Work(self.stage));
+        buffer
     }
 
     /// The next buffer, if one waits. As [`Port::accept`] otherwise.
     pub fn try_accept(&mut self) -> Option<Buffer> {
         let state = self.state();
         let inbox = if state.is_source() { &state.empty } else { &state.incoming };
-        self.accepted(inbox.try_take(Which::Any))
+        let buffer = if self.shared.stopping() { None } else { inbox.try_take(Which::Any) };
+        self.accepted(buffer)
     }
 
     fn accepted(&mut self, buffer: Option<Buffer>) -> Option<Buffer> {
@@ -64,7 +86,11 @@ impl<'a> Port<'a> {
     }
 
     /// Hands a buffer to the successor on its path, or back to the pool behind the path's last stage.
+    ///
+    /// # Panics
+    /// If the stage did not accept it.
     pub fn convey(&mut self, buffer: Buffer) {
+        assert!(self.held > 0, "it conveyed a buffer that it had not accepted");
         self.held -= 1;
         if buffer.carries_block() {
             self.state().counters.round(buffer.len());
@@ -86,9 +112,20 @@ impl<'a> Port<'a> {
         &self.state().paths
     }
 
-    /// How many buffers wait for it.
+    /// How many buffers wait for it. Costs no lock.
     pub fn backlog(&self) -> usize {
         self.state().incoming.len()
+    }
+
+    /// How many buffers of one path wait for it; of a path that it begins, how many are empty.
+    pub fn backlog_of(&self, path: PathId) -> usize {
+        let state = self.state();
+        if state.begins.contains(&path) { state.empty.len_of(path) } else { state.incoming.len_of(path) }
+    }
+
+    /// How many buffers wait for its successor on a path: its output queue. Behind the path's last stage, 0.
+    pub fn output_backlog(&self, path: PathId) -> usize {
+        self.shared.output_len(self.stage, path).unwrap_or(0)
     }
 
     /// Whether the pipeline stops. A stage that works long on one buffer may ask and return.
@@ -97,7 +134,7 @@ impl<'a> Port<'a> {
     }
 
     /// What a body has to answer for when it returns while the pipeline goes on.
-    pub(crate) fn complaint(&self) -> Option<String> {
+    pub(super) fn complaint(&self) -> Option<String> {
         let state = self.state();
         if self.held > 0 {
             return Some(format!("it ended and kept {} buffers that it had accepted", self.held));

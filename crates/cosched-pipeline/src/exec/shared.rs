@@ -7,30 +7,43 @@ use std::time::Instant;
 use cosched_core::stage::Resource;
 
 use super::seconds_since;
-use super::thread::{Lane, Unit};
+use super::worker::Crew;
 use crate::buffer::Buffer;
 use crate::counters::Counters;
-use crate::error::{Cause, GraphError};
-use crate::graph::{Graph, Kind, PathId, Stage, StageId, Work};
-use crate::queue::{Inbox, Join};
+use crate::error::Cause;
+use crate::graph::{Kind, PathId};
+use crate::queue::{Awake, Gate, Inbox, Join, Working};
 use crate::report::{Report, StageReport};
 
-/// Where a buffer goes from a stage, on one path.
+/// Where a buffer goes from a stage.
 #[derive(Clone, Copy)]
-enum Next {
+pub(super) enum Next {
     Stage(usize),
     /// The pool of the path, which is with its source.
     Pool(usize),
-    /// The stage is not on this path.
-    Nowhere,
+    /// A stage that runs on workers, or the pool of one: the station of it.
+    Workers(u32),
+}
+
+/// A stage on one of its paths.
+pub(super) struct Hop {
+    pub(super) next: Next,
+    /// Whether the path begins here: then the stage counts its rounds.
+    pub(super) begins: bool,
+    pub(super) rounds: AtomicU64,
+    pub(super) join: Option<Join>,
 }
 
 /// A stage of a running graph.
 pub(crate) struct StageState {
     pub(crate) name: String,
-    resource: Resource,
-    kind: Kind,
-    incarnations: usize,
+    pub(super) resource: Resource,
+    pub(super) kind: Kind,
+    pub(super) incarnations: usize,
+    /// How many of the incarnations work.
+    pub(super) working: Working,
+    /// Whether that may change as the graph runs.
+    pub(super) has_reserve: bool,
     /// What its predecessors conveyed.
     pub(crate) incoming: Inbox,
     /// The pools of the paths that it begins.
@@ -38,37 +51,40 @@ pub(crate) struct StageState {
     /// The paths that it is on, and those of them that it begins.
     pub(crate) paths: Vec<PathId>,
     pub(crate) begins: Vec<PathId>,
-    next: Vec<Next>,
-    joins: Vec<Option<Join>>,
+    /// By path; none where it is not on the path.
+    pub(super) hops: Vec<Option<Hop>>,
     pub(crate) counters: Counters,
 }
 
 impl StageState {
-    fn new(graph: &Graph, id: StageId, stage: &Stage) -> StageState {
-        let paths: Vec<PathId> =
-            (0..graph.paths.len()).map(PathId).filter(|p| graph.paths[p.0].stages.contains(&id)).collect();
-        let begins: Vec<PathId> = paths.iter().copied().filter(|p| graph.paths[p.0].stages[0] == id).collect();
-        let comes: Vec<PathId> = paths.iter().copied().filter(|p| !begins.contains(p)).collect();
-        let next = graph.paths.iter().map(|path| next(&path.stages, id)).collect();
-        let join = || (stage.incarnations() > 1).then(|| Join::new(stage.ordered));
-        StageState {
-            name: stage.name.clone(),
-            resource: stage.resource,
-            kind: stage.kind,
-            incarnations: stage.incarnations(),
-            incoming: Inbox::new(comes),
-            empty: Inbox::new(begins.clone()),
-            paths,
-            begins,
-            next,
-            joins: graph.paths.iter().map(|_| join()).collect(),
-            counters: Counters::default(),
+    /// Whether it begins all its paths.
+    #[inline]
+    pub(crate) fn is_source(&self) -> bool {
+        self.begins.len() == self.paths.len()
+    }
+
+    /// What an [`Each`](crate::Each) takes its buffers from.
+    #[inline]
+    pub(crate) fn input(&self) -> &Inbox {
+        if self.is_source() { &self.empty } else { &self.incoming }
+    }
+
+    /// Nothing more will be taken from this path.
+    pub(crate) fn close(&self, path: PathId) {
+        let inbox = self.input();
+        inbox.close(path);
+        if self.has_reserve && !inbox.is_open() {
+            self.working.release();
         }
     }
 
-    /// Whether it begins all its paths.
-    pub(crate) fn is_source(&self) -> bool {
-        self.begins.len() == self.paths.len()
+    /// So many incarnations are to work from now on, within what the graph has. Returns how many that are.
+    pub(crate) fn set_incarnations(&self, count: usize) -> usize {
+        let count = count.clamp(1, self.incarnations);
+        if self.has_reserve && self.incoming.is_open() {
+            self.working.set(count);
+        }
+        count
     }
 
     fn report(&self) -> StageReport {
@@ -82,7 +98,7 @@ impl StageState {
                 Kind::Worker => "worker",
             }
             .into(),
-            incarnations: self.incarnations,
+            incarnations: self.working.count().min(self.incarnations),
             rounds: counters.rounds.load(Ordering::Relaxed),
             bytes: counters.bytes.load(Ordering::Relaxed),
             busy_s: seconds(&counters.busy_ns),
@@ -93,101 +109,80 @@ impl StageState {
     }
 }
 
-fn next(stages: &[StageId], id: StageId) -> Next {
-    match stages.iter().position(|stage| *stage == id) {
-        None => Next::Nowhere,
-        Some(place) => stages.get(place + 1).map_or(Next::Pool(stages[0].0), |next| Next::Stage(next.0)),
-    }
-}
-
 /// A running graph.
 pub(crate) struct Shared {
-    name: String,
+    pub(super) name: String,
     pub(crate) stages: Vec<StageState>,
-    path_names: Vec<String>,
-    /// Rounds that each path's source has conveyed.
-    rounds: Vec<AtomicU64>,
-    memory_bytes: u64,
-    started: Instant,
-    stopping: AtomicBool,
-    failure: Mutex<Option<(Option<usize>, Cause)>>,
-}
-
-/// Makes the queues, fills the pools, and says which thread does what.
-pub(crate) fn build(graph: Graph) -> Result<(Shared, Vec<Lane>), GraphError> {
-    let memory_bytes = graph.memory_bytes();
-    let stages: Vec<StageState> =
-        graph.stages.iter().enumerate().map(|(i, stage)| StageState::new(&graph, StageId(i), stage)).collect();
-    for (index, path) in graph.paths.iter().enumerate() {
-        for _ in 0..path.buffers {
-            let buffer = Buffer::new(PathId(index), path.size_bytes).map_err(|error| GraphError::Memory {
-                path: path.name.clone(),
-                buffers: path.buffers,
-                size_bytes: path.size_bytes,
-                why: error.to_string(),
-            })?;
-            stages[path.stages[0].0].empty.put(buffer);
-        }
-    }
-    let shared = Shared {
-        name: graph.name,
-        stages,
-        rounds: graph.paths.iter().map(|_| AtomicU64::new(0)).collect(),
-        path_names: graph.paths.into_iter().map(|path| path.name).collect(),
-        memory_bytes,
-        started: Instant::now(),
-        stopping: AtomicBool::new(false),
-        failure: Mutex::new(None),
-    };
-    Ok((shared, lanes(graph.stages)))
-}
-
-/// One lane per incarnation, and one for all stages that share a thread.
-fn lanes(stages: Vec<Stage>) -> Vec<Lane> {
-    let mut lanes: Vec<Lane> = Vec::new();
-    for (index, stage) in stages.into_iter().enumerate() {
-        match stage.work {
-            Work::Body(body) => lanes.push(Lane::body(stage.name, index, body)),
-            Work::Each(all) => {
-                for each in all {
-                    let unit = Unit::new(index, each, stage.repeat);
-                    let lane = lanes.iter_mut().find(|lane| stage.thread.is_some() && lane.shared == stage.thread);
-                    match lane {
-                        Some(lane) => lane.add(unit),
-                        None => lanes.push(Lane::units(stage.name.clone(), stage.thread.clone(), unit)),
-                    }
-                }
-            }
-        }
-    }
-    lanes
+    pub(super) path_names: Vec<String>,
+    pub(super) memory_bytes: u64,
+    pub(super) started: Instant,
+    pub(super) stopping: AtomicBool,
+    pub(super) failure: Mutex<Option<(Option<usize>, Cause)>>,
+    /// Where the threads meet before the first buffer moves.
+    pub(super) gate: Gate,
+    /// The workers, and what runs on them.
+    pub(crate) crew: Crew,
+    /// How many threads want a CPU.
+    pub(crate) awake: std::sync::Arc<Awake>,
 }
 
 impl Shared {
     /// A buffer leaves a stage.
+    ///
+    /// # Panics
+    /// If the stage is not on the buffer's path.
+    #[inline]
     pub(crate) fn convey(&self, stage: usize, mut buffer: Buffer) {
         let state = &self.stages[stage];
         let path = buffer.path();
-        if state.begins.contains(&path) {
-            buffer.set_round(self.rounds[path.0].fetch_add(1, Ordering::Relaxed));
+        let Some(Some(hop)) = state.hops.get(path.0) else {
+            panic!("it conveyed a buffer of path {}, on which it is not", path.0)
+        };
+        if hop.begins {
+            // The path's source counts alone.
+            let round = hop.rounds.load(Ordering::Relaxed);
+            hop.rounds.store(round + 1, Ordering::Relaxed);
+            buffer.set_round(round);
             if buffer.is_last() {
                 state.empty.close(path);
             }
         }
-        match &state.joins[path.0] {
-            Some(join) => join.pass(buffer, |buffer| self.send(stage, buffer)),
-            None => self.send(stage, buffer),
+        let inbox = match hop.next {
+            Next::Stage(next) => &self.stages[next].incoming,
+            Next::Pool(source) => &self.stages[source].empty,
+            Next::Workers(station) => return self.convey_to_workers(hop, station, buffer),
+        };
+        let prepare = |mut buffer: Buffer| {
+            if matches!(hop.next, Next::Pool(_)) {
+                buffer.recycle();
+            }
+            buffer
+        };
+        match &hop.join {
+            None => inbox.put(prepare(buffer)),
+            Some(join) => {
+                let gone = join.pass(buffer, |buffer| inbox.put_quietly(prepare(buffer)));
+                inbox.announce(path, gone);
+            }
         }
     }
 
-    fn send(&self, stage: usize, mut buffer: Buffer) {
-        match self.stages[stage].next[buffer.path().0] {
-            Next::Stage(next) => self.stages[next].incoming.put(buffer),
-            Next::Pool(source) => {
-                buffer.recycle();
-                self.stages[source].empty.put(buffer);
+    fn convey_to_workers(&self, hop: &Hop, station: u32, buffer: Buffer) {
+        let enter = |buffer| self.crew.enter(&self.awake, station, buffer);
+        match &hop.join {
+            None => enter(buffer),
+            Some(join) => {
+                join.pass(buffer, enter);
             }
-            Next::Nowhere => unreachable!("a buffer leaves a stage on the path on which it came"),
+        }
+    }
+
+    /// How many buffers wait for the successor of a stage on a path; none behind its last stage.
+    pub(crate) fn output_len(&self, stage: usize, path: PathId) -> Option<usize> {
+        match self.stages[stage].hops.get(path.0)?.as_ref()?.next {
+            Next::Stage(next) => Some(self.stages[next].incoming.len_of(path)),
+            Next::Pool(_) => None,
+            Next::Workers(station) => self.crew.waiting_at(station),
         }
     }
 
@@ -200,13 +195,24 @@ impl Shared {
     pub(crate) fn fail(&self, stage: Option<usize>, cause: Cause) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((stage, cause));
         self.stopping.store(true, Ordering::Release);
+        self.gate.open();
         for stage in &self.stages {
-            stage.incoming.stop();
-            stage.empty.stop();
+            stage.incoming.bell().ring_all(&self.awake);
+            stage.empty.bell().ring_all(&self.awake);
+            stage.working.release();
         }
+        self.crew.release();
+    }
+
+    /// So many incarnations of a stage are to work from now on, within what the graph has. Returns how many that are.
+    pub(crate) fn set_incarnations(&self, stage: usize, count: usize) -> usize {
+        let count = self.stages[stage].set_incarnations(count);
+        self.crew.set_incarnations(self, stage, count);
+        count
     }
 
     /// Whether everything is to end.
+    #[inline]
     pub(crate) fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
@@ -224,7 +230,12 @@ impl Shared {
             name: self.name.clone(),
             elapsed_s: seconds_since(self.started),
             memory_bytes: self.memory_bytes,
-            stages: self.stages.iter().map(StageState::report).collect(),
+            stages: self.stages.iter().enumerate().map(|(index, stage)| self.stage_report(index, stage)).collect(),
         }
+    }
+
+    fn stage_report(&self, index: usize, stage: &StageState) -> StageReport {
+        let report = stage.report();
+        StageReport { queue: report.queue + self.crew.waiting(index), ..report }
     }
 }

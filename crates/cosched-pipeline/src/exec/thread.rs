@@ -2,65 +2,79 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::clock::{Clock, Doing};
 use super::port::Port;
-use super::shared::Shared;
+use super::shared::{Shared, StageState};
+use super::turns::run_turns;
+use super::wait::Waiter;
 use crate::buffer::Buffer;
-use crate::counters::Counters;
 use crate::error::{BoxError, Cause};
 use crate::graph::{Body, Each, Flow};
-use crate::queue::Which;
+use crate::queue::{Topic, Which};
 
 /// A stage (or one of its incarnations) on a thread.
 pub(crate) struct Unit {
-    stage: usize,
+    pub(super) stage: usize,
+    incarnation: usize,
     each: Box<dyn Each>,
-    repeat: usize,
-    done: bool,
+    /// How many buffers it does in its turn on a shared thread.
+    pub(super) repeat: usize,
 }
 
 impl Unit {
-    pub(crate) fn new(stage: usize, each: Box<dyn Each>, repeat: usize) -> Unit {
-        Unit { stage, each, repeat, done: false }
+    pub(crate) fn new(stage: usize, incarnation: usize, each: Box<dyn Each>, repeat: usize) -> Unit {
+        Unit { stage, incarnation, each, repeat }
     }
 
-    /// Accepts a buffer, works on it, conveys it.
-    fn step(&mut self, shared: &Shared) -> Result<(), Cause> {
-        let state = &shared.stages[self.stage];
-        let (inbox, waited) = if state.is_source() {
-            (&state.empty, &state.counters.wait_out_ns)
-        } else {
-            (&state.incoming, &state.counters.wait_in_ns)
-        };
-        let Some(mut buffer) = Counters::timed(waited, || inbox.take(Which::Any)) else {
-            self.done = true;
-            return Ok(());
-        };
-        if buffer.is_last() {
-            inbox.close(buffer.path());
+    pub(super) fn state<'a>(&self, shared: &'a Shared) -> &'a StageState {
+        &shared.stages[self.stage]
+    }
+
+    /// What its thread does while it has nothing to work on.
+    pub(super) fn waits(&self, state: &StageState) -> Doing {
+        if state.is_source() { Doing::WaitOut(self.stage) } else { Doing::WaitIn(self.stage) }
+    }
+
+    /// Works on a buffer and conveys it.
+    #[inline]
+    pub(super) fn work(&mut self, shared: &Shared, mut buffer: Buffer) -> Result<(), Cause> {
+        let state = self.state(shared);
+        let source = state.is_source();
+        if buffer.is_last() && !source {
+            state.close(buffer.path());
         }
         if buffer.carries_block() {
-            let flow = guard(|| Counters::timed(&state.counters.busy_ns, || self.each.round(&mut buffer)))?;
-            self.follow(flow, state.is_source(), &mut buffer)?;
+            match guard(|| self.each.round(&mut buffer))? {
+                Flow::Continue => {}
+                flow if !source => return Err(misuse(flow)),
+                Flow::Last => buffer.mark_last(),
+                Flow::End => buffer.make_caboose(),
+            }
         }
         if buffer.carries_block() {
             state.counters.round(buffer.len());
         }
         shared.convey(self.stage, buffer);
-        self.done = !inbox.is_open();
         Ok(())
     }
 
-    fn follow(&self, flow: Flow, source: bool, buffer: &mut Buffer) -> Result<(), Cause> {
-        match flow {
-            Flow::Continue => {}
-            _ if !source => {
-                return Err(Cause::Misuse(format!("it said {flow:?}, which only the beginning of a path may")));
-            }
-            Flow::Last => buffer.mark_last(),
-            Flow::End => buffer.make_caboose(),
+    /// An incarnation that is not to work sleeps until it is, or until the stage ends.
+    fn rest(&self, shared: &Shared, state: &StageState, clock: &Clock) {
+        clock.switch(Doing::Nothing);
+        // It may have been woken for a buffer, which another has to take then.
+        if state.incoming.len() > 0 {
+            state.incoming.bell().ring(Topic::ANY, &shared.awake);
         }
-        Ok(())
+        shared.awake.sub();
+        state.working.wait(self.incarnation);
+        shared.awake.add();
+        clock.switch(Doing::Work(self.stage));
     }
+}
+
+#[cold]
+pub(super) fn misuse(flow: Flow) -> Cause {
+    Cause::Misuse(format!("it said {flow:?}, which only the beginning of a path may"))
 }
 
 enum Job {
@@ -72,24 +86,30 @@ enum Job {
 pub(crate) struct Lane {
     name: String,
     /// The name that stages gave for the thread that they share.
-    pub(crate) shared: Option<String>,
+    pub(super) shared: Option<String>,
+    /// An incarnation that works only when the graph is told to have more of them.
+    reserve: bool,
     job: Job,
 }
 
 impl Lane {
-    pub(crate) fn body(name: String, stage: usize, body: Box<dyn Body>) -> Lane {
-        Lane { name, shared: None, job: Job::Body(stage, body) }
+    pub(super) fn body(name: String, stage: usize, body: Box<dyn Body>) -> Lane {
+        Lane { name, shared: None, reserve: false, job: Job::Body(stage, body) }
     }
 
-    pub(crate) fn units(name: String, shared: Option<String>, unit: Unit) -> Lane {
-        Lane { name: shared.clone().unwrap_or(name), shared, job: Job::Units(vec![unit]) }
+    pub(super) fn units(name: String, shared: Option<String>, reserve: bool, unit: Unit) -> Lane {
+        Lane { name: shared.clone().unwrap_or(name), shared, reserve, job: Job::Units(vec![unit]) }
     }
 
     /// One more stage for a shared thread.
-    pub(crate) fn add(&mut self, unit: Unit) {
+    pub(super) fn add(&mut self, unit: Unit) {
         if let Job::Units(units) = &mut self.job {
             units.push(unit);
         }
+    }
+
+    pub(super) fn is_reserve(&self) -> bool {
+        self.reserve
     }
 
     /// The thread's name, as the kernel shows it: 15 bytes.
@@ -101,25 +121,56 @@ impl Lane {
 
     /// The thread's life.
     pub(crate) fn run(self, shared: &Shared) {
-        match self.job {
-            Job::Units(units) => run_units(shared, units),
-            Job::Body(stage, body) => run_body(shared, stage, body),
+        let stage = match &self.job {
+            Job::Units(units) => units[0].stage,
+            Job::Body(stage, _) => *stage,
+        };
+        // The stages' own code is guarded where it is called; what is left is that they are dropped, and bugs of ours.
+        let result = guard(|| {
+            match self.job {
+                Job::Units(units) => run_units(shared, units, self.reserve),
+                Job::Body(stage, body) => run_body(shared, stage, body),
+            }
+            Ok(())
+        });
+        if let Err(cause) = result {
+            shared.fail(Some(stage), cause);
         }
+        shared.awake.sub();
     }
 }
 
-fn run_units(shared: &Shared, mut units: Vec<Unit>) {
+fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
+    if reserve {
+        let state = units[0].state(shared);
+        shared.awake.sub();
+        state.working.wait(units[0].incarnation);
+        shared.awake.add();
+        if shared.stopping() || !state.input().is_open() {
+            return;
+        }
+    }
+    units.iter().for_each(|unit| enter(shared, unit.stage));
     let mut begun = 0;
     for unit in &mut units {
-        enter(shared, unit.stage);
         if let Err(cause) = guard(|| unit.each.init()) {
             shared.fail(Some(unit.stage), cause);
             break;
         }
         begun += 1;
     }
-    while !shared.stopping() && units.iter().any(|unit| !unit.done) {
-        turn(shared, &mut units);
+    if begun == units.len() && !reserve {
+        shared.gate.pass();
+    }
+    if !shared.stopping() {
+        let clock = Clock::new(shared);
+        let result = match &mut units[..] {
+            [unit] => run_one(shared, unit, &clock).map_err(|cause| (unit.stage, cause)),
+            units => run_turns(shared, units, &clock),
+        };
+        if let Err((stage, cause)) = result {
+            shared.fail(Some(stage), cause);
+        }
     }
     for unit in &mut units[..begun] {
         if let Err(cause) = guard(|| unit.each.cleanup()) {
@@ -129,18 +180,36 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>) {
     units.iter().for_each(|unit| leave(shared, unit.stage));
 }
 
-/// Each stage does its buffers once.
-fn turn(shared: &Shared, units: &mut [Unit]) {
-    for unit in units {
-        for _ in 0..unit.repeat {
-            if unit.done || shared.stopping() {
-                break;
-            }
-            if let Err(cause) = unit.step(shared) {
-                shared.fail(Some(unit.stage), cause);
-            }
+/// A stage on a thread of its own.
+fn run_one(shared: &Shared, unit: &mut Unit, clock: &Clock) -> Result<(), Cause> {
+    let state = unit.state(shared);
+    let inbox = state.input();
+    let mut waiter = Waiter::new();
+    clock.switch(Doing::Work(unit.stage));
+    while !shared.stopping() {
+        if state.has_reserve && unit.incarnation >= state.working.count() {
+            unit.rest(shared, state, clock);
+            continue;
         }
+        let buffer = match inbox.try_take(Which::Any) {
+            Some(buffer) => buffer,
+            None if !inbox.is_open() => break,
+            None => {
+                clock.switch(unit.waits(state));
+                let buffer =
+                    waiter.wait(inbox.bell(), Topic::ANY, &shared.awake, || match inbox.try_take(Which::Any) {
+                        None if shared.stopping() || !inbox.is_open() => Some(None),
+                        None => None,
+                        buffer => Some(buffer),
+                    });
+                clock.switch(Doing::Work(unit.stage));
+                let Some(buffer) = buffer else { break };
+                buffer
+            }
+        };
+        unit.work(shared, buffer)?;
     }
+    Ok(())
 }
 
 fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
@@ -148,11 +217,11 @@ fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
     match guard(|| body.init()) {
         Err(cause) => shared.fail(Some(stage), cause),
         Ok(()) => {
-            let mut port = Port::new(shared, stage);
-            let result = guard(|| body.run(&mut port));
-            let complaint = if shared.stopping() { None } else { port.complaint() };
-            if let Err(cause) = result.and(complaint.map_or(Ok(()), |what| Err(Cause::Misuse(what)))) {
-                shared.fail(Some(stage), cause);
+            shared.gate.pass();
+            if !shared.stopping() {
+                if let Err(cause) = body_runs(shared, stage, &mut *body) {
+                    shared.fail(Some(stage), cause);
+                }
             }
             if let Err(cause) = guard(|| body.cleanup()) {
                 shared.fail(Some(stage), cause);
@@ -160,6 +229,17 @@ fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
         }
     }
     leave(shared, stage);
+}
+
+fn body_runs(shared: &Shared, stage: usize, body: &mut dyn Body) -> Result<(), Cause> {
+    let clock = Clock::new(shared);
+    clock.switch(Doing::Work(stage));
+    let mut port = Port::new(shared, stage, &clock);
+    guard(|| body.run(&mut port))?;
+    match port.complaint() {
+        Some(what) if !shared.stopping() => Err(Cause::Misuse(what)),
+        _ => Ok(()),
+    }
 }
 
 fn enter(shared: &Shared, stage: usize) {
@@ -171,13 +251,17 @@ fn leave(shared: &Shared, stage: usize) {
 }
 
 /// Calls a stage's code: an error and a panic are both causes.
-fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
+#[inline]
+pub(super) fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => result.map_err(Cause::Stage),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Err(Cause::Panic(text.unwrap_or_else(|| "without a message".to_owned())))
-        }
+        Err(panic) => Err(panicked(&*panic)),
     }
+}
+
+#[cold]
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Cause {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    Cause::Panic(text.unwrap_or_else(|| "without a message".to_owned()))
 }

@@ -114,11 +114,30 @@ pub struct Stage {
     pub(crate) ordered: bool,
     pub(crate) thread: Option<String>,
     pub(crate) repeat: usize,
+    /// How many of the incarnations, the last ones, work only when the graph is told to have more.
+    pub(crate) reserve: usize,
+    /// How many incarnations there may be, and what makes another one.
+    pub(crate) replicable: usize,
+    make: Option<Make>,
 }
+
+/// Makes the incarnation with a number.
+type Make = Box<dyn Fn(usize) -> Box<dyn Each> + Send>;
 
 impl Stage {
     fn new(name: impl Into<String>, resource: Resource, work: Work, kind: Kind) -> Stage {
-        Stage { name: name.into(), resource, work, kind, ordered: true, thread: None, repeat: 1 }
+        Stage {
+            name: name.into(),
+            resource,
+            work,
+            kind,
+            ordered: true,
+            thread: None,
+            repeat: 1,
+            reserve: 0,
+            replicable: 0,
+            make: None,
+        }
     }
 
     /// A stage that computes, on the workers.
@@ -157,10 +176,12 @@ impl Stage {
         name: impl Into<String>,
         incarnations: usize,
         resource: Resource,
-        make: impl Fn(usize) -> E,
+        make: impl Fn(usize) -> E + Send + 'static,
     ) -> Stage {
-        let all = (0..incarnations).map(|i| Box::new(make(i)) as Box<dyn Each>).collect();
-        Stage::new(name, resource, Work::Each(all), default_kind(resource))
+        let make = move |incarnation| Box::new(make(incarnation)) as Box<dyn Each>;
+        let all = (0..incarnations).map(&make).collect();
+        let stage = Stage::new(name, resource, Work::Each(all), default_kind(resource));
+        Stage { make: Some(Box::new(make)), ..stage }
     }
 
     /// A stage that accepts and conveys by itself, on a thread of its own.
@@ -193,7 +214,24 @@ impl Stage {
         self
     }
 
-    /// How many of it run at once.
+    /// A [`replicated`](Stage::replicated) stage may have up to so many incarnations as the graph runs: autotune adds them
+    /// where the stage limits. They are made now and begin (`init`) when they are added.
+    pub fn replicable(mut self, incarnations_max: usize) -> Stage {
+        self.replicable = incarnations_max;
+        if let (Work::Each(all), Some(make)) = (&mut self.work, &self.make) {
+            let more = all.len()..incarnations_max;
+            self.reserve += more.len();
+            all.extend(more.map(make));
+        }
+        self
+    }
+
+    /// Whether it runs on workers: a stage that shares a thread with others does not.
+    pub(crate) fn on_workers(&self) -> bool {
+        self.kind == Kind::Worker && self.thread.is_none() && matches!(self.work, Work::Each(_))
+    }
+
+    /// How many of it run at once at most.
     pub(crate) fn incarnations(&self) -> usize {
         match &self.work {
             Work::Each(all) => all.len(),

@@ -1,6 +1,8 @@
 //! Behind several incarnations of a stage: the order of the buffers and the mark of the last one.
+//!
+//! Where order is kept, a buffer that is done before its turn lies in a row by its round. No more rounds are on their way
+//! than the path has buffers: the row has one place for each, and the round that is next finds its place free.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::buffer::Buffer;
@@ -11,10 +13,9 @@ pub(crate) struct Join {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
-    /// Done, but behind one that is not. Only where order is kept.
-    held: BTreeMap<u64, Buffer>,
+    /// Done, but behind one that is not, by round. Only where order is kept.
+    held: Box<[Option<Buffer>]>,
     /// How many have gone on; where order is kept, also the round that is next.
     gone: u64,
     /// How many there are, once the last one has been seen.
@@ -22,21 +23,17 @@ struct State {
 }
 
 impl Join {
-    pub(crate) fn new(ordered: bool) -> Join {
-        Join { ordered, state: Mutex::default() }
+    /// The join of a path with so many buffers.
+    pub(crate) fn new(ordered: bool, buffers: usize) -> Join {
+        let held = (0..if ordered { buffers } else { 0 }).map(|_| None).collect();
+        Join { ordered, state: Mutex::new(State { held, gone: 0, total: None }) }
     }
 
-    /// A buffer is done; `on` gets all that may go on now, in their order.
-    pub(crate) fn pass(&self, mut buffer: Buffer, mut on: impl FnMut(Buffer)) {
+    /// A buffer is done; `on` gets all that may go on now, in their order and by one thread at a time. Returns their number.
+    pub(crate) fn pass(&self, mut buffer: Buffer, mut on: impl FnMut(Buffer)) -> usize {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.ordered {
-            state.held.insert(buffer.round(), buffer);
-            loop {
-                let next = state.gone;
-                let Some(buffer) = state.held.remove(&next) else { return };
-                state.gone += 1;
-                on(buffer);
-            }
+            return state.in_order(buffer, on);
         }
         if buffer.is_last() {
             state.total = Some(buffer.round() + 1);
@@ -45,5 +42,30 @@ impl Join {
         // The mark goes to whichever is the last to come out.
         buffer.set_last(state.total == Some(state.gone));
         on(buffer);
+        1
+    }
+}
+
+impl State {
+    fn in_order(&mut self, buffer: Buffer, mut on: impl FnMut(Buffer)) -> usize {
+        let begin = self.gone;
+        if buffer.round() == begin {
+            self.gone += 1;
+            on(buffer);
+        } else {
+            let place = self.place(buffer.round());
+            debug_assert!(self.held[place].is_none(), "two rounds in one place");
+            self.held[place] = Some(buffer);
+            return 0;
+        }
+        while let Some(buffer) = self.held[self.place(self.gone)].take() {
+            self.gone += 1;
+            on(buffer);
+        }
+        (self.gone - begin) as usize
+    }
+
+    fn place(&self, round: u64) -> usize {
+        (round % self.held.len() as u64) as usize
     }
 }

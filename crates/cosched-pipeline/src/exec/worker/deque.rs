@@ -5,12 +5,9 @@
 
 use std::sync::atomic::{AtomicIsize, AtomicPtr, Ordering, fence};
 
+use super::padded::Padded;
 use super::slot::{from_raw, into_raw};
 use crate::buffer::{Buffer, Inner};
-
-#[repr(align(128))]
-#[derive(Default)]
-struct Padded<T>(T);
 
 pub(super) struct Deque {
     /// Where others steal.
@@ -43,22 +40,22 @@ impl Deque {
     /// One more. Only for the owner.
     #[inline]
     pub(super) fn push(&self, buffer: Buffer) {
-        let bottom = self.bottom.0.load(Ordering::Relaxed);
+        let bottom = self.bottom.load(Ordering::Relaxed);
         self.slot(bottom).store(into_raw(buffer), Ordering::Relaxed);
-        self.bottom.0.store(bottom + 1, Ordering::Release);
+        self.bottom.store(bottom + 1, Ordering::Release);
     }
 
     /// The newest. Only for the owner.
     #[inline]
     pub(super) fn pop(&self) -> Option<Buffer> {
-        let bottom = self.bottom.0.load(Ordering::Relaxed) - 1;
+        let bottom = self.bottom.load(Ordering::Relaxed) - 1;
         // Without the fence below, where nobody could take anything: `top` only grows.
-        if self.top.0.load(Ordering::Relaxed) > bottom {
+        if self.top.load(Ordering::Relaxed) > bottom {
             return None;
         }
-        self.bottom.0.store(bottom, Ordering::Relaxed);
+        self.bottom.store(bottom, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let top = self.top.0.load(Ordering::Relaxed);
+        let top = self.top.load(Ordering::Relaxed);
         let raw = self.slot(bottom).load(Ordering::Relaxed);
         if top < bottom {
             // SAFETY: `push` put it there; thieves take only what lies above `bottom` once they have seen it lowered.
@@ -66,22 +63,22 @@ impl Deque {
         }
         // It is the last one, or none is left.
         let mine = top == bottom
-            && self.top.0.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
-        self.bottom.0.store(bottom + 1, Ordering::Relaxed);
+            && self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        self.bottom.store(bottom + 1, Ordering::Relaxed);
         // SAFETY: `push` put it there, and raising `top` took it: one of all who try succeeds.
         mine.then(|| unsafe { from_raw(raw) })
     }
 
     /// The oldest. For everyone.
     pub(super) fn steal(&self) -> Stolen {
-        let top = self.top.0.load(Ordering::Acquire);
+        let top = self.top.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
-        let bottom = self.bottom.0.load(Ordering::Acquire);
+        let bottom = self.bottom.load(Ordering::Acquire);
         if top >= bottom {
             return Stolen::Nothing;
         }
         let raw = self.slot(top).load(Ordering::Relaxed);
-        if self.top.0.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+        if self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             return Stolen::Lost;
         }
         // SAFETY: `push` put it there, and raising `top` took it: one of all who try succeeds. The slot was not used again
@@ -92,7 +89,7 @@ impl Deque {
     /// Whether it looks empty.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.bottom.0.load(Ordering::Relaxed) <= self.top.0.load(Ordering::Relaxed)
+        self.bottom.load(Ordering::Relaxed) <= self.top.load(Ordering::Relaxed)
     }
 }
 

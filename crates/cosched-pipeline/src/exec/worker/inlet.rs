@@ -23,7 +23,7 @@ impl Inlet {
         let mut newest = self.newest.load(Ordering::Relaxed);
         loop {
             // SAFETY: the buffer is ours until the exchange succeeds.
-            unsafe { (*raw).token.behind = newest };
+            unsafe { (*raw).behind.store(newest, Ordering::Relaxed) };
             match self.newest.compare_exchange_weak(newest, raw, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => newest = now,
@@ -41,8 +41,8 @@ impl Inlet {
         let mut raw = self.newest.swap(ptr::null_mut(), Ordering::SeqCst);
         while !raw.is_null() {
             // SAFETY: `put` hung it into the chain, and the swap took the whole chain for us alone.
-            let mut buffer = unsafe { from_raw(raw) };
-            raw = std::mem::replace(&mut buffer.token_mut().behind, ptr::null_mut());
+            let buffer = unsafe { from_raw(raw) };
+            raw = buffer.0.behind.swap(ptr::null_mut(), Ordering::Relaxed);
             if raw.is_null() {
                 return Some(buffer);
             }

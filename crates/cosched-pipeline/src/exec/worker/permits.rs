@@ -5,7 +5,7 @@
 //! whoever leaves an incarnation carries it on.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::buffer::Buffer;
@@ -61,6 +61,8 @@ pub(super) struct Permits {
     /// Free incarnations; below 0, the buffers that wait for one.
     count: AtomicIsize,
     queue: Mutex<Queue>,
+    /// By incarnation: it is not to work, and nobody has it.
+    out: Box<[AtomicBool]>,
 }
 
 impl Permits {
@@ -68,7 +70,8 @@ impl Permits {
     pub(super) fn new(max: usize) -> Permits {
         let below = (0..max).map(|_| AtomicU32::new(NONE)).collect();
         let free = Free { top: AtomicU64::new(NONE.into()), below };
-        Permits { free, count: AtomicIsize::new(0), queue: Mutex::default() }
+        let out = (0..max).map(|_| AtomicBool::new(true)).collect();
+        Permits { free, count: AtomicIsize::new(0), queue: Mutex::default(), out }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -116,6 +119,19 @@ impl Permits {
         };
         buffer.token_mut().incarnation = number;
         Some(buffer)
+    }
+
+    /// An incarnation is to work (again). Returns the buffer that it works for first, if one waits.
+    pub(super) fn recall(&self, number: u32) -> Option<Buffer> {
+        // Whoever takes the mark away puts it back among the free ones. Where there is none, it has never stopped.
+        let was_out = self.out[number as usize].swap(false, Ordering::SeqCst);
+        if was_out { self.free(number) } else { None }
+    }
+
+    /// An incarnation is free and is not to work on, unless it turns out now that it is to.
+    pub(super) fn withdraw(&self, number: u32, wanted: impl Fn() -> bool) -> Option<Buffer> {
+        self.out[number as usize].store(true, Ordering::SeqCst);
+        if wanted() { self.recall(number) } else { None }
     }
 
     /// How many wait.

@@ -1,34 +1,43 @@
-//! The entry of a stage that takes the buffers of a path in their order, one at a time.
+//! The turnstile of a stage that takes the buffers of a path in their order, one at a time.
 //!
 //! Buffers have numbers without gaps. A buffer whose number is next goes in; any other is left here, and whoever finishes its
 //! predecessor carries it on. Never more than the path's buffers are on the way, so a row of that many slots, used round and
 //! round, has one for each. (Taskflow's lines and TBB's serial filters do the same with counters and with a lock.)
 //!
 //! Why a slot is free again when its next user comes: that is a buffer whose number is higher by at least the path's buffers.
-//! So one of the buffers between has come to the end of its path and begun it again. It went through this gate behind the
+//! So one of the buffers between has come to the end of its path and begun it again. It went through this turnstile behind the
 //! slot's present user, and was numbered again before the next user was.
 
 use super::slot::Slot;
 use crate::buffer::Buffer;
 
-pub(super) struct Gate {
-    slots: Box<[Slot]>,
+/// The slots of one cache line: neighbours in the order are used by the same two workers.
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([Slot; SLOTS]);
+
+const SLOTS: usize = 8;
+
+pub(super) struct Turnstile {
+    lines: Box<[Line]>,
     mask: u64,
 }
 
-impl Gate {
-    /// The gate of a path with so many buffers. The one with number 0 may go in.
-    pub(super) fn new(buffers: usize) -> Gate {
-        let slots: Box<[Slot]> = (0..buffers.next_power_of_two()).map(|_| Slot::default()).collect();
-        let gate = Gate { mask: slots.len() as u64 - 1, slots };
-        let nobody = gate.open(0);
+impl Turnstile {
+    /// The turnstile of a path with so many buffers. The one with number 0 may go in.
+    pub(super) fn new(buffers: usize) -> Turnstile {
+        let slots = buffers.next_power_of_two().max(SLOTS);
+        let lines = (0..slots / SLOTS).map(|_| Line::default()).collect();
+        let turnstile = Turnstile { lines, mask: slots as u64 - 1 };
+        let nobody = turnstile.open(0);
         debug_assert!(nobody.is_none());
-        gate
+        turnstile
     }
 
     #[inline]
     fn slot(&self, number: u64) -> &Slot {
-        &self.slots[(number & self.mask) as usize]
+        let place = (number & self.mask) as usize;
+        &self.lines[place / SLOTS].0[place % SLOTS]
     }
 
     /// A buffer comes. It is returned if it may go in now.
@@ -45,6 +54,6 @@ impl Gate {
 
     /// How many wait here now. They come and go meanwhile.
     pub(super) fn waiting(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.waits()).count()
+        self.lines.iter().flat_map(|line| &line.0).filter(|slot| slot.waits()).count()
     }
 }
