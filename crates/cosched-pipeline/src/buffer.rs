@@ -33,10 +33,10 @@ pub(crate) struct Inner {
 
 const _: () = assert!(std::mem::offset_of!(Inner, behind) <= 64, "the line is full");
 
-/// Where a buffer is among the stages that run on workers.
+/// Where a buffer is: its place in the order, and among the stages that run on workers.
 #[derive(Default)]
 pub(crate) struct Token {
-    /// Its number among the buffers that come to this station of its path, without gaps.
+    /// Its number among the buffers that come to the next stage of its path, in their order, without gaps.
     pub(crate) number: u64,
     /// The station.
     pub(crate) station: u32,

@@ -153,7 +153,8 @@ fn hop(path: &Path, id: StageId, stage: &Stage) -> Option<Hop> {
     Some(Hop {
         next: path.stages.get(place + 1).map_or(Next::Pool(path.stages[0].0), |next| Next::Stage(next.0)),
         begins: place == 0,
-        rounds: AtomicU64::new(0),
+        counts: place == 0 || matches!(stage.work, Work::Body(_)),
+        conveyed: AtomicU64::new(0),
         join: (stage.incarnations() > 1).then(|| Join::new(stage.ordered, path.buffers)),
     })
 }

@@ -28,9 +28,12 @@ pub(super) enum Next {
 /// A stage on one of its paths.
 pub(super) struct Hop {
     pub(super) next: Next,
-    /// Whether the path begins here: then the stage counts its rounds.
+    /// Whether the path begins here.
     pub(super) begins: bool,
-    pub(super) rounds: AtomicU64,
+    /// Whether the stage numbers the buffers that it conveys: at the beginning of the path, and where a body may have changed
+    /// their order.
+    pub(super) counts: bool,
+    pub(super) conveyed: AtomicU64,
     pub(super) join: Option<Join>,
 }
 
@@ -138,11 +141,14 @@ impl Shared {
         let Some(Some(hop)) = state.hops.get(path.0) else {
             panic!("it conveyed a buffer of path {}, on which it is not", path.0)
         };
+        if hop.counts {
+            // The stage counts alone.
+            let number = hop.conveyed.load(Ordering::Relaxed);
+            hop.conveyed.store(number + 1, Ordering::Relaxed);
+            buffer.token_mut().number = number;
+        }
         if hop.begins {
-            // The path's source counts alone.
-            let round = hop.rounds.load(Ordering::Relaxed);
-            hop.rounds.store(round + 1, Ordering::Relaxed);
-            buffer.set_round(round);
+            buffer.set_round(buffer.token().number);
             if buffer.is_last() {
                 state.empty.close(path);
             }
