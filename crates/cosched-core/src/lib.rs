@@ -16,8 +16,8 @@ mod plan;
 mod planner;
 mod policy;
 mod reason;
-mod time;
 pub mod stage;
+mod time;
 pub mod wait;
 
 pub use agent::{Agent, AgentAction, AgentConfig, AgentInput};

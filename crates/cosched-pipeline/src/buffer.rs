@@ -68,6 +68,14 @@ impl Buffer {
         ALIVE.load(Ordering::Relaxed)
     }
 
+    /// A buffer of no pool: to try a stage without a pipeline, or to stand in for another while that is elsewhere.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    pub fn auxiliary(size_bytes: usize) -> std::io::Result<Buffer> {
+        Buffer::new(PathId::NONE, size_bytes)
+    }
+
     /// How many bytes it can hold.
     pub fn capacity(&self) -> usize {
         self.0.memory.len()

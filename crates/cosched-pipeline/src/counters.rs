@@ -1,7 +1,6 @@
 //! What a stage has done so far. Written by its threads, read by anyone without a lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 /// The counters of one stage, summed over its incarnations. On cache lines of their own: each thread writes its stage's.
 #[derive(Debug, Default)]
@@ -15,8 +14,6 @@ pub(crate) struct Counters {
     pub(crate) wait_in_ns: AtomicU64,
     /// Time of a source without an empty buffer: its successors hold all of them.
     pub(crate) wait_out_ns: AtomicU64,
-    /// The kernel's ids of its threads that live.
-    pub(crate) tids: Mutex<Vec<i32>>,
     /// Whether one thread at a time counts.
     one_at_a_time: AtomicBool,
 }
@@ -41,13 +38,8 @@ impl Counters {
         }
     }
 
-    /// A thread of the stage begins.
-    pub(crate) fn enter(&self, tid: i32) {
-        self.tids.lock().unwrap_or_else(PoisonError::into_inner).push(tid);
-    }
-
-    /// A thread of the stage ends.
-    pub(crate) fn leave(&self, tid: i32) {
-        self.tids.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != tid);
+    /// Rounds so far.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds.load(Relaxed)
     }
 }

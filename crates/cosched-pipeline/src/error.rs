@@ -45,6 +45,8 @@ pub enum GraphError {
     Memory { path: String, buffers: usize, size_bytes: usize, why: String },
     #[error("0 workers: stages that compute would never run; leave the number out for one per CPU")]
     NoWorkers,
+    #[error("stage '{stage}' asks for {error}")]
+    Settings { stage: String, error: crate::priority::SettingsError },
     #[error("a thread cannot be started: {0}")]
     Thread(String),
 }
@@ -64,6 +66,10 @@ pub enum Cause {
     /// Somebody called [`Running::stop`](crate::Running::stop).
     #[error("it was stopped")]
     Stopped,
+    /// A stage held a buffer for longer than [`Options::stall_limit`](crate::Options::stall_limit). Its thread may still be in
+    /// the stage's code: nobody can end it from outside, so it is left behind, with what it holds.
+    #[error("{0}")]
+    Stalled(String),
     /// A stage broke the rules of the framework.
     #[error("{0}")]
     Misuse(String),

@@ -44,7 +44,7 @@ fn several_incarnations_keep_the_order_if_they_are_to() {
         let (to, from) = channel();
         let stage = Stage::replicated("work", 3, Resource::Compute, |_| {
             |buffer: &mut Buffer| -> Result<Flow, BoxError> {
-                if buffer.tag() % 3 == 0 {
+                if buffer.tag().is_multiple_of(3) {
                     std::thread::sleep(std::time::Duration::from_micros(200));
                 }
                 Ok(Flow::Continue)

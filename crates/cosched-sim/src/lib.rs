@@ -13,6 +13,7 @@ mod observe;
 mod outcome;
 pub mod paper;
 mod params;
+pub mod pipeline;
 pub mod program;
 pub mod report;
 mod strategy;

@@ -4,6 +4,20 @@
 //! best case its running time is that of the limiting resource, max(compute, communicate, I/O), not their sum. Whether a
 //! stage of that resource gets its CPU at once is the kernel's decision, and priorities are how to ask for it.
 //! Source: Roysden 2004, "Scheduling Pipelined, Multi-Threaded Programs in Linux", sections 1, 2 and 4.
+//!
+//! Here are the rules, without a clock and without a thread: a host (a live pipeline, or the simulator) says what its
+//! stages did in a [`Window`] and how long a stage's output queue was at a convey; a rule answers with [`Change`]s.
+
+pub mod adjust;
+pub mod autotune;
+pub mod fixed;
+mod limit;
+mod setting;
+mod window;
+
+pub use limit::{Bound, Limit, bottleneck, bound, limiting};
+pub use setting::{Change, Class, Setting};
+pub use window::{StageView, Window};
 
 /// What a stage mostly uses (Roysden 2004, section 1: "each stage predominantly has one of …").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

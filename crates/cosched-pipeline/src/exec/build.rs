@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use super::shared::{Hop, Next, Shared, StageState};
 use super::thread::{Lane, Unit};
@@ -12,6 +11,8 @@ use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::error::GraphError;
 use crate::graph::{Graph, Kind, Path, PathId, Stage, StageId, Work};
+use crate::monitor::{self, Watch};
+use crate::options::Options;
 use crate::queue::{self, Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
 
 /// Who puts buffers into a queue.
@@ -26,16 +27,18 @@ enum Putter {
 }
 
 /// Makes the queues, fills the pools, and says which thread does what.
-pub(crate) fn build(mut graph: Graph, workers: Option<usize>) -> Result<(Shared, Vec<Lane>), GraphError> {
+pub(crate) fn build(mut graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane>), GraphError> {
+    let watch = Watch::new(monitor::facts(&graph), options);
     queue::prepare();
     let awake = Arc::new(Awake::default());
     let mut stages = Vec::with_capacity(graph.stages.len());
     let bells: Vec<Arc<Bell>> = graph.stages.iter().map(|_| Arc::default()).collect();
     for (index, stage) in graph.stages.iter().enumerate() {
         let bell = &bells[thread_of(&graph.stages, index)];
-        stages.push(state(&graph, StageId(index), stage, bell, &awake));
+        let counters = watch.counters(index);
+        stages.push(state(&graph, StageId(index), stage, counters, bell, &awake));
     }
-    let crew = Crew::new(&mut graph, workers);
+    let crew = Crew::new(&mut graph, options.workers);
     lead_to_workers(&graph, &mut stages, &crew);
     for (index, path) in graph.paths.iter().enumerate() {
         let pool = &mut stages[path.stages[0].0].empty;
@@ -59,7 +62,7 @@ pub(crate) fn build(mut graph: Graph, workers: Option<usize>) -> Result<(Shared,
         stages,
         path_names: graph.paths.into_iter().map(|path| path.name).collect(),
         memory_bytes,
-        started: Instant::now(),
+        watch,
         stopping: AtomicBool::new(false),
         failure: Mutex::new(None),
         gate: Gate::new(lanes.iter().filter(|lane| !lane.is_reserve()).count() as u32 + crew.len() as u32),
@@ -87,7 +90,14 @@ fn thread_of(stages: &[Stage], index: usize) -> usize {
     stages.iter().position(shares).unwrap_or(index)
 }
 
-fn state(graph: &Graph, id: StageId, stage: &Stage, bell: &Arc<Bell>, awake: &Arc<Awake>) -> StageState {
+fn state(
+    graph: &Graph,
+    id: StageId,
+    stage: &Stage,
+    counters: Arc<Counters>,
+    bell: &Arc<Bell>,
+    awake: &Arc<Awake>,
+) -> StageState {
     let paths: Vec<PathId> =
         (0..graph.paths.len()).map(PathId).filter(|path| graph.paths[path.0].stages.contains(&id)).collect();
     let (begins, comes): (Vec<PathId>, Vec<PathId>) =
@@ -103,7 +113,6 @@ fn state(graph: &Graph, id: StageId, stage: &Stage, bell: &Arc<Bell>, awake: &Ar
             awake: awake.clone(),
         })
     };
-    let counters = Counters::default();
     if stage.incarnations() == 1 {
         counters.count_one_at_a_time();
     }

@@ -1,25 +1,25 @@
 //! A stage's own view of its queues.
 
-use super::clock::{Clock, Doing};
 use super::shared::{Shared, StageState};
 use super::wait::Waiter;
 use crate::buffer::Buffer;
 use crate::graph::PathId;
+use crate::monitor::{Doing, Helpers, Sitting};
 use crate::queue::{Inbox, Which};
 
 /// Where a [`Body`](crate::Body) accepts and conveys.
 pub struct Port<'a> {
     shared: &'a Shared,
     stage: usize,
-    clock: &'a Clock<'a>,
+    sitting: &'a Sitting<'a>,
     waiter: Waiter,
     /// Buffers that it accepted and has not conveyed.
     held: usize,
 }
 
 impl<'a> Port<'a> {
-    pub(super) fn new(shared: &'a Shared, stage: usize, clock: &'a Clock<'a>) -> Port<'a> {
-        Port { shared, stage, clock, waiter: Waiter::new(), held: 0 }
+    pub(super) fn new(shared: &'a Shared, stage: usize, sitting: &'a Sitting<'a>) -> Port<'a> {
+        Port { shared, stage, sitting, waiter: Waiter::new(), held: 0 }
     }
 
     fn state(&self) -> &'a StageState {
@@ -57,14 +57,14 @@ impl<'a> Port<'a> {
     }
 
     fn wait(&mut self, inbox: &Inbox, which: Which, doing: Doing) -> Option<Buffer> {
-        self.clock.switch(doing);
+        self.sitting.switch(doing);
         let shared = self.shared;
         let buffer = self.waiter.wait(inbox.bell(), which.topic(), &shared.awake, || match inbox.try_take(which) {
             None if shared.stopping() || inbox.is_over(which) => Some(None),
             None => None,
             buffer => Some(buffer),
         });
-        self.clock.switch(Doing::Work(self.stage));
+        self.sitting.switch(Doing::Work(self.stage));
         buffer
     }
 
@@ -79,6 +79,8 @@ impl<'a> Port<'a> {
     fn accepted(&mut self, buffer: Option<Buffer>) -> Option<Buffer> {
         let buffer = buffer?;
         self.held += 1;
+        let round = if self.begins(buffer.path()) { self.state().counters.rounds() } else { buffer.round() };
+        self.sitting.accepted(round, self.held);
         if buffer.is_last() {
             self.state().incoming.close(buffer.path());
         }
@@ -92,9 +94,11 @@ impl<'a> Port<'a> {
     pub fn convey(&mut self, buffer: Buffer) {
         assert!(self.held > 0, "it conveyed a buffer that it had not accepted");
         self.held -= 1;
+        self.sitting.conveyed(self.stage, buffer.round(), self.held);
         if buffer.carries_block() {
             self.state().counters.round(buffer.len());
         }
+        self.sitting.conveys(self.stage, || self.shared.output_len(self.stage, buffer.path()));
         self.shared.convey(self.stage, buffer);
     }
 
@@ -110,6 +114,16 @@ impl<'a> Port<'a> {
     /// The paths that it is on.
     pub fn paths(&self) -> &'a [PathId] {
         &self.state().paths
+    }
+
+    /// Whether it begins this path, so that the path's buffers come to it empty.
+    pub fn begins(&self, path: PathId) -> bool {
+        self.state().begins.contains(&path)
+    }
+
+    /// Threads that work for this stage beside its own, as the kernel numbers them; until the result is dropped.
+    pub(crate) fn helpers(&self, threads: &[i32]) -> Helpers<'a> {
+        self.shared.watch.helpers(self.stage, threads)
     }
 
     /// How many buffers wait for it. Costs no lock.

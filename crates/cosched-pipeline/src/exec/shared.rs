@@ -1,17 +1,16 @@
 //! What all threads of a running graph see.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cosched_core::stage::Resource;
 
-use super::seconds_since;
 use super::worker::Crew;
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::error::Cause;
 use crate::graph::{Kind, PathId};
+use crate::monitor::Watch;
 use crate::queue::{Awake, Gate, Inbox, Join, Working};
 use crate::report::{Report, StageReport};
 
@@ -56,7 +55,7 @@ pub(crate) struct StageState {
     pub(crate) begins: Vec<PathId>,
     /// By path; none where it is not on the path.
     pub(super) hops: Vec<Option<Hop>>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl StageState {
@@ -91,7 +90,6 @@ impl StageState {
     }
 
     fn report(&self) -> StageReport {
-        let seconds = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / 1e9;
         let counters = &self.counters;
         StageReport {
             name: self.name.clone(),
@@ -104,10 +102,7 @@ impl StageState {
             incarnations: self.working.count().min(self.incarnations),
             rounds: counters.rounds.load(Ordering::Relaxed),
             bytes: counters.bytes.load(Ordering::Relaxed),
-            busy_s: seconds(&counters.busy_ns),
-            wait_in_s: seconds(&counters.wait_in_ns),
-            wait_out_s: seconds(&counters.wait_out_ns),
-            queue: self.incoming.len(),
+            ..StageReport::default()
         }
     }
 }
@@ -118,7 +113,7 @@ pub(crate) struct Shared {
     pub(crate) stages: Vec<StageState>,
     pub(super) path_names: Vec<String>,
     pub(super) memory_bytes: u64,
-    pub(super) started: Instant,
+    pub(crate) watch: Watch,
     pub(super) stopping: AtomicBool,
     pub(super) failure: Mutex<Option<(Option<usize>, Cause)>>,
     /// Where the threads meet before the first buffer moves.
@@ -126,7 +121,7 @@ pub(crate) struct Shared {
     /// The workers, and what runs on them.
     pub(crate) crew: Crew,
     /// How many threads want a CPU.
-    pub(crate) awake: std::sync::Arc<Awake>,
+    pub(crate) awake: Arc<Awake>,
 }
 
 impl Shared {
@@ -231,17 +226,23 @@ impl Shared {
 
     /// What has been done so far.
     pub(crate) fn report(&self) -> Report {
-        Report {
+        let mut report = Report {
             format: Report::FORMAT.into(),
             name: self.name.clone(),
-            elapsed_s: seconds_since(self.started),
             memory_bytes: self.memory_bytes,
             stages: self.stages.iter().enumerate().map(|(index, stage)| self.stage_report(index, stage)).collect(),
-        }
+            ..Report::default()
+        };
+        self.watch.complete(&mut report);
+        report
     }
 
     fn stage_report(&self, index: usize, stage: &StageState) -> StageReport {
-        let report = stage.report();
-        StageReport { queue: report.queue + self.crew.waiting(index), ..report }
+        StageReport { queue: self.queue_len(index), ..stage.report() }
+    }
+
+    /// How many buffers wait before a stage.
+    pub(super) fn queue_len(&self, stage: usize) -> usize {
+        self.stages[stage].incoming.len() + self.crew.waiting(stage)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::clock::{Clock, Doing};
 use super::port::Port;
 use super::shared::{Shared, StageState};
 use super::turns::run_turns;
@@ -10,6 +9,7 @@ use super::wait::Waiter;
 use crate::buffer::Buffer;
 use crate::error::{BoxError, Cause};
 use crate::graph::{Body, Each, Flow};
+use crate::monitor::{Doing, Sitting};
 use crate::queue::{Topic, Which};
 
 /// A stage (or one of its incarnations) on a thread.
@@ -37,14 +37,15 @@ impl Unit {
 
     /// Works on a buffer and conveys it.
     #[inline]
-    pub(super) fn work(&mut self, shared: &Shared, mut buffer: Buffer) -> Result<(), Cause> {
+    pub(super) fn work(&mut self, shared: &Shared, sitting: &Sitting, mut buffer: Buffer) -> Result<(), Cause> {
         let state = self.state(shared);
         let source = state.is_source();
         if buffer.is_last() && !source {
             state.close(buffer.path());
         }
         if buffer.carries_block() {
-            match guard(|| self.each.round(&mut buffer))? {
+            let round = if source { state.counters.rounds() } else { buffer.round() };
+            match guard(|| sitting.round(self.stage, round, || self.each.round(&mut buffer)))? {
                 Flow::Continue => {}
                 flow if !source => return Err(misuse(flow)),
                 Flow::Last => buffer.mark_last(),
@@ -54,13 +55,14 @@ impl Unit {
         if buffer.carries_block() {
             state.counters.round(buffer.len());
         }
+        sitting.conveys(self.stage, || shared.output_len(self.stage, buffer.path()));
         shared.convey(self.stage, buffer);
         Ok(())
     }
 
     /// An incarnation that is not to work sleeps until it is, or until the stage ends.
-    fn rest(&self, shared: &Shared, state: &StageState, clock: &Clock) {
-        clock.switch(Doing::Nothing);
+    fn rest(&self, shared: &Shared, state: &StageState, sitting: &Sitting) {
+        sitting.switch(Doing::Nothing);
         // It may have been woken for a buffer, which another has to take then.
         if state.incoming.len() > 0 {
             state.incoming.bell().ring(Topic::ANY, &shared.awake);
@@ -68,7 +70,7 @@ impl Unit {
         shared.awake.sub();
         state.working.wait(self.incarnation);
         shared.awake.add();
-        clock.switch(Doing::Work(self.stage));
+        sitting.switch(Doing::Work(self.stage));
     }
 }
 
@@ -137,6 +139,7 @@ impl Lane {
             shared.fail(Some(stage), cause);
         }
         shared.awake.sub();
+        shared.watch.ended();
     }
 }
 
@@ -150,104 +153,100 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
             return;
         }
     }
-    units.iter().for_each(|unit| enter(shared, unit.stage));
+    let stages: Vec<usize> = units.iter().map(|unit| unit.stage).collect();
+    let sitting = shared.watch.sit(&stages);
     let mut begun = 0;
     for unit in &mut units {
+        sitting.switch(Doing::Aside(unit.stage));
         if let Err(cause) = guard(|| unit.each.init()) {
             shared.fail(Some(unit.stage), cause);
             break;
         }
         begun += 1;
     }
+    sitting.switch(Doing::Nothing);
     if begun == units.len() && !reserve {
         shared.gate.pass();
     }
     if !shared.stopping() {
-        let clock = Clock::new(shared);
         let result = match &mut units[..] {
-            [unit] => run_one(shared, unit, &clock).map_err(|cause| (unit.stage, cause)),
-            units => run_turns(shared, units, &clock),
+            [unit] => run_one(shared, unit, &sitting).map_err(|cause| (unit.stage, cause)),
+            units => run_turns(shared, units, &sitting),
         };
         if let Err((stage, cause)) = result {
             shared.fail(Some(stage), cause);
         }
     }
     for unit in &mut units[..begun] {
+        sitting.switch(Doing::Aside(unit.stage));
         if let Err(cause) = guard(|| unit.each.cleanup()) {
             shared.fail(Some(unit.stage), cause);
         }
     }
-    units.iter().for_each(|unit| leave(shared, unit.stage));
 }
 
 /// A stage on a thread of its own.
-fn run_one(shared: &Shared, unit: &mut Unit, clock: &Clock) -> Result<(), Cause> {
+fn run_one(shared: &Shared, unit: &mut Unit, sitting: &Sitting) -> Result<(), Cause> {
     let state = unit.state(shared);
     let inbox = state.input();
     let mut waiter = Waiter::new();
-    clock.switch(Doing::Work(unit.stage));
+    sitting.switch(Doing::Work(unit.stage));
     while !shared.stopping() {
         if state.has_reserve && unit.incarnation >= state.working.count() {
-            unit.rest(shared, state, clock);
+            unit.rest(shared, state, sitting);
             continue;
         }
         let buffer = match inbox.try_take(Which::Any) {
             Some(buffer) => buffer,
             None if !inbox.is_open() => break,
             None => {
-                clock.switch(unit.waits(state));
+                sitting.switch(unit.waits(state));
                 let buffer =
                     waiter.wait(inbox.bell(), Topic::ANY, &shared.awake, || match inbox.try_take(Which::Any) {
                         None if shared.stopping() || !inbox.is_open() => Some(None),
                         None => None,
                         buffer => Some(buffer),
                     });
-                clock.switch(Doing::Work(unit.stage));
+                sitting.switch(Doing::Work(unit.stage));
                 let Some(buffer) = buffer else { break };
                 buffer
             }
         };
-        unit.work(shared, buffer)?;
+        unit.work(shared, sitting, buffer)?;
     }
     Ok(())
 }
 
 fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
-    enter(shared, stage);
+    let sitting = shared.watch.sit(&[stage]);
+    sitting.switch(Doing::Aside(stage));
     match guard(|| body.init()) {
         Err(cause) => shared.fail(Some(stage), cause),
         Ok(()) => {
+            sitting.switch(Doing::Nothing);
             shared.gate.pass();
-            if !shared.stopping() {
-                if let Err(cause) = body_runs(shared, stage, &mut *body) {
-                    shared.fail(Some(stage), cause);
-                }
+            if !shared.stopping()
+                && let Err(cause) = body_runs(shared, stage, &sitting, &mut *body)
+            {
+                shared.fail(Some(stage), cause);
             }
             if let Err(cause) = guard(|| body.cleanup()) {
                 shared.fail(Some(stage), cause);
             }
         }
     }
-    leave(shared, stage);
 }
 
-fn body_runs(shared: &Shared, stage: usize, body: &mut dyn Body) -> Result<(), Cause> {
-    let clock = Clock::new(shared);
-    clock.switch(Doing::Work(stage));
-    let mut port = Port::new(shared, stage, &clock);
-    guard(|| body.run(&mut port))?;
+fn body_runs(shared: &Shared, stage: usize, sitting: &Sitting, body: &mut dyn Body) -> Result<(), Cause> {
+    sitting.switch(Doing::Work(stage));
+    let mut port = Port::new(shared, stage, sitting);
+    let result = guard(|| body.run(&mut port));
+    sitting.switch(Doing::Aside(stage));
+    result?;
     match port.complaint() {
         Some(what) if !shared.stopping() => Err(Cause::Misuse(what)),
         _ => Ok(()),
     }
-}
-
-fn enter(shared: &Shared, stage: usize) {
-    shared.stages[stage].counters.enter(rustix::thread::gettid().as_raw_nonzero().get());
-}
-
-fn leave(shared: &Shared, stage: usize) {
-    shared.stages[stage].counters.leave(rustix::thread::gettid().as_raw_nonzero().get());
 }
 
 /// Calls a stage's code: an error and a panic are both causes.

@@ -7,11 +7,11 @@
 //! - a stage with fewer buffers than it repeats is passed over once if another has a whole turn, so that n reads stay n
 //!   reads and n writes n writes as long as there are buffers for it; the next time it does what there is.
 
-use super::clock::{Clock, Doing};
 use super::shared::Shared;
 use super::thread::Unit;
 use super::wait::Waiter;
 use crate::error::Cause;
+use crate::monitor::{Doing, Sitting};
 use crate::queue::{Topic, Which};
 
 /// A stage's place in the order.
@@ -22,7 +22,7 @@ struct Seat {
 }
 
 /// Works as all these stages until they have ended. The error comes with its stage.
-pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], clock: &Clock) -> Result<(), (usize, Cause)> {
+pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], sitting: &Sitting) -> Result<(), (usize, Cause)> {
     let mut seats = vec![Seat::default(); units.len()];
     let mut waiter = Waiter::new();
     while !shared.stopping() && units.iter().any(|unit| unit.state(shared).input().is_open()) {
@@ -32,12 +32,12 @@ pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], clock: &Clock) -> R
             let waiting = waiting(shared, unit);
             seat.passed_over = waiting > 0 && waiting < unit.repeat && full && !seat.passed_over;
             if waiting > 0 && !seat.passed_over {
-                clock.switch(Doing::Work(unit.stage));
-                worked |= turn(shared, unit).map_err(|cause| (unit.stage, cause))?;
+                sitting.switch(Doing::Work(unit.stage));
+                worked |= turn(shared, sitting, unit).map_err(|cause| (unit.stage, cause))?;
             }
         }
         if !worked && !seats.iter().any(|seat| seat.passed_over) {
-            sleep(shared, units, &mut waiter, clock);
+            sleep(shared, units, &mut waiter, sitting);
         }
     }
     Ok(())
@@ -50,14 +50,14 @@ fn waiting(shared: &Shared, unit: &Unit) -> usize {
 }
 
 /// A stage does its buffers once. Whether there was one.
-fn turn(shared: &Shared, unit: &mut Unit) -> Result<bool, Cause> {
+fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cause> {
     let inbox = unit.state(shared).input();
     for done in 0..unit.repeat {
         if shared.stopping() {
             return Ok(true);
         }
         match inbox.try_take(Which::Any) {
-            Some(buffer) => unit.work(shared, buffer)?,
+            Some(buffer) => unit.work(shared, sitting, buffer)?,
             None => return Ok(done > 0),
         }
     }
@@ -65,10 +65,10 @@ fn turn(shared: &Shared, unit: &mut Unit) -> Result<bool, Cause> {
 }
 
 /// Until any of the stages has something to do, or all is over. The time is that of the first that has not ended.
-fn sleep(shared: &Shared, units: &[Unit], waiter: &mut Waiter, clock: &Clock) {
+fn sleep(shared: &Shared, units: &[Unit], waiter: &mut Waiter, sitting: &Sitting) {
     let over = |unit: &Unit| !unit.state(shared).input().is_open();
     let Some(first) = units.iter().find(|unit| !over(unit)) else { return };
-    clock.switch(first.waits(first.state(shared)));
+    sitting.switch(first.waits(first.state(shared)));
     waiter.wait(first.state(shared).input().bell(), Topic::ANY, &shared.awake, || {
         (shared.stopping() || units.iter().all(over) || units.iter().any(|unit| waiting(shared, unit) > 0))
             .then_some(())

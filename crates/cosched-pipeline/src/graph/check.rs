@@ -60,6 +60,7 @@ fn check_stage(graph: &Graph, id: StageId, stage: &Stage) -> Result<(), GraphErr
             return Err(GraphError::MixedSource(name()));
         }
     }
+    stage.settings.check().map_err(|error| GraphError::Settings { stage: name(), error })?;
     match &stage.thread {
         Some(thread) => check_shared(graph, id, stage, thread),
         None => Ok(()),
@@ -73,6 +74,10 @@ fn check_shared(graph: &Graph, id: StageId, stage: &Stage, thread: &str) -> Resu
     }
     if stage.incarnations() > 1 {
         return refuse("it has several incarnations, which could not run at once");
+    }
+    let others = graph.stages.iter().filter(|other| other.thread == stage.thread && !other.settings.is_empty());
+    if !stage.settings.is_empty() && others.clone().any(|other| other.settings != stage.settings) {
+        return refuse("another stage on it asks for other settings, and a thread has one nice value, slice and class");
     }
     if stage.repeat == 0 {
         return refuse("it would do 0 buffers in its turn");

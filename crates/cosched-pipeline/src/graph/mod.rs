@@ -5,7 +5,8 @@ mod path;
 mod stage;
 
 use crate::error::{Failure, GraphError};
-use crate::exec::{self, Options, Running};
+use crate::exec::{self, Running};
+use crate::options::Options;
 use crate::report::Report;
 
 pub use path::{Path, PathId};

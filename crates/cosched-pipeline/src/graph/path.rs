@@ -7,6 +7,9 @@ use super::stage::StageId;
 pub struct PathId(pub(crate) usize);
 
 impl PathId {
+    /// Of a buffer that is on none.
+    pub(crate) const NONE: PathId = PathId(usize::MAX);
+
     /// The number.
     pub fn index(self) -> usize {
         self.0

@@ -5,6 +5,7 @@ use cosched_core::stage::Resource;
 use crate::buffer::Buffer;
 use crate::error::BoxError;
 use crate::exec::Port;
+use crate::priority::Settings;
 
 /// The number of a stage in its graph, from 0 in the order of [`Graph::stage`](crate::Graph::stage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +115,7 @@ pub struct Stage {
     pub(crate) ordered: bool,
     pub(crate) thread: Option<String>,
     pub(crate) repeat: usize,
+    pub(crate) settings: Settings,
     /// How many of the incarnations, the last ones, work only when the graph is told to have more.
     pub(crate) reserve: usize,
     /// How many incarnations there may be, and what makes another one.
@@ -134,6 +136,7 @@ impl Stage {
             ordered: true,
             thread: None,
             repeat: 1,
+            settings: Settings::default(),
             reserve: 0,
             replicable: 0,
             make: None,
@@ -198,6 +201,16 @@ impl Stage {
     /// Whether the buffers leave several incarnations in the order in which they came. They do, unless told otherwise.
     pub fn ordered(mut self, ordered: bool) -> Stage {
         self.ordered = ordered;
+        self
+    }
+
+    /// How its threads are to be scheduled, from before `init` on. A stage that asks for something gets a thread of its own:
+    /// the workers are everybody's.
+    pub fn with(mut self, settings: Settings) -> Stage {
+        if !settings.is_empty() {
+            self.kind = Kind::Thread;
+        }
+        self.settings = settings;
         self
     }
 

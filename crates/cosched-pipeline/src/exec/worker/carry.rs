@@ -11,6 +11,7 @@ use crate::error::Cause;
 use crate::exec::shared::Shared;
 use crate::exec::thread::misuse;
 use crate::graph::Flow;
+use crate::monitor::Sitting;
 
 /// A worker.
 pub(super) struct Worker<'a> {
@@ -18,6 +19,7 @@ pub(super) struct Worker<'a> {
     pub(super) crew: &'a Crew,
     pub(super) desk: &'a Desk,
     pub(super) number: usize,
+    pub(super) sitting: &'a Sitting<'a>,
     pub(super) sampler: Sampler,
 }
 
@@ -32,9 +34,9 @@ enum Then {
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(shared: &'a Shared, number: usize) -> Worker<'a> {
+    pub(super) fn new(shared: &'a Shared, number: usize, sitting: &'a Sitting<'a>) -> Worker<'a> {
         let crew = &shared.crew;
-        Worker { shared, crew, desk: &crew.desks[number], number, sampler: Sampler::new() }
+        Worker { shared, crew, desk: &crew.desks[number], number, sitting, sampler: Sampler::new() }
     }
 
     /// Carries a buffer as far as it goes. Returns the one to carry next, if it came upon one.
@@ -55,7 +57,7 @@ impl<'a> Worker<'a> {
                 Then::Nothing => break None,
             }
         };
-        self.desk.stage.store(0, Ordering::Relaxed);
+        self.sitting.carries_nothing();
         let several = self.crew.several.load(Ordering::Relaxed);
         let now = self.sampler.buffer_done(several);
         if now != several {
@@ -69,18 +71,15 @@ impl<'a> Worker<'a> {
     fn work(&mut self, station: &Station, buffer: &mut Buffer) -> Result<(), Cause> {
         let Some(stage) = station.stage else { return Ok(()) };
         let Some(room) = &self.crew.rooms[stage] else { return Ok(()) };
-        let counters = &self.shared.stages[stage].counters;
         if buffer.carries_block() {
             let cell = match room.access {
                 Access::Alone => 0,
                 Access::Own => self.number,
                 Access::Free(_) => buffer.token().incarnation as usize,
             };
-            self.desk.stage.store(stage as u32 + 1, Ordering::Relaxed);
             // SAFETY: the turnstile has let in this buffer alone, the permit was given to it alone, or the cell is this
             // worker's own; and whoever had it before has left before.
-            let flow = unsafe { room.cells[cell].round(buffer, counters, &mut self.sampler) }?;
-            self.desk.rounds.store(self.desk.rounds.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            let flow = unsafe { room.cells[cell].round(buffer, stage, self.sitting, &mut self.sampler) }?;
             match flow {
                 Flow::Continue => {}
                 flow if !station.begins => return Err(misuse(flow)),
@@ -95,7 +94,7 @@ impl<'a> Worker<'a> {
             buffer.set_round(buffer.token().number);
         }
         if buffer.carries_block() {
-            counters.round(buffer.len());
+            self.shared.stages[stage].counters.round(buffer.len());
         }
         Ok(())
     }

@@ -1,14 +1,13 @@
 //! One incarnation of a stage: its code, and how long it takes.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::sampler::{LONG_NS, Sampler};
 use crate::buffer::Buffer;
-use crate::counters::Counters;
 use crate::error::Cause;
 use crate::exec::thread::guard;
 use crate::graph::{Each, Flow};
+use crate::monitor::{Doing, Sitting};
 
 /// A stage stays one that is timed at each buffer for so many short rounds.
 const SHORT_ROUNDS: u8 = 16;
@@ -75,10 +74,11 @@ impl Cell {
     /// # Safety
     /// As for all of this: the caller has the cell for itself, and what the one before did is seen.
     #[cold]
-    pub(super) unsafe fn begin(&self) -> Result<(), Cause> {
+    pub(super) unsafe fn begin(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
         // SAFETY: the caller's promise.
         let work = unsafe { self.work() };
         if let (false, Some(each)) = (work.begun, &mut work.each) {
+            sitting.switch(Doing::Aside(stage));
             guard(|| each.init())?;
             work.begun = true;
         }
@@ -93,26 +93,32 @@ impl Cell {
     pub(super) unsafe fn round(
         &self,
         buffer: &mut Buffer,
-        counters: &Counters,
+        stage: usize,
+        sitting: &Sitting,
         sampler: &mut Sampler,
     ) -> Result<Flow, Cause> {
         // SAFETY: the caller's promise.
         let mut work = unsafe { self.work() };
         if !work.begun {
             // SAFETY: the caller's promise; `work` is not used meanwhile.
-            unsafe { self.begin()? };
+            unsafe { self.begin(stage, sitting)? };
             // SAFETY: as above.
             work = unsafe { self.work() };
         }
         let Some(each) = &mut work.each else { return Err(Cause::Stopped) };
-        if work.time.long == 0 && !sampler.samples() {
+        let round = buffer.round();
+        let is_long = work.time.long > 0;
+        if !is_long && !sampler.samples() {
             work.time.untimed += 1;
-            return guard(|| each.round(buffer));
+            sitting.carries(stage);
+            return sitting.round(stage, round, || guard(|| each.round(buffer)));
         }
-        let begin = sampler.begin(work.time.long > 0);
-        let result = guard(|| each.round(buffer));
+        let begin = sampler.begin(is_long);
+        sitting.carries_since(stage, begin);
+        let result = sitting.round(stage, round, || guard(|| each.round(buffer)));
         let took_ns = sampler.end(begin);
-        counters.busy_ns.fetch_add(work.time.add(took_ns), Relaxed);
+        sitting.carries(stage);
+        sitting.worked(stage, work.time.add(took_ns));
         result
     }
 
@@ -120,10 +126,11 @@ impl Cell {
     ///
     /// # Safety
     /// As above.
-    pub(super) unsafe fn end(&self, counters: &Counters) -> Result<(), Cause> {
+    pub(super) unsafe fn end(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
         // SAFETY: the caller's promise.
         let work = unsafe { self.work() };
-        counters.busy_ns.fetch_add(work.time.rest_ns(), Relaxed);
+        sitting.switch(Doing::Aside(stage));
+        sitting.worked(stage, work.time.rest_ns());
         let Some(mut each) = work.each.take() else { return Ok(()) };
         let result = if work.begun { guard(|| each.cleanup()) } else { Ok(()) };
         let dropped = guard(|| {

@@ -7,8 +7,10 @@ use super::Crew;
 use super::carry::Worker;
 use super::deque::Stolen;
 use super::idle::Woken;
+use super::plan::Room;
 use crate::buffer::Buffer;
 use crate::exec::shared::Shared;
+use crate::monitor::{Doing, Sitting};
 
 /// A worker looks at what others have for it after so many buffers of its own, so that nothing starves.
 const TURN: u32 = 32;
@@ -25,26 +27,34 @@ impl Crew {
     /// The life of a worker.
     pub(crate) fn run(shared: &Shared, number: usize) {
         let crew = &shared.crew;
-        let desk = &crew.desks[number];
-        desk.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-        if crew.begin(shared) {
-            shared.gate.pass();
-            let mut worker = Worker::new(shared, number);
-            worker.live();
+        {
+            let stages: Vec<usize> = crew.stages().map(|(stage, _)| stage).collect();
+            let sitting = shared.watch.sit(&stages);
+            if crew.begin(shared, &sitting) {
+                sitting.switch(Doing::Nothing);
+                shared.gate.pass();
+                Worker::new(shared, number, &sitting).live();
+            }
+            crew.absent(shared, 1, &sitting);
         }
-        desk.tid.store(0, Ordering::Relaxed);
         shared.awake.sub();
-        crew.absent(shared, 1);
+        shared.watch.ended();
+    }
+
+    /// What runs on the workers.
+    fn stages(&self) -> impl Iterator<Item = (usize, &Room)> {
+        self.rooms.iter().enumerate().filter_map(|(stage, room)| Some((stage, room.as_ref()?)))
     }
 
     /// Begins stages, each worker those that no other has begun. Whether all went well.
-    fn begin(&self, shared: &Shared) -> bool {
-        let stages = self.rooms.iter().enumerate().filter_map(|(index, room)| Some((index, room.as_ref()?)));
-        let all: Vec<_> =
-            stages.flat_map(|(index, room)| room.cells[..room.at_work].iter().map(move |cell| (index, cell))).collect();
+    fn begin(&self, shared: &Shared, sitting: &Sitting) -> bool {
+        let mut all = Vec::new();
+        for (stage, room) in self.stages() {
+            all.extend(room.cells[..room.at_work].iter().map(|cell| (stage, cell)));
+        }
         while let Some((stage, cell)) = all.get(self.to_begin.fetch_add(1, Ordering::Relaxed)) {
             // SAFETY: the count gives each cell to one worker, and no buffer moves before all have begun.
-            if let Err(cause) = unsafe { cell.begin() } {
+            if let Err(cause) = unsafe { cell.begin(*stage, sitting) } {
                 shared.fail(Some(*stage), cause);
                 return false;
             }
@@ -52,15 +62,21 @@ impl Crew {
         true
     }
 
+    /// So many workers never begin.
+    pub(crate) fn missing(&self, shared: &Shared, workers: usize) {
+        // For the case that they are the last: then the stages have to be ended here.
+        self.absent(shared, workers, &shared.watch.sit(&[]));
+    }
+
     /// So many workers have ended, or never began. The last one ends the stages.
-    pub(crate) fn absent(&self, shared: &Shared, workers: usize) {
-        if workers == 0 || self.present.fetch_sub(workers, Ordering::AcqRel) != workers {
+    fn absent(&self, shared: &Shared, workers: usize, sitting: &Sitting) {
+        if self.present.fetch_sub(workers, Ordering::AcqRel) != workers {
             return;
         }
-        for (stage, room) in self.rooms.iter().enumerate() {
-            for cell in room.iter().flat_map(|room| &room.cells) {
+        for (stage, room) in self.stages() {
+            for cell in &room.cells {
                 // SAFETY: all other workers have ended.
-                if let Err(cause) = unsafe { cell.end(&shared.stages[stage].counters) } {
+                if let Err(cause) = unsafe { cell.end(stage, sitting) } {
                     shared.fail(Some(stage), cause);
                 }
             }
@@ -204,9 +220,9 @@ impl Worker<'_> {
             return;
         }
         let mut limit = WATCH;
-        let mut seen = self.rounds_of_others();
+        let mut seen = self.rounds();
         while idle.sleep(self.number, Some(limit)) == Woken::TimeOut {
-            let now = self.rounds_of_others();
+            let now = self.rounds();
             let all_sleep = idle.all_sleep();
             if now == seen && !all_sleep && self.is_more() {
                 self.crew.several.store(true, Ordering::Relaxed);
@@ -218,7 +234,8 @@ impl Worker<'_> {
         }
     }
 
-    fn rounds_of_others(&self) -> u64 {
-        self.crew.desks.iter().map(|desk| desk.rounds.load(Ordering::Relaxed)).sum()
+    /// Rounds of all stages on workers.
+    fn rounds(&self) -> u64 {
+        self.crew.stages().map(|(stage, _)| self.shared.stages[stage].counters.rounds()).sum()
     }
 }

@@ -26,7 +26,7 @@ mod slot;
 mod station;
 mod turnstile;
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use self::deque::Deque;
 use self::idle::Idle;
@@ -46,12 +46,6 @@ const INLET_MAX: usize = 4;
 #[repr(align(128))]
 struct Desk {
     deque: Deque,
-    /// The stage that it works for, from 1; 0 for none.
-    stage: AtomicU32,
-    /// Rounds that it has done.
-    rounds: AtomicU64,
-    /// The kernel's id of its thread; 0 when it does not run.
-    tid: AtomicI32,
 }
 
 /// All workers of a running graph, and the stages that run on them.
@@ -86,12 +80,7 @@ impl Crew {
         // More of them could never work at once.
         let workers = workers.unwrap_or_else(cpus).min(buffers).min(at_once);
         let Plan { rooms, stations, places, runs } = plan(graph, workers);
-        let desk = |_| Desk {
-            deque: Deque::new(buffers),
-            stage: AtomicU32::new(0),
-            rounds: AtomicU64::new(0),
-            tid: AtomicI32::new(0),
-        };
+        let desk = |_| Desk { deque: Deque::new(buffers) };
         Crew {
             wanted: rooms.iter().map(|room| AtomicU32::new(room.as_ref().map_or(0, |room| room.at_work as u32))).collect(),
             rooms,
@@ -205,11 +194,6 @@ impl Crew {
             Some(Room { access: Access::Free(permits), .. }) => before + permits.waiting(),
             _ => before,
         }
-    }
-
-    /// The kernel's ids of the workers that live.
-    pub(crate) fn tids(&self) -> Vec<i32> {
-        self.desks.iter().map(|desk| desk.tid.load(Ordering::Relaxed)).filter(|tid| *tid != 0).collect()
     }
 }
 
