@@ -75,7 +75,7 @@ impl Unit {
 }
 
 #[cold]
-fn misuse(flow: Flow) -> Cause {
+pub(super) fn misuse(flow: Flow) -> Cause {
     Cause::Misuse(format!("it said {flow:?}, which only the beginning of a path may"))
 }
 
@@ -251,7 +251,7 @@ fn body_runs(shared: &Shared, stage: usize, sitting: &Sitting, body: &mut dyn Bo
 
 /// Calls a stage's code: an error and a panic are both causes.
 #[inline]
-fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
+pub(super) fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => result.map_err(Cause::Stage),
         Err(panic) => Err(panicked(&*panic)),
