@@ -82,7 +82,7 @@ impl Unit {
 }
 
 #[cold]
-fn misuse(flow: Flow) -> Cause {
+pub(super) fn misuse(flow: Flow) -> Cause {
     Cause::Misuse(format!("it said {flow:?}, which only the beginning of a path may"))
 }
 
@@ -257,11 +257,13 @@ fn body_runs(shared: &Shared, stage: usize, sitting: &Sitting, body: &mut dyn Bo
 }
 
 /// Calls a stage's code: an error and a panic are both causes.
-fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
+#[inline]
+pub(super) fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
     caught(|| code().map_err(Cause::Stage))
 }
 
 /// Does something that may call a stage's code. A panic is a cause.
+#[inline]
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
