@@ -94,6 +94,26 @@ fn slots_are_used_again() {
 }
 
 #[test]
+fn a_slot_is_filled_again_only_when_it_was_emptied() {
+    check(3, || {
+        let line = Line::alone(1);
+        let other = line.clone();
+        let taker = thread::spawn(move || {
+            while other.take().is_none() {
+                thread::yield_now();
+            }
+        });
+        line.put(1, Topic::ANY);
+        // Nothing but the taker's count tells the putter.
+        while line.ring.len() > 0 {
+            thread::yield_now();
+        }
+        line.put(2, Topic::ANY);
+        taker.join().unwrap();
+    });
+}
+
+#[test]
 fn who_sleeps_is_woken() {
     check(3, || {
         let line = Line::alone(2);
