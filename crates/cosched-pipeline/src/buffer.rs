@@ -1,7 +1,7 @@
 //! Buffers: page-aligned memory that is recycled and passed by pointer, never copied.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use memmap2::MmapMut;
 
@@ -11,21 +11,37 @@ use crate::graph::PathId;
 ///
 /// Its memory is page-aligned, so that direct I/O needs no copy. What is in it is what the stages before wrote; a buffer
 /// that comes from the pool has length 0 and still holds the bytes of its last round.
-pub struct Buffer(Box<Inner>);
+pub struct Buffer(pub(crate) Box<Inner>);
 
 /// How many buffers this process has.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// One cache line: it goes from processor to processor with the buffer.
-#[repr(align(64))]
-struct Inner {
+/// One cache line goes from processor to processor with the buffer; what is seldom used lies behind it.
+#[repr(C, align(64))]
+pub(crate) struct Inner {
     memory: MmapMut,
     len: usize,
     round: u64,
-    path: PathId,
+    tag: u64,
+    token: Token,
+    path: u32,
     last: bool,
     carries: bool,
-    tag: u64,
+    /// The next one in a chain of buffers. Null, and nobody's, but while it hangs in one.
+    pub(crate) behind: AtomicPtr<Inner>,
+}
+
+const _: () = assert!(std::mem::offset_of!(Inner, behind) <= 64, "the line is full");
+
+/// Where a buffer is: its place in the order, and among the stages that run on workers.
+#[derive(Default)]
+pub(crate) struct Token {
+    /// Its number among the buffers that come to the next stage of its path, in their order, without gaps.
+    pub(crate) number: u64,
+    /// The station.
+    pub(crate) station: u32,
+    /// The incarnation that works for it, where the station has several.
+    pub(crate) incarnation: u32,
 }
 
 impl Buffer {
@@ -35,7 +51,17 @@ impl Buffer {
         // Stages that touch a large buffer here and there pay for its small pages. A kernel without large ones says no.
         let _ = memory.advise(memmap2::Advice::HugePage);
         ALIVE.fetch_add(1, Ordering::Relaxed);
-        Ok(Buffer(Box::new(Inner { memory, len: 0, round: 0, path, last: false, carries: true, tag: 0 })))
+        Ok(Buffer(Box::new(Inner {
+            memory,
+            len: 0,
+            round: 0,
+            tag: 0,
+            token: Token::default(),
+            path: path.0 as u32,
+            last: false,
+            carries: true,
+            behind: AtomicPtr::default(),
+        })))
     }
 
     /// How many buffers of all graphs of this process there are now: none is left behind by a graph that has ended. For tests.
@@ -99,7 +125,7 @@ impl Buffer {
 
     /// The path whose pool it belongs to.
     pub fn path(&self) -> PathId {
-        self.0.path
+        PathId(self.0.path as usize)
     }
 
     /// Whether it is its path's last one (FG's caboose).
@@ -128,6 +154,16 @@ impl Buffer {
         self.0.tag = tag;
     }
 
+    #[inline]
+    pub(crate) fn token(&self) -> &Token {
+        &self.0.token
+    }
+
+    #[inline]
+    pub(crate) fn token_mut(&mut self) -> &mut Token {
+        &mut self.0.token
+    }
+
     pub(crate) fn set_last(&mut self, last: bool) {
         self.0.last = last;
     }
@@ -143,7 +179,7 @@ impl Buffer {
         self.0.carries = false;
     }
 
-    /// Back to what a buffer of the pool is.
+    /// Back to what an empty buffer is. Done where the source takes it, so that its memory goes to one processor less.
     pub(crate) fn recycle(&mut self) {
         let inner = &mut *self.0;
         (inner.len, inner.last, inner.carries, inner.tag) = (0, false, true, 0);
@@ -158,7 +194,8 @@ impl Drop for Inner {
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { len, round, path, last, carries, tag, .. } = &*self.0;
+        let Inner { len, round, last, carries, tag, .. } = &*self.0;
+        let path = self.path();
         write!(
             f,
             "Buffer {{ path: {path:?}, round: {round}, len: {len}, tag: {tag}, last: {last}, carries: {carries} }}"

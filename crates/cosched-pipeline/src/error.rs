@@ -43,6 +43,8 @@ pub enum GraphError {
     RepeatNeedsBuffers { thread: String, repeat: usize, path: String, buffers: usize },
     #[error("the buffers of path '{path}' ({buffers} of {size_bytes} bytes) cannot be had: {why}")]
     Memory { path: String, buffers: usize, size_bytes: usize, why: String },
+    #[error("0 workers: stages that compute would never run; leave the number out for one per CPU")]
+    NoWorkers,
     #[error("stage '{stage}' asks for {error}")]
     Settings { stage: String, error: crate::priority::SettingsError },
     #[error("a thread cannot be started: {0}")]

@@ -1,13 +1,23 @@
-//! Graphs of every kind run to their end, and what they carry arrives.
+//! Graphs of every kind run to their end, and what they carry arrives: with all stages on threads, all on workers, and mixed.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use cosched_pipeline::{BoxError, Buffer, Cause, Flow, Graph, Options, Path, Pipeline, Port, Resource, Stage};
+use cosched_pipeline::{BoxError, Buffer, Cause, Flow, Graph, Kind, Options, Path, Pipeline, Port, Resource, Stage};
+
+/// How the stages run: all of one kind, or as they are by default.
+const HOW: [Option<Kind>; 3] = [Some(Kind::Thread), Some(Kind::Worker), None];
+
+fn run_as(stage: Stage, how: Option<Kind>) -> Stage {
+    match how {
+        Some(kind) => stage.kind(kind),
+        None => stage,
+    }
+}
 
 /// A source of the numbers below `n`, as tags.
-fn numbers(name: &str, n: u64) -> Stage {
+fn numbers(name: &str, n: u64, how: Option<Kind>) -> Stage {
     let mut next = 0;
-    Stage::source(name, Resource::Io, move |buffer: &mut Buffer| {
+    let each = move |buffer: &mut Buffer| {
         if next == n {
             return Ok(Flow::End);
         }
@@ -15,12 +25,13 @@ fn numbers(name: &str, n: u64) -> Stage {
         buffer.set_len(8);
         next += 1;
         Ok(Flow::Continue)
-    })
+    };
+    run_as(Stage::source(name, Resource::Io, each), how)
 }
 
 /// A sink that tells the tags.
-fn tell(name: &str, to: Sender<u64>) -> Stage {
-    Stage::blocking(name, Resource::Io, move |buffer| Ok(to.send(buffer.tag())?))
+fn tell(name: &str, to: Sender<u64>, how: Option<Kind>) -> Stage {
+    run_as(Stage::blocking(name, Resource::Io, move |buffer| Ok(to.send(buffer.tag())?)), how)
 }
 
 fn all(from: &Receiver<u64>) -> Vec<u64> {
@@ -29,7 +40,7 @@ fn all(from: &Receiver<u64>) -> Vec<u64> {
 
 #[test]
 fn several_incarnations_keep_the_order_if_they_are_to() {
-    for ordered in [true, false] {
+    for (how, ordered) in HOW.into_iter().flat_map(|how| [(how, true), (how, false)]) {
         let (to, from) = channel();
         let stage = Stage::replicated("work", 3, Resource::Compute, |_| {
             |buffer: &mut Buffer| -> Result<Flow, BoxError> {
@@ -39,55 +50,61 @@ fn several_incarnations_keep_the_order_if_they_are_to() {
                 Ok(Flow::Continue)
             }
         });
-        let line = Pipeline::new("fork").buffers(6, 64).stage(numbers("read", 100)).stage(stage.ordered(ordered));
-        let report = line.stage(tell("write", to)).run(&Options::default()).unwrap();
+        let line = Pipeline::new("fork").buffers(6, 64).stage(numbers("read", 100, how));
+        let line = line.stage(run_as(stage.ordered(ordered), how));
+        let report = line.stage(tell("write", to, how)).run(&Options::default()).unwrap();
         let mut got = all(&from);
         if !ordered {
             got.sort_unstable();
         }
-        assert_eq!(got, (0..100).collect::<Vec<_>>(), "ordered: {ordered}");
+        assert_eq!(got, (0..100).collect::<Vec<_>>(), "ordered: {ordered}, {how:?}");
         assert!(report.stages.iter().all(|stage| stage.rounds == 100), "{report:?}");
     }
 }
 
 #[test]
 fn two_paths_meet_in_a_body() {
-    let (to, from) = channel();
-    let mut graph = Graph::new("merge");
-    let (odd, even) = (graph.stage(numbers("odd", 50)), graph.stage(numbers("even", 30)));
-    let merge = graph.stage(Stage::body("merge", Resource::Compute, |port: &mut Port| {
-        let paths = port.paths().to_vec();
-        let mut sum = 0;
-        for path in &paths[..2] {
-            while let Some(buffer) = port.accept_from(*path) {
-                if buffer.carries_block() {
-                    sum += buffer.tag();
+    for how in HOW {
+        let (to, from) = channel();
+        let mut graph = Graph::new("merge");
+        let (odd, even) = (graph.stage(numbers("odd", 50, how)), graph.stage(numbers("even", 30, how)));
+        let merge = graph.stage(Stage::body("merge", Resource::Compute, |port: &mut Port| {
+            let paths = port.paths().to_vec();
+            let mut sum = 0;
+            for path in &paths[..2] {
+                while let Some(buffer) = port.accept_from(*path) {
+                    if buffer.carries_block() {
+                        sum += buffer.tag();
+                    }
+                    port.convey(buffer);
                 }
-                port.convey(buffer);
             }
-        }
-        let mut out = port.accept_from(paths[2]).ok_or("stopped")?;
-        out.set_tag(sum);
-        out.mark_last();
-        port.convey(out);
-        Ok(())
-    }));
-    let write = graph.stage(tell("write", to));
-    graph.path(Path::new("odd").buffers(2, 16).through([odd, merge]));
-    graph.path(Path::new("even").buffers(2, 16).through([even, merge]));
-    graph.path(Path::new("out").buffers(2, 16).through([merge, write]));
-    assert_eq!(graph.memory_bytes(), 96);
-    graph.run(&Options::default()).unwrap();
-    assert_eq!(all(&from), [49 * 50 / 2 + 29 * 30 / 2]);
+            let mut out = port.accept_from(paths[2]).ok_or("stopped")?;
+            out.set_tag(sum);
+            out.mark_last();
+            port.convey(out);
+            Ok(())
+        }));
+        let write = graph.stage(tell("write", to, how));
+        graph.path(Path::new("odd").buffers(2, 16).through([odd, merge]));
+        graph.path(Path::new("even").buffers(2, 16).through([even, merge]));
+        graph.path(Path::new("out").buffers(2, 16).through([merge, write]));
+        assert_eq!(graph.memory_bytes(), 96);
+        graph.run(&Options::default()).unwrap();
+        assert_eq!(all(&from), [49 * 50 / 2 + 29 * 30 / 2]);
+    }
 }
 
 #[test]
 fn stages_share_a_thread_and_repeat() {
-    let (to, from) = channel();
-    let line = Pipeline::new("repeat").buffers(4, 64).stage(numbers("read", 9).on_thread("io").repeat(2));
-    let line = line.stage(Stage::compute("work", |_| Ok(())));
-    line.stage(tell("write", to).on_thread("io").repeat(2)).run(&Options::default()).unwrap();
-    assert_eq!(all(&from), (0..9).collect::<Vec<_>>());
+    for kind in [Kind::Thread, Kind::Worker] {
+        let (to, from) = channel();
+        let read = numbers("read", 9, None).on_thread("io").repeat(2);
+        let line = Pipeline::new("repeat").buffers(4, 64).stage(read);
+        let line = line.stage(Stage::compute("work", |_| Ok(())).kind(kind));
+        line.stage(tell("write", to, None).on_thread("io").repeat(2)).run(&Options::default()).unwrap();
+        assert_eq!(all(&from), (0..9).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -101,9 +118,9 @@ fn an_error_and_a_panic_end_it_with_the_stage_s_name() {
             Ok(())
         })
     };
-    for panics in [false, true] {
-        let line = Pipeline::new("fails").buffers(3, 64).stage(numbers("read", 1_000_000)).stage(bad(panics));
-        let failure = line.run(&Options::default()).unwrap_err();
+    for (how, panics) in HOW.into_iter().flat_map(|how| [(how, true), (how, false)]) {
+        let line = Pipeline::new("fails").buffers(3, 64).stage(numbers("read", 1_000_000, how));
+        let failure = line.stage(run_as(bad(panics), how)).run(&Options::default()).unwrap_err();
         assert_eq!(failure.stage.as_deref(), Some("sort"));
         assert_eq!(matches!(failure.cause, Cause::Panic(_)), panics);
         assert!(failure.to_string().contains("on purpose"), "{failure}");
@@ -123,7 +140,7 @@ fn a_body_that_keeps_a_buffer_or_leaves_early_is_told() {
     });
     let leave = Stage::body("leave", Resource::Io, |_: &mut Port| Ok(()));
     for (stage, what) in [(keep, "kept 1 buffers"), (leave, "before path 'body' had ended")] {
-        let line = Pipeline::new("body").buffers(3, 64).stage(numbers("read", 10)).stage(stage);
+        let line = Pipeline::new("body").buffers(3, 64).stage(numbers("read", 10, None)).stage(stage);
         let failure = line.run(&Options::default()).unwrap_err();
         assert!(failure.to_string().contains(what), "{failure}");
     }

@@ -14,7 +14,7 @@ const TIME: [(&str, &str); 6] = [
 ];
 
 /// Letters of a name that fit beside a figure.
-const NAME_MAX: usize = 12;
+const NAME_MAX: usize = 9;
 
 /// The page of a report.
 pub(super) fn page(report: &Report) -> String {
@@ -233,6 +233,6 @@ mod tests {
     #[test]
     fn long_names_are_cut() {
         assert_eq!(label("read"), "read");
-        assert_eq!(label("a-very-long-name"), "a-very-long…");
+        assert_eq!(label("a-very-long-name"), "a-very-l…");
     }
 }

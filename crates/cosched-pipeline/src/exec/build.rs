@@ -6,27 +6,29 @@ use std::sync::{Arc, Mutex};
 
 use super::shared::{Hop, Next, Shared, StageState};
 use super::thread::{Lane, Unit};
+use super::worker::Crew;
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::error::GraphError;
-use crate::graph::{Graph, Path, PathId, Stage, StageId, Work};
+use crate::graph::{Graph, Kind, Path, PathId, Stage, StageId, Work};
 use crate::monitor::{self, Watch};
 use crate::options::Options;
-use crate::queue::{self, Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
+use crate::queue::{Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
 
 /// Who puts buffers into a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Putter {
     /// A thread, by the first stage on it.
     Thread(usize),
-    /// The join behind the incarnations of a stage, for one path: one at a time.
+    /// The join behind the incarnations of a stage, for one path, or the workers behind it: one at a time.
     Join(usize, usize),
+    /// Workers that give empty buffers back in no order.
+    Crowd,
 }
 
 /// Makes the queues, fills the pools, and says which thread does what.
-pub(crate) fn build(graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane>), GraphError> {
+pub(crate) fn build(mut graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane>), GraphError> {
     let watch = Watch::new(monitor::facts(&graph), options);
-    queue::prepare();
     let awake = Arc::new(Awake::default());
     let mut stages = Vec::with_capacity(graph.stages.len());
     let bells: Vec<Arc<Bell>> = graph.stages.iter().map(|_| Arc::default()).collect();
@@ -35,15 +37,21 @@ pub(crate) fn build(graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane
         let counters = watch.counters(index);
         stages.push(state(&graph, StageId(index), stage, counters, bell, &awake));
     }
+    let crew = Crew::new(&mut graph, options.workers);
+    lead_to_workers(&graph, &mut stages, &crew);
     for (index, path) in graph.paths.iter().enumerate() {
         let pool = &mut stages[path.stages[0].0].empty;
         for _ in 0..path.buffers {
-            pool.fill(Buffer::new(PathId(index), path.size_bytes).map_err(|error| GraphError::Memory {
+            let buffer = Buffer::new(PathId(index), path.size_bytes).map_err(|error| GraphError::Memory {
                 path: path.name.clone(),
                 buffers: path.buffers,
                 size_bytes: path.size_bytes,
                 why: error.to_string(),
-            })?);
+            })?;
+            match crew.station_at(index, 0) {
+                Some(station) => crew.enter(&awake, station, buffer),
+                None => pool.fill(buffer),
+            }
         }
     }
     let memory_bytes = graph.memory_bytes();
@@ -56,10 +64,23 @@ pub(crate) fn build(graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane
         watch,
         stopping: AtomicBool::new(false),
         failure: Mutex::new(None),
-        gate: Gate::new(lanes.iter().filter(|lane| !lane.is_reserve()).count() as u32),
+        gate: Gate::new(lanes.iter().filter(|lane| !lane.is_reserve()).count() as u32 + crew.len() as u32),
+        crew,
         awake,
     };
     Ok((shared, lanes))
+}
+
+/// Where a path's next place, or its pool, is on workers, the threads' buffers go to a station.
+fn lead_to_workers(graph: &Graph, stages: &mut [StageState], crew: &Crew) {
+    for (index, path) in graph.paths.iter().enumerate() {
+        for (place, id) in path.stages.iter().enumerate() {
+            let next = (place + 1) % path.stages.len();
+            if let (Some(hop), Some(station)) = (&mut stages[id.0].hops[index], crew.station_at(index, next)) {
+                hop.next = Next::Workers(station);
+            }
+        }
+    }
 }
 
 /// The first of the stages on the stage's thread.
@@ -104,6 +125,7 @@ fn state(
         incoming: inbox(&comes),
         empty: inbox(&begins),
         hops: graph.paths.iter().map(|path| hop(path, id, stage)).collect(),
+        source: comes.is_empty(),
         paths,
         begins,
         counters,
@@ -116,7 +138,10 @@ fn put_end(graph: &Graph, id: StageId, paths: &[PathId], by_path: bool) -> End {
         let stages = &graph.paths[path.0].stages;
         let place = stages.iter().position(|one| *one == id).unwrap_or(0);
         let index = stages[if place == 0 { stages.len() - 1 } else { place - 1 }].0;
-        if graph.stages[index].incarnations() > 1 {
+        let stage = &graph.stages[index];
+        if stage.on_workers() && place == 0 && stage.incarnations() > 1 {
+            Putter::Crowd
+        } else if stage.on_workers() || stage.incarnations() > 1 {
             Putter::Join(index, path.0)
         } else {
             Putter::Thread(thread_of(&graph.stages, index))
@@ -137,7 +162,8 @@ fn hop(path: &Path, id: StageId, stage: &Stage) -> Option<Hop> {
     Some(Hop {
         next: path.stages.get(place + 1).map_or(Next::Pool(path.stages[0].0), |next| Next::Stage(next.0)),
         begins: place == 0,
-        rounds: AtomicU64::new(0),
+        counts: place == 0 || matches!(stage.work, Work::Body(_)),
+        conveyed: AtomicU64::new(0),
         join: (stage.incarnations() > 1).then(|| Join::new(stage.ordered, path.buffers)),
     })
 }
@@ -147,6 +173,7 @@ fn lanes(stages: Vec<Stage>) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, stage) in stages.into_iter().enumerate() {
         match stage.work {
+            Work::Each(_) if stage.kind == Kind::Worker && stage.thread.is_none() => {}
             Work::Body(body) => lanes.push(Lane::body(stage.name, index, body)),
             Work::Each(all) => {
                 let at_work = all.len() - stage.reserve;

@@ -8,6 +8,7 @@ mod thread;
 mod turns;
 mod wait;
 mod watched;
+mod worker;
 
 use std::sync::Arc;
 
@@ -19,10 +20,14 @@ use crate::report::Report;
 
 pub use port::Port;
 pub use run::{Control, Running};
+use shared::Shared;
+use worker::Crew;
 
 /// Starts all threads of a graph that has been checked.
 pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphError> {
-    let _ = options.workers;
+    if options.workers == Some(0) {
+        return Err(GraphError::NoWorkers);
+    }
     let (shared, lanes) = build::build(graph, options)?;
     let shared = Arc::new(shared);
     let watching = Watching::start(shared.clone(), options).map_err(|error| GraphError::Thread(error.to_string()))?;
@@ -39,7 +44,24 @@ pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphErr
             }
         }
     }
+    start_workers(&shared, &mut running)?;
     Ok(running)
+}
+
+fn start_workers(shared: &Arc<Shared>, running: &mut Running) -> Result<(), GraphError> {
+    for number in 0..shared.crew.len() {
+        let of_worker = shared.clone();
+        shared.awake.add();
+        let builder = std::thread::Builder::new().name(format!("worker {number}"));
+        match builder.spawn(move || Crew::run(&of_worker, number)) {
+            Ok(handle) => running.add(handle),
+            Err(error) => {
+                shared.crew.missing(shared, shared.crew.len() - number);
+                return Err(GraphError::Thread(error.to_string()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The failure of a graph that cannot run.

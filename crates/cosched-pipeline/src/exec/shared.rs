@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cosched_core::stage::Resource;
 
+use super::worker::Crew;
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::error::Cause;
@@ -19,14 +20,19 @@ pub(super) enum Next {
     Stage(usize),
     /// The pool of the path, which is with its source.
     Pool(usize),
+    /// A stage that runs on workers, or the pool of one: the station of it.
+    Workers(u32),
 }
 
 /// A stage on one of its paths.
 pub(super) struct Hop {
     pub(super) next: Next,
-    /// Whether the path begins here: then the stage counts its rounds.
+    /// Whether the path begins here.
     pub(super) begins: bool,
-    pub(super) rounds: AtomicU64,
+    /// Whether the stage numbers the buffers that it conveys: at the beginning of the path, and where a body may have changed
+    /// their order.
+    pub(super) counts: bool,
+    pub(super) conveyed: AtomicU64,
     pub(super) join: Option<Join>,
 }
 
@@ -47,6 +53,7 @@ pub(crate) struct StageState {
     /// The paths that it is on, and those of them that it begins.
     pub(crate) paths: Vec<PathId>,
     pub(crate) begins: Vec<PathId>,
+    pub(super) source: bool,
     /// By path; none where it is not on the path.
     pub(super) hops: Vec<Option<Hop>>,
     pub(crate) counters: Arc<Counters>,
@@ -56,7 +63,7 @@ impl StageState {
     /// Whether it begins all its paths.
     #[inline]
     pub(crate) fn is_source(&self) -> bool {
-        self.begins.len() == self.paths.len()
+        self.source
     }
 
     /// What an [`Each`](crate::Each) takes its buffers from.
@@ -96,7 +103,6 @@ impl StageState {
             incarnations: self.working.count().min(self.incarnations),
             rounds: counters.rounds.load(Ordering::Relaxed),
             bytes: counters.bytes.load(Ordering::Relaxed),
-            queue: self.incoming.len(),
             ..StageReport::default()
         }
     }
@@ -113,6 +119,8 @@ pub(crate) struct Shared {
     pub(super) failure: Mutex<Option<(Option<usize>, Cause)>>,
     /// Where the threads meet before the first buffer moves.
     pub(super) gate: Gate,
+    /// The workers, and what runs on them.
+    pub(crate) crew: Crew,
     /// How many threads want a CPU.
     pub(crate) awake: Arc<Awake>,
 }
@@ -129,11 +137,14 @@ impl Shared {
         let Some(Some(hop)) = state.hops.get(path.0) else {
             panic!("it conveyed a buffer of path {}, on which it is not", path.0)
         };
+        if hop.counts {
+            // The stage counts alone.
+            let number = hop.conveyed.load(Ordering::Relaxed);
+            hop.conveyed.store(number + 1, Ordering::Relaxed);
+            buffer.token_mut().number = number;
+        }
         if hop.begins {
-            // The path's source counts alone.
-            let round = hop.rounds.load(Ordering::Relaxed);
-            hop.rounds.store(round + 1, Ordering::Relaxed);
-            buffer.set_round(round);
+            buffer.set_round(buffer.token().number);
             if buffer.is_last() {
                 state.empty.close(path);
             }
@@ -141,18 +152,23 @@ impl Shared {
         let inbox = match hop.next {
             Next::Stage(next) => &self.stages[next].incoming,
             Next::Pool(source) => &self.stages[source].empty,
-        };
-        let prepare = |mut buffer: Buffer| {
-            if matches!(hop.next, Next::Pool(_)) {
-                buffer.recycle();
-            }
-            buffer
+            Next::Workers(station) => return self.convey_to_workers(hop, station, buffer),
         };
         match &hop.join {
-            None => inbox.put(prepare(buffer)),
+            None => inbox.put(buffer),
             Some(join) => {
-                let gone = join.pass(buffer, |buffer| inbox.put_quietly(prepare(buffer)));
+                let gone = join.pass(buffer, |buffer| inbox.put_quietly(buffer));
                 inbox.announce(path, gone);
+            }
+        }
+    }
+
+    fn convey_to_workers(&self, hop: &Hop, station: u32, buffer: Buffer) {
+        let enter = |buffer| self.crew.enter(&self.awake, station, buffer);
+        match &hop.join {
+            None => enter(buffer),
+            Some(join) => {
+                join.pass(buffer, enter);
             }
         }
     }
@@ -162,6 +178,7 @@ impl Shared {
         match self.stages[stage].hops.get(path.0)?.as_ref()?.next {
             Next::Stage(next) => Some(self.stages[next].incoming.len_of(path)),
             Next::Pool(_) => None,
+            Next::Workers(station) => self.crew.waiting_at(station),
         }
     }
 
@@ -180,6 +197,14 @@ impl Shared {
             stage.empty.bell().ring_all(&self.awake);
             stage.working.release();
         }
+        self.crew.release();
+    }
+
+    /// So many incarnations of a stage are to work from now on, within what the graph has. Returns how many that are.
+    pub(crate) fn set_incarnations(&self, stage: usize, count: usize) -> usize {
+        let count = self.stages[stage].set_incarnations(count);
+        self.crew.set_incarnations(self, stage, count);
+        count
     }
 
     /// Whether everything is to end.
@@ -200,10 +225,19 @@ impl Shared {
             format: Report::FORMAT.into(),
             name: self.name.clone(),
             memory_bytes: self.memory_bytes,
-            stages: self.stages.iter().map(StageState::report).collect(),
+            stages: self.stages.iter().enumerate().map(|(index, stage)| self.stage_report(index, stage)).collect(),
             ..Report::default()
         };
         self.watch.complete(&mut report);
         report
+    }
+
+    fn stage_report(&self, index: usize, stage: &StageState) -> StageReport {
+        StageReport { queue: self.queue_len(index), ..stage.report() }
+    }
+
+    /// How many buffers wait before a stage.
+    pub(super) fn queue_len(&self, stage: usize) -> usize {
+        self.stages[stage].incoming.len() + self.crew.waiting(stage)
     }
 }

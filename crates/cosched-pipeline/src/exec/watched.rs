@@ -11,7 +11,7 @@ impl Watched for Shared {
     }
 
     fn queue_len(&self, stage: usize) -> usize {
-        self.stages[stage].incoming.len()
+        Shared::queue_len(self, stage)
     }
 
     fn fail(&self, stage: usize, cause: Cause) {
@@ -19,7 +19,7 @@ impl Watched for Shared {
     }
 
     fn incarnations(&self, stage: usize, count: u32) -> Result<(), String> {
-        let got = self.stages[stage].set_incarnations(count as usize);
+        let got = self.set_incarnations(stage, count as usize);
         if got == count as usize { Ok(()) } else { Err(format!("the stage can have {got}")) }
     }
 

@@ -239,6 +239,11 @@ impl Stage {
         self
     }
 
+    /// Whether it runs on workers: a stage that shares a thread with others does not.
+    pub(crate) fn on_workers(&self) -> bool {
+        self.kind == Kind::Worker && self.thread.is_none() && matches!(self.work, Work::Each(_))
+    }
+
     /// How many of it run at once at most.
     pub(crate) fn incarnations(&self) -> usize {
         match &self.work {

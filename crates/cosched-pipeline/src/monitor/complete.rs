@@ -34,6 +34,8 @@ impl Watch {
         stage.wait_out_s = seconds(total.wait_out_ns);
         stage.switches_voluntary = total.spent.voluntary;
         stage.switches_involuntary = total.spent.involuntary;
+        let asked = lock(&self.settings)[index].incarnations;
+        stage.incarnations = asked.unwrap_or(self.facts.stages[index].incarnations) as usize;
         stage.tids = self.seats_of(index).iter().map(|seat| seat.tid).collect();
         {
             let samples = lock(&self.samples);

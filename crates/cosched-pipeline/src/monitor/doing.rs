@@ -9,6 +9,8 @@ pub(crate) enum Doing {
     Aside(usize),
     /// It has a buffer of this stage and works on it.
     Work(usize),
+    /// It is a worker and is with this stage; how long is not known before it has left it.
+    Carry(usize),
     /// It waits for a buffer of the stage's predecessors.
     WaitIn(usize),
     /// It waits for an empty buffer, which the stage's successors hold.
@@ -23,6 +25,7 @@ impl Doing {
             Doing::WaitIn(stage) => (stage as u64) << 3 | 2,
             Doing::WaitOut(stage) => (stage as u64) << 3 | 3,
             Doing::Aside(stage) => (stage as u64) << 3 | 4,
+            Doing::Carry(stage) => (stage as u64) << 3 | 5,
         }
     }
 
@@ -33,6 +36,7 @@ impl Doing {
             2 => Doing::WaitIn(stage),
             3 => Doing::WaitOut(stage),
             4 => Doing::Aside(stage),
+            5 => Doing::Carry(stage),
             _ => Doing::Nothing,
         }
     }
@@ -44,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_loaded() {
-        for doing in [Doing::Nothing, Doing::Work(0), Doing::WaitIn(7), Doing::WaitOut(1000), Doing::Aside(3)] {
+        for doing in [Doing::Nothing, Doing::Work(0), Doing::WaitIn(7), Doing::WaitOut(1000), Doing::Aside(3), Doing::Carry(9)] {
             assert_eq!(Doing::decode(doing.encode()), doing);
         }
     }

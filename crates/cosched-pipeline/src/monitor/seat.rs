@@ -110,6 +110,12 @@ impl Seat {
         self.doing.store(doing.encode(), Release);
     }
 
+    /// Its owner, a worker, is with another stage from now on. Since when is not told: watchers go by its steps.
+    #[inline]
+    pub(super) fn carries(&self, doing: Doing) {
+        self.doing.store(doing.encode(), Relaxed);
+    }
+
     /// Its owner begins with a block. It alone writes, so this is no locked instruction.
     #[inline]
     pub(super) fn begins(&self, round: u64) {

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use cosched_core::stage::fixed;
 use cosched_core::stage::{Change, Resource, Setting};
@@ -168,21 +169,44 @@ fn without(setting: Setting, asked: &Setting) -> Setting {
 }
 
 impl Sitting<'_> {
-    /// The thread does something else from now on. Called when it begins or ends to wait, not at each buffer.
-    pub(crate) fn switch(&self, doing: Doing) {
+    /// The thread does something else from now on. Called when it begins or ends to wait, not at each buffer. Returns when
+    /// that is, in nanoseconds from the graph's start.
+    pub(crate) fn switch(&self, doing: Doing) -> u64 {
         let now_ns = self.watch.now_ns();
         let (before, since_ns) = self.doing.replace((doing, now_ns));
         let time_ns = now_ns.saturating_sub(since_ns);
         match before {
-            Doing::Nothing | Doing::Aside(_) => {}
-            Doing::Work(stage) => {
-                self.watch.counters[stage].busy_ns.fetch_add(time_ns, Relaxed);
-                self.seat.worked(stage, time_ns);
-            }
+            Doing::Nothing | Doing::Aside(_) | Doing::Carry(_) => {}
+            Doing::Work(stage) => self.worked(stage, time_ns),
             Doing::WaitIn(stage) => drop(self.watch.counters[stage].wait_in_ns.fetch_add(time_ns, Relaxed)),
             Doing::WaitOut(stage) => drop(self.watch.counters[stage].wait_out_ns.fetch_add(time_ns, Relaxed)),
         }
         self.seat.switch(doing, now_ns);
+        now_ns
+    }
+
+    /// A worker comes to a stage, and has not looked at the clock.
+    #[inline]
+    pub(crate) fn carries(&self, stage: usize) {
+        self.seat.carries(Doing::Carry(stage));
+    }
+
+    /// A worker comes to a stage at this instant. It tells itself how long it was there ([`Sitting::worked`]).
+    pub(crate) fn carries_since(&self, stage: usize, begin: Instant) {
+        let since_ns = begin.saturating_duration_since(self.watch.started).as_nanos() as u64;
+        self.seat.switch(Doing::Work(stage), since_ns);
+    }
+
+    /// A worker is with no stage.
+    #[inline]
+    pub(crate) fn carries_nothing(&self) {
+        self.seat.carries(Doing::Nothing);
+    }
+
+    /// The thread has worked so long as a stage.
+    pub(crate) fn worked(&self, stage: usize, time_ns: u64) {
+        self.watch.counters[stage].busy_ns.fetch_add(time_ns, Relaxed);
+        self.seat.worked(stage, time_ns);
     }
 
     /// Does a round of a stage.

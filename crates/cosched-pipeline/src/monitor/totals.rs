@@ -49,7 +49,7 @@ impl Watch {
             let (doing, since_ns) = seat.doing();
             let so_far_ns = at_ns.saturating_sub(since_ns);
             match doing {
-                Doing::Nothing | Doing::Aside(_) => {}
+                Doing::Nothing | Doing::Aside(_) | Doing::Carry(_) => {}
                 Doing::Work(stage) => stages[stage].busy_ns += so_far_ns,
                 Doing::WaitIn(stage) => stages[stage].wait_in_ns += so_far_ns,
                 Doing::WaitOut(stage) => stages[stage].wait_out_ns += so_far_ns,

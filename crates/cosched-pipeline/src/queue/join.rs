@@ -1,7 +1,9 @@
 //! Behind several incarnations of a stage: the order of the buffers and the mark of the last one.
 //!
-//! Where order is kept, a buffer that is done before its turn lies in a row by its round. No more rounds are on their way
-//! than the path has buffers: the row has one place for each, and the round that is next finds its place free.
+//! Buffers come with numbers without gaps, in the order in which the stage before conveyed them. (Not the rounds: an unordered
+//! stage before has mixed these.) Where order is kept, a buffer that is done before its turn lies in a row by its number. No
+//! more of them are on their way than the path has buffers: the row has one place for each, and the one that is next finds
+//! its place free. Where it is not kept, they leave with new numbers.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,9 +16,9 @@ pub(crate) struct Join {
 }
 
 struct State {
-    /// Done, but behind one that is not, by round. Only where order is kept.
+    /// Done, but behind one that is not, by number. Only where order is kept.
     held: Box<[Option<Buffer>]>,
-    /// How many have gone on; where order is kept, also the round that is next.
+    /// How many have gone on; where order is kept, also the number that is next.
     gone: u64,
     /// How many there are, once the last one has been seen.
     total: Option<u64>,
@@ -36,8 +38,9 @@ impl Join {
             return state.in_order(buffer, on);
         }
         if buffer.is_last() {
-            state.total = Some(buffer.round() + 1);
+            state.total = Some(buffer.token().number + 1);
         }
+        buffer.token_mut().number = state.gone;
         state.gone += 1;
         // The mark goes to whichever is the last to come out.
         buffer.set_last(state.total == Some(state.gone));
@@ -49,12 +52,12 @@ impl Join {
 impl State {
     fn in_order(&mut self, buffer: Buffer, mut on: impl FnMut(Buffer)) -> usize {
         let begin = self.gone;
-        if buffer.round() == begin {
+        if buffer.token().number == begin {
             self.gone += 1;
             on(buffer);
         } else {
-            let place = self.place(buffer.round());
-            debug_assert!(self.held[place].is_none(), "two rounds in one place");
+            let place = self.place(buffer.token().number);
+            debug_assert!(self.held[place].is_none(), "two buffers in one place");
             self.held[place] = Some(buffer);
             return 0;
         }
@@ -65,7 +68,7 @@ impl State {
         (self.gone - begin) as usize
     }
 
-    fn place(&self, round: u64) -> usize {
-        (round % self.held.len() as u64) as usize
+    fn place(&self, number: u64) -> usize {
+        (number % self.held.len() as u64) as usize
     }
 }
