@@ -53,43 +53,37 @@ typedef enum {
    */
   COSCHED_CODE_STOPPED = 6,
   /**
+   * A stage held a buffer for longer than cosched_pipeline_set_stall_limit says. Its callback may still run: its user
+   * pointer is not freed then.
+   */
+  COSCHED_CODE_STALLED = 7,
+  /**
    * A fault in cosched itself.
    */
-  COSCHED_CODE_INTERNAL = 7,
+  COSCHED_CODE_INTERNAL = 8,
 } cosched_code;
 
 /**
- * What a stage mostly uses.
+ * A scheduling class of Linux (man 7 sched).
  */
 typedef enum {
   /**
-   * A CPU.
+   * SCHED_OTHER.
    */
-  COSCHED_PIPELINE_RESOURCE_COMPUTE = 0,
+  COSCHED_PIPELINE_CLASS_NORMAL = 0,
   /**
-   * The network.
+   * SCHED_BATCH: does not preempt others when it wakes up.
    */
-  COSCHED_PIPELINE_RESOURCE_COMMUNICATE = 1,
+  COSCHED_PIPELINE_CLASS_BATCH = 1,
   /**
-   * A disk.
+   * SCHED_IDLE: what the others leave, nearly.
    */
-  COSCHED_PIPELINE_RESOURCE_IO = 2,
-} cosched_pipeline_resource;
-
-/**
- * How a stage runs.
- */
-typedef enum {
+  COSCHED_PIPELINE_CLASS_IDLE = 2,
   /**
-   * On a thread of its own: for what blocks. What uses no CPU mostly is of this kind unless told otherwise.
+   * SCHED_FIFO: before all others. Needs a right.
    */
-  COSCHED_PIPELINE_KIND_THREAD = 0,
-  /**
-   * On the pipeline's workers, which carry a buffer through as many stages as they can. What computes is of this kind
-   * unless told otherwise.
-   */
-  COSCHED_PIPELINE_KIND_WORKER = 1,
-} cosched_pipeline_kind;
+  COSCHED_PIPELINE_CLASS_FIFO = 3,
+} cosched_pipeline_class;
 
 /**
  * What a stage's callback says.
@@ -112,6 +106,39 @@ typedef enum {
    */
   COSCHED_PIPELINE_FLOW_END = 2,
 } cosched_pipeline_flow;
+
+/**
+ * How a stage runs.
+ */
+typedef enum {
+  /**
+   * On a thread of its own: for what blocks. What uses no CPU mostly is of this kind unless told otherwise.
+   */
+  COSCHED_PIPELINE_KIND_THREAD = 0,
+  /**
+   * On the pipeline's workers, which carry a buffer through as many stages as they can. What computes is of this kind
+   * unless told otherwise.
+   */
+  COSCHED_PIPELINE_KIND_WORKER = 1,
+} cosched_pipeline_kind;
+
+/**
+ * What a stage mostly uses.
+ */
+typedef enum {
+  /**
+   * A CPU.
+   */
+  COSCHED_PIPELINE_RESOURCE_COMPUTE = 0,
+  /**
+   * The network.
+   */
+  COSCHED_PIPELINE_RESOURCE_COMMUNICATE = 1,
+  /**
+   * A disk.
+   */
+  COSCHED_PIPELINE_RESOURCE_IO = 2,
+} cosched_pipeline_resource;
 
 /**
  * An error and its texts. Immutable: any thread may read it. The caller frees it with cosched_error_free.
@@ -334,6 +361,14 @@ int cosched_pipeline_stage_kind(cosched_pipeline *pipeline, int stage, int kind)
 int cosched_pipeline_stage_incarnations(cosched_pipeline *pipeline, int stage, size_t count);
 
 /**
+ * Autotune (see cosched_pipeline_set_priorities) may add incarnations up to so many where the stage limits. Not for bodies.
+ * Returns 0 or -1.
+ */
+int cosched_pipeline_stage_replicable(cosched_pipeline *pipeline,
+                                      int stage,
+                                      size_t count_max);
+
+/**
  * Whether the buffers leave several incarnations in the order in which they came; they do unless told otherwise. Returns 0
  * or -1.
  */
@@ -370,6 +405,37 @@ int cosched_pipeline_path(cosched_pipeline *pipeline,
  * Returns 0 or -1.
  */
 int cosched_pipeline_set_workers(cosched_pipeline *pipeline, size_t workers);
+
+/**
+ * How the scheduling of the stages' threads is chosen: "default", "auto" (autotune), "adjust-once", "adjust-up-down", or a
+ * fixed rule as "nice-up-io" (docs/pipeline.md lists them). What a stage asks for itself comes first. Returns 0 or -1.
+ */
+int cosched_pipeline_set_priorities(cosched_pipeline *pipeline,
+                                    const char *rule);
+
+/**
+ * A stage that works on one buffer for longer than `limit_s` seconds ends the run with COSCHED_CODE_STALLED and its name; so
+ * does a graph in which all wait for each other. 0, as unless told otherwise: nothing is ended. Returns 0 or -1.
+ */
+int cosched_pipeline_set_stall_limit(cosched_pipeline *pipeline,
+                                     double limit_s);
+
+/**
+ * What takes longer than `limit_s` seconds is named on standard error and in the report, and goes on; 0 for the library's own
+ * limit of 30 s. Returns 0 or -1.
+ */
+int cosched_pipeline_set_stall_warning(cosched_pipeline *pipeline,
+                                       double limit_s);
+
+/**
+ * Whether the begin and the end of every round are kept, for cosched_pipeline_report_trace. Returns 0 or -1.
+ */
+int cosched_pipeline_set_trace(cosched_pipeline *pipeline, bool trace);
+
+/**
+ * Whether `cosched pipeline show` may look at it while it runs. Returns 0 or -1.
+ */
+int cosched_pipeline_set_serve(cosched_pipeline *pipeline, bool serve);
 
 /**
  * Waits for the next buffer of any path; a stage that only begins paths gets an empty one. NULL when all paths that come in
@@ -414,6 +480,18 @@ size_t cosched_pipeline_backlog(cosched_pipeline_port *port);
 bool cosched_pipeline_stopping(cosched_pipeline_port *port);
 
 /**
+ * A report (JSON, of cosched_pipeline_wait, _run, _snapshot or cosched_error_report) as a table for people. Free it with
+ * cosched_string_free. NULL if it is no report.
+ */
+char *cosched_pipeline_report_text(const char *report);
+
+/**
+ * A report as a Chrome trace (Perfetto, chrome://tracing). Rounds are in it where cosched_pipeline_set_trace said so; queues
+ * and changes of priorities always. Free it with cosched_string_free. NULL if it is no report.
+ */
+char *cosched_pipeline_report_trace(const char *report);
+
+/**
  * The memory that all buffers of the pipeline will take, in bytes; 0 once it was started.
  */
 uint64_t cosched_pipeline_memory_bytes(const cosched_pipeline *pipeline);
@@ -455,6 +533,35 @@ void cosched_pipeline_stop(cosched_pipeline *pipeline);
  * thread. NULL if it was not started.
  */
 char *cosched_pipeline_snapshot(const cosched_pipeline *pipeline);
+
+/**
+ * The nice value of the stage's threads, -20 (first) to 19 (last). Lower than the present one needs a right. Returns 0 or -1.
+ */
+int cosched_pipeline_stage_nice(cosched_pipeline *pipeline,
+                                int stage,
+                                int nice);
+
+/**
+ * The slice that the kernel grants to the stage's threads, 100 to 100000 microseconds: a short one for a thread that blocks
+ * often gets it its CPU sooner. Linux 6.12; needs no right. Returns 0 or -1.
+ */
+int cosched_pipeline_stage_slice_us(cosched_pipeline *pipeline,
+                                    int stage,
+                                    uint32_t slice_us);
+
+/**
+ * The scheduling class of the stage's threads, a cosched_pipeline_class; `fifo_priority` is for COSCHED_PIPELINE_CLASS_FIFO,
+ * 1 to 99, and 0 for the others. Returns 0 or -1.
+ */
+int cosched_pipeline_stage_class(cosched_pipeline *pipeline,
+                                 int stage,
+                                 int class_,
+                                 int fifo_priority);
+
+/**
+ * The CPUs that the stage's threads may use. Returns 0 or -1.
+ */
+int cosched_pipeline_stage_cpus(cosched_pipeline *pipeline, int stage, const int *cpus, size_t count);
 
 /**
  * For a stage's callback: says why it fails, and returns COSCHED_PIPELINE_FLOW_FAILED, so that a callback may write

@@ -86,11 +86,19 @@ static void test_runs_and_reports(void) {
     cosched_error *error = (cosched_error *)&numbers;
     CHECK(cosched_pipeline_memory_bytes(pipeline) == 256);
     CHECK(cosched_pipeline_check(pipeline, NULL) == 0);
+    CHECK(cosched_pipeline_set_trace(pipeline, true) == 0);
     CHECK(cosched_pipeline_run(pipeline, &report, &error) == 0);
     CHECK(error == NULL);
     CHECK(total.sum == 4950 && total.rounds == 100 && total.in_order);
     CHECK_TEXT(report, "\"format\":\"cosched-pipeline-report-1\"");
     CHECK_TEXT(report, "\"name\":\"middle\"");
+    char *text = cosched_pipeline_report_text(report), *trace = cosched_pipeline_report_trace(report);
+    CHECK_TEXT(text, "middle");
+    CHECK_TEXT(trace, "\"traceEvents\"");
+    CHECK_TEXT(trace, "\"ph\":\"X\"");
+    CHECK(cosched_pipeline_report_text("{}") == NULL && cosched_pipeline_report_text(NULL) == NULL);
+    cosched_string_free(text);
+    cosched_string_free(trace);
     cosched_string_free(report);
     CHECK(cosched_pipeline_run(pipeline, &report, &error) == -1);
     CHECK(cosched_error_code(error) == COSCHED_CODE_INVALID);
@@ -202,6 +210,51 @@ static void test_shared_thread_and_workers(void) {
     CHECK(cosched_pipeline_run(pipeline, NULL, NULL) == 0);
     CHECK(total.rounds == 50 && total.in_order);
     cosched_pipeline_free(pipeline);
+}
+
+static void test_settings_reach_the_threads(void) {
+    struct numbers numbers = {0, 50};
+    struct total total = {.in_order = 1};
+    cosched_pipeline *pipeline = line(&numbers, let_by, &total);
+    char *report = NULL;
+    CHECK(cosched_pipeline_stage_nice(pipeline, 0, 5) == 0);
+    CHECK(cosched_pipeline_stage_slice_us(pipeline, 0, 200) == 0);
+    CHECK(cosched_pipeline_stage_class(pipeline, 1, COSCHED_PIPELINE_CLASS_BATCH, 0) == 0);
+    CHECK(cosched_pipeline_stage_cpus(pipeline, 2, (int[]){0}, 1) == 0);
+    CHECK(cosched_pipeline_stage_replicable(pipeline, 1, 2) == 0);
+    CHECK(cosched_pipeline_set_priorities(pipeline, "adjust-up-down") == 0);
+    CHECK(cosched_pipeline_set_stall_warning(pipeline, 5.0) == 0);
+    CHECK(cosched_pipeline_set_serve(pipeline, false) == 0);
+    CHECK(cosched_pipeline_run(pipeline, &report, NULL) == 0);
+    CHECK_TEXT(report, "nice 5");
+    CHECK_TEXT(report, "\"priorities\":\"adjust-up-down\"");
+    CHECK(total.rounds == 50);
+    cosched_string_free(report);
+    cosched_pipeline_free(pipeline);
+}
+
+static atomic_int stuck = 1;
+
+static int wait_for_ever(void *state, cosched_pipeline_buffer *buffer) {
+    (void)state, (void)buffer;
+    while (stuck)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return 0;
+}
+
+static void test_a_stage_that_is_stuck_is_named(void) {
+    /* Its thread is left behind, so what it uses must stay. */
+    static struct numbers numbers = {0, 50};
+    static struct total total;
+    cosched_pipeline *pipeline = line(&numbers, wait_for_ever, &total);
+    cosched_error *error = NULL;
+    CHECK(cosched_pipeline_set_stall_limit(pipeline, 0.1) == 0);
+    CHECK(cosched_pipeline_run(pipeline, NULL, &error) == -1);
+    CHECK(cosched_error_code(error) == COSCHED_CODE_STALLED);
+    CHECK_TEXT(cosched_error_stage(error), "middle");
+    cosched_error_free(error);
+    cosched_pipeline_free(pipeline);
+    stuck = 0;
 }
 
 /* The sum of the tags of two paths goes out on a third one. */
@@ -384,7 +437,19 @@ static void test_wrong_building(void) {
     CHECK(cosched_pipeline_path(pipeline, "x", 2, 2, (int[]){body, -1}, 2) == -1);
     expect_wrong(pipeline, COSCHED_CODE_INVALID, "cosched_pipeline_stage_incarnations", "is a body");
 
+    pipeline = cosched_pipeline_new("p");
+    CHECK(cosched_pipeline_set_priorities(pipeline, "faster") == -1);
+    expect_wrong(pipeline, COSCHED_CODE_INVALID, "cosched_pipeline_set_priorities", "'faster' is no rule");
+
+    pipeline = cosched_pipeline_new("p");
+    CHECK(cosched_pipeline_set_stall_limit(pipeline, -1.0) == -1);
+    expect_wrong(pipeline, COSCHED_CODE_INVALID, "cosched_pipeline_set_stall_limit", "-1 is no time in seconds");
+
     struct total total;
+    pipeline = line(&numbers, pass, &total);
+    CHECK(cosched_pipeline_stage_slice_us(pipeline, 1, 99) == 0);
+    expect_wrong(pipeline, COSCHED_CODE_GRAPH, "cosched_pipeline_", "a slice is 100 to 100000 us");
+
     pipeline = line(&numbers, pass, &total);
     CHECK(cosched_pipeline_stage_incarnations(pipeline, 1, 0) == 0);
     expect_wrong(pipeline, COSCHED_CODE_GRAPH, "cosched_pipeline_", "stage 'middle' has 0 incarnations");
@@ -414,6 +479,8 @@ int main(void) {
     test_failing_stages();
     test_incarnations_have_states_of_their_own();
     test_shared_thread_and_workers();
+    test_settings_reach_the_threads();
+    test_a_stage_that_is_stuck_is_named();
     test_bodies();
     test_stops_from_another_thread();
     test_a_stage_may_stop_its_pipeline_and_not_wait_for_it();

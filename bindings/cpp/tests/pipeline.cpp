@@ -44,11 +44,22 @@ static std::uint64_t number(Buffer &buffer) { return buffer.as<std::uint64_t>()[
 static void runs_and_reports() {
     std::uint64_t sum = 0;
     Pipeline pipeline("sum");
-    pipeline.buffers(4, 4096).workers(1).stage(numbers("count", 1000));
+    pipeline.buffers(4, 4096).stage(numbers("count", 1000));
     pipeline.stage(Stage("double", Resource::compute, [](Buffer &buffer) { buffer.as<std::uint64_t>()[0] *= 2; }));
     pipeline.stage(Stage("add", Resource::io, [&sum](Buffer &buffer) { sum += number(buffer); }));
-    Report report = pipeline.run();
+    Options options;
+    options.workers = 1;
+    options.trace = true;
+    Report report = pipeline.run(options);
     CHECK(sum == 999 * 1000);
+    CHECK(contains(report.text(), "double") && contains(report.trace(), "\"traceEvents\""));
+    bool again = false;
+    try {
+        pipeline.run();
+    } catch (const std::logic_error &error) {
+        again = contains(error.what(), "runs once");
+    }
+    CHECK(again);
     CHECK(contains(report.json, "\"format\":\"cosched-pipeline-report-1\""));
 }
 
@@ -137,10 +148,59 @@ static void incarnations_are_separate_and_keep_the_order() {
         graph.check();
         Graph moved = std::move(graph);
         moved.run();
-        CHECK(alive == 3);
     }
     CHECK(total == 500 && next == 500 && in_order);
     CHECK(begun == 3 && ended == 3 && alive == 0);
+}
+
+static void settings_reach_the_threads() {
+    Pipeline pipeline("settings");
+    pipeline.buffers(2, 64).stage(numbers("count", 10).nice(5).slice_us(200));
+    pipeline.stage(Stage("work", Resource::compute, [](Buffer &) {}).scheduling(Class::batch).cpus({0}));
+    Options options;
+    options.priorities = "adjust-once";
+    std::string report = pipeline.run(options).json;
+    CHECK(contains(report, "nice 5") && contains(report, "\"priorities\":\"adjust-once\""));
+
+    auto complains = [](Stage stage, const std::string &priorities, const std::string &what) {
+        try {
+            Options wrong;
+            wrong.priorities = priorities;
+            Pipeline("p").buffers(2, 64).stage(std::move(stage)).run(wrong);
+        } catch (const Error &error) {
+            return contains(error.what(), what);
+        }
+        return false;
+    };
+    CHECK(complains(numbers("a", 1).nice(20), "auto", "a nice value is -20 to 19"));
+    CHECK(complains(numbers("a", 1).scheduling(Class::fifo), "auto", "1 to 99"));
+    CHECK(complains(numbers("a", 1), "faster", "'faster' is no rule for priorities"));
+}
+
+static void a_stage_that_is_stuck_is_named_and_left_behind() {
+    auto stuck = std::make_shared<std::atomic<bool>>(true);
+    {
+        Pipeline pipeline("stuck");
+        pipeline.buffers(2, 64).stage(numbers("count", 10));
+        pipeline.stage(Stage("wait", Resource::io, [stuck](Buffer &) {
+            while (*stuck)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }));
+        Options options;
+        options.stall_limit = std::chrono::milliseconds(100);
+        try {
+            pipeline.run(options);
+            CHECK(!"it ran");
+        } catch (const StageError &error) {
+            CHECK(error.stage() == "wait" && error.code() == COSCHED_CODE_STALLED);
+        }
+    }
+    // The stage is still there, for its thread.
+    CHECK(stuck.use_count() > 1);
+    *stuck = false;
+    for (int i = 0; i < 5000 && stuck.use_count() > 1; i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(stuck.use_count() == 1);
 }
 
 static void paths_meet_in_a_body() {
@@ -224,6 +284,8 @@ int main() {
     runs_and_reports();
     an_exception_arrives_with_the_stage_s_name();
     incarnations_are_separate_and_keep_the_order();
+    settings_reach_the_threads();
+    a_stage_that_is_stuck_is_named_and_left_behind();
     paths_meet_in_a_body();
     stops_from_another_thread();
     wrong_building_is_thrown_at_once();

@@ -27,6 +27,8 @@ pub struct Wish {
     pub processes: u64,
     /// Columns that are sorted at once in each process.
     pub sorters: usize,
+    /// The most of them, where autotune may add some.
+    pub sorters_max: usize,
     /// Threads for a sort in one piece.
     pub threads: usize,
     /// Memory for each process, bytes.
@@ -57,6 +59,8 @@ pub struct Plan {
     pub pass_list: &'static [Pass],
     /// Sorters in each process.
     pub sorters: usize,
+    /// The most of them that autotune may let work; their memory is counted.
+    pub sorters_max: usize,
     /// Threads of each sorter.
     pub sorter_threads: usize,
     /// What each process holds.
@@ -170,7 +174,8 @@ impl Plan {
             version: wish.version,
             passes: pass_list.iter().map(|pass| pass.name()).collect(),
             pass_list,
-            sorters: wish.sorters_for(shape.columns),
+            sorters: wish.sorters_for(shape.columns, wish.sorters),
+            sorters_max: wish.sorters_for(shape.columns, wish.sorters_max),
             sorter_threads: if shape.columns == 1 { wish.threads.max(1) } else { 1 },
             memory: wish.memory(shape),
             working_bytes,
@@ -187,8 +192,8 @@ impl Plan {
 
 impl Wish {
     /// Sorters that have something to do: with one column there is one, which uses several threads.
-    fn sorters_for(&self, columns: u64) -> usize {
-        self.sorters.clamp(1, columns.div_ceil(self.processes).max(1) as usize)
+    fn sorters_for(&self, columns: u64, wanted: usize) -> usize {
+        wanted.clamp(1, columns.div_ceil(self.processes).max(1) as usize)
     }
 
     fn check_block(&self) -> Result<(), NoPlan> {
@@ -206,7 +211,7 @@ impl Wish {
         let order_at = Layout::column_bytes(shape, self.format);
         let rows = shape.rows.min(shape.records.max(1));
         let column_bytes = (order_at + rows * ORDER_BYTES as u64).next_multiple_of(PAGE);
-        let sorters = self.sorters_for(shape.columns);
+        let sorters = self.sorters_for(shape.columns, self.sorters_max);
         // One is read, the sorters have one each, one is gathered from; and the last pass holds one more.
         let useful = if shape.columns == 1 { 1 } else { sorters + 3 };
         let columns = self.buffers.unwrap_or(useful).min(shape.columns_each().max(1) as usize + 1);
@@ -326,6 +331,7 @@ mod tests {
             joined: true,
             processes: 1,
             sorters: 2,
+            sorters_max: 2,
             threads: 2,
             memory_bytes,
             buffers: None,

@@ -23,8 +23,11 @@ pub enum cosched_code {
     MISUSE = 5,
     /// It was stopped by cosched_pipeline_stop.
     STOPPED = 6,
+    /// A stage held a buffer for longer than cosched_pipeline_set_stall_limit says. Its callback may still run: its user
+    /// pointer is not freed then.
+    STALLED = 7,
     /// A fault in cosched itself.
-    INTERNAL = 7,
+    INTERNAL = 8,
 }
 
 /// An error and its texts. Immutable: any thread may read it. The caller frees it with cosched_error_free.
@@ -86,9 +89,10 @@ impl cosched_error {
 fn code_of(cause: &Cause) -> cosched_code {
     match cause {
         Cause::Graph(error) => code_of_graph(error),
-        Cause::Stage(_) | Cause::Stalled(_) => cosched_code::STAGE,
+        Cause::Stage(_) => cosched_code::STAGE,
         Cause::Misuse(_) => cosched_code::MISUSE,
         Cause::Stopped => cosched_code::STOPPED,
+        Cause::Stalled(_) => cosched_code::STALLED,
         // Stages in C cannot panic.
         Cause::Panic(_) => cosched_code::INTERNAL,
     }

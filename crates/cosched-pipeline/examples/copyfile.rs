@@ -7,6 +7,7 @@
 //! writing, each alone, and both at once by two threads that know nothing of each other. CPU time is of the whole process, the
 //! kernel's share included, beside that of reading and writing alone.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -34,33 +35,36 @@ fn main() -> Result<(), BoxError> {
     let numbers = numbers?;
     let number = |place: usize, otherwise: usize| numbers.get(place).copied().unwrap_or(otherwise);
     let scratch = tempfile::Builder::new().prefix("cst-copyfile-").tempdir_in(dir)?;
+    let (bytes, to) = (number(0, 512) * MIB, scratch.path().join("to"));
+    let input = make(&to, bytes)?;
     let setup = Setup {
-        from: scratch.path().join("from"),
-        to: scratch.path().join("to"),
-        bytes: number(0, 512) * MIB,
+        from: format!("/proc/self/fd/{}", input.file().as_fd().as_raw_fd()).into(),
+        to,
+        bytes,
         rounds: number(1, 5),
         block: number(2, 1024) << 10,
         buffers: number(3, 16),
         depth: number(4, IoOptions::default().depth),
     };
-    make(&setup)?;
     measure(&setup)
 }
 
-/// A file of bytes that are all there: no holes, nothing that could be packed.
-fn make(setup: &Setup) -> Result<(), BoxError> {
-    let mut output = Output::create(&setup.from, &OutputOptions { sync: true, ..OutputOptions::default() })?;
-    output.reserve(setup.bytes as u64)?;
+/// A file of bytes that are all there: no holes, nothing that could be packed. It never gets a name, so that nothing is left
+/// of it whatever ends the program.
+fn make(beside: &Path, bytes: usize) -> Result<Output, BoxError> {
+    let mut output = Output::create(beside, &OutputOptions::default())?;
+    output.reserve(bytes as u64)?;
     let mut memory = pages(MIB);
     let mut state = 1u64;
-    for offset in (0..setup.bytes).step_by(MIB) {
+    for offset in (0..bytes).step_by(MIB) {
         for word in memory.as_mut().chunks_mut(8) {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             word.copy_from_slice(&state.to_le_bytes());
         }
         output.file().write_at(memory.as_ref(), offset as u64)?;
     }
-    Ok(output.publish(setup.bytes as u64)?)
+    output.file().sync()?;
+    Ok(output)
 }
 
 /// Memory at the beginning of a page.
@@ -152,7 +156,7 @@ fn write(setup: &Setup) -> Result<(), BoxError> {
     output.reserve(setup.bytes as u64)?;
     let memory = pages(MIB);
     (0..setup.bytes).step_by(MIB).try_for_each(|offset| output.file().write_at(memory.as_ref(), offset as u64))?;
-    Ok(output.publish(setup.bytes as u64)?)
+    Ok(output.file().sync()?)
 }
 
 /// The disk's two ways at once.
@@ -177,7 +181,7 @@ fn copy(setup: &Setup, engine: Engine) -> Result<(), BoxError> {
     if read.get().engine != engine.name() {
         println!("{engine} is not here: {:?}", read.get().why_not_uring);
     }
-    forget(&setup.to)
+    Ok(std::fs::remove_file(&setup.to)?)
 }
 
 fn forget(path: &Path) -> Result<(), BoxError> {

@@ -177,7 +177,7 @@ impl Buffer {
         self.0.carries = false;
     }
 
-    /// Back to what a buffer of the pool is.
+    /// Back to what an empty buffer is. Done where the source takes it, so that its memory goes to one processor less.
     pub(crate) fn recycle(&mut self) {
         let inner = &mut *self.0;
         (inner.len, inner.last, inner.carries, inner.tag) = (0, false, true, 0);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cosched_columnsort::generate::Keys;
 use cosched_columnsort::sort::Version;
+use cosched_pipeline::Priorities;
 
 use super::{help, size};
 
@@ -33,6 +34,9 @@ pub(crate) enum Command {
     /// Look whether a file is in order, and sum up its records
     #[command(after_help = help::CHECK)]
     Check(CheckArgs),
+    /// Measure how fast bytes go from a file to a directory: the disk's part of a sort's bound
+    #[command(after_help = help::RATE)]
+    Rate(RateArgs),
 }
 
 /// What records look like.
@@ -126,9 +130,21 @@ pub(crate) struct PipelineArgs {
     /// Stages that compute on workers, or each on a thread of its own
     #[arg(long, value_name = "workers|threads", default_value = "workers")]
     pub(crate) executor: ExecutorArg,
+    /// How the stages are scheduled: default, nice-up-io, nice-down-io, adjust-once, adjust-up-down, auto, slices, …
+    #[arg(long, value_name = "RULE", default_value = "default")]
+    pub(crate) priorities: Priorities,
     /// Write what each pass was like as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// Write a Chrome trace of all passes (chrome://tracing, Perfetto)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Answer `cosched pipeline show` while it runs
+    #[arg(long)]
+    pub(crate) serve: bool,
+    /// End the sort when a stage works on one buffer for longer than so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) stall_limit: Option<u64>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -226,6 +242,21 @@ pub(crate) struct CheckArgs {
     /// No progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RateArgs {
+    /// What to read
+    pub(crate) input: PathBuf,
+    /// Where to write, to a file without a name [default: the input's directory]
+    #[arg(long, short = 'T', value_name = "DIR")]
+    pub(crate) temp: Option<PathBuf>,
+    /// How files are read and written: auto, uring, direct or buffered
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse_engine)]
+    pub(crate) io: EngineArg,
+    /// The result as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// An engine, or the best one.

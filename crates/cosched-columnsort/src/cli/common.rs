@@ -4,6 +4,7 @@ use std::path::Path;
 
 use cosched_columnsort::format::Format;
 use cosched_columnsort::plan::{NoPlan, Plan, Wish};
+use cosched_pipeline::Priorities;
 use cosched_pipeline::file::IoOptions;
 
 use super::args::{EngineArg, MatrixArgs, RecordArgs};
@@ -49,6 +50,7 @@ pub(crate) fn plan(
     records: u64,
     processes: u64,
     memory_bytes: u64,
+    priorities: &Priorities,
 ) -> Result<Plan, Problem> {
     let (what, zero) = ("there is no such sort", "give 1 or more");
     for (name, value) in [("--incarnations", Some(args.incarnations)), ("--threads", args.threads)] {
@@ -63,6 +65,12 @@ pub(crate) fn plan(
         joined: args.passes == 3,
         processes,
         sorters: args.incarnations,
+        // Autotune may let more of them work.
+        sorters_max: if matches!(priorities, Priorities::Auto) {
+            args.incarnations.max(machine::cpus())
+        } else {
+            args.incarnations
+        },
         threads: args.threads.unwrap_or_else(machine::cpus),
         memory_bytes,
         buffers: args.buffers,

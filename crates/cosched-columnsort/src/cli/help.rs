@@ -8,7 +8,7 @@ Examples:
   mpirun -n 2 cosched-columnsort sort in -o out            on two processes
 
 Exit codes:
-  0 success   1 failure, or records out of order   2 wrong usage, or no such matrix   130 interrupted
+  0 success   1 failure, or records out of order   2 wrong usage, or no such matrix   130 ended by ^C
 
 docs/columnsort.md describes the algorithm, the files and the limits.";
 
@@ -27,7 +27,7 @@ Examples:
   mpirun -n 2 cosched-columnsort sort in -o out --memory 512M
 
 Exit codes:
-  0 sorted   1 failed   2 wrong usage, or no such matrix   130 interrupted";
+  0 sorted   1 failed   2 wrong usage, or no such matrix   130 ended by ^C";
 
 pub(crate) const PLAN: &str = "\
 Examples:
@@ -56,7 +56,7 @@ Examples:
   cosched-columnsort generate lines --bytes 1GB --lines --keys few --seed 7
 
 Exit codes:
-  0 made   1 failed   2 wrong usage   130 interrupted";
+  0 made   1 failed   2 wrong usage   130 ended by ^C";
 
 pub(crate) const CHECK: &str = "\
 As valsort does: the checksum is the sum of the records' CRC-32, so it does not depend on their order.
@@ -68,3 +68,13 @@ Examples:
 
 Exit codes:
   0 in order (and the same records)   1 out of order, other records, or not to be read   2 wrong usage";
+
+pub(crate) const RATE: &str = "\
+Every pass of a sort reads and writes all bytes once, by the same two stages. What the sort takes beyond that is not the disk.
+
+Examples:
+  cosched-columnsort rate in
+  cosched-columnsort rate in --temp /scratch --io buffered
+
+Exit codes:
+  0 measured   1 failed   2 wrong usage";

@@ -2,6 +2,7 @@
 
 use cosched_columnsort::plan::Plan;
 use cosched_columnsort::shape::Shape;
+use cosched_pipeline::Priorities;
 use serde_json::json;
 
 use super::args::{PlanArgs, ShapeArgs};
@@ -17,7 +18,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8, Problem> {
     };
     let processes = args.processes.max(1);
     let memory = common::memory(&args.matrix, processes);
-    let plan = common::plan(&args.matrix, format, records, processes, memory)?;
+    let plan = common::plan(&args.matrix, format, records, processes, memory, &Priorities::Default)?;
     if args.json {
         out::print_json(&json!(plan))?;
     } else {
@@ -51,7 +52,7 @@ pub(crate) fn describe(plan: &Plan, separate: bool) -> String {
     format!(
         "records  {} of {}, {}\n\
          matrix   {shape}, {steps}\n\
-         memory   {}{each}: {} columns of {}, {} blocks of {}{halves}, {} for {} sorters\n\
+         memory   {}{each}: {} columns of {}, {} blocks of {}{halves}, {} for {}\n\
          disk     {disk}\n\
          to move  {}\n",
         shape.records,
@@ -63,7 +64,7 @@ pub(crate) fn describe(plan: &Plan, separate: bool) -> String {
         memory.blocks,
         size::text(memory.block_bytes),
         size::text(memory.sorter_bytes),
-        plan.sorters,
+        if plan.sorters_max == 1 { "a sorter".to_owned() } else { format!("{} sorters", plan.sorters_max) },
         size::text(plan.moved_bytes),
     )
 }

@@ -10,6 +10,7 @@ mod machine;
 mod matrix;
 mod out;
 mod progress;
+mod rate;
 mod report;
 mod size;
 mod sort;
@@ -48,5 +49,6 @@ fn dispatch(cli: Cli) -> Result<u8, Problem> {
         Command::Shape(args) => matrix::shape(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Rate(args) => rate::run(&args),
     }
 }

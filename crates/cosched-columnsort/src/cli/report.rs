@@ -30,7 +30,7 @@ pub(crate) fn json(plan: &Plan, outcome: &Outcome) -> Value {
     })
 }
 
-/// The result for people: a line for all, one for each pass with the time in each stage's own code.
+/// The result for people: a line for all, one for each pass with the least time that its work could have taken.
 pub(crate) fn text(plan: &Plan, outcome: &Outcome) -> String {
     let rate = |bytes: u64, seconds: f64| size::text((bytes as f64 / seconds.max(1e-9)) as u64);
     let mut text = format!(
@@ -42,8 +42,32 @@ pub(crate) fn text(plan: &Plan, outcome: &Outcome) -> String {
         rate(plan.moved_bytes, outcome.elapsed_s),
     );
     for pass in &outcome.passes {
-        let stages: Vec<_> = pass.stages.iter().map(|stage| format!("{} {:.2}", stage.name, stage.busy_s)).collect();
-        text += &format!("  {:<9}  {:7.2} s   busy: {}\n", pass.name, pass.elapsed_s, stages.join(", "));
+        text += &format!(
+            "  {:<9}  {:7.2} s, at least {:.2} s ({})\n",
+            pass.name,
+            pass.elapsed_s,
+            pass.bound.s(),
+            pass.bound.limiting
+        );
     }
     text
+}
+
+/// All passes as one Chrome trace, one behind the other.
+pub(crate) fn trace(outcome: &Outcome) -> Value {
+    let mut events = Vec::new();
+    let mut begin_us = 0.0;
+    for (number, pass) in outcome.passes.iter().enumerate() {
+        let mut trace = pass.chrome_trace();
+        for mut event in trace["traceEvents"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            // Passes are processes of the trace, so that their threads stay apart.
+            event["pid"] = json!(number + 1);
+            if let Some(at) = event["ts"].as_f64() {
+                event["ts"] = json!(at + begin_us);
+            }
+            events.push(event);
+        }
+        begin_us += pass.elapsed_s * 1e6;
+    }
+    json!({ "displayTimeUnit": "ms", "traceEvents": events })
 }

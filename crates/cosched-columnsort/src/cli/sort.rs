@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use cosched_columnsort::mpi;
 use cosched_columnsort::peers::Peers;
-use cosched_columnsort::run::{Job, SortError};
+use cosched_columnsort::run::{Job, Outcome, SortError};
 use cosched_pipeline::{Kind, Options};
 
 use super::args::{ExecutorArg, SortArgs};
@@ -57,9 +58,7 @@ fn sort(args: &SortArgs, peers: Option<Arc<mpi::Mpi>>, named: &stop::Named) -> R
         return Ok(0);
     }
     let value = report::json(&job.plan, &outcome);
-    if let Some(path) = &args.pipeline.report {
-        files::write(path, &format!("{value:#}\n"))?;
-    }
+    write_reports(args, &value, &outcome)?;
     if args.json {
         out::print_json(&value)?;
     } else {
@@ -80,9 +79,8 @@ fn prepare(args: &SortArgs, peers: Option<&mpi::Mpi>) -> Result<Job, Problem> {
     if let Some(peers) = peers {
         peers.broadcast(&mut memory).map_err(Problem::failed)?;
     }
-    let plan = common::plan(&args.matrix, format, records, processes, u64::from_le_bytes(memory))?;
-    let mut options = Options::default();
-    options.workers = args.matrix.threads;
+    let plan =
+        common::plan(&args.matrix, format, records, processes, u64::from_le_bytes(memory), &args.pipeline.priorities)?;
     Ok(Job {
         input: args.input.clone(),
         output: args.output.clone(),
@@ -94,8 +92,29 @@ fn prepare(args: &SortArgs, peers: Option<&mpi::Mpi>) -> Result<Job, Problem> {
             ExecutorArg::Threads => Kind::Thread,
         },
         sync: args.sync,
-        options,
+        options: options(args),
     })
+}
+
+fn options(args: &SortArgs) -> Options {
+    let mut options = Options::default();
+    options.workers = args.matrix.threads;
+    options.priorities = args.pipeline.priorities.clone();
+    options.trace = args.pipeline.trace.is_some();
+    options.serve = args.pipeline.serve;
+    options.stall_limit = args.pipeline.stall_limit.map(Duration::from_secs);
+    options
+}
+
+/// The files that were asked for beside the output.
+fn write_reports(args: &SortArgs, value: &serde_json::Value, outcome: &Outcome) -> Result<(), Problem> {
+    if let Some(path) = &args.pipeline.report {
+        files::write(path, &format!("{value:#}\n"))?;
+    }
+    if let Some(path) = &args.pipeline.trace {
+        files::write(path, &format!("{}\n", report::trace(outcome)))?;
+    }
+    Ok(())
 }
 
 fn explain(error: &SortError) -> Problem {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::SignalFd;
 
 use super::out;
@@ -29,7 +29,7 @@ impl Named {
     }
 }
 
-/// From now on signals end the program with their exit code. To be called before other threads start.
+/// From now on signals end the program. To be called before other threads start.
 pub(crate) fn on_signals() -> Named {
     let named = Named::default();
     let set: SigSet = ENDING.into_iter().collect();
@@ -41,11 +41,20 @@ pub(crate) fn on_signals() -> Named {
             let Some(info) = info else { continue };
             on_signal.remove();
             out::say("interrupted; the input is as it was, and nothing is left of the output");
-            std::process::exit(128 + info.ssi_signo as i32);
+            end_by(info.ssi_signo as i32);
         }
     });
     if spawned.is_err() {
         let _ = set.thread_unblock();
     }
     named
+}
+
+/// The signal's own way: at once, without what libraries want to do at an exit. MPI's would wait for its other threads.
+fn end_by(number: i32) {
+    let Ok(signal) = Signal::try_from(number) else { std::process::exit(128) };
+    let _ = SigSet::from(signal).thread_unblock();
+    let _ = raise(signal);
+    // Somebody else took the signal for himself.
+    std::process::exit(128 + number);
 }

@@ -36,6 +36,7 @@ fn wish(records: u64, format: Format, columns: u64, processes: u64) -> Wish {
         joined: true,
         processes,
         sorters: 1,
+        sorters_max: 1,
         threads: 1,
         memory_bytes: 1 << 30,
         buffers: None,
@@ -169,7 +170,13 @@ fn both_versions_with_several_sorters_on_workers_and_threads() {
     for version in [Version::Io, Version::Compute] {
         for sorters in [1, 3] {
             for (columns, kind) in [(1, Kind::Worker), (5, Kind::Worker), (5, Kind::Thread)] {
-                let wish = Wish { version, sorters, threads: sorters, ..wish(9_000, Format::default(), columns, 1) };
+                let wish = Wish {
+                    version,
+                    sorters,
+                    sorters_max: sorters + 1,
+                    threads: sorters,
+                    ..wish(9_000, Format::default(), columns, 1)
+                };
                 let input = records(&wish, Keys::Few, 3);
                 std::fs::write(dir.path().join("input"), &input).unwrap();
                 let outcome = run(&Job { kind, ..job(dir.path(), &wish, Engine::Direct) }).unwrap();
@@ -200,7 +207,7 @@ fn a_temporary_directory_of_its_own() {
 #[test]
 fn the_least_number_of_buffers_is_enough() {
     for columns in [2, 5] {
-        let wish = Wish { buffers: Some(2), sorters: 2, ..wish(4_000, Format::default(), columns, 1) };
+        let wish = Wish { buffers: Some(2), sorters: 2, sorters_max: 2, ..wish(4_000, Format::default(), columns, 1) };
         check(&wish, Engine::Uring, Keys::Random, 1);
         let several = Wish { processes: columns, ..wish };
         check(&several, Engine::Direct, Keys::Random, 1);
@@ -217,7 +224,7 @@ proptest! {
         let key = key % record_bytes;
         let format = Format::new(record_bytes, key, key_bytes.min(record_bytes - key)).unwrap();
         let version = if compute { Version::Compute } else { Version::Io };
-        let wish = Wish { version, joined, sorters: 1 + (seed % 2) as usize, ..wish(records, format, each * processes, processes) };
+        let wish = Wish { version, joined, sorters: 1 + (seed % 2) as usize, sorters_max: 2, ..wish(records, format, each * processes, processes) };
         check(&wish, Engine::ALL[engine], ALL_KEYS[which], seed);
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use ::cosched_pipeline::{Kind, Resource};
+use ::cosched_pipeline::{Kind, Resource, Settings};
 
 use super::plan::{PathPlan, Plan, StagePlan};
 use super::stage::{
@@ -61,6 +61,8 @@ fn add(plan: &mut Plan, name: &str, resource: Resource, work: Work, user: *mut c
         ordered: true,
         thread: None,
         repeat: 1,
+        replicable: 0,
+        settings: Settings::default(),
     });
     number_of_last(plan.stages.len())
 }
@@ -115,7 +117,7 @@ pub unsafe extern "C" fn cosched_pipeline_body(
 ///
 /// # Safety
 /// As for `build`.
-unsafe fn change(
+pub(super) unsafe fn change(
     pipeline: *mut cosched_pipeline,
     place: &str,
     stage: c_int,
@@ -221,10 +223,29 @@ pub unsafe extern "C" fn cosched_pipeline_stage_incarnations(
     // SAFETY: the caller's promise.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_incarnations", stage, |stage| {
-            if matches!(stage.calls.work, Work::Body(_)) {
-                return Err(format!("stage '{}' is a body; only one of it runs", stage.name));
-            }
+            stage.refuse_body()?;
             stage.incarnations = count;
+            Ok(())
+        })
+    }
+}
+
+/// Autotune (see cosched_pipeline_set_priorities) may add incarnations up to so many where the stage limits. Not for bodies.
+/// Returns 0 or -1.
+///
+/// # Safety
+/// As for cosched_pipeline_stage_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cosched_pipeline_stage_replicable(
+    pipeline: *mut cosched_pipeline,
+    stage: c_int,
+    count_max: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        change(pipeline, "cosched_pipeline_stage_replicable", stage, |stage| {
+            stage.refuse_body()?;
+            stage.replicable = count_max;
             Ok(())
         })
     }

@@ -8,7 +8,9 @@ pub mod build;
 pub mod options;
 mod plan;
 pub mod port;
+pub mod report;
 pub mod run;
+pub mod settings;
 pub mod stage;
 
 use std::ffi::{c_char, c_int};

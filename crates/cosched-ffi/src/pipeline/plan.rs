@@ -1,6 +1,6 @@
 //! What a pipeline is to be, until it runs.
 
-use ::cosched_pipeline::{Graph, Kind, Options, Path, Resource, Stage, StageId};
+use ::cosched_pipeline::{Graph, Kind, Options, Path, Resource, Settings, Stage, StageId};
 
 use super::stage::{Callbacks, Incarnation, Work};
 use crate::error::cosched_error;
@@ -26,6 +26,9 @@ pub(crate) struct StagePlan {
     pub(crate) ordered: bool,
     pub(crate) thread: Option<String>,
     pub(crate) repeat: usize,
+    /// How many incarnations autotune may make of it; 0 for no more than there are.
+    pub(crate) replicable: usize,
+    pub(crate) settings: Settings,
 }
 
 /// A pool and the stages that its buffers go through.
@@ -67,6 +70,14 @@ impl Plan {
 }
 
 impl StagePlan {
+    /// For what only stages have that work on one buffer at a time.
+    pub(crate) fn refuse_body(&self) -> Result<(), String> {
+        match self.calls.work {
+            Work::Body(_) => Err(format!("stage '{}' is a body; only one of it runs", self.name)),
+            Work::Round(_) => Ok(()),
+        }
+    }
+
     fn stage(&self, pipeline: u64) -> Stage {
         let calls = self.calls.clone();
         let incarnation = move |number| Incarnation::new(calls.clone(), pipeline, number);
@@ -78,6 +89,10 @@ impl StagePlan {
         if let Some(kind) = self.kind {
             stage = stage.kind(kind);
         }
+        if self.replicable > self.incarnations {
+            stage = stage.replicable(self.replicable);
+        }
+        stage = stage.with(self.settings.clone());
         match &self.thread {
             Some(thread) => stage.on_thread(thread),
             None => stage,

@@ -13,7 +13,7 @@ use crate::error::GraphError;
 use crate::graph::{Graph, Kind, Path, PathId, Stage, StageId, Work};
 use crate::monitor::{self, Watch};
 use crate::options::Options;
-use crate::queue::{self, Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
+use crate::queue::{Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
 
 /// Who puts buffers into a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,6 @@ enum Putter {
 /// Makes the queues, fills the pools, and says which thread does what.
 pub(crate) fn build(mut graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane>), GraphError> {
     let watch = Watch::new(monitor::facts(&graph), options);
-    queue::prepare();
     let awake = Arc::new(Awake::default());
     let mut stages = Vec::with_capacity(graph.stages.len());
     let bells: Vec<Arc<Bell>> = graph.stages.iter().map(|_| Arc::default()).collect();
@@ -126,6 +125,7 @@ fn state(
         incoming: inbox(&comes),
         empty: inbox(&begins),
         hops: graph.paths.iter().map(|path| hop(path, id, stage)).collect(),
+        source: comes.is_empty(),
         paths,
         begins,
         counters,

@@ -53,35 +53,34 @@ impl<'a> Port<'a> {
             None if inbox.is_over(which) => None,
             None => self.wait(inbox, which, doing),
         };
-        self.accepted(buffer)
+        self.accepted(buffer, empty)
     }
 
     fn wait(&mut self, inbox: &Inbox, which: Which, doing: Doing) -> Option<Buffer> {
-        self.sitting.switch(doing);
         let shared = self.shared;
-        let buffer = self.waiter.wait(inbox.bell(), which.topic(), &shared.awake, || match inbox.try_take(which) {
+        let sitting = (self.sitting, doing, Doing::Work(self.stage));
+        self.waiter.wait(sitting, inbox.bell(), which.topic(), &shared.awake, || match inbox.try_take(which) {
             None if shared.stopping() || inbox.is_over(which) => Some(None),
             None => None,
             buffer => Some(buffer),
-        });
-        self.sitting.switch(Doing::Work(self.stage));
-        buffer
+        })
     }
 
     /// The next buffer, if one waits. As [`Port::accept`] otherwise.
     pub fn try_accept(&mut self) -> Option<Buffer> {
         let state = self.state();
-        let inbox = if state.is_source() { &state.empty } else { &state.incoming };
-        let buffer = if self.shared.stopping() { None } else { inbox.try_take(Which::Any) };
-        self.accepted(buffer)
+        let buffer = if self.shared.stopping() { None } else { state.input().try_take(Which::Any) };
+        self.accepted(buffer, state.is_source())
     }
 
-    fn accepted(&mut self, buffer: Option<Buffer>) -> Option<Buffer> {
-        let buffer = buffer?;
+    fn accepted(&mut self, buffer: Option<Buffer>, empty: bool) -> Option<Buffer> {
+        let mut buffer = buffer?;
         self.held += 1;
-        let round = if self.begins(buffer.path()) { self.state().counters.rounds() } else { buffer.round() };
+        let round = if empty { self.state().counters.rounds() } else { buffer.round() };
         self.sitting.accepted(round, self.held);
-        if buffer.is_last() {
+        if empty {
+            buffer.recycle();
+        } else if buffer.is_last() {
             self.state().incoming.close(buffer.path());
         }
         Some(buffer)

@@ -53,6 +53,7 @@ pub(crate) struct StageState {
     /// The paths that it is on, and those of them that it begins.
     pub(crate) paths: Vec<PathId>,
     pub(crate) begins: Vec<PathId>,
+    pub(super) source: bool,
     /// By path; none where it is not on the path.
     pub(super) hops: Vec<Option<Hop>>,
     pub(crate) counters: Arc<Counters>,
@@ -62,7 +63,7 @@ impl StageState {
     /// Whether it begins all its paths.
     #[inline]
     pub(crate) fn is_source(&self) -> bool {
-        self.begins.len() == self.paths.len()
+        self.source
     }
 
     /// What an [`Each`](crate::Each) takes its buffers from.
@@ -153,16 +154,10 @@ impl Shared {
             Next::Pool(source) => &self.stages[source].empty,
             Next::Workers(station) => return self.convey_to_workers(hop, station, buffer),
         };
-        let prepare = |mut buffer: Buffer| {
-            if matches!(hop.next, Next::Pool(_)) {
-                buffer.recycle();
-            }
-            buffer
-        };
         match &hop.join {
-            None => inbox.put(prepare(buffer)),
+            None => inbox.put(buffer),
             Some(join) => {
-                let gone = join.pass(buffer, |buffer| inbox.put_quietly(prepare(buffer)));
+                let gone = join.pass(buffer, |buffer| inbox.put_quietly(buffer));
                 inbox.announce(path, gone);
             }
         }

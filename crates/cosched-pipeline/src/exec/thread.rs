@@ -35,17 +35,24 @@ impl Unit {
         if state.is_source() { Doing::WaitOut(self.stage) } else { Doing::WaitIn(self.stage) }
     }
 
-    /// Works on a buffer and conveys it.
+    /// Works on a buffer and conveys it. The stage's code may panic.
     #[inline]
-    pub(super) fn work(&mut self, shared: &Shared, sitting: &Sitting, mut buffer: Buffer) -> Result<(), Cause> {
-        let state = self.state(shared);
+    pub(super) fn work(
+        &mut self,
+        shared: &Shared,
+        state: &StageState,
+        sitting: &Sitting,
+        mut buffer: Buffer,
+    ) -> Result<(), Cause> {
         let source = state.is_source();
-        if buffer.is_last() && !source {
+        if source {
+            buffer.recycle();
+        } else if buffer.is_last() {
             state.close(buffer.path());
         }
         if buffer.carries_block() {
             let round = if source { state.counters.rounds() } else { buffer.round() };
-            match guard(|| sitting.round(self.stage, round, || self.each.round(&mut buffer)))? {
+            match sitting.round(self.stage, round, || self.each.round(&mut buffer)).map_err(Cause::Stage)? {
                 Flow::Continue => {}
                 flow if !source => return Err(misuse(flow)),
                 Flow::Last => buffer.mark_last(),
@@ -170,7 +177,7 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
     }
     if !shared.stopping() {
         let result = match &mut units[..] {
-            [unit] => run_one(shared, unit, &sitting).map_err(|cause| (unit.stage, cause)),
+            [unit] => caught(|| run_one(shared, unit, &sitting)).map_err(|cause| (unit.stage, cause)),
             units => run_turns(shared, units, &sitting),
         };
         if let Err((stage, cause)) = result {
@@ -200,19 +207,19 @@ fn run_one(shared: &Shared, unit: &mut Unit, sitting: &Sitting) -> Result<(), Ca
             Some(buffer) => buffer,
             None if !inbox.is_open() => break,
             None => {
-                sitting.switch(unit.waits(state));
-                let buffer =
-                    waiter.wait(inbox.bell(), Topic::ANY, &shared.awake, || match inbox.try_take(Which::Any) {
-                        None if shared.stopping() || !inbox.is_open() => Some(None),
-                        None => None,
-                        buffer => Some(buffer),
-                    });
-                sitting.switch(Doing::Work(unit.stage));
-                let Some(buffer) = buffer else { break };
-                buffer
+                let doing = (sitting, unit.waits(state), Doing::Work(unit.stage));
+                let ready = || match inbox.try_take(Which::Any) {
+                    None if shared.stopping() || !inbox.is_open() => Some(None),
+                    None => None,
+                    buffer => Some(buffer),
+                };
+                match waiter.wait(doing, inbox.bell(), Topic::ANY, &shared.awake, ready) {
+                    Some(buffer) => buffer,
+                    None => break,
+                }
             }
         };
-        unit.work(shared, sitting, buffer)?;
+        unit.work(shared, state, sitting, buffer)?;
     }
     Ok(())
 }
@@ -252,10 +259,13 @@ fn body_runs(shared: &Shared, stage: usize, sitting: &Sitting, body: &mut dyn Bo
 /// Calls a stage's code: an error and a panic are both causes.
 #[inline]
 pub(super) fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
-    match catch_unwind(AssertUnwindSafe(code)) {
-        Ok(result) => result.map_err(Cause::Stage),
-        Err(panic) => Err(panicked(&*panic)),
-    }
+    caught(|| code().map_err(Cause::Stage))
+}
+
+/// Does something that may call a stage's code. A panic is a cause.
+#[inline]
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 #[cold]

@@ -8,7 +8,7 @@
 //!   reads and n writes n writes as long as there are buffers for it; the next time it does what there is.
 
 use super::shared::Shared;
-use super::thread::Unit;
+use super::thread::{Unit, caught};
 use super::wait::Waiter;
 use crate::error::Cause;
 use crate::monitor::{Doing, Sitting};
@@ -33,7 +33,7 @@ pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], sitting: &Sitting) 
             seat.passed_over = waiting > 0 && waiting < unit.repeat && full && !seat.passed_over;
             if waiting > 0 && !seat.passed_over {
                 sitting.switch(Doing::Work(unit.stage));
-                worked |= turn(shared, sitting, unit).map_err(|cause| (unit.stage, cause))?;
+                worked |= caught(|| turn(shared, sitting, unit)).map_err(|cause| (unit.stage, cause))?;
             }
         }
         if !worked && !seats.iter().any(|seat| seat.passed_over) {
@@ -51,13 +51,14 @@ fn waiting(shared: &Shared, unit: &Unit) -> usize {
 
 /// A stage does its buffers once. Whether there was one.
 fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cause> {
-    let inbox = unit.state(shared).input();
+    let state = unit.state(shared);
+    let inbox = state.input();
     for done in 0..unit.repeat {
         if shared.stopping() {
             return Ok(true);
         }
         match inbox.try_take(Which::Any) {
-            Some(buffer) => unit.work(shared, sitting, buffer)?,
+            Some(buffer) => unit.work(shared, state, sitting, buffer)?,
             None => return Ok(done > 0),
         }
     }
@@ -68,8 +69,8 @@ fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cau
 fn sleep(shared: &Shared, units: &[Unit], waiter: &mut Waiter, sitting: &Sitting) {
     let over = |unit: &Unit| !unit.state(shared).input().is_open();
     let Some(first) = units.iter().find(|unit| !over(unit)) else { return };
-    sitting.switch(first.waits(first.state(shared)));
-    waiter.wait(first.state(shared).input().bell(), Topic::ANY, &shared.awake, || {
+    let sitting = (sitting, first.waits(first.state(shared)), Doing::Work(first.stage));
+    waiter.wait(sitting, first.state(shared).input().bell(), Topic::ANY, &shared.awake, || {
         (shared.stopping() || units.iter().all(over) || units.iter().any(|unit| waiting(shared, unit) > 0))
             .then_some(())
     });

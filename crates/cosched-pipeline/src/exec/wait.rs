@@ -1,19 +1,23 @@
-//! How a thread waits for a buffer: it spins for a while, if there is a CPU for it and if that has paid so far, then sleeps.
+//! How a thread waits for a buffer: it gives way for a while, if that has paid so far, then sleeps.
 //!
-//! The spin time is core's rule ([`SpinRule`]): the one that would have cost least in the waits seen. There is a CPU for a
-//! spinner as long as no more threads of the graph are awake than the thread has CPUs; on one CPU nobody spins, because who
-//! spins keeps from running what it waits for.
-
-use std::time::Instant;
+//! To sleep and to be woken costs microseconds, and a hand-off less than one. So a thread whose queue is empty first looks
+//! again and again, and between two looks it gives its CPU to whoever wants it (`sched_yield`): on one CPU, to the thread
+//! that it waits for, which then does all its buffers before the next switch. Where there is a CPU for it, it also pauses
+//! without a look: what comes meanwhile is taken at once, and the cache lines of the queue move once for all of it.
+//! How often before it sleeps is core's rule ([`SpinRule`]): the time that would have cost least in the waits seen. On one
+//! CPU it is once: who found nothing then stands in front of whom it waits for, sleeps, and is woken into the right place.
 
 use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
 
+use crate::monitor::{Doing, Sitting};
 use crate::queue::{Awake, Bell, Topic};
 
-/// A block and a wake-up inside one process take about 5 µs where the CPU has become idle, and a hand-off less than 1 µs.
-const SPIN: SpinConfig = SpinConfig { start_ns: 5_000, block_cost_ns: 5_000, max_ns: 50_000 };
-/// Looks at the queue between two looks at the clock.
-const LOOKS: u32 = 8;
+/// A block and its wake-up cost 5 to 10 µs each to who sleeps, who wakes, and who waits for them in turn.
+const SPIN: SpinConfig = SpinConfig { start_ns: 50_000, block_cost_ns: 50_000, max_ns: 50_000 };
+/// Pauses between two looks, where there is a CPU for who waits: about 0.2 µs.
+const PAUSES: u32 = 4;
+/// What a look costs who waits, with its pauses and its yield. The time in which others run on the CPU is not its cost.
+const LOOK_NS: u64 = 500;
 /// The CPUs that the thread may use are asked for again after so many waits: its affinity may be changed as it runs.
 const WAITS: u32 = 256;
 
@@ -29,9 +33,10 @@ impl Waiter {
         Waiter { rule: SpinRule::new(SPIN), cpus: 1, waits: 0 }
     }
 
-    /// Waits until `ready` has something.
-    pub(crate) fn wait<R>(
+    /// Waits until `ready` has something. Its seat says that the thread waits, and afterwards that it works again.
+    pub(super) fn wait<R>(
         &mut self,
+        sitting: (&Sitting, Doing, Doing),
         bell: &Bell,
         topic: Topic,
         awake: &Awake,
@@ -41,36 +46,36 @@ impl Waiter {
             self.cpus = cpus();
         }
         self.waits = self.waits.wrapping_add(1);
-        if !self.may_spin(awake) {
-            return bell.sleep(topic, awake, ready);
-        }
-        let begin = Instant::now();
-        let waited_ns = |begin: Instant| begin.elapsed().as_nanos() as u64;
-        if let Some(result) = self.spin(begin, awake, &mut ready) {
-            self.rule.waited(waited_ns(begin), Ended::Spinning);
-            return result;
-        }
-        let result = bell.sleep(topic, awake, ready);
-        self.rule.waited(waited_ns(begin), Ended::Blocked);
+        let (sitting, waits, works) = sitting;
+        let begin_ns = sitting.switch(waits);
+        let (given, looks) = self.give_way(awake, &mut ready);
+        let ended = if given.is_some() { Ended::Spinning } else { Ended::Blocked };
+        let result = given.unwrap_or_else(|| bell.sleep(topic, awake, ready));
+        let end_ns = sitting.switch(works);
+        let waited_ns = if ended == Ended::Spinning { looks * LOOK_NS } else { end_ns.saturating_sub(begin_ns) };
+        self.rule.waited(waited_ns, ended);
         result
     }
 
-    fn may_spin(&self, awake: &Awake) -> bool {
-        self.cpus > 1 && awake.count() <= self.cpus
-    }
-
-    fn spin<R>(&self, begin: Instant, awake: &Awake, ready: &mut impl FnMut() -> Option<R>) -> Option<R> {
-        loop {
-            for _ in 0..LOOKS {
-                std::hint::spin_loop();
+    /// Looks again and again, as long as the rule says. Also returns how often it has looked.
+    fn give_way<R>(&self, awake: &Awake, ready: &mut impl FnMut() -> Option<R>) -> (Option<R>, u64) {
+        let looks_max = if self.cpus == 1 { 1 } else { self.rule.spin_ns() / LOOK_NS };
+        let mut looks = 0;
+        // What it waits for can only come from a thread that is awake.
+        while looks < looks_max && awake.count() > 1 {
+            looks += 1;
+            if awake.count() <= self.cpus {
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
                 if let Some(result) = ready() {
-                    return Some(result);
+                    return (Some(result), looks);
                 }
             }
-            if !self.may_spin(awake) || begin.elapsed().as_nanos() as u64 >= self.rule.spin_ns() {
-                return None;
+            std::thread::yield_now();
+            if let Some(result) = ready() {
+                return (Some(result), looks);
             }
         }
+        (None, looks)
     }
 }
 

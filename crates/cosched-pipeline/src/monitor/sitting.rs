@@ -172,8 +172,9 @@ fn without(setting: Setting, asked: &Setting) -> Setting {
 }
 
 impl Sitting<'_> {
-    /// The thread does something else from now on. Called when it begins or ends to wait, not at each buffer.
-    pub(crate) fn switch(&self, doing: Doing) {
+    /// The thread does something else from now on. Called when it begins or ends to wait, not at each buffer. Returns when
+    /// that is, in nanoseconds from the graph's start.
+    pub(crate) fn switch(&self, doing: Doing) -> u64 {
         let now_ns = self.watch.now_ns();
         let (before, since_ns) = self.doing.replace((doing, now_ns));
         let time_ns = now_ns.saturating_sub(since_ns);
@@ -184,6 +185,7 @@ impl Sitting<'_> {
             Doing::WaitOut(stage) => drop(self.watch.counters[stage].wait_out_ns.fetch_add(time_ns, Relaxed)),
         }
         self.seat.switch(doing, now_ns);
+        now_ns
     }
 
     /// A worker comes to a stage, and has not looked at the clock.

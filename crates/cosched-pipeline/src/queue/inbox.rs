@@ -33,17 +33,18 @@ impl Which {
 struct Door {
     /// Whether it will still bring something.
     open: AtomicBool,
-    /// Its queue, by place in `rings`.
-    ring: usize,
+    /// Its own queue, if each path has one.
+    ring: Option<Ring<Buffer>>,
 }
 
 /// What waits before a stage.
 pub(crate) struct Inbox {
+    /// The one queue of all paths, if it is not each path that has one.
+    ring: Option<Ring<Buffer>>,
     doors: Vec<Door>,
     /// By path, its place in `doors`.
     places: Vec<usize>,
     open: AtomicUsize,
-    rings: Vec<Ring<Buffer>>,
     put: End,
     take: End,
     /// Where a search among several queues goes on.
@@ -73,17 +74,13 @@ impl Inbox {
             places.resize(places.len().max(path.0 + 1), usize::MAX);
             places[path.0] = place;
         }
-        let rings = if plan.by_path {
-            plan.paths.iter().map(|(_, buffers)| Ring::new(*buffers)).collect()
-        } else {
-            vec![Ring::new(plan.paths.iter().map(|(_, buffers)| buffers).sum())]
-        };
-        let door = |place| Door { open: AtomicBool::new(true), ring: if plan.by_path { place } else { 0 } };
+        let buffers = plan.paths.iter().map(|(_, buffers)| *buffers);
+        let door = |buffers| Door { open: AtomicBool::new(true), ring: plan.by_path.then(|| Ring::new(buffers)) };
         Inbox {
             open: AtomicUsize::new(plan.paths.len()),
-            doors: (0..plan.paths.len()).map(door).collect(),
+            ring: (!plan.by_path).then(|| Ring::new(buffers.clone().sum())),
+            doors: buffers.map(door).collect(),
             places,
-            rings,
             put: plan.put,
             take: plan.take,
             turn: AtomicUsize::new(0),
@@ -107,10 +104,17 @@ impl Inbox {
     /// A buffer arrives, and nobody is told yet: [`Inbox::announce`] follows.
     #[inline]
     pub(crate) fn put_quietly(&self, buffer: Buffer) {
-        let door = self.door(buffer.path()).expect("a buffer comes on a path that leads here");
+        let ring = self.ring(buffer.path());
         let _entered = self.put.enter();
         // SAFETY: one user at a time, as `put` has it.
-        unsafe { self.rings[door.ring].put(buffer) };
+        unsafe { ring.put(buffer) };
+    }
+
+    /// The queue into which a path leads.
+    #[inline]
+    fn ring(&self, path: PathId) -> &Ring<Buffer> {
+        let own = || self.door(path).and_then(|door| door.ring.as_ref()).expect("the path leads here");
+        self.ring.as_ref().unwrap_or_else(own)
     }
 
     /// So many buffers of a path were put.
@@ -122,41 +126,36 @@ impl Inbox {
 
     /// Puts a buffer in before the graph runs.
     pub(crate) fn fill(&mut self, buffer: Buffer) {
-        let door = self.door(buffer.path()).expect("a pool is filled with buffers of its path");
+        let ring = self.ring(buffer.path());
         // SAFETY: nobody else has it yet.
-        unsafe { self.rings[door.ring].put(buffer) };
+        unsafe { ring.put(buffer) };
     }
 
     /// The next buffer of a path that is open, if one waits.
     #[inline]
     pub(crate) fn try_take(&self, which: Which) -> Option<Buffer> {
-        match which {
-            Which::Path(path) => {
-                let door = self.door(path)?;
-                // One queue for all paths is for those who take whatever comes.
-                debug_assert!(
-                    self.rings.len() == self.doors.len(),
-                    "a stage without a queue for each path chooses one"
-                );
-                if door.open.load(Ordering::Relaxed) { self.pop(door.ring) } else { None }
+        match (which, &self.ring) {
+            (Which::Any, Some(ring)) => self.next(ring),
+            (Which::Any, None) => self.search(),
+            (Which::Path(path), _) => {
+                let door = self.door(path).filter(|door| door.open.load(Ordering::Relaxed))?;
+                self.pop(door.ring.as_ref().expect("who chooses among paths has a queue for each"))
             }
-            Which::Any if self.rings.len() == 1 => self.next(),
-            Which::Any => self.search(),
         }
     }
 
     #[inline]
-    fn pop(&self, ring: usize) -> Option<Buffer> {
+    fn pop(&self, ring: &Ring<Buffer>) -> Option<Buffer> {
         let _entered = self.take.enter();
         // SAFETY: one user at a time, as `take` has it.
-        unsafe { self.rings[ring].take() }
+        unsafe { ring.take() }
     }
 
     /// From the one queue. The empty buffers of a path that has ended come back to its pool and end there.
     #[inline]
-    fn next(&self) -> Option<Buffer> {
+    fn next(&self, ring: &Ring<Buffer>) -> Option<Buffer> {
         while self.open.load(Ordering::Relaxed) > 0 {
-            let buffer = self.pop(0)?;
+            let buffer = self.pop(ring)?;
             if self.doors.len() == 1 || self.is_open_for(buffer.path()) {
                 return Some(buffer);
             }
@@ -169,11 +168,10 @@ impl Inbox {
         for step in 0..self.doors.len() {
             let place = (begin + step) % self.doors.len();
             let door = &self.doors[place];
-            if door.open.load(Ordering::Relaxed) && self.rings[door.ring].len() > 0 {
-                if let Some(buffer) = self.pop(door.ring) {
-                    self.turn.store(place + 1, Ordering::Relaxed);
-                    return Some(buffer);
-                }
+            let waiting = door.ring.as_ref().filter(|ring| door.open.load(Ordering::Relaxed) && ring.len() > 0);
+            if let Some(buffer) = waiting.and_then(|ring| self.pop(ring)) {
+                self.turn.store(place + 1, Ordering::Relaxed);
+                return Some(buffer);
             }
         }
         None
@@ -212,12 +210,13 @@ impl Inbox {
     /// How many buffers wait. Costs no lock.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.rings.iter().map(Ring::len).sum()
+        let all = || self.doors.iter().filter_map(|door| door.ring.as_ref()).map(Ring::len).sum();
+        self.ring.as_ref().map_or_else(all, Ring::len)
     }
 
     /// How many buffers of a path wait; where all paths have one queue, how many of all.
     pub(crate) fn len_of(&self, path: PathId) -> usize {
-        self.door(path).map_or(0, |door| self.rings[door.ring].len())
+        self.door(path).map_or(0, |_| self.ring(path).len())
     }
 
     /// Where its takers sleep.

@@ -14,4 +14,3 @@ pub(crate) use gate::{Gate, Working};
 pub(crate) use inbox::{Inbox, Plan, Which};
 pub(crate) use join::Join;
 pub(crate) use ring::Ring;
-pub(crate) use sync::prepare;

@@ -3,42 +3,14 @@
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::atomic::{compiler_fence, fence};
+pub(super) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
-use rustix::thread::{MembarrierCommand, futex, membarrier};
+use rustix::thread::futex;
 
-/// Whether [`heavy_fence`] makes all other threads of the process pass a fence, so that [`light_fence`] need not be one.
-static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
-
-/// To be called before any queue is used by several threads: asks the kernel for fences on behalf of other threads.
-pub(crate) fn prepare() {
-    if !ASYMMETRIC.load(Ordering::Relaxed) && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() {
-        ASYMMETRIC.store(true, Ordering::Relaxed);
-    }
-}
-
-/// The fence of whoever hands something over, on the fast path. Together with [`heavy_fence`] it is a fence between a store
-/// and a load (membarrier(2)); the price is with whoever is about to sleep.
+/// Between a store and a load that are both `SeqCst`: these are in one order that all threads agree upon, so nothing has to be
+/// done. The checker does not know that, and has a fence here.
 #[inline]
-pub(super) fn light_fence() {
-    if ASYMMETRIC.load(Ordering::Relaxed) {
-        compiler_fence(Ordering::SeqCst);
-    } else {
-        fence(Ordering::SeqCst);
-    }
-}
-
-/// The fence of whoever is about to sleep.
-pub(super) fn heavy_fence() {
-    fence(Ordering::SeqCst);
-    if ASYMMETRIC.load(Ordering::Relaxed) && membarrier(MembarrierCommand::PrivateExpedited).is_err() {
-        // Registered and yet refused: a filter of system calls came between. From here on all fences are whole ones; what
-        // others are just storing is seen after a moment.
-        ASYMMETRIC.store(false, Ordering::SeqCst);
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-}
+pub(super) fn in_one_order() {}
 
 /// A word on which threads sleep.
 #[derive(Default)]

@@ -4,6 +4,7 @@
 
 #include <cosched.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cosched/pipeline/buffer.hpp>
@@ -11,6 +12,8 @@
 #include <cosched/pipeline/stage.hpp>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +23,33 @@ namespace cosched::pipeline {
 // What the stages of a run did. docs/pipeline-bindings.md names the fields of the JSON.
 struct Report {
     std::string json;
+
+    // A table for people.
+    std::string text() const { return taken(cosched_pipeline_report_text(json.c_str())); }
+    // A Chrome trace; rounds are in it where Options::trace said so.
+    std::string trace() const { return taken(cosched_pipeline_report_trace(json.c_str())); }
+
+    // A text of libcosched, which is freed.
+    static std::string taken(char *text) {
+        std::unique_ptr<char, void (*)(char *)> owner(text, cosched_string_free);
+        return text != nullptr ? text : "";
+    }
+};
+
+// How to run a graph.
+struct Options {
+    // Workers for the stages that compute; 0 for one per CPU.
+    std::size_t workers = 0;
+    // How the scheduling of the stages' threads is chosen: "auto", "adjust-once", "nice-up-io" and others (docs/pipeline.md).
+    std::string priorities = "default";
+    // A stage that works on one buffer for longer ends the run; 0: none does.
+    std::chrono::duration<double> stall_limit{0};
+    // What takes longer is named on standard error and in the report; 0: the library's own limit.
+    std::chrono::duration<double> stall_warning{0};
+    // Keep every round's begin and end, for Report::trace.
+    bool trace = false;
+    // Answer `cosched pipeline show` while it runs.
+    bool serve = false;
 };
 
 // The number of a stage in its graph.
@@ -29,7 +59,7 @@ struct StageId {
 
 namespace detail {
 
-// libcosched's pipeline and the stages that its callbacks point to. The stages go last.
+// libcosched's pipeline and its stages.
 class Handle {
 public:
     explicit Handle(const std::string &name) : raw_(cosched_pipeline_new(name.c_str())) {
@@ -42,17 +72,15 @@ public:
 
     cosched_pipeline *raw() const noexcept { return raw_; }
 
-    StageState *keep(std::unique_ptr<StageState> state) {
-        stages_.push_back(std::move(state));
-        return stages_.back().get();
-    }
+    void keep(std::shared_ptr<StageState> state) { stages_.push_back(std::move(state)); }
 
     // The result of a call, unless it is the -1 of a failed one.
     int checked(int result) {
         if (result != -1)
             return result;
         cosched_error *error = nullptr;
-        cosched_pipeline_check(raw_, &error);
+        if (cosched_pipeline_check(raw_, &error) == 0)
+            throw std::logic_error("the pipeline was started before; it runs once, and is built before that");
         fail(error);
     }
 
@@ -76,17 +104,14 @@ public:
         char *json = nullptr;
         cosched_error *error = nullptr;
         int result = cosched_pipeline_wait(raw_, &json, &error);
-        for (auto &stage : stages_)
+        for (auto &stage : stages_) {
+            std::lock_guard<std::mutex> guard(stage->lock);
             for (auto &incarnation : stage->incarnations)
-                acquire(&incarnation);
+                acquire(incarnation.get());
+        }
         if (result != 0)
             fail(error);
-        return Report{taken(json)};
-    }
-
-    static std::string taken(char *text) {
-        std::unique_ptr<char, void (*)(char *)> owner(text, cosched_string_free);
-        return text != nullptr ? text : "";
+        return Report{Report::taken(json)};
     }
 
 private:
@@ -99,7 +124,7 @@ private:
         return nullptr;
     }
 
-    std::vector<std::unique_ptr<StageState>> stages_;
+    std::vector<std::shared_ptr<StageState>> stages_;
     cosched_pipeline *raw_;
 };
 
@@ -128,7 +153,7 @@ public:
     // Ends it as soon as each stage is done with its present buffer; wait() throws an Error that says so.
     void stop() noexcept { cosched_pipeline_stop(handle_->raw()); }
     // What has been done so far.
-    Report snapshot() const { return Report{detail::Handle::taken(cosched_pipeline_snapshot(handle_->raw()))}; }
+    Report snapshot() const { return Report{Report::taken(cosched_pipeline_snapshot(handle_->raw()))}; }
 
 private:
     std::shared_ptr<detail::Handle> handle_;
@@ -146,24 +171,27 @@ public:
     Graph &operator=(const Graph &) = delete;
 
     StageId stage(Stage stage) {
+        int number = add(stage);
         cosched_pipeline *raw = handle_->raw();
-        std::size_t incarnations = stage.state_->incarnations.size();
-        detail::StageState *state = handle_->keep(std::move(stage.state_));
-        const char *name = state->name.c_str();
-        int resource = static_cast<int>(stage.resource_);
-        int number = handle_->checked(stage.body_ ? cosched_pipeline_body(raw, name, resource, detail::on_body, state)
-                                                  : cosched_pipeline_stage(raw, name, resource, detail::on_round, state));
-        handle_->checked(cosched_pipeline_stage_init(raw, number, detail::on_init));
-        handle_->checked(cosched_pipeline_stage_cleanup(raw, number, detail::on_cleanup));
-        handle_->checked(cosched_pipeline_stage_ordered(raw, number, stage.ordered_));
+        set(cosched_pipeline_stage_ordered(raw, number, stage.ordered_));
         if (!stage.body_)
-            handle_->checked(cosched_pipeline_stage_incarnations(raw, number, incarnations));
+            set(cosched_pipeline_stage_incarnations(raw, number, stage.incarnations_));
+        if (stage.replicable_ > 0)
+            set(cosched_pipeline_stage_replicable(raw, number, stage.replicable_));
         if (stage.kind_)
-            handle_->checked(cosched_pipeline_stage_kind(raw, number, static_cast<int>(*stage.kind_)));
+            set(cosched_pipeline_stage_kind(raw, number, static_cast<int>(*stage.kind_)));
         if (stage.thread_)
-            handle_->checked(cosched_pipeline_stage_on_thread(raw, number, stage.thread_->c_str()));
+            set(cosched_pipeline_stage_on_thread(raw, number, stage.thread_->c_str()));
         if (stage.repeat_)
-            handle_->checked(cosched_pipeline_stage_repeat(raw, number, *stage.repeat_));
+            set(cosched_pipeline_stage_repeat(raw, number, *stage.repeat_));
+        if (stage.nice_)
+            set(cosched_pipeline_stage_nice(raw, number, *stage.nice_));
+        if (stage.slice_us_)
+            set(cosched_pipeline_stage_slice_us(raw, number, *stage.slice_us_));
+        if (stage.class_)
+            set(cosched_pipeline_stage_class(raw, number, static_cast<int>(*stage.class_), stage.fifo_priority_));
+        if (stage.cpus_)
+            set(cosched_pipeline_stage_cpus(raw, number, stage.cpus_->data(), stage.cpus_->size()));
         return {number};
     }
 
@@ -176,27 +204,47 @@ public:
                                                        numbers.data(), numbers.size()))};
     }
 
-    // So many workers for the stages that compute; 0 for one per CPU.
-    Graph &workers(std::size_t count) {
-        handle_->checked(cosched_pipeline_set_workers(handle_->raw(), count));
-        return *this;
-    }
-
     // The memory that all buffers will take.
     std::uint64_t memory_bytes() const noexcept { return cosched_pipeline_memory_bytes(handle_->raw()); }
     // Throws an Error if it cannot run.
     void check() { succeed(cosched_pipeline_check); }
 
     // Starts it and returns.
-    Running start() {
+    Running start(const Options &options = {}) {
+        cosched_pipeline *raw = handle_->raw();
+        set(cosched_pipeline_set_workers(raw, options.workers));
+        set(cosched_pipeline_set_priorities(raw, options.priorities.c_str()));
+        set(cosched_pipeline_set_stall_limit(raw, options.stall_limit.count()));
+        set(cosched_pipeline_set_stall_warning(raw, options.stall_warning.count()));
+        set(cosched_pipeline_set_trace(raw, options.trace));
+        set(cosched_pipeline_set_serve(raw, options.serve));
         succeed(cosched_pipeline_start);
         return Running(handle_);
     }
 
     // Runs it to its end. Throws StageError or Error; all threads have ended then.
-    Report run() { return start().wait(); }
+    Report run(const Options &options = {}) { return start(options).wait(); }
 
 private:
+    // Adds a stage, which belongs to libcosched from then on.
+    int add(Stage &stage) {
+        cosched_pipeline *raw = handle_->raw();
+        auto user = std::make_unique<std::shared_ptr<detail::StageState>>(stage.state_);
+        const char *name = stage.state_->name.c_str();
+        int resource = static_cast<int>(stage.resource_);
+        int number = stage.body_ ? cosched_pipeline_body(raw, name, resource, detail::on_body, user.get())
+                                 : cosched_pipeline_stage(raw, name, resource, detail::on_round, user.get());
+        set(number);
+        set(cosched_pipeline_stage_free(raw, number, detail::on_free));
+        user.release();
+        handle_->keep(stage.state_);
+        set(cosched_pipeline_stage_init(raw, number, detail::on_init));
+        set(cosched_pipeline_stage_cleanup(raw, number, detail::on_cleanup));
+        return number;
+    }
+
+    void set(int result) { handle_->checked(result); }
+
     void succeed(int (*call)(cosched_pipeline *, cosched_error **)) {
         cosched_error *error = nullptr;
         if (call(handle_->raw(), &error) != 0)
@@ -221,16 +269,12 @@ public:
         stages_.push_back(graph_.stage(std::move(stage)));
         return *this;
     }
-    Pipeline &workers(std::size_t count) {
-        graph_.workers(count);
-        return *this;
-    }
 
-    Running start() {
+    Running start(const Options &options = {}) {
         graph_.path(name_, count_, size_bytes_, stages_);
-        return graph_.start();
+        return graph_.start(options);
     }
-    Report run() { return start().wait(); }
+    Report run(const Options &options = {}) { return start(options).wait(); }
 
 private:
     std::string name_;

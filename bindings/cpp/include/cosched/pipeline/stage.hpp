@@ -5,6 +5,7 @@
 #include <cosched.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cosched/pipeline/buffer.hpp>
 #include <exception>
 #include <memory>
@@ -26,6 +27,14 @@ enum class Resource {
 
 // How a stage runs: on a thread of its own, for what blocks; on the workers, for what computes.
 enum class Kind { thread = COSCHED_PIPELINE_KIND_THREAD, worker = COSCHED_PIPELINE_KIND_WORKER };
+
+// A scheduling class of Linux: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO.
+enum class Class {
+    normal = COSCHED_PIPELINE_CLASS_NORMAL,
+    batch = COSCHED_PIPELINE_CLASS_BATCH,
+    idle = COSCHED_PIPELINE_CLASS_IDLE,
+    fifo = COSCHED_PIPELINE_CLASS_FIFO,
+};
 
 // What the stage at the beginning of a path says: there is more to come; this buffer is the last; this buffer carries
 // nothing, the one before was the last.
@@ -89,17 +98,64 @@ private:
     F work_;
 };
 
-// What the stage's callbacks share: its incarnations, and the first exception that left one.
-struct StageState {
-    struct Incarnation {
-        StageState *stage;
-        std::unique_ptr<Unit> unit;
-    };
+// Makes the incarnations of a stage.
+class Maker {
+public:
+    virtual ~Maker() = default;
+    virtual std::unique_ptr<Unit> make(std::size_t number) = 0;
+};
 
+// Of the one incarnation that was there from the beginning.
+class One final : public Maker {
+public:
+    explicit One(std::unique_ptr<Unit> unit) : unit_(std::move(unit)) {}
+    std::unique_ptr<Unit> make(std::size_t) override { return std::move(unit_); }
+
+private:
+    std::unique_ptr<Unit> unit_;
+};
+
+// Of as many as are asked for.
+template <class Make>
+class Many final : public Maker {
+public:
+    explicit Many(Make make) : make_(std::move(make)) {}
+    std::unique_ptr<Unit> make(std::size_t number) override {
+        using F = std::invoke_result_t<Make &, std::size_t>;
+        return std::make_unique<UnitOf<F>>(make_(number));
+    }
+
+private:
+    Make make_;
+};
+
+struct StageState;
+
+// One incarnation, as the callbacks get it.
+struct Incarnation {
+    StageState &stage;
+    std::unique_ptr<Unit> unit;
+};
+
+// What the incarnations of a stage share. libcosched frees it when no callback can come any more.
+struct StageState {
     std::string name;
-    std::vector<Incarnation> incarnations;
+    std::unique_ptr<Maker> maker;
     std::mutex lock;
+    std::vector<std::unique_ptr<Incarnation>> incarnations;
+    // The first exception that left one.
     std::exception_ptr failure;
+
+    ~StageState() {
+        for (auto &incarnation : incarnations)
+            acquire(incarnation.get());
+    }
+
+    Incarnation &add() {
+        std::lock_guard<std::mutex> guard(lock);
+        incarnations.push_back(std::unique_ptr<Incarnation>(new Incarnation{*this, nullptr}));
+        return *incarnations.back();
+    }
 
     // Keeps the exception that is being handled, and says to libcosched what it says.
     int failed() noexcept {
@@ -121,48 +177,67 @@ struct StageState {
 
 // Calls one incarnation's code for libcosched.
 template <class Code>
-int call(StageState::Incarnation &own, Code code) noexcept {
+int call(Incarnation &own, Code code) noexcept {
     acquire(&own);
     int said;
     try {
-        said = static_cast<int>(code(*own.unit));
+        said = static_cast<int>(code());
     } catch (...) {
-        said = own.stage->failed();
+        said = own.stage.failed();
     }
     release(&own);
     return said;
 }
 
-inline StageState::Incarnation &incarnation(void *state) noexcept {
-    return *static_cast<StageState::Incarnation *>(state);
-}
+inline Incarnation &incarnation(void *state) noexcept { return *static_cast<Incarnation *>(state); }
 
 inline int on_init(void **state, std::size_t number) noexcept {
-    auto &own = static_cast<StageState *>(*state)->incarnations[number];
-    *state = &own;
-    return call(own, [](Unit &unit) { return unit.init(), 0; });
+    StageState &stage = **static_cast<std::shared_ptr<StageState> *>(*state);
+    release(*state);
+    try {
+        Incarnation &own = stage.add();
+        *state = &own;
+        return call(own, [&] {
+            {
+                // The user's `make` is called by one thread at a time.
+                std::lock_guard<std::mutex> guard(stage.lock);
+                own.unit = stage.maker->make(number);
+            }
+            return own.unit->init(), 0;
+        });
+    } catch (...) {
+        return stage.failed();
+    }
+}
+
+inline void on_free(void *user) noexcept {
+    acquire(user);
+    delete static_cast<std::shared_ptr<StageState> *>(user);
 }
 
 inline int on_round(void *state, cosched_pipeline_buffer *raw) noexcept {
     void *memory = cosched_pipeline_buffer_data(raw);
     acquire(memory);
-    int said = call(incarnation(state), [raw](Unit &unit) {
+    Incarnation &own = incarnation(state);
+    int said = call(own, [&] {
         Buffer buffer(raw);
-        return unit.round(buffer);
+        return own.unit->round(buffer);
     });
     release(memory);
     return said;
 }
 
 inline int on_body(void *state, cosched_pipeline_port *raw) noexcept {
-    return call(incarnation(state), [raw](Unit &unit) {
+    Incarnation &own = incarnation(state);
+    return call(own, [&] {
         Port port(raw);
-        return unit.run(port), 0;
+        return own.unit->run(port), 0;
     });
 }
 
 inline int on_cleanup(void *state) noexcept {
-    return call(incarnation(state), [](Unit &unit) { return unit.cleanup(), 0; });
+    Incarnation &own = incarnation(state);
+    return call(own, [&] { return own.unit->cleanup(), 0; });
 }
 
 }  // namespace detail
@@ -173,28 +248,40 @@ inline int on_cleanup(void *state) noexcept {
 class Stage {
 public:
     template <class F>
-    Stage(std::string name, Resource resource, F work) : Stage(std::move(name), resource, is_body<F>) {
-        add(std::move(work));
+    Stage(std::string name, Resource resource, F work) : Stage(std::move(name), resource, is_body<F>, 1) {
+        check<F>();
+        state_->maker = std::make_unique<detail::One>(std::make_unique<detail::UnitOf<F>>(std::move(work)));
     }
 
-    // Fork and join: `incarnations` of it run at once, each a callable of its own, as `make(number)` returns it.
+    // Fork and join: `incarnations` of it run at once, each a callable of its own: `make(number)` returns it, on the
+    // incarnation's thread, before its first buffer.
     template <class Make>
     static Stage replicated(std::string name, std::size_t incarnations, Resource resource, Make make) {
         using F = std::invoke_result_t<Make &, std::size_t>;
         static_assert(!is_body<F>, "only one of a body runs");
-        Stage stage(std::move(name), resource, false);
-        for (std::size_t number = 0; number < incarnations; number++)
-            stage.add(make(number));
+        check<F>();
+        Stage stage(std::move(name), resource, false, incarnations);
+        stage.state_->maker = std::make_unique<detail::Many<Make>>(std::move(make));
         return stage;
     }
 
     Stage kind(Kind kind) && { return kind_ = kind, std::move(*this); }
     // Whether the buffers leave several incarnations in order; they do unless told otherwise.
     Stage ordered(bool ordered) && { return ordered_ = ordered, std::move(*this); }
+    // Autotune may have up to so many incarnations of a replicated stage.
+    Stage replicable(std::size_t incarnations_max) && { return replicable_ = incarnations_max, std::move(*this); }
     // Multistage thread: all stages with this thread's name share it and work in turn.
     Stage on_thread(std::string thread) && { return thread_ = std::move(thread), std::move(*this); }
     // Multistage repeat: so many buffers in its turn.
     Stage repeat(std::size_t times) && { return repeat_ = times, std::move(*this); }
+    // How its threads are to be scheduled: nice value (-20 first, 19 last), slice (100 to 100000 us), class (a priority is
+    // for Class::fifo), CPUs.
+    Stage nice(int nice) && { return nice_ = nice, std::move(*this); }
+    Stage slice_us(std::uint32_t slice_us) && { return slice_us_ = slice_us, std::move(*this); }
+    Stage scheduling(Class name, int fifo_priority = 0) && {
+        return class_ = name, fifo_priority_ = fifo_priority, std::move(*this);
+    }
+    Stage cpus(std::vector<int> cpus) && { return cpus_ = std::move(cpus), std::move(*this); }
 
 private:
     friend class Graph;
@@ -202,25 +289,31 @@ private:
     template <class F>
     static constexpr bool is_body = std::is_invocable_v<F &, Port &>;
 
-    Stage(std::string name, Resource resource, bool body)
-        : state_(std::make_unique<detail::StageState>()), resource_(resource), body_(body) {
+    template <class F>
+    static constexpr void check() {
+        static_assert(is_body<F> != std::is_invocable_v<F &, Buffer &>,
+                      "a stage is called with a Buffer &, a body with a Port &, and nothing with both");
+    }
+
+    Stage(std::string name, Resource resource, bool body, std::size_t incarnations)
+        : state_(std::make_shared<detail::StageState>()), resource_(resource), body_(body), incarnations_(incarnations) {
         state_->name = std::move(name);
     }
 
-    template <class F>
-    void add(F work) {
-        static_assert(is_body<F> != std::is_invocable_v<F &, Buffer &>,
-                      "a stage is called with a Buffer &, a body with a Port &, and nothing with both");
-        state_->incarnations.push_back({state_.get(), std::make_unique<detail::UnitOf<F>>(std::move(work))});
-    }
-
-    std::unique_ptr<detail::StageState> state_;
+    std::shared_ptr<detail::StageState> state_;
     Resource resource_;
     bool body_;
-    std::optional<Kind> kind_;
+    std::size_t incarnations_;
     bool ordered_ = true;
+    std::size_t replicable_ = 0;
+    std::optional<Kind> kind_;
     std::optional<std::string> thread_;
     std::optional<std::size_t> repeat_;
+    std::optional<int> nice_;
+    std::optional<std::uint32_t> slice_us_;
+    std::optional<Class> class_;
+    int fifo_priority_ = 0;
+    std::optional<std::vector<int>> cpus_;
 };
 
 }  // namespace cosched::pipeline
