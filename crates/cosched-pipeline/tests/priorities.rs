@@ -327,3 +327,35 @@ fn the_threads_of_a_file_engine_have_the_settings_of_its_stage() {
         assert_eq!(stage(&report, "write").actions.len(), 1, "told once: {:?}", stage(&report, "write").actions);
     });
 }
+
+#[test]
+fn the_workers_have_the_rule_of_their_stages() {
+    bounded(|| {
+        let seen = Seen::default();
+        let there = seen.clone();
+        let line = Pipeline::new("cst-workers").buffers(4, 64).stage(numbers("read", 20));
+        let line = line.stage(Stage::compute("sort", move |_| {
+            there.lock().unwrap().push(in_proc());
+            Ok(())
+        }));
+        let report = line
+            .stage(Stage::compute("merge", |_| Ok(())))
+            .run(&options(Priorities::Fixed(FixedRule::LowerRest(Resource::Io))));
+        let report = report.unwrap();
+        assert_eq!(stage(&report, "sort").kind, "worker");
+        assert!(seen.lock().unwrap().iter().all(|(nice, _)| *nice == lowered()), "{:?}", seen.lock().unwrap());
+        for name in ["sort", "merge"] {
+            assert_eq!(stage(&report, name).actions.len(), 1, "told once, of all workers: {:?}", stage(&report, name));
+        }
+    });
+}
+
+#[test]
+fn workers_are_not_adjusted_and_the_report_says_so() {
+    bounded(|| {
+        let line = Pipeline::new("cst-none").buffers(4, 64).stage(numbers("read", 20));
+        let line = line.stage(Stage::compute("sort", |_| Ok(()))).stage(Stage::compute("merge", |_| Ok(())));
+        let report = line.run(&options(Priorities::AdjustOnce)).unwrap();
+        assert_eq!(report.notes, ["priorities not adjusted: stages sort, merge share threads"]);
+    });
+}
