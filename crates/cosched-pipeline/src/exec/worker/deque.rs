@@ -62,8 +62,8 @@ impl Deque {
             return Some(unsafe { from_raw(raw) });
         }
         // It is the last one, or none is left.
-        let mine = top == bottom
-            && self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let mine =
+            top == bottom && self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         self.bottom.store(bottom + 1, Ordering::Relaxed);
         // SAFETY: `push` put it there, and raising `top` took it: one of all who try succeeds.
         mine.then(|| unsafe { from_raw(raw) })

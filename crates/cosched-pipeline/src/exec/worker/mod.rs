@@ -82,7 +82,10 @@ impl Crew {
         let Plan { rooms, stations, places, runs } = plan(graph, workers);
         let desk = |_| Desk { deque: Deque::new(buffers) };
         Crew {
-            wanted: rooms.iter().map(|room| AtomicU32::new(room.as_ref().map_or(0, |room| room.at_work as u32))).collect(),
+            wanted: rooms
+                .iter()
+                .map(|room| AtomicU32::new(room.as_ref().map_or(0, |room| room.at_work as u32)))
+                .collect(),
             rooms,
             stations,
             places,
