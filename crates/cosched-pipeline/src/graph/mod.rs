@@ -2,6 +2,7 @@
 
 mod check;
 mod path;
+mod split;
 mod stage;
 
 use crate::error::{Failure, GraphError};
@@ -10,6 +11,7 @@ use crate::options::Options;
 use crate::report::Report;
 
 pub use path::{Path, PathId};
+pub use split::Part;
 pub(crate) use stage::Work;
 pub use stage::{Body, Each, Flow, Kind, Stage, StageId};
 
@@ -34,6 +36,11 @@ impl Graph {
         StageId(self.stages.len() - 1)
     }
 
+    /// Adds several stages, as [`Stage::split`] makes them.
+    pub fn stages(&mut self, stages: impl IntoIterator<Item = Stage>) -> Vec<StageId> {
+        stages.into_iter().map(|stage| self.stage(stage)).collect()
+    }
+
     /// Adds a path through stages.
     pub fn path(&mut self, path: Path) -> PathId {
         self.paths.push(path);
@@ -42,7 +49,8 @@ impl Graph {
 
     /// The memory that all buffers take: known before the run, and not exceeded in it.
     pub fn memory_bytes(&self) -> u64 {
-        self.paths.iter().map(|path| path.buffers as u64 * path.size_bytes as u64).sum()
+        let of = |path: &Path| (path.buffers as u64).saturating_mul(path.size_bytes as u64);
+        self.paths.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// Whether the graph can run.
@@ -99,6 +107,11 @@ impl Pipeline {
     pub fn stage(mut self, stage: Stage) -> Pipeline {
         self.stages.push(self.graph.stage(stage));
         self
+    }
+
+    /// The next stages, as [`Stage::split`] makes them.
+    pub fn stages(self, stages: impl IntoIterator<Item = Stage>) -> Pipeline {
+        stages.into_iter().fold(self, Pipeline::stage)
     }
 
     /// The graph that it is.
