@@ -259,7 +259,7 @@ pub(super) fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, 
 }
 
 #[cold]
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Cause {
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Cause {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     Cause::Panic(text.unwrap_or_else(|| "without a message".to_owned()))
