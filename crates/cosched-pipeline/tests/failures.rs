@@ -12,6 +12,7 @@ use cosched_pipeline::{
 };
 
 const ROUNDS: u64 = 40;
+const BUFFERS: usize = 4;
 
 /// Where a stage fails.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -171,7 +172,7 @@ fn graph(case: &Case, counts: &Arc<Counts>) -> Graph {
         Stage::body("Body", Resource::Compute, failing(Position::Body, 0)),
         share(each(Position::Sink)),
     ]);
-    graph.path(Path::new("p").buffers(4, 64).through(stages));
+    graph.path(Path::new("p").buffers(BUFFERS, 64).through(stages));
     graph
 }
 
@@ -220,12 +221,13 @@ fn check_failure(case: &Case, failure: &Failure, counts: &Counts) {
         Place::Init => assert_eq!(rounds, [0; 5], "nothing moves before all have begun"),
         Place::Round(round) => {
             let place = POSITIONS.iter().position(|position| *position == case.position).unwrap();
-            assert!(
-                rounds[place] <= round + 1 && rounds[place..].iter().all(|rounds| *rounds <= round + 1),
-                "{rounds:?}"
-            );
+            // The other incarnation goes on with the buffers behind; none of these overtakes.
+            let ahead = if case.position == Position::Replicated { BUFFERS as u64 } else { 0 };
+            assert!(rounds[place] <= round + ahead, "{rounds:?}");
+            assert!(rounds[place + 1..].iter().all(|rounds| *rounds <= round), "{rounds:?}");
         }
-        _ => assert!(case.place == Place::Cleanup || rounds == [ROUNDS; 5] || rounds[4] <= ROUNDS, "{rounds:?}"),
+        // A stage may have ended, and fail then, while the ones behind it still work.
+        _ => assert!(rounds.is_sorted_by(|before, behind| before >= behind), "{rounds:?}"),
     }
     assert_eq!(counts.begun.load(SeqCst), counts.cleaned.load(SeqCst), "who has begun is cleaned up");
 }
