@@ -93,8 +93,7 @@ impl Stream {
     /// The bytes of a run from `skip` on.
     fn fill_run(&self, run: &Run, skip: usize, dest: &mut [u8], bytes: &[u8], order: &[u8]) {
         let size = self.format.record_bytes;
-        let step = run.step as usize;
-        let mut rank = run.first as usize + skip / size * step;
+        let mut rank = run.first as usize + skip / size;
         let mut rest = dest;
         let begun = skip % size;
         if begun > 0 {
@@ -102,13 +101,13 @@ impl Stream {
             let at = place(order, rank) + begun;
             rest[..len].copy_from_slice(&bytes[at..at + len]);
             rest = &mut rest[len..];
-            rank += step;
+            rank += 1;
         }
         let mut whole = rest.chunks_exact_mut(size);
         for record in &mut whole {
             let at = place(order, rank);
             record.copy_from_slice(&bytes[at..at + size]);
-            rank += step;
+            rank += 1;
         }
         let last = whole.into_remainder();
         if !last.is_empty() {
@@ -126,15 +125,15 @@ mod tests {
     proptest! {
         /// What the blocks say about the file, byte by byte, is the runs.
         #[test]
-        fn blocks_are_the_runs(size in 1usize..200, counts in proptest::collection::vec(1u64..60, 1..5), step in 1u64..4,
+        fn blocks_are_the_runs(size in 1usize..200, counts in proptest::collection::vec(1u64..60, 1..5),
                                pages in 1u64..3, start in 0u64..10_000, output: bool) {
             let format = Format::new(size, 0, 1).unwrap();
             let counts = if output { &counts[..1] } else { &counts[..] };
             let mut offset = if output { start } else { start.next_multiple_of(PAGE) };
             let mut first = 0;
             let runs: Vec<Run> = counts.iter().map(|count| {
-                let run = Run { first, step, count: *count, offset };
-                first += count * step;
+                let run = Run { first, count: *count, offset };
+                first += count;
                 offset += (count * size as u64).next_multiple_of(PAGE) + PAGE;
                 run
             }).collect();
@@ -161,7 +160,7 @@ mod tests {
             }
             for run in runs {
                 for i in 0..run.count {
-                    let record = place(&order, (run.first + i * run.step) as usize);
+                    let record = place(&order, (run.first + i) as usize);
                     for b in 0..size {
                         prop_assert_eq!(file[run.offset as usize + i as usize * size + b], Some(bytes[record + b]));
                     }

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use crate::format::Format;
 use crate::shape::Shape;
+use crate::sort::hand_begins;
 
 /// Slots and regions begin at multiples of this, so that direct I/O never has to read what it does not write.
 pub const PAGE: u64 = 4096;
@@ -104,13 +105,11 @@ pub struct Load {
     pub held: Vec<Held>,
 }
 
-/// Records of a sorted column that go to one place: those of rank `first`, `first` + `step`, … .
+/// Records of a sorted column that go to one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The first one's rank.
+    /// The first one's place in the column's order, which is dealt out to [`Layout::hands`]; the others follow there.
     pub first: u64,
-    /// From one to the next.
-    pub step: u64,
     /// How many.
     pub count: u64,
     /// Where they go in the file.
@@ -230,6 +229,11 @@ impl Layout {
         self.upper_at(k) + self.bytes(self.shape.rows - self.shape.half()).next_multiple_of(PAGE)
     }
 
+    /// To how many hands the order of a column is dealt out: step 2 gives each column every s-th record.
+    pub fn hands(&self, pass: Pass) -> u64 {
+        if pass == Pass::Deal { self.shape.columns } else { 1 }
+    }
+
     /// What to read for a column in a pass.
     pub fn load(&self, pass: Pass, column: u64) -> Load {
         match pass {
@@ -291,8 +295,7 @@ impl Layout {
         let mut runs: Vec<Run> = match pass {
             Pass::Deal => mine
                 .map(|c| Run {
-                    first: c,
-                    step: shape.columns,
+                    first: hand_begins(self.input_count(column), shape.columns, c),
                     count: self.deal_count(column, c),
                     offset: self.dealt_at(column, c),
                 })
@@ -300,7 +303,6 @@ impl Layout {
             Pass::Block => mine
                 .map(|k| Run {
                     first: k * shape.block(),
-                    step: 1,
                     count: self.block_count(column, k),
                     offset: self.blocked_at(column, k),
                 })
@@ -317,10 +319,10 @@ impl Layout {
         let (stay, go) = self.halves(column);
         let mut runs = Vec::new();
         if column % self.shape.processes == to {
-            runs.push(Run { first: 0, step: 1, count: stay, offset: self.upper_at(column) });
+            runs.push(Run { first: 0, count: stay, offset: self.upper_at(column) });
         }
         if (column + 1) % self.shape.processes == to {
-            runs.push(Run { first: stay, step: 1, count: go, offset: self.lower_at(column) });
+            runs.push(Run { first: stay, count: go, offset: self.lower_at(column) });
         }
         runs
     }
@@ -333,7 +335,7 @@ impl Layout {
             _ => ((column * rows).saturating_sub(half), ((column + 1) * rows - half).min(self.shape.columns * rows)),
         };
         let (begin, end) = (begin.min(self.shape.records), end.min(self.shape.records));
-        Run { first: 0, step: 1, count: end - begin, offset: self.bytes(begin) }
+        Run { first: 0, count: end - begin, offset: self.bytes(begin) }
     }
 }
 
@@ -424,7 +426,7 @@ mod tests {
                     let held: usize = layout.load(pass, column).held.iter().map(|held| held.count).sum();
                     let mut ranks: Vec<u64> = (0..processes)
                         .flat_map(|to| layout.runs(pass, column, to))
-                        .flat_map(|run| (0..run.count).map(move |i| run.first + i * run.step))
+                        .flat_map(|run| (0..run.count).map(move |i| run.first + i))
                         .collect();
                     ranks.sort_unstable();
                     prop_assert_eq!(ranks, (0..held as u64).collect::<Vec<_>>());

@@ -48,6 +48,8 @@ impl Buffer {
     /// A buffer of `size_bytes` for the pool of `path`.
     pub(crate) fn new(path: PathId, size_bytes: usize) -> std::io::Result<Buffer> {
         let memory = MmapMut::map_anon(size_bytes)?;
+        // Stages that touch a large buffer here and there pay for its small pages. A kernel without large ones says no.
+        let _ = memory.advise(memmap2::Advice::HugePage);
         ALIVE.fetch_add(1, Ordering::Relaxed);
         Ok(Buffer(Box::new(Inner {
             memory,

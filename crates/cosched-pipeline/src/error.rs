@@ -50,6 +50,8 @@ pub enum GraphError {
     NoWorkers,
     #[error("stage '{stage}' asks for {error}")]
     Settings { stage: String, error: crate::priority::SettingsError },
+    #[error("the CPUs that this process may use cannot be read: {0}")]
+    Cpus(String),
     #[error("a thread cannot be started: {0}")]
     Thread(String),
     #[error(

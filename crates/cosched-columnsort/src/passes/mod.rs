@@ -150,7 +150,7 @@ fn sort_stage(context: &Arc<Context>, pass: Pass) -> Stage {
             let held = context.layout.load(pass, column).held;
             let count: usize = held.iter().map(|held| held.count).sum();
             let (records, order) = buffer.storage_mut().split_at_mut(context.plan.memory.order_at as usize);
-            sorter.sort(records, &held, &mut order[..count * crate::sort::ORDER_BYTES]);
+            sorter.sort(records, &held, &mut order[..count * crate::sort::ORDER_BYTES], context.layout.hands(pass));
             Ok(cosched_pipeline::Flow::Continue)
         }
     })

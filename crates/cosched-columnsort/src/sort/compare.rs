@@ -12,7 +12,8 @@ const FEW: usize = 12;
 /// From so many on the pivot is a median of medians of three.
 const MANY: usize = 128;
 
-pub(super) fn sort(format: &Format, bytes: &mut [u8], held: &[Held], order: &mut [u8]) {
+/// Sorts; the records lie side by side then, and these are their places.
+pub(super) fn sort(format: &Format, bytes: &mut [u8], held: &[Held]) -> impl ExactSizeIterator<Item = u32> + use<> {
     assert!(bytes.len() <= u32::MAX as usize, "places in a column are 32 bits wide");
     let size = format.record_bytes;
     let begin = held.first().map_or(0, |held| held.at);
@@ -24,7 +25,7 @@ pub(super) fn sort(format: &Format, bytes: &mut [u8], held: &[Held], order: &mut
     let mut records = Records { format, bytes: &mut bytes[begin..end] };
     let count = records.len();
     records.quicksort(0, count, 2 * count.max(1).ilog2());
-    super::write_order(order, (0..count).map(|i| (begin + i * size) as u32));
+    (0..count).map(move |i| (begin + i * size) as u32)
 }
 
 /// Records side by side.

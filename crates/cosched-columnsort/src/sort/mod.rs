@@ -45,14 +45,18 @@ impl Sorter {
     }
 
     /// Sorts the records of a column. Afterwards `order[i]` is where the record of rank i begins in `bytes`; records with equal
-    /// keys have ranks side by side, in no certain order.
+    /// keys have ranks side by side, in no certain order. With more `hands` than one the order is dealt out like cards: first
+    /// those of rank 0, `hands`, 2 `hands`, …, then those of rank 1, `hands` + 1, ….
     ///
     /// # Panics
     /// If `order` has not [`ORDER_BYTES`] for each record, or a record is not within `bytes`.
-    pub fn sort(&mut self, bytes: &mut [u8], held: &[Held], order: &mut [u8]) {
+    pub fn sort(&mut self, bytes: &mut [u8], held: &[Held], order: &mut [u8], hands: u64) {
         match self.version {
-            Version::Io => radix::sort(&self.format, bytes, held, order, &mut self.radix, self.threads),
-            Version::Compute => compare::sort(&self.format, bytes, held, order),
+            Version::Io => {
+                let places = radix::sort(&self.format, bytes, held, &mut self.radix, self.threads);
+                write_order(order, places, hands as usize);
+            }
+            Version::Compute => write_order(order, compare::sort(&self.format, bytes, held), hands as usize),
         }
     }
 }
@@ -64,16 +68,22 @@ pub fn place(order: &[u8], rank: usize) -> usize {
     u32::from_le_bytes([order[at], order[at + 1], order[at + 2], order[at + 3]]) as usize
 }
 
+/// Where each hand's entries begin, when so many are dealt out.
+pub fn hand_begins(count: u64, hands: u64, hand: u64) -> u64 {
+    hand * (count / hands) + hand.min(count % hands)
+}
+
 /// Writes the order down.
-fn write_order(order: &mut [u8], places: impl Iterator<Item = u32>) {
+fn write_order(order: &mut [u8], mut places: impl ExactSizeIterator<Item = u32>, hands: usize) {
     let (entries, rest) = order.as_chunks_mut::<ORDER_BYTES>();
-    assert!(rest.is_empty(), "an order is a whole number of entries");
-    let mut written = 0;
-    for (entry, place) in entries.iter_mut().zip(places) {
-        *entry = place.to_le_bytes();
-        written += 1;
+    assert!(rest.is_empty() && places.len() == entries.len(), "an entry for each record");
+    let count = entries.len() as u64;
+    let begins: Vec<usize> = (0..hands as u64).map(|hand| hand_begins(count, hands as u64, hand) as usize).collect();
+    for round in 0..entries.len().div_ceil(hands) {
+        for (begin, place) in begins.iter().zip(&mut places) {
+            entries[begin + round] = place.to_le_bytes();
+        }
     }
-    assert_eq!(written, entries.len(), "an entry for each record");
 }
 
 #[cfg(test)]
@@ -94,7 +104,7 @@ mod tests {
         let mut expected: Vec<Vec<u8>> =
             held.iter().flat_map(|h| bytes[h.at..h.at + h.count * size].chunks(size)).map(<[u8]>::to_vec).collect();
         let mut order = vec![0; expected.len() * ORDER_BYTES];
-        Sorter::new(format, version, threads).sort(&mut bytes, &held, &mut order);
+        Sorter::new(format, version, threads).sort(&mut bytes, &held, &mut order, 1);
         let found: Vec<Vec<u8>> = (0..expected.len()).map(|i| bytes[place(&order, i)..][..size].to_vec()).collect();
         expected.sort_by(|a, b| format.compare(a, b).then_with(|| a.cmp(b)));
         (found, expected)
@@ -169,6 +179,18 @@ mod tests {
         check(format, &[(0..20_000).rev().flat_map(record).collect()]);
         // An organ pipe, which is bad for pivots from the middle.
         check(format, &[(0..10_000).chain((0..10_000).rev()).flat_map(record).collect()]);
+    }
+
+    #[test]
+    fn an_order_is_dealt_out() {
+        for (count, hands) in [(0, 3), (1, 3), (7, 3), (9, 3), (10, 1), (2, 5)] {
+            let mut order = vec![0xff; count * ORDER_BYTES];
+            write_order(&mut order, 0..count as u32, hands);
+            let dealt: Vec<usize> = (0..hands).flat_map(|hand| (hand..count).step_by(hands)).collect();
+            assert_eq!((0..count).map(|i| place(&order, i)).collect::<Vec<_>>(), dealt);
+            let begins = (0..hands).map(|hand| hand_begins(count as u64, hands as u64, hand as u64) as usize);
+            assert!(begins.zip(0..).all(|(begin, hand)| hand >= count || dealt[begin] == hand));
+        }
     }
 
     proptest! {

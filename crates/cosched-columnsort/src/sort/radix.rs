@@ -29,14 +29,14 @@ const DIGIT_BITS: u32 = 8;
 const WORDS_MAX: usize = 4;
 const BUCKETS: usize = 1 << DIGIT_BITS;
 
-pub(super) fn sort(
+/// Sorts; the records' places in their order.
+pub(super) fn sort<'a>(
     format: &Format,
     bytes: &[u8],
     held: &[Held],
-    order: &mut [u8],
-    scratch: &mut Scratch,
+    scratch: &'a mut Scratch,
     threads: usize,
-) {
+) -> impl ExactSizeIterator<Item = u32> + use<'a> {
     let count = held.iter().map(|held| held.count).sum();
     assert!(bytes.len() <= u32::MAX as usize, "places in a column are 32 bits wide");
     scratch.entries.resize(count, Entry::default());
@@ -49,7 +49,7 @@ pub(super) fn sort(
     } else {
         keys.sort(entries, other, 0);
     }
-    super::write_order(order, entries.iter().map(|entry| entry.place));
+    scratch.entries.iter().map(|entry| entry.place)
 }
 
 /// The entries of all records.

@@ -5,6 +5,8 @@ mod path;
 mod split;
 mod stage;
 
+use cosched_linux::thread::Thread;
+
 use crate::error::{Failure, GraphError};
 use crate::exec::{self, Running};
 use crate::options::Options;
@@ -61,11 +63,23 @@ impl Graph {
         check::check(self)
     }
 
+    /// Gives each stage that has a thread of its own one of these CPUs, in turn, unless it has asked for CPUs by itself.
+    fn pin_in_turn(&mut self, cpus: &[usize]) {
+        let stages = self.stages.iter_mut().filter(|stage| stage.kind == Kind::Thread && stage.thread.is_none());
+        for (stage, cpu) in stages.zip(cpus.iter().cycle()) {
+            stage.settings.cpus.get_or_insert_with(|| vec![*cpu]);
+        }
+    }
+
     /// Starts it and returns.
     ///
     /// # Errors
     /// A graph that cannot run, memory or threads that cannot be had.
-    pub fn start(self, options: &Options) -> Result<Running, GraphError> {
+    pub fn start(mut self, options: &Options) -> Result<Running, GraphError> {
+        if options.pin_in_turn {
+            let scheduling = Thread::current().and_then(|thread| thread.scheduling());
+            self.pin_in_turn(&scheduling.map_err(|error| GraphError::Cpus(error.to_string()))?.cpus);
+        }
         self.check()?;
         exec::start(self, options)
     }
