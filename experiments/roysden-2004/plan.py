@@ -8,7 +8,7 @@ VERSIONS = {"compute": 1, "io": 2}
 
 # Roysden's settings (Tables 3 and 4), then what Linux offers beyond.
 PUBLISHED_ARMS = ("default", "nice-down-io", "nice-up-io", "adjust-once", "adjust-up-down")
-FURTHER_ARMS = ("slices", "batch", "affinity", "replicate", "auto")
+FURTHER_ARMS = ("short-slices", "short-and-long-slices", "batch", "idle", "affinity", "replicate", "workers", "auto")
 ARMS = PUBLISHED_ARMS + FURTHER_ARMS
 
 CONDITIONS = {
@@ -16,6 +16,23 @@ CONDITIONS = {
     "hog": "one program of one thread computes all the time",
     "gang": "a gang of cosched; the other gang computes on all CPUs",
 }
+
+
+# What an arm means to `cosched-columnsort sort`, where it is not a rule of --priorities. All but "workers" have a thread for each
+# stage, as FG had. {version} is the resource that limits.
+WORDS = {
+    "batch": ("--priorities", "batch-rest-of-{version}"),
+    "idle": ("--priorities", "idle-rest-of-{version}"),
+    "affinity": ("--affinity",),
+    "replicate": ("--incarnations", "2"),
+    "workers": ("--executor", "workers"),
+}
+
+
+def words(arm, version):
+    """The options of an arm."""
+    found = [word.format(version=version) for word in WORDS.get(arm, ("--priorities", arm))]
+    return found if arm == "workers" else ["--executor", "threads", *found]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,9 +5,10 @@ import results
 
 TITLES = {
     "default": "default", "nice-down-io": "nice down I/O (raised)", "nice-up-io": "nice up I/O (lowered)",
-    "adjust-once": "dynamic up", "adjust-up-down": "dynamic up, down", "slices": "short slices for I/O",
-    "batch": "SCHED_BATCH for what does not limit", "affinity": "affinity", "replicate": "two of each computing stage",
-    "auto": "autotune", "default again": "default again (noise)",
+    "adjust-once": "dynamic up", "adjust-up-down": "dynamic up, down", "short-slices": "short slices for I/O",
+    "short-and-long-slices": "and long ones for what computes", "batch": "SCHED_BATCH for what does not limit",
+    "idle": "SCHED_IDLE for these", "affinity": "a CPU for each stage, in turn", "replicate": "two sorters",
+    "workers": "run to completion", "auto": "autotune", "default again": "default again (noise)",
 }
 
 

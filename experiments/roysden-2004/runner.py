@@ -73,8 +73,7 @@ class Runner:
         words = [self.columnsort, "sort", self.input(run.version), "--output", output, "--force", "--version", run.version,
                  "--memory", self.memory, "--temp", self.data, *RECORD, "--json"]
         words += ["--io", "buffered" if run.version == "compute" else "direct"]
-        words += ["--incarnations", "2"] if run.arm == "replicate" else []
-        words += ["--priorities", "default" if run.arm == "replicate" else run.arm]
+        words += plan.words(run.arm, run.version)
         return [str(word) for word in words]
 
 

@@ -19,7 +19,7 @@ mod _native {
     #[pymodule_export]
     use super::port::Port;
     #[pymodule_export]
-    use super::running::{Outcome, Running};
+    use super::running::{Outcome, Running, report_text, report_trace};
     #[pymodule_export]
     use super::stage::Flow;
     use super::*;

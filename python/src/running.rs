@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ::cosched_pipeline::{Cause, Control, Failure, Report};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// How often a thread that waits looks for signals.
@@ -26,7 +26,7 @@ pub(crate) struct Running {
 pub(crate) struct Outcome {
     /// The report, as JSON.
     report: String,
-    /// What went wrong: "stage", "misuse", "stopped" or "fault"; None if nothing did.
+    /// What went wrong: "stage", "misuse", "stopped", "stalled" or "fault"; None if nothing did.
     failure: Option<&'static str>,
     /// The failure in one sentence.
     message: String,
@@ -53,6 +53,22 @@ fn json(report: &Report) -> PyResult<String> {
     serde_json::to_string(report).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
+/// A report, which came as JSON, as a table for people.
+#[pyfunction]
+pub(crate) fn report_text(json: &str) -> PyResult<String> {
+    Ok(report(json)?.text())
+}
+
+/// A report, which came as JSON, as a Chrome trace.
+#[pyfunction]
+pub(crate) fn report_trace(json: &str) -> PyResult<String> {
+    Ok(report(json)?.chrome_trace().to_string())
+}
+
+fn report(json: &str) -> PyResult<Report> {
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("this is no report: {error}")))
+}
+
 impl Outcome {
     fn new(py: Python<'_>, ended: Ended) -> PyResult<Outcome> {
         let failure = match ended {
@@ -69,7 +85,8 @@ impl Outcome {
             }
             Cause::Misuse(_) => ("misuse", None),
             Cause::Stopped => ("stopped", None),
-            Cause::Graph(_) | Cause::Panic(_) | Cause::Stalled(_) => ("fault", None),
+            Cause::Stalled(_) => ("stalled", None),
+            Cause::Graph(_) | Cause::Panic(_) => ("fault", None),
         };
         Ok(Outcome { report, failure: Some(kind), message, stage: failure.stage, exception })
     }

@@ -22,6 +22,8 @@ class Package(unittest.TestCase):
         there = {name for name, value in vars(_native).items() if inspect.isclass(value)}
         # Storage is what a memoryview is of; nobody gets it.
         self.assertEqual(set(hinted), there - {"Storage"})
+        functions = {node.name for node in hints.body if isinstance(node, ast.FunctionDef)}
+        self.assertEqual(functions, {name for name, value in vars(_native).items() if inspect.isbuiltin(value)})
         for name, node in hinted.items():
             members = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
             members |= {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}

@@ -1,10 +1,14 @@
 """Stages of every kind, their lives, and how they fail."""
 
+import json
+import os
 import threading
 import time
 import unittest
 
-from cosched.pipeline import Flow, Graph, GraphError, Pipeline, PipelineError, Stage, StageError, Stopped
+from cosched.pipeline import (
+    Flow, Graph, GraphError, Pipeline, PipelineError, Stage, StageError, Stalled, Stopped, chrome_trace, text,
+)
 from support import line, numbers
 
 
@@ -160,6 +164,35 @@ class Stages(unittest.TestCase):
     def test_a_run_that_nobody_waits_for_is_stopped(self):
         dropped = line(lambda buffer: None, count=10**9).start()
         del dropped
+
+    def test_settings_reach_the_threads(self):
+        nices = set()
+        work = Stage("work", lambda buffer: nices.add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), nice=7)
+        idle = Stage("idle", lambda buffer: None, scheduling="batch", slice_us=200, cpus=[0])
+        report = line(work, idle).run(priorities="adjust-once", trace=True)
+        self.assertEqual(nices, {7})
+        self.assertEqual(report["priorities"], "adjust-once")
+        self.assertIn("nice 7", report["stages"][1]["settings"])
+        self.assertIn("work", text(report))
+        events = json.loads(chrome_trace(report))["traceEvents"]
+        self.assertEqual(sum(event["ph"] == "X" and event["name"] == "work" for event in events), 100)
+        with self.assertRaisesRegex(ValueError, "this is no report"):
+            text({})
+        with self.assertRaisesRegex(ValueError, "'faster' is no rule for priorities"):
+            line(work).run(priorities="faster")
+        with self.assertRaisesRegex(ValueError, "'real' is no scheduling class"):
+            line(Stage("a", print, scheduling="real"))
+        with self.assertRaisesRegex(GraphError, "a nice value is -20 to 19"):
+            line(Stage("a", print, nice=20)).run()
+        with self.assertRaisesRegex(ValueError, "-1 is no time in seconds"):
+            line(work).run(stall_limit_s=-1.0)
+
+    def test_a_stage_that_is_stuck_is_named(self):
+        stuck = threading.Event()
+        with self.assertRaisesRegex(Stalled, "stage 'wait'") as raised:
+            line(Stage("wait", lambda buffer: stuck.wait(20) and None)).run(stall_limit_s=0.1)
+        stuck.set()
+        self.assertEqual(raised.exception.stage, "wait")
 
     def test_graphs_that_cannot_run(self):
         with self.assertRaisesRegex(GraphError, "'p': path 'p' has no buffers"):

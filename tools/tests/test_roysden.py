@@ -91,7 +91,7 @@ class Statements(unittest.TestCase):
         for auto, kept in ((1.0, True), (1.03, False)):
             (row, _) = results.bars(self.found({"default": 1.0, "nice-up-io": 0.995, "auto": auto}))
             self.assertEqual(row[4], kept, row)
-        (row, _) = results.bars(self.found({"default": 1.0, "slices": 0.9, "auto": 0.95}))
+        (row, _) = results.bars(self.found({"default": 1.0, "short-slices": 0.9, "auto": 0.95}))
         self.assertFalse(row[4], "5 % behind the best fixed setting")
 
     def test_the_report_shows_both(self):

@@ -24,15 +24,21 @@ impl Counters {
         self.one_at_a_time.store(true, Relaxed);
     }
 
+    /// One more round is done, on so many bytes, and one thread at a time counts.
+    #[inline]
+    pub(crate) fn round_alone(&self, bytes: usize) {
+        // No locked instruction: nobody else writes.
+        self.rounds.store(self.rounds.load(Relaxed) + 1, Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed) + bytes as u64, Relaxed);
+    }
+
     /// One more round is done, on so many bytes.
     #[inline]
     pub(crate) fn round(&self, bytes: usize) {
-        let bytes = bytes as u64;
         if self.one_at_a_time.load(Relaxed) {
-            // No locked instruction: nobody else writes.
-            self.rounds.store(self.rounds.load(Relaxed) + 1, Relaxed);
-            self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
+            self.round_alone(bytes);
         } else {
+            let bytes = bytes as u64;
             self.rounds.fetch_add(1, Relaxed);
             self.bytes.fetch_add(bytes, Relaxed);
         }

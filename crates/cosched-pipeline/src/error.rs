@@ -19,19 +19,19 @@ pub enum GraphError {
         "path '{path}' comes to stage '{stage}' twice: a cycle; buffers go back to the pool by themselves at its end"
     )]
     Cycle { path: String, stage: String },
-    #[error("path '{0}' goes through no stage")]
+    #[error("path '{0}' goes through no stage: name them with Path::through")]
     NoStages(String),
     #[error(
         "path '{0}' has no buffers: nothing could move; 2 let neighbours overlap, stages + 1 keep all of them busy"
     )]
     NoBuffers(String),
-    #[error("path '{0}' has buffers of 0 bytes")]
+    #[error("path '{0}' has buffers of 0 bytes: they could carry nothing")]
     NoBytes(String),
     #[error(
         "stage '{0}' begins a path and has several incarnations: let one stage number the blocks and replicate the next"
     )]
     ReplicatedSource(String),
-    #[error("stage '{0}' has 0 incarnations")]
+    #[error("stage '{0}' has 0 incarnations: nobody would work on its buffers")]
     NoIncarnations(String),
     #[error(
         "stage '{0}' begins a path and is in the middle of another: only a Body can tell its empty buffers from the others"
@@ -39,7 +39,10 @@ pub enum GraphError {
     MixedSource(String),
     #[error("stage '{stage}' cannot share the thread '{thread}': {why}")]
     SharedThread { stage: String, thread: String, why: &'static str },
-    #[error("thread '{thread}' does each stage {repeat} times in turn, but path '{path}' has only {buffers} buffers")]
+    #[error(
+        "a stage on thread '{thread}' does {repeat} buffers in its turn, but path '{path}' has only {buffers}: a whole turn \
+         would never come"
+    )]
     RepeatNeedsBuffers { thread: String, repeat: usize, path: String, buffers: usize },
     #[error("the buffers of path '{path}' ({buffers} of {size_bytes} bytes) cannot be had: {why}")]
     Memory { path: String, buffers: usize, size_bytes: usize, why: String },
@@ -47,8 +50,30 @@ pub enum GraphError {
     NoWorkers,
     #[error("stage '{stage}' asks for {error}")]
     Settings { stage: String, error: crate::priority::SettingsError },
+    #[error("the CPUs that this process may use cannot be read: {0}")]
+    Cpus(String),
     #[error("a thread cannot be started: {0}")]
     Thread(String),
+    #[error(
+        "path '{path}' goes through stage number {number}, but the graph has {stages}: stages belong to the graph they were added to"
+    )]
+    Foreign { path: String, number: usize, stages: usize },
+    #[error("path '{path}' has {buffers} buffers; at most {max}: larger ones carry more with less")]
+    TooManyBuffers { path: String, buffers: usize, max: usize },
+    #[error(
+        "stage '{0}' repeats, but shares no thread: repeating is the order of the stages on one thread; name it with on_thread"
+    )]
+    RepeatAlone(String),
+    #[error(
+        "stage '{0}' may have more incarnations as it runs, but only Stage::replicated can make them: replicated(name, 1, …)"
+    )]
+    NotReplicable(String),
+    #[error(
+        "stages on path '{path}' hold up to {held} buffers while they wait for the next, and the path has {buffers}: they \
+         would wait for ever; give it at least {}",
+        held + 1
+    )]
+    HoldsAll { path: String, held: usize, buffers: usize },
 }
 
 /// What ended a pipeline before its end.

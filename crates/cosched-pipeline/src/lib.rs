@@ -53,7 +53,7 @@ pub use cosched_core::stage::fixed::FixedRule;
 pub use cosched_core::stage::{Class, Resource, autotune};
 pub use error::{BoxError, Cause, Failure, GraphError};
 pub use exec::{Control, Port, Running};
-pub use graph::{Body, Each, Flow, Graph, Kind, Path, PathId, Pipeline, Stage, StageId};
+pub use graph::{Body, Each, Flow, Graph, Kind, Part, Path, PathId, Pipeline, Stage, StageId};
 pub use monitor::STALL_WARNING;
 pub use options::Options;
 pub use priority::{Priorities, Settings, SettingsError, UnknownPriorities};

@@ -14,6 +14,8 @@ pub struct Options {
     ///
     /// [`Stage::with`]: crate::Stage::with
     pub priorities: Priorities,
+    /// Each stage that has a thread of its own gets one CPU, in turn, of those that this process may use.
+    pub pin_in_turn: bool,
     /// A stage that works on one buffer for longer than this ends the run with [`Cause::Stalled`] and its name; so does a
     /// graph in which all wait for each other. None: nothing is ended.
     ///

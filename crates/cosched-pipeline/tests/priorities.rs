@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{bounded, numbers, spin};
 use cosched_pipeline::autotune::{Config, Rights};
 use cosched_pipeline::{
-    Class, FixedRule, GraphError, Options, Pipeline, Priorities, Report, Resource, Settings, Stage, StageReport,
+    Buffer, Class, FixedRule, GraphError, Options, Pipeline, Priorities, Report, Resource, Settings, Stage, StageReport,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
@@ -325,5 +325,62 @@ fn the_threads_of_a_file_engine_have_the_settings_of_its_stage() {
         }
         let report = running.wait().unwrap();
         assert_eq!(stage(&report, "write").actions.len(), 1, "told once: {:?}", stage(&report, "write").actions);
+    });
+}
+
+#[test]
+fn the_workers_have_the_rule_of_their_stages() {
+    bounded(|| {
+        let seen = Seen::default();
+        let there = seen.clone();
+        let line = Pipeline::new("cst-workers").buffers(4, 64).stage(numbers("read", 20));
+        let line = line.stage(Stage::compute("sort", move |_| {
+            there.lock().unwrap().push(in_proc());
+            Ok(())
+        }));
+        let report = line
+            .stage(Stage::compute("merge", |_| Ok(())))
+            .run(&options(Priorities::Fixed(FixedRule::LowerRest(Resource::Io))));
+        let report = report.unwrap();
+        assert_eq!(stage(&report, "sort").kind, "worker");
+        assert!(seen.lock().unwrap().iter().all(|(nice, _)| *nice == lowered()), "{:?}", seen.lock().unwrap());
+        for name in ["sort", "merge"] {
+            assert_eq!(stage(&report, name).actions.len(), 1, "told once, of all workers: {:?}", stage(&report, name));
+        }
+    });
+}
+
+#[test]
+fn workers_are_not_adjusted_and_the_report_says_so() {
+    bounded(|| {
+        let line = Pipeline::new("cst-none").buffers(4, 64).stage(numbers("read", 20));
+        let line = line.stage(Stage::compute("sort", |_| Ok(()))).stage(Stage::compute("merge", |_| Ok(())));
+        let report = line.run(&options(Priorities::AdjustOnce)).unwrap();
+        assert_eq!(report.notes, ["priorities not adjusted: stages sort, merge share threads"]);
+    });
+}
+
+#[test]
+fn stages_are_pinned_in_turn() {
+    bounded(|| {
+        let mut options = Options::default();
+        options.pin_in_turn = true;
+        let single = move |buffer: &mut Buffer| -> Result<(), cosched_pipeline::BoxError> {
+            let status = std::fs::read_to_string("/proc/thread-self/status")?;
+            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+            buffer.set_tag(list.parse().map_err(|_| format!("may use {list}"))?);
+            Ok(())
+        };
+        let (to, from) = std::sync::mpsc::channel();
+        let line = Pipeline::new("cst-pin").buffers(2, 64).stage(numbers("read", 1));
+        let line = line.stage(Stage::blocking("one", Resource::Io, single));
+        let tell = to.clone();
+        let line = line.stage(Stage::blocking("tell", Resource::Io, move |buffer| Ok(tell.send(buffer.tag())?)));
+        line.stage(Stage::blocking("two", Resource::Io, single))
+            .stage(Stage::blocking("tell 2", Resource::Io, move |buffer| Ok(to.send(buffer.tag())?)))
+            .run(&options)
+            .unwrap();
+        let got: Vec<u64> = from.try_iter().collect();
+        assert_eq!(got.len(), 2);
     });
 }

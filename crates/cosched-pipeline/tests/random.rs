@@ -41,8 +41,12 @@ fn kind() -> impl Strategy<Value = Kind> {
 fn node() -> impl Strategy<Value = Node> {
     let incarnations = prop_oneof![3 => Just(1), 1 => 2..4usize];
     let slow_us = prop_oneof![5 => Just(0), 1 => 1..300u64];
-    (kind(), incarnations, any::<bool>(), slow_us)
-        .prop_map(|(kind, incarnations, ordered, slow_us)| Node { kind, incarnations, ordered, slow_us })
+    (kind(), incarnations, any::<bool>(), slow_us).prop_map(|(kind, incarnations, ordered, slow_us)| Node {
+        kind,
+        incarnations,
+        ordered,
+        slow_us,
+    })
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -204,7 +208,12 @@ fn random_graphs_do_the_same_on_threads_and_on_workers() {
     let shown = now.clone();
     std::thread::spawn(move || {
         std::panic::set_hook(Box::new(|_| {}));
-        let mut runner = TestRunner::new(Config { cases: u32::MAX, max_shrink_time: 5000, failure_persistence: None, ..Config::default() });
+        let mut runner = TestRunner::new(Config {
+            cases: u32::MAX,
+            max_shrink_time: 5000,
+            failure_persistence: None,
+            ..Config::default()
+        });
         let begin = Instant::now();
         let outcome = runner.run(&case(), |case| {
             if begin.elapsed() > limit {

@@ -173,3 +173,22 @@ fn one_incarnation_that_is_stuck_is_seen_while_the_others_go_on() {
         assert!(failure.report.rounds > 20, "the other one went on: {}", failure.report.rounds);
     });
 }
+
+#[test]
+fn a_stage_on_the_workers_is_named_too() {
+    bounded(|| {
+        let free = Arc::new(AtomicBool::new(false));
+        let there = free.clone();
+        let stuck = Stage::compute("sorts", move |buffer| {
+            while buffer.tag() == 3 && !there.load(SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        });
+        let line = Pipeline::new("cst-worker").buffers(3, 64).stage(numbers("read", 100)).stage(stuck);
+        let failure = line.stage(Stage::compute("merges", |_| Ok(()))).run(&options(200)).unwrap_err();
+        free.store(true, SeqCst);
+        assert_eq!(failure.stage.as_deref(), Some("sorts"), "{failure}");
+        assert!(failure.to_string().contains("stage 'sorts' works on block 3 for"), "{failure}");
+    });
+}

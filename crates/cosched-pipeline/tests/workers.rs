@@ -161,12 +161,14 @@ fn a_source_of_several_paths_and_a_stage_that_all_pass() {
 
 #[test]
 fn a_source_in_the_middle_of_a_run_is_told_and_stop_stops() {
-    let says_last = Stage::each("middle", Resource::Compute, |_: &mut Buffer| -> Result<Flow, BoxError> { Ok(Flow::Last) });
+    let says_last =
+        Stage::each("middle", Resource::Compute, |_: &mut Buffer| -> Result<Flow, BoxError> { Ok(Flow::Last) });
     let line = Pipeline::new("misuse").buffers(2, 8).stage(count_to(9)).stage(says_last);
     let failure = within_20_s(move || line.run(&workers(2))).unwrap_err();
     assert!(matches!(failure.cause, Cause::Misuse(_)) && failure.stage.as_deref() == Some("middle"), "{failure}");
 
-    let line = Pipeline::new("endless").buffers(4, 8).stage(count_to(u64::MAX)).stage(Stage::compute("work", |_| Ok(())));
+    let line =
+        Pipeline::new("endless").buffers(4, 8).stage(count_to(u64::MAX)).stage(Stage::compute("work", |_| Ok(())));
     let running = line.start(&workers(2)).unwrap();
     while running.snapshot().stages[1].rounds < 1000 {
         std::thread::sleep(Duration::from_millis(1));

@@ -36,11 +36,12 @@ from cosched._native import Buffer, Flow, Port
 
 __all__ = [
     "Body", "Buffer", "Flow", "Graph", "GraphError", "Pipeline", "PipelineError", "Port", "Report", "Running", "Stage",
-    "StageError", "Stopped", "Work",
+    "StageError", "Stalled", "Stopped", "Work", "chrome_trace", "text",
 ]
 
 Resource: TypeAlias = Literal["compute", "communicate", "io"]
 Kind: TypeAlias = Literal["thread", "worker"]
+Scheduling: TypeAlias = Literal["normal", "batch", "idle", "fifo"]
 Work: TypeAlias = Callable[[Buffer], Flow | None]
 Body: TypeAlias = Callable[[Port], None]
 #: What a run did: "elapsed_s", "memory_bytes", and "stages", a list of flat dicts, as pandas.DataFrame takes it.
@@ -69,6 +70,10 @@ class StageError(PipelineError):
         self.stage = stage
 
 
+class Stalled(StageError):
+    """A stage that held a buffer for longer than `stall_limit_s`. Nobody can end its thread from outside: it is left behind."""
+
+
 class Stopped(PipelineError):
     """A run that was ended by `Running.stop`."""
 
@@ -81,6 +86,9 @@ class Stage:
     `repeat` buffers. `incarnations`: so many of it run at once, on buffers of their own, and share the callable, which must be
     fit for that; `ordered` says whether the buffers leave them in the order in which they came. `replicable`: autotune may have
     up to so many incarnations.
+
+    How its threads are to be scheduled: `nice` value (-20 first, 19 last); `slice_us` (100 to 100000, Linux 6.12); `scheduling`
+    class, for "fifo" with `fifo_priority` (1 to 99); `cpus`. What the system refuses is noted in the report, and the run goes on.
     """
 
     def __init__(
@@ -95,6 +103,11 @@ class Stage:
         ordered: bool = True,
         thread: str | None = None,
         repeat: int = 1,
+        nice: int | None = None,
+        slice_us: int | None = None,
+        scheduling: Scheduling | None = None,
+        fifo_priority: int = 0,
+        cpus: Iterable[int] | None = None,
     ) -> None:
         if not callable(work):
             raise TypeError(f"stage {name!r} is no callable but {type(work).__name__}")
@@ -102,7 +115,9 @@ class Stage:
         self._make: Callable[[int], Any] = lambda number: work
         self._how = {
             "resource": resource, "kind": kind, "incarnations": incarnations, "replicable": replicable,
-            "ordered": ordered, "thread": thread, "repeat": repeat, "body": False,
+            "ordered": ordered, "thread": thread, "repeat": repeat, "body": False, "nice": nice,
+            "slice_us": slice_us, "scheduling": scheduling, "fifo_priority": fifo_priority,
+            "cpus": None if cpus is None else list(cpus),
         }
 
     @classmethod
@@ -125,6 +140,16 @@ class Stage:
         return f"<cosched.pipeline.Stage {self.name!r}>"
 
 
+def text(report: Report) -> str:
+    """A report as a table for people."""
+    return _native.report_text(json.dumps(report))
+
+
+def chrome_trace(report: Report) -> str:
+    """A report as a Chrome trace (Perfetto, chrome://tracing), JSON. Rounds are in it where `trace=True` was said."""
+    return _native.report_trace(json.dumps(report))
+
+
 class Running:
     """A graph that runs. As a context manager it waits at the end of its block; an exception in the block stops it."""
 
@@ -140,6 +165,8 @@ class Running:
             return report
         if outcome.failure == "stopped":
             raise Stopped(outcome.message, report)
+        if outcome.stage is not None and outcome.failure == "stalled":
+            raise Stalled(outcome.message, outcome.stage, report)
         if outcome.stage is not None:
             raise StageError(outcome.message, outcome.stage, report) from outcome.exception
         raise PipelineError(outcome.message, report) from outcome.exception
@@ -203,9 +230,29 @@ class Graph:
         if wrong is not None:
             raise GraphError(f"pipeline {self.name!r}: {wrong}")
 
-    def start(self, *, workers: int | None = None) -> Running:
-        """Starts it and returns. `workers`: how many threads for stages of kind "worker"; one per CPU unless told."""
-        running, wrong = self._native.start(workers=workers)
+    def start(
+        self,
+        *,
+        workers: int | None = None,
+        priorities: str = "default",
+        stall_limit_s: float | None = None,
+        stall_warning_s: float | None = None,
+        trace: bool = False,
+        serve: bool = False,
+    ) -> Running:
+        """Starts it and returns.
+
+        `workers`: how many threads for stages of kind "worker"; one per CPU unless told. `priorities`: how the scheduling of the
+        stages' threads is chosen: "auto", "adjust-once", "adjust-up-down", or a fixed rule as "nice-up-io" (docs/pipeline.md).
+        `stall_limit_s`: a stage that works on one buffer for longer ends the run with Stalled. `stall_warning_s`: what takes
+        longer is named on standard error; 30 s unless told. `trace`: every round is kept, for chrome_trace. `serve`:
+        `cosched pipeline show` may look at it.
+        """
+        how = {
+            "workers": workers, "priorities": priorities, "stall_limit_s": stall_limit_s,
+            "stall_warning_s": stall_warning_s, "trace": trace, "serve": serve,
+        }
+        running, wrong = self._native.start(how)
         if running is None:
             raise GraphError(f"pipeline {self.name!r}: {wrong}")
         return Running(running)

@@ -143,7 +143,10 @@ pub(crate) struct PipelineArgs {
     /// Stages that compute on workers, or each on a thread of its own
     #[arg(long, value_name = "workers|threads", default_value = "workers")]
     pub(crate) executor: ExecutorArg,
-    /// How the stages are scheduled: default, nice-up-io, nice-down-io, adjust-once, adjust-up-down, auto, slices, …
+    /// One CPU for each stage that has a thread of its own, in turn
+    #[arg(long)]
+    pub(crate) affinity: bool,
+    /// How the stages are scheduled: default, nice-up-io, nice-down-io, adjust-once, adjust-up-down, auto, short-slices, …
     #[arg(long, value_name = "RULE", default_value = "default")]
     pub(crate) priorities: Priorities,
     /// Write what each pass was like as JSON

@@ -100,6 +100,7 @@ fn options(args: &SortArgs) -> Options {
     let mut options = Options::default();
     options.workers = args.matrix.threads;
     options.priorities = args.pipeline.priorities.clone();
+    options.pin_in_turn = args.pipeline.affinity;
     options.trace = args.pipeline.trace.is_some();
     options.serve = args.pipeline.serve;
     options.stall_limit = args.pipeline.stall_limit.map(Duration::from_secs);

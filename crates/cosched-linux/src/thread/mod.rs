@@ -108,7 +108,10 @@ impl Thread {
     /// # Errors
     /// [`ThreadError::Gone`] once it has ended.
     pub fn usage(&self) -> Result<Usage, ThreadError> {
-        usage::usage(&self.schedstat).map_err(|source| error_of(self.tid(), "schedstat", source))
+        let usage = usage::usage(&self.schedstat).map_err(|source| error_of(self.tid(), "schedstat", source))?;
+        // The thread lived a moment ago; where its clock is gone now, the file's value was the last.
+        let cpu_ns = attr::cpu_ns(self.tid).unwrap_or(0).max(usage.cpu_ns);
+        Ok(Usage { cpu_ns, ..usage })
     }
 
     /// How often it has left its CPU. Does not allocate.

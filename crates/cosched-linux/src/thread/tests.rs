@@ -256,3 +256,18 @@ fn two_on_one_cpu_are_delayed() {
     let delay_ns: u64 = both.iter().map(|usage| usage.delay_ns).sum();
     assert!(delay_ns > 50_000_000, "{both:?}");
 }
+
+#[test]
+fn a_running_thread_s_cpu_time_is_of_this_moment() {
+    let thread = Thread::current().unwrap();
+    // Much less than a tick.
+    let steps = (0..50).filter(|_| {
+        let (began, before) = (Instant::now(), thread.usage().unwrap().cpu_ns);
+        while began.elapsed() < Duration::from_micros(200) {
+            std::hint::spin_loop();
+        }
+        let used = thread.usage().unwrap().cpu_ns - before;
+        (100_000..2_000_000).contains(&used)
+    });
+    assert!(steps.count() > 10, "a clock that moves at ticks stands still between them");
+}

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// CPU time, delay and runs of a thread since it began (/proc/self/task/TID/schedstat).
+/// CPU time, delay and runs of a thread since it began (its CPU clock, and /proc/self/task/TID/schedstat).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Time on a CPU, in nanoseconds. Of a running thread the kernel adds it up at ticks, so it may be one tick (1 to 10 ms) behind.
+    /// Time on a CPU, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time in which the thread was ready but waited for a CPU, in nanoseconds. 0 on kernels without CONFIG_SCHED_INFO.
+    /// Time in which the thread was ready but waited for a CPU, in nanoseconds, up to when it last got one. 0 on kernels without
+    /// CONFIG_SCHED_INFO.
     pub delay_ns: u64,
     /// How often it was put on a CPU.
     pub runs: u64,

@@ -37,7 +37,7 @@ pub(crate) fn build(mut graph: Graph, options: &Options) -> Result<(Shared, Vec<
         let counters = watch.counters(index);
         stages.push(state(&graph, StageId(index), stage, counters, bell, &awake));
     }
-    let crew = Crew::new(&mut graph, options.workers);
+    let crew = Crew::new(&mut graph, options.workers, &watch);
     lead_to_workers(&graph, &mut stages, &crew);
     for (index, path) in graph.paths.iter().enumerate() {
         let pool = &mut stages[path.stages[0].0].empty;

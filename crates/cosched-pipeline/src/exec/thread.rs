@@ -269,7 +269,7 @@ pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Ca
 }
 
 #[cold]
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Cause {
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Cause {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     Cause::Panic(text.unwrap_or_else(|| "without a message".to_owned()))

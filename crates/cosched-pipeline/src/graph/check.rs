@@ -2,8 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Graph, Stage, StageId, Work};
+use super::{Graph, Path, Stage, StageId, Work};
 use crate::error::GraphError;
+
+/// More buffers than that are a mistake: what waits for them in queues would not fit into memory.
+const BUFFERS_MAX: usize = 1 << 20;
 
 pub(super) fn check(graph: &Graph) -> Result<(), GraphError> {
     if graph.paths.is_empty() {
@@ -26,18 +29,34 @@ fn check_paths(graph: &Graph) -> Result<(), GraphError> {
         if path.stages.is_empty() {
             return Err(GraphError::NoStages(name()));
         }
-        if path.buffers == 0 {
-            return Err(GraphError::NoBuffers(name()));
+        if let Some(id) = path.stages.iter().find(|id| id.0 >= graph.stages.len()) {
+            return Err(GraphError::Foreign { path: name(), number: id.0, stages: graph.stages.len() });
         }
-        if path.size_bytes == 0 {
-            return Err(GraphError::NoBytes(name()));
-        }
+        check_pool(graph, path)?;
         let mut seen = HashSet::new();
         for id in &path.stages {
             if !seen.insert(id) {
                 return Err(GraphError::Cycle { path: name(), stage: graph.stages[id.0].name.clone() });
             }
         }
+    }
+    Ok(())
+}
+
+fn check_pool(graph: &Graph, path: &Path) -> Result<(), GraphError> {
+    let (name, buffers) = (|| path.name.clone(), path.buffers);
+    if buffers == 0 {
+        return Err(GraphError::NoBuffers(name()));
+    }
+    if path.size_bytes == 0 {
+        return Err(GraphError::NoBytes(name()));
+    }
+    if buffers > BUFFERS_MAX {
+        return Err(GraphError::TooManyBuffers { path: name(), buffers, max: BUFFERS_MAX });
+    }
+    let held: usize = path.stages.iter().map(|id| graph.stages[id.0].holds).sum();
+    if held >= buffers {
+        return Err(GraphError::HoldsAll { path: name(), held, buffers });
     }
     Ok(())
 }
@@ -61,8 +80,12 @@ fn check_stage(graph: &Graph, id: StageId, stage: &Stage) -> Result<(), GraphErr
         }
     }
     stage.settings.check().map_err(|error| GraphError::Settings { stage: name(), error })?;
+    if stage.replicable > stage.incarnations() {
+        return Err(GraphError::NotReplicable(name()));
+    }
     match &stage.thread {
         Some(thread) => check_shared(graph, id, stage, thread),
+        None if stage.repeat != 1 => Err(GraphError::RepeatAlone(name())),
         None => Ok(()),
     }
 }

@@ -2,7 +2,10 @@
 
 mod check;
 mod path;
+mod split;
 mod stage;
+
+use cosched_linux::thread::Thread;
 
 use crate::error::{Failure, GraphError};
 use crate::exec::{self, Running};
@@ -10,6 +13,7 @@ use crate::options::Options;
 use crate::report::Report;
 
 pub use path::{Path, PathId};
+pub use split::Part;
 pub(crate) use stage::Work;
 pub use stage::{Body, Each, Flow, Kind, Stage, StageId};
 
@@ -34,6 +38,11 @@ impl Graph {
         StageId(self.stages.len() - 1)
     }
 
+    /// Adds several stages, as [`Stage::split`] makes them.
+    pub fn stages(&mut self, stages: impl IntoIterator<Item = Stage>) -> Vec<StageId> {
+        stages.into_iter().map(|stage| self.stage(stage)).collect()
+    }
+
     /// Adds a path through stages.
     pub fn path(&mut self, path: Path) -> PathId {
         self.paths.push(path);
@@ -42,7 +51,8 @@ impl Graph {
 
     /// The memory that all buffers take: known before the run, and not exceeded in it.
     pub fn memory_bytes(&self) -> u64 {
-        self.paths.iter().map(|path| path.buffers as u64 * path.size_bytes as u64).sum()
+        let of = |path: &Path| (path.buffers as u64).saturating_mul(path.size_bytes as u64);
+        self.paths.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// Whether the graph can run.
@@ -53,11 +63,23 @@ impl Graph {
         check::check(self)
     }
 
+    /// Gives each stage that has a thread of its own one of these CPUs, in turn, unless it has asked for CPUs by itself.
+    fn pin_in_turn(&mut self, cpus: &[usize]) {
+        let stages = self.stages.iter_mut().filter(|stage| stage.kind == Kind::Thread && stage.thread.is_none());
+        for (stage, cpu) in stages.zip(cpus.iter().cycle()) {
+            stage.settings.cpus.get_or_insert_with(|| vec![*cpu]);
+        }
+    }
+
     /// Starts it and returns.
     ///
     /// # Errors
     /// A graph that cannot run, memory or threads that cannot be had.
-    pub fn start(self, options: &Options) -> Result<Running, GraphError> {
+    pub fn start(mut self, options: &Options) -> Result<Running, GraphError> {
+        if options.pin_in_turn {
+            let scheduling = Thread::current().and_then(|thread| thread.scheduling());
+            self.pin_in_turn(&scheduling.map_err(|error| GraphError::Cpus(error.to_string()))?.cpus);
+        }
         self.check()?;
         exec::start(self, options)
     }
@@ -99,6 +121,11 @@ impl Pipeline {
     pub fn stage(mut self, stage: Stage) -> Pipeline {
         self.stages.push(self.graph.stage(stage));
         self
+    }
+
+    /// The next stages, as [`Stage::split`] makes them.
+    pub fn stages(self, stages: impl IntoIterator<Item = Stage>) -> Pipeline {
+        stages.into_iter().fold(self, Pipeline::stage)
     }
 
     /// The graph that it is.

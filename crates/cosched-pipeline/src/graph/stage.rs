@@ -121,6 +121,8 @@ pub struct Stage {
     /// How many incarnations there may be, and what makes another one.
     pub(crate) replicable: usize,
     make: Option<Make>,
+    /// How many buffers of a path it may have accepted while it waits for the next.
+    pub(crate) holds: usize,
 }
 
 /// Makes the incarnation with a number.
@@ -140,6 +142,7 @@ impl Stage {
             reserve: 0,
             replicable: 0,
             make: None,
+            holds: 0,
         }
     }
 
@@ -236,6 +239,13 @@ impl Stage {
             self.reserve += more.len();
             all.extend(more.map(make));
         }
+        self
+    }
+
+    /// For a [`Body`]: while it waits for a buffer of a path it may hold so many others of it, e.g. the last column while it
+    /// merges the next. A path with fewer buffers than that and one more is refused; it would wait for ever.
+    pub fn holds(mut self, buffers: usize) -> Stage {
+        self.holds = buffers;
         self
     }
 

@@ -48,7 +48,9 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_loaded() {
-        for doing in [Doing::Nothing, Doing::Work(0), Doing::WaitIn(7), Doing::WaitOut(1000), Doing::Aside(3), Doing::Carry(9)] {
+        for doing in
+            [Doing::Nothing, Doing::Work(0), Doing::WaitIn(7), Doing::WaitOut(1000), Doing::Aside(3), Doing::Carry(9)]
+        {
             assert_eq!(Doing::decode(doing.encode()), doing);
         }
     }

@@ -129,6 +129,9 @@ impl Watch {
     fn adjusted(&self, seat: &Seat) -> Option<Adjusted> {
         let rule = self.priorities.adjusting()?;
         let [stage] = seat.stages[..] else {
+            if seat.stages.is_empty() {
+                return None;
+            }
             lock(&self.log).note(format!("priorities not adjusted: {} share threads", self.names(&seat.stages)));
             return None;
         };

@@ -56,7 +56,9 @@ impl Watch {
             match doing {
                 Doing::Nothing => {}
                 Doing::Aside(stage) => at_work.push(found(seat, stage, Held::Nothing, since_ns)),
-                Doing::Work(stage) | Doing::Carry(stage) => at_work.push(found(seat, stage, Held::Block(round), since_ns.max(unmoved_ns))),
+                Doing::Work(stage) | Doing::Carry(stage) => {
+                    at_work.push(found(seat, stage, Held::Block(round), since_ns.max(unmoved_ns)))
+                }
                 Doing::WaitIn(stage) | Doing::WaitOut(stage) => {
                     let held = Held::Buffers(seat.held.load(Relaxed));
                     waiting.push(found(seat, stage, held, since_ns));

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use super::cell::{Cell, Said};
+use super::permits::Permits;
 use super::plan::Access;
 use super::sampler::Sampler;
-use super::station::{Onward, Station};
+use super::station::{Entry, Onward, Plain, Station};
 use super::{Crew, Desk};
-use crate::buffer::Buffer;
-use crate::error::Cause;
+use crate::buffer::{Buffer, Token};
 use crate::exec::shared::Shared;
 use crate::exec::thread::misuse;
 use crate::graph::Flow;
@@ -41,24 +42,25 @@ impl<'a> Worker<'a> {
 
     /// Carries a buffer as far as it goes. Returns the one to carry next, if it came upon one.
     pub(super) fn carry(&mut self, mut buffer: Buffer) -> Option<Buffer> {
+        let crew = self.crew;
         self.sampler.next_buffer();
         let next = loop {
             if self.shared.stopping() {
                 break None;
             }
-            let station = &self.crew.stations[buffer.token().station as usize];
-            if let Err(cause) = self.work(station, &mut buffer) {
-                self.shared.fail(station.stage, cause);
-                break None;
-            }
-            match self.leave(station, buffer) {
+            let station = &crew.stations[buffer.token().station as usize];
+            let then = match &station.entry {
+                Entry::Plain(plain) => self.pass(station, plain, buffer),
+                Entry::Ordered(_) | Entry::Any => self.pass_slowly(station, buffer),
+            };
+            match then {
                 Then::Go(next) => buffer = next,
                 Then::Next(next) => break Some(next),
                 Then::Nothing => break None,
             }
         };
         self.sitting.carries_nothing();
-        let several = self.crew.several.load(Ordering::Relaxed);
+        let several = crew.several.load(Ordering::Relaxed);
         let now = self.sampler.buffer_done(several);
         if now != several {
             self.set_several(now);
@@ -66,67 +68,149 @@ impl<'a> Worker<'a> {
         next
     }
 
-    /// A round of the station's stage.
+    /// Through a stage with one incarnation on one path, and to the next station. The next buffer of the stage may come then.
     #[inline]
-    fn work(&mut self, station: &Station, buffer: &mut Buffer) -> Result<(), Cause> {
-        let Some(stage) = station.stage else { return Ok(()) };
-        let Some(room) = &self.crew.rooms[stage] else { return Ok(()) };
+    fn pass(&mut self, station: &Station, plain: &Plain, mut buffer: Buffer) -> Then {
+        let number = buffer.token().number;
         if buffer.carries_block() {
+            // SAFETY: the turnstile has let in this buffer alone, and the one before has left before.
+            let said = unsafe { plain.cell.quick_round(&mut buffer, plain.stage, self.sitting, &self.sampler) };
+            if !matches!(said, Some(Ok(()))) {
+                // SAFETY: as above.
+                if !unsafe { self.take_care(station, plain.stage, &plain.cell, said, &mut buffer) } {
+                    return Then::Nothing;
+                }
+            }
+            if buffer.carries_block() {
+                plain.counters.round_alone(buffer.len());
+            }
+        }
+        let mut ends = false;
+        if station.begins {
+            buffer.set_round(number);
+            ends = buffer.is_last();
+        }
+        let then = match station.onward {
+            Onward::Station(next) => {
+                buffer.token_mut().station = next;
+                match &self.crew.stations[next as usize].entry {
+                    Entry::Plain(plain) => plain.turnstile.arrive(buffer),
+                    _ => self.crew.admit(buffer),
+                }
+                .map_or(Then::Nothing, Then::Go)
+            }
+            _ => self.leave_workers(station, buffer),
+        };
+        if ends {
+            return then;
+        }
+        match (then, plain.turnstile.open(number + 1)) {
+            (then, None) => then,
+            (Then::Nothing, Some(follows)) => Then::Next(follows),
+            (then, Some(follows)) => {
+                self.keep(follows);
+                then
+            }
+        }
+    }
+
+    /// The same for all other stations.
+    #[inline(never)]
+    fn pass_slowly(&mut self, station: &Station, mut buffer: Buffer) -> Then {
+        let Token { number, incarnation, .. } = *buffer.token();
+        let room = self.crew.room(station);
+        if let (Some(stage), Some(room), true) = (station.stage, room, buffer.carries_block()) {
             let cell = match room.access {
                 Access::Alone => 0,
                 Access::Own => self.number,
-                Access::Free(_) => buffer.token().incarnation as usize,
+                Access::Free(_) => incarnation as usize,
             };
-            // SAFETY: the turnstile has let in this buffer alone, the permit was given to it alone, or the cell is this
-            // worker's own; and whoever had it before has left before.
-            let flow = unsafe { room.cells[cell].round(buffer, stage, self.sitting, &mut self.sampler) }?;
-            match flow {
-                Flow::Continue => {}
-                flow if !station.begins => return Err(misuse(flow)),
-                Flow::Last => buffer.mark_last(),
-                Flow::End => buffer.make_caboose(),
+            let cell = &room.cells[cell];
+            // SAFETY: the permit was given to this buffer alone, or the cell is this worker's own; and whoever had it before
+            // has left before.
+            let said = unsafe { cell.quick_round(&mut buffer, stage, self.sitting, &self.sampler) };
+            // SAFETY: as above.
+            if !unsafe { self.take_care(station, stage, cell, said, &mut buffer) } {
+                return Then::Nothing;
             }
-            if self.sampler.was_long() && !self.crew.several.load(Ordering::Relaxed) {
-                self.set_several(true);
+            if buffer.carries_block() {
+                self.shared.stages[stage].counters.round(buffer.len());
             }
         }
         if station.begins {
-            buffer.set_round(buffer.token().number);
+            buffer.set_round(number);
         }
-        if buffer.carries_block() {
-            self.shared.stages[stage].counters.round(buffer.len());
-        }
-        Ok(())
-    }
-
-    /// The buffer leaves the station for the next one, and the next buffer of the station may come.
-    #[inline]
-    fn leave(&mut self, station: &Station, mut buffer: Buffer) -> Then {
-        let (number, incarnation) = (buffer.token().number, buffer.token().incarnation);
         let ends = station.begins && buffer.is_last();
         if let Some(renumber) = &station.renumber {
             renumber.pass(&mut buffer);
         }
-        let then = match station.onward {
+        let mut then = self.move_on(station, buffer);
+        let freed = match room.map(|room| &room.access) {
+            Some(Access::Free(permits)) => self.free(station, permits, incarnation),
+            _ => None,
+        };
+        let follows = if ends { None } else { station.turnstile().and_then(|turnstile| turnstile.open(number + 1)) };
+        let follows = follows.and_then(|buffer| self.crew.access(station, buffer));
+        for other in [follows, freed].into_iter().flatten() {
+            match then {
+                Then::Nothing => then = Then::Next(other),
+                _ => self.keep(other),
+            }
+        }
+        then
+    }
+
+    /// Does the round, if it has not been done because it is to be timed; then follows what the stage said. False if that ends
+    /// everything.
+    ///
+    /// # Safety
+    /// The buffer has the cell for itself, and what the one before did with it is seen.
+    #[inline(never)]
+    unsafe fn take_care(
+        &mut self,
+        station: &Station,
+        stage: usize,
+        cell: &Cell,
+        said: Option<Result<(), Box<Said>>>,
+        buffer: &mut Buffer,
+    ) -> bool {
+        let said = said.unwrap_or_else(|| {
+            // SAFETY: the caller's promise.
+            let said = unsafe { cell.round_with_care(buffer, stage, self.sitting, &mut self.sampler) };
+            if self.sampler.was_long() && !self.crew.several.load(Ordering::Relaxed) {
+                self.set_several(true);
+            }
+            said
+        });
+        match said.map_err(|said| *said) {
+            Ok(()) | Err(Said::Flow(Flow::Continue)) => return true,
+            Err(Said::Flow(flow)) if !station.begins => self.shared.fail(Some(stage), misuse(flow)),
+            Err(Said::Flow(Flow::Last)) => {
+                buffer.mark_last();
+                return true;
+            }
+            Err(Said::Flow(Flow::End)) => {
+                buffer.make_caboose();
+                return true;
+            }
+            Err(Said::Failed(cause)) => self.shared.fail(Some(stage), cause),
+        }
+        false
+    }
+
+    /// A buffer leaves a station for where it goes next.
+    fn move_on(&mut self, station: &Station, mut buffer: Buffer) -> Then {
+        match station.onward {
             Onward::Station(next) => {
                 buffer.token_mut().station = next;
                 self.crew.admit(buffer).map_or(Then::Nothing, Then::Go)
             }
             _ => self.leave_workers(station, buffer),
-        };
-        let freed = match self.crew.room(station).map(|room| &room.access) {
-            Some(Access::Free(permits)) => self.free(station, permits, incarnation),
-            _ => None,
-        };
-        let follows = match &station.turnstile {
-            Some(turnstile) if !ends => turnstile.open(number + 1),
-            _ => None,
-        };
-        let follows = follows.and_then(|buffer| self.crew.access(station, buffer));
-        self.choose(then, freed, follows)
+        }
     }
 
     /// A buffer leaves the stages that run on workers, at the end of a run of its path.
+    #[inline(never)]
     fn leave_workers(&mut self, station: &Station, mut buffer: Buffer) -> Then {
         let last = buffer.is_last();
         let then = match station.onward {
@@ -174,7 +258,7 @@ impl<'a> Worker<'a> {
     }
 
     /// An incarnation is free again; unless there are more of them than there are to be, it takes the next buffer.
-    fn free(&self, station: &Station, permits: &super::permits::Permits, incarnation: u32) -> Option<Buffer> {
+    fn free(&self, station: &Station, permits: &Permits, incarnation: u32) -> Option<Buffer> {
         let stage = station.stage?;
         if incarnation >= self.crew.wanted[stage].load(Ordering::Relaxed) {
             permits.withdraw(incarnation, || incarnation < self.crew.wanted[stage].load(Ordering::SeqCst))
@@ -183,27 +267,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Of the buffers that may go on, carries one and keeps the others.
-    #[inline]
-    fn choose(&mut self, then: Then, freed: Option<Buffer>, follows: Option<Buffer>) -> Then {
-        let mut then = then;
-        let mut kept = false;
-        for other in [follows, freed].into_iter().flatten() {
-            match then {
-                Then::Nothing => then = Then::Next(other),
-                _ => {
-                    self.desk.deque.push(other);
-                    kept = true;
-                }
-            }
-        }
-        if kept {
-            self.announce();
-        }
-        then
-    }
-
     /// Puts a buffer that may go on on the worker's list.
+    #[inline]
     pub(super) fn keep(&self, buffer: Buffer) {
         self.desk.deque.push(buffer);
         self.announce();

@@ -1,16 +1,47 @@
 //! One incarnation of a stage: its code, and how long it takes.
 
 use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::sampler::{LONG_NS, Sampler};
 use crate::buffer::Buffer;
-use crate::error::Cause;
-use crate::exec::thread::guard;
+use crate::error::{BoxError, Cause};
+use crate::exec::thread::{guard, panicked};
 use crate::graph::{Each, Flow};
 use crate::monitor::{Doing, Sitting};
 
 /// A stage stays one that is timed at each buffer for so many short rounds.
 const SHORT_ROUNDS: u8 = 16;
+
+/// What a stage said other than that it goes on.
+pub(super) enum Said {
+    Flow(Flow),
+    Failed(Cause),
+}
+
+/// Calls a stage on a buffer. What it nearly always says fits into a register that is zero.
+#[inline]
+fn call(each: &mut dyn Each, buffer: &mut Buffer) -> Result<(), Box<Said>> {
+    let called = catch_unwind(AssertUnwindSafe(|| match each.round(buffer) {
+        Ok(Flow::Continue) => None,
+        said => Some(boxed(said)),
+    }));
+    match called {
+        Ok(None) => Ok(()),
+        Ok(Some(said)) => Err(said),
+        Err(panic) => Err(panicked_so(&*panic)),
+    }
+}
+
+#[cold]
+fn boxed(said: Result<Flow, BoxError>) -> Box<Said> {
+    Box::new(said.map_or_else(|error| Said::Failed(Cause::Stage(error)), Said::Flow))
+}
+
+#[cold]
+fn panicked_so(panic: &(dyn std::any::Any + Send)) -> Box<Said> {
+    Box::new(Said::Failed(panicked(panic)))
+}
 
 /// An incarnation of a stage. One worker at a time has it.
 #[repr(align(128))]
@@ -23,6 +54,8 @@ struct Work {
     /// None once it has been cleaned up.
     each: Option<Box<dyn Each>>,
     begun: bool,
+    /// It has begun, and its rounds are not all timed.
+    is_quick: bool,
     time: Time,
 }
 
@@ -58,7 +91,7 @@ impl Time {
 
 impl Cell {
     pub(super) fn new(each: Box<dyn Each>) -> Cell {
-        Cell(UnsafeCell::new(Work { each: Some(each), begun: false, time: Time::default() }))
+        Cell(UnsafeCell::new(Work { each: Some(each), begun: false, is_quick: false, time: Time::default() }))
     }
 
     /// # Safety
@@ -85,40 +118,57 @@ impl Cell {
         Ok(())
     }
 
-    /// A round on a buffer.
+    /// A round on a buffer that is not timed. None, and nothing is done, if it is to be timed, or is the first:
+    /// [`Cell::round_with_care`].
     ///
     /// # Safety
     /// As above.
     #[inline]
-    pub(super) unsafe fn round(
+    pub(super) unsafe fn quick_round(
+        &self,
+        buffer: &mut Buffer,
+        stage: usize,
+        sitting: &Sitting,
+        sampler: &Sampler,
+    ) -> Option<Result<(), Box<Said>>> {
+        // SAFETY: the caller's promise.
+        let work = unsafe { self.work() };
+        if !work.is_quick || sampler.samples() {
+            return None;
+        }
+        let each = work.each.as_mut()?;
+        work.time.untimed += 1;
+        sitting.carries(stage);
+        let round = buffer.round();
+        Some(sitting.round(stage, round, || call(&mut **each, buffer)))
+    }
+
+    /// A round on a buffer.
+    ///
+    /// # Safety
+    /// As above.
+    #[cold]
+    pub(super) unsafe fn round_with_care(
         &self,
         buffer: &mut Buffer,
         stage: usize,
         sitting: &Sitting,
         sampler: &mut Sampler,
-    ) -> Result<Flow, Cause> {
+    ) -> Result<(), Box<Said>> {
         // SAFETY: the caller's promise.
-        let mut work = unsafe { self.work() };
-        if !work.begun {
-            // SAFETY: the caller's promise; `work` is not used meanwhile.
-            unsafe { self.begin(stage, sitting)? };
-            // SAFETY: as above.
-            work = unsafe { self.work() };
-        }
-        let Some(each) = &mut work.each else { return Err(Cause::Stopped) };
-        let round = buffer.round();
-        let is_long = work.time.long > 0;
-        if !is_long && !sampler.samples() {
-            work.time.untimed += 1;
-            sitting.carries(stage);
-            return sitting.round(stage, round, || guard(|| each.round(buffer)));
-        }
-        let begin = sampler.begin(is_long);
+        unsafe { self.begin(stage, sitting) }.map_err(|cause| Box::new(Said::Failed(cause)))?;
+        // SAFETY: as above.
+        let Work { each: Some(each), time, is_quick, .. } = (unsafe { self.work() }) else {
+            return Err(Box::new(Said::Failed(Cause::Stopped)));
+        };
+        let begin = sampler.begin(time.long > 0);
         sitting.carries_since(stage, begin);
-        let result = sitting.round(stage, round, || guard(|| each.round(buffer)));
+        let round = buffer.round();
+        let result = sitting.round(stage, round, || call(&mut **each, buffer));
         let took_ns = sampler.end(begin);
         sitting.carries(stage);
-        sitting.worked(stage, work.time.add(took_ns));
+        sitting.worked(stage, time.add(took_ns));
+        *is_quick = time.long == 0;
         result
     }
 

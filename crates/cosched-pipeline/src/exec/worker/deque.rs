@@ -15,6 +15,8 @@ pub(super) struct Deque {
     /// Where the owner works.
     bottom: Padded<AtomicIsize>,
     slots: Box<[AtomicPtr<Inner>]>,
+    /// Nobody steals from it.
+    is_private: bool,
 }
 
 /// What a theft came to.
@@ -26,10 +28,10 @@ pub(super) enum Stolen {
 }
 
 impl Deque {
-    /// Room for so many.
-    pub(super) fn new(room: usize) -> Deque {
+    /// Room for so many. A private one has an owner and no thieves.
+    pub(super) fn new(room: usize, is_private: bool) -> Deque {
         let slots = (0..room.max(2).next_power_of_two()).map(|_| AtomicPtr::default()).collect();
-        Deque { top: Padded::default(), bottom: Padded::default(), slots }
+        Deque { top: Padded::default(), bottom: Padded::default(), slots, is_private }
     }
 
     #[inline]
@@ -54,7 +56,9 @@ impl Deque {
             return None;
         }
         self.bottom.store(bottom, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        if !self.is_private {
+            fence(Ordering::SeqCst);
+        }
         let top = self.top.load(Ordering::Relaxed);
         let raw = self.slot(bottom).load(Ordering::Relaxed);
         if top < bottom {
@@ -62,14 +66,22 @@ impl Deque {
             return Some(unsafe { from_raw(raw) });
         }
         // It is the last one, or none is left.
-        let mine = top == bottom
-            && self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let mine = top == bottom && self.take_last(top);
         self.bottom.store(bottom + 1, Ordering::Relaxed);
         // SAFETY: `push` put it there, and raising `top` took it: one of all who try succeeds.
         mine.then(|| unsafe { from_raw(raw) })
     }
 
-    /// The oldest. For everyone.
+    #[inline]
+    fn take_last(&self, top: isize) -> bool {
+        if self.is_private {
+            self.top.store(top + 1, Ordering::Relaxed);
+            return true;
+        }
+        self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// The oldest. For everyone, and of a private one for its owner.
     pub(super) fn steal(&self) -> Stolen {
         let top = self.top.load(Ordering::Acquire);
         fence(Ordering::SeqCst);

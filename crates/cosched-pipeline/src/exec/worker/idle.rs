@@ -200,7 +200,8 @@ impl Idle {
 
     /// Sleeps until called, or until the time is over.
     pub(super) fn sleep(&self, worker: usize, limit: Option<Duration>) -> Woken {
-        let limit = limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+        let limit =
+            limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
         let called = &self.called[worker];
         loop {
             if called.swap(0, Ordering::Acquire) == 1 {

@@ -33,10 +33,11 @@ use self::idle::Idle;
 use self::inlet::Inlet;
 use self::padded::Padded;
 use self::plan::{Access, Plan, Room, plan};
-use self::station::Station;
+use self::station::{Entry, Station};
 use super::shared::Shared;
 use crate::buffer::Buffer;
 use crate::graph::Graph;
+use crate::monitor::Watch;
 use crate::queue::Awake;
 
 /// Buffers from outside that may wait while a worker is awake; more than that wake another one.
@@ -73,16 +74,19 @@ pub(crate) struct Crew {
 impl Crew {
     /// Plans what of a graph runs on workers, and takes that out of it. At most so many workers; one per CPU that the
     /// process may use unless told otherwise.
-    pub(crate) fn new(graph: &mut Graph, workers: Option<usize>) -> Crew {
+    pub(crate) fn new(graph: &mut Graph, workers: Option<usize>, watch: &Watch) -> Crew {
         let buffers: usize = graph.paths.iter().map(|path| path.buffers).sum();
         let at_once: usize =
             graph.stages.iter().filter(|stage| stage.on_workers()).map(|stage| stage.incarnations()).sum();
         // More of them could never work at once.
         let workers = workers.unwrap_or_else(cpus).min(buffers).min(at_once);
-        let Plan { rooms, stations, places, runs } = plan(graph, workers);
-        let desk = |_| Desk { deque: Deque::new(buffers) };
+        let Plan { rooms, stations, places, runs } = plan(graph, workers, |stage| watch.counters(stage));
+        let desk = |_| Desk { deque: Deque::new(buffers, workers == 1) };
         Crew {
-            wanted: rooms.iter().map(|room| AtomicU32::new(room.as_ref().map_or(0, |room| room.at_work as u32))).collect(),
+            wanted: rooms
+                .iter()
+                .map(|room| AtomicU32::new(room.as_ref().map_or(0, |room| room.at_work as u32)))
+                .collect(),
             rooms,
             stations,
             places,
@@ -128,15 +132,14 @@ impl Crew {
     #[inline]
     fn admit(&self, buffer: Buffer) -> Option<Buffer> {
         let station = &self.stations[buffer.token().station as usize];
-        let buffer = match &station.turnstile {
-            Some(turnstile) => turnstile.arrive(buffer)?,
-            None => buffer,
-        };
-        self.access(station, buffer)
+        match &station.entry {
+            Entry::Plain(plain) => plain.turnstile.arrive(buffer),
+            Entry::Ordered(turnstile) => self.access(station, turnstile.arrive(buffer)?),
+            Entry::Any => self.access(station, buffer),
+        }
     }
 
     /// The same behind the turnstile.
-    #[inline]
     fn access(&self, station: &Station, buffer: Buffer) -> Option<Buffer> {
         match self.room(station).map(|room| &room.access) {
             Some(Access::Free(permits)) => permits.arrive(buffer),
@@ -144,7 +147,6 @@ impl Crew {
         }
     }
 
-    #[inline]
     fn room(&self, station: &Station) -> Option<&Room> {
         self.rooms[station.stage?].as_ref()
     }

@@ -1,10 +1,13 @@
 //! From a graph to stations: which stages run on workers, and how their buffers go.
 
+use std::sync::Arc;
+
 use super::cell::Cell;
 use super::permits::Permits;
-use super::station::{Onward, Renumber, Station};
+use super::station::{Entry, Onward, Renumber, Station};
 use super::turnstile::Turnstile;
-use crate::graph::{Graph, Path, PathId, Stage, Work};
+use crate::counters::Counters;
+use crate::graph::{Each, Graph, PathId, Stage, Work};
 
 /// Who may work for a buffer at a stage.
 pub(super) enum Access {
@@ -18,14 +21,14 @@ pub(super) enum Access {
 
 /// A stage that runs on workers.
 pub(super) struct Room {
-    pub(super) cells: Box<[Cell]>,
+    pub(super) cells: Box<[Arc<Cell>]>,
     /// How many of them there are at the beginning.
     pub(super) at_work: usize,
     pub(super) access: Access,
 }
 
 impl Room {
-    fn new(graph: &Graph, index: usize, all: Vec<Box<dyn crate::graph::Each>>, workers: usize) -> Room {
+    fn new(graph: &Graph, index: usize, all: Vec<Box<dyn Each>>, workers: usize) -> Room {
         let stage = &graph.stages[index];
         let paths = graph.paths.iter().filter(|path| path.stages.iter().any(|id| id.0 == index)).count();
         let at_work = all.len() - stage.reserve;
@@ -40,7 +43,7 @@ impl Room {
                 debug_assert!(nobody.is_none());
             });
         }
-        Room { cells: all.into_iter().map(Cell::new).collect(), at_work, access }
+        Room { cells: all.into_iter().map(|each| Arc::new(Cell::new(each))).collect(), at_work, access }
     }
 }
 
@@ -56,7 +59,7 @@ pub(super) struct Plan {
 }
 
 /// Plans what runs on workers, and takes it out of the graph's stages.
-pub(super) fn plan(graph: &mut Graph, workers: usize) -> Plan {
+pub(super) fn plan(graph: &mut Graph, workers: usize, counters: impl Fn(usize) -> Arc<Counters>) -> Plan {
     let mut plan = Plan { rooms: Vec::new(), stations: Vec::new(), places: Vec::new(), runs: 0 };
     for (index, path) in graph.paths.iter().enumerate() {
         plan.places.push(vec![None; path.stages.len()]);
@@ -64,7 +67,7 @@ pub(super) fn plan(graph: &mut Graph, workers: usize) -> Plan {
         while place < path.stages.len() {
             let run = path.stages[place..].iter().take_while(|id| graph.stages[id.0].on_workers()).count();
             if run > 0 {
-                plan.add_run(graph, PathId(index), path, place..place + run);
+                plan.add_run(graph, PathId(index), place..place + run, workers == 1);
             }
             place += run + 1;
         }
@@ -77,13 +80,20 @@ pub(super) fn plan(graph: &mut Graph, workers: usize) -> Plan {
         };
         plan.rooms.push(room.map(|all| Room::new(graph, index, all, workers)));
     }
+    for station in &mut plan.stations {
+        let room = station.stage.and_then(|stage| plan.rooms[stage].as_ref());
+        if let (Some(stage), Some(Room { access: Access::Alone, cells, .. })) = (station.stage, room) {
+            station.make_plain(&cells[0], counters(stage));
+        }
+    }
     plan
 }
 
 impl Plan {
     /// The stages of a path from one place to another, all of which run on workers.
-    fn add_run(&mut self, graph: &Graph, id: PathId, path: &Path, run: std::ops::Range<usize>) {
+    fn add_run(&mut self, graph: &Graph, id: PathId, run: std::ops::Range<usize>, one_worker: bool) {
         self.runs += 1;
+        let path = &graph.paths[id.0];
         let first = self.stations.len() as u32;
         // Whether all buffers leave the present station in the order of their numbers.
         let mut in_order = true;
@@ -92,8 +102,11 @@ impl Plan {
             let stage = &graph.stages[index];
             let serial = stage.incarnations() == 1;
             let here = self.stations.len() as u32;
-            let turnstile = serial.then(|| Turnstile::new(path.buffers));
-            let mut station = Station::new(Some(index), turnstile, Onward::Station(here + 1));
+            // Where a run begins, threads may bring the buffers.
+            let before = if place > 0 { place } else { path.stages.len() } - 1;
+            let is_alone = one_worker && graph.stages[path.stages[before].0].on_workers();
+            let entry = if serial { Entry::Ordered(Turnstile::new(path.buffers, is_alone)) } else { Entry::Any };
+            let mut station = Station::new(Some(index), entry, Onward::Station(here + 1));
             station.begins = place == 0;
             station.renumber = (!serial && !stage.ordered).then(|| Box::new(Renumber::new()));
             in_order = serial;
@@ -109,7 +122,7 @@ impl Plan {
             None => Onward::Pool(path.stages[0].0),
         };
         if let (Onward::Thread(_), false) = (onward, in_order) {
-            self.stations.push(Station::new(None, Some(Turnstile::new(path.buffers)), onward));
+            self.stations.push(Station::new(None, Entry::Ordered(Turnstile::new(path.buffers, one_worker)), onward));
             return;
         }
         let Some(last) = self.stations.last_mut() else { return };

@@ -87,9 +87,8 @@ impl Sampler {
     }
 
     /// Whether there was a long round since it was asked last.
-    #[inline]
     pub(super) fn was_long(&mut self) -> bool {
-        self.was_long && std::mem::take(&mut self.was_long)
+        std::mem::take(&mut self.was_long)
     }
 
     /// The worker is through with the buffer. Says what it thinks now, if it has learned something: whether several workers

@@ -51,6 +51,20 @@ impl Slot {
         Some(unsafe { from_raw(found) })
     }
 
+    /// As [`Slot::let_go_on`], where one thread alone uses the slot at all times: no locked instruction.
+    #[inline]
+    pub(super) fn let_go_on_alone(&self) -> Option<Buffer> {
+        let found = self.0.load(Ordering::Relaxed);
+        if found.is_null() {
+            self.0.store(leave(), Ordering::Relaxed);
+            return None;
+        }
+        debug_assert_ne!(found, leave(), "the leave came twice");
+        self.0.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: as in `let_go_on`.
+        Some(unsafe { from_raw(found) })
+    }
+
     /// Whether a buffer waits in it now.
     pub(super) fn waits(&self) -> bool {
         let found = self.0.load(Ordering::Relaxed);

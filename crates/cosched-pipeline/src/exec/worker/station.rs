@@ -1,10 +1,13 @@
 //! The way of a path's buffers through the stages that run on workers, cut into stations.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::cell::Cell;
 use super::padded::Padded;
 use super::turnstile::Turnstile;
 use crate::buffer::Buffer;
+use crate::counters::Counters;
 
 /// Where a buffer goes from a station.
 #[derive(Clone, Copy)]
@@ -19,13 +22,30 @@ pub(super) enum Onward {
     Around(u32, u64),
 }
 
+/// How buffers come into a station.
+pub(super) enum Entry {
+    /// A stage with one incarnation, on one path: in order, and who is in has it for itself. The common case, and the fast one.
+    Plain(Plain),
+    /// One at a time, in order.
+    Ordered(Turnstile),
+    /// A stage with several incarnations: in any order.
+    Any,
+}
+
+/// A stage with one incarnation, on one path.
+pub(super) struct Plain {
+    pub(super) turnstile: Turnstile,
+    pub(super) stage: usize,
+    pub(super) cell: Arc<Cell>,
+    pub(super) counters: Arc<Counters>,
+}
+
 /// A stage on one of its paths; or a place without a stage, where the order is restored before a thread's queue.
 pub(super) struct Station {
     pub(super) stage: Option<usize>,
     /// Whether the path begins here.
     pub(super) begins: bool,
-    /// Where one buffer goes in at a time, in order. None: several incarnations, in any order.
-    pub(super) turnstile: Option<Turnstile>,
+    pub(super) entry: Entry,
     /// Buffers that come from threads, each of which gets the next number.
     arrived: Padded<AtomicU64>,
     /// Where the order is not kept: the buffers are numbered again as they leave.
@@ -34,13 +54,30 @@ pub(super) struct Station {
 }
 
 impl Station {
-    pub(super) fn new(stage: Option<usize>, turnstile: Option<Turnstile>, onward: Onward) -> Station {
-        Station { stage, begins: false, turnstile, arrived: Padded::default(), renumber: None, onward }
+    pub(super) fn new(stage: Option<usize>, entry: Entry, onward: Onward) -> Station {
+        Station { stage, begins: false, entry, arrived: Padded::default(), renumber: None, onward }
+    }
+
+    /// Where one buffer goes in at a time.
+    #[inline]
+    pub(super) fn turnstile(&self) -> Option<&Turnstile> {
+        match &self.entry {
+            Entry::Plain(plain) => Some(&plain.turnstile),
+            Entry::Ordered(turnstile) => Some(turnstile),
+            Entry::Any => None,
+        }
+    }
+
+    /// It has a stage with one incarnation, which is on no other path.
+    pub(super) fn make_plain(&mut self, cell: &Arc<Cell>, counters: Arc<Counters>) {
+        if let (Some(stage), Entry::Ordered(turnstile)) = (self.stage, std::mem::replace(&mut self.entry, Entry::Any)) {
+            self.entry = Entry::Plain(Plain { turnstile, stage, cell: cell.clone(), counters });
+        }
     }
 
     /// How many buffers wait for their turn.
     pub(super) fn waiting(&self) -> usize {
-        self.turnstile.as_ref().map_or(0, Turnstile::waiting)
+        self.turnstile().map_or(0, Turnstile::waiting)
     }
 
     /// Gives a buffer that comes from outside its number.

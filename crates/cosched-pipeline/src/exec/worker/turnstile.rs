@@ -17,18 +17,22 @@ use crate::buffer::Buffer;
 struct Line([Slot; SLOTS]);
 
 const SLOTS: usize = 8;
+const _: () = assert!(size_of::<Line>() == SLOTS * size_of::<Slot>());
 
 pub(super) struct Turnstile {
     lines: Box<[Line]>,
     mask: u64,
+    /// One thread alone brings buffers and lets them in.
+    is_alone: bool,
 }
 
 impl Turnstile {
-    /// The turnstile of a path with so many buffers. The one with number 0 may go in.
-    pub(super) fn new(buffers: usize) -> Turnstile {
+    /// The turnstile of a path with so many buffers. The one with number 0 may go in. `is_alone`: once the graph runs, one
+    /// thread alone comes here.
+    pub(super) fn new(buffers: usize, is_alone: bool) -> Turnstile {
         let slots = buffers.next_power_of_two().max(SLOTS);
         let lines = (0..slots / SLOTS).map(|_| Line::default()).collect();
-        let turnstile = Turnstile { lines, mask: slots as u64 - 1 };
+        let turnstile = Turnstile { lines, mask: slots as u64 - 1, is_alone };
         let nobody = turnstile.open(0);
         debug_assert!(nobody.is_none());
         turnstile
@@ -36,8 +40,9 @@ impl Turnstile {
 
     #[inline]
     fn slot(&self, number: u64) -> &Slot {
-        let place = (number & self.mask) as usize;
-        &self.lines[place / SLOTS].0[place % SLOTS]
+        // SAFETY: the mask is the number of slots in all lines less one, which is a power of two less one; lines lie without
+        // gaps, and each is its slots and nothing else.
+        unsafe { &*self.lines.as_ptr().cast::<Slot>().add((number & self.mask) as usize) }
     }
 
     /// A buffer comes. It is returned if it may go in now.
@@ -49,7 +54,8 @@ impl Turnstile {
     /// The buffer with this number may go in. It is returned if it waits here.
     #[inline]
     pub(super) fn open(&self, number: u64) -> Option<Buffer> {
-        self.slot(number).let_go_on()
+        let slot = self.slot(number);
+        if self.is_alone { slot.let_go_on_alone() } else { slot.let_go_on() }
     }
 
     /// How many wait here now. They come and go meanwhile.
