@@ -37,6 +37,19 @@ pub(crate) enum Command {
     /// Measure how fast bytes go from a file to a directory: the disk's part of a sort's bound
     #[command(after_help = help::RATE)]
     Rate(RateArgs),
+    /// Write man pages
+    #[command(hide = true)]
+    Man {
+        /// All pages, to this directory
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Write a shell's completions
+    #[command(hide = true)]
+    Completions {
+        /// bash, zsh, fish, …
+        shell: clap_complete::Shell,
+    },
 }
 
 /// What records look like.
