@@ -135,7 +135,9 @@ impl Worker<'_> {
 
     /// The next buffer to carry. None when there will be no more.
     fn find(&self) -> Option<Buffer> {
-        if let Some(buffer) = self.desk.deque.pop().or_else(|| self.take_inlet()) {
+        // In a pipeline that flows there is something at the first look; a search makes others look at what the searchers share.
+        let steal = || if self.crew.several.load(Ordering::Relaxed) { self.steal() } else { None };
+        if let Some(buffer) = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal) {
             return Some(buffer);
         }
         self.crew.idle.begin_search();
