@@ -109,11 +109,11 @@ impl Run {
     /// The next record's key. None at the run's end.
     fn advance(&mut self, port: &mut Port) -> Option<u64> {
         loop {
-            if let Some(buffer) = &self.buffer {
-                if let Some(record) = buffer.bytes().get(self.at..self.at + RECORD) {
-                    self.at += RECORD;
-                    return Some(u64::from_le_bytes(record.try_into().ok()?));
-                }
+            if let Some(buffer) = &self.buffer
+                && let Some(record) = buffer.bytes().get(self.at..self.at + RECORD)
+            {
+                self.at += RECORD;
+                return Some(u64::from_le_bytes(record.try_into().ok()?));
             }
             // An empty buffer goes back before the next one is asked for: then the reader can fill it meanwhile.
             if let Some(used) = self.buffer.take() {

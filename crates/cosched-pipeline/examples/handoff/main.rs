@@ -115,7 +115,7 @@ fn cell(text: &str, buffers: usize, part: u64) -> Cell {
         let us = number(us) as u64;
         (cpus, us, us * steps_per_us())
     };
-    let rounds = if work_us == 0 { 200_000 } else { 100_000 / work_us } / part;
+    let rounds = 100_000_u64.checked_div(work_us).unwrap_or(200_000) / part;
     Cell { stages: number(stages), cpus: number(cpus), work_us, work_steps, buffers, rounds: rounds.max(1) }
 }
 
