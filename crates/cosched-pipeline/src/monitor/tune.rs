@@ -59,15 +59,14 @@ impl Tuner {
     }
 
     fn act(&mut self, watch: &Watch, graph: &dyn Watched, actions: Vec<Action>) {
-        let mut queue = std::collections::VecDeque::from(actions);
-        while let Some(action) = queue.pop_front() {
+        for action in actions {
             let stage = watch.facts.flow[action.stage];
             let result = watch.carry_out(stage, &action.change, graph);
             watch.record_tuned(stage, &action, &result);
             match result {
                 // A stage whose threads have ended needs no setting.
                 Ok(()) | Err(Refusal::Gone) => {}
-                Err(Refusal::Told(_)) => queue.extend(self.rule.refused(action.stage, &action.change)),
+                Err(Refusal::Told(_)) => self.rule.refused(action.stage, &action.change),
             }
         }
     }
