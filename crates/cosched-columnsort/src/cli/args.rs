@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Sort a file of records
     #[command(after_help = help::SORT)]
-    Sort(SortArgs),
+    Sort(Box<SortArgs>),
     /// Say what a sort would do: matrix, passes, memory, room on the disk
     #[command(after_help = help::PLAN)]
     Plan(PlanArgs),

@@ -147,8 +147,7 @@ mod tests {
             next += 1;
             Ok(())
         });
-        let mut options = Options::default();
-        options.workers = Some(3);
+        let options = Options { workers: Some(3), ..Options::default() };
         let line = Pipeline::new("grows").buffers(8, 8).stage(source).stage(work).stage(sink);
         let running = line.start(&options).unwrap();
         let rounds = |number: usize| shown[number].load(SeqCst);
