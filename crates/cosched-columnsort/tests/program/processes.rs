@@ -77,10 +77,10 @@ fn stops(implementation: &Implementation) {
     let place = Place::new();
     let Some(library) = implementation.library(&place) else { return };
     // Small records: much to compare for each byte, so that it goes on for long.
-    place.json(&["generate", "in", "--bytes", "80M", "--record-size", "10"]);
+    place.json(&["generate", "in", "--bytes", "40M", "--record-size", "10"]);
     let library = library.to_str().unwrap();
     let args =
-        ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "40M", "--mpi", library];
+        ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "20M", "--mpi", library];
     let launcher = implementation.command(&place, &args).spawn().unwrap();
     let begin = Instant::now();
     let begun = || place.names().iter().any(|name| name.ends_with(".part"));

@@ -12,8 +12,8 @@ use crate::harness::{Place, finish_child};
 /// A sort that goes on for long, and works already: it has the output open.
 fn long_sort(place: &Place) -> Child {
     // Small records: much to compare for each byte.
-    place.json(&["generate", "in", "--bytes", "80M", "--record-size", "10"]);
-    let args = ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "40M"];
+    place.json(&["generate", "in", "--bytes", "40M", "--record-size", "10"]);
+    let args = ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "20M"];
     let child = place.command(&args).spawn().unwrap();
     let begin = Instant::now();
     let working = |pid: u32| {
@@ -56,7 +56,7 @@ fn even_a_kill_leaves_nothing() {
 fn an_input_that_shrinks_is_an_error() {
     let place = Place::new();
     let child = long_sort(&place);
-    std::fs::File::options().write(true).open(place.path("in")).unwrap().set_len(40_000_000).unwrap();
+    std::fs::File::options().write(true).open(place.path("in")).unwrap().set_len(20_000_000).unwrap();
     let output = finish_child(child);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");
