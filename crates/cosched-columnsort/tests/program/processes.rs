@@ -72,15 +72,31 @@ fn refuses(implementation: &Implementation) {
     assert_eq!(place.names(), ["in", "lib.so"]);
 }
 
-/// The launcher is told to end: nothing is left, not even the output's temporary name.
+/// The second process of a launcher's, by its place and its environment.
+fn second_process(place: &Place) -> Option<Pid> {
+    let here = std::fs::canonicalize(place.path(".")).unwrap();
+    let is_it = |pid: i32| {
+        let of = |what: &str| format!("/proc/{pid}/{what}");
+        let there = std::fs::read_link(of("cwd")).is_ok_and(|cwd| cwd == here);
+        let program = std::fs::read_link(of("exe")).is_ok_and(|exe| exe.ends_with("cosched-columnsort"));
+        let environment = std::fs::read(of("environ")).unwrap_or_default();
+        let rank = |words: &[u8]| words == b"OMPI_COMM_WORLD_RANK=1" || words == b"PMI_RANK=1";
+        there && program && environment.split(|byte| *byte == 0).any(rank)
+    };
+    let pids =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.into_iter().find(|pid| is_it(*pid)).map(Pid::from_raw)
+}
+
+/// The launcher is told to end: nothing is left, not even the output's temporary name. The second process is stopped meanwhile,
+/// so that the first one waits for it and cannot end before.
 fn stops(implementation: &Implementation) {
     let place = Place::new();
     let Some(library) = implementation.library(&place) else { return };
-    // Small records: much to compare for each byte, so that it goes on for long.
-    place.json(&["generate", "in", "--bytes", "80M", "--record-size", "10"]);
+    place.json(&["generate", "in", "--bytes", "40M", "--record-size", "10"]);
     let library = library.to_str().unwrap();
     let args =
-        ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "40M", "--mpi", library];
+        ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "20M", "--mpi", library];
     let launcher = implementation.command(&place, &args).spawn().unwrap();
     let begin = Instant::now();
     let begun = || place.names().iter().any(|name| name.ends_with(".part"));
@@ -88,14 +104,23 @@ fn stops(implementation: &Implementation) {
         assert!(begin.elapsed() < Duration::from_secs(20), "it never began");
         std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(Duration::from_millis(200));
+    let second = second_process(&place).expect("it runs");
+    kill(second, Signal::SIGSTOP).unwrap();
     kill(Pid::from_raw(launcher.id() as i32), Signal::SIGINT).unwrap();
-    assert!(!finish_child(launcher).status.success());
-    // The launcher may be gone before its processes are.
-    while begun() && begin.elapsed() < Duration::from_secs(40) {
+    // A launcher that asks nicely first would wait for the stopped one.
+    let patience = Instant::now();
+    while begun() && patience.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(20));
     }
+    if second_process(&place) == Some(second) {
+        let _ = kill(second, Signal::SIGCONT);
+    }
+    assert!(!finish_child(launcher).status.success());
     assert_eq!(place.names(), ["in", "lib.so"]);
+    while second_process(&place).is_some() {
+        assert!(patience.elapsed() < Duration::from_secs(50), "a process is left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
