@@ -1,10 +1,12 @@
 // Peers of `bench pipeline`: oneTBB's parallel_pipeline and Taskflow's Pipeline do what the Rust program
 // examples/handoff_workers does: a number of tokens go through serial stages, a fixed pool of buffers goes round, each stage
-// touches its token and then works for so many loops. One line of JSON.
+// touches its token and then works for so many loops. The time is that from the first call of the first stage to the last
+// of the last one: what it takes to make threads is left out. One line of JSON.
 //
 //   pipeline_peers tbb|taskflow|bound --stages N --tokens N --buffers N --workers N --loops N
 //
 // `bound` is the work alone: plain threads that share it, with no hand-off.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -52,12 +54,15 @@ void stage(Buffer &buffer, long loops) {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
+struct Span {
+    Clock::time_point begin, end;
+
+    double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
+};
 
 #ifdef WITH_TBB
 double run_tbb(const Options &o) {
+    Span span;
     namespace tbb = oneapi::tbb;
     tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(o.workers));
     std::vector<Buffer> buffers(static_cast<std::size_t>(o.buffers));
@@ -68,6 +73,7 @@ double run_tbb(const Options &o) {
             control.stop();
             return nullptr;
         }
+        if (next == 0) span.begin = Clock::now();
         Buffer *buffer = &buffers[static_cast<std::size_t>(next++ % o.buffers)];
         stage(*buffer, o.loops);
         return buffer;
@@ -80,21 +86,20 @@ double run_tbb(const Options &o) {
     }
     auto whole = chain & tbb::make_filter<Buffer *, void>(mode, [&](Buffer *buffer) {
         stage(*buffer, o.loops);
-        ++seen;
+        if (++seen == o.tokens) span.end = Clock::now();
     });
-    const auto begin = Clock::now();
     tbb::parallel_pipeline(static_cast<std::size_t>(o.buffers), whole);
-    const double took_s = seconds_since(begin);
     if (seen != o.tokens) {
         std::fprintf(stderr, "pipeline_peers: tbb carried %ld tokens of %ld\n", seen, o.tokens);
         std::exit(1);
     }
-    return took_s;
+    return span.seconds();
 }
 #endif
 
 #ifdef WITH_TASKFLOW
 double run_taskflow(const Options &o) {
+    Span span;
     tf::Executor executor(static_cast<std::size_t>(o.workers));
     tf::Taskflow flow;
     std::vector<Buffer> buffers(static_cast<std::size_t>(o.buffers));
@@ -106,36 +111,42 @@ double run_taskflow(const Options &o) {
                 token.stop();
                 return;
             }
+            if (i == 0 && token.token() == 0) span.begin = Clock::now();
             stage(buffers[token.line()], o.loops);
-            if (i + 1 == o.stages) ++seen;
+            if (i + 1 == o.stages && ++seen == o.tokens) span.end = Clock::now();
         });
     }
     tf::ScalablePipeline<std::vector<tf::Pipe<>>::iterator> line(static_cast<std::size_t>(o.buffers), pipes.begin(), pipes.end());
     flow.composed_of(line);
-    const auto begin = Clock::now();
     executor.run(flow).wait();
-    const double took_s = seconds_since(begin);
     if (seen != o.tokens) {
         std::fprintf(stderr, "pipeline_peers: taskflow carried %ld tokens of %ld\n", seen, o.tokens);
         std::exit(1);
     }
-    return took_s;
+    return span.seconds();
 }
 #endif
 
 double run_bound(const Options &o) {
     std::vector<std::thread> threads;
-    const auto begin = Clock::now();
+    std::vector<Span> spans(static_cast<std::size_t>(o.workers));
     for (long t = 0; t < o.workers; ++t) {
-        threads.emplace_back([&o, t] {
+        threads.emplace_back([&o, t, &span = spans[static_cast<std::size_t>(t)]] {
+            span.begin = Clock::now();
             Buffer buffer{static_cast<std::uint64_t>(t) + 1};
             const long visits = o.tokens * o.stages;
             for (long i = t; i < visits; i += o.workers) stage(buffer, o.loops);
+            span.end = Clock::now();
             if (buffer.tag == 0) std::abort();
         });
     }
     for (auto &thread : threads) thread.join();
-    return seconds_since(begin);
+    Span all = spans[0];
+    for (const Span &span : spans) {
+        all.begin = std::min(all.begin, span.begin);
+        all.end = std::max(all.end, span.end);
+    }
+    return all.seconds();
 }
 
 long number(const char *text, const char *name) {

@@ -58,3 +58,8 @@ pub use monitor::STALL_WARNING;
 pub use options::Options;
 pub use priority::{Priorities, Settings, SettingsError, UnknownPriorities};
 pub use report::{Action, Bound, Occupancy, Report, ReportError, Span, StageReport, Stall, Trace};
+
+/// The guide's code is run as the documentation's is.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/pipeline.md")]
+struct Guide;

@@ -105,7 +105,7 @@ fn middle(name: String, node: &Node, in_order: bool, fails: Option<(u64, bool)>)
                 assert!(!panics, "on purpose");
                 return Err("on purpose".into());
             }
-            if slow_us > 0 && buffer.round() % 3 == 0 {
+            if slow_us > 0 && buffer.round().is_multiple_of(3) {
                 std::thread::sleep(Duration::from_micros(slow_us));
             }
             buffer.set_tag(buffer.tag() + 1);

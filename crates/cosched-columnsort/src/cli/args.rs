@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Sort a file of records
     #[command(after_help = help::SORT)]
-    Sort(SortArgs),
+    Sort(Box<SortArgs>),
     /// Say what a sort would do: matrix, passes, memory, room on the disk
     #[command(after_help = help::PLAN)]
     Plan(PlanArgs),
@@ -37,6 +37,19 @@ pub(crate) enum Command {
     /// Measure how fast bytes go from a file to a directory: the disk's part of a sort's bound
     #[command(after_help = help::RATE)]
     Rate(RateArgs),
+    /// Write man pages
+    #[command(hide = true)]
+    Man {
+        /// All pages, to this directory
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Write a shell's completions
+    #[command(hide = true)]
+    Completions {
+        /// bash, zsh, fish, …
+        shell: clap_complete::Shell,
+    },
 }
 
 /// What records look like.

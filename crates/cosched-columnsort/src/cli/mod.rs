@@ -9,6 +9,7 @@ mod help;
 mod machine;
 mod matrix;
 mod out;
+mod pages;
 mod progress;
 mod rate;
 mod report;
@@ -50,5 +51,7 @@ fn dispatch(cli: Cli) -> Result<u8, Problem> {
         Command::Generate(args) => generate::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Rate(args) => rate::run(&args),
+        Command::Man { dir } => pages::man(dir.as_deref()),
+        Command::Completions { shell } => pages::completions(shell),
     }
 }

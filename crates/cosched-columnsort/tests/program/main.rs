@@ -134,3 +134,12 @@ fn the_rate_is_of_the_bytes_that_are_there() {
     }
     assert_eq!(place.names(), ["in"]);
 }
+
+#[test]
+fn man_pages_and_completions() {
+    let place = Place::new();
+    done(place.run(&["man", "--dir", "man"]));
+    let pages = std::fs::read_dir(place.path("man")).unwrap().count();
+    assert!(pages >= 7, "{pages}");
+    assert!(done(place.run(&["completions", "bash"])).contains("--key-offset"));
+}

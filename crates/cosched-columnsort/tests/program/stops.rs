@@ -51,3 +51,15 @@ fn even_a_kill_leaves_nothing() {
     assert_eq!(finish_child(child).status.signal(), Some(9));
     assert_eq!(place.names(), ["in"]);
 }
+
+#[test]
+fn an_input_that_shrinks_is_an_error() {
+    let place = Place::new();
+    let child = long_sort(&place);
+    std::fs::File::options().write(true).open(place.path("in")).unwrap().set_len(40_000_000).unwrap();
+    let output = finish_child(child);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("in") && (message.contains("shrank") || message.contains("ends at byte")), "{message}");
+    assert_eq!(place.names(), ["in"]);
+}

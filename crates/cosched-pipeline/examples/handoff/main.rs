@@ -98,7 +98,7 @@ fn cell(text: &str, buffers: usize, part: u64) -> Cell {
     let (stages, rest) = text.split_once('x').unwrap_or_else(|| usage(&format!("not a cell: {text}")));
     let (cpus, work_us) = rest.split_once('w').unwrap_or((rest, "0"));
     let work_us = number(work_us) as u64;
-    let rounds = if work_us == 0 { 200_000 } else { 100_000 / work_us } / part;
+    let rounds = 100_000_u64.checked_div(work_us).unwrap_or(200_000) / part;
     Cell { stages: number(stages), cpus: number(cpus), work_us, buffers, rounds }
 }
 

@@ -101,8 +101,8 @@ impl StageState {
             }
             .into(),
             incarnations: self.working.count().min(self.incarnations),
-            rounds: counters.rounds.load(Ordering::Relaxed),
-            bytes: counters.bytes.load(Ordering::Relaxed),
+            rounds: counters.rounds(),
+            bytes: counters.bytes(),
             ..StageReport::default()
         }
     }

@@ -134,7 +134,7 @@ impl Lane {
             Job::Units(units) => units[0].stage,
             Job::Body(stage, _) => *stage,
         };
-        // The stages' own code is guarded where it is called; what is left is that they are dropped, and bugs of ours.
+        // The stages' own code is guarded where it is called; what is left is that bodies are dropped, and bugs of ours.
         let result = guard(|| {
             match self.job {
                 Job::Units(units) => run_units(shared, units, self.reserve),
@@ -184,10 +184,16 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
             shared.fail(Some(stage), cause);
         }
     }
-    for unit in &mut units[..begun] {
+    for (place, mut unit) in units.into_iter().enumerate() {
         sitting.switch(Doing::Aside(unit.stage));
-        if let Err(cause) = guard(|| unit.each.cleanup()) {
-            shared.fail(Some(unit.stage), cause);
+        let stage = unit.stage;
+        let cleaned = if place < begun { guard(|| unit.each.cleanup()) } else { Ok(()) };
+        let dropped = caught(|| {
+            drop(unit);
+            Ok(())
+        });
+        if let Err(cause) = cleaned.and(dropped) {
+            shared.fail(Some(stage), cause);
         }
     }
 }

@@ -38,7 +38,7 @@ impl Watch {
             .counters
             .iter()
             .map(|counters| Total {
-                rounds: counters.rounds.load(Relaxed),
+                rounds: counters.rounds(),
                 busy_ns: counters.busy_ns.load(Relaxed),
                 wait_in_ns: counters.wait_in_ns.load(Relaxed),
                 wait_out_ns: counters.wait_out_ns.load(Relaxed),

@@ -59,15 +59,14 @@ impl Tuner {
     }
 
     fn act(&mut self, watch: &Watch, graph: &dyn Watched, actions: Vec<Action>) {
-        let mut queue = std::collections::VecDeque::from(actions);
-        while let Some(action) = queue.pop_front() {
+        for action in actions {
             let stage = watch.facts.flow[action.stage];
             let result = watch.carry_out(stage, &action.change, graph);
             watch.record_tuned(stage, &action, &result);
             match result {
                 // A stage whose threads have ended needs no setting.
                 Ok(()) | Err(Refusal::Gone) => {}
-                Err(Refusal::Told(_)) => queue.extend(self.rule.refused(action.stage, &action.change)),
+                Err(Refusal::Told(_)) => self.rule.refused(action.stage, &action.change),
             }
         }
     }
@@ -163,4 +162,111 @@ fn default_config() -> Config {
     // With a quota below the CPUs, a thread that is bound could wait for its own CPU while another has the quota.
     let cpus = if cpus.len() > cpus_usable() { Vec::new() } else { cpus };
     Config { cpus, ..Config::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    use cosched_core::stage::Class;
+
+    use super::*;
+    use crate::{Cause, Graph, Options, Path, Report, Resource, Stage};
+
+    /// A graph whose only thread is the test's.
+    struct Alone {
+        watch: Watch,
+        incarnations: AtomicU32,
+    }
+
+    impl Watched for Alone {
+        fn watch(&self) -> &Watch {
+            &self.watch
+        }
+
+        fn queue_len(&self, _: usize) -> usize {
+            0
+        }
+
+        fn fail(&self, _: usize, cause: Cause) {
+            panic!("{cause}");
+        }
+
+        fn incarnations(&self, _: usize, count: u32) -> Result<(), String> {
+            if count > 2 {
+                return Err("there are 2".to_owned());
+            }
+            self.incarnations.store(count, SeqCst);
+            Ok(())
+        }
+
+        fn report(&self) -> Report {
+            Report::default()
+        }
+    }
+
+    fn alone() -> Alone {
+        let mut graph = Graph::new("cst");
+        let stage = graph.stage(Stage::blocking("write", Resource::Io, |_| Ok(())));
+        graph.path(Path::new("p").buffers(1, 8).through([stage]));
+        let watch = Watch::new(super::super::facts(&graph), &Options::default());
+        Alone { watch, incarnations: AtomicU32::new(1) }
+    }
+
+    #[test]
+    fn changes_reach_the_stage_s_threads_and_are_taken_back() {
+        // A thread of its own, as a lower priority may stay.
+        std::thread::spawn(|| {
+            let graph = alone();
+            let before = Thread::current().unwrap().scheduling().unwrap();
+            let _sitting = graph.watch.sit(&[0]);
+            let change =
+                |change: Change| graph.watch.carry_out(0, &change, &graph).map_err(|refusal| format!("{refusal:?}"));
+            let now = || Thread::current().unwrap().scheduling().unwrap();
+            if change(Change::SliceUs(200)).is_ok() {
+                assert_eq!(now().slice_ns, 200_000);
+                change(Change::SliceUs(0)).unwrap();
+                assert!(now().slice_is_default);
+            }
+            change(Change::Class(Class::Batch)).unwrap();
+            assert_eq!(now().class, cosched_linux::thread::Class::Batch);
+            change(Change::Class(Class::Normal)).unwrap();
+            change(Change::Affinity(before.cpus[..1].to_vec())).unwrap();
+            assert_eq!(now().cpus, before.cpus[..1]);
+            change(Change::Affinity(Vec::new())).unwrap();
+            assert_eq!(now(), before);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn threads_are_the_executor_s() {
+        let graph = alone();
+        assert!(graph.watch.carry_out(0, &Change::Incarnations(2), &graph).is_ok());
+        assert_eq!(graph.incarnations.load(SeqCst), 2);
+        let refusal = graph.watch.carry_out(0, &Change::Incarnations(3), &graph).unwrap_err();
+        assert!(matches!(refusal, Refusal::Told(words) if words == "there are 2"));
+    }
+
+    #[test]
+    fn a_stage_without_threads_refuses_nothing() {
+        let graph = alone();
+        assert!(matches!(graph.watch.carry_out(0, &Change::Nice(5), &graph), Err(Refusal::Gone)));
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let watch = &graph.watch;
+            let (told, tell) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                let _sitting = watch.sit(&[0]);
+                told.send(()).unwrap();
+                let _ = receiver.recv();
+            });
+            tell.recv().unwrap();
+            let what_no_system_has = graph.watch.carry_out(0, &Change::SliceUs(1), &graph);
+            assert!(matches!(what_no_system_has, Err(Refusal::Told(_))), "{what_no_system_has:?}");
+            assert!(graph.watch.carry_out(0, &Change::Nice(19), &graph).is_ok());
+            drop(sender);
+        });
+    }
 }

@@ -35,6 +35,9 @@ impl Gate {
 /// How many incarnations of a stage are to work; the others sleep here.
 pub(crate) struct Working(Futex);
 
+/// The count of those who were released: nobody is to rest any more.
+const RELEASED: u32 = u32::MAX;
+
 impl Working {
     pub(crate) fn new(count: usize) -> Working {
         let working = Working(Futex::default());
@@ -42,10 +45,12 @@ impl Working {
         working
     }
 
-    /// So many from now on.
+    /// So many from now on. Does nothing after the release, which may come at the same time from another thread.
     pub(crate) fn set(&self, count: usize) {
-        self.0.word().store(count as u32, Ordering::Release);
-        self.0.wake(u32::MAX >> 1);
+        let change = |now| (now != RELEASED).then_some(count as u32);
+        if self.0.word().fetch_update(Ordering::AcqRel, Ordering::Relaxed, change).is_ok() {
+            self.0.wake(u32::MAX >> 1);
+        }
     }
 
     /// How many.
@@ -67,6 +72,7 @@ impl Working {
 
     /// All go on: to end.
     pub(crate) fn release(&self) {
-        self.set(u32::MAX as usize);
+        self.0.word().swap(RELEASED, Ordering::AcqRel);
+        self.0.wake(u32::MAX >> 1);
     }
 }

@@ -206,13 +206,15 @@ fn nobody_passes_the_gate_before_all_have_come() {
 }
 
 #[test]
-fn an_incarnation_rests_until_it_is_to_work() {
+fn an_incarnation_rests_until_it_is_to_work_or_all_is_over() {
     check(3, || {
         let working = Arc::new(Working::new(1));
-        let other = working.clone();
+        let (other, third) = (working.clone(), working.clone());
         let rests = thread::spawn(move || other.wait(2));
-        working.set(2);
+        // Both at once: who sets the number must not take the release back.
+        let sets = thread::spawn(move || third.set(2));
         working.release();
+        sets.join().unwrap();
         rests.join().unwrap();
     });
 }

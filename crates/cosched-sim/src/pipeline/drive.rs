@@ -172,9 +172,8 @@ impl Sim<'_> {
 
     fn act(&mut self, actions: Vec<Action>) {
         for Action { stage, change, why } in actions {
-            if !self.ask(stage, change.clone(), Some(why)) {
-                let more = self.driver.autotune.as_mut().map(|rule| rule.refused(stage, &change));
-                self.act(more.unwrap_or_default());
+            if let (false, Some(rule)) = (self.ask(stage, change.clone(), Some(why)), &mut self.driver.autotune) {
+                rule.refused(stage, &change);
             }
         }
     }

@@ -46,23 +46,27 @@ pub enum Reason {
     ComparingAgain,
     /// Kept: it helped.
     Helped {
-        /// The median gain.
+        /// The gain.
         gain_ppm: i32,
     },
     /// Taken back: no gain that stands out from the noise.
     NoGain {
-        /// The median gain.
+        /// The gain.
         gain_ppm: i32,
     },
     /// Taken back at once: it made things worse.
     Harmed {
-        /// The median gain, below 0.
+        /// The gain, below 0.
         gain_ppm: i32,
     },
     /// Taken back: a part of it was refused.
     PartRefused,
     /// Taken back: the pipeline changed or ends while it was on trial.
     CutShort,
+    /// Tried: the stage limits, and others take CPU time from it.
+    LimitsBesideOthers,
+    /// Taken back: others use the CPUs now, and it gives way to them.
+    OthersCame,
 }
 
 impl Reason {
@@ -82,6 +86,8 @@ impl Reason {
             Reason::Harmed { .. } => "harmed",
             Reason::PartRefused => "part-refused",
             Reason::CutShort => "cut-short",
+            Reason::LimitsBesideOthers => "limits-beside-others",
+            Reason::OthersCame => "others-came",
         }
     }
 }
@@ -103,6 +109,8 @@ impl fmt::Display for Reason {
             Reason::Harmed { gain_ppm } => write!(f, "it harmed: {:+.1} %", percent(*gain_ppm)),
             Reason::PartRefused => f.write_str("a part of it was refused"),
             Reason::CutShort => f.write_str("the trial was cut short"),
+            Reason::LimitsBesideOthers => f.write_str("it limits, and others take CPU time from it"),
+            Reason::OthersCame => f.write_str("others use the CPUs now, and it gives way to them"),
         }
     }
 }

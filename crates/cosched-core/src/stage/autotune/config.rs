@@ -28,6 +28,8 @@ pub struct Config {
     pub window_rounds: u32,
     /// What all trials together may have cost, in millionths of the time that has passed.
     pub loss_ppm_max: u32,
+    /// What they may have cost besides, at the beginning, ns.
+    pub credit_ns: u64,
     /// A change has to gain so much to be kept, in millionths.
     pub gain_ppm_min: u32,
     /// Pairs of windows, with the old and the new setting, before anything is kept.
@@ -47,11 +49,12 @@ impl Default for Config {
             cpus: Vec::new(),
             window_ns_min: 50_000_000,
             window_ns_max: 1_000_000_000,
-            window_rounds: 40,
+            window_rounds: 16,
             loss_ppm_max: 5_000,
+            credit_ns: 10_000_000,
             gain_ppm_min: 5_000,
             pairs_min: 3,
-            pairs_max: 8,
+            pairs_max: 24,
             rest_ns_min: 30_000_000_000,
             rest_ns_max: 960_000_000_000,
         }

@@ -1,17 +1,59 @@
 //! Autotune: find the limiting resource while the pipeline runs, act, watch whether it helped, undo it if not.
 //!
-//! The host calls [`Autotune::window`] with what its stages did in each interval of about [`Autotune::window_ns`], and
-//! does what the actions say, in their order. If the system refuses one, it says so ([`Autotune::refused`]).
+//! Problem. Which setting helps depends on what limits and on who else uses the CPUs, nobody knows it beforehand, both
+//! change, and the wrong setting costs far more than the right one gains: nice up for I/O gained 5 % in Roysden 2004 and costs
+//! 30 % beside a competing job on today's Linux. So the rule must be hard to convince.
+//!
+//! Rule. It *watches* windows. From a few of them it sees what limits (`limiting`) and whether others are there. Where
+//! nothing can be gained, because a device or a stage that cannot be divided works all the time, it *rests*: it changes
+//! nothing, and looks seldom. Else the first kind of change whose condition holds (`candidate.rs`) goes on *trial*: new
+//! and old setting in turn, in short windows, until the gain stands out from the noise (`trial.rs`). It is kept, or taken
+//! back. What did not help rests for `rest_ns_min` in that case of limiting resource and company, then twice as long each
+//! time. What is kept is doubted when another resource limits, when others come or go, and after the same rests: then the
+//! old setting is on trial, and wins ties. What gives way to others is taken back in the first window that shows some.
+//!
+//! Bounds. All trials together may lose `loss_ppm_max` of the time that has passed (and `credit_ns`): a trial begins only if its
+//! likely loss fits. A pipeline whose case does not change has each kind tried at most 2 + log2(max / min) + t / max times.
+//!
+//! The host calls [`Autotune::window`] with what its stages did in each interval of about [`Autotune::window_ns`], does
+//! what the actions say, in their order, and tells what the system refused ([`Autotune::refused`]) before the next window.
+//! Source of the idea: Roysden 2004, sections 1 and 5 ("experimentation may be the best way to improve pipeline performance").
 
 mod action;
+mod candidate;
 mod config;
+mod memory;
+mod noise;
+mod situation;
+#[cfg(test)]
+mod tests;
+mod trial;
 
 pub use action::{Action, Reason, Refused};
 pub use config::{Config, Rights, StageInfo};
 
-use super::fixed::SLICE_US_SHORT;
-use super::{Change, Resource, Setting, Window};
+use super::{Change, Setting, Window};
 use alloc::vec::Vec;
+use candidate::Kind;
+use memory::{Bars, Failures, Kept, Ledger};
+use noise::Noise;
+use situation::{Case, Situation, others_are_there};
+use trial::{Trial, Verdict};
+
+/// Windows that are looked at together, and that have to go by between two trials.
+const WATCHED: usize = 3;
+
+/// Windows are made longer if they differ by more than this.
+const NOISE_WANTED: f64 = 0.02;
+
+/// How much longer at most.
+const LONGER_MOST: f64 = 2.0;
+
+/// A resting rule looks so much more seldom.
+const REST_FACTOR: u64 = 4;
+
+/// Rounds that drain after a change if nobody knows how many buffers there are.
+const DRAINED: u32 = 8;
 
 /// What the rule is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +62,24 @@ pub enum State {
     Watching,
     /// It tries something: the settings change from window to window.
     Trying,
+    /// Nothing can be gained, or everything failed a short time ago.
+    Resting,
+}
+
+/// What is on trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// A change.
+    New(Kind),
+    /// Being without a change that was kept, by its place.
+    Without(usize),
+}
+
+/// A change that was asked for after the last window, and what held before it.
+#[derive(Debug, Clone)]
+struct Asked {
+    action: Action,
+    before: Change,
 }
 
 /// The rule for one pipeline.
@@ -28,30 +88,66 @@ pub struct Autotune {
     config: Config,
     stages: Vec<StageInfo>,
     settings: Vec<Setting>,
-    /// What is on trial, and the rate before it.
-    trial: Option<(Vec<Action>, f64)>,
-    tried: bool,
-    refused: Vec<Refused>,
+    /// The last windows under these settings.
+    watched: Vec<Window>,
+    case: Option<Case>,
+    noise: Noise,
+    trial: Option<(Subject, Trial)>,
+    kept: Vec<Kept>,
+    failures: Failures,
+    bars: Bars,
+    ledger: Ledger,
+    refusals: Vec<Refused>,
+    asked: Vec<Asked>,
+    /// What was refused of what was asked for last.
+    part_refused: Option<(usize, Change)>,
+    rests: bool,
+    now_ns: u64,
     window_ns: u64,
+    settle_ns: u64,
 }
 
 impl Autotune {
     /// A pipeline whose stages are about to start, in the order of flow.
     pub fn new(config: Config, stages: &[StageInfo]) -> Autotune {
-        let settings = stages.iter().map(|stage| stage.start.clone()).collect();
-        let window_ns = config.window_ns_min;
-        let stages = stages.to_vec();
-        Autotune { config, stages, settings, trial: None, tried: false, refused: Vec::new(), window_ns }
+        Autotune {
+            settings: stages.iter().map(|stage| stage.start.clone()).collect(),
+            stages: stages.to_vec(),
+            watched: Vec::new(),
+            case: None,
+            noise: Noise::default(),
+            trial: None,
+            kept: Vec::new(),
+            failures: Failures::default(),
+            bars: Bars::new(config.rights),
+            ledger: Ledger::default(),
+            refusals: Vec::new(),
+            asked: Vec::new(),
+            part_refused: None,
+            rests: false,
+            now_ns: 0,
+            window_ns: config.window_ns_min,
+            settle_ns: config.window_ns_min,
+            config,
+        }
     }
 
     /// How long the next window should be, ns.
     pub fn window_ns(&self) -> u64 {
-        self.window_ns
+        match &self.trial {
+            Some((_, trial)) if trial.settles() => self.settle_ns,
+            None if self.rests => self.window_ns.saturating_mul(REST_FACTOR).min(self.config.window_ns_max),
+            _ => self.window_ns,
+        }
     }
 
     /// What it is doing.
     pub fn state(&self) -> State {
-        if self.trial.is_some() { State::Trying } else { State::Watching }
+        match (&self.trial, self.rests) {
+            (Some(_), _) => State::Trying,
+            (None, true) => State::Resting,
+            (None, false) => State::Watching,
+        }
     }
 
     /// The settings that hold now, by stage.
@@ -61,52 +157,271 @@ impl Autotune {
 
     /// What it would have done, had it been allowed to.
     pub fn refusals(&self) -> &[Refused] {
-        &self.refused
+        &self.refusals
     }
 
-    /// Takes a window; answers with what to change now, in this order.
+    /// Takes a window; answers with what to change now, in this order. One that is empty, or of another number of stages,
+    /// says nothing.
     pub fn window(&mut self, window: &Window) -> Vec<Action> {
-        if let Some((actions, before)) = self.trial.take() {
-            let helped = window.rate() > before * (1.0 + f64::from(self.config.gain_ppm_min) / 1e6);
-            return if helped { Vec::new() } else { self.undo(&actions) };
-        }
-        if core::mem::replace(&mut self.tried, true) {
+        self.asked.clear();
+        if window.length_ns == 0 || window.stages.len() != self.stages.len() {
             return Vec::new();
         }
-        let change = Change::SliceUs(SLICE_US_SHORT);
-        let blocks = |(_, info): &(usize, &StageInfo)| info.own_threads && info.resource != Resource::Compute;
-        let action = |(stage, _)| Action { stage, change: change.clone(), why: Reason::BlocksAndWaitsForCpu };
-        let actions: Vec<Action> = self.stages.iter().enumerate().filter(blocks).map(action).collect();
-        if !actions.is_empty() {
-            actions.iter().for_each(|action| self.settings[action.stage].apply(&action.change));
-            self.trial = Some((actions.clone(), window.rate()));
+        self.now_ns = self.now_ns.saturating_add(window.length_ns);
+        self.pace(window);
+        if let Some(refused) = self.part_refused.take() {
+            return self.without_the_rest(&refused);
         }
-        actions
+        match self.trial.take() {
+            Some((subject, trial)) => self.go_on(subject, trial, window),
+            None => self.watch(window),
+        }
     }
 
-    fn undo(&mut self, actions: &[Action]) -> Vec<Action> {
-        let back = |action: &Action| {
-            let change = self.stages[action.stage].start.inverse(&action.change);
-            self.settings[action.stage].apply(&change);
-            Action { stage: action.stage, change, why: Reason::NoGain { gain_ppm: 0 } }
+    /// The system refused a change of the last answer. It is never asked for again; what belongs to it is taken back in the
+    /// answer to the next window.
+    pub fn refused(&mut self, stage: usize, change: &Change) {
+        let Some(place) =
+            self.asked.iter().position(|asked| asked.action.stage == stage && asked.action.change == *change)
+        else {
+            return;
         };
-        actions.iter().map(back).collect()
-    }
-
-    /// The system refused this change; it is never asked for again. Answers with what has to be taken back for that.
-    pub fn refused(&mut self, stage: usize, change: &Change) -> Vec<Action> {
-        let Some((actions, _)) = self.trial.take() else { return Vec::new() };
-        let (failed, rest): (Vec<Action>, Vec<Action>) =
-            actions.into_iter().partition(|action| action.stage == stage && action.change == *change);
-        for action in failed {
-            self.settings[stage] = self.stages[stage].start.clone();
-            self.refused.push(Refused { stage, change: action.change, why: action.why });
-        }
-        self.undo(&rest)
+        let Asked { action, before } = self.asked.remove(place);
+        self.settings[stage].apply(&before);
+        self.bars.add(stage, change, &self.settings[stage]);
+        self.note(Refused { stage, change: action.change, why: action.why });
+        self.part_refused = Some((stage, change.clone()));
     }
 
     /// The pipeline is about to end: what is on trial is taken back.
     pub fn finish(&mut self) -> Vec<Action> {
-        self.trial.take().map_or_else(Vec::new, |(actions, _)| self.undo(&actions))
+        self.asked.clear();
+        let trial = self.trial.take().map(|(_, trial)| trial);
+        trial.map_or_else(Vec::new, |trial| self.change(&trial.back, Reason::CutShort))
     }
+
+    /// Windows long enough for some rounds; the first after a change as long as the buffers take to drain.
+    fn pace(&mut self, window: &Window) {
+        let rate = window.rate();
+        if rate <= 0.0 {
+            return;
+        }
+        let time_of = |rounds: f64| (rounds / rate * 1e9) as u64;
+        let Config { window_ns_min, window_ns_max, window_rounds, .. } = self.config;
+        // What is noisy in short windows is less so in longer ones, and has more time to show a lasting effect.
+        let of_trial = self.trial.as_ref().and_then(|(_, trial)| trial.spread()).unwrap_or(0.0);
+        let sigma = self.noise.sigma().unwrap_or(0.0).max(of_trial);
+        let noisy = (sigma / NOISE_WANTED).clamp(1.0, LONGER_MOST);
+        let quiet_ns = time_of(f64::from(window_rounds)).max(window_ns_min);
+        self.window_ns = ((quiet_ns as f64 * noisy) as u64).clamp(window_ns_min, window_ns_max.max(window_ns_min));
+        let buffers = window.stages.iter().map(|stage| stage.queue_in_max).max().unwrap_or(0);
+        let drained = if buffers == 0 { DRAINED } else { buffers };
+        self.settle_ns = time_of(f64::from(drained)).clamp(self.window_ns / 8, self.window_ns);
+    }
+
+    fn watch(&mut self, window: &Window) -> Vec<Action> {
+        self.noise.add(window.rate());
+        if self.watched.len() == WATCHED {
+            self.watched.remove(0);
+        }
+        self.watched.push(window.clone());
+        if others_are_there(window, self.case) {
+            let actions = self.give_up_what_gives_way();
+            if !actions.is_empty() {
+                return actions;
+            }
+        }
+        if self.watched.len() < WATCHED || self.noise.sigma().is_none() {
+            return Vec::new();
+        }
+        let Some(now) = Situation::new(&self.watched, self.case) else { return Vec::new() };
+        self.case = Some(now.case);
+        let begun = self.doubt(&now, window).or_else(|| self.try_something(&now, window));
+        self.rests = begun.is_none();
+        begun.unwrap_or_default()
+    }
+
+    /// Others have come: what gives way to them goes, without a trial.
+    fn give_up_what_gives_way(&mut self) -> Vec<Action> {
+        let kept = core::mem::take(&mut self.kept);
+        let (gone, kept): (Vec<Kept>, Vec<Kept>) = kept.into_iter().partition(|kept| kept.kind.suffers_from_others());
+        self.kept = kept;
+        gone.iter().rev().flat_map(|gone| self.change(&gone.back, Reason::OthersCame)).collect()
+    }
+
+    /// Puts something on trial that was kept in another case, or a long time ago; the last of them first.
+    fn doubt(&mut self, now: &Situation, window: &Window) -> Option<Vec<Action>> {
+        let is_due = |kept: &Kept| !kept.proven.contains(&now.case) || self.now_ns >= kept.doubt_ns;
+        let is_built_upon = |place: usize| self.kept[place + 1..].iter().any(|kept| kept.builds_on(&self.kept[place]));
+        let place = (0..self.kept.len()).rev().find(|place| is_due(&self.kept[*place]) && !is_built_upon(*place))?;
+        let kept = &self.kept[place];
+        if !self.may_lose(kept.gain.max(kept.kind.risk())) {
+            return None;
+        }
+        let trial = Trial::new(kept.back.clone(), kept.forward.clone(), true, window.rate());
+        Some(self.begin(Subject::Without(place), trial, Reason::Doubted))
+    }
+
+    fn try_something(&mut self, now: &Situation, window: &Window) -> Option<Vec<Action>> {
+        for kind in Kind::for_situation(now, &self.stages, &self.config) {
+            if self.failures.rests(kind, now.case, self.now_ns) || self.is_covered(kind) {
+                continue;
+            }
+            let mut forward = kind.changes(now, &self.stages, &self.config);
+            forward.retain(|(stage, change)| !self.settings[*stage].has(change));
+            if forward.is_empty() || self.is_barred(kind, &forward) || !self.may_lose(kind.risk()) {
+                continue;
+            }
+            let back = forward.iter().map(|(stage, change)| (*stage, self.settings[*stage].inverse(change))).collect();
+            let trial = Trial::new(forward, back, false, window.rate());
+            return Some(self.begin(Subject::New(kind), trial, kind.why()));
+        }
+        None
+    }
+
+    /// Whether something that is kept reaches the same end.
+    fn is_covered(&self, kind: Kind) -> bool {
+        self.kept.iter().any(|kept| kept.kind.stands_in_for(kind))
+    }
+
+    /// Whether a part of it must not be asked for; then it is noted what would have been done.
+    fn is_barred(&mut self, kind: Kind, forward: &[(usize, Change)]) -> bool {
+        let barred =
+            self.bars.lacks(kind.needs()) || forward.iter().any(|(stage, change)| self.bars.has(*stage, change));
+        if barred {
+            for (stage, change) in forward {
+                self.note(Refused { stage: *stage, change: change.clone(), why: kind.why() });
+            }
+        }
+        barred
+    }
+
+    fn note(&mut self, refused: Refused) {
+        let same = |other: &Refused| other.stage == refused.stage && other.change == refused.change;
+        if !self.refusals.iter().any(same) {
+            self.refusals.push(refused);
+        }
+    }
+
+    /// Whether a trial that loses this part of the rounds in its windows fits into what may be lost.
+    fn may_lose(&self, part: f64) -> bool {
+        let each_ns = (self.window_ns + self.settle_ns) as f64;
+        let likely_ns = each_ns * f64::from(self.config.pairs_min) * part;
+        self.ledger.allows(likely_ns, self.now_ns, &self.config)
+    }
+
+    fn begin(&mut self, subject: Subject, trial: Trial, why: Reason) -> Vec<Action> {
+        let actions = self.change(&trial.forward, why);
+        self.trial = Some((subject, trial));
+        actions
+    }
+
+    /// A window of a trial has ended.
+    fn go_on(&mut self, subject: Subject, mut trial: Trial, window: &Window) -> Vec<Action> {
+        if self.others_changed(subject, &trial, window) {
+            self.ledger.spend(trial.lost_ns());
+            let why = if trial.has_new() { Reason::OthersCame } else { Reason::CutShort };
+            return self.change(&trial.back, why);
+        }
+        let verdict = trial.window(window.rate(), window.length_ns, self.noise.sigma(), &self.config);
+        let actions = match (verdict, subject) {
+            (Verdict::GoOn, _) => Vec::new(),
+            (Verdict::ShowOld, _) => self.change(&trial.back, Reason::Comparing),
+            (Verdict::ShowNew, _) => self.change(&trial.forward, Reason::ComparingAgain),
+            (Verdict::TakeNew { gain }, Subject::New(kind)) => return self.keep(kind, trial, gain),
+            (Verdict::TakeNew { gain }, Subject::Without(place)) => return self.drop_kept(place, trial, gain),
+            (Verdict::TakeOld { gain, harmed }, Subject::New(kind)) => return self.reject(kind, trial, gain, harmed),
+            (Verdict::TakeOld { gain, .. }, Subject::Without(place)) => return self.prove(place, trial, gain),
+        };
+        self.trial = Some((subject, trial));
+        actions
+    }
+
+    /// Others came or went while the old setting held, or came while one held that gives way to them.
+    fn others_changed(&self, subject: Subject, trial: &Trial, window: &Window) -> bool {
+        let others = others_are_there(window, self.case);
+        let gives_way = matches!(subject, Subject::New(kind) if kind.suffers_from_others());
+        let differs = self.case.is_some_and(|case| case.others != others);
+        if trial.has_new() { gives_way && others } else { differs && !trial.settles() }
+    }
+
+    fn keep(&mut self, kind: Kind, trial: Trial, gain: f64) -> Vec<Action> {
+        self.ledger.spend(trial.lost_ns());
+        let rest_ns = self.config.rest_ns_min;
+        let doubt_ns = self.now_ns.saturating_add(rest_ns);
+        let proven = self.case.into_iter().collect();
+        let actions = self.change(&trial.forward, Reason::Helped { gain_ppm: ppm(gain) });
+        self.kept.push(Kept { kind, forward: trial.forward, back: trial.back, gain, doubt_ns, rest_ns, proven });
+        actions
+    }
+
+    fn reject(&mut self, kind: Kind, trial: Trial, gain: f64, harmed: bool) -> Vec<Action> {
+        self.ledger.spend(trial.lost_ns());
+        if let Some(case) = self.case {
+            self.failures.add(kind, case, self.now_ns, &self.config);
+        }
+        let gain_ppm = ppm(gain);
+        self.change(&trial.back, if harmed { Reason::Harmed { gain_ppm } } else { Reason::NoGain { gain_ppm } })
+    }
+
+    /// Without it is as good: it goes, and rests as if it had failed.
+    fn drop_kept(&mut self, place: usize, trial: Trial, gain: f64) -> Vec<Action> {
+        self.ledger.spend(trial.lost_ns());
+        let kept = self.kept.remove(place);
+        if let Some(case) = self.case {
+            self.failures.add(kept.kind, case, self.now_ns, &self.config);
+        }
+        self.change(&trial.forward, Reason::NoGain { gain_ppm: ppm(-gain) })
+    }
+
+    /// Without it is worse: it stays.
+    fn prove(&mut self, place: usize, trial: Trial, gain: f64) -> Vec<Action> {
+        self.ledger.spend(trial.lost_ns());
+        let kept = &mut self.kept[place];
+        kept.gain = (-gain).max(0.0);
+        kept.rest_ns = kept.rest_ns.saturating_mul(2).min(self.config.rest_ns_max);
+        kept.doubt_ns = self.now_ns.saturating_add(kept.rest_ns);
+        kept.proven.extend(self.case.filter(|case| !kept.proven.contains(case)));
+        self.change(&trial.back, Reason::Helped { gain_ppm: ppm(-gain) })
+    }
+
+    /// A part of what was asked for was refused: the rest of it goes too.
+    fn without_the_rest(&mut self, refused: &(usize, Change)) -> Vec<Action> {
+        if let Some((subject, trial)) = self.trial.take() {
+            self.ledger.spend(trial.lost_ns());
+            if let (Subject::New(kind), Some(case)) = (subject, self.case) {
+                self.failures.add(kind, case, self.now_ns, &self.config);
+            }
+            return self.change(&trial.back, Reason::PartRefused);
+        }
+        let has_it = |kept: &Kept| kept.forward.contains(refused);
+        let Some(place) = self.kept.iter().rposition(has_it) else { return Vec::new() };
+        let gone = self.kept.remove(place);
+        self.change(&gone.back, Reason::PartRefused)
+    }
+
+    /// Asks for these changes, as far as they change something and may be asked for.
+    fn change(&mut self, changes: &[(usize, Change)], why: Reason) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (stage, change) in changes {
+            let (stage, change) = (*stage, change.clone());
+            if self.settings[stage].has(&change) || self.bars.has(stage, &change) {
+                continue;
+            }
+            let before = self.settings[stage].inverse(&change);
+            self.settings[stage].apply(&change);
+            let action = Action { stage, change, why };
+            self.asked.push(Asked { action: action.clone(), before });
+            actions.push(action);
+        }
+        if !actions.is_empty() {
+            self.watched.clear();
+            self.noise.cut();
+        }
+        actions
+    }
+}
+
+fn ppm(part: f64) -> i32 {
+    (part * 1e6).clamp(-1e9, 1e9) as i32
 }

@@ -82,7 +82,7 @@ impl<'a> Worker<'a> {
                 }
             }
             if buffer.carries_block() {
-                plain.counters.round_alone(buffer.len());
+                plain.cell.round_done(buffer.len());
             }
         }
         let mut ends = false;
@@ -134,7 +134,7 @@ impl<'a> Worker<'a> {
                 return Then::Nothing;
             }
             if buffer.carries_block() {
-                self.shared.stages[stage].counters.round(buffer.len());
+                cell.round_done(buffer.len());
             }
         }
         if station.begins {

@@ -5,13 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::sampler::{LONG_NS, Sampler};
 use crate::buffer::Buffer;
+use crate::counters::{Count, Counts};
 use crate::error::{BoxError, Cause};
 use crate::exec::thread::{guard, panicked};
 use crate::graph::{Each, Flow};
 use crate::monitor::{Doing, Sitting};
 
-/// A stage stays one that is timed at each buffer for so many short rounds.
-const SHORT_ROUNDS: u8 = 16;
+/// Of so many rounds one at least is timed.
+const QUICK_MAX: u64 = 256;
 
 /// What a stage said other than that it goes on.
 pub(super) enum Said {
@@ -43,55 +44,63 @@ fn panicked_so(panic: &(dyn std::any::Any + Send)) -> Box<Said> {
     Box::new(Said::Failed(panicked(panic)))
 }
 
-/// An incarnation of a stage. One worker at a time has it.
-#[repr(align(128))]
-pub(super) struct Cell(UnsafeCell<Work>);
+/// An incarnation of a stage. One worker at a time has it. What it needs at each buffer lies on one cache line.
+#[repr(C, align(128))]
+pub(super) struct Cell {
+    work: UnsafeCell<Work>,
+    /// Its rounds, and bytes in them. Who has the cell writes, anyone reads.
+    count: Count,
+}
+
+const _: () = assert!(size_of::<Work>() + size_of::<Count>() <= 64, "the line is full");
 
 // SAFETY: what is inside goes from worker to worker (`Each` is Send); its users keep to the rule of `Cell::work`.
 unsafe impl Sync for Cell {}
 
+impl Counts for Cell {
+    fn count(&self) -> &Count {
+        &self.count
+    }
+}
+
 struct Work {
     /// None once it has been cleaned up.
     each: Option<Box<dyn Each>>,
-    begun: bool,
-    /// It has begun, and its rounds are not all timed.
-    is_quick: bool,
-    time: Time,
-}
-
-/// The time of a stage whose rounds are not all timed.
-#[derive(Default)]
-struct Time {
+    /// What an untimed round takes: a mean that forgets, without outliers.
+    round_ns: u64,
     /// Rounds since the last one that was timed.
-    untimed: u64,
-    /// What a short round takes: a mean that forgets, without outliers.
-    short_ns: u64,
-    /// The last rounds were long, so each is timed: so many more.
-    long: u8,
+    untimed: u32,
+    /// Untimed rounds until the next one that is timed. 0 also before the first.
+    quick: u16,
+    begun: bool,
 }
 
-impl Time {
-    /// A round was timed: the stage's time, with that of the rounds before that were not timed.
+impl Work {
+    /// A round was timed: the stage's time, with that of the rounds before that were not timed. Decides when the next one is.
     fn add(&mut self, took_ns: u64) -> u64 {
-        if took_ns >= LONG_NS {
-            self.long = SHORT_ROUNDS;
-        } else {
-            self.long = self.long.saturating_sub(1);
-            let taken_ns = took_ns.min(4 * self.short_ns + 64);
-            self.short_ns = if self.short_ns == 0 { taken_ns } else { (7 * self.short_ns + taken_ns) / 8 };
-        }
+        self.quick = (LONG_NS / took_ns.max(1)).min(QUICK_MAX) as u16;
+        // The processor was perhaps taken away; that was this round, and not those before.
+        let taken_ns = took_ns.min(4 * self.round_ns + 64);
+        self.round_ns = if self.round_ns == 0 { taken_ns } else { (3 * self.round_ns + taken_ns) / 4 };
         took_ns + self.rest_ns()
     }
 
     /// The time of the rounds that were not timed.
     fn rest_ns(&mut self) -> u64 {
-        std::mem::take(&mut self.untimed) * self.short_ns
+        u64::from(std::mem::take(&mut self.untimed)) * self.round_ns
     }
 }
 
 impl Cell {
     pub(super) fn new(each: Box<dyn Each>) -> Cell {
-        Cell(UnsafeCell::new(Work { each: Some(each), begun: false, is_quick: false, time: Time::default() }))
+        let work = Work { each: Some(each), round_ns: 0, untimed: 0, quick: 0, begun: false };
+        Cell { work: UnsafeCell::new(work), count: Count::default() }
+    }
+
+    /// A round on so many bytes is done. For who has the cell.
+    #[inline]
+    pub(super) fn round_done(&self, bytes: usize) {
+        self.count.add_alone(bytes);
     }
 
     /// # Safety
@@ -99,7 +108,7 @@ impl Cell {
     #[allow(clippy::mut_from_ref)]
     unsafe fn work(&self) -> &mut Work {
         // SAFETY: the caller's promise.
-        unsafe { &mut *self.0.get() }
+        unsafe { &mut *self.work.get() }
     }
 
     /// Begins it (`init`), if it has not begun.
@@ -133,11 +142,12 @@ impl Cell {
     ) -> Option<Result<(), Box<Said>>> {
         // SAFETY: the caller's promise.
         let work = unsafe { self.work() };
-        if !work.is_quick || sampler.samples() {
+        if work.quick == 0 || sampler.samples() {
             return None;
         }
         let each = work.each.as_mut()?;
-        work.time.untimed += 1;
+        work.quick -= 1;
+        work.untimed += 1;
         sitting.carries(stage);
         let round = buffer.round();
         Some(sitting.round(stage, round, || call(&mut **each, buffer)))
@@ -158,17 +168,15 @@ impl Cell {
         // SAFETY: the caller's promise.
         unsafe { self.begin(stage, sitting) }.map_err(|cause| Box::new(Said::Failed(cause)))?;
         // SAFETY: as above.
-        let Work { each: Some(each), time, is_quick, .. } = (unsafe { self.work() }) else {
-            return Err(Box::new(Said::Failed(Cause::Stopped)));
-        };
-        let begin = sampler.begin(time.long > 0);
+        let work = unsafe { self.work() };
+        let Some(each) = &mut work.each else { return Err(Box::new(Said::Failed(Cause::Stopped))) };
+        let begin = sampler.begin(work.round_ns >= LONG_NS);
         sitting.carries_since(stage, begin);
         let round = buffer.round();
         let result = sitting.round(stage, round, || call(&mut **each, buffer));
         let took_ns = sampler.end(begin);
         sitting.carries(stage);
-        sitting.worked(stage, time.add(took_ns));
-        *is_quick = time.long == 0;
+        sitting.worked(stage, work.add(took_ns));
         result
     }
 
@@ -180,7 +188,7 @@ impl Cell {
         // SAFETY: the caller's promise.
         let work = unsafe { self.work() };
         sitting.switch(Doing::Aside(stage));
-        sitting.worked(stage, work.time.rest_ns());
+        sitting.worked(stage, work.rest_ns());
         let Some(mut each) = work.each.take() else { return Ok(()) };
         let result = if work.begun { guard(|| each.cleanup()) } else { Ok(()) };
         let dropped = guard(|| {

@@ -120,12 +120,12 @@ impl Idle {
     #[cold]
     fn wake(&self, awake: &Awake, still: impl Fn(usize) -> bool) {
         let mut beds = self.beds();
-        if still(beds.len()) {
-            if let Some(worker) = beds.pop() {
-                self.rise();
-                drop(beds);
-                self.call(awake, worker);
-            }
+        if still(beds.len())
+            && let Some(worker) = beds.pop()
+        {
+            self.rise();
+            drop(beds);
+            self.call(awake, worker);
         }
     }
 

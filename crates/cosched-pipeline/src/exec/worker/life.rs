@@ -110,10 +110,10 @@ impl Worker<'_> {
             Stolen::Buffer(buffer) => Some(buffer),
             _ => None,
         });
-        if let Some(waited) = waited {
-            if let Some(own) = next.replace(waited) {
-                self.keep(own);
-            }
+        if let Some(waited) = waited
+            && let Some(own) = next.replace(waited)
+        {
+            self.keep(own);
         }
     }
 
@@ -135,7 +135,9 @@ impl Worker<'_> {
 
     /// The next buffer to carry. None when there will be no more.
     fn find(&self) -> Option<Buffer> {
-        if let Some(buffer) = self.desk.deque.pop().or_else(|| self.from_inlet()) {
+        // In a pipeline that flows there is something at the first look; a search makes others look at what the searchers share.
+        let steal = || if self.crew.several.load(Ordering::Relaxed) { self.steal() } else { None };
+        if let Some(buffer) = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal) {
             return Some(buffer);
         }
         self.crew.idle.begin_search();
@@ -146,7 +148,7 @@ impl Worker<'_> {
         self.crew.ended() || self.shared.stopping()
     }
 
-    fn from_inlet(&self) -> Option<Buffer> {
+    fn take_inlet(&self) -> Option<Buffer> {
         self.crew.inlet.take(|rest| self.keep(rest))
     }
 
@@ -178,7 +180,7 @@ impl Worker<'_> {
             let several = crew.several.load(Ordering::Relaxed);
             // Where one worker is enough, the one that is awake does what is on its list.
             let steal = || if several || crew.idle.is_alone() { self.steal() } else { None };
-            let buffer = self.desk.deque.pop().or_else(|| self.from_inlet()).or_else(steal);
+            let buffer = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal);
             if buffer.is_some() || self.over() {
                 return buffer;
             }

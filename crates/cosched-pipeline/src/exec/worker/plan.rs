@@ -6,7 +6,7 @@ use super::cell::Cell;
 use super::permits::Permits;
 use super::station::{Entry, Onward, Renumber, Station};
 use super::turnstile::Turnstile;
-use crate::counters::Counters;
+use crate::counters::{Counters, Counts};
 use crate::graph::{Each, Graph, PathId, Stage, Work};
 
 /// Who may work for a buffer at a stage.
@@ -78,12 +78,16 @@ pub(super) fn plan(graph: &mut Graph, workers: usize, counters: impl Fn(usize) -
             Stage { work: Work::Each(all), .. } => Some(std::mem::take(all)),
             Stage { work: Work::Body(_), .. } => None,
         };
-        plan.rooms.push(room.map(|all| Room::new(graph, index, all, workers)));
+        let room = room.map(|all| Room::new(graph, index, all, workers));
+        if let Some(room) = &room {
+            counters(index).count_elsewhere(room.cells.iter().map(|cell| cell.clone() as Arc<dyn Counts>).collect());
+        }
+        plan.rooms.push(room);
     }
     for station in &mut plan.stations {
         let room = station.stage.and_then(|stage| plan.rooms[stage].as_ref());
-        if let (Some(stage), Some(Room { access: Access::Alone, cells, .. })) = (station.stage, room) {
-            station.make_plain(&cells[0], counters(stage));
+        if let Some(Room { access: Access::Alone, cells, .. }) = room {
+            station.make_plain(&cells[0]);
         }
     }
     plan

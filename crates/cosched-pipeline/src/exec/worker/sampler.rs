@@ -1,8 +1,9 @@
 //! What a worker knows about how long stages take, without a look at the clock at each.
 //!
 //! Problem: a look at the clock takes 20 to 30 ns, as much as a short stage with its hand-off. Rules: of a stage whose rounds
-//! are long each is timed, by one look, because the end of one is the beginning of the next. Of the others, those of one
-//! buffer in 64 are; a stage's time is then that of the timed rounds and, for each other round, the mean.
+//! take 20 µs or more each is timed, by one look, because the end of one is the beginning of the next. Of shorter ones a
+//! round is timed each 20 µs of the stage's time, and all rounds of one buffer in 64. A stage's time is then that of the
+//! timed rounds and, for each other round, the mean.
 //!
 //! From the sampled buffers the worker also tells whether it is worth while to have several workers. A stage that one worker
 //! leaves and another enters costs a few cache misses, some 100 ns; if the stages are shorter than that, one worker alone is
@@ -10,8 +11,10 @@
 
 use std::time::Instant;
 
-/// A round that takes so long is timed each time: the look at the clock is 1 % of it.
-pub(super) const LONG_NS: u64 = 2_000;
+/// A stage whose rounds take so long is timed at each.
+pub(super) const LONG_NS: u64 = 20_000;
+/// After a round that takes so long several workers are worth while at once.
+const SEVERAL_AT_ONCE_NS: u64 = 2_000;
 /// One buffer in so many is sampled.
 const PERIOD: u32 = 64;
 /// Several workers from this mean time of a stage on, and one alone below the lower one.
@@ -82,7 +85,7 @@ impl Sampler {
         let took_ns = ((end - begin).as_nanos() as u64).saturating_sub(self.look_ns);
         self.sum_ns += took_ns;
         self.rounds += 1;
-        self.was_long |= took_ns >= LONG_NS;
+        self.was_long |= took_ns >= SEVERAL_AT_ONCE_NS;
         took_ns
     }
 

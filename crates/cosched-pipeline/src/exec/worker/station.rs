@@ -7,7 +7,6 @@ use super::cell::Cell;
 use super::padded::Padded;
 use super::turnstile::Turnstile;
 use crate::buffer::Buffer;
-use crate::counters::Counters;
 
 /// Where a buffer goes from a station.
 #[derive(Clone, Copy)]
@@ -37,7 +36,6 @@ pub(super) struct Plain {
     pub(super) turnstile: Turnstile,
     pub(super) stage: usize,
     pub(super) cell: Arc<Cell>,
-    pub(super) counters: Arc<Counters>,
 }
 
 /// A stage on one of its paths; or a place without a stage, where the order is restored before a thread's queue.
@@ -69,9 +67,9 @@ impl Station {
     }
 
     /// It has a stage with one incarnation, which is on no other path.
-    pub(super) fn make_plain(&mut self, cell: &Arc<Cell>, counters: Arc<Counters>) {
+    pub(super) fn make_plain(&mut self, cell: &Arc<Cell>) {
         if let (Some(stage), Entry::Ordered(turnstile)) = (self.stage, std::mem::replace(&mut self.entry, Entry::Any)) {
-            self.entry = Entry::Plain(Plain { turnstile, stage, cell: cell.clone(), counters });
+            self.entry = Entry::Plain(Plain { turnstile, stage, cell: cell.clone() });
         }
     }
 
