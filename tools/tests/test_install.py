@@ -30,9 +30,12 @@ class Install(unittest.TestCase):
         files = self.files()
         for expected in ["usr/bin/cosched", "usr/bin/coschedd", "usr/bin/cosched-guard",
                          "usr/lib/cosched/libcosched_wait.so", "etc/cosched.toml",
+                         "usr/lib/libcosched.so", "usr/lib/pkgconfig/cosched.pc", "usr/include/cosched.h",
+                         "usr/include/cosched/pipeline.hpp",
                          "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service"]:
             self.assertIn(expected, files)
         unit = (self.stage / "usr/lib/systemd/system/coschedd.service").read_text()
+        self.assertIn("\nprefix=/usr\n", "\n" + (self.stage / "usr/lib/pkgconfig/cosched.pc").read_text())
         self.assertIn("\nExecStart=/usr/bin/coschedd --listen-stdin\n", unit)
         self.assertEqual(self.install()[0], 0, "installing twice is no error")
         self.assertEqual(self.install("--uninstall")[0], 0)

@@ -69,6 +69,8 @@ pub(crate) enum Commands {
     Sim(crate::sim::Sim),
     /// Predict what sharing CPUs costs a program, from a machine's constants
     Model(crate::model::Model),
+    /// Look at running pipelines of stages, and at reports of their runs
+    Pipeline(crate::pipeline::Pipeline),
     /// Write the man pages
     Man(Man),
     /// Write the completions of a shell

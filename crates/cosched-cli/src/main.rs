@@ -10,6 +10,7 @@ mod jobs;
 mod jobset;
 mod model;
 mod out;
+mod pipeline;
 mod profile;
 mod programs;
 mod record;

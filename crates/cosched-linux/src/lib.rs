@@ -7,6 +7,8 @@
 //!   idle CPUs;
 //! - [`arrivals`] tells which jobs have unread messages, [`waits`] which of their processes wait;
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
+//! - [`mod@file`] reads and writes whole blocks of files without the page cache, several at a time;
+//! - [`thread`] is the scheduling of single threads of this process, for the stages of a pipeline;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
 //! This crate knows neither plans nor policies: the daemon turns a plan into a [`slots::Table`].
@@ -15,6 +17,7 @@ pub mod arrivals;
 pub mod beat;
 mod cgfile;
 pub mod endwatch;
+pub mod file;
 pub mod guard;
 pub mod job;
 pub mod kernel_agent;
@@ -32,6 +35,7 @@ pub mod slots;
 pub mod stats;
 pub mod switch;
 pub mod thaw;
+pub mod thread;
 pub mod tree;
 pub mod waits;
 

@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod fake;
 mod model;
+mod pipeline;
 mod run;
 mod sim_misuse;
 mod sim_results;

@@ -5,11 +5,13 @@ use super::page::{percent, short};
 
 /// A bar: its name, and its parts from the bottom up.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bar {
-    pub(super) name: String,
-    pub(super) parts: Vec<f64>,
+pub struct Bar {
+    /// What stands beside it.
+    pub name: String,
+    /// Its parts.
+    pub parts: Vec<f64>,
     /// Half the interval of the whole.
-    pub(super) ci95: Option<f64>,
+    pub ci95: Option<f64>,
 }
 
 /// A bar that is so many times higher than the median is cut, as the paper does.
@@ -56,8 +58,8 @@ pub(super) fn standing(bars: &[Bar], parts: &[(&str, &str)], y_title: &str, titl
     frame.finish(title)
 }
 
-/// Lying bars of parts of a whole, which is 1.
-pub(super) fn lying(bars: &[Bar], parts: &[(&str, &str)], x_title: &str, title: &str) -> String {
+/// Lying bars of parts of a whole, which is 1. `parts` are the names of the parts and their colours' classes.
+pub fn lying(bars: &[Bar], parts: &[(&str, &str)], x_title: &str, title: &str) -> String {
     // A few bars are thicker: the legend beside them has six entries.
     let each = (116.0 / bars.len().max(1) as f64).clamp(26.0, 58.0);
     let height = (58.0 + bars.len() as f64 * each).max(174.0);

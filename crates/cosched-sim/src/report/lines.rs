@@ -72,7 +72,7 @@ pub(super) fn distributions(lines: &[Distribution], x_title: &str, title: &str) 
 }
 
 /// Numbers that change in steps: (time, value), each until the next.
-pub(super) fn steps(series: &[(&str, Vec<(f64, f64)>)], x_title: &str, y_title: &str, title: &str) -> String {
+pub fn steps(series: &[(&str, Vec<(f64, f64)>)], x_title: &str, y_title: &str, title: &str) -> String {
     let points = || series.iter().flat_map(|(_, points)| points.iter());
     let end = points().map(|(x, _)| *x).fold(0.0, f64::max);
     let y = Scale::from_zero(points().map(|(_, y)| *y));

@@ -13,7 +13,8 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{Line, lines};
+pub use bars::{Bar, lying};
+pub use lines::{Line, lines, steps};
 pub use page::{Page, Title, percent, short};
 pub use run::run_report;
 pub use sweep::sweep_report;

@@ -1,0 +1,49 @@
+//! `cosched pipeline`: look at pipelines that run, and at reports of runs.
+
+mod help;
+mod list;
+mod page;
+mod report;
+mod show;
+
+use crate::args::Cli;
+use crate::out::{EXIT_NO_JOB, Failure};
+use clap::{Args, Subcommand};
+
+/// There is no such pipeline.
+const EXIT_NO_PIPELINE: u8 = EXIT_NO_JOB;
+/// What was given is no report.
+const EXIT_INVALID: u8 = crate::out::EXIT_REFUSED;
+
+#[derive(Args, Debug)]
+#[command(after_help = help::PIPELINE, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Pipeline {
+    #[command(subcommand)]
+    pub(crate) command: PipelineCommand,
+}
+
+/// The subcommands of `cosched pipeline`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PipelineCommand {
+    /// List the pipelines that run and can be looked at
+    #[command(visible_alias = "ls", after_help = help::LIST)]
+    List,
+    /// Show what limits running pipelines, and where the time of their stages goes
+    Show(show::Show),
+    /// Print a report of a run, or draw it as a page or a Chrome trace
+    Report(report::ReportOf),
+}
+
+/// Runs a subcommand; returns the exit code.
+pub(crate) fn pipeline(cli: &Cli, options: &Pipeline) -> Result<u8, Failure> {
+    match &options.command {
+        PipelineCommand::List => list::list(cli),
+        PipelineCommand::Show(options) => show::show(cli, options),
+        PipelineCommand::Report(options) => report::report(cli, options),
+    }
+}
+
+/// A name from another process, for a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

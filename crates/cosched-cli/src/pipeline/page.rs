@@ -1,0 +1,238 @@
+//! The page of `cosched pipeline report --html`: everything in one file, nothing from a network.
+
+use cosched_pipeline::{Report, StageReport};
+use cosched_sim::report::{Bar, Page, lying, percent, short, steps};
+
+/// Parts of the time of a stage's threads, and their colours.
+const TIME: [(&str, &str); 6] = [
+    ("on a CPU", "f0"),
+    ("without a CPU", "f1"),
+    ("device, network", "f2"),
+    ("waits for input", "f4"),
+    ("waits for room", "f3"),
+    ("other", "fidle"),
+];
+
+/// Letters of a name that fit beside a figure.
+const NAME_MAX: usize = 9;
+
+/// The page of a report.
+pub(super) fn page(report: &Report) -> String {
+    let below = format!(
+        "{} s, {} blocks, {} stages, {} MB of buffers, {} CPUs, priorities {}. cosched {}",
+        short(report.elapsed_s),
+        report.rounds,
+        report.stages.len(),
+        short(report.memory_bytes as f64 / 1e6),
+        report.cpus,
+        report.priorities,
+        env!("CARGO_PKG_VERSION"),
+    );
+    let mut page = Page::new(&format!("Pipeline {}", report.name), &below);
+    bound(&mut page, report);
+    times(&mut page, report);
+    queues(&mut page, report);
+    changes(&mut page, report);
+    if !report.stalls.is_empty() {
+        page.heading("Stuck");
+        let rows: Vec<Vec<String>> = report
+            .stalls
+            .iter()
+            .map(|stall| {
+                let state = if stall.over { "went on" } else { "did not go on" };
+                vec![
+                    stall.stage.clone(),
+                    stall.what.clone(),
+                    state.to_owned(),
+                    short(stall.since_s),
+                    short(stall.held_s),
+                ]
+            })
+            .collect();
+        page.table(
+            &[("stage", true), ("what it did", true), ("then", true), ("from s", false), ("for s", false)],
+            &rows,
+        );
+    }
+    if !report.notes.is_empty() {
+        page.heading("Notes");
+        report.notes.iter().for_each(|note| page.paragraph(note));
+    }
+    page.finish()
+}
+
+fn bound(page: &mut Page, report: &Report) {
+    let bound = &report.bound;
+    let needs = [("compute", bound.compute_s), ("communicate", bound.communicate_s), ("I/O", bound.io_s)];
+    let part = |s: f64| if report.elapsed_s > 0.0 { (s / report.elapsed_s).clamp(0.0, 1.0) } else { 0.0 };
+    let bars: Vec<Bar> = needs
+        .iter()
+        .map(|(name, s)| Bar { name: (*name).to_owned(), parts: vec![part(*s), 1.0 - part(*s)], ci95: None })
+        .collect();
+    page.heading("Throughput against the bound");
+    let busiest = bound.stage.as_ref().map_or(String::new(), |stage| format!(" The busiest stage is {stage}."));
+    page.paragraph(&format!(
+        "The work needs at least max(compute, communicate, I/O) = {} s; {} limits.{busiest} The run took {} s, so it had \
+         {} % of the best speed: {} of at most {} blocks per second.",
+        short(bound.s()),
+        if bound.limiting == "io" { "I/O" } else { &bound.limiting },
+        short(report.elapsed_s),
+        percent(report.efficiency()),
+        short(rate(report.rounds, report.elapsed_s)),
+        short(rate(report.rounds, bound.s())),
+    ));
+    let figure = lying(
+        &bars,
+        &[("needed", "f0"), ("more", "fidle")],
+        "% of the time that the run took",
+        "The bound by resource",
+    );
+    page.figure(
+        &figure,
+        "The time that the work needs of each resource at least, as a part of the time that the run took.",
+    );
+}
+
+fn rate(rounds: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { rounds as f64 / seconds } else { 0.0 }
+}
+
+fn times(page: &mut Page, report: &Report) {
+    page.heading("Where the time of the stages went");
+    let bars: Vec<Bar> = report
+        .stages
+        .iter()
+        .map(|stage| Bar { name: label(&stage.name), parts: parts(stage, report.elapsed_s), ci95: None })
+        .collect();
+    let figure = lying(&bars, &TIME, "% of the time of the stage's threads", "Where the time of the stages went");
+    page.figure(
+        &figure,
+        "Of stages on workers, the parts are of the time of as many workers as can work on the stage.",
+    );
+    let titles = [
+        ("stage", true),
+        ("uses", true),
+        ("on", true),
+        ("threads", false),
+        ("blocks", false),
+        ("MB", false),
+        ("busy s", false),
+        ("CPU s", false),
+        ("delay s", false),
+        ("wait in s", false),
+        ("wait out s", false),
+        ("gave way", false),
+        ("preempted", false),
+        ("settings", true),
+    ];
+    let rows: Vec<Vec<String>> = report.stages.iter().map(row).collect();
+    page.table(&titles, &rows);
+}
+
+fn row(stage: &StageReport) -> Vec<String> {
+    let times = [stage.busy_s, stage.cpu_s, stage.delay_s, stage.wait_in_s, stage.wait_out_s].map(short);
+    let words = [stage.name.clone(), stage.resource.clone(), stage.kind.clone()];
+    let counts = [stage.incarnations.to_string(), stage.rounds.to_string(), short(stage.bytes as f64 / 1e6)];
+    let switches = [stage.switches_voluntary.to_string(), stage.switches_involuntary.to_string()];
+    words.into_iter().chain(counts).chain(times).chain(switches).chain([stage.settings.clone()]).collect()
+}
+
+/// CPU time and delay are the kernel's and of all that a thread does; what is more than the busy time is of the waits.
+fn parts(stage: &StageReport, elapsed_s: f64) -> Vec<f64> {
+    let cpu = stage.cpu_s.min(stage.busy_s);
+    let delay = stage.delay_s.min(stage.busy_s - cpu);
+    let known = [cpu, delay, stage.busy_s - cpu - delay, stage.wait_in_s, stage.wait_out_s];
+    let sum: f64 = known.iter().sum();
+    let whole = (stage.incarnations.max(1) as f64 * elapsed_s).max(sum).max(f64::MIN_POSITIVE);
+    known.into_iter().chain([whole - sum]).map(|s| s / whole).collect()
+}
+
+fn queues(page: &mut Page, report: &Report) {
+    let occupancy = &report.occupancy;
+    if occupancy.at_s.len() < 2 {
+        return;
+    }
+    page.heading("Buffers that waited");
+    let of = |stage: usize| -> Vec<(f64, f64)> {
+        occupancy.at_s.iter().zip(&occupancy.waiting).map(|(at, row)| (*at, f64::from(row[stage]))).collect()
+    };
+    let names: Vec<String> = report.stages.iter().map(|stage| label(&stage.name)).collect();
+    let series: Vec<(&str, Vec<(f64, f64)>)> =
+        names.iter().enumerate().map(|(stage, name)| (name.as_str(), of(stage))).collect();
+    let figure =
+        steps(&series, "time in s", "buffers before the stage", "Buffers that waited before each stage over time");
+    page.figure(&figure, "A queue that is full is before what limits, one that is empty behind it.");
+    let rows: Vec<Vec<String>> = report
+        .stages
+        .iter()
+        .map(|stage| vec![stage.name.clone(), short(stage.queue_mean), stage.queue_max.to_string()])
+        .collect();
+    page.folded("Means and maxima", &[("stage", true), ("mean", false), ("most", false)], &rows);
+}
+
+fn changes(page: &mut Page, report: &Report) {
+    let all = report.stages.iter().flat_map(|stage| stage.actions.iter().map(move |action| (stage, action)));
+    let mut all: Vec<_> = all.collect();
+    if all.is_empty() {
+        return;
+    }
+    all.sort_by(|a, b| a.1.at_s.total_cmp(&b.1.at_s));
+    page.heading("Changes of priority");
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|(stage, action)| {
+            let outcome = action.refused.as_ref().map_or("done".to_owned(), |why| format!("refused: {why}"));
+            let words = [&stage.name, &action.change, &action.why, &action.by].map(String::clone);
+            std::iter::once(short(action.at_s)).chain(words).chain([outcome]).collect()
+        })
+        .collect();
+    let titles = [("at s", false), ("stage", true), ("change", true), ("why", true), ("by", true), ("outcome", true)];
+    page.table(&titles, &rows);
+    for stage in report.stages.iter().filter(|stage| stage.actions_count > stage.actions.len() as u64) {
+        page.paragraph(&format!("Of {} changes of {}, the first are listed.", stage.actions_count, stage.name));
+    }
+}
+
+/// A name that fits beside a figure.
+fn label(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_stage_are_all_of_its_time() {
+        let stage = StageReport {
+            incarnations: 2,
+            busy_s: 1.0,
+            cpu_s: 0.5,
+            delay_s: 0.7,
+            wait_in_s: 0.5,
+            ..StageReport::default()
+        };
+        let parts = parts(&stage, 1.0);
+        let expected = [0.25, 0.25, 0.0, 0.25, 0.0, 0.25];
+        assert!(parts.iter().zip(expected).all(|(part, wanted)| (part - wanted).abs() < 1e-9), "{parts:?}");
+        for elapsed_s in [0.0, 0.1, 9.0] {
+            let sum: f64 = super::parts(&stage, elapsed_s).iter().sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{elapsed_s}: {sum}");
+        }
+    }
+
+    #[test]
+    fn an_empty_report_is_a_page_too() {
+        let html = page(&Report { name: "<b>".into(), ..Report::default() });
+        assert!(html.contains("Pipeline &lt;b&gt;") && !html.contains("NaN") && !html.contains("inf"), "{html}");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(label("read"), "read");
+        assert_eq!(label("a-very-long-name"), "a-very-l…");
+    }
+}

@@ -1,0 +1,98 @@
+//! From options to what the library takes.
+
+use std::path::Path;
+
+use cosched_columnsort::format::Format;
+use cosched_columnsort::plan::{NoPlan, Plan, Wish};
+use cosched_pipeline::Priorities;
+use cosched_pipeline::file::IoOptions;
+
+use super::args::{EngineArg, MatrixArgs, RecordArgs};
+use super::out::{EXIT_USAGE, Problem};
+use super::{machine, size};
+
+/// The records that were described.
+pub(crate) fn format(args: &RecordArgs) -> Result<Format, Problem> {
+    Format::new(args.record_size, args.key_offset, args.key_size).map_err(|e| {
+        Problem::explained(EXIT_USAGE, "there are no such records", e, "see --record-size, --key-offset and --key-size")
+    })
+}
+
+/// How many records a file holds.
+pub(crate) fn records_of(path: &Path, format: &Format) -> Result<u64, Problem> {
+    let what = format!("cannot sort {}", path.display());
+    let meta = std::fs::metadata(path).map_err(|e| {
+        Problem::explained(super::out::EXIT_FAILED, &what, e, "name a file of records that can be read")
+    })?;
+    if !meta.is_file() {
+        let hint = "the size has to be known before the sort: write the records to a file first";
+        return Err(Problem::explained(EXIT_USAGE, &what, "it is not a regular file", hint));
+    }
+    format.records_in(meta.len()).map_err(|e| {
+        Problem::explained(EXIT_USAGE, &what, e, "the file may be cut off; or give the right --record-size")
+    })
+}
+
+/// How files are moved.
+pub(crate) fn io(engine: EngineArg) -> IoOptions {
+    IoOptions { engine: engine.0, ..IoOptions::default() }
+}
+
+/// Memory for each of so many processes of this machine, if none was given.
+pub(crate) fn memory(args: &MatrixArgs, processes: u64) -> u64 {
+    args.memory.unwrap_or_else(|| machine::memory_available_bytes() / 4 / processes)
+}
+
+/// A plan for what was asked.
+pub(crate) fn plan(
+    args: &MatrixArgs,
+    format: Format,
+    records: u64,
+    processes: u64,
+    memory_bytes: u64,
+    priorities: &Priorities,
+) -> Result<Plan, Problem> {
+    let (what, zero) = ("there is no such sort", "give 1 or more");
+    for (name, value) in [("--incarnations", Some(args.incarnations)), ("--threads", args.threads)] {
+        if value == Some(0) {
+            return Err(Problem::explained(EXIT_USAGE, what, format!("{name} 0: nobody would sort"), zero));
+        }
+    }
+    let wish = Wish {
+        records,
+        format,
+        version: args.version.into(),
+        joined: args.passes == 3,
+        processes,
+        sorters: args.incarnations,
+        // Autotune may let more of them work.
+        sorters_max: if matches!(priorities, Priorities::Auto) {
+            args.incarnations.max(machine::cpus())
+        } else {
+            args.incarnations
+        },
+        threads: args.threads.unwrap_or_else(machine::cpus),
+        memory_bytes,
+        buffers: args.buffers,
+        block_bytes: args.block.map(|bytes| bytes as usize),
+        rows: args.rows,
+        columns: args.columns,
+    };
+    Plan::new(&wish).map_err(|no| Problem::explained(EXIT_USAGE, "there is no such sort", &no, &hint(&no)))
+}
+
+/// What would do.
+fn hint(no: &NoPlan) -> String {
+    match no {
+        NoPlan::Shape(bad) => {
+            let nearest: Vec<_> = bad.nearest.iter().map(|(r, s)| format!("--rows {r} --columns {s}")).collect();
+            format!("these sort: {}; or leave the choice to the program", nearest.join(", "))
+        }
+        NoPlan::Memory { needs_bytes, .. } | NoPlan::TooMuch { needs_bytes, .. } => {
+            format!("give --memory {} or more", size::exact(*needs_bytes))
+        }
+        NoPlan::LongColumn { .. } => "take more columns".into(),
+        NoPlan::FewBuffers(_) => "give --buffers 2 or more".into(),
+        NoPlan::BadBlock { nearest, .. } => format!("give --block {nearest}"),
+    }
+}

@@ -1,0 +1,181 @@
+//! The functions of `programs/columnsort_mpi.c`, found at run time. The only unsafe code of this crate: foreign functions.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::peers::Parts;
+
+/// The functions' version in the library.
+const INTERFACE: c_int = 1;
+
+type Plain = unsafe extern "C" fn() -> c_int;
+type Init = unsafe extern "C" fn(*mut i32, *mut i32) -> c_int;
+type AllToAll =
+    unsafe extern "C" fn(*const c_void, *const i64, *const i64, *mut c_void, *const i64, *const i64, i32) -> c_int;
+type SendReceive = unsafe extern "C" fn(*const c_void, i64, i32, *mut c_void, i64, i32) -> c_int;
+type Broadcast = unsafe extern "C" fn(*mut c_void, i64) -> c_int;
+type Sum = unsafe extern "C" fn(*mut u64) -> c_int;
+type Abort = unsafe extern "C" fn(i32);
+type ErrorText = unsafe extern "C" fn(i32, *mut c_char, i32);
+
+/// The library's functions. It stays loaded: MPI cannot be taken out of a process again.
+pub(super) struct Library {
+    init: Init,
+    all_to_all: AllToAll,
+    send_receive: SendReceive,
+    barrier: Plain,
+    broadcast: Broadcast,
+    sum: Sum,
+    abort: Abort,
+    finalize: Plain,
+    error: ErrorText,
+}
+
+/// What the loader last complained about.
+fn complaint() -> String {
+    // SAFETY: dlerror returns null or a string that is this thread's until its next call of the loader.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "the loader does not say why".into();
+    }
+    // SAFETY: it is not null, and copied at once.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// The address of a function.
+fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
+    // SAFETY: the handle is one that dlopen returned and nobody closes.
+    let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    if address.is_null() { Err(complaint()) } else { Ok(address) }
+}
+
+/// A function of a type that the C file declares.
+macro_rules! function {
+    ($handle:expr, $name:literal, $type:ty) => {
+        // SAFETY: the library says that it has interface 1, whose function of this name is of this type.
+        unsafe { std::mem::transmute::<*mut c_void, $type>(symbol($handle, $name)?) }
+    };
+}
+
+impl Library {
+    /// Loads it.
+    pub(super) fn load(path: &Path) -> Result<Library, String> {
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| "its name has a zero in it".to_owned())?;
+        // Global, because plug-ins of MPI implementations look for MPI's symbols there.
+        // SAFETY: the name is a string; what the library does when it is loaded is MPI's business, and we were asked to.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        if handle.is_null() {
+            return Err(complaint());
+        }
+        // SAFETY: every version of the library has this function with this type.
+        let interface = unsafe { std::mem::transmute::<*mut c_void, Plain>(symbol(handle, c"cosched_mpi_interface")?) };
+        // SAFETY: it has no conditions.
+        let found = unsafe { interface() };
+        if found != INTERFACE {
+            return Err(format!("it has interface {found}, and {INTERFACE} is needed: build it again"));
+        }
+        Ok(Library {
+            init: function!(handle, c"cosched_mpi_init", Init),
+            all_to_all: function!(handle, c"cosched_mpi_all_to_all", AllToAll),
+            send_receive: function!(handle, c"cosched_mpi_send_receive", SendReceive),
+            barrier: function!(handle, c"cosched_mpi_barrier", Plain),
+            broadcast: function!(handle, c"cosched_mpi_broadcast", Broadcast),
+            sum: function!(handle, c"cosched_mpi_sum", Sum),
+            abort: function!(handle, c"cosched_mpi_abort", Abort),
+            finalize: function!(handle, c"cosched_mpi_finalize", Plain),
+            error: function!(handle, c"cosched_mpi_error", ErrorText),
+        })
+    }
+
+    /// The return value as a result.
+    fn result(&self, code: c_int) -> Result<(), String> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut text = [0u8; 512];
+        // SAFETY: the text is as long as is said, and the function ends it with a zero.
+        unsafe { (self.error)(code, text.as_mut_ptr().cast(), text.len() as i32) };
+        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+        Err(format!("MPI: {}", String::from_utf8_lossy(&text[..end])))
+    }
+
+    /// Starts MPI: this process's number, and how many there are.
+    pub(super) fn init(&self) -> Result<(u64, u64), String> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: both are places for a number.
+        self.result(unsafe { (self.init)(&mut rank, &mut size) })?;
+        Ok((rank as u64, size as u64))
+    }
+
+    /// The caller has made sure that all parts are inside of the buffers and that there is one for each process.
+    pub(super) fn all_to_all(
+        &self,
+        send: &[u8],
+        sent: &Parts,
+        receive: &mut [u8],
+        received: &Parts,
+    ) -> Result<(), String> {
+        let bytes = |parts: &Parts| parts.iter().map(|(_, bytes)| *bytes as i64).collect::<Vec<_>>();
+        let at = |parts: &Parts| {
+            parts.iter().map(|(at, bytes)| if *bytes == 0 { 0 } else { *at as i64 }).collect::<Vec<_>>()
+        };
+        let (send_bytes, send_at, receive_bytes, receive_at) = (bytes(sent), at(sent), bytes(received), at(received));
+        // SAFETY: the parts are inside of the buffers, the four lists have an entry for each process, and all of them live until the
+        // function returns, when the messages are through.
+        let code = unsafe {
+            (self.all_to_all)(
+                send.as_ptr().cast(),
+                send_bytes.as_ptr(),
+                send_at.as_ptr(),
+                receive.as_mut_ptr().cast(),
+                receive_bytes.as_ptr(),
+                receive_at.as_ptr(),
+                sent.len() as i32,
+            )
+        };
+        self.result(code)
+    }
+
+    pub(super) fn send_receive(&self, send: &[u8], to: i32, receive: &mut [u8], from: i32) -> Result<(), String> {
+        // SAFETY: both buffers are as long as is said, and live until the function returns, when the messages are through.
+        let code = unsafe {
+            (self.send_receive)(
+                send.as_ptr().cast(),
+                send.len() as i64,
+                to,
+                receive.as_mut_ptr().cast(),
+                receive.len() as i64,
+                from,
+            )
+        };
+        self.result(code)
+    }
+
+    pub(super) fn barrier(&self) -> Result<(), String> {
+        // SAFETY: it has no conditions once MPI was started.
+        self.result(unsafe { (self.barrier)() })
+    }
+
+    pub(super) fn broadcast(&self, bytes: &mut [u8]) -> Result<(), String> {
+        // SAFETY: the buffer is as long as is said.
+        self.result(unsafe { (self.broadcast)(bytes.as_mut_ptr().cast(), bytes.len() as i64) })
+    }
+
+    pub(super) fn sum(&self, mut value: u64) -> Result<u64, String> {
+        // SAFETY: it is a place for a number.
+        self.result(unsafe { (self.sum)(&mut value) })?;
+        Ok(value)
+    }
+
+    pub(super) fn abort(&self, code: i32) {
+        // SAFETY: it has no conditions; it does not come back.
+        unsafe { (self.abort)(code) }
+    }
+
+    pub(super) fn finalize(&self) {
+        // An error at the end changes nothing any more.
+        // SAFETY: all messages are through.
+        let _ = unsafe { (self.finalize)() };
+    }
+}

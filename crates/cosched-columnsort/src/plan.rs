@@ -1,0 +1,401 @@
+//! Which matrix for so much memory, and what the sort will take: memory, room on the disk, bytes to move.
+//!
+//! The rule: one column if everything fits into memory, because then one pass is enough. Otherwise as many columns as keep a
+//! block, which is the smallest request of the middle pass, at about 1 MiB: many columns keep the pipeline full (filling and
+//! draining it costs a few columns' time in each pass), large blocks keep the disk fast. Within that, what the memory and
+//! r ≥ 2 (s − 1)² allow.
+
+use serde::Serialize;
+
+use crate::format::Format;
+use crate::layout::{Layout, PAGE, Pass};
+use crate::shape::{BadShape, Shape, rows_for};
+use crate::sort::{ORDER_BYTES, Sorter, Version};
+
+/// What a sort is asked to be like.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    /// Records to sort.
+    pub records: u64,
+    /// What they look like.
+    pub format: Format,
+    /// How columns are sorted.
+    pub version: Version,
+    /// Steps 5 to 8 in one pass.
+    pub joined: bool,
+    /// Processes.
+    pub processes: u64,
+    /// Columns that are sorted at once in each process.
+    pub sorters: usize,
+    /// The most of them, where autotune may add some.
+    pub sorters_max: usize,
+    /// Threads for a sort in one piece.
+    pub threads: usize,
+    /// Memory for each process, bytes.
+    pub memory_bytes: u64,
+    /// Columns in memory at once; none: as many as have something to do.
+    pub buffers: Option<usize>,
+    /// Bytes of a block that is written; none: by the column.
+    pub block_bytes: Option<usize>,
+    /// Rows and columns; none: by the memory.
+    pub rows: Option<u64>,
+    /// See `rows`.
+    pub columns: Option<u64>,
+}
+
+/// A sort that can begin.
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan {
+    /// The matrix.
+    pub shape: Shape,
+    /// The records.
+    pub format: Format,
+    /// How columns are sorted.
+    pub version: Version,
+    /// The passes' steps.
+    pub passes: Vec<&'static str>,
+    /// The passes.
+    #[serde(skip)]
+    pub pass_list: &'static [Pass],
+    /// Sorters in each process.
+    pub sorters: usize,
+    /// The most of them that autotune may let work; their memory is counted.
+    pub sorters_max: usize,
+    /// Threads of each sorter.
+    pub sorter_threads: usize,
+    /// What each process holds.
+    pub memory: Memory,
+    /// The working file of each process, bytes.
+    pub working_bytes: u64,
+    /// The output, bytes.
+    pub output_bytes: u64,
+    /// Bytes that all passes read and write together.
+    pub moved_bytes: u64,
+}
+
+/// The memory of one process: numbers of buffers and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Columns.
+    pub columns: usize,
+    /// Bytes of a column's buffer: its records and their order.
+    pub column_bytes: u64,
+    /// Where the order begins in it.
+    pub order_at: u64,
+    /// Blocks on the way to a file, or to another process and from there to a file.
+    pub blocks: usize,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Half columns on the way to and from other processes.
+    pub halves: usize,
+    /// Bytes of one.
+    pub half_bytes: u64,
+    /// What the sorters have of their own, bytes.
+    pub sorter_bytes: u64,
+    /// All of it.
+    pub total_bytes: u64,
+}
+
+/// Why a sort cannot begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoPlan {
+    /// The matrix that was asked for does not sort.
+    Shape(BadShape),
+    /// The matrix that was asked for takes more memory than there is.
+    Memory {
+        /// Rows and columns.
+        asked: (u64, u64),
+        /// What it takes.
+        needs_bytes: u64,
+        /// What there is.
+        memory_bytes: u64,
+    },
+    /// No matrix fits into the memory.
+    TooMuch {
+        /// The least memory with which one does.
+        needs_bytes: u64,
+        /// What there is.
+        memory_bytes: u64,
+    },
+    /// A column would have 4 GiB or more.
+    LongColumn {
+        /// Rows and columns.
+        asked: (u64, u64),
+    },
+    /// Fewer buffers than the passes need.
+    FewBuffers(usize),
+    /// Blocks that are not whole pages for each process.
+    BadBlock {
+        /// What was asked for.
+        bytes: usize,
+        /// What would do.
+        nearest: u64,
+    },
+}
+
+/// Blocks are not larger than this unless somebody wants that: enough for a disk, little beside columns.
+const BLOCK_BYTES_MAX: u64 = 4 << 20;
+/// Nor smaller: each has a hand-over and a few requests.
+const BLOCK_BYTES_MIN: u64 = 64 << 10;
+/// Blocks in memory at once, between two stages.
+const BLOCKS: usize = 6;
+/// The part of a column that is for one other column: what the middle pass reads in one request.
+const GOOD_PIECE_BYTES: u64 = 1 << 20;
+/// More columns gain nothing.
+const GOOD_COLUMNS_MAX: u64 = 256;
+/// The paper's pipeline and the last pass hold one column and wait for the next.
+const BUFFERS_MIN: usize = 2;
+/// Places in a column are 32 bits wide.
+const COLUMN_BYTES_MAX: u64 = u32::MAX as u64;
+/// No machine has the memory for the columns of a matrix with more of them than this: 2 s³ records.
+const COLUMNS_MAX: u64 = 1 << 14;
+
+impl Plan {
+    /// A plan for what is wished.
+    ///
+    /// # Errors
+    /// Why there is none, and what would do.
+    pub fn new(wish: &Wish) -> Result<Plan, NoPlan> {
+        if let Some(buffers) = wish.buffers.filter(|buffers| *buffers < BUFFERS_MIN) {
+            return Err(NoPlan::FewBuffers(buffers));
+        }
+        wish.check_block()?;
+        let shape = match (wish.rows, wish.columns) {
+            (None, None) => wish.choose()?,
+            (rows, columns) => wish.asked(rows, columns)?,
+        };
+        let layout = Layout::new(shape, wish.format);
+        let pass_list = Pass::all(shape.columns, wish.joined);
+        let working_bytes = layout.working_bytes();
+        let output_bytes = layout.output_bytes();
+        Ok(Plan {
+            shape,
+            format: wish.format,
+            version: wish.version,
+            passes: pass_list.iter().map(|pass| pass.name()).collect(),
+            pass_list,
+            sorters: wish.sorters_for(shape.columns, wish.sorters),
+            sorters_max: wish.sorters_for(shape.columns, wish.sorters_max),
+            sorter_threads: if shape.columns == 1 { wish.threads.max(1) } else { 1 },
+            memory: wish.memory(shape),
+            working_bytes,
+            output_bytes,
+            moved_bytes: 2 * output_bytes * pass_list.len() as u64,
+        })
+    }
+
+    /// Where each record goes.
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.shape, self.format)
+    }
+}
+
+impl Wish {
+    /// Sorters that have something to do: with one column there is one, which uses several threads.
+    fn sorters_for(&self, columns: u64, wanted: usize) -> usize {
+        wanted.clamp(1, columns.div_ceil(self.processes).max(1) as usize)
+    }
+
+    fn check_block(&self) -> Result<(), NoPlan> {
+        let granule = PAGE * self.processes.max(1);
+        match self.block_bytes {
+            Some(bytes) if bytes == 0 || !(bytes as u64).is_multiple_of(granule) => {
+                Err(NoPlan::BadBlock { bytes, nearest: (bytes as u64).max(1).next_multiple_of(granule) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a process of such a matrix holds: the most that any pass holds.
+    pub fn memory(&self, shape: Shape) -> Memory {
+        let order_at = Layout::column_bytes(shape, self.format);
+        let rows = shape.rows.min(shape.records.max(1));
+        let column_bytes = (order_at + rows * ORDER_BYTES as u64).next_multiple_of(PAGE);
+        let sorters = self.sorters_for(shape.columns, self.sorters_max);
+        // One is read, the sorters have one each, one is gathered from; and the last pass holds one more.
+        let useful = if shape.columns == 1 { 1 } else { sorters + 3 };
+        let columns = self.buffers.unwrap_or(useful).min(shape.columns_each().max(1) as usize + 1);
+        let granule = PAGE * self.processes;
+        let by_column = (column_bytes / 8).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX) / granule * granule;
+        let block_bytes = self.block_bytes.map_or(by_column.max(granule), |bytes| bytes as u64);
+        let (blocks, halves) = if self.processes > 1 { (2 * BLOCKS, 5) } else { (BLOCKS, 0) };
+        let half_bytes = (shape.half() * self.format.record_bytes as u64).next_multiple_of(PAGE);
+        let sorter_bytes = Sorter::memory_bytes(self.version, rows) * sorters as u64;
+        let total_bytes =
+            columns as u64 * column_bytes + blocks as u64 * block_bytes + halves as u64 * half_bytes + sorter_bytes;
+        Memory { columns, column_bytes, order_at, blocks, block_bytes, halves, half_bytes, sorter_bytes, total_bytes }
+    }
+
+    /// The matrix with so many columns that takes the least memory.
+    fn with_columns(&self, columns: u64) -> Option<Shape> {
+        let shape = Shape::new(self.records, rows_for(self.records, columns), columns, self.processes).ok()?;
+        self.column_fits(shape).then_some(shape)
+    }
+
+    fn column_fits(&self, shape: Shape) -> bool {
+        Layout::column_bytes(shape, self.format) <= COLUMN_BYTES_MAX
+    }
+
+    /// The matrix that was asked for.
+    fn asked(&self, rows: Option<u64>, columns: Option<u64>) -> Result<Shape, NoPlan> {
+        let columns = columns.unwrap_or_else(|| {
+            let least = self.records.div_ceil(rows.unwrap_or(1).max(1)).max(1);
+            least.next_multiple_of(self.processes)
+        });
+        let rows = rows.unwrap_or_else(|| rows_for(self.records, columns.max(1)));
+        let shape = Shape::new(self.records, rows, columns, self.processes).map_err(NoPlan::Shape)?;
+        if !self.column_fits(shape) {
+            return Err(NoPlan::LongColumn { asked: (rows, columns) });
+        }
+        let needs_bytes = self.memory(shape).total_bytes;
+        if needs_bytes > self.memory_bytes {
+            return Err(NoPlan::Memory { asked: (rows, columns), needs_bytes, memory_bytes: self.memory_bytes });
+        }
+        Ok(shape)
+    }
+
+    /// The matrix by the rule above.
+    fn choose(&self) -> Result<Shape, NoPlan> {
+        let bytes = self.records * self.format.record_bytes as u64;
+        let wanted = (bytes / GOOD_PIECE_BYTES).isqrt().clamp(2, GOOD_COLUMNS_MAX);
+        let mut best: Option<(u64, Shape)> = None;
+        let mut needs_bytes = u64::MAX;
+        for columns in (self.processes..=COLUMNS_MAX).step_by(self.processes as usize) {
+            let Some(shape) = self.with_columns(columns) else { continue };
+            let needs = self.memory(shape).total_bytes;
+            needs_bytes = needs_bytes.min(needs);
+            if needs <= self.memory_bytes {
+                // One column is one pass instead of three.
+                if columns == 1 {
+                    return Ok(shape);
+                }
+                let distance = columns.abs_diff(wanted);
+                if best.is_none_or(|(nearest, _)| distance < nearest) {
+                    best = Some((distance, shape));
+                }
+            }
+            // From here on 2 (s - 1)^2 makes columns longer again.
+            if columns > wanted && 2 * (columns - 1).pow(2) > self.records.div_ceil(columns) {
+                break;
+            }
+        }
+        best.map(|(_, shape)| shape).ok_or(NoPlan::TooMuch { needs_bytes, memory_bytes: self.memory_bytes })
+    }
+}
+
+impl std::fmt::Display for NoPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoPlan::Shape(bad) => bad.fmt(f),
+            NoPlan::Memory { asked: (rows, columns), needs_bytes, memory_bytes } => {
+                write!(
+                    f,
+                    "{rows} rows x {columns} columns take {needs_bytes} bytes of memory, more than the {memory_bytes} allowed"
+                )
+            }
+            NoPlan::TooMuch { needs_bytes, memory_bytes } => {
+                write!(f, "no matrix sorts so many records in {memory_bytes} bytes of memory: {needs_bytes} are needed")
+            }
+            NoPlan::LongColumn { asked: (rows, columns) } => {
+                write!(
+                    f,
+                    "a column of {rows} rows x {columns} columns has 4 GiB or more: places in a column are 32 bits wide"
+                )
+            }
+            NoPlan::FewBuffers(buffers) => {
+                write!(
+                    f,
+                    "{buffers} columns in memory are too few: one is held while the next one comes, so at least {BUFFERS_MIN}"
+                )
+            }
+            NoPlan::BadBlock { bytes, nearest } => {
+                write!(f, "blocks of {bytes} bytes are not a whole number of pages for each process: {nearest} are")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NoPlan {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Wrong;
+    use proptest::prelude::*;
+
+    fn wish(records: u64, memory_bytes: u64) -> Wish {
+        Wish {
+            records,
+            format: Format::default(),
+            version: Version::Io,
+            joined: true,
+            processes: 1,
+            sorters: 2,
+            sorters_max: 2,
+            threads: 2,
+            memory_bytes,
+            buffers: None,
+            block_bytes: None,
+            rows: None,
+            columns: None,
+        }
+    }
+
+    #[test]
+    fn what_fits_is_sorted_in_one_pass() {
+        let plan = Plan::new(&wish(1_000_000, 1 << 30)).unwrap();
+        assert_eq!((plan.shape.columns, plan.pass_list, plan.working_bytes), (1, &[Pass::Single][..], 0));
+        assert_eq!((plan.sorters, plan.sorter_threads), (1, 2));
+    }
+
+    #[test]
+    fn eight_gigabytes_in_one() {
+        let plan = Plan::new(&wish(80_000_000, 1 << 30)).unwrap();
+        assert_eq!((plan.shape.columns, plan.pass_list.len()), (87, 3));
+        assert!(plan.memory.total_bytes <= 1 << 30, "{:?}", plan.memory);
+        assert_eq!(plan.moved_bytes, 48_000_000_000);
+    }
+
+    #[test]
+    fn too_little_memory_says_how_much_is_needed() {
+        let Err(NoPlan::TooMuch { needs_bytes, .. }) = Plan::new(&wish(80_000_000, 1 << 20)) else { panic!() };
+        assert!(Plan::new(&wish(80_000_000, needs_bytes)).is_ok());
+        assert!(Plan::new(&wish(80_000_000, needs_bytes - 1)).is_err());
+    }
+
+    #[test]
+    fn a_matrix_that_was_asked_for() {
+        let ask = |rows, columns| Plan::new(&Wish { rows, columns, ..wish(1_000_000, 1 << 30) });
+        assert_eq!(ask(None, Some(10)).unwrap().shape.rows, 100_000);
+        assert_eq!(ask(Some(100_000), Some(10)).unwrap().shape.columns, 10);
+        assert_eq!(ask(Some(100_000), None).unwrap().shape.columns, 10);
+        assert!(matches!(ask(Some(99_999), Some(11)), Err(NoPlan::Shape(BadShape { why: Wrong::Division, .. }))));
+        assert!(matches!(ask(Some(1000), Some(1000)), Err(NoPlan::Shape(_))));
+        let tight = Plan::new(&Wish { columns: Some(2), ..wish(1_000_000, 1 << 20) });
+        assert!(matches!(tight, Err(NoPlan::Memory { .. })));
+        let few = Plan::new(&Wish { buffers: Some(1), ..wish(1_000_000, 1 << 30) });
+        assert_eq!(few.unwrap_err(), NoPlan::FewBuffers(1));
+        let block = Plan::new(&Wish { block_bytes: Some(5000), ..wish(1_000_000, 1 << 30) });
+        assert_eq!(block.unwrap_err(), NoPlan::BadBlock { bytes: 5000, nearest: 8192 });
+    }
+
+    proptest! {
+        /// A plan keeps to its memory, and more memory never makes it impossible.
+        #[test]
+        fn plans_keep_to_the_memory(records in 0u64..50_000_000, mib in 1u64..4000, processes in 1u64..5) {
+            let wish = Wish { processes, ..wish(records, mib << 20) };
+            match Plan::new(&wish) {
+                Ok(plan) => {
+                    prop_assert!(plan.memory.total_bytes <= mib << 20);
+                    prop_assert!(plan.memory.columns >= BUFFERS_MIN || plan.shape.columns == 1);
+                }
+                Err(NoPlan::TooMuch { needs_bytes, .. }) => {
+                    prop_assert!(needs_bytes > mib << 20);
+                    let needs = Wish { memory_bytes: needs_bytes, ..wish };
+                    prop_assert!(Plan::new(&needs).is_ok());
+                }
+                Err(other) => prop_assert!(false, "{other}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Several processes, started by Open MPI and by MPICH.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::{PROGRAM, Place, done, finish, finish_child, has, refused, skipped};
+
+struct Implementation {
+    compiler: &'static str,
+    launcher: &'static [&'static str],
+}
+
+const OPEN_MPI: Implementation =
+    Implementation { compiler: "mpicc.openmpi", launcher: &["mpirun.openmpi", "--oversubscribe", "-n", "2"] };
+const MPICH: Implementation = Implementation { compiler: "mpicc.mpich", launcher: &["mpiexec.mpich", "-n", "2"] };
+
+impl Implementation {
+    /// The library for it, built for this test.
+    fn library(&self, place: &Place) -> Option<PathBuf> {
+        if !has(self.compiler) || !has(self.launcher[0]) {
+            skipped(&format!("no {} or no {}", self.compiler, self.launcher[0]));
+            return None;
+        }
+        let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../programs/columnsort_mpi.c");
+        let library = place.path("lib.so");
+        let mut compiler = Command::new(self.compiler);
+        compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(source);
+        done(finish(place.here(compiler)));
+        Some(library)
+    }
+
+    fn command(&self, place: &Place, args: &[&str]) -> Command {
+        let mut command = Command::new(self.launcher[0]);
+        command.args(&self.launcher[1..]).arg(PROGRAM).args(args);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        place.here(command)
+    }
+}
+
+fn sorts(implementation: &Implementation) {
+    let place = Place::new();
+    let Some(library) = implementation.library(&place) else { return };
+    let library = library.to_str().unwrap();
+    place.json(&["generate", "in", "--records", "30011", "--keys", "few"]);
+    for passes in ["3", "4"] {
+        let args =
+            ["sort", "in", "-o", "out", "--force", "--memory", "2M", "--passes", passes, "--mpi", library, "--json"];
+        let report: serde_json::Value =
+            serde_json::from_str(&done(finish(implementation.command(&place, &args)))).unwrap();
+        assert_eq!(report["plan"]["shape"]["processes"], 2);
+        let stages = report["passes"][0]["stages"].as_array().unwrap();
+        assert!(stages.iter().any(|stage| stage["resource"] == "communicate" && stage["rounds"].as_u64() > Some(0)));
+        let checked = place.json(&["check", "out", "--against", "in"]);
+        assert_eq!((&checked["in_order"], &checked["same"]), (&true.into(), &true.into()));
+        assert_eq!(place.names(), ["in", "lib.so", "out"]);
+    }
+}
+
+/// One of the processes finds that it cannot work: all end, and one says why.
+fn refuses(implementation: &Implementation) {
+    let place = Place::new();
+    let Some(library) = implementation.library(&place) else { return };
+    place.json(&["generate", "in", "--records", "1000"]);
+    let args = ["sort", "in", "-o", "out", "--rows", "100", "--columns", "50", "--mpi", library.to_str().unwrap()];
+    let output = finish(implementation.command(&place, &args));
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("rows >= 2 (columns - 1)^2"));
+    assert_eq!(place.names(), ["in", "lib.so"]);
+}
+
+/// The launcher is told to end: nothing is left, not even the output's temporary name.
+fn stops(implementation: &Implementation) {
+    let place = Place::new();
+    let Some(library) = implementation.library(&place) else { return };
+    // Small records: much to compare for each byte, so that it goes on for long.
+    place.json(&["generate", "in", "--bytes", "80M", "--record-size", "10"]);
+    let library = library.to_str().unwrap();
+    let args =
+        ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "40M", "--mpi", library];
+    let launcher = implementation.command(&place, &args).spawn().unwrap();
+    let begin = Instant::now();
+    let begun = || place.names().iter().any(|name| name.ends_with(".part"));
+    while !begun() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    kill(Pid::from_raw(launcher.id() as i32), Signal::SIGINT).unwrap();
+    assert!(!finish_child(launcher).status.success());
+    // The launcher may be gone before its processes are.
+    while begun() && begin.elapsed() < Duration::from_secs(40) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(place.names(), ["in", "lib.so"]);
+}
+
+#[test]
+fn open_mpi_sorts() {
+    sorts(&OPEN_MPI);
+}
+
+#[test]
+fn mpich_sorts() {
+    sorts(&MPICH);
+}
+
+#[test]
+fn open_mpi_refuses() {
+    refuses(&OPEN_MPI);
+}
+
+#[test]
+fn mpich_refuses() {
+    refuses(&MPICH);
+}
+
+#[test]
+fn open_mpi_stops() {
+    stops(&OPEN_MPI);
+}
+
+#[test]
+fn mpich_stops() {
+    stops(&MPICH);
+}
+
+#[test]
+fn a_launcher_without_its_library_is_named() {
+    let place = Place::new();
+    place.json(&["generate", "in", "--records", "10"]);
+    // A copy of the program has no library beside it.
+    let copy = place.path("columnsort");
+    std::fs::copy(PROGRAM, &copy).unwrap();
+    let mut command = Command::new(&copy);
+    command.args(["sort", "in", "-o", "out"]).env("OMPI_COMM_WORLD_SIZE", "2");
+    let message = refused(finish(place.here(command)), 1);
+    assert!(message.contains("Open MPI started 2 processes, but libcosched_mpi_openmpi.so is not in:"), "{message}");
+    let mut alone = Command::new(&copy);
+    alone.args(["sort", "in", "-o", "out", "--mpi", "none", "--json"]).env("OMPI_COMM_WORLD_SIZE", "2");
+    done(finish(place.here(alone)));
+}

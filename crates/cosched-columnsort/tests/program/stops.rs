@@ -1,0 +1,65 @@
+//! Signals end the program at once and leave nothing.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::{Place, finish_child};
+
+/// A sort that goes on for long, and works already: it has the output open.
+fn long_sort(place: &Place) -> Child {
+    // Small records: much to compare for each byte.
+    place.json(&["generate", "in", "--bytes", "80M", "--record-size", "10"]);
+    let args = ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "40M"];
+    let child = place.command(&args).spawn().unwrap();
+    let begin = Instant::now();
+    let working = |pid: u32| {
+        let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        open.flatten()
+            .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().contains("deleted")))
+    };
+    while !working(child.id()) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    child
+}
+
+#[test]
+fn signals_end_it_and_leave_nothing() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let place = Place::new();
+        let child = long_sort(&place);
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let output = finish_child(child);
+        assert_eq!(output.status.signal(), Some(signal as i32));
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("interrupted; the input is as it was"), "{message}");
+        assert_eq!(place.names(), ["in"]);
+    }
+}
+
+#[test]
+fn even_a_kill_leaves_nothing() {
+    let place = Place::new();
+    let child = long_sort(&place);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL).unwrap();
+    assert_eq!(finish_child(child).status.signal(), Some(9));
+    assert_eq!(place.names(), ["in"]);
+}
+
+#[test]
+fn an_input_that_shrinks_is_an_error() {
+    let place = Place::new();
+    let child = long_sort(&place);
+    std::fs::File::options().write(true).open(place.path("in")).unwrap().set_len(40_000_000).unwrap();
+    let output = finish_child(child);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("in") && (message.contains("shrank") || message.contains("ends at byte")), "{message}");
+    assert_eq!(place.names(), ["in"]);
+}

@@ -1,0 +1,126 @@
+//! What it costs to hand a buffer from stage to stage, thread per stage: this library beside the queues of Rust.
+//!
+//! `cargo run --release -p cosched-pipeline --example handoff -- [--quick] [--engines a,b] [--cells 2x1,5x2w10] [--runs N]`
+//! prints one JSON object per line: engine, stages, cpus, work_us (per stage and buffer), ns_per_buffer_stage (median over
+//! the runs), and its spread. All engines run the same: so many stages in a row, each on a thread, buffers that go round
+//! through a pool, on so many CPUs (set by affinity); interleaved, one run of each after the other. With work, the bound is
+//! stages × work / CPUs per buffer.
+
+mod chains;
+mod ours;
+mod work;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+/// What is measured in one line of the result.
+#[derive(Clone, Copy)]
+pub(crate) struct Cell {
+    pub(crate) stages: usize,
+    pub(crate) cpus: usize,
+    pub(crate) work_us: u64,
+    pub(crate) buffers: usize,
+    /// Buffers that the source conveys, all rounds together.
+    pub(crate) rounds: u64,
+}
+
+struct Arguments {
+    engines: Vec<String>,
+    cells: Vec<Cell>,
+    runs: usize,
+}
+
+fn main() {
+    let arguments = arguments();
+    for cell in &arguments.cells {
+        if pin(cell.cpus) < cell.cpus {
+            eprintln!("handoff: {} CPUs are not there; left out", cell.cpus);
+            continue;
+        }
+        // Who only spins needs a CPU for each thread.
+        let fits = |engine: &&String| *engine != "spsc-spin" || cell.stages <= cell.cpus;
+        let engines: Vec<&String> = arguments.engines.iter().filter(fits).collect();
+        let mut times: Vec<Vec<f64>> = vec![Vec::new(); engines.len()];
+        for _ in 0..arguments.runs {
+            for (engine, times) in engines.iter().zip(&mut times) {
+                let time = run(engine, cell);
+                times.push(time.as_nanos() as f64 / (cell.rounds * cell.stages as u64) as f64);
+            }
+        }
+        for (engine, mut times) in engines.into_iter().zip(times) {
+            times.sort_by(f64::total_cmp);
+            let round = |ns: f64| (ns * 10.0).round() / 10.0;
+            println!(
+                "{}",
+                json!({
+                    "engine": engine, "stages": cell.stages, "cpus": cell.cpus, "work_us": cell.work_us,
+                    "ns_per_buffer_stage": round(times[times.len() / 2]),
+                    "ns_min": round(times[0]), "ns_max": round(times[times.len() - 1]),
+                    "runs": times.len(), "buffers": cell.buffers, "rounds": cell.rounds,
+                })
+            );
+        }
+    }
+}
+
+fn run(engine: &str, cell: &Cell) -> Duration {
+    match engine {
+        "cosched-thread" => ours::run(cell),
+        _ => chains::run(engine, cell).unwrap_or_else(|| {
+            eprintln!("handoff: no engine '{engine}'; there are cosched-thread {}", chains::ENGINES.join(" "));
+            std::process::exit(2)
+        }),
+    }
+}
+
+fn arguments() -> Arguments {
+    let mut engines = std::iter::once("cosched-thread").chain(chains::ENGINES).map(str::to_owned).collect();
+    let (mut cells, mut runs, mut buffers, mut quick) = ("2x1,2x2,5x1,5x2,5x2w10".to_owned(), 7, 16, false);
+    let mut given = std::env::args().skip(1);
+    while let Some(argument) = given.next() {
+        let mut value = || given.next().unwrap_or_else(|| usage(&format!("{argument} needs a value")));
+        match argument.as_str() {
+            "--quick" => quick = true,
+            "--engines" => engines = value().split(',').map(str::to_owned).collect(),
+            "--cells" => cells = value(),
+            "--runs" => runs = number(&value()),
+            "--buffers" => buffers = number(&value()),
+            _ => usage(&format!("unknown: {argument}")),
+        }
+    }
+    let cells = cells.split(',').map(|text| cell(text, buffers, if quick { 10 } else { 1 })).collect();
+    Arguments { engines, cells, runs: if quick { 3 } else { runs.max(1) } }
+}
+
+/// "5x2w10": 5 stages on 2 CPUs with 10 µs of work.
+fn cell(text: &str, buffers: usize, part: u64) -> Cell {
+    let (stages, rest) = text.split_once('x').unwrap_or_else(|| usage(&format!("not a cell: {text}")));
+    let (cpus, work_us) = rest.split_once('w').unwrap_or((rest, "0"));
+    let work_us = number(work_us) as u64;
+    let rounds = 100_000_u64.checked_div(work_us).unwrap_or(200_000) / part;
+    Cell { stages: number(stages), cpus: number(cpus), work_us, buffers, rounds }
+}
+
+fn number(text: &str) -> usize {
+    text.parse().unwrap_or_else(|_| usage(&format!("not a number: {text}")))
+}
+
+fn usage(what: &str) -> ! {
+    eprintln!(
+        "handoff: {what}\nusage: handoff [--quick] [--engines A,B] [--cells 2x1,5x2w10] [--runs N] [--buffers N]"
+    );
+    std::process::exit(2)
+}
+
+/// This thread and those that it starts use the first so many CPUs. Returns how many there are.
+fn pin(cpus: usize) -> usize {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let mut set = CpuSet::new();
+    (0..cpus).for_each(|cpu| set.set(cpu));
+    // What is not there is left out by the kernel.
+    if sched_setaffinity(None, &set).is_err() {
+        return 0;
+    }
+    rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count() as usize)
+}

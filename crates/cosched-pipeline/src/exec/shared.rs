@@ -1,0 +1,243 @@
+//! What all threads of a running graph see.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cosched_core::stage::Resource;
+
+use super::worker::Crew;
+use crate::buffer::Buffer;
+use crate::counters::Counters;
+use crate::error::Cause;
+use crate::graph::{Kind, PathId};
+use crate::monitor::Watch;
+use crate::queue::{Awake, Gate, Inbox, Join, Working};
+use crate::report::{Report, StageReport};
+
+/// Where a buffer goes from a stage.
+#[derive(Clone, Copy)]
+pub(super) enum Next {
+    Stage(usize),
+    /// The pool of the path, which is with its source.
+    Pool(usize),
+    /// A stage that runs on workers, or the pool of one: the station of it.
+    Workers(u32),
+}
+
+/// A stage on one of its paths.
+pub(super) struct Hop {
+    pub(super) next: Next,
+    /// Whether the path begins here.
+    pub(super) begins: bool,
+    /// Whether the stage numbers the buffers that it conveys: at the beginning of the path, and where a body may have changed
+    /// their order.
+    pub(super) counts: bool,
+    pub(super) conveyed: AtomicU64,
+    pub(super) join: Option<Join>,
+}
+
+/// A stage of a running graph.
+pub(crate) struct StageState {
+    pub(crate) name: String,
+    pub(super) resource: Resource,
+    pub(super) kind: Kind,
+    pub(super) incarnations: usize,
+    /// How many of the incarnations work.
+    pub(super) working: Working,
+    /// Whether that may change as the graph runs.
+    pub(super) has_reserve: bool,
+    /// What its predecessors conveyed.
+    pub(crate) incoming: Inbox,
+    /// The pools of the paths that it begins.
+    pub(crate) empty: Inbox,
+    /// The paths that it is on, and those of them that it begins.
+    pub(crate) paths: Vec<PathId>,
+    pub(crate) begins: Vec<PathId>,
+    pub(super) source: bool,
+    /// By path; none where it is not on the path.
+    pub(super) hops: Vec<Option<Hop>>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl StageState {
+    /// Whether it begins all its paths.
+    #[inline]
+    pub(crate) fn is_source(&self) -> bool {
+        self.source
+    }
+
+    /// What an [`Each`](crate::Each) takes its buffers from.
+    #[inline]
+    pub(crate) fn input(&self) -> &Inbox {
+        if self.is_source() { &self.empty } else { &self.incoming }
+    }
+
+    /// Nothing more will be taken from this path.
+    pub(crate) fn close(&self, path: PathId) {
+        let inbox = self.input();
+        inbox.close(path);
+        if self.has_reserve && !inbox.is_open() {
+            self.working.release();
+        }
+    }
+
+    /// So many incarnations are to work from now on, within what the graph has. Returns how many that are.
+    pub(crate) fn set_incarnations(&self, count: usize) -> usize {
+        let count = count.clamp(1, self.incarnations);
+        if self.has_reserve && self.incoming.is_open() {
+            self.working.set(count);
+        }
+        count
+    }
+
+    fn report(&self) -> StageReport {
+        let counters = &self.counters;
+        StageReport {
+            name: self.name.clone(),
+            resource: self.resource.name().into(),
+            kind: match self.kind {
+                Kind::Thread => "thread",
+                Kind::Worker => "worker",
+            }
+            .into(),
+            incarnations: self.working.count().min(self.incarnations),
+            rounds: counters.rounds(),
+            bytes: counters.bytes(),
+            ..StageReport::default()
+        }
+    }
+}
+
+/// A running graph.
+pub(crate) struct Shared {
+    pub(super) name: String,
+    pub(crate) stages: Vec<StageState>,
+    pub(super) path_names: Vec<String>,
+    pub(super) memory_bytes: u64,
+    pub(crate) watch: Watch,
+    pub(super) stopping: AtomicBool,
+    pub(super) failure: Mutex<Option<(Option<usize>, Cause)>>,
+    /// Where the threads meet before the first buffer moves.
+    pub(super) gate: Gate,
+    /// The workers, and what runs on them.
+    pub(crate) crew: Crew,
+    /// How many threads want a CPU.
+    pub(crate) awake: Arc<Awake>,
+}
+
+impl Shared {
+    /// A buffer leaves a stage.
+    ///
+    /// # Panics
+    /// If the stage is not on the buffer's path.
+    #[inline]
+    pub(crate) fn convey(&self, stage: usize, mut buffer: Buffer) {
+        let state = &self.stages[stage];
+        let path = buffer.path();
+        let Some(Some(hop)) = state.hops.get(path.0) else {
+            panic!("it conveyed a buffer of path {}, on which it is not", path.0)
+        };
+        if hop.counts {
+            // The stage counts alone.
+            let number = hop.conveyed.load(Ordering::Relaxed);
+            hop.conveyed.store(number + 1, Ordering::Relaxed);
+            buffer.token_mut().number = number;
+        }
+        if hop.begins {
+            buffer.set_round(buffer.token().number);
+            if buffer.is_last() {
+                state.empty.close(path);
+            }
+        }
+        let inbox = match hop.next {
+            Next::Stage(next) => &self.stages[next].incoming,
+            Next::Pool(source) => &self.stages[source].empty,
+            Next::Workers(station) => return self.convey_to_workers(hop, station, buffer),
+        };
+        match &hop.join {
+            None => inbox.put(buffer),
+            Some(join) => {
+                let gone = join.pass(buffer, |buffer| inbox.put_quietly(buffer));
+                inbox.announce(path, gone);
+            }
+        }
+    }
+
+    fn convey_to_workers(&self, hop: &Hop, station: u32, buffer: Buffer) {
+        let enter = |buffer| self.crew.enter(&self.awake, station, buffer);
+        match &hop.join {
+            None => enter(buffer),
+            Some(join) => {
+                join.pass(buffer, enter);
+            }
+        }
+    }
+
+    /// How many buffers wait for the successor of a stage on a path; none behind its last stage.
+    pub(crate) fn output_len(&self, stage: usize, path: PathId) -> Option<usize> {
+        match self.stages[stage].hops.get(path.0)?.as_ref()?.next {
+            Next::Stage(next) => Some(self.stages[next].incoming.len_of(path)),
+            Next::Pool(_) => None,
+            Next::Workers(station) => self.crew.waiting_at(station),
+        }
+    }
+
+    /// The name of a path.
+    pub(crate) fn path_name(&self, path: PathId) -> &str {
+        &self.path_names[path.0]
+    }
+
+    /// Ends everything. The first reason counts.
+    pub(crate) fn fail(&self, stage: Option<usize>, cause: Cause) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((stage, cause));
+        self.stopping.store(true, Ordering::Release);
+        self.gate.open();
+        for stage in &self.stages {
+            stage.incoming.bell().ring_all(&self.awake);
+            stage.empty.bell().ring_all(&self.awake);
+            stage.working.release();
+        }
+        self.crew.release();
+    }
+
+    /// So many incarnations of a stage are to work from now on, within what the graph has. Returns how many that are.
+    pub(crate) fn set_incarnations(&self, stage: usize, count: usize) -> usize {
+        let count = self.stages[stage].set_incarnations(count);
+        self.crew.set_incarnations(self, stage, count);
+        count
+    }
+
+    /// Whether everything is to end.
+    #[inline]
+    pub(crate) fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Why it ended before its end, if so.
+    pub(crate) fn take_failure(&self) -> Option<(Option<String>, Cause)> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map(|(stage, cause)| (stage.map(|index| self.stages[index].name.clone()), cause))
+    }
+
+    /// What has been done so far.
+    pub(crate) fn report(&self) -> Report {
+        let mut report = Report {
+            format: Report::FORMAT.into(),
+            name: self.name.clone(),
+            memory_bytes: self.memory_bytes,
+            stages: self.stages.iter().enumerate().map(|(index, stage)| self.stage_report(index, stage)).collect(),
+            ..Report::default()
+        };
+        self.watch.complete(&mut report);
+        report
+    }
+
+    fn stage_report(&self, index: usize, stage: &StageState) -> StageReport {
+        StageReport { queue: self.queue_len(index), ..stage.report() }
+    }
+
+    /// How many buffers wait before a stage.
+    pub(super) fn queue_len(&self, stage: usize) -> usize {
+        self.stages[stage].incoming.len() + self.crew.waiting(stage)
+    }
+}

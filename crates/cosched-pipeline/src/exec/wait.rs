@@ -1,0 +1,85 @@
+//! How a thread waits for a buffer: it gives way for a while, if that has paid so far, then sleeps.
+//!
+//! To sleep and to be woken costs microseconds, and a hand-off less than one. So a thread whose queue is empty first looks
+//! again and again, and between two looks it gives its CPU to whoever wants it (`sched_yield`): on one CPU, to the thread
+//! that it waits for, which then does all its buffers before the next switch. Where there is a CPU for it, it also pauses
+//! without a look: what comes meanwhile is taken at once, and the cache lines of the queue move once for all of it.
+//! How often before it sleeps is core's rule ([`SpinRule`]): the time that would have cost least in the waits seen. On one
+//! CPU it is once: who found nothing then stands in front of whom it waits for, sleeps, and is woken into the right place.
+
+use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
+
+use crate::monitor::{Doing, Sitting};
+use crate::queue::{Awake, Bell, Topic};
+
+/// A block and its wake-up cost 5 to 10 µs each to who sleeps, who wakes, and who waits for them in turn.
+const SPIN: SpinConfig = SpinConfig { start_ns: 50_000, block_cost_ns: 50_000, max_ns: 50_000 };
+/// Pauses between two looks, where there is a CPU for who waits: about 0.2 µs.
+const PAUSES: u32 = 4;
+/// What a look costs who waits, with its pauses and its yield. The time in which others run on the CPU is not its cost.
+const LOOK_NS: u64 = 500;
+/// The CPUs that the thread may use are asked for again after so many waits: its affinity may be changed as it runs.
+const WAITS: u32 = 256;
+
+/// The waiting of one thread.
+pub(crate) struct Waiter {
+    rule: SpinRule,
+    cpus: u32,
+    waits: u32,
+}
+
+impl Waiter {
+    pub(crate) fn new() -> Waiter {
+        Waiter { rule: SpinRule::new(SPIN), cpus: 1, waits: 0 }
+    }
+
+    /// Waits until `ready` has something. Its seat says that the thread waits, and afterwards that it works again.
+    pub(super) fn wait<R>(
+        &mut self,
+        sitting: (&Sitting, Doing, Doing),
+        bell: &Bell,
+        topic: Topic,
+        awake: &Awake,
+        mut ready: impl FnMut() -> Option<R>,
+    ) -> R {
+        if self.waits.is_multiple_of(WAITS) {
+            self.cpus = cpus();
+        }
+        self.waits = self.waits.wrapping_add(1);
+        let (sitting, waits, works) = sitting;
+        let begin_ns = sitting.switch(waits);
+        let (given, looks) = self.give_way(awake, &mut ready);
+        let ended = if given.is_some() { Ended::Spinning } else { Ended::Blocked };
+        let result = given.unwrap_or_else(|| bell.sleep(topic, awake, ready));
+        let end_ns = sitting.switch(works);
+        let waited_ns = if ended == Ended::Spinning { looks * LOOK_NS } else { end_ns.saturating_sub(begin_ns) };
+        self.rule.waited(waited_ns, ended);
+        result
+    }
+
+    /// Looks again and again, as long as the rule says. Also returns how often it has looked.
+    fn give_way<R>(&self, awake: &Awake, ready: &mut impl FnMut() -> Option<R>) -> (Option<R>, u64) {
+        let looks_max = if self.cpus == 1 { 1 } else { self.rule.spin_ns() / LOOK_NS };
+        let mut looks = 0;
+        // What it waits for can only come from a thread that is awake.
+        while looks < looks_max && awake.count() > 1 {
+            looks += 1;
+            if awake.count() <= self.cpus {
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
+                if let Some(result) = ready() {
+                    return (Some(result), looks);
+                }
+            }
+            std::thread::yield_now();
+            if let Some(result) = ready() {
+                return (Some(result), looks);
+            }
+        }
+        (None, looks)
+    }
+}
+
+/// How many CPUs the calling thread may use. One if the kernel does not tell.
+fn cpus() -> u32 {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count())
+}

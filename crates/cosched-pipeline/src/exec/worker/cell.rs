@@ -1,0 +1,200 @@
+//! One incarnation of a stage: its code, and how long it takes.
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::sampler::{LONG_NS, Sampler};
+use crate::buffer::Buffer;
+use crate::counters::{Count, Counts};
+use crate::error::{BoxError, Cause};
+use crate::exec::thread::{guard, panicked};
+use crate::graph::{Each, Flow};
+use crate::monitor::{Doing, Sitting};
+
+/// Of so many rounds one at least is timed.
+const QUICK_MAX: u64 = 256;
+
+/// What a stage said other than that it goes on.
+pub(super) enum Said {
+    Flow(Flow),
+    Failed(Cause),
+}
+
+/// Calls a stage on a buffer. What it nearly always says fits into a register that is zero.
+#[inline]
+fn call(each: &mut dyn Each, buffer: &mut Buffer) -> Result<(), Box<Said>> {
+    let called = catch_unwind(AssertUnwindSafe(|| match each.round(buffer) {
+        Ok(Flow::Continue) => None,
+        said => Some(boxed(said)),
+    }));
+    match called {
+        Ok(None) => Ok(()),
+        Ok(Some(said)) => Err(said),
+        Err(panic) => Err(panicked_so(&*panic)),
+    }
+}
+
+#[cold]
+fn boxed(said: Result<Flow, BoxError>) -> Box<Said> {
+    Box::new(said.map_or_else(|error| Said::Failed(Cause::Stage(error)), Said::Flow))
+}
+
+#[cold]
+fn panicked_so(panic: &(dyn std::any::Any + Send)) -> Box<Said> {
+    Box::new(Said::Failed(panicked(panic)))
+}
+
+/// An incarnation of a stage. One worker at a time has it. What it needs at each buffer lies on one cache line.
+#[repr(C, align(128))]
+pub(super) struct Cell {
+    work: UnsafeCell<Work>,
+    /// Its rounds, and bytes in them. Who has the cell writes, anyone reads.
+    count: Count,
+}
+
+const _: () = assert!(size_of::<Work>() + size_of::<Count>() <= 64, "the line is full");
+
+// SAFETY: what is inside goes from worker to worker (`Each` is Send); its users keep to the rule of `Cell::work`.
+unsafe impl Sync for Cell {}
+
+impl Counts for Cell {
+    fn count(&self) -> &Count {
+        &self.count
+    }
+}
+
+struct Work {
+    /// None once it has been cleaned up.
+    each: Option<Box<dyn Each>>,
+    /// What an untimed round takes: a mean that forgets, without outliers.
+    round_ns: u64,
+    /// Rounds since the last one that was timed.
+    untimed: u32,
+    /// Untimed rounds until the next one that is timed. 0 also before the first.
+    quick: u16,
+    begun: bool,
+}
+
+impl Work {
+    /// A round was timed: the stage's time, with that of the rounds before that were not timed. Decides when the next one is.
+    fn add(&mut self, took_ns: u64) -> u64 {
+        self.quick = (LONG_NS / took_ns.max(1)).min(QUICK_MAX) as u16;
+        // The processor was perhaps taken away; that was this round, and not those before.
+        let taken_ns = took_ns.min(4 * self.round_ns + 64);
+        self.round_ns = if self.round_ns == 0 { taken_ns } else { (3 * self.round_ns + taken_ns) / 4 };
+        took_ns + self.rest_ns()
+    }
+
+    /// The time of the rounds that were not timed.
+    fn rest_ns(&mut self) -> u64 {
+        u64::from(std::mem::take(&mut self.untimed)) * self.round_ns
+    }
+}
+
+impl Cell {
+    pub(super) fn new(each: Box<dyn Each>) -> Cell {
+        let work = Work { each: Some(each), round_ns: 0, untimed: 0, quick: 0, begun: false };
+        Cell { work: UnsafeCell::new(work), count: Count::default() }
+    }
+
+    /// A round on so many bytes is done. For who has the cell.
+    #[inline]
+    pub(super) fn round_done(&self, bytes: usize) {
+        self.count.add_alone(bytes);
+    }
+
+    /// # Safety
+    /// Nobody else uses the cell until the result is given up, and what the one before did with it is seen.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn work(&self) -> &mut Work {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.work.get() }
+    }
+
+    /// Begins it (`init`), if it has not begun.
+    ///
+    /// # Safety
+    /// As for all of this: the caller has the cell for itself, and what the one before did is seen.
+    #[cold]
+    pub(super) unsafe fn begin(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        let work = unsafe { self.work() };
+        if let (false, Some(each)) = (work.begun, &mut work.each) {
+            sitting.switch(Doing::Aside(stage));
+            guard(|| each.init())?;
+            work.begun = true;
+        }
+        Ok(())
+    }
+
+    /// A round on a buffer that is not timed. None, and nothing is done, if it is to be timed, or is the first:
+    /// [`Cell::round_with_care`].
+    ///
+    /// # Safety
+    /// As above.
+    #[inline]
+    pub(super) unsafe fn quick_round(
+        &self,
+        buffer: &mut Buffer,
+        stage: usize,
+        sitting: &Sitting,
+        sampler: &Sampler,
+    ) -> Option<Result<(), Box<Said>>> {
+        // SAFETY: the caller's promise.
+        let work = unsafe { self.work() };
+        if work.quick == 0 || sampler.samples() {
+            return None;
+        }
+        let each = work.each.as_mut()?;
+        work.quick -= 1;
+        work.untimed += 1;
+        sitting.carries(stage);
+        let round = buffer.round();
+        Some(sitting.round(stage, round, || call(&mut **each, buffer)))
+    }
+
+    /// A round on a buffer.
+    ///
+    /// # Safety
+    /// As above.
+    #[cold]
+    pub(super) unsafe fn round_with_care(
+        &self,
+        buffer: &mut Buffer,
+        stage: usize,
+        sitting: &Sitting,
+        sampler: &mut Sampler,
+    ) -> Result<(), Box<Said>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.begin(stage, sitting) }.map_err(|cause| Box::new(Said::Failed(cause)))?;
+        // SAFETY: as above.
+        let work = unsafe { self.work() };
+        let Some(each) = &mut work.each else { return Err(Box::new(Said::Failed(Cause::Stopped))) };
+        let begin = sampler.begin(work.round_ns >= LONG_NS);
+        sitting.carries_since(stage, begin);
+        let round = buffer.round();
+        let result = sitting.round(stage, round, || call(&mut **each, buffer));
+        let took_ns = sampler.end(begin);
+        sitting.carries(stage);
+        sitting.worked(stage, work.add(took_ns));
+        result
+    }
+
+    /// Ends it (`cleanup`), if it began, and drops what it has.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn end(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        let work = unsafe { self.work() };
+        sitting.switch(Doing::Aside(stage));
+        sitting.worked(stage, work.rest_ns());
+        let Some(mut each) = work.each.take() else { return Ok(()) };
+        let result = if work.begun { guard(|| each.cleanup()) } else { Ok(()) };
+        let dropped = guard(|| {
+            drop(each);
+            Ok(())
+        });
+        result.and(dropped)
+    }
+}

@@ -1,0 +1,243 @@
+//! A worker's life: it begins stages, looks for work and carries it, sleeps, ends stages.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Crew;
+use super::carry::Worker;
+use super::deque::Stolen;
+use super::idle::Woken;
+use super::plan::Room;
+use crate::buffer::Buffer;
+use crate::exec::shared::Shared;
+use crate::monitor::{Doing, Sitting};
+
+/// A worker looks at what others have for it after so many buffers of its own, so that nothing starves.
+const TURN: u32 = 32;
+/// Looks of a searching worker before it lies down: some microseconds, the price of a wake-up.
+const LOOKS: u32 = 100;
+/// More than so many workers need not search at once.
+const SEARCHING_MAX: u32 = 2;
+/// How long who keeps watch sleeps at first, and at most while others work and while nobody does.
+const WATCH: Duration = Duration::from_millis(2);
+const WATCH_MAX: Duration = Duration::from_millis(64);
+const WATCH_IDLE_MAX: Duration = Duration::from_secs(1);
+
+impl Crew {
+    /// The life of a worker.
+    pub(crate) fn run(shared: &Shared, number: usize) {
+        let crew = &shared.crew;
+        {
+            let stages: Vec<usize> = crew.stages().map(|(stage, _)| stage).collect();
+            let sitting = shared.watch.sit(&stages);
+            if crew.begin(shared, &sitting) {
+                sitting.switch(Doing::Nothing);
+                shared.gate.pass();
+                Worker::new(shared, number, &sitting).live();
+            }
+            crew.absent(shared, 1, &sitting);
+        }
+        shared.awake.sub();
+        shared.watch.ended();
+    }
+
+    /// What runs on the workers.
+    fn stages(&self) -> impl Iterator<Item = (usize, &Room)> {
+        self.rooms.iter().enumerate().filter_map(|(stage, room)| Some((stage, room.as_ref()?)))
+    }
+
+    /// Begins stages, each worker those that no other has begun. Whether all went well.
+    fn begin(&self, shared: &Shared, sitting: &Sitting) -> bool {
+        let mut all = Vec::new();
+        for (stage, room) in self.stages() {
+            all.extend(room.cells[..room.at_work].iter().map(|cell| (stage, cell)));
+        }
+        while let Some((stage, cell)) = all.get(self.to_begin.fetch_add(1, Ordering::Relaxed)) {
+            // SAFETY: the count gives each cell to one worker, and no buffer moves before all have begun.
+            if let Err(cause) = unsafe { cell.begin(*stage, sitting) } {
+                shared.fail(Some(*stage), cause);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// So many workers never begin.
+    pub(crate) fn missing(&self, shared: &Shared, workers: usize) {
+        // For the case that they are the last: then the stages have to be ended here.
+        self.absent(shared, workers, &shared.watch.sit(&[]));
+    }
+
+    /// So many workers have ended, or never began. The last one ends the stages.
+    fn absent(&self, shared: &Shared, workers: usize, sitting: &Sitting) {
+        if self.present.fetch_sub(workers, Ordering::AcqRel) != workers {
+            return;
+        }
+        for (stage, room) in self.stages() {
+            for cell in &room.cells {
+                // SAFETY: all other workers have ended.
+                if let Err(cause) = unsafe { cell.end(stage, sitting) } {
+                    shared.fail(Some(stage), cause);
+                }
+            }
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// Carries buffers until there are no more.
+    fn live(&mut self) {
+        let mut turn = 0;
+        let mut next = None;
+        loop {
+            turn += 1;
+            if turn % TURN == 0 {
+                self.take_turns(&mut next);
+            }
+            if next.is_some() && !self.crew.several.load(Ordering::Relaxed) {
+                self.leave_it_to_others(&mut next);
+            }
+            match next.take().or_else(|| self.find()) {
+                Some(buffer) => next = self.carry(buffer),
+                None => return,
+            }
+        }
+    }
+
+    /// Lets what has waited longest come before the worker's own next buffer.
+    fn take_turns(&self, next: &mut Option<Buffer>) {
+        let waited = self.crew.inlet.take(|rest| self.keep(rest)).or_else(|| match self.desk.deque.steal() {
+            Stolen::Buffer(buffer) => Some(buffer),
+            _ => None,
+        });
+        if let Some(waited) = waited
+            && let Some(own) = next.replace(waited)
+        {
+            self.keep(own);
+        }
+    }
+
+    /// Where the stages are short and another worker is awake, that one works alone; this one sleeps.
+    fn leave_it_to_others(&self, next: &mut Option<Buffer>) {
+        let idle = &self.crew.idle;
+        if idle.is_alone() {
+            return;
+        }
+        if let Some(own) = next.take() {
+            // Before it lies down: whoever stays awake answers for what is there then.
+            self.desk.deque.push(own);
+        }
+        if idle.lie_down_beside_others(&self.shared.awake, self.number) {
+            self.sleep();
+            *next = self.find_as_searcher();
+        }
+    }
+
+    /// The next buffer to carry. None when there will be no more.
+    fn find(&self) -> Option<Buffer> {
+        // In a pipeline that flows there is something at the first look; a search makes others look at what the searchers share.
+        let steal = || if self.crew.several.load(Ordering::Relaxed) { self.steal() } else { None };
+        if let Some(buffer) = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal) {
+            return Some(buffer);
+        }
+        self.crew.idle.begin_search();
+        self.find_as_searcher()
+    }
+
+    fn over(&self) -> bool {
+        self.crew.ended() || self.shared.stopping()
+    }
+
+    fn take_inlet(&self) -> Option<Buffer> {
+        self.crew.inlet.take(|rest| self.keep(rest))
+    }
+
+    fn find_as_searcher(&self) -> Option<Buffer> {
+        loop {
+            if self.over() {
+                return None;
+            }
+            if let Some(buffer) = self.search() {
+                if self.crew.idle.end_search() && self.crew.several.load(Ordering::Relaxed) && self.is_more() {
+                    self.crew.idle.notify(&self.shared.awake);
+                }
+                return Some(buffer);
+            }
+            let last = self.crew.idle.lie_down(&self.shared.awake, self.number);
+            // The last one answers for all that is there; others only where several are to work.
+            if self.over() || ((last || self.crew.several.load(Ordering::Relaxed)) && self.is_more()) {
+                self.crew.idle.get_up(&self.shared.awake, self.number);
+            } else {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Looks for a while, if a CPU is left for that.
+    fn search(&self) -> Option<Buffer> {
+        let crew = self.crew;
+        for look in 0..LOOKS {
+            let several = crew.several.load(Ordering::Relaxed);
+            // Where one worker is enough, the one that is awake does what is on its list.
+            let steal = || if several || crew.idle.is_alone() { self.steal() } else { None };
+            let buffer = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal);
+            if buffer.is_some() || self.over() {
+                return buffer;
+            }
+            let enough = crew.idle.searching() > SEARCHING_MAX || !several;
+            if look > 0 && (enough || self.shared.awake.count() as usize > crew.cpus) {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// From the others' lists, beginning behind the own one.
+    fn steal(&self) -> Option<Buffer> {
+        let desks = &self.crew.desks;
+        for place in (self.number + 1..self.number + desks.len()).map(|place| place % desks.len()) {
+            loop {
+                match desks[place].deque.steal() {
+                    Stolen::Buffer(buffer) => return Some(buffer),
+                    Stolen::Lost => std::hint::spin_loop(),
+                    Stolen::Nothing => break,
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether there is anything that may go on.
+    fn is_more(&self) -> bool {
+        !self.crew.inlet.is_empty() || self.crew.desks.iter().any(|desk| !desk.deque.is_empty())
+    }
+
+    /// Sleeps until called. Who has slept longest keeps watch: it looks now and then whether those that work alone, because the
+    /// stages were short, have got into a long round; then several are to work from now on.
+    fn sleep(&self) {
+        let (idle, awake) = (&self.crew.idle, &self.shared.awake);
+        if !idle.lies_longest(self.number) {
+            idle.sleep(self.number, None);
+            return;
+        }
+        let mut limit = WATCH;
+        let mut seen = self.rounds();
+        while idle.sleep(self.number, Some(limit)) == Woken::TimeOut {
+            let now = self.rounds();
+            let all_sleep = idle.all_sleep();
+            if now == seen && !all_sleep && self.is_more() {
+                self.crew.several.store(true, Ordering::Relaxed);
+                idle.get_up(awake, self.number);
+                return;
+            }
+            seen = now;
+            limit = (limit * 2).min(if all_sleep { WATCH_IDLE_MAX } else { WATCH_MAX });
+        }
+    }
+
+    /// Rounds of all stages on workers.
+    fn rounds(&self) -> u64 {
+        self.crew.stages().map(|(stage, _)| self.shared.stages[stage].counters.rounds()).sum()
+    }
+}

@@ -1,0 +1,154 @@
+//! What a pipeline is made of: stages, paths through them, the graph of all.
+
+mod check;
+mod path;
+mod split;
+mod stage;
+
+use cosched_linux::thread::Thread;
+
+use crate::error::{Failure, GraphError};
+use crate::exec::{self, Running};
+use crate::options::Options;
+use crate::report::Report;
+
+pub use path::{Path, PathId};
+pub use split::Part;
+pub(crate) use stage::Work;
+pub use stage::{Body, Each, Flow, Kind, Stage, StageId};
+
+/// Stages and the paths of buffers through them. Paths that share no stage are disjoint pipelines in one program; a stage
+/// on several paths is where they intersect (a [`Body`]), or one thread that serves the same stage of all (an [`Each`]:
+/// FG 2's virtual stage).
+pub struct Graph {
+    pub(crate) name: String,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) paths: Vec<Path>,
+}
+
+impl Graph {
+    /// A graph without stages. The name is for reports.
+    pub fn new(name: impl Into<String>) -> Graph {
+        Graph { name: name.into(), stages: Vec::new(), paths: Vec::new() }
+    }
+
+    /// Adds a stage.
+    pub fn stage(&mut self, stage: Stage) -> StageId {
+        self.stages.push(stage);
+        StageId(self.stages.len() - 1)
+    }
+
+    /// Adds several stages, as [`Stage::split`] makes them.
+    pub fn stages(&mut self, stages: impl IntoIterator<Item = Stage>) -> Vec<StageId> {
+        stages.into_iter().map(|stage| self.stage(stage)).collect()
+    }
+
+    /// Adds a path through stages.
+    pub fn path(&mut self, path: Path) -> PathId {
+        self.paths.push(path);
+        PathId(self.paths.len() - 1)
+    }
+
+    /// The memory that all buffers take: known before the run, and not exceeded in it.
+    pub fn memory_bytes(&self) -> u64 {
+        let of = |path: &Path| (path.buffers as u64).saturating_mul(path.size_bytes as u64);
+        self.paths.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// Whether the graph can run.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn check(&self) -> Result<(), GraphError> {
+        check::check(self)
+    }
+
+    /// Gives each stage that has a thread of its own one of these CPUs, in turn, unless it has asked for CPUs by itself.
+    fn pin_in_turn(&mut self, cpus: &[usize]) {
+        let stages = self.stages.iter_mut().filter(|stage| stage.kind == Kind::Thread && stage.thread.is_none());
+        for (stage, cpu) in stages.zip(cpus.iter().cycle()) {
+            stage.settings.cpus.get_or_insert_with(|| vec![*cpu]);
+        }
+    }
+
+    /// Starts it and returns.
+    ///
+    /// # Errors
+    /// A graph that cannot run, memory or threads that cannot be had.
+    pub fn start(mut self, options: &Options) -> Result<Running, GraphError> {
+        if options.pin_in_turn {
+            let scheduling = Thread::current().and_then(|thread| thread.scheduling());
+            self.pin_in_turn(&scheduling.map_err(|error| GraphError::Cpus(error.to_string()))?.cpus);
+        }
+        self.check()?;
+        exec::start(self, options)
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// A graph that cannot run, or the first stage that failed or panicked. All threads have ended then.
+    pub fn run(self, options: &Options) -> Result<Report, Failure> {
+        let name = self.name.clone();
+        match self.start(options) {
+            Ok(running) => running.wait(),
+            Err(error) => Err(exec::never_began(name, error)),
+        }
+    }
+}
+
+/// The common case: one path, stage after stage.
+pub struct Pipeline {
+    graph: Graph,
+    path: Path,
+    stages: Vec<StageId>,
+}
+
+impl Pipeline {
+    /// A pipeline without stages and buffers.
+    pub fn new(name: impl Into<String>) -> Pipeline {
+        let name = name.into();
+        Pipeline { path: Path::new(name.clone()), graph: Graph::new(name), stages: Vec::new() }
+    }
+
+    /// So many buffers of so many bytes.
+    pub fn buffers(mut self, count: usize, size_bytes: usize) -> Pipeline {
+        self.path = self.path.buffers(count, size_bytes);
+        self
+    }
+
+    /// The next stage. The first one is the source.
+    pub fn stage(mut self, stage: Stage) -> Pipeline {
+        self.stages.push(self.graph.stage(stage));
+        self
+    }
+
+    /// The next stages, as [`Stage::split`] makes them.
+    pub fn stages(self, stages: impl IntoIterator<Item = Stage>) -> Pipeline {
+        stages.into_iter().fold(self, Pipeline::stage)
+    }
+
+    /// The graph that it is.
+    pub fn into_graph(mut self) -> Graph {
+        if !self.stages.is_empty() {
+            self.graph.path(self.path.through(self.stages));
+        }
+        self.graph
+    }
+
+    /// Starts it and returns. Errors as [`Graph::start`].
+    ///
+    /// # Errors
+    /// A graph that cannot run, memory or threads that cannot be had.
+    pub fn start(self, options: &Options) -> Result<Running, GraphError> {
+        self.into_graph().start(options)
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// As [`Graph::run`].
+    pub fn run(self, options: &Options) -> Result<Report, Failure> {
+        self.into_graph().run(options)
+    }
+}

@@ -1,0 +1,45 @@
+//! What was done to the scheduling of stages, and what a reader should know.
+
+use crate::report::{Action, StageReport};
+
+/// Actions by stage, and notes.
+#[derive(Debug)]
+pub(super) struct Log {
+    actions: Vec<Vec<Action>>,
+    counts: Vec<u64>,
+    notes: Vec<String>,
+}
+
+impl Log {
+    pub(super) fn new(stages: usize) -> Log {
+        Log { actions: vec![Vec::new(); stages], counts: vec![0; stages], notes: Vec::new() }
+    }
+
+    /// An action on a stage. The first ones are kept; an adjusting rule may act at every buffer.
+    pub(super) fn action(&mut self, stage: usize, action: Action) {
+        self.counts[stage] += 1;
+        if self.actions[stage].len() < StageReport::ACTIONS_MAX {
+            self.actions[stage].push(action);
+        }
+    }
+
+    /// Whether `by` has asked for this change of the stage already.
+    pub(super) fn has(&self, stage: usize, by: &str, change: &str) -> bool {
+        self.actions[stage].iter().any(|action| action.by == by && action.change == change)
+    }
+
+    /// A note, once.
+    pub(super) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    pub(super) fn actions(&self, stage: usize) -> (&[Action], u64) {
+        (&self.actions[stage], self.counts[stage])
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}

@@ -1,0 +1,281 @@
+//! A thread's own side of its seat, from its begin to its end.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use cosched_core::stage::fixed;
+use cosched_core::stage::{Change, Resource, Setting};
+use cosched_linux::thread::{Scheduling, Thread, ThreadError};
+
+use super::spans::Spans;
+use super::{Doing, Seat, Watch, lock};
+use crate::graph::Kind;
+use crate::priority::{self, Adjusted, Priorities};
+use crate::report::{Action, Span};
+
+/// The calling thread works for the graph as long as this lives.
+pub(crate) struct Sitting<'a> {
+    watch: &'a Watch,
+    seat: Arc<Seat>,
+    doing: Cell<(Doing, u64)>,
+    /// Since when a body works on what it accepted last, where a trace is kept.
+    accepted_ns: Cell<u64>,
+    is_adjusted: bool,
+    adjusted: RefCell<Option<Adjusted>>,
+}
+
+impl Watch {
+    /// The calling thread begins to work as these stages. It gets their settings.
+    pub(crate) fn sit(&self, stages: &[usize]) -> Sitting<'_> {
+        let seat = self.seat(Seat::here(stages, Spans::new(self.is_traced)));
+        let adjusted = self.adjusted(&seat);
+        Sitting {
+            watch: self,
+            seat,
+            doing: Cell::new((Doing::Nothing, 0)),
+            accepted_ns: Cell::new(0),
+            is_adjusted: adjusted.is_some(),
+            adjusted: RefCell::new(adjusted),
+        }
+    }
+
+    /// A thread takes its seat and gets the settings of its stages.
+    pub(super) fn seat(&self, seat: Seat) -> Arc<Seat> {
+        if let (Some(thread), Some(base)) = (&seat.thread, &seat.base) {
+            self.settle(thread, base, &seat.stages);
+        }
+        let seat = Arc::new(seat);
+        lock(&self.crew).enter(seat.clone());
+        seat
+    }
+
+    /// What the stages ask for, what the fixed rule says and what autotune has found, before anything else happens on the thread.
+    fn settle(&self, thread: &Thread, base: &Scheduling, stages: &[usize]) {
+        let asked = |stage: usize| self.facts.stages[stage].settings.setting();
+        let asks: Vec<usize> = stages.iter().copied().filter(|stage| self.asks(*stage, stages)).collect();
+        if let Some(setting) = self.agreed(&asks, "settings", asked) {
+            self.apply(thread, base, stages, &setting, ("stage", "the stage asks for it"));
+        }
+        if let Priorities::Fixed(rule) = &self.priorities {
+            let resources: Vec<Resource> = self.facts.stages.iter().map(|stage| stage.resource).collect();
+            let ruled = fixed::settings(*rule, &resources);
+            if let Some(setting) = self.agreed(stages, "fixed priorities", |stage| ruled[stage].clone()) {
+                let setting = stages.iter().fold(relative(setting, base), |left, stage| without(left, &asked(*stage)));
+                self.apply(thread, base, stages, &setting, (&self.priorities.name(), "fixed before the run"));
+            }
+        }
+        self.catch_up(thread, base, stages);
+    }
+
+    /// Whether what the stage asks for counts on this thread. On a thread that stages share by name, those that ask for nothing
+    /// leave it to the others; the workers are everybody's.
+    fn asks(&self, stage: usize, stages: &[usize]) -> bool {
+        let stage = &self.facts.stages[stage];
+        stages.len() == 1 || stage.kind == Kind::Worker || !stage.settings.is_empty()
+    }
+
+    /// An incarnation that autotune has added is to be as the others are by now.
+    fn catch_up(&self, thread: &Thread, base: &Scheduling, stages: &[usize]) {
+        let ([stage], Some(_)) = (stages, self.priorities.autotune()) else { return };
+        let now = Setting { incarnations: None, ..lock(&self.settings)[*stage].clone() };
+        let rest = without(now, &self.facts.stages[*stage].settings.setting());
+        drop(priority::apply(thread, base, &rest));
+    }
+
+    /// The setting of a thread that works as several stages: the one that all of them have.
+    fn agreed(&self, stages: &[usize], what: &str, of: impl Fn(usize) -> Setting) -> Option<Setting> {
+        let first = of(*stages.first()?);
+        if stages.iter().all(|stage| of(*stage) == first) {
+            return Some(first);
+        }
+        lock(&self.log).note(format!("{what} not set: {} share threads and differ", self.names(stages)));
+        None
+    }
+
+    fn names(&self, stages: &[usize]) -> String {
+        let names: Vec<&str> = stages.iter().map(|stage| self.facts.stages[*stage].name.as_str()).collect();
+        format!("stages {}", names.join(", "))
+    }
+
+    fn apply(&self, thread: &Thread, base: &Scheduling, stages: &[usize], setting: &Setting, who: (&str, &str)) {
+        for (change, result) in priority::apply(thread, base, setting) {
+            for stage in stages {
+                // Each incarnation has the same to tell.
+                if !lock(&self.log).has(*stage, who.0, &priority::describe(&change)) {
+                    self.record(*stage, &change, who, &result);
+                }
+            }
+        }
+    }
+
+    /// Writes down what was asked for and what came of it.
+    pub(super) fn record(&self, stage: usize, change: &Change, who: (&str, &str), result: &Result<(), ThreadError>) {
+        if result.is_ok() {
+            lock(&self.settings)[stage].apply(change);
+        }
+        let action = Action {
+            at_s: self.now_s(),
+            by: who.0.to_owned(),
+            change: priority::describe(change),
+            why: who.1.to_owned(),
+            refused: result.as_ref().err().map(ThreadError::why),
+        };
+        lock(&self.log).action(stage, action);
+    }
+
+    /// The adjusting rule of a thread. It is for threads of one stage: a worker has no output queue of its own.
+    fn adjusted(&self, seat: &Seat) -> Option<Adjusted> {
+        let rule = self.priorities.adjusting()?;
+        let [stage] = seat.stages[..] else {
+            if seat.stages.is_empty() {
+                return None;
+            }
+            lock(&self.log).note(format!("priorities not adjusted: {} share threads", self.names(&seat.stages)));
+            return None;
+        };
+        if !self.facts.stages[stage].settings.is_empty() {
+            return None;
+        }
+        let now = seat.thread.as_ref()?.scheduling().ok()?;
+        Some(Adjusted::new(rule, &now))
+    }
+}
+
+impl Watch {
+    /// What a stage's own thread did to itself is for its helpers too. What was not refused to it is not refused to them.
+    fn helpers_follow(&self, stage: usize, change: &Change) {
+        for seat in self.seats_of(stage).iter().filter(|seat| seat.is_helper) {
+            if let (Some(thread), Some(base)) = (&seat.thread, &seat.base) {
+                let _ = priority::change(thread, base, change);
+            }
+        }
+    }
+}
+
+/// A fixed rule's nice values are steps from where the thread is.
+fn relative(setting: Setting, base: &Scheduling) -> Setting {
+    let nice = setting.nice.map(|step| base.nice.saturating_add(step).clamp(-20, 19));
+    Setting { nice, ..setting }
+}
+
+/// What the stage asked for itself comes first.
+fn without(setting: Setting, asked: &Setting) -> Setting {
+    Setting {
+        nice: setting.nice.filter(|_| asked.nice.is_none()),
+        slice_us: setting.slice_us.filter(|_| asked.slice_us.is_none()),
+        class: setting.class.filter(|_| asked.class.is_none()),
+        cpus: setting.cpus.filter(|_| asked.cpus.is_none()),
+        incarnations: None,
+    }
+}
+
+impl Sitting<'_> {
+    /// The thread does something else from now on. Called when it begins or ends to wait, not at each buffer. Returns when
+    /// that is, in nanoseconds from the graph's start.
+    pub(crate) fn switch(&self, doing: Doing) -> u64 {
+        let now_ns = self.watch.now_ns();
+        let (before, since_ns) = self.doing.replace((doing, now_ns));
+        let time_ns = now_ns.saturating_sub(since_ns);
+        match before {
+            Doing::Nothing | Doing::Aside(_) | Doing::Carry(_) => {}
+            Doing::Work(stage) => self.worked(stage, time_ns),
+            Doing::WaitIn(stage) => drop(self.watch.counters[stage].wait_in_ns.fetch_add(time_ns, Relaxed)),
+            Doing::WaitOut(stage) => drop(self.watch.counters[stage].wait_out_ns.fetch_add(time_ns, Relaxed)),
+        }
+        self.seat.switch(doing, now_ns);
+        now_ns
+    }
+
+    /// A worker comes to a stage, and has not looked at the clock.
+    #[inline]
+    pub(crate) fn carries(&self, stage: usize) {
+        self.seat.carries(Doing::Carry(stage));
+    }
+
+    /// A worker comes to a stage at this instant. It tells itself how long it was there ([`Sitting::worked`]).
+    pub(crate) fn carries_since(&self, stage: usize, begin: Instant) {
+        let since_ns = begin.saturating_duration_since(self.watch.started).as_nanos() as u64;
+        self.seat.switch(Doing::Work(stage), since_ns);
+    }
+
+    /// A worker is with no stage.
+    #[inline]
+    pub(crate) fn carries_nothing(&self) {
+        self.seat.carries(Doing::Nothing);
+    }
+
+    /// The thread has worked so long as a stage.
+    pub(crate) fn worked(&self, stage: usize, time_ns: u64) {
+        self.watch.counters[stage].busy_ns.fetch_add(time_ns, Relaxed);
+        self.seat.worked(stage, time_ns);
+    }
+
+    /// Does a round of a stage.
+    #[inline]
+    pub(crate) fn round<T>(&self, stage: usize, round: u64, work: impl FnOnce() -> T) -> T {
+        self.seat.begins(round);
+        if !self.watch.is_traced {
+            return work();
+        }
+        let since_ns = self.watch.now_ns();
+        let result = work();
+        self.span(stage, round, since_ns);
+        result
+    }
+
+    /// A body has accepted a block and holds so many buffers now.
+    #[inline]
+    pub(crate) fn accepted(&self, round: u64, held: usize) {
+        self.seat.begins(round);
+        self.seat.held.store(held, Relaxed);
+        if self.watch.is_traced {
+            self.accepted_ns.set(self.watch.now_ns());
+        }
+    }
+
+    /// A body is done with a block and holds so many buffers now.
+    #[inline]
+    pub(crate) fn conveyed(&self, stage: usize, round: u64, held: usize) {
+        self.seat.steps();
+        self.seat.held.store(held, Relaxed);
+        if self.watch.is_traced {
+            self.span(stage, round, self.accepted_ns.replace(self.watch.now_ns()));
+        }
+    }
+
+    fn span(&self, stage: usize, round: u64, since_ns: u64) {
+        let us = |ns: u64| (ns as f64 / 100.0).round() / 10.0;
+        let time_ns = self.watch.now_ns().saturating_sub(since_ns);
+        self.seat.spans.add(Span(stage as u32, self.seat.tid, round, us(since_ns), us(time_ns)));
+    }
+
+    /// It is about to convey a buffer of a stage, and `output_len` others wait behind it; none at the end of a path.
+    #[inline]
+    pub(crate) fn conveys(&self, stage: usize, output_len: impl FnOnce() -> Option<usize>) {
+        if self.is_adjusted {
+            self.adjusts(stage, output_len());
+        }
+    }
+
+    fn adjusts(&self, stage: usize, output_len: Option<usize>) {
+        let Ok(mut adjusted) = self.adjusted.try_borrow_mut() else { return };
+        let (Some(rule), Some(thread)) = (adjusted.as_mut(), &self.seat.thread) else { return };
+        let Some(waiting) = output_len else { return };
+        let Some((change, result)) = rule.convey(thread, waiting) else { return };
+        let why = format!("{waiting} buffers wait behind it");
+        if result.is_ok() {
+            self.watch.helpers_follow(stage, &change);
+        }
+        self.watch.record(stage, &change, (&self.watch.priorities.name(), &why), &result);
+    }
+}
+
+impl Drop for Sitting<'_> {
+    fn drop(&mut self) {
+        self.switch(Doing::Nothing);
+        self.seat.divide();
+        lock(&self.watch.crew).leave(&self.seat);
+    }
+}

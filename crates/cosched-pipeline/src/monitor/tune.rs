@@ -1,0 +1,272 @@
+//! The host of core's autotune: shows it windows, does what it says, and tells it what the system refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cosched_core::stage::autotune::{Action, Autotune, Config, StageInfo};
+use cosched_core::stage::{Change, Setting};
+use cosched_linux::thread::{Thread, ThreadError, cpus_busy_ns, cpus_usable};
+
+use super::totals::Totals;
+use super::{Seat, Watch, Watched, lock};
+use crate::priority::{change, describe, rights};
+use crate::report;
+
+/// Autotune on a running graph. Core counts stages in the order of flow.
+pub(super) struct Tuner {
+    rule: Autotune,
+    /// The CPUs of the process, on which others may work too.
+    cpus: Vec<usize>,
+    last: Totals,
+    due_ns: u64,
+}
+
+impl Tuner {
+    /// For a graph whose threads have begun.
+    pub(super) fn new(watch: &Watch, config: Option<Config>) -> Tuner {
+        let config = config.unwrap_or_else(default_config);
+        let config = Config { rights: rights(config.rights), ..config };
+        let stages: Vec<StageInfo> = watch.facts.flow.iter().map(|stage| watch.stage_info(*stage)).collect();
+        let rule = Autotune::new(config, &stages);
+        let cpus = own_cpus();
+        let last = totals(watch, &cpus);
+        Tuner { due_ns: last.at_ns + rule.window_ns(), last, rule, cpus }
+    }
+
+    /// How long until the next window is full.
+    pub(super) fn due_in(&self, watch: &Watch) -> Duration {
+        Duration::from_nanos(self.due_ns.saturating_sub(watch.now_ns()))
+    }
+
+    /// If a window is full, shows it and acts.
+    pub(super) fn look(&mut self, watch: &Watch, graph: &dyn Watched) {
+        if watch.now_ns() < self.due_ns {
+            return;
+        }
+        let now = totals(watch, &self.cpus);
+        let window = watch.window(&self.last, &now);
+        let actions = self.rule.window(&window);
+        self.act(watch, graph, actions);
+        // What an action takes is not part of the next window.
+        self.last = if watch.now_ns() - now.at_ns > 1_000_000 { totals(watch, &self.cpus) } else { now };
+        self.due_ns = self.last.at_ns + self.rule.window_ns();
+    }
+
+    /// The graph ends: what is on trial is taken back.
+    pub(super) fn finish(&mut self, watch: &Watch, graph: &dyn Watched) {
+        let actions = self.rule.finish();
+        self.act(watch, graph, actions);
+    }
+
+    fn act(&mut self, watch: &Watch, graph: &dyn Watched, actions: Vec<Action>) {
+        for action in actions {
+            let stage = watch.facts.flow[action.stage];
+            let result = watch.carry_out(stage, &action.change, graph);
+            watch.record_tuned(stage, &action, &result);
+            match result {
+                // A stage whose threads have ended needs no setting.
+                Ok(()) | Err(Refusal::Gone) => {}
+                Err(Refusal::Told(_)) => self.rule.refused(action.stage, &action.change),
+            }
+        }
+    }
+}
+
+/// Why a change was not done.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// Its threads have ended.
+    Gone,
+    /// The system's words.
+    Told(String),
+}
+
+impl Watch {
+    fn stage_info(&self, stage: usize) -> StageInfo {
+        let facts = &self.facts.stages[stage];
+        let settings = lock(&self.settings)[stage].clone();
+        // Core's values are absolute; a program that was started with `nice` does not begin at 0.
+        let base_nice = self.seats_of(stage).iter().find_map(|seat| Some(seat.base.as_ref()?.nice));
+        let start = Setting { nice: settings.nice.or(base_nice), incarnations: Some(facts.incarnations), ..settings };
+        // What the stage asked for itself is not tried.
+        let own_threads = facts.owns_threads && facts.settings.is_empty();
+        StageInfo { resource: facts.resource, own_threads, replicable_to: facts.replicable_to, start }
+    }
+
+    /// Does a change to all threads of a stage. If one refuses, the others are as before.
+    pub(super) fn carry_out(&self, stage: usize, wanted: &Change, graph: &dyn Watched) -> Result<(), Refusal> {
+        if let Change::Incarnations(count) = wanted {
+            return graph.incarnations(stage, *count).map_err(Refusal::Told);
+        }
+        let now = lock(&self.settings)[stage].clone();
+        let mut done: Vec<Arc<Seat>> = Vec::new();
+        let mut is_gone = true;
+        for seat in self.seats_of(stage) {
+            let (Some(thread), Some(base)) = (&seat.thread, &seat.base) else { continue };
+            match change(thread, base, wanted) {
+                Ok(()) => is_gone = false,
+                Err(ThreadError::Gone { .. }) => continue,
+                Err(error) => {
+                    done.iter().for_each(|seat| undo(seat, &now, wanted));
+                    return Err(Refusal::Told(error.why()));
+                }
+            }
+            done.push(seat);
+        }
+        if is_gone { Err(Refusal::Gone) } else { Ok(()) }
+    }
+
+    fn record_tuned(&self, stage: usize, action: &Action, result: &Result<(), Refusal>) {
+        let refused = match result {
+            Ok(()) => None,
+            Err(Refusal::Gone) => return,
+            Err(Refusal::Told(words)) => Some(words.clone()),
+        };
+        if refused.is_none() {
+            lock(&self.settings)[stage].apply(&action.change);
+        }
+        let action = report::Action {
+            at_s: self.now_s(),
+            by: self.priorities.name(),
+            change: describe(&action.change),
+            why: action.why.to_string(),
+            refused,
+        };
+        lock(&self.log).action(stage, action);
+    }
+}
+
+/// Turns the knob of `wanted` back to what it is `now`.
+fn undo(seat: &Seat, now: &Setting, wanted: &Change) {
+    let (Some(thread), Some(base)) = (&seat.thread, &seat.base) else { return };
+    let now = Setting { nice: now.nice.or(Some(base.nice)), ..now.clone() };
+    // The same knob was turned a moment ago; a thread that has ended meanwhile needs nothing.
+    let _ = change(thread, base, &now.inverse(wanted));
+}
+
+/// The CPUs of the calling thread: nobody has bound the monitor.
+fn own_cpus() -> Vec<usize> {
+    Thread::current().and_then(|thread| thread.scheduling()).map_or(Vec::new(), |now| now.cpus)
+}
+
+/// Everything until now, and what everybody did on these CPUs.
+fn totals(watch: &Watch, cpus: &[usize]) -> Totals {
+    let mut totals = watch.totals();
+    totals.everybody_ns = cpus_busy_ns(cpus);
+    totals
+}
+
+/// The bounds that are used unless told otherwise: threads may be bound to the CPUs of this process.
+fn default_config() -> Config {
+    let cpus = own_cpus();
+    // With a quota below the CPUs, a thread that is bound could wait for its own CPU while another has the quota.
+    let cpus = if cpus.len() > cpus_usable() { Vec::new() } else { cpus };
+    Config { cpus, ..Config::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    use cosched_core::stage::Class;
+
+    use super::*;
+    use crate::{Cause, Graph, Options, Path, Report, Resource, Stage};
+
+    /// A graph whose only thread is the test's.
+    struct Alone {
+        watch: Watch,
+        incarnations: AtomicU32,
+    }
+
+    impl Watched for Alone {
+        fn watch(&self) -> &Watch {
+            &self.watch
+        }
+
+        fn queue_len(&self, _: usize) -> usize {
+            0
+        }
+
+        fn fail(&self, _: usize, cause: Cause) {
+            panic!("{cause}");
+        }
+
+        fn incarnations(&self, _: usize, count: u32) -> Result<(), String> {
+            if count > 2 {
+                return Err("there are 2".to_owned());
+            }
+            self.incarnations.store(count, SeqCst);
+            Ok(())
+        }
+
+        fn report(&self) -> Report {
+            Report::default()
+        }
+    }
+
+    fn alone() -> Alone {
+        let mut graph = Graph::new("cst");
+        let stage = graph.stage(Stage::blocking("write", Resource::Io, |_| Ok(())));
+        graph.path(Path::new("p").buffers(1, 8).through([stage]));
+        let watch = Watch::new(super::super::facts(&graph), &Options::default());
+        Alone { watch, incarnations: AtomicU32::new(1) }
+    }
+
+    #[test]
+    fn changes_reach_the_stage_s_threads_and_are_taken_back() {
+        // A thread of its own, as a lower priority may stay.
+        std::thread::spawn(|| {
+            let graph = alone();
+            let before = Thread::current().unwrap().scheduling().unwrap();
+            let _sitting = graph.watch.sit(&[0]);
+            let change =
+                |change: Change| graph.watch.carry_out(0, &change, &graph).map_err(|refusal| format!("{refusal:?}"));
+            let now = || Thread::current().unwrap().scheduling().unwrap();
+            if change(Change::SliceUs(200)).is_ok() {
+                assert_eq!(now().slice_ns, 200_000);
+                change(Change::SliceUs(0)).unwrap();
+                assert!(now().slice_is_default);
+            }
+            change(Change::Class(Class::Batch)).unwrap();
+            assert_eq!(now().class, cosched_linux::thread::Class::Batch);
+            change(Change::Class(Class::Normal)).unwrap();
+            change(Change::Affinity(before.cpus[..1].to_vec())).unwrap();
+            assert_eq!(now().cpus, before.cpus[..1]);
+            change(Change::Affinity(Vec::new())).unwrap();
+            assert_eq!(now(), before);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn threads_are_the_executor_s() {
+        let graph = alone();
+        assert!(graph.watch.carry_out(0, &Change::Incarnations(2), &graph).is_ok());
+        assert_eq!(graph.incarnations.load(SeqCst), 2);
+        let refusal = graph.watch.carry_out(0, &Change::Incarnations(3), &graph).unwrap_err();
+        assert!(matches!(refusal, Refusal::Told(words) if words == "there are 2"));
+    }
+
+    #[test]
+    fn a_stage_without_threads_refuses_nothing() {
+        let graph = alone();
+        assert!(matches!(graph.watch.carry_out(0, &Change::Nice(5), &graph), Err(Refusal::Gone)));
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let watch = &graph.watch;
+            let (told, tell) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                let _sitting = watch.sit(&[0]);
+                told.send(()).unwrap();
+                let _ = receiver.recv();
+            });
+            tell.recv().unwrap();
+            let what_no_system_has = graph.watch.carry_out(0, &Change::SliceUs(1), &graph);
+            assert!(matches!(what_no_system_has, Err(Refusal::Told(_))), "{what_no_system_has:?}");
+            assert!(graph.watch.carry_out(0, &Change::Nice(19), &graph).is_ok());
+            drop(sender);
+        });
+    }
+}

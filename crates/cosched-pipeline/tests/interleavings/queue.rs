@@ -1,0 +1,9 @@
+//! The library's queues, built from loom.
+
+#[path = "../../src/queue/bell.rs"]
+pub(crate) mod bell;
+#[path = "../../src/queue/gate.rs"]
+pub(crate) mod gate;
+#[path = "../../src/queue/ring.rs"]
+pub(crate) mod ring;
+mod sync;

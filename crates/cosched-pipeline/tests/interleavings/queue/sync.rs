@@ -1,0 +1,60 @@
+//! In the place of the library's `queue/sync.rs`: the same names from loom.
+
+use std::mem::MaybeUninit;
+
+use loom::cell::UnsafeCell;
+pub(super) use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use loom::sync::{Condvar, Mutex};
+
+/// Loom takes `SeqCst` accesses for `AcqRel` ones.
+pub(super) fn in_one_order() {
+    fence(Ordering::SeqCst);
+}
+
+/// As the kernel has it: the look at the word and going to sleep are one, under a lock that wakers take too.
+#[derive(Default)]
+pub(super) struct Futex {
+    word: AtomicU32,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Futex {
+    pub(super) fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+
+    pub(super) fn sleep_while(&self, value: u32) {
+        let locked = self.lock.lock().unwrap();
+        if self.word.load(Ordering::Relaxed) == value {
+            drop(self.changed.wait(locked).unwrap());
+        }
+    }
+
+    pub(super) fn wake(&self, count: u32) {
+        let _locked = self.lock.lock().unwrap();
+        if count == 1 {
+            self.changed.notify_one();
+        } else {
+            self.changed.notify_all();
+        }
+    }
+}
+
+pub(super) struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
+
+impl<T> Slot<T> {
+    pub(super) fn new() -> Slot<T> {
+        Slot(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    pub(super) unsafe fn fill(&self, value: T) {
+        // SAFETY: loom checks that nobody else uses the slot.
+        self.0.with_mut(|slot| unsafe { (*slot).write(value) });
+    }
+
+    pub(super) unsafe fn empty(&self) -> T {
+        // SAFETY: loom checks that nobody else uses the slot; the ring says that it is filled.
+        self.0.with_mut(|slot| unsafe { (*slot).assume_init_read() })
+    }
+}

@@ -1,0 +1,114 @@
+"""Runs columnsort with a setting of its stages, alone, beside a hog, or in a gang of cosched."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import live
+import plan
+import shared
+
+LIMIT_S = 300
+RECORD = ("--record-size", "100", "--key-size", "10")
+
+
+class Runner:
+    """`bytes_`: of the compute-bound version's input; `memory`: of all buffers of a sort, as columnsort takes it."""
+
+    def __init__(self, options):
+        self.bin, self.programs = options.bin, options.programs
+        self.columnsort, self.barrier = self.bin / "cosched-columnsort", self.programs / "barrier-omp"
+        self.bytes_, self.memory = options.bytes, options.memory
+        self.data = options.build / "data"
+        self.journal = shared.Journal(options.build / "runs.jsonl")
+        self.cpus = len(os.sched_getaffinity(0))
+
+    def prepare(self, versions):
+        """Makes the inputs."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        for version in versions:
+            size = self.bytes_ * plan.VERSIONS[version] // 100 * 100
+            path = self.input(version)
+            if not path.exists() or path.stat().st_size != size:
+                words = [self.columnsort, "generate", path, "--records", size // 100, "--seed", "2004", *RECORD, "--force"]
+                done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT_S)
+                if done.returncode:
+                    raise live.Failure(f"generate: exit code {done.returncode}:\n{done.stderr[-2000:]}")
+
+    def input(self, version):
+        return self.data / f"{version}.dat"
+
+    def run(self, run):
+        """The numbers of a run, from the journal when it is there."""
+        if run.key() not in self.journal.entries:
+            self.journal.add(run.key(), report=self._measure(run))
+        return self.journal.entries[run.key()]["report"]
+
+    def _measure(self, run):
+        words = self.command(run)
+        if run.condition == "alone":
+            return sort(words)
+        barrier = [str(self.barrier), "--seconds", "3600", "--threads"]  # ended by us
+        if run.condition == "hog":
+            other = subprocess.Popen([*barrier, "1"], stdout=subprocess.DEVNULL, start_new_session=True)
+            return self._beside(other, words)
+        # A daemon of its own for each run, so that the other conditions have none.
+        with live.Daemon(self.bin, self.programs, "") as daemon:
+            gang = ("--policy", "gang", "--cpus", self.cpus)
+            other = daemon.start(daemon.run_words([*barrier, self.cpus], *gang))
+            return self._beside(other, daemon.run_words(words, *gang))
+
+    def _beside(self, other, words):
+        try:
+            return sort(words)
+        finally:
+            end(other)
+
+    def command(self, run):
+        """The words of a sort."""
+        output = self.data / "sorted.dat"
+        words = [self.columnsort, "sort", self.input(run.version), "--output", output, "--force", "--version", run.version,
+                 "--memory", self.memory, "--temp", self.data, *RECORD, "--json"]
+        words += ["--io", "buffered" if run.version == "compute" else "direct"]
+        words += plan.words(run.arm, run.version)
+        return [str(word) for word in words]
+
+
+def sort(words):
+    """Runs it: clock, user and system time in seconds, use of CPUs in percent of one."""
+    begin = time.monotonic()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            output, errors = process.stdout.read(), process.stderr.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
+    clock_s = time.monotonic() - begin
+    if process.returncode:
+        raise live.Failure(f"columnsort: exit code {process.returncode}:\n{errors.decode(errors='replace')[-2000:]}")
+    used = usage.ru_utime + usage.ru_stime
+    return {"clock_s": clock_s, "user_s": usage.ru_utime, "system_s": usage.ru_stime, "use_percent": 100 * used / clock_s,
+            "actions": json.loads(output).get("actions", [])}
+
+
+def end(process):
+    """Ends what runs beside; `cosched run` passes the signal on to its job."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def clean(directory):
+    """Removes the data."""
+    for path in pathlib.Path(directory).glob("*"):
+        path.unlink()
+    pathlib.Path(directory).rmdir()

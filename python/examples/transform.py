@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Transforms a file of numbers block by block, once serially and once as a pipeline, and compares results and times.
+
+Reading, two NumPy stages and writing overlap: NumPy and file I/O release the interpreter lock.
+
+    python3 transform.py [--blocks 24] [--block-mib 4]
+"""
+
+import argparse
+import pathlib
+import sys
+import tempfile
+import time
+
+import numpy
+
+from cosched.pipeline import Flow, Pipeline
+
+
+def compress(block):
+    """Squeezes the numbers, in place."""
+    numpy.tanh(block, out=block)
+    numpy.cbrt(block, out=block)
+
+
+def sort(block):
+    """Sorts the block, in place."""
+    block.sort()
+
+
+def serially(source, target, block_bytes):
+    """The program as everybody writes it first."""
+    memory = bytearray(block_bytes)
+    with source.open("rb", buffering=0) as reading, target.open("wb", buffering=0) as writing:
+        while size := reading.readinto(memory):
+            block = numpy.frombuffer(memory, count=size // 8)
+            compress(block)
+            sort(block)
+            writing.write(memoryview(memory)[:size])
+
+
+class Read:
+    """The beginning of the path."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def init(self):
+        self.file = self.source.open("rb", buffering=0)
+
+    def __call__(self, buffer):
+        buffer.resize(self.file.readinto(buffer.storage))
+        return Flow.MORE if len(buffer) else Flow.END
+
+    def cleanup(self):
+        self.file.close()
+
+
+def as_pipeline(source, target, block_bytes):
+    """The same, each step a stage."""
+    pipeline = Pipeline("transform", buffers=5, size_bytes=block_bytes)
+    with target.open("wb", buffering=0) as writing:
+        pipeline.stage("read", resource="io")(Read(source))
+        # No variable keeps the array: it is gone when the stage returns.
+        pipeline.stage("compress")(lambda buffer: compress(numpy.frombuffer(buffer)))
+        pipeline.stage("sort")(lambda buffer: sort(numpy.frombuffer(buffer)))
+
+        @pipeline.stage("write", resource="io")
+        def write(buffer):
+            writing.write(buffer)
+
+        return pipeline.run()
+
+
+def timed(work, *arguments):
+    begin = time.perf_counter()
+    result = work(*arguments)
+    return time.perf_counter() - begin, result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=24, help="how many blocks [default: 24]")
+    parser.add_argument("--block-mib", type=float, default=4, help="how large a block is, MiB [default: 4]")
+    options = parser.parse_args()
+    block_bytes = max(8, int(options.block_mib * 2**20) // 8 * 8)
+
+    with tempfile.TemporaryDirectory(prefix="cst-") as scratch:
+        source, one, other = (pathlib.Path(scratch, name) for name in ("numbers", "serial", "pipeline"))
+        numpy.random.default_rng(1).normal(size=options.blocks * block_bytes // 8).tofile(source)
+        serial_s, _ = timed(serially, source, one, block_bytes)
+        pipeline_s, report = timed(as_pipeline, source, other, block_bytes)
+        if one.read_bytes() != other.read_bytes():
+            print("transform: the pipeline's result is not that of the serial program", file=sys.stderr)
+            return 1
+    for stage in report["stages"]:
+        print(f"{stage['name']:10} {stage['rounds']:6} blocks {stage['busy_s']:8.3f} s at work")
+    print(f"serial {serial_s:.3f} s, pipeline {pipeline_s:.3f} s, ratio {pipeline_s / serial_s:.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,294 @@
+"""Programs as pipelines of stages on recycled buffers.
+
+A program is cut into stages, its data into blocks carried by buffers. Stages work at the same time, each on another buffer, so
+that the running time tends to the longest of computing, communicating and I/O, not to their sum. Buffers come from a fixed pool
+and go from stage to stage without a copy; memory is buffers times size, known before the run.
+
+A stage is a callable that gets a `Buffer`. The first stage of a path fills empty buffers and returns `Flow.LAST` with the last
+one, or `Flow.END` with an empty one behind it; all other stages return None. If the callable has methods `init` and `cleanup`,
+they are called before its first and behind its last buffer.
+
+**The interpreter lock** is held around the callable and nowhere else: a stage that waits for a buffer holds nothing. Stages in
+Python overlap where they release it: NumPy on large arrays, file I/O, sockets, ctypes.
+
+**Views** of a buffer (`memoryview(buffer)`, `numpy.frombuffer(buffer)`) are the buffer's memory. They must be gone when the
+callable returns, as local variables are; what is to be kept has to be copied. Where a view is left, the stage fails with a
+BufferError, and the view keeps its memory. The `Buffer` object itself may be kept: it says that its round is over.
+
+**Exceptions** in a stage end the pipeline: `run` raises a `StageError` with the stage's name, whose `__cause__` is the exception
+with its traceback. KeyboardInterrupt in `run` or `wait` stops the pipeline and is raised when its threads have ended, which they
+do when their callables have returned.
+
+Every stage in Python has a thread of its own unless `kind="worker"` says otherwise.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import weakref
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from cosched import _native
+from cosched._native import Buffer, Flow, Port
+
+__all__ = [
+    "Body", "Buffer", "Flow", "Graph", "GraphError", "Pipeline", "PipelineError", "Port", "Report", "Running", "Stage",
+    "StageError", "Stalled", "Stopped", "Work", "chrome_trace", "text",
+]
+
+Resource: TypeAlias = Literal["compute", "communicate", "io"]
+Kind: TypeAlias = Literal["thread", "worker"]
+Scheduling: TypeAlias = Literal["normal", "batch", "idle", "fifo"]
+Work: TypeAlias = Callable[[Buffer], Flow | None]
+Body: TypeAlias = Callable[[Port], None]
+#: What a run did: "elapsed_s", "memory_bytes", and "stages", a list of flat dicts, as pandas.DataFrame takes it.
+Report: TypeAlias = dict[str, Any]
+
+AnyWork = TypeVar("AnyWork", bound=Callable[..., Any])
+
+
+class PipelineError(Exception):
+    """A pipeline that did not run to its end. `report` is what its stages had done, or None if it never began."""
+
+    def __init__(self, message: str, report: Report | None = None) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+class GraphError(PipelineError):
+    """A graph that cannot run: nothing of it has run."""
+
+
+class StageError(PipelineError):
+    """A stage that failed; `stage` is its name. `__cause__` is the exception that left it, with its traceback."""
+
+    def __init__(self, message: str, stage: str, report: Report | None = None) -> None:
+        super().__init__(message, report)
+        self.stage = stage
+
+
+class Stalled(StageError):
+    """A stage that held a buffer for longer than `stall_limit_s`. Nobody can end its thread from outside: it is left behind."""
+
+
+class Stopped(PipelineError):
+    """A run that was ended by `Running.stop`."""
+
+
+class Stage:
+    """A stage and how it is to run.
+
+    `resource` is what it mostly uses: "compute", "communicate" or "io". `kind` "thread" gives it a thread of its own, "worker"
+    puts it on the pipeline's workers. `thread`: all stages with the same text share one thread and work in turn, each on
+    `repeat` buffers. `incarnations`: so many of it run at once, on buffers of their own, and share the callable, which must be
+    fit for that; `ordered` says whether the buffers leave them in the order in which they came. `replicable`: autotune may have
+    up to so many incarnations.
+
+    How its threads are to be scheduled: `nice` value (-20 first, 19 last); `slice_us` (100 to 100000, Linux 6.12); `scheduling`
+    class, for "fifo" with `fifo_priority` (1 to 99); `cpus`. What the system refuses is noted in the report, and the run goes on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Work,
+        *,
+        resource: Resource = "compute",
+        kind: Kind = "thread",
+        incarnations: int = 1,
+        replicable: int = 0,
+        ordered: bool = True,
+        thread: str | None = None,
+        repeat: int = 1,
+        nice: int | None = None,
+        slice_us: int | None = None,
+        scheduling: Scheduling | None = None,
+        fifo_priority: int = 0,
+        cpus: Iterable[int] | None = None,
+    ) -> None:
+        if not callable(work):
+            raise TypeError(f"stage {name!r} is no callable but {type(work).__name__}")
+        self.name = name
+        self._make: Callable[[int], Any] = lambda number: work
+        self._how = {
+            "resource": resource, "kind": kind, "incarnations": incarnations, "replicable": replicable,
+            "ordered": ordered, "thread": thread, "repeat": repeat, "body": False, "nice": nice,
+            "slice_us": slice_us, "scheduling": scheduling, "fifo_priority": fifo_priority,
+            "cpus": None if cpus is None else list(cpus),
+        }
+
+    @classmethod
+    def replicated(cls, name: str, incarnations: int, make: Callable[[int], Work], **options: Any) -> Stage:
+        """So many incarnations, each a callable of its own: `make(number)` returns it, called on the incarnation's own thread
+        before its first buffer. Options as of Stage."""
+        stage = cls(name, make, incarnations=incarnations, **options)  # type: ignore[arg-type]
+        stage._make = make
+        return stage
+
+    @classmethod
+    def body(cls, name: str, work: Body, *, resource: Resource = "compute") -> Stage:
+        """A stage that accepts and conveys by itself, at the `Port` that it gets: it may hold several buffers, and stand where
+        paths meet."""
+        stage = cls(name, work, resource=resource)  # type: ignore[arg-type]
+        stage._how["body"] = True
+        return stage
+
+    def __repr__(self) -> str:
+        return f"<cosched.pipeline.Stage {self.name!r}>"
+
+
+def text(report: Report) -> str:
+    """A report as a table for people."""
+    return _native.report_text(json.dumps(report))
+
+
+def chrome_trace(report: Report) -> str:
+    """A report as a Chrome trace (Perfetto, chrome://tracing), JSON. Rounds are in it where `trace=True` was said."""
+    return _native.report_trace(json.dumps(report))
+
+
+class Running:
+    """A graph that runs. As a context manager it waits at the end of its block; an exception in the block stops it."""
+
+    def __init__(self, native: _native.Running) -> None:
+        self._native = native
+        _running.add(self)
+
+    def wait(self) -> Report:
+        """Waits for the end. Raises StageError, or Stopped; all threads have ended then. Once."""
+        outcome = self._native.wait()
+        report: Report = json.loads(outcome.report)
+        if outcome.failure is None:
+            return report
+        if outcome.failure == "stopped":
+            raise Stopped(outcome.message, report)
+        if outcome.stage is not None and outcome.failure == "stalled":
+            raise Stalled(outcome.message, outcome.stage, report)
+        if outcome.stage is not None:
+            raise StageError(outcome.message, outcome.stage, report) from outcome.exception
+        raise PipelineError(outcome.message, report) from outcome.exception
+
+    def stop(self) -> None:
+        """Ends it as soon as each stage is done with its present buffer. From any thread, a stage too."""
+        self._native.stop()
+
+    def snapshot(self) -> Report:
+        """What has been done so far. From any thread."""
+        report: Report = json.loads(self._native.snapshot())
+        return report
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.wait()
+        else:
+            self._native.close()
+
+
+#: Runs whose threads may still come to the interpreter.
+_running: weakref.WeakSet[Running] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # A thread that comes to an interpreter which is being taken down never returns.
+    for running in list(_running):
+        running._native.close()
+
+
+class Graph:
+    """Stages and the paths of buffers through them. It runs once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._native = _native.Graph(name)
+
+    def stage(self, stage: Stage) -> int:
+        """Adds a stage. Returns its number, for `path`."""
+        return self._native.stage(stage.name, stage._make, stage._how)
+
+    def path(self, name: str, stages: Iterable[int], *, buffers: int, size_bytes: int) -> int:
+        """A pool of `buffers` buffers of `size_bytes`, which go through the stages with these numbers in this order and back to
+        the pool. Returns the path's number, as `Buffer.path` has it."""
+        return self._native.path(name, buffers, size_bytes, list(stages))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that all buffers will take."""
+        return self._native.memory_bytes()
+
+    def check(self) -> None:
+        """Raises GraphError if it cannot run."""
+        wrong = self._native.check()
+        if wrong is not None:
+            raise GraphError(f"pipeline {self.name!r}: {wrong}")
+
+    def start(
+        self,
+        *,
+        workers: int | None = None,
+        priorities: str = "default",
+        stall_limit_s: float | None = None,
+        stall_warning_s: float | None = None,
+        trace: bool = False,
+        serve: bool = False,
+    ) -> Running:
+        """Starts it and returns.
+
+        `workers`: how many threads for stages of kind "worker"; one per CPU unless told. `priorities`: how the scheduling of the
+        stages' threads is chosen: "auto", "adjust-once", "adjust-up-down", or a fixed rule as "nice-up-io" (docs/pipeline.md).
+        `stall_limit_s`: a stage that works on one buffer for longer ends the run with Stalled. `stall_warning_s`: what takes
+        longer is named on standard error; 30 s unless told. `trace`: every round is kept, for chrome_trace. `serve`:
+        `cosched pipeline show` may look at it.
+        """
+        how = {
+            "workers": workers, "priorities": priorities, "stall_limit_s": stall_limit_s,
+            "stall_warning_s": stall_warning_s, "trace": trace, "serve": serve,
+        }
+        running, wrong = self._native.start(how)
+        if running is None:
+            raise GraphError(f"pipeline {self.name!r}: {wrong}")
+        return Running(running)
+
+    def run(self, **options: Any) -> Report:
+        """Runs it to its end. Options as of `start`; raises GraphError, StageError or Stopped."""
+        return self.start(**options).wait()
+
+
+class Pipeline:
+    """The common case: one path, stage after stage, through `buffers` buffers of `size_bytes`."""
+
+    def __init__(self, name: str, *, buffers: int, size_bytes: int) -> None:
+        self._graph = Graph(name)
+        self._buffers, self._size_bytes = buffers, size_bytes
+        self._stages: list[int] = []
+
+    def add(self, stage: Stage) -> Pipeline:
+        """Adds the next stage; the first one fills the buffers."""
+        self._stages.append(self._graph.stage(stage))
+        return self
+
+    def stage(self, name: str, **options: Any) -> Callable[[AnyWork], AnyWork]:
+        """Adds the decorated callable as the next stage. Options as of Stage."""
+
+        def decorate(work: AnyWork) -> AnyWork:
+            self.add(Stage(name, work, **options))
+            return work
+
+        return decorate
+
+    def start(self, **options: Any) -> Running:
+        """Starts it and returns. Options as of Graph.start."""
+        self._graph.path(self._graph.name, self._stages, buffers=self._buffers, size_bytes=self._size_bytes)
+        return self._graph.start(**options)
+
+    def run(self, **options: Any) -> Report:
+        """Runs it to its end. Options as of Graph.start; raises GraphError, StageError or Stopped."""
+        return self.start(**options).wait()

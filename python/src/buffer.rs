@@ -1,0 +1,208 @@
+//! Buffers, as Python sees them: objects with the buffer protocol, for the time that a stage has them.
+//!
+//! A stage lends its buffer to Python by moving it into a `Buffer` object. Views (NumPy arrays, memoryviews) are counted. The
+//! buffer is taken back only when no view is left, so a view never sees the block of another round, and never freed memory:
+//! where one is left, the object keeps the memory for as long as the view lives, and the stage fails.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ::cosched_pipeline::Buffer as Lent;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
+
+/// A buffer of a path's pool, for as long as the stage has it.
+///
+/// It supports the buffer protocol, writable and without a copy, over the bytes that it holds (`len(buffer)`): memoryview(buffer),
+/// numpy.frombuffer(buffer, dtype). `storage` is a view of all its memory. No view may outlive the round.
+#[pyclass(frozen, module = "cosched.pipeline")]
+pub(crate) struct Buffer {
+    lent: Mutex<Option<Lent>>,
+    views: AtomicUsize,
+}
+
+impl Buffer {
+    /// A buffer that a stage lends to Python.
+    pub(crate) fn lend(buffer: Lent) -> Buffer {
+        Buffer { lent: Mutex::new(Some(buffer)), views: AtomicUsize::new(0) }
+    }
+
+    /// Takes the buffer back.
+    ///
+    /// # Errors
+    /// BufferError, if there are still views of it; ValueError, if it was taken back before.
+    pub(crate) fn take_back(&self, py: Python<'_>) -> PyResult<Lent> {
+        if self.views.load(Ordering::Acquire) > 0 {
+            // A view may be in a cycle of garbage (a frame, a closure) that nobody can see any more.
+            py.import("gc")?.call_method0("collect")?;
+        }
+        let mut lent = self.lock();
+        match self.views.load(Ordering::Acquire) {
+            0 => lent.take().ok_or_else(over),
+            views => Err(PyBufferError::new_err(format!(
+                "{views} views of the buffer (NumPy arrays, memoryviews) are still there at the end of its round; keep a \
+                 copy instead, as numpy.array(view) or bytes(view)"
+            ))),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Lent>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, what: impl FnOnce(&mut Lent) -> T) -> PyResult<T> {
+        self.lock().as_mut().map(what).ok_or_else(over)
+    }
+
+    /// Fills a view of the first bytes of the memory.
+    ///
+    /// # Safety
+    /// `view` is what CPython gave to `__getbuffer__`; `owner` keeps `self` alive.
+    unsafe fn export(
+        &self,
+        owner: *mut ffi::PyObject,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+        all: bool,
+    ) -> PyResult<()> {
+        let mut lent = self.lock();
+        let lent = lent.as_mut().ok_or_else(over)?;
+        let len = if all { lent.capacity() } else { lent.len() };
+        let memory = lent.storage_mut().as_mut_ptr();
+        // SAFETY: the memory stays where it is, and ours, until no view is left: `take_back` counts them.
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, owner, memory.cast(), len as ffi::Py_ssize_t, 0, flags) };
+        if filled != 0 {
+            // SAFETY: we are attached: CPython called us.
+            return Err(PyErr::fetch(unsafe { Python::assume_attached() }));
+        }
+        self.views.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
+fn over() -> PyErr {
+    PyValueError::new_err("the round of this buffer is over: it belongs to another stage now")
+}
+
+#[pymethods]
+impl Buffer {
+    /// How many bytes it holds.
+    fn __len__(&self) -> PyResult<usize> {
+        self.with(|lent| lent.len())
+    }
+
+    /// A buffer is a buffer, also when it holds nothing.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// How many bytes it can hold.
+    #[getter]
+    fn capacity(&self) -> PyResult<usize> {
+        self.with(|lent| lent.capacity())
+    }
+
+    /// All its memory, whatever it holds, as a writable memoryview.
+    #[getter]
+    fn storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyMemoryView>> {
+        let storage = Bound::new(slf.py(), Storage { buffer: slf.clone().unbind() })?;
+        Ok(PyMemoryView::from(&storage)?.unbind())
+    }
+
+    /// Says how many bytes it holds.
+    fn resize(&self, size_bytes: usize) -> PyResult<()> {
+        self.with(|lent| match lent.capacity() {
+            capacity if size_bytes > capacity => {
+                Err(PyValueError::new_err(format!("{size_bytes} bytes in a buffer of {capacity}")))
+            }
+            _ => {
+                lent.set_len(size_bytes);
+                Ok(())
+            }
+        })?
+    }
+
+    /// The number of its round on its path, from 0; known behind the stage that begins the path.
+    #[getter]
+    fn round(&self) -> PyResult<u64> {
+        self.with(|lent| lent.round())
+    }
+
+    /// The number of its path, as Graph.path returned it.
+    #[getter]
+    fn path(&self) -> PyResult<usize> {
+        self.with(|lent| lent.path().index())
+    }
+
+    /// Whether it is its path's last one.
+    #[getter]
+    fn is_last(&self) -> PyResult<bool> {
+        self.with(|lent| lent.is_last())
+    }
+
+    /// Says that it is its path's last one: for a body that begins the path, before it conveys it.
+    fn mark_last(&self) -> PyResult<()> {
+        self.with(Lent::mark_last)
+    }
+
+    /// Whether it carries a block, and not only the end of its path. Only bodies see one that does not.
+    #[getter]
+    fn carries_block(&self) -> PyResult<bool> {
+        self.with(|lent| lent.carries_block())
+    }
+
+    /// A number of the program's own that goes with the buffer; 0 at the beginning of a path.
+    #[getter]
+    fn tag(&self) -> PyResult<u64> {
+        self.with(|lent| lent.tag())
+    }
+
+    /// Sets the program's number.
+    #[setter]
+    fn set_tag(&self, tag: u64) -> PyResult<()> {
+        self.with(|lent| lent.set_tag(tag))
+    }
+
+    fn __repr__(&self) -> String {
+        match &*self.lock() {
+            Some(lent) => format!(
+                "<cosched.pipeline.Buffer round {} of path {}, {} of {} bytes>",
+                lent.round(),
+                lent.path().index(),
+                lent.len(),
+                lent.capacity()
+            ),
+            None => "<cosched.pipeline.Buffer whose round is over>".to_owned(),
+        }
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: CPython's own arguments; the view holds a reference to `slf`.
+        unsafe { slf.get().export(slf.as_ptr(), view, flags, false) }
+    }
+
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.views.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// All of a buffer's memory: what `Buffer.storage` is a view of.
+#[pyclass(frozen, module = "cosched.pipeline")]
+pub(crate) struct Storage {
+    buffer: Py<Buffer>,
+}
+
+#[pymethods]
+impl Storage {
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: CPython's own arguments; the view holds a reference to `slf`, and that one to the buffer.
+        unsafe { slf.get().buffer.get().export(slf.as_ptr(), view, flags, true) }
+    }
+
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.buffer.get().views.fetch_sub(1, Ordering::AcqRel);
+    }
+}

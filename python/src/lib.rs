@@ -1,0 +1,32 @@
+//! The native part of the Python package `cosched`. `cosched/pipeline.py` is what users see.
+
+mod buffer;
+mod graph;
+mod port;
+mod running;
+mod stage;
+mod thread;
+
+use pyo3::prelude::*;
+
+/// The module `cosched._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::buffer::{Buffer, Storage};
+    #[pymodule_export]
+    use super::graph::Graph;
+    #[pymodule_export]
+    use super::port::Port;
+    #[pymodule_export]
+    use super::running::{Outcome, Running, report_text, report_trace};
+    #[pymodule_export]
+    use super::stage::Flow;
+    use super::*;
+
+    /// Says which version it is.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,96 @@
+"""The interpreter lock, signals, and the interpreter's end."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import numpy
+
+from cosched.pipeline import Stage
+from support import line
+
+
+class Lock(unittest.TestCase):
+    def test_two_numpy_stages_work_at_once(self):
+        spans = {"one": [], "two": []}
+
+        def sorting(name):
+            source = numpy.random.default_rng(1).normal(size=300_000)
+            scratch = numpy.empty_like(source)
+
+            def work(buffer):
+                scratch[:] = source
+                begin = time.perf_counter()
+                scratch.sort()
+                spans[name].append((begin, time.perf_counter()))
+
+            return Stage(name, work)
+
+        line(sorting("one"), sorting("two"), count=24).run()
+        # Had one stage the lock while it sorts, no other could look at the clock in that time.
+        inside = [
+            any(begin < moment < end for span in spans["two"] for moment in span) for begin, end in spans["one"]
+        ]
+        self.assertGreater(sum(inside), len(inside) // 4, "spans of one stage in which the other one looked at the clock")
+
+    def test_a_stage_that_waits_holds_no_lock(self):
+        ticks = []
+
+        def slowly(buffer):
+            time.sleep(0.05)
+
+        running = line(slowly, lambda buffer: None, count=10).start()
+        end = time.perf_counter() + 0.2
+        while time.perf_counter() < end:
+            ticks.append(time.perf_counter())
+        running.wait()
+        self.assertGreater(len(ticks), 1000)
+
+
+class Signals(unittest.TestCase):
+    def test_a_keyboard_interrupt_stops_it(self):
+        ended = threading.Event()
+
+        class Endless:
+            def __call__(self, buffer):
+                if buffer.tag == 100:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            def cleanup(self):
+                ended.set()
+
+        with self.assertRaises(KeyboardInterrupt):
+            line(Stage("endless", Endless()), count=10**9).run()
+        self.assertTrue(ended.is_set())
+
+    def run_python(self, program):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_the_interpreter_may_end_while_a_pipeline_runs(self):
+        # The threads of the run have ended before the interpreter does.
+        code, out, err = self.run_python(
+            "import sys, time\n"
+            "from cosched.pipeline import Pipeline, Stage\n"
+            "running = Pipeline('p', buffers=2, size_bytes=8).add(Stage('endless', lambda buffer: None)).start()\n"
+            "time.sleep(0.1)\n"
+            "print('end')\n"
+        )
+        self.assertEqual((code, out, err), (0, "end\n", ""))
+
+    def test_an_exit_in_a_stage_is_its_failure(self):
+        code, out, err = self.run_python(
+            "import sys\n"
+            "from cosched.pipeline import Pipeline, Stage\n"
+            "Pipeline('p', buffers=2, size_bytes=8).add(Stage('leave', lambda buffer: sys.exit(3))).run()\n"
+        )
+        self.assertEqual(code, 1)
+        self.assertIn("StageError: pipeline 'p': stage 'leave': SystemExit: 3", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""experiments/roysden-2004: its statistics, its statements on the paper's own tables, and the order of its runs."""
+
+import pathlib
+import random
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "experiments/roysden-2004"
+NAMES = ("plan", "stats", "results", "report")
+
+
+def load():
+    """The modules of the folder; other experiments have modules of the same names, which stay theirs."""
+    import importlib
+
+    before = {name: sys.modules.pop(name, None) for name in NAMES}
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return [importlib.import_module(name) for name in NAMES]
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name, module in before.items():
+            sys.modules.pop(name, None)
+            if module is not None:
+                sys.modules[name] = module
+
+
+plan, stats, results, report = load()
+
+
+def numbers(clock_s, user_s=2.0, system_s=0.5):
+    return {"clock_s": clock_s, "user_s": user_s, "system_s": system_s, "use_percent": 100 * (user_s + system_s) / clock_s}
+
+
+class Plan(unittest.TestCase):
+    def test_every_setting_has_one_turn_in_each_repetition_and_the_default_two(self):
+        runs = plan.runs(["compute"], ["alone", "hog"], list(plan.ARMS), 3)
+        keys = [run.key() for run in runs]
+        self.assertEqual(len(keys), len(set(keys)))
+        for repetition in range(3):
+            for condition in ("alone", "hog"):
+                turn = [run.arm for run in runs if (run.repetition, run.condition) == (repetition, condition)]
+                self.assertEqual(sorted(turn), sorted([*plan.ARMS, "default"]))
+        first = [run.name() for run in runs[:len(plan.ARMS) + 1]]
+        self.assertNotEqual(first, [run.name() for run in runs[2 * len(first):3 * len(first)]], "the order is drawn anew")
+
+
+class Statistics(unittest.TestCase):
+    def test_the_interval_of_a_paired_ratio(self):
+        base = [1.0, 2.0, 4.0, 3.0, 5.0]
+        self.assertEqual(stats.paired([value * 0.5 for value in base], base), (0.5, 0.5, 0.5))
+        draw = random.Random(3)
+        noisy = [value * draw.uniform(0.8, 1.2) for value in base * 8]
+        ratio, low, high = stats.paired(noisy, base * 8)
+        self.assertTrue(low < ratio < high and low < 1 < high, (low, ratio, high))
+
+    def test_least_squares_find_what_was_put_in(self):
+        draw = random.Random(5)
+        rows = [[draw.uniform(20, 24), draw.uniform(1, 2), draw.uniform(150, 199)] for _ in range(60)]
+        values = [3 + 0.5 * user + 0.6 * system - 0.07 * use + draw.gauss(0, 0.01) for user, system, use in rows]
+        constant, user, system, use = stats.least_squares(rows, values)
+        for (found, t), true in ((constant, 3), (user, 0.5), (system, 0.6), (use, -0.07)):
+            self.assertAlmostEqual(found, true, delta=0.1)
+            self.assertGreater(abs(t), 10)
+
+    def test_variables_that_cannot_be_told_apart(self):
+        self.assertIsNone(stats.least_squares([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], [1.0, 2.0, 3.0]))
+
+
+class Statements(unittest.TestCase):
+    def found(self, factors):
+        """Runs whose clock time is the default's times a factor, with a little noise."""
+        draw = random.Random(7)
+        runs = plan.runs(["compute", "io"], ["alone"], [*factors], 12)
+        times = {run.key(): numbers(factors[run.arm] * draw.uniform(0.998, 1.002)) for run in runs}
+        return results.collect(runs, lambda run: times[run.key()])
+
+    def test_on_the_paper_s_tables_they_hold(self):
+        published = results.published(FOLDER / "published.csv")
+        factors = {arm: row["clock_s"] / published["compute"]["default"]["clock_s"] for arm, row in published["compute"].items()}
+        held = {said: holds for said, _, _, holds in results.statements({"compute": self.found(factors)["compute"]})}
+        self.assertEqual(len(held), 3)
+        self.assertTrue(all(held.values()), held)
+
+    def test_what_gains_nothing_is_said(self):
+        held = [holds for *_, holds in results.statements(self.found({arm: 1.0 for arm in plan.PUBLISHED_ARMS}))]
+        self.assertEqual(held.count(False), 1, "the 5 % of the compute-bound version")
+
+    def test_the_bars_of_autotune(self):
+        for auto, kept in ((1.0, True), (1.03, False)):
+            (row, _) = results.bars(self.found({"default": 1.0, "nice-up-io": 0.995, "auto": auto}))
+            self.assertEqual(row[4], kept, row)
+        (row, _) = results.bars(self.found({"default": 1.0, "short-slices": 0.9, "auto": 0.95}))
+        self.assertFalse(row[4], "5 % behind the best fixed setting")
+
+    def test_the_report_shows_both(self):
+        found = self.found({arm: 1.0 for arm in plan.ARMS})
+        made = {"date": "2004-06-04", "commit": "x", "cpus": 2, "kernel": "6", "bytes": 10**8, "memory": "64M", "repetitions": 12}
+        paper = results.published(FOLDER / "published.csv"), results.published_regression(FOLDER / "regression.csv")
+        text = report.text(found, {"compute": {"user_s": (0.5, -10.0)}}, *paper, made)
+        for part in ("12.05 | 0.956", "0.512 (1072.86) | 0.500 (10.0)", "default again (noise)", "autotune"):
+            self.assertIn(part, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
