@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::{Place, finish_child};
+use crate::harness::{Place, finish_child, has_unnamed_file};
 
 /// A sort that works already, it has the output open, and is stopped there, so that it cannot end before the test is ready.
 fn long_sort(place: &Place) -> Child {
@@ -16,12 +16,7 @@ fn long_sort(place: &Place) -> Child {
     let args = ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "20M"];
     let child = place.command(&args).spawn().unwrap();
     let begin = Instant::now();
-    let working = |pid: u32| {
-        let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-        open.flatten()
-            .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().contains("deleted")))
-    };
-    while !working(child.id()) {
+    while !has_unnamed_file(child.id()) {
         assert!(begin.elapsed() < Duration::from_secs(20), "it never began");
         std::thread::sleep(Duration::from_millis(5));
     }
