@@ -1,27 +1,19 @@
 //! What runs on workers: the same as on threads, whatever the graph, and nothing is left behind.
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use common::bounded;
 use cosched_pipeline::{BoxError, Buffer, Cause, Each, Flow, Graph, Options, Path, Pipeline, Resource, Stage};
 
 fn workers(count: usize) -> Options {
     let mut options = Options::default();
     options.workers = Some(count);
     options
-}
-
-/// Fails if something hangs, instead of keeping all tests from their end.
-fn within_20_s<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, result) = channel();
-    let thread = std::thread::spawn(move || done.send(work()));
-    match result.recv_timeout(Duration::from_secs(20)) {
-        Ok(result) => result,
-        Err(_) if thread.is_finished() => std::panic::resume_unwind(thread.join().unwrap_err()),
-        Err(_) => panic!("it hangs"),
-    }
 }
 
 fn count_to(n: u64) -> Stage {
@@ -64,7 +56,7 @@ fn a_stage_is_begun_once_and_ended_once_also_behind_an_error() {
         let heard = Arc::new(std::sync::Mutex::new(String::new()));
         let stage = Stage::each("calls", Resource::Compute, Calls(heard.clone(), bad));
         let line = Pipeline::new("calls").buffers(2, 8).stage(count_to(3)).stage(stage);
-        let result = within_20_s(move || line.run(&workers(2)));
+        let result = bounded(move || line.run(&workers(2)));
         assert_eq!(*heard.lock().unwrap(), calls);
         match (result, bad) {
             (Ok(_), None) => {}
@@ -80,7 +72,7 @@ fn a_stage_without_buffers_is_begun_and_ended_too() {
     let stage = Stage::each("calls", Resource::Compute, Calls(heard.clone(), None));
     let nothing = Stage::source("none", Resource::Compute, |_: &mut Buffer| Ok(Flow::End));
     let line = Pipeline::new("none").buffers(2, 8).stage(nothing).stage(stage);
-    let report = within_20_s(move || line.run(&workers(3))).unwrap();
+    let report = bounded(move || line.run(&workers(3))).unwrap();
     assert_eq!(*heard.lock().unwrap(), "ic");
     assert!(report.stages.iter().all(|stage| stage.rounds == 0 && stage.kind == "worker"), "{report:?}");
 }
@@ -90,7 +82,7 @@ fn workers_that_are_none_or_too_many_are_no_hang() {
     let line = |n| Pipeline::new("line").buffers(2, 8).stage(count_to(n)).stage(Stage::compute("work", |_| Ok(())));
     let failure = line(5).run(&workers(0)).unwrap_err();
     assert!(failure.to_string().contains("0 workers"), "{failure}");
-    within_20_s(move || line(5000).run(&workers(40))).unwrap();
+    bounded(move || line(5000).run(&workers(40))).unwrap();
 }
 
 #[test]
@@ -107,7 +99,7 @@ fn long_stages_use_all_workers_at_once() {
     for number in 0..3 {
         line = line.stage(Stage::compute(format!("work {number}"), work.clone()));
     }
-    within_20_s(move || line.run(&workers(3))).unwrap();
+    bounded(move || line.run(&workers(3))).unwrap();
     assert_eq!(most.load(SeqCst), 3);
 }
 
@@ -131,7 +123,7 @@ fn a_short_stage_that_turns_long_gets_help() {
         Ok(())
     });
     let line = Pipeline::new("turns").buffers(8, 8).stage(source).stage(stuck);
-    within_20_s(move || line.run(&workers(2))).unwrap();
+    bounded(move || line.run(&workers(2))).unwrap();
 }
 
 #[test]
@@ -151,7 +143,7 @@ fn a_source_of_several_paths_and_a_stage_that_all_pass() {
     for (i, own) in own.into_iter().enumerate() {
         graph.path(Path::new(format!("path {i}")).buffers(i + 1, 8).through([source, own, sink]));
     }
-    within_20_s(move || graph.run(&workers(3))).unwrap();
+    bounded(move || graph.run(&workers(3))).unwrap();
     let got: Vec<(usize, u64)> = from.try_iter().collect();
     for (path, left) in left.into_iter().enumerate() {
         let tags = got.iter().filter(|(of, _)| *of == path).map(|(_, tag)| *tag);
@@ -164,7 +156,7 @@ fn a_source_in_the_middle_of_a_run_is_told_and_stop_stops() {
     let says_last =
         Stage::each("middle", Resource::Compute, |_: &mut Buffer| -> Result<Flow, BoxError> { Ok(Flow::Last) });
     let line = Pipeline::new("misuse").buffers(2, 8).stage(count_to(9)).stage(says_last);
-    let failure = within_20_s(move || line.run(&workers(2))).unwrap_err();
+    let failure = bounded(move || line.run(&workers(2))).unwrap_err();
     assert!(matches!(failure.cause, Cause::Misuse(_)) && failure.stage.as_deref() == Some("middle"), "{failure}");
 
     let line =
@@ -174,7 +166,7 @@ fn a_source_in_the_middle_of_a_run_is_told_and_stop_stops() {
         std::thread::sleep(Duration::from_millis(1));
     }
     running.stop();
-    let failure = within_20_s(move || running.wait()).unwrap_err();
+    let failure = bounded(move || running.wait()).unwrap_err();
     assert!(matches!(failure.cause, Cause::Stopped), "{failure}");
 }
 
@@ -191,7 +183,7 @@ fn the_time_of_stages_is_told_though_not_all_of_it_is_measured() {
     };
     let line = Pipeline::new("time").buffers(4, 8).stage(count_to(20_000));
     let line = line.stage(Stage::compute("short", spin(1))).stage(Stage::compute("long", spin(10)));
-    let report = within_20_s(move || line.run(&workers(1))).unwrap();
+    let report = bounded(move || line.run(&workers(1))).unwrap();
     let busy_s: Vec<f64> = report.stages.iter().map(|stage| stage.busy_s).collect();
     // No upper bound for what a busy machine adds; what is there at least is known, and all of it fits into the run.
     assert!(busy_s[1] > 0.016 && busy_s[2] > 0.2 && busy_s.iter().sum::<f64>() < 1.3 * report.elapsed_s, "{report:?}");

@@ -3,8 +3,11 @@
 //!
 //! A lost wake-up is a deadlock here, which loom reports; a race is an access that loom refuses.
 
+mod buffer;
 #[allow(dead_code)]
 mod queue;
+#[allow(dead_code)]
+mod worker;
 
 use std::sync::atomic::{AtomicUsize as Plain, Ordering::SeqCst};
 

@@ -7,3 +7,5 @@ pub(crate) mod gate;
 #[path = "../../src/queue/ring.rs"]
 pub(crate) mod ring;
 mod sync;
+
+pub(crate) use bell::Awake;

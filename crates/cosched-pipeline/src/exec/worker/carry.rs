@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::cell::{Cell, Said};
+use super::cell::{Cell, Said, Visit};
 use super::permits::Permits;
 use super::plan::Access;
 use super::sampler::Sampler;
@@ -74,7 +74,8 @@ impl<'a> Worker<'a> {
         let number = buffer.token().number;
         if buffer.carries_block() {
             // SAFETY: the turnstile has let in this buffer alone, and the one before has left before.
-            let said = unsafe { plain.cell.quick_round(&mut buffer, plain.stage, self.sitting, &self.sampler) };
+            let said =
+                unsafe { plain.cell.quick_round(&mut buffer, self.visit(station, plain.stage, number), &self.sampler) };
             if !matches!(said, Some(Ok(()))) {
                 // SAFETY: as above.
                 if !unsafe { self.take_care(station, plain.stage, &plain.cell, said, &mut buffer) } {
@@ -128,7 +129,7 @@ impl<'a> Worker<'a> {
             let cell = &room.cells[cell];
             // SAFETY: the permit was given to this buffer alone, or the cell is this worker's own; and whoever had it before
             // has left before.
-            let said = unsafe { cell.quick_round(&mut buffer, stage, self.sitting, &self.sampler) };
+            let said = unsafe { cell.quick_round(&mut buffer, self.visit(station, stage, number), &self.sampler) };
             // SAFETY: as above.
             if !unsafe { self.take_care(station, stage, cell, said, &mut buffer) } {
                 return Then::Nothing;
@@ -160,6 +161,12 @@ impl<'a> Worker<'a> {
         then
     }
 
+    /// A round of a stage, for those that watch. At the beginning of a path the buffer gets its round only then.
+    #[inline]
+    fn visit(&self, station: &Station, stage: usize, number: u64) -> Visit<'a> {
+        Visit { stage, begins: station.begins.then_some(number), sitting: self.sitting }
+    }
+
     /// Does the round, if it has not been done because it is to be timed; then follows what the stage said. False if that ends
     /// everything.
     ///
@@ -174,9 +181,10 @@ impl<'a> Worker<'a> {
         said: Option<Result<(), Box<Said>>>,
         buffer: &mut Buffer,
     ) -> bool {
+        let number = buffer.token().number;
         let said = said.unwrap_or_else(|| {
             // SAFETY: the caller's promise.
-            let said = unsafe { cell.round_with_care(buffer, stage, self.sitting, &mut self.sampler) };
+            let said = unsafe { cell.round_with_care(buffer, self.visit(station, stage, number), &mut self.sampler) };
             if self.sampler.was_long() && !self.crew.several.load(Ordering::Relaxed) {
                 self.set_several(true);
             }
@@ -261,7 +269,7 @@ impl<'a> Worker<'a> {
     fn free(&self, station: &Station, permits: &Permits, incarnation: u32) -> Option<Buffer> {
         let stage = station.stage?;
         if incarnation >= self.crew.wanted[stage].load(Ordering::Relaxed) {
-            permits.withdraw(incarnation, || incarnation < self.crew.wanted[stage].load(Ordering::SeqCst))
+            permits.withdraw(incarnation, || incarnation < self.crew.wanted[stage].load(Ordering::Relaxed))
         } else {
             permits.free(incarnation)
         }
@@ -284,7 +292,7 @@ impl<'a> Worker<'a> {
 
     fn set_several(&self, several: bool) {
         self.crew.several.store(several, Ordering::Relaxed);
-        if several && !self.desk.deque.is_empty() {
+        if several && self.crew.is_more() {
             self.announce();
         }
     }

@@ -14,6 +14,22 @@ use crate::monitor::{Doing, Sitting};
 /// Of so many rounds one at least is timed.
 const QUICK_MAX: u64 = 256;
 
+/// A round of a stage, for those that watch.
+pub(super) struct Visit<'a> {
+    pub(super) stage: usize,
+    /// The round's number, where the buffer does not have it yet.
+    pub(super) begins: Option<u64>,
+    pub(super) sitting: &'a Sitting<'a>,
+}
+
+impl Visit<'_> {
+    #[inline]
+    fn round(&self, each: &mut dyn Each, buffer: &mut Buffer) -> Result<(), Box<Said>> {
+        let round = self.begins.unwrap_or(buffer.round());
+        self.sitting.round(self.stage, round, || call(each, buffer))
+    }
+}
+
 /// What a stage said other than that it goes on.
 pub(super) enum Said {
     Flow(Flow),
@@ -79,9 +95,11 @@ impl Work {
     /// A round was timed: the stage's time, with that of the rounds before that were not timed. Decides when the next one is.
     fn add(&mut self, took_ns: u64) -> u64 {
         self.quick = (LONG_NS / took_ns.max(1)).min(QUICK_MAX) as u16;
-        // The processor was perhaps taken away; that was this round, and not those before.
-        let taken_ns = took_ns.min(4 * self.round_ns + 64);
-        self.round_ns = if self.round_ns == 0 { taken_ns } else { (3 * self.round_ns + taken_ns) / 4 };
+        self.round_ns = match self.round_ns {
+            0 => took_ns,
+            // The processor was perhaps taken away; that was this round, and not those before.
+            mean_ns => (3 * mean_ns + took_ns.min(4 * mean_ns + 64)) / 4,
+        };
         took_ns + self.rest_ns()
     }
 
@@ -136,8 +154,7 @@ impl Cell {
     pub(super) unsafe fn quick_round(
         &self,
         buffer: &mut Buffer,
-        stage: usize,
-        sitting: &Sitting,
+        visit: Visit,
         sampler: &Sampler,
     ) -> Option<Result<(), Box<Said>>> {
         // SAFETY: the caller's promise.
@@ -148,9 +165,8 @@ impl Cell {
         let each = work.each.as_mut()?;
         work.quick -= 1;
         work.untimed += 1;
-        sitting.carries(stage);
-        let round = buffer.round();
-        Some(sitting.round(stage, round, || call(&mut **each, buffer)))
+        visit.sitting.carries(visit.stage);
+        Some(visit.round(&mut **each, buffer))
     }
 
     /// A round on a buffer.
@@ -161,22 +177,20 @@ impl Cell {
     pub(super) unsafe fn round_with_care(
         &self,
         buffer: &mut Buffer,
-        stage: usize,
-        sitting: &Sitting,
+        visit: Visit,
         sampler: &mut Sampler,
     ) -> Result<(), Box<Said>> {
         // SAFETY: the caller's promise.
-        unsafe { self.begin(stage, sitting) }.map_err(|cause| Box::new(Said::Failed(cause)))?;
+        unsafe { self.begin(visit.stage, visit.sitting) }.map_err(|cause| Box::new(Said::Failed(cause)))?;
         // SAFETY: as above.
         let work = unsafe { self.work() };
         let Some(each) = &mut work.each else { return Err(Box::new(Said::Failed(Cause::Stopped))) };
         let begin = sampler.begin(work.round_ns >= LONG_NS);
-        sitting.carries_since(stage, begin);
-        let round = buffer.round();
-        let result = sitting.round(stage, round, || call(&mut **each, buffer));
+        visit.sitting.carries_since(visit.stage, begin);
+        let result = visit.round(&mut **each, buffer);
         let took_ns = sampler.end(begin);
-        sitting.carries(stage);
-        sitting.worked(stage, work.add(took_ns));
+        visit.sitting.carries(visit.stage);
+        visit.sitting.worked(visit.stage, work.add(took_ns));
         result
     }
 

@@ -3,10 +3,9 @@
 //! Chase and Lev's deque, with the orderings of Lê, Pop, Cohen and Zappa Nardelli (PPoPP 2013, figure 1). It never grows: it
 //! has room for all buffers of the graph.
 
-use std::sync::atomic::{AtomicIsize, AtomicPtr, Ordering, fence};
-
 use super::padded::Padded;
 use super::slot::{from_raw, into_raw};
+use super::sync::{AtomicIsize, AtomicPtr, Ordering, fence};
 use crate::buffer::{Buffer, Inner};
 
 pub(super) struct Deque {
@@ -55,7 +54,8 @@ impl Deque {
         if self.top.load(Ordering::Relaxed) > bottom {
             return None;
         }
-        self.bottom.store(bottom, Ordering::Relaxed);
+        // As in `push`: a thief that sees this sees what was pushed before.
+        self.bottom.store(bottom, Ordering::Release);
         if !self.is_private {
             fence(Ordering::SeqCst);
         }
@@ -67,7 +67,7 @@ impl Deque {
         }
         // It is the last one, or none is left.
         let mine = top == bottom && self.take_last(top);
-        self.bottom.store(bottom + 1, Ordering::Relaxed);
+        self.bottom.store(bottom + 1, Ordering::Release);
         // SAFETY: `push` put it there, and raising `top` took it: one of all who try succeeds.
         mine.then(|| unsafe { from_raw(raw) })
     }

@@ -8,14 +8,11 @@
 //! - Who wakes one counts it as awake and searching, before it runs. So each is woken by one call, not by all who add work
 //!   until it runs. Who lay down last is woken first: its cache is the warmest.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
-use rustix::thread::futex;
-use rustix::time::Timespec;
-
 use super::padded::Padded;
+use super::sync::{AtomicU64, Futex, Mutex, MutexGuard, Ordering, fence};
 use crate::queue::Awake;
 
 const SLEEPING: u64 = 1;
@@ -40,7 +37,7 @@ pub(super) struct Idle {
     /// Who sleeps, in the order of lying down. The lock is held for a few instructions.
     beds: Mutex<Vec<usize>>,
     /// By worker: 1 if it has been called and has not gone on yet.
-    called: Box<[Padded<AtomicU32>]>,
+    called: Box<[Padded<Futex>]>,
 }
 
 /// How a sleep ended.
@@ -135,16 +132,19 @@ impl Idle {
 
     fn call(&self, awake: &Awake, worker: usize) {
         awake.add();
-        self.called[worker].store(1, Ordering::Release);
-        // It fails for addresses that are not ours only.
-        let _ = futex::wake(&self.called[worker], futex::Flags::PRIVATE, 1);
+        self.ring(&self.called[worker]);
+    }
+
+    fn ring(&self, called: &Futex) {
+        // Not a plain store: who is called twice has to see what both callers did before.
+        called.word().swap(1, Ordering::AcqRel);
+        called.wake();
     }
 
     /// All workers go on, to see that they have to end. Whoever lies down later sees it by itself.
     pub(super) fn release(&self) {
         for called in &self.called {
-            called.store(1, Ordering::Release);
-            let _ = futex::wake(called, futex::Flags::PRIVATE, 1);
+            self.ring(called);
         }
     }
 
@@ -200,17 +200,13 @@ impl Idle {
 
     /// Sleeps until called, or until the time is over.
     pub(super) fn sleep(&self, worker: usize, limit: Option<Duration>) -> Woken {
-        let limit =
-            limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
         let called = &self.called[worker];
         loop {
-            if called.swap(0, Ordering::Acquire) == 1 {
+            if called.word().swap(0, Ordering::Acquire) == 1 {
                 return Woken::Called;
             }
-            match futex::wait(called, futex::Flags::PRIVATE, 0, limit.as_ref()) {
-                Err(rustix::io::Errno::TIMEDOUT) => return Woken::TimeOut,
-                // Called, interrupted, or the call came before: looks again.
-                _ => continue,
+            if !called.sleep_while(0, limit) {
+                return Woken::TimeOut;
             }
         }
     }

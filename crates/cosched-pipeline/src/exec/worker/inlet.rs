@@ -4,9 +4,9 @@
 //! nobody ever waits for anybody, whatever the priorities of the threads, and there is always room.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::slot::{from_raw, into_raw};
+use super::sync::{AtomicPtr, AtomicUsize, Ordering};
 use crate::buffer::{Buffer, Inner};
 
 #[derive(Default)]

@@ -134,13 +134,14 @@ impl Worker<'_> {
     }
 
     /// The next buffer to carry. None when there will be no more.
-    fn find(&self) -> Option<Buffer> {
+    fn find(&mut self) -> Option<Buffer> {
         // In a pipeline that flows there is something at the first look; a search makes others look at what the searchers share.
         let steal = || if self.crew.several.load(Ordering::Relaxed) { self.steal() } else { None };
         if let Some(buffer) = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal) {
             return Some(buffer);
         }
         self.crew.idle.begin_search();
+        self.sampler.sample_next();
         self.find_as_searcher()
     }
 
@@ -158,14 +159,14 @@ impl Worker<'_> {
                 return None;
             }
             if let Some(buffer) = self.search() {
-                if self.crew.idle.end_search() && self.crew.several.load(Ordering::Relaxed) && self.is_more() {
+                if self.crew.idle.end_search() && self.crew.several.load(Ordering::Relaxed) && self.crew.is_more() {
                     self.crew.idle.notify(&self.shared.awake);
                 }
                 return Some(buffer);
             }
             let last = self.crew.idle.lie_down(&self.shared.awake, self.number);
             // The last one answers for all that is there; others only where several are to work.
-            if self.over() || ((last || self.crew.several.load(Ordering::Relaxed)) && self.is_more()) {
+            if self.over() || ((last || self.crew.several.load(Ordering::Relaxed)) && self.crew.is_more()) {
                 self.crew.idle.get_up(&self.shared.awake, self.number);
             } else {
                 self.sleep();
@@ -208,11 +209,6 @@ impl Worker<'_> {
         None
     }
 
-    /// Whether there is anything that may go on.
-    fn is_more(&self) -> bool {
-        !self.crew.inlet.is_empty() || self.crew.desks.iter().any(|desk| !desk.deque.is_empty())
-    }
-
     /// Sleeps until called. Who has slept longest keeps watch: it looks now and then whether those that work alone, because the
     /// stages were short, have got into a long round; then several are to work from now on.
     fn sleep(&self) {
@@ -226,7 +222,7 @@ impl Worker<'_> {
         while idle.sleep(self.number, Some(limit)) == Woken::TimeOut {
             let now = self.rounds();
             let all_sleep = idle.all_sleep();
-            if now == seen && !all_sleep && self.is_more() {
+            if now == seen && !all_sleep && self.crew.is_more() {
                 self.crew.several.store(true, Ordering::Relaxed);
                 idle.get_up(awake, self.number);
                 return;

@@ -24,6 +24,7 @@ mod plan;
 mod sampler;
 mod slot;
 mod station;
+mod sync;
 mod turnstile;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -75,11 +76,12 @@ impl Crew {
     /// Plans what of a graph runs on workers, and takes that out of it. At most so many workers; one per CPU that the
     /// process may use unless told otherwise.
     pub(crate) fn new(graph: &mut Graph, workers: Option<usize>, watch: &Watch) -> Crew {
+        let cpus = cosched_linux::thread::cpus_usable();
         let buffers: usize = graph.paths.iter().map(|path| path.buffers).sum();
         let at_once: usize =
             graph.stages.iter().filter(|stage| stage.on_workers()).map(|stage| stage.incarnations()).sum();
         // More of them could never work at once.
-        let workers = workers.unwrap_or_else(cpus).min(buffers).min(at_once);
+        let workers = workers.unwrap_or(cpus).min(buffers).min(at_once);
         let Plan { rooms, stations, places, runs } = plan(graph, workers, |stage| watch.counters(stage));
         let desk = |_| Desk { deque: Deque::new(buffers, workers == 1) };
         Crew {
@@ -94,7 +96,7 @@ impl Crew {
             inlet: Padded::default(),
             idle: Padded(Idle::new(workers)),
             several: AtomicBool::new(false),
-            cpus: cpus(),
+            cpus,
             open: AtomicUsize::new(runs),
             to_begin: AtomicUsize::new(0),
             present: AtomicUsize::new(workers),
@@ -182,6 +184,11 @@ impl Crew {
         }
     }
 
+    /// Whether anything may go on.
+    fn is_more(&self) -> bool {
+        !self.inlet.is_empty() || self.desks.iter().any(|desk| !desk.deque.is_empty())
+    }
+
     /// How many buffers wait at a station for their turn. None where it is the beginning of their path.
     pub(crate) fn waiting_at(&self, station: u32) -> Option<usize> {
         let station = &self.stations[station as usize];
@@ -197,9 +204,4 @@ impl Crew {
             _ => before,
         }
     }
-}
-
-/// How many CPUs this process may use, by its affinity and by the quota of its cgroup. One if the kernel does not tell.
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

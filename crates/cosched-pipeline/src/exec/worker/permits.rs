@@ -5,9 +5,9 @@
 //! whoever leaves an incarnation carries it on.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
+use super::sync::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence};
 use crate::buffer::Buffer;
 
 const NONE: u32 = u32::MAX;
@@ -123,14 +123,17 @@ impl Permits {
 
     /// An incarnation is to work (again). Returns the buffer that it works for first, if one waits.
     pub(super) fn recall(&self, number: u32) -> Option<Buffer> {
+        // That it is wanted was said before: either this sees the mark of who withdraws it, or that one sees that it is wanted.
+        fence(Ordering::SeqCst);
         // Whoever takes the mark away puts it back among the free ones. Where there is none, it has never stopped.
-        let was_out = self.out[number as usize].swap(false, Ordering::SeqCst);
+        let was_out = self.out[number as usize].swap(false, Ordering::AcqRel);
         if was_out { self.free(number) } else { None }
     }
 
     /// An incarnation is free and is not to work on, unless it turns out now that it is to.
     pub(super) fn withdraw(&self, number: u32, wanted: impl Fn() -> bool) -> Option<Buffer> {
-        self.out[number as usize].store(true, Ordering::SeqCst);
+        self.out[number as usize].swap(true, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
         if wanted() { self.recall(number) } else { None }
     }
 

@@ -67,6 +67,11 @@ impl Sampler {
         }
     }
 
+    /// The next buffer is to be sampled: things may have changed while the worker had none.
+    pub(super) fn sample_next(&mut self) {
+        self.left = 1;
+    }
+
     /// Whether the present buffer is one that is sampled.
     #[inline]
     pub(super) fn samples(&self) -> bool {

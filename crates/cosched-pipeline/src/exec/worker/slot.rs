@@ -5,8 +5,8 @@
 //! both and goes on; who finds nothing has left its part there.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::sync::{AtomicPtr, Ordering};
 use crate::buffer::{Buffer, Inner};
 
 /// Empty, a buffer, or the leave. All its uses for one buffer happen before all its uses for the next: its owner sees to that.
@@ -74,7 +74,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let found = *self.0.get_mut();
+        let found = self.0.load(Ordering::Relaxed);
         if !found.is_null() && found != leave() {
             // SAFETY: `arrive` put it there and has forgotten it, and nobody else looks at this slot any more.
             drop(unsafe { from_raw(found) });

@@ -1,10 +1,10 @@
 //! The way of a path's buffers through the stages that run on workers, cut into stations.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cell::Cell;
 use super::padded::Padded;
+use super::sync::{AtomicU64, Ordering};
 use super::turnstile::Turnstile;
 use crate::buffer::Buffer;
 
