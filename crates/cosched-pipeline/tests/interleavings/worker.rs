@@ -189,10 +189,8 @@ fn find(idle: &Idle, awake: &Awake, inlet: &Inlet, worker: usize, count: &Atomic
     idle.begin_search();
     loop {
         let mut more = 0;
-        if inlet.take(|_| more += 1).is_some() {
-            if count.fetch_add(more + 1, Ordering::AcqRel) + more + 1 == all {
-                idle.release();
-            }
+        if inlet.take(|_| more += 1).is_some() && count.fetch_add(more + 1, Ordering::AcqRel) + more + 1 == all {
+            idle.release();
         }
         if over() {
             return;
