@@ -38,6 +38,7 @@ struct How {
     scheduling: Option<String>,
     fifo_priority: u8,
     cpus: Option<Vec<usize>>,
+    holds: Option<usize>,
 }
 
 /// How to run a graph.
@@ -48,6 +49,7 @@ struct Run {
     priorities: String,
     stall_limit_s: Option<f64>,
     stall_warning_s: Option<f64>,
+    pin_in_turn: bool,
     trace: bool,
     serve: bool,
 }
@@ -60,7 +62,7 @@ impl Run {
         options.priorities = priorities.map_err(|error| PyValueError::new_err(error.to_string()))?;
         options.stall_limit = self.stall_limit_s.map(seconds).transpose()?;
         options.stall_warning = self.stall_warning_s.map(seconds).transpose()?;
-        (options.trace, options.serve) = (self.trace, self.serve);
+        (options.pin_in_turn, options.trace, options.serve) = (self.pin_in_turn, self.trace, self.serve);
         Ok(options)
     }
 }
@@ -132,6 +134,9 @@ impl Graph {
         stage = stage.ordered(how.ordered).repeat(how.repeat).with(settings);
         if how.replicable > how.incarnations {
             stage = stage.replicable(how.replicable);
+        }
+        if let Some(holds) = how.holds {
+            stage = stage.holds(holds);
         }
         if let Some(thread) = how.thread {
             stage = stage.on_thread(thread);

@@ -117,6 +117,12 @@ impl Port {
         self.with(py, |port| port.backlog())
     }
 
+    /// How many buffers wait behind the body, before its successor on a path.
+    fn output_backlog(&self, py: Python<'_>, path: usize) -> PyResult<usize> {
+        let path = self.path(py, path)?;
+        self.with(py, |port| port.output_backlog(path))
+    }
+
     /// Whether the pipeline stops: time to return.
     #[getter]
     fn stopping(&self, py: Python<'_>) -> PyResult<bool> {

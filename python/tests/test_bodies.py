@@ -5,7 +5,7 @@ import unittest
 
 import numpy
 
-from cosched.pipeline import Flow, Graph, Stage, StageError
+from cosched.pipeline import Flow, Graph, GraphError, Stage, StageError
 from support import line, numbers
 
 
@@ -53,8 +53,10 @@ class Bodies(unittest.TestCase):
             for one in held:
                 port.convey(one)
 
-        line(Stage.body("pairs", reverse_pairs), count=6).run()
+        line(Stage.body("pairs", reverse_pairs, holds=1), count=6).run(pin_in_turn=True)
         self.assertEqual(seen[:6], [1, 0, 3, 2, 5, 4])
+        with self.assertRaisesRegex(GraphError, "stages on path 'line' hold up to 9"):
+            line(Stage.body("pairs", reverse_pairs, holds=9), count=6, buffers=4).run()
 
     def expect(self, body, error, text):
         with self.assertRaisesRegex(StageError, text) as raised:
@@ -117,6 +119,7 @@ class Bodies(unittest.TestCase):
                 buffer = port.accept()
                 buffer.tag = number
                 port.convey(buffer)
+            self.assertLessEqual(port.output_backlog(port.paths[0]), 2)
             self.assertTrue(port.end(port.paths[0]))
 
         graph = Graph("begin")

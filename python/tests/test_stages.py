@@ -190,7 +190,7 @@ class Stages(unittest.TestCase):
     def test_a_stage_that_is_stuck_is_named(self):
         stuck = threading.Event()
         with self.assertRaisesRegex(Stalled, "stage 'wait'") as raised:
-            line(Stage("wait", lambda buffer: stuck.wait(20) and None)).run(stall_limit_s=0.1)
+            line(Stage("wait", lambda buffer: stuck.wait(20) and None)).run(stall_limit_s=1)
         stuck.set()
         self.assertEqual(raised.exception.stage, "wait")
 

@@ -390,6 +390,14 @@ int cosched_pipeline_stage_on_thread(cosched_pipeline *pipeline,
 int cosched_pipeline_stage_repeat(cosched_pipeline *pipeline, int stage, size_t times);
 
 /**
+ * For a body: while it waits for a buffer of a path it may hold so many others of it. A path with fewer buffers than that and
+ * one more is refused; it would wait for ever. Returns 0 or -1.
+ */
+int cosched_pipeline_stage_holds(cosched_pipeline *pipeline,
+                                 int stage,
+                                 size_t buffers);
+
+/**
  * Adds a path: a pool of `buffers` buffers of `size_bytes`, which go through the stages with these numbers, in this order,
  * and back to the pool. Returns the path's number, from 0, or -1.
  */
@@ -412,6 +420,12 @@ int cosched_pipeline_set_workers(cosched_pipeline *pipeline, size_t workers);
  */
 int cosched_pipeline_set_priorities(cosched_pipeline *pipeline,
                                     const char *rule);
+
+/**
+ * Whether each stage that has a thread of its own gets one CPU, in turn, of those that the process may use. Returns 0 or -1.
+ */
+int cosched_pipeline_set_pin_in_turn(cosched_pipeline *pipeline,
+                                     bool pin);
 
 /**
  * A stage that works on one buffer for longer than `limit_s` seconds ends the run with COSCHED_CODE_STALLED and its name; so
@@ -473,6 +487,11 @@ int cosched_pipeline_end(cosched_pipeline_port *port,
  * How many buffers wait for this stage.
  */
 size_t cosched_pipeline_backlog(cosched_pipeline_port *port);
+
+/**
+ * How many buffers wait behind this stage, before its successor on a path; for the path's last stage, in the pool.
+ */
+size_t cosched_pipeline_output_backlog(cosched_pipeline_port *port, int path);
 
 /**
  * Whether the pipeline stops. A body that works long on one buffer may ask and return 0.

@@ -225,6 +225,7 @@ static void test_settings_reach_the_threads(void) {
     CHECK(cosched_pipeline_set_priorities(pipeline, "adjust-up-down") == 0);
     CHECK(cosched_pipeline_set_stall_warning(pipeline, 5.0) == 0);
     CHECK(cosched_pipeline_set_serve(pipeline, false) == 0);
+    CHECK(cosched_pipeline_set_pin_in_turn(pipeline, true) == 0);
     CHECK(cosched_pipeline_run(pipeline, &report, NULL) == 0);
     CHECK_TEXT(report, "nice 5");
     CHECK_TEXT(report, "\"priorities\":\"adjust-up-down\"");
@@ -248,7 +249,7 @@ static void test_a_stage_that_is_stuck_is_named(void) {
     static struct total total;
     cosched_pipeline *pipeline = line(&numbers, wait_for_ever, &total);
     cosched_error *error = NULL;
-    CHECK(cosched_pipeline_set_stall_limit(pipeline, 0.1) == 0);
+    CHECK(cosched_pipeline_set_stall_limit(pipeline, 1.0) == 0);
     CHECK(cosched_pipeline_run(pipeline, NULL, &error) == -1);
     CHECK(cosched_error_code(error) == COSCHED_CODE_STALLED);
     CHECK_TEXT(cosched_error_stage(error), "middle");
@@ -269,6 +270,7 @@ static int merge(void *state, cosched_pipeline_port *port) {
             CHECK(cosched_pipeline_convey(port, in) == 0);
         }
     }
+    CHECK(cosched_pipeline_output_backlog(port, 2) <= 2);
     cosched_pipeline_buffer *out = cosched_pipeline_accept_from(port, 2);
     if (out == NULL)
         return cosched_pipeline_stopping(port) ? 0 : cosched_pipeline_fail("no empty buffer");
@@ -436,6 +438,13 @@ static void test_wrong_building(void) {
     CHECK(cosched_pipeline_stage_incarnations(pipeline, body, 2) == -1);
     CHECK(cosched_pipeline_path(pipeline, "x", 2, 2, (int[]){body, -1}, 2) == -1);
     expect_wrong(pipeline, COSCHED_CODE_INVALID, "cosched_pipeline_stage_incarnations", "is a body");
+
+    pipeline = cosched_pipeline_new("p");
+    body = cosched_pipeline_body(pipeline, "b", IO, keep, NULL);
+    int source = cosched_pipeline_stage(pipeline, "s", IO, produce, &numbers);
+    CHECK(cosched_pipeline_path(pipeline, "x", 2, 8, (int[]){source, body}, 2) == 0);
+    CHECK(cosched_pipeline_stage_holds(pipeline, body, 2) == 0);
+    expect_wrong(pipeline, COSCHED_CODE_GRAPH, "cosched_pipeline_", "path 'x' hold up to 2 buffers");
 
     pipeline = cosched_pipeline_new("p");
     CHECK(cosched_pipeline_set_priorities(pipeline, "faster") == -1);

@@ -23,7 +23,8 @@ fn header() -> String {
     let mut config = cbindgen::Config::from_file(crate_folder.join("cbindgen.toml")).expect("cbindgen.toml");
     config.header = Some(OPENING.trim_end().to_owned());
     config.after_includes = Some(versions());
-    let bindings = cbindgen::Builder::new().with_crate(crate_folder).with_config(config).generate();
+    // By its root file: for a crate by its folder it would start cargo, and wait for others who do.
+    let bindings = cbindgen::Builder::new().with_src(crate_folder.join("src/lib.rs")).with_config(config).generate();
     let mut text = Vec::new();
     bindings.expect("cbindgen reads the crate").write(&mut text);
     without_safety(&String::from_utf8(text).expect("the header is UTF-8"))

@@ -12,6 +12,7 @@ pub mod grid;
 pub mod lu;
 pub mod machine;
 pub mod matmul;
+pub mod pipeline;
 pub mod profile;
 pub mod slowdown;
 pub mod switch;

@@ -78,6 +78,8 @@ class Port:
         """Hands a buffer to the successor on its path, or back to the pool. BufferError if there are views of it."""
     def end(self, path: int) -> bool:
         """Ends a path that the body begins, behind its last block. False when the pipeline stops."""
+    def output_backlog(self, path: int) -> int:
+        """How many buffers wait behind the body, before its successor on a path."""
     def __iter__(self) -> Iterator[Buffer]: ...
     def __next__(self) -> Buffer: ...
 

@@ -117,7 +117,7 @@ class Stage:
             "resource": resource, "kind": kind, "incarnations": incarnations, "replicable": replicable,
             "ordered": ordered, "thread": thread, "repeat": repeat, "body": False, "nice": nice,
             "slice_us": slice_us, "scheduling": scheduling, "fifo_priority": fifo_priority,
-            "cpus": None if cpus is None else list(cpus),
+            "cpus": None if cpus is None else list(cpus), "holds": None,
         }
 
     @classmethod
@@ -129,10 +129,14 @@ class Stage:
         return stage
 
     @classmethod
-    def body(cls, name: str, work: Body, *, resource: Resource = "compute") -> Stage:
+    def body(
+        cls, name: str, work: Body, *, resource: Resource = "compute", holds: int | None = None, **options: Any
+    ) -> Stage:
         """A stage that accepts and conveys by itself, at the `Port` that it gets: it may hold several buffers, and stand where
-        paths meet."""
-        stage = cls(name, work, resource=resource)  # type: ignore[arg-type]
+        paths meet. `holds`: while it waits for a buffer of a path it holds up to so many others of it; a path with too few
+        buffers for that is refused. Scheduling options as of Stage."""
+        stage = cls(name, work, resource=resource, **options)  # type: ignore[arg-type]
+        stage._how["holds"] = holds
         stage._how["body"] = True
         return stage
 
@@ -235,6 +239,7 @@ class Graph:
         *,
         workers: int | None = None,
         priorities: str = "default",
+        pin_in_turn: bool = False,
         stall_limit_s: float | None = None,
         stall_warning_s: float | None = None,
         trace: bool = False,
@@ -244,13 +249,13 @@ class Graph:
 
         `workers`: how many threads for stages of kind "worker"; one per CPU unless told. `priorities`: how the scheduling of the
         stages' threads is chosen: "auto", "adjust-once", "adjust-up-down", or a fixed rule as "nice-up-io" (docs/pipeline.md).
-        `stall_limit_s`: a stage that works on one buffer for longer ends the run with Stalled. `stall_warning_s`: what takes
+        `pin_in_turn`: each stage with a thread of its own gets one CPU, in turn. `stall_limit_s`: a stage that works on one buffer for longer ends the run with Stalled. `stall_warning_s`: what takes
         longer is named on standard error; 30 s unless told. `trace`: every round is kept, for chrome_trace. `serve`:
         `cosched pipeline show` may look at it.
         """
         how = {
             "workers": workers, "priorities": priorities, "stall_limit_s": stall_limit_s,
-            "stall_warning_s": stall_warning_s, "trace": trace, "serve": serve,
+            "stall_warning_s": stall_warning_s, "pin_in_turn": pin_in_turn, "trace": trace, "serve": serve,
         }
         running, wrong = self._native.start(how)
         if running is None:

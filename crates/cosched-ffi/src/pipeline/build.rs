@@ -62,6 +62,7 @@ fn add(plan: &mut Plan, name: &str, resource: Resource, work: Work, user: *mut c
         thread: None,
         repeat: 1,
         replicable: 0,
+        holds: None,
         settings: Settings::default(),
     });
     number_of_last(plan.stages.len())
@@ -306,6 +307,29 @@ pub unsafe extern "C" fn cosched_pipeline_stage_repeat(
         change(pipeline, "cosched_pipeline_stage_repeat", stage, |stage| {
             stage.repeat = times;
             Ok(())
+        })
+    }
+}
+
+/// For a body: while it waits for a buffer of a path it may hold so many others of it. A path with fewer buffers than that and
+/// one more is refused; it would wait for ever. Returns 0 or -1.
+///
+/// # Safety
+/// As for cosched_pipeline_stage_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cosched_pipeline_stage_holds(
+    pipeline: *mut cosched_pipeline,
+    stage: c_int,
+    buffers: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        change(pipeline, "cosched_pipeline_stage_holds", stage, |stage| match stage.calls.work {
+            Work::Body(_) => {
+                stage.holds = Some(buffers);
+                Ok(())
+            }
+            Work::Round(_) => Err(format!("stage '{}' is no body: it holds one buffer", stage.name)),
         })
     }
 }

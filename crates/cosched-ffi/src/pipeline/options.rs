@@ -44,6 +44,21 @@ pub unsafe extern "C" fn cosched_pipeline_set_priorities(
     }
 }
 
+/// Whether each stage that has a thread of its own gets one CPU, in turn, of those that the process may use. Returns 0 or -1.
+///
+/// # Safety
+/// `pipeline` is NULL or a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cosched_pipeline_set_pin_in_turn(pipeline: *mut cosched_pipeline, pin: bool) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        build(pipeline, "cosched_pipeline_set_pin_in_turn", |plan| {
+            plan.options.pin_in_turn = pin;
+            Ok(0)
+        })
+    }
+}
+
 /// A stage that works on one buffer for longer than `limit_s` seconds ends the run with COSCHED_CODE_STALLED and its name; so
 /// does a graph in which all wait for each other. 0, as unless told otherwise: nothing is ended. Returns 0 or -1.
 ///

@@ -28,6 +28,8 @@ pub(crate) struct StagePlan {
     pub(crate) repeat: usize,
     /// How many incarnations autotune may make of it; 0 for no more than there are.
     pub(crate) replicable: usize,
+    /// How many buffers of a path a body may hold while it waits for one more.
+    pub(crate) holds: Option<usize>,
     pub(crate) settings: Settings,
 }
 
@@ -91,6 +93,9 @@ impl StagePlan {
         }
         if self.replicable > self.incarnations {
             stage = stage.replicable(self.replicable);
+        }
+        if let Some(holds) = self.holds {
+            stage = stage.holds(holds);
         }
         stage = stage.with(self.settings.clone());
         match &self.thread {

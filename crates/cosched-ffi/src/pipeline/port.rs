@@ -184,6 +184,16 @@ pub unsafe extern "C" fn cosched_pipeline_backlog(port: *mut cosched_pipeline_po
     unsafe { with(port, 0, |own| own.port().backlog()) }
 }
 
+/// How many buffers wait behind this stage, before its successor on a path; for the path's last stage, in the pool.
+///
+/// # Safety
+/// As for cosched_pipeline_accept.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cosched_pipeline_output_backlog(port: *mut cosched_pipeline_port, path: c_int) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { with(port, 0, |own| own.path(path).map_or(0, |path| own.port().output_backlog(path))) }
+}
+
 /// Whether the pipeline stops. A body that works long on one buffer may ask and return 0.
 ///
 /// # Safety

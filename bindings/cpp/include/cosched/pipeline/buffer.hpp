@@ -143,6 +143,8 @@ public:
     bool end(PathId path) { return cosched_pipeline_end(raw_, path.number) == 0; }
     // How many buffers wait for the body.
     std::size_t backlog() const noexcept { return cosched_pipeline_backlog(raw_); }
+    // How many wait behind it, before its successor on a path.
+    std::size_t output_backlog(PathId path) const noexcept { return cosched_pipeline_output_backlog(raw_, path.number); }
     // Whether the pipeline stops: time to return.
     bool stopping() const noexcept { return cosched_pipeline_stopping(raw_); }
 

@@ -42,6 +42,8 @@ struct Options {
     std::size_t workers = 0;
     // How the scheduling of the stages' threads is chosen: "auto", "adjust-once", "nice-up-io" and others (docs/pipeline.md).
     std::string priorities = "default";
+    // Each stage that has a thread of its own gets one CPU, in turn.
+    bool pin_in_turn = false;
     // A stage that works on one buffer for longer ends the run; 0: none does.
     std::chrono::duration<double> stall_limit{0};
     // What takes longer is named on standard error and in the report; 0: the library's own limit.
@@ -184,6 +186,8 @@ public:
             set(cosched_pipeline_stage_on_thread(raw, number, stage.thread_->c_str()));
         if (stage.repeat_)
             set(cosched_pipeline_stage_repeat(raw, number, *stage.repeat_));
+        if (stage.holds_)
+            set(cosched_pipeline_stage_holds(raw, number, *stage.holds_));
         if (stage.nice_)
             set(cosched_pipeline_stage_nice(raw, number, *stage.nice_));
         if (stage.slice_us_)
@@ -214,6 +218,7 @@ public:
         cosched_pipeline *raw = handle_->raw();
         set(cosched_pipeline_set_workers(raw, options.workers));
         set(cosched_pipeline_set_priorities(raw, options.priorities.c_str()));
+        set(cosched_pipeline_set_pin_in_turn(raw, options.pin_in_turn));
         set(cosched_pipeline_set_stall_limit(raw, options.stall_limit.count()));
         set(cosched_pipeline_set_stall_warning(raw, options.stall_warning.count()));
         set(cosched_pipeline_set_trace(raw, options.trace));

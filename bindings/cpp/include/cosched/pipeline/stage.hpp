@@ -274,6 +274,8 @@ public:
     Stage on_thread(std::string thread) && { return thread_ = std::move(thread), std::move(*this); }
     // Multistage repeat: so many buffers in its turn.
     Stage repeat(std::size_t times) && { return repeat_ = times, std::move(*this); }
+    // For a body: while it waits for a buffer of a path it may hold so many others of it.
+    Stage holds(std::size_t buffers) && { return holds_ = buffers, std::move(*this); }
     // How its threads are to be scheduled: nice value (-20 first, 19 last), slice (100 to 100000 us), class (a priority is
     // for Class::fifo), CPUs.
     Stage nice(int nice) && { return nice_ = nice, std::move(*this); }
@@ -309,6 +311,7 @@ private:
     std::optional<Kind> kind_;
     std::optional<std::string> thread_;
     std::optional<std::size_t> repeat_;
+    std::optional<std::size_t> holds_;
     std::optional<int> nice_;
     std::optional<std::uint32_t> slice_us_;
     std::optional<Class> class_;
