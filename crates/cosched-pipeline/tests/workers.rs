@@ -188,3 +188,22 @@ fn the_time_of_stages_is_told_though_not_all_of_it_is_measured() {
     // No upper bound for what a busy machine adds; what is there at least is known, and all of it fits into the run.
     assert!(busy_s[1] > 0.016 && busy_s[2] > 0.2 && busy_s.iter().sum::<f64>() < 1.3 * report.elapsed_s, "{report:?}");
 }
+
+#[test]
+fn a_trace_has_each_round_of_each_stage_once() {
+    let line = Pipeline::new("trace").buffers(3, 8).stage(count_to(50));
+    let work = Stage::replicated("work", 2, Resource::Compute, |_| {
+        |_: &mut Buffer| -> Result<Flow, BoxError> { Ok(Flow::Continue) }
+    });
+    let line = line.stage(work).stage(Stage::compute("end", |_| Ok(())));
+    let mut options = workers(2);
+    options.trace = true;
+    let report = bounded(move || line.run(&options)).unwrap();
+    let trace = report.trace.unwrap();
+    for stage in 0..3 {
+        let mut rounds: Vec<u64> = trace.spans.iter().filter(|span| span.0 == stage).map(|span| span.2).collect();
+        rounds.sort_unstable();
+        assert!(rounds.iter().copied().eq(0..50), "stage {stage}: {rounds:?}");
+    }
+    assert!(report.stages.iter().all(|stage| stage.tids.is_empty()), "no worker lives any more");
+}

@@ -206,6 +206,14 @@ impl Sitting<'_> {
         self.seat.carries(Doing::Nothing);
     }
 
+    /// The stage that it works as.
+    pub(crate) fn stage(&self) -> Option<usize> {
+        match self.seat.doing().0 {
+            Doing::Work(stage) | Doing::Carry(stage) | Doing::Aside(stage) => Some(stage),
+            Doing::Nothing | Doing::WaitIn(_) | Doing::WaitOut(_) => None,
+        }
+    }
+
     /// The thread has worked so long as a stage.
     pub(crate) fn worked(&self, stage: usize, time_ns: u64) {
         self.watch.counters[stage].busy_ns.fetch_add(time_ns, Relaxed);

@@ -1,16 +1,18 @@
 //! A worker at work: it carries a buffer from station to station.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use super::cell::{Cell, Said, Visit};
+use super::cell::{Cell, Quick, Visit};
 use super::permits::Permits;
 use super::plan::Access;
 use super::sampler::Sampler;
 use super::station::{Entry, Onward, Plain, Station};
 use super::{Crew, Desk};
 use crate::buffer::{Buffer, Token};
+use crate::error::Cause;
 use crate::exec::shared::Shared;
-use crate::exec::thread::misuse;
+use crate::exec::thread::{misuse, panicked};
 use crate::graph::Flow;
 use crate::monitor::Sitting;
 
@@ -25,9 +27,9 @@ pub(super) struct Worker<'a> {
 }
 
 /// What a worker carries next.
-enum Then {
+enum Then<'a> {
     /// The same buffer, through the next station.
-    Go(Buffer),
+    Go(Buffer, &'a Station),
     /// Another one, or the same in the next round of its path.
     Next(Buffer),
     /// Something from a list.
@@ -40,27 +42,16 @@ impl<'a> Worker<'a> {
         Worker { shared, crew, desk: &crew.desks[number], number, sitting, sampler: Sampler::new() }
     }
 
-    /// Carries a buffer as far as it goes. Returns the one to carry next, if it came upon one.
-    pub(super) fn carry(&mut self, mut buffer: Buffer) -> Option<Buffer> {
-        let crew = self.crew;
+    /// Carries a buffer as far as it goes. Returns the one to carry next, if it came upon one. A panic ends the graph.
+    pub(super) fn carry(&mut self, buffer: Buffer) -> Option<Buffer> {
         self.sampler.next_buffer();
-        let next = loop {
-            if self.shared.stopping() {
-                break None;
-            }
-            let station = &crew.stations[buffer.token().station as usize];
-            let then = match &station.entry {
-                Entry::Plain(plain) => self.pass(station, plain, buffer),
-                Entry::Ordered(_) | Entry::Any => self.pass_slowly(station, buffer),
-            };
-            match then {
-                Then::Go(next) => buffer = next,
-                Then::Next(next) => break Some(next),
-                Then::Nothing => break None,
-            }
-        };
+        // Around the whole way of the buffer, and not around each stage: nothing of ours is left half done behind a stage.
+        let next = catch_unwind(AssertUnwindSafe(|| self.carry_on(buffer))).unwrap_or_else(|panic| {
+            self.shared.fail(self.sitting.stage(), panicked(&*panic));
+            None
+        });
         self.sitting.carries_nothing();
-        let several = crew.several.load(Ordering::Relaxed);
+        let several = self.crew.several.load(Ordering::Relaxed);
         let now = self.sampler.buffer_done(several);
         if now != several {
             self.set_several(now);
@@ -68,48 +59,64 @@ impl<'a> Worker<'a> {
         next
     }
 
-    /// Through a stage with one incarnation on one path, and to the next station. The next buffer of the stage may come then.
+    fn carry_on(&mut self, mut buffer: Buffer) -> Option<Buffer> {
+        let stations = &self.crew.stations;
+        let mut station = &stations[buffer.token().station as usize];
+        while !self.shared.stopping() {
+            let then = match &station.entry {
+                Entry::Plain(plain) => {
+                    let number = buffer.token().number;
+                    if !self.work(station, plain, &mut buffer) {
+                        return None;
+                    }
+                    let ends = station.begins && buffer.is_last();
+                    let then = self.move_on(station, buffer);
+                    let follows = if ends { None } else { plain.turnstile.open(number + 1) };
+                    self.choose(then, follows)
+                }
+                Entry::Ordered(_) | Entry::Any => self.pass_slowly(station, buffer),
+            };
+            match then {
+                Then::Go(same, to) => (buffer, station) = (same, to),
+                Then::Next(next) => return Some(next),
+                Then::Nothing => return None,
+            }
+        }
+        None
+    }
+
+    /// A round of a stage with one incarnation on one path. False if that ends everything.
     #[inline]
-    fn pass(&mut self, station: &Station, plain: &Plain, mut buffer: Buffer) -> Then {
+    fn work(&mut self, station: &Station, plain: &Plain, buffer: &mut Buffer) -> bool {
         let number = buffer.token().number;
         if buffer.carries_block() {
             // SAFETY: the turnstile has let in this buffer alone, and the one before has left before.
-            let said =
-                unsafe { plain.cell.quick_round(&mut buffer, self.visit(station, plain.stage, number), &self.sampler) };
-            if !matches!(said, Some(Ok(()))) {
+            let quick =
+                unsafe { plain.cell.quick_round(buffer, self.visit(station, plain.stage, number), &self.sampler) };
+            if !matches!(quick, Quick::Continues) {
                 // SAFETY: as above.
-                if !unsafe { self.take_care(station, plain.stage, &plain.cell, said, &mut buffer) } {
-                    return Then::Nothing;
+                if !unsafe { self.take_care(station, plain.stage, &plain.cell, quick, buffer) } {
+                    return false;
                 }
             }
             if buffer.carries_block() {
                 plain.cell.round_done(buffer.len());
             }
         }
-        let mut ends = false;
         if station.begins {
             buffer.set_round(number);
-            ends = buffer.is_last();
         }
-        let then = match station.onward {
-            Onward::Station(next) => {
-                buffer.token_mut().station = next;
-                match &self.crew.stations[next as usize].entry {
-                    Entry::Plain(plain) => plain.turnstile.arrive(buffer),
-                    _ => self.crew.admit(buffer),
-                }
-                .map_or(Then::Nothing, Then::Go)
-            }
-            _ => self.leave_workers(station, buffer),
-        };
-        if ends {
-            return then;
-        }
-        match (then, plain.turnstile.open(number + 1)) {
+        true
+    }
+
+    /// Of two buffers that may go on, carries the own one and keeps the other.
+    #[inline]
+    fn choose(&self, then: Then<'a>, other: Option<Buffer>) -> Then<'a> {
+        match (then, other) {
             (then, None) => then,
-            (Then::Nothing, Some(follows)) => Then::Next(follows),
-            (then, Some(follows)) => {
-                self.keep(follows);
+            (Then::Nothing, Some(other)) => Then::Next(other),
+            (then, Some(other)) => {
+                self.keep(other);
                 then
             }
         }
@@ -117,7 +124,7 @@ impl<'a> Worker<'a> {
 
     /// The same for all other stations.
     #[inline(never)]
-    fn pass_slowly(&mut self, station: &Station, mut buffer: Buffer) -> Then {
+    fn pass_slowly(&mut self, station: &'a Station, mut buffer: Buffer) -> Then<'a> {
         let Token { number, incarnation, .. } = *buffer.token();
         let room = self.crew.room(station);
         if let (Some(stage), Some(room), true) = (station.stage, room, buffer.carries_block()) {
@@ -129,9 +136,9 @@ impl<'a> Worker<'a> {
             let cell = &room.cells[cell];
             // SAFETY: the permit was given to this buffer alone, or the cell is this worker's own; and whoever had it before
             // has left before.
-            let said = unsafe { cell.quick_round(&mut buffer, self.visit(station, stage, number), &self.sampler) };
+            let quick = unsafe { cell.quick_round(&mut buffer, self.visit(station, stage, number), &self.sampler) };
             // SAFETY: as above.
-            if !unsafe { self.take_care(station, stage, cell, said, &mut buffer) } {
+            if !unsafe { self.take_care(station, stage, cell, quick, &mut buffer) } {
                 return Then::Nothing;
             }
             if buffer.carries_block() {
@@ -145,20 +152,15 @@ impl<'a> Worker<'a> {
         if let Some(renumber) = &station.renumber {
             renumber.pass(&mut buffer);
         }
-        let mut then = self.move_on(station, buffer);
+        let then = self.move_on(station, buffer);
         let freed = match room.map(|room| &room.access) {
             Some(Access::Free(permits)) => self.free(station, permits, incarnation),
             _ => None,
         };
         let follows = if ends { None } else { station.turnstile().and_then(|turnstile| turnstile.open(number + 1)) };
         let follows = follows.and_then(|buffer| self.crew.access(station, buffer));
-        for other in [follows, freed].into_iter().flatten() {
-            match then {
-                Then::Nothing => then = Then::Next(other),
-                _ => self.keep(other),
-            }
-        }
-        then
+        let then = self.choose(then, follows);
+        self.choose(then, freed)
     }
 
     /// A round of a stage, for those that watch. At the beginning of a path the buffer gets its round only then.
@@ -178,48 +180,55 @@ impl<'a> Worker<'a> {
         station: &Station,
         stage: usize,
         cell: &Cell,
-        said: Option<Result<(), Box<Said>>>,
+        quick: Quick,
         buffer: &mut Buffer,
     ) -> bool {
         let number = buffer.token().number;
-        let said = said.unwrap_or_else(|| {
-            // SAFETY: the caller's promise.
-            let said = unsafe { cell.round_with_care(buffer, self.visit(station, stage, number), &mut self.sampler) };
-            if self.sampler.was_long() && !self.crew.several.load(Ordering::Relaxed) {
-                self.set_several(true);
+        let said = match quick {
+            Quick::Continues => return true,
+            Quick::Says(said) => said.map_err(Cause::Stage),
+            Quick::NotNow => {
+                // SAFETY: the caller's promise.
+                let said =
+                    unsafe { cell.round_with_care(buffer, self.visit(station, stage, number), &mut self.sampler) };
+                if self.sampler.was_long() && !self.crew.several.load(Ordering::Relaxed) {
+                    self.set_several(true);
+                }
+                said
             }
-            said
-        });
-        match said.map_err(|said| *said) {
-            Ok(()) | Err(Said::Flow(Flow::Continue)) => return true,
-            Err(Said::Flow(flow)) if !station.begins => self.shared.fail(Some(stage), misuse(flow)),
-            Err(Said::Flow(Flow::Last)) => {
+        };
+        match said {
+            Ok(Flow::Continue) => return true,
+            Ok(flow) if !station.begins => self.shared.fail(Some(stage), misuse(flow)),
+            Ok(Flow::Last) => {
                 buffer.mark_last();
                 return true;
             }
-            Err(Said::Flow(Flow::End)) => {
+            Ok(Flow::End) => {
                 buffer.make_caboose();
                 return true;
             }
-            Err(Said::Failed(cause)) => self.shared.fail(Some(stage), cause),
+            Err(cause) => self.shared.fail(Some(stage), cause),
         }
         false
     }
 
     /// A buffer leaves a station for where it goes next.
-    fn move_on(&mut self, station: &Station, mut buffer: Buffer) -> Then {
-        match station.onward {
-            Onward::Station(next) => {
-                buffer.token_mut().station = next;
-                self.crew.admit(buffer).map_or(Then::Nothing, Then::Go)
-            }
-            _ => self.leave_workers(station, buffer),
-        }
+    #[inline]
+    fn move_on(&mut self, station: &Station, mut buffer: Buffer) -> Then<'a> {
+        let Onward::Station(next) = station.onward else { return self.leave_workers(station, buffer) };
+        buffer.token_mut().station = next;
+        let to = &self.crew.stations[next as usize];
+        let admitted = match &to.entry {
+            Entry::Plain(plain) => plain.turnstile.arrive(buffer),
+            _ => self.crew.admit(buffer),
+        };
+        admitted.map_or(Then::Nothing, |buffer| Then::Go(buffer, to))
     }
 
     /// A buffer leaves the stages that run on workers, at the end of a run of its path.
     #[inline(never)]
-    fn leave_workers(&mut self, station: &Station, mut buffer: Buffer) -> Then {
+    fn leave_workers(&mut self, station: &Station, mut buffer: Buffer) -> Then<'a> {
         let last = buffer.is_last();
         let then = match station.onward {
             Onward::Thread(stage) => {
@@ -247,7 +256,7 @@ impl<'a> Worker<'a> {
 
     /// An empty buffer comes back to its path's beginning. If the worker has the path's next round on its list, the two
     /// buffers change places: what was used last is still in the cache.
-    fn around(&mut self, mut buffer: Buffer) -> Then {
+    fn around(&mut self, mut buffer: Buffer) -> Then<'a> {
         let Some(mut kept) = self.desk.deque.pop() else {
             return self.crew.admit(buffer).map_or(Then::Nothing, Then::Next);
         };

@@ -1,13 +1,12 @@
 //! One incarnation of a stage: its code, and how long it takes.
 
 use std::cell::UnsafeCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::sampler::{LONG_NS, Sampler};
 use crate::buffer::Buffer;
 use crate::counters::{Count, Counts};
 use crate::error::{BoxError, Cause};
-use crate::exec::thread::{guard, panicked};
+use crate::exec::thread::guard;
 use crate::graph::{Each, Flow};
 use crate::monitor::{Doing, Sitting};
 
@@ -24,40 +23,20 @@ pub(super) struct Visit<'a> {
 
 impl Visit<'_> {
     #[inline]
-    fn round(&self, each: &mut dyn Each, buffer: &mut Buffer) -> Result<(), Box<Said>> {
+    fn round(&self, each: &mut dyn Each, buffer: &mut Buffer) -> Result<Flow, BoxError> {
         let round = self.begins.unwrap_or(buffer.round());
-        self.sitting.round(self.stage, round, || call(each, buffer))
+        self.sitting.round(self.stage, round, || each.round(buffer))
     }
 }
 
-/// What a stage said other than that it goes on.
-pub(super) enum Said {
-    Flow(Flow),
-    Failed(Cause),
-}
-
-/// Calls a stage on a buffer. What it nearly always says fits into a register that is zero.
-#[inline]
-fn call(each: &mut dyn Each, buffer: &mut Buffer) -> Result<(), Box<Said>> {
-    let called = catch_unwind(AssertUnwindSafe(|| match each.round(buffer) {
-        Ok(Flow::Continue) => None,
-        said => Some(boxed(said)),
-    }));
-    match called {
-        Ok(None) => Ok(()),
-        Ok(Some(said)) => Err(said),
-        Err(panic) => Err(panicked_so(&*panic)),
-    }
-}
-
-#[cold]
-fn boxed(said: Result<Flow, BoxError>) -> Box<Said> {
-    Box::new(said.map_or_else(|error| Said::Failed(Cause::Stage(error)), Said::Flow))
-}
-
-#[cold]
-fn panicked_so(panic: &(dyn std::any::Any + Send)) -> Box<Said> {
-    Box::new(Said::Failed(panicked(panic)))
+/// What comes of a round that is not to be timed.
+pub(super) enum Quick {
+    /// The stage goes on.
+    Continues,
+    /// It said something else.
+    Says(Result<Flow, BoxError>),
+    /// Nothing was done: the round is to be timed, or is the first.
+    NotNow,
 }
 
 /// An incarnation of a stage. One worker at a time has it. What it needs at each buffer lies on one cache line.
@@ -84,34 +63,37 @@ struct Work {
     each: Option<Box<dyn Each>>,
     /// What an untimed round takes: a mean that forgets, without outliers.
     round_ns: u64,
-    /// Rounds since the last one that was timed.
-    untimed: u32,
-    /// Untimed rounds until the next one that is timed. 0 also before the first.
-    quick: u16,
+    /// Untimed rounds until the next one that is timed, of so many. 0 also before the first.
+    quick: u32,
+    quick_of: u32,
     begun: bool,
 }
 
 impl Work {
     /// A round was timed: the stage's time, with that of the rounds before that were not timed. Decides when the next one is.
     fn add(&mut self, took_ns: u64) -> u64 {
-        self.quick = (LONG_NS / took_ns.max(1)).min(QUICK_MAX) as u16;
+        let rest_ns = self.rest_ns();
+        self.quick = (LONG_NS / took_ns.max(1)).min(QUICK_MAX) as u32;
+        self.quick_of = self.quick;
         self.round_ns = match self.round_ns {
             0 => took_ns,
             // The processor was perhaps taken away; that was this round, and not those before.
             mean_ns => (3 * mean_ns + took_ns.min(4 * mean_ns + 64)) / 4,
         };
-        took_ns + self.rest_ns()
+        took_ns + rest_ns
     }
 
     /// The time of the rounds that were not timed.
     fn rest_ns(&mut self) -> u64 {
-        u64::from(std::mem::take(&mut self.untimed)) * self.round_ns
+        let untimed = self.quick_of - self.quick;
+        self.quick_of = self.quick;
+        u64::from(untimed) * self.round_ns
     }
 }
 
 impl Cell {
     pub(super) fn new(each: Box<dyn Each>) -> Cell {
-        let work = Work { each: Some(each), round_ns: 0, untimed: 0, quick: 0, begun: false };
+        let work = Work { each: Some(each), round_ns: 0, quick: 0, quick_of: 0, begun: false };
         Cell { work: UnsafeCell::new(work), count: Count::default() }
     }
 
@@ -145,31 +127,26 @@ impl Cell {
         Ok(())
     }
 
-    /// A round on a buffer that is not timed. None, and nothing is done, if it is to be timed, or is the first:
-    /// [`Cell::round_with_care`].
+    /// A round on a buffer that is not timed. A panic of the stage goes through.
     ///
     /// # Safety
     /// As above.
     #[inline]
-    pub(super) unsafe fn quick_round(
-        &self,
-        buffer: &mut Buffer,
-        visit: Visit,
-        sampler: &Sampler,
-    ) -> Option<Result<(), Box<Said>>> {
+    pub(super) unsafe fn quick_round(&self, buffer: &mut Buffer, visit: Visit, sampler: &Sampler) -> Quick {
         // SAFETY: the caller's promise.
         let work = unsafe { self.work() };
-        if work.quick == 0 || sampler.samples() {
-            return None;
-        }
-        let each = work.each.as_mut()?;
+        let Some(each) = work.each.as_mut().filter(|_| work.quick > 0 && !sampler.samples()) else {
+            return Quick::NotNow;
+        };
         work.quick -= 1;
-        work.untimed += 1;
         visit.sitting.carries(visit.stage);
-        Some(visit.round(&mut **each, buffer))
+        match visit.round(&mut **each, buffer) {
+            Ok(Flow::Continue) => Quick::Continues,
+            said => Quick::Says(said),
+        }
     }
 
-    /// A round on a buffer.
+    /// A round on a buffer, timed. A panic of the stage goes through.
     ///
     /// # Safety
     /// As above.
@@ -179,19 +156,19 @@ impl Cell {
         buffer: &mut Buffer,
         visit: Visit,
         sampler: &mut Sampler,
-    ) -> Result<(), Box<Said>> {
+    ) -> Result<Flow, Cause> {
         // SAFETY: the caller's promise.
-        unsafe { self.begin(visit.stage, visit.sitting) }.map_err(|cause| Box::new(Said::Failed(cause)))?;
+        unsafe { self.begin(visit.stage, visit.sitting)? };
         // SAFETY: as above.
         let work = unsafe { self.work() };
-        let Some(each) = &mut work.each else { return Err(Box::new(Said::Failed(Cause::Stopped))) };
+        let Some(each) = &mut work.each else { return Err(Cause::Stopped) };
         let begin = sampler.begin(work.round_ns >= LONG_NS);
         visit.sitting.carries_since(visit.stage, begin);
         let result = visit.round(&mut **each, buffer);
         let took_ns = sampler.end(begin);
         visit.sitting.carries(visit.stage);
         visit.sitting.worked(visit.stage, work.add(took_ns));
-        result
+        result.map_err(Cause::Stage)
     }
 
     /// Ends it (`cleanup`), if it began, and drops what it has.
