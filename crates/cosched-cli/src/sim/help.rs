@@ -41,6 +41,47 @@ Examples:
 Exit codes:
   0 success   1 a file cannot be read, or the program waits for ever   2 wrong usage   6 no valid machine file";
 
+pub(crate) const PIPELINE: &str = "\
+Simulated are the stages of a pipeline on recycled buffers, CPUs with run queues as Linux has them, disks, and others \
+that compete. All rules get the same draws. Beside the simulated time stands the model's, which knows no scheduler. \
+docs/pipeline-rules.md has the rules, the format and what is simpler than the world.
+
+A pipeline (times are means per round; kind is thread or worker; all other lines have defaults):
+  rounds = 2000
+  buffers = 8
+  [machine]
+  cpus = 2
+  [[stage]]
+  name = \"read\"
+  resource = \"io\"       # compute, communicate or io
+  cpu_us = 60
+  wait_us = 900
+  disk = \"sda\"
+  [[stage]]
+  name = \"sort\"
+  resource = \"compute\"
+  cpu_us = 400
+  cv = 0.1               # standard deviation over mean
+  replicable_to = 2
+  [[disk]]
+  name = \"sda\"
+  parallel = 1
+  [[hog]]
+  count = 1
+
+Rules: default, auto, adjust-once, adjust-up-down (Roysden 2004, section 4); nice-up-io, nice-down-io (its Table 3); \
+raise-R, lower-rest-of-R, batch-rest-of-R, idle-rest-of-R, fifo-R for a resource R; short-slices, \
+short-and-long-slices, short-slices-all, long-slices-all, batch-all.
+
+Examples:
+  cosched sim pipeline experiments/roysden-2004/compute-bound.toml
+  cosched sim pipeline io.toml --priorities default,nice-up-io,nice-down-io,auto --stages
+  cosched sim pipeline io.toml --priorities default,auto --actions    what autotune tried, and why
+  cosched sim pipeline io.toml --json | jq '.runs[] | [.priorities, .ratio]'
+
+Exit codes:
+  0 success   1 the file cannot be read or simulated   2 wrong usage";
+
 pub(crate) const COMPARE: &str = "\
 All strategies get the same jobs and the same draws, so they are compared in pairs: RATIO is the mean response over \
 the first strategy's, and its 95 % interval is that of the pairs. With one seed, intervals are of batch means.

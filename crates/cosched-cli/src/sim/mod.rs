@@ -12,6 +12,7 @@ mod machine;
 mod model;
 mod output;
 mod parquet;
+mod pipeline;
 mod program;
 mod progress;
 mod report;
@@ -40,6 +41,8 @@ pub(crate) enum SimCommand {
     Run(Box<run::Run>),
     /// Simulate copies of a program, written in a few lines, and their slowdown
     Program(Box<program::RunProgram>),
+    /// Simulate a pipeline of stages on threads, under rules for their priorities
+    Pipeline(pipeline::RunPipeline),
     /// Compare strategies on the same jobs, with intervals
     Compare(Box<compare::Compare>),
     /// Simulate every combination of what varies; goes on when it was killed
@@ -55,6 +58,7 @@ pub(crate) fn sim(cli: &Cli, options: &Sim) -> Result<u8, Failure> {
     match &options.command {
         SimCommand::Run(options) => run::run(cli, options),
         SimCommand::Program(options) => program::run(cli, options),
+        SimCommand::Pipeline(options) => pipeline::run(cli, options),
         SimCommand::Compare(options) => compare::compare(cli, options),
         SimCommand::Sweep(options) => sweep::sweep(cli, options),
         SimCommand::Report(options) => report::report(cli, options),

@@ -1,6 +1,7 @@
 //! How the threads of a stage are scheduled, and one change of that.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 /// A scheduling class of Linux (`man 7 sched`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,6 +15,17 @@ pub enum Class {
     Idle,
     /// `SCHED_FIFO` with a priority from 1 to 99: before all of the above. Needs a right.
     Fifo(u8),
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Class::Normal => f.write_str("normal"),
+            Class::Batch => f.write_str("batch"),
+            Class::Idle => f.write_str("idle"),
+            Class::Fifo(priority) => write!(f, "fifo {priority}"),
+        }
+    }
 }
 
 /// How the threads of a stage are to be scheduled; what is `None` stays as the kernel or the user has it.
@@ -44,6 +56,24 @@ pub enum Change {
     Affinity(Vec<usize>),
     /// How many threads work as this stage, 1 at least.
     Incarnations(u32),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Nice(nice) => write!(f, "nice {nice}"),
+            Change::SliceUs(0) => f.write_str("the default slice"),
+            Change::SliceUs(slice_us) => write!(f, "slice {} ms", f64::from(*slice_us) / 1000.0),
+            Change::Class(class) => write!(f, "class {class}"),
+            Change::Affinity(cpus) if cpus.is_empty() => f.write_str("all CPUs"),
+            Change::Affinity(cpus) => {
+                f.write_str("CPU ")?;
+                cpus.iter().enumerate().try_for_each(|(k, cpu)| write!(f, "{}{cpu}", if k == 0 { "" } else { "," }))
+            }
+            Change::Incarnations(1) => f.write_str("1 thread"),
+            Change::Incarnations(count) => write!(f, "{count} threads"),
+        }
+    }
 }
 
 impl Setting {
@@ -113,6 +143,19 @@ mod tests {
             now.apply(&back);
             assert!(start.has(&back) && now.changes_from(&start).is_empty(), "{change:?}");
         }
+    }
+
+    #[test]
+    fn changes_are_told_in_words() {
+        use alloc::string::ToString;
+        let told = [
+            (Change::SliceUs(100), "slice 0.1 ms"),
+            (Change::SliceUs(100_000), "slice 100 ms"),
+            (Change::Class(Class::Fifo(1)), "class fifo 1"),
+            (Change::Affinity(alloc::vec![0, 2]), "CPU 0,2"),
+            (Change::Incarnations(2), "2 threads"),
+        ];
+        told.iter().for_each(|(change, words)| assert_eq!(change.to_string(), *words));
     }
 
     #[test]

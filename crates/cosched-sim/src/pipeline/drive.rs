@@ -6,7 +6,7 @@ use super::event::Event;
 use super::fair::Attr;
 use super::outcome::{PipelineOutcome, StageOutcome, Told};
 use super::settings::Priorities;
-use super::spec::{PipelineSpec, StageKind};
+use super::spec::{MachineSpec, PipelineSpec, StageKind};
 use super::thread::{Role, State, Thread};
 use cosched_core::stage::adjust::Adjusting;
 use cosched_core::stage::autotune::{Action, Autotune, Config, Rights, StageInfo};
@@ -57,8 +57,8 @@ impl Driver {
 }
 
 fn config(spec: &PipelineSpec) -> Config {
-    let may_raise = spec.machine.may_raise;
-    let rights = Rights { lower_nice: may_raise, real_time: may_raise };
+    let MachineSpec { may_raise, real_time, .. } = spec.machine;
+    let rights = Rights { lower_nice: may_raise, real_time: may_raise && real_time };
     Config { rights, cpus: (0..spec.machine.cpus as usize).collect(), ..Config::default() }
 }
 

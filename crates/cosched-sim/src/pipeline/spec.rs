@@ -100,6 +100,8 @@ pub struct MachineSpec {
     pub balance_us: u32,
     /// Whether the user may raise priorities and use real-time classes.
     pub may_raise: bool,
+    /// Whether autotune uses real-time classes too, if it may.
+    pub real_time: bool,
 }
 
 impl Default for MachineSpec {
@@ -113,6 +115,7 @@ impl Default for MachineSpec {
             wake_us: 3.0,
             balance_us: 8_000,
             may_raise: true,
+            real_time: false,
         }
     }
 }

@@ -70,6 +70,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it is a step within a trial: such actions are many, and say nothing new.
+    pub const fn compares(&self) -> bool {
+        matches!(self, Reason::Comparing | Reason::ComparingAgain)
+    }
+
     /// The name in reports.
     pub const fn name(&self) -> &'static str {
         match self {

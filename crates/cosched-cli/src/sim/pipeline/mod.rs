@@ -1,0 +1,85 @@
+//! `cosched sim pipeline`: a pipeline of stages on simulated CPUs, under rules for priorities.
+
+mod json;
+mod predict;
+mod text;
+
+use crate::args::Cli;
+use crate::out::{Failure, print, print_json, terminal_width};
+use clap::Args;
+use cosched_sim::pipeline::{self, PipelineError, PipelineOutcome, PipelineSpec, Priorities};
+use std::path::{Path, PathBuf};
+
+/// Options of `cosched sim pipeline`.
+#[derive(Args, Debug)]
+#[command(after_help = super::help::PIPELINE)]
+pub(crate) struct RunPipeline {
+    /// The pipeline, its machine and its company, in TOML
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Who decides about priorities; ratios are to the first
+    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', default_value = "default,auto",
+          value_parser = |text: &str| text.parse::<Priorities>())]
+    priorities: Vec<Priorities>,
+
+    /// Rounds, in place of the file's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+
+    /// For the draws, in place of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Show the stages under each of the rules
+    #[arg(long)]
+    stages: bool,
+
+    /// Show what autotune did, and what was refused
+    #[arg(long)]
+    actions: bool,
+}
+
+/// One rule, and what it led to.
+struct Simulated {
+    priorities: Priorities,
+    outcome: PipelineOutcome,
+}
+
+pub(crate) fn run(cli: &Cli, options: &RunPipeline) -> Result<u8, Failure> {
+    let mut spec = read(&options.file)?;
+    spec.rounds = options.rounds.unwrap_or(spec.rounds);
+    spec.seed = options.seed.unwrap_or(spec.seed);
+    spec.check().map_err(|error| failure(&options.file, error))?;
+    let simulate = |priorities: &Priorities| {
+        let outcome = pipeline::simulate(&spec, *priorities).map_err(|error| failure(&options.file, error))?;
+        Ok(Simulated { priorities: *priorities, outcome })
+    };
+    let all = options.priorities.iter().map(simulate).collect::<Result<Vec<_>, Failure>>()?;
+    let predicted = predict::predict(&spec)?;
+    if cli.json {
+        print_json(&json::output(&spec, &all, &predicted))?;
+    } else {
+        print(&text::output(options, &spec, &all, &predicted, terminal_width()))?;
+    }
+    Ok(0)
+}
+
+fn read(path: &Path) -> Result<PipelineSpec, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        let hint = "give the path of a pipeline in TOML; docs/pipeline-rules.md has the format";
+        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
+    })?;
+    toml::from_str(&text).map_err(|e| {
+        let hint = "see `cosched sim pipeline --help` for what a pipeline has";
+        Failure::explained(1, &format!("{shown} is not a pipeline"), e.to_string().trim_end(), hint)
+    })
+}
+
+fn failure(path: &Path, error: PipelineError) -> Failure {
+    Failure::other(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;
