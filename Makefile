@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-test build programs demo test bench reproduce experiments docs install uninstall clean
+.PHONY: help setup-demo setup-bench setup-test build programs demo test bench reproduce experiments docs install uninstall clean
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -31,7 +31,7 @@ programs: ## compile the test programs into build/programs
 test: setup-test ## all checks and tests
 	@tools/test
 
-bench: setup-demo build ## measure: switch, cost, barrier, launch, footprint, sim, slowdown; one table, build/bench/*.json
+bench: setup-bench build ## measure: switch, cost, barrier, launch, footprint, sim, slowdown, columnsort, pipeline; one table, build/bench/*.json
 	@tools/bench/bench all
 
 reproduce: ## Zhang et al. 2000 in the simulator: published and simulated values (minutes; an hour with REPRODUCE=--full)
@@ -57,6 +57,9 @@ clean: ## remove build/ and target/ (the unpacked test kernel too)
 
 setup-demo:
 	@tools/setup demo
+
+setup-bench:
+	@tools/setup bench
 
 setup-test:
 	@tools/setup test

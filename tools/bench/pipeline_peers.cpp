@@ -1,9 +1,9 @@
-// Peers of `bench pipeline`: oneTBB's parallel_pipeline and Taskflow's Pipeline do what the Rust program
-// examples/handoff_workers does: a number of tokens go through serial stages, a fixed pool of buffers goes round, each stage
-// touches its token and then works for so many loops. The time is that from the first call of the first stage to the last
-// of the last one: what it takes to make threads is left out. One line of JSON.
+// Peers of `bench pipeline`: oneTBB's parallel_pipeline and Taskflow's Pipeline do what cosched-pipeline's example `handoff`
+// does: a number of tokens go through serial stages, a fixed pool of buffers goes round, each stage works for so many steps
+// and touches its token. The time is that from the first call of the first stage to the last of the last one: what it takes
+// to make threads is left out. One line of JSON.
 //
-//   pipeline_peers tbb|taskflow|bound --stages N --tokens N --buffers N --workers N --loops N
+//   pipeline_peers tbb|taskflow|bound --stages N --tokens N --buffers N --workers N --steps N
 //
 // `bound` is the work alone: plain threads that share it, with no hand-off.
 #include <algorithm>
@@ -34,22 +34,24 @@ struct Buffer {
 };
 
 struct Options {
-    long stages = 2, tokens = 100000, buffers = 16, workers = 1, loops = 0;
+    long stages = 2, tokens = 100000, buffers = 16, workers = 1, steps = 0;
 };
 
-// The same dependent steps as in the Rust program: about 1.5 ns each, nothing that a compiler can shorten.
-std::uint64_t work(std::uint64_t seed, long loops) {
-    std::uint64_t x = seed | 1;
-    for (long i = 0; i < loops; ++i) {
+// The same dependent steps as in the Rust program, which nothing can shorten.
+void work(long steps) {
+    std::uint64_t x = 1;
+    asm volatile("" : "+r"(x));
+    for (long i = 0; i < steps; ++i) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
     }
-    return x;
+    asm volatile("" : : "r"(x));
 }
 
-void stage(Buffer &buffer, long loops) {
-    buffer.tag += loops ? work(buffer.tag, loops) & 1 : 1;
+void stage(Buffer &buffer, long steps) {
+    work(steps);
+    ++buffer.tag;
 }
 
 using Clock = std::chrono::steady_clock;
@@ -75,17 +77,17 @@ double run_tbb(const Options &o) {
         }
         if (next == 0) span.begin = Clock::now();
         Buffer *buffer = &buffers[static_cast<std::size_t>(next++ % o.buffers)];
-        stage(*buffer, o.loops);
+        stage(*buffer, o.steps);
         return buffer;
     });
     for (long i = 1; i + 1 < o.stages; ++i) {
         chain = chain & tbb::make_filter<Buffer *, Buffer *>(mode, [&](Buffer *buffer) {
-            stage(*buffer, o.loops);
+            stage(*buffer, o.steps);
             return buffer;
         });
     }
     auto whole = chain & tbb::make_filter<Buffer *, void>(mode, [&](Buffer *buffer) {
-        stage(*buffer, o.loops);
+        stage(*buffer, o.steps);
         if (++seen == o.tokens) span.end = Clock::now();
     });
     tbb::parallel_pipeline(static_cast<std::size_t>(o.buffers), whole);
@@ -112,7 +114,7 @@ double run_taskflow(const Options &o) {
                 return;
             }
             if (i == 0 && token.token() == 0) span.begin = Clock::now();
-            stage(buffers[token.line()], o.loops);
+            stage(buffers[token.line()], o.steps);
             if (i + 1 == o.stages && ++seen == o.tokens) span.end = Clock::now();
         });
     }
@@ -135,9 +137,9 @@ double run_bound(const Options &o) {
             span.begin = Clock::now();
             Buffer buffer{static_cast<std::uint64_t>(t) + 1};
             const long visits = o.tokens * o.stages;
-            for (long i = t; i < visits; i += o.workers) stage(buffer, o.loops);
+            for (long i = t; i < visits; i += o.workers) stage(buffer, o.steps);
             span.end = Clock::now();
-            if (buffer.tag == 0) std::abort();
+            if (buffer.tag == 0) std::abort();  // so that the work is somebody's
         });
     }
     for (auto &thread : threads) thread.join();
@@ -152,7 +154,7 @@ double run_bound(const Options &o) {
 long number(const char *text, const char *name) {
     char *end;
     const long value = std::strtol(text, &end, 10);
-    if (*end || end == text || value < (std::strcmp(name, "--loops") ? 1 : 0)) {
+    if (*end || end == text || value < (std::strcmp(name, "--steps") ? 1 : 0)) {
         std::fprintf(stderr, "pipeline_peers: %s '%s' is not a number that can be\n", name, text);
         std::exit(2);
     }
@@ -167,7 +169,7 @@ int main(int argc, char **argv) {
     for (int i = 2; i + 1 < argc; i += 2) {
         const std::string name = argv[i];
         long *where = name == "--stages" ? &o.stages : name == "--tokens" ? &o.tokens : name == "--buffers" ? &o.buffers
-                    : name == "--workers" ? &o.workers : name == "--loops" ? &o.loops : nullptr;
+                    : name == "--workers" ? &o.workers : name == "--steps" ? &o.steps : nullptr;
         if (!where) {
             std::fprintf(stderr, "pipeline_peers: what is '%s'?\n", argv[i]);
             return 2;

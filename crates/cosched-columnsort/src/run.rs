@@ -1,5 +1,7 @@
 //! A sort from the input to the output: files, passes one after the other, and what they were like.
 
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -88,9 +90,36 @@ impl Job {
         }
     }
 
-    /// The first process makes the output; where there are others it has a name that they can open.
+    /// The first process makes the output, the others open it.
     fn open_output(&self, peers: Option<&dyn Peers>, named: impl Fn(&Path)) -> Result<Target, SortError> {
         let Some(peers) = peers else { return Ok(Target::Own(self.create_output(false)?)) };
+        match self.share_unnamed(peers)? {
+            Some(target) => Ok(target),
+            None => self.share_named(peers, named),
+        }
+    }
+
+    /// On one machine the others reach a file without a name by the first one's descriptor. None if one of them cannot.
+    fn share_unnamed(&self, peers: &dyn Peers) -> Result<Option<Target>, SortError> {
+        let own = if peers.rank() == 0 { Some(self.create_output(false)?) } else { None };
+        let path =
+            own.as_ref().map(|own| format!("/proc/{}/fd/{}", std::process::id(), own.file().as_fd().as_raw_fd()));
+        let place = share_path(peers, path.as_deref().map(Path::new)).map_err(SortError::Peers)?;
+        // Elsewhere the same number may be another process's.
+        let mine = identity(&place).map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()].concat());
+        let mut first = mine.clone().unwrap_or_else(|| vec![0; 16]);
+        peers.broadcast(&mut first).map_err(SortError::Peers)?;
+        let target = match own {
+            Some(own) => (own.temporary().is_none() && mine.is_some()).then_some(Target::Own(own)),
+            None if mine.as_ref() != Some(&first) => None,
+            None => BlockFile::open_update(&place, self.caching()).ok().map(|file| Target::Shared(Arc::new(file))),
+        };
+        let without = peers.sum(u64::from(target.is_none())).map_err(SortError::Peers)?;
+        Ok(target.filter(|_| without == 0))
+    }
+
+    /// Otherwise it has a name that all can open.
+    fn share_named(&self, peers: &dyn Peers, named: impl Fn(&Path)) -> Result<Target, SortError> {
         if peers.rank() > 0 {
             let path = share_path(peers, None).map_err(SortError::Peers)?;
             return Ok(Target::Shared(Arc::new(BlockFile::open_update(&path, self.caching())?)));
@@ -165,6 +194,12 @@ impl Job {
         }
         Ok(Outcome { passes, elapsed_s: begin.elapsed().as_secs_f64(), why_buffered })
     }
+}
+
+/// Which file a path leads to.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
 }
 
 /// The first process's path, for all.

@@ -14,7 +14,7 @@ docs/columnsort.md describes the algorithm, the files and the limits.";
 
 pub(crate) const SORT: &str = "\
 The output appears under its name when it is complete; until then it and the working files have no name, so that nothing is \
-left of them whatever ends the program (with several processes the output has a name ending in .part). Room on the disk is \
+left of them whatever ends the program (with several machines the output has a name ending in .part). Room on the disk is \
 reserved before the work. Records with equal keys come in no certain order; make the key the whole record if that matters.
 
 Sizes: 4096, 512M (x 1024 x 1024), 8GB (x 1000^3).

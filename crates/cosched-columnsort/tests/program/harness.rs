@@ -110,3 +110,12 @@ pub(crate) fn is_root() -> bool {
 pub(crate) fn has(program: &str) -> bool {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|dir| dir.join(program).exists())
 }
+
+/// Whether a process has a file open that has no name: its output or working file.
+pub(crate) fn has_unnamed_file(pid: u32) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    open.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|to| {
+        let to = to.to_string_lossy();
+        to.contains("cst-columnsort") && to.contains("deleted")
+    })
+}

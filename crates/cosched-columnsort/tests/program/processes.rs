@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::{PROGRAM, Place, done, finish, finish_child, has, refused, skipped};
+use crate::harness::{PROGRAM, Place, done, finish, finish_child, has, has_unnamed_file, refused, skipped};
 
 struct Implementation {
     compiler: &'static str,
@@ -72,27 +72,59 @@ fn refuses(implementation: &Implementation) {
     assert_eq!(place.names(), ["in", "lib.so"]);
 }
 
-/// The launcher is told to end: nothing is left, not even the output's temporary name.
-fn stops(implementation: &Implementation) {
+/// A process of a launcher's, by its place and its environment.
+fn process(place: &Place, rank: u32) -> Option<Pid> {
+    let here = std::fs::canonicalize(place.path(".")).unwrap();
+    let ranks = [format!("OMPI_COMM_WORLD_RANK={rank}"), format!("PMI_RANK={rank}")];
+    let is_it = |pid: i32| {
+        let of = |what: &str| format!("/proc/{pid}/{what}");
+        let there = std::fs::read_link(of("cwd")).is_ok_and(|cwd| cwd == here);
+        let program = std::fs::read_link(of("exe")).is_ok_and(|exe| exe.ends_with("cosched-columnsort"));
+        let environment = std::fs::read(of("environ")).unwrap_or_default();
+        there
+            && program
+            && environment.split(|byte| *byte == 0).any(|word| ranks.iter().any(|rank| word == rank.as_bytes()))
+    };
+    let pids =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.into_iter().find(|pid| is_it(*pid)).map(Pid::from_raw)
+}
+
+/// The launcher is told to end, or its first process is killed: nothing is left. The second process is stopped meanwhile, so that
+/// the first one waits for it and cannot end before.
+fn stops(implementation: &Implementation, killed: bool) {
     let place = Place::new();
     let Some(library) = implementation.library(&place) else { return };
-    // Small records: much to compare for each byte, so that it goes on for long.
-    place.json(&["generate", "in", "--bytes", "80M", "--record-size", "10"]);
+    place.json(&["generate", "in", "--bytes", "40M", "--record-size", "10"]);
     let library = library.to_str().unwrap();
     let args =
-        ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "40M", "--mpi", library];
+        ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "20M", "--mpi", library];
     let launcher = implementation.command(&place, &args).spawn().unwrap();
     let begin = Instant::now();
-    let begun = || place.names().iter().any(|name| name.ends_with(".part"));
-    while !begun() {
+    let second = loop {
         assert!(begin.elapsed() < Duration::from_secs(20), "it never began");
         std::thread::sleep(Duration::from_millis(5));
+        if let Some(second) = process(&place, 1).filter(|second| has_unnamed_file(second.as_raw() as u32)) {
+            break second;
+        }
+    };
+    kill(second, Signal::SIGSTOP).unwrap();
+    let first = process(&place, 0).expect("it waits for the second one");
+    match killed {
+        true => kill(first, Signal::SIGKILL).unwrap(),
+        false => kill(Pid::from_raw(launcher.id() as i32), Signal::SIGINT).unwrap(),
     }
-    std::thread::sleep(Duration::from_millis(200));
-    kill(Pid::from_raw(launcher.id() as i32), Signal::SIGINT).unwrap();
+    let patience = Instant::now();
+    while process(&place, 0).is_some() && patience.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // A launcher that asks nicely first would wait for the stopped one.
+    if process(&place, 1) == Some(second) {
+        let _ = kill(second, Signal::SIGCONT);
+    }
     assert!(!finish_child(launcher).status.success());
-    // The launcher may be gone before its processes are.
-    while begun() && begin.elapsed() < Duration::from_secs(40) {
+    while process(&place, 1).is_some() {
+        assert!(patience.elapsed() < Duration::from_secs(50), "a process is left");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(place.names(), ["in", "lib.so"]);
@@ -120,12 +152,14 @@ fn mpich_refuses() {
 
 #[test]
 fn open_mpi_stops() {
-    stops(&OPEN_MPI);
+    stops(&OPEN_MPI, false);
+    stops(&OPEN_MPI, true);
 }
 
 #[test]
 fn mpich_stops() {
-    stops(&MPICH);
+    stops(&MPICH, false);
+    stops(&MPICH, true);
 }
 
 #[test]

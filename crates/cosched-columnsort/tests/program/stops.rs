@@ -7,26 +7,25 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::{Place, finish_child};
+use crate::harness::{Place, finish_child, has_unnamed_file};
 
-/// A sort that goes on for long, and works already: it has the output open.
+/// A sort that works already, it has the output open, and is stopped there, so that it cannot end before the test is ready.
 fn long_sort(place: &Place) -> Child {
     // Small records: much to compare for each byte.
-    place.json(&["generate", "in", "--bytes", "80M", "--record-size", "10"]);
-    let args = ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "40M"];
+    place.json(&["generate", "in", "--bytes", "40M", "--record-size", "10"]);
+    let args = ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "20M"];
     let child = place.command(&args).spawn().unwrap();
     let begin = Instant::now();
-    let working = |pid: u32| {
-        let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-        open.flatten()
-            .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().contains("deleted")))
-    };
-    while !working(child.id()) {
+    while !has_unnamed_file(child.id()) {
         assert!(begin.elapsed() < Duration::from_secs(20), "it never began");
         std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(Duration::from_millis(100));
+    send(&child, Signal::SIGSTOP);
     child
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
 }
 
 #[test]
@@ -34,7 +33,8 @@ fn signals_end_it_and_leave_nothing() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let place = Place::new();
         let child = long_sort(&place);
-        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        send(&child, signal);
+        send(&child, Signal::SIGCONT);
         let output = finish_child(child);
         assert_eq!(output.status.signal(), Some(signal as i32));
         let message = String::from_utf8(output.stderr).unwrap();
@@ -47,7 +47,7 @@ fn signals_end_it_and_leave_nothing() {
 fn even_a_kill_leaves_nothing() {
     let place = Place::new();
     let child = long_sort(&place);
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL).unwrap();
+    send(&child, Signal::SIGKILL);
     assert_eq!(finish_child(child).status.signal(), Some(9));
     assert_eq!(place.names(), ["in"]);
 }
@@ -56,7 +56,8 @@ fn even_a_kill_leaves_nothing() {
 fn an_input_that_shrinks_is_an_error() {
     let place = Place::new();
     let child = long_sort(&place);
-    std::fs::File::options().write(true).open(place.path("in")).unwrap().set_len(40_000_000).unwrap();
+    std::fs::File::options().write(true).open(place.path("in")).unwrap().set_len(20_000_000).unwrap();
+    send(&child, Signal::SIGCONT);
     let output = finish_child(child);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");

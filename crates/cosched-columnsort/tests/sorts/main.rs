@@ -61,6 +61,11 @@ fn job(dir: &Path, wish: &Wish, engine: Engine) -> Job {
 
 /// Runs a job on all its processes.
 fn run(job: &Job) -> Result<Outcome, SortError> {
+    run_apart(job, false)
+}
+
+/// The same, perhaps on several machines: then the output needs a name that all can open.
+fn run_apart(job: &Job, apart: bool) -> Result<Outcome, SortError> {
     let job = job.clone();
     within_20_s(move || {
         let progress = Arc::new(AtomicU64::new(0));
@@ -72,12 +77,12 @@ fn run(job: &Job) -> Result<Outcome, SortError> {
             }
             return outcome;
         }
-        let threads: Vec<_> = peers::Threads::all(job.plan.shape.processes as usize)
+        let threads: Vec<_> = peers::Threads::all(job.plan.shape.processes as usize, apart)
             .into_iter()
             .map(|peers| {
                 let (job, progress) = (job.clone(), progress.clone());
                 std::thread::spawn(move || {
-                    let named = |path: &Path| assert!(path.exists());
+                    let named = |path: &Path| assert!(apart && path.exists(), "on one machine no name is needed");
                     let outcome = job.run(Some(peers.clone() as Arc<dyn Peers>), progress, named);
                     // As the program does: nobody reads the output before all have written.
                     peers.barrier().unwrap();
@@ -190,6 +195,17 @@ fn both_versions_with_several_sorters_on_workers_and_threads() {
             }
         }
     }
+}
+
+#[test]
+fn several_machines_share_the_output_by_its_name() {
+    let dir = tempfile::Builder::new().prefix("cst-columnsort-").tempdir().unwrap();
+    let wish = wish(5_000, Format::default(), 6, 3);
+    let input = records(&wish, Keys::Random, 9);
+    std::fs::write(dir.path().join("input"), &input).unwrap();
+    run_apart(&job(dir.path(), &wish, Engine::Direct), true).unwrap();
+    assert_same_sorted(wish.format, &input, &std::fs::read(dir.path().join("output")).unwrap());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
 }
 
 #[test]

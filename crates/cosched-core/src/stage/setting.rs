@@ -74,6 +74,11 @@ impl Setting {
         self.inverse(change) == *change
     }
 
+    /// Whether both mean the same: what is not set has the kernel's value.
+    pub fn means(&self, other: &Setting) -> bool {
+        self.changes_from(other).is_empty() && other.changes_from(self).is_empty()
+    }
+
     /// The changes that lead here from `from`.
     pub fn changes_from(&self, from: &Setting) -> Vec<Change> {
         let wanted = [
@@ -116,6 +121,7 @@ mod tests {
         assert!(free.has(&Change::Nice(0)) && free.has(&Change::SliceUs(0)) && free.has(&Change::Class(Class::Normal)));
         assert!(free.has(&Change::Affinity(Vec::new())) && free.has(&Change::Incarnations(1)));
         let slow = Setting { nice: Some(10), class: Some(Class::Batch), ..Setting::default() };
+        assert!(free.means(&Setting { nice: Some(0), incarnations: Some(1), ..free.clone() }) && !free.means(&slow));
         assert_eq!(slow.changes_from(&free), [Change::Nice(10), Change::Class(Class::Batch)]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::Cell;
-use crate::work::{steps_per_us, work};
+use crate::work::work;
 
 /// What goes round: a pointer, as a buffer is.
 type Token = Box<u64>;
@@ -33,7 +33,6 @@ pub(crate) fn run(engine: &str, cell: &Cell) -> Option<Duration> {
         "spsc-spin" => spsc_spin,
         _ => return None,
     };
-    steps_per_us();
     let (mut sends, mut receives): (Vec<Send>, Vec<Receive>) = (0..cell.stages).map(|_| make(buffers)).unzip();
     for _ in 0..buffers {
         sends[cell.stages - 1](Box::new(0));
@@ -46,7 +45,7 @@ pub(crate) fn run(engine: &str, cell: &Cell) -> Option<Duration> {
             scope.spawn(move || {
                 for _ in 0..cell.rounds {
                     let token = receive();
-                    work(cell.work_us);
+                    work(cell.work_steps);
                     send(token);
                 }
                 // The buffers of the last rounds lie in the pool: no queue ends before all threads have.

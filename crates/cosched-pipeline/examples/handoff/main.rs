@@ -1,10 +1,12 @@
-//! What it costs to hand a buffer from stage to stage, thread per stage: this library beside the queues of Rust.
+//! What it costs to hand a buffer from stage to stage: this library, thread per stage and run to completion, beside the queues
+//! of Rust.
 //!
 //! `cargo run --release -p cosched-pipeline --example handoff -- [--quick] [--engines a,b] [--cells 2x1,5x2w10] [--runs N]`
 //! prints one JSON object per line: engine, stages, cpus, work_us (per stage and buffer), ns_per_buffer_stage (median over
-//! the runs), and its spread. All engines run the same: so many stages in a row, each on a thread, buffers that go round
-//! through a pool, on so many CPUs (set by affinity); interleaved, one run of each after the other. With work, the bound is
-//! stages × work / CPUs per buffer.
+//! the runs), and its spread. All engines run the same: so many stages in a row, each on a thread (or on one worker per CPU:
+//! cosched-worker), buffers that go round through a pool, on so many CPUs (set by affinity); interleaved, one run of each
+//! after the other. With work, the bound is stages × work / CPUs per buffer. `tools/bench/bench pipeline` runs this beside
+//! the pipelines of C++.
 
 mod chains;
 mod ours;
@@ -12,7 +14,13 @@ mod work;
 
 use std::time::Duration;
 
+use cosched_pipeline::Kind;
 use serde_json::json;
+
+use crate::work::steps_per_us;
+
+/// This library's engines.
+const OURS: [&str; 2] = ["cosched-thread", "cosched-worker"];
 
 /// What is measured in one line of the result.
 #[derive(Clone, Copy)]
@@ -20,6 +28,8 @@ pub(crate) struct Cell {
     pub(crate) stages: usize,
     pub(crate) cpus: usize,
     pub(crate) work_us: u64,
+    /// The same in steps of work.
+    pub(crate) work_steps: u64,
     pub(crate) buffers: usize,
     /// Buffers that the source conveys, all rounds together.
     pub(crate) rounds: u64,
@@ -66,16 +76,17 @@ fn main() {
 
 fn run(engine: &str, cell: &Cell) -> Duration {
     match engine {
-        "cosched-thread" => ours::run(cell),
+        "cosched-thread" => ours::run(cell, Kind::Thread),
+        "cosched-worker" => ours::run(cell, Kind::Worker),
         _ => chains::run(engine, cell).unwrap_or_else(|| {
-            eprintln!("handoff: no engine '{engine}'; there are cosched-thread {}", chains::ENGINES.join(" "));
+            eprintln!("handoff: no engine '{engine}'; there are {} {}", OURS.join(" "), chains::ENGINES.join(" "));
             std::process::exit(2)
         }),
     }
 }
 
 fn arguments() -> Arguments {
-    let mut engines = std::iter::once("cosched-thread").chain(chains::ENGINES).map(str::to_owned).collect();
+    let mut engines = OURS.into_iter().chain(chains::ENGINES).map(str::to_owned).collect();
     let (mut cells, mut runs, mut buffers, mut quick) = ("2x1,2x2,5x1,5x2,5x2w10".to_owned(), 7, 16, false);
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
@@ -93,13 +104,19 @@ fn arguments() -> Arguments {
     Arguments { engines, cells, runs: if quick { 3 } else { runs.max(1) } }
 }
 
-/// "5x2w10": 5 stages on 2 CPUs with 10 µs of work.
+/// "5x2w10": 5 stages on 2 CPUs with 10 µs of work; "5x2s9000": with 9000 steps of work.
 fn cell(text: &str, buffers: usize, part: u64) -> Cell {
     let (stages, rest) = text.split_once('x').unwrap_or_else(|| usage(&format!("not a cell: {text}")));
-    let (cpus, work_us) = rest.split_once('w').unwrap_or((rest, "0"));
-    let work_us = number(work_us) as u64;
+    let (cpus, work_us, work_steps) = if let Some((cpus, steps)) = rest.split_once('s') {
+        let steps = number(steps) as u64;
+        (cpus, steps.div_ceil(steps_per_us()), steps)
+    } else {
+        let (cpus, us) = rest.split_once('w').unwrap_or((rest, "0"));
+        let us = number(us) as u64;
+        (cpus, us, us * steps_per_us())
+    };
     let rounds = 100_000_u64.checked_div(work_us).unwrap_or(200_000) / part;
-    Cell { stages: number(stages), cpus: number(cpus), work_us, buffers, rounds }
+    Cell { stages: number(stages), cpus: number(cpus), work_us, work_steps, buffers, rounds: rounds.max(1) }
 }
 
 fn number(text: &str) -> usize {
@@ -115,12 +132,14 @@ fn usage(what: &str) -> ! {
 
 /// This thread and those that it starts use the first so many CPUs. Returns how many there are.
 fn pin(cpus: usize) -> usize {
-    use rustix::thread::{CpuSet, sched_setaffinity};
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    static ALL: std::sync::OnceLock<Option<CpuSet>> = std::sync::OnceLock::new();
+    let Some(all) = ALL.get_or_init(|| sched_getaffinity(None).ok()) else { return 0 };
     let mut set = CpuSet::new();
-    (0..cpus).for_each(|cpu| set.set(cpu));
+    (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).take(cpus).for_each(|cpu| set.set(cpu));
     // What is not there is left out by the kernel.
     if sched_setaffinity(None, &set).is_err() {
         return 0;
     }
-    rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count() as usize)
+    sched_getaffinity(None).map_or(0, |set| set.count() as usize)
 }

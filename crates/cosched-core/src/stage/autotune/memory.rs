@@ -93,9 +93,10 @@ impl Bars {
         }
     }
 
-    pub(super) fn has(&self, stage: usize, change: &Change) -> bool {
+    /// Whether this must not be asked for, for a stage that has this setting.
+    pub(super) fn has(&self, stage: usize, change: &Change, setting: &Setting) -> bool {
         let kind = match change {
-            Change::Nice(_) => !self.rights.lower_nice,
+            Change::Nice(nice) => *nice < setting.nice.unwrap_or(0) && !self.rights.lower_nice,
             Change::SliceUs(_) => self.slices,
             Change::Affinity(_) => self.affinity,
             Change::Class(Class::Fifo(_)) => !self.rights.real_time,

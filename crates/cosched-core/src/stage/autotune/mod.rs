@@ -286,8 +286,8 @@ impl Autotune {
 
     /// Whether a part of it must not be asked for; then it is noted what would have been done.
     fn is_barred(&mut self, kind: Kind, forward: &[(usize, Change)]) -> bool {
-        let barred =
-            self.bars.lacks(kind.needs()) || forward.iter().any(|(stage, change)| self.bars.has(*stage, change));
+        let barred = self.bars.lacks(kind.needs())
+            || forward.iter().any(|(stage, change)| self.bars.has(*stage, change, &self.settings[*stage]));
         if barred {
             for (stage, change) in forward {
                 self.note(Refused { stage: *stage, change: change.clone(), why: kind.why() });
@@ -405,7 +405,7 @@ impl Autotune {
         let mut actions = Vec::new();
         for (stage, change) in changes {
             let (stage, change) = (*stage, change.clone());
-            if self.settings[stage].has(&change) || self.bars.has(stage, &change) {
+            if self.settings[stage].has(&change) || self.bars.has(stage, &change, &self.settings[stage]) {
                 continue;
             }
             let before = self.settings[stage].inverse(&change);

@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn nothing_is_known_of_too_few_windows() {
         let mut noise = Noise::default();
-        [1.0, 2.0].iter().for_each(|rate| noise.add(*rate));
+        [1.0, 2.0].into_iter().for_each(|rate| noise.add(rate));
         noise.cut();
-        [1.0, 2.0].iter().for_each(|rate| noise.add(*rate));
+        [1.0, 2.0].into_iter().for_each(|rate| noise.add(rate));
         assert_eq!(noise.sigma(), None);
     }
 }

@@ -174,7 +174,8 @@ impl Trial {
         // As long as it looks better, going on costs nothing.
         let hopeful = gain >= least && gain > error && count < 2 * config.pairs_max;
         let ends = count >= config.pairs_max && !hopeful;
-        let gives_up = if self.reverse { count >= config.pairs_max && gain <= -least.max(error) } else { hopeless || ends };
+        let gives_up =
+            if self.reverse { count >= config.pairs_max && gain <= -least.max(error) } else { hopeless || ends };
         if gives_up { Verdict::TakeOld { gain, harmed: false } } else { Verdict::ShowOld }
     }
 

@@ -1,5 +1,6 @@
 //! What a simulated pipeline does, by hand and by law.
 
+mod autotune;
 mod by_hand;
 
 use super::*;
