@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Transforms a file of numbers block by block, once serially and once as a pipeline, and compares results and times.
+"""Denoises a file of samples and ranks them, block by block: once serially, once as a pipeline; compares results and times.
 
 Reading, two NumPy stages and writing overlap: NumPy and file I/O release the interpreter lock.
 
-    python3 transform.py [--blocks 24] [--block-mib 4]
+    python3 transform.py [--blocks 24] [--block-mib 2]
 """
 
 import argparse
@@ -17,15 +17,17 @@ import numpy
 from cosched.pipeline import Flow, Pipeline
 
 
-def compress(block):
-    """Squeezes the numbers, in place."""
-    numpy.tanh(block, out=block)
-    numpy.cbrt(block, out=block)
+def denoise(block):
+    """Takes the weak frequencies out of the samples, in place."""
+    spectrum = numpy.fft.rfft(block)
+    strength = numpy.abs(spectrum)
+    spectrum[strength < numpy.median(strength)] = 0
+    block[:] = numpy.fft.irfft(spectrum, len(block))
 
 
-def sort(block):
-    """Sorts the block, in place."""
-    block.sort()
+def rank(block):
+    """Puts each sample's rank in its place."""
+    block[numpy.argsort(block, kind="stable")] = numpy.arange(len(block))
 
 
 def serially(source, target, block_bytes):
@@ -34,8 +36,8 @@ def serially(source, target, block_bytes):
     with source.open("rb", buffering=0) as reading, target.open("wb", buffering=0) as writing:
         while size := reading.readinto(memory):
             block = numpy.frombuffer(memory, count=size // 8)
-            compress(block)
-            sort(block)
+            denoise(block)
+            rank(block)
             writing.write(memoryview(memory)[:size])
 
 
@@ -62,8 +64,8 @@ def as_pipeline(source, target, block_bytes):
     with target.open("wb", buffering=0) as writing:
         pipeline.stage("read", resource="io")(Read(source))
         # No variable keeps the array: it is gone when the stage returns.
-        pipeline.stage("compress")(lambda buffer: compress(numpy.frombuffer(buffer)))
-        pipeline.stage("sort")(lambda buffer: sort(numpy.frombuffer(buffer)))
+        pipeline.stage("denoise")(lambda buffer: denoise(numpy.frombuffer(buffer)))
+        pipeline.stage("rank")(lambda buffer: rank(numpy.frombuffer(buffer)))
 
         @pipeline.stage("write", resource="io")
         def write(buffer):
@@ -81,12 +83,13 @@ def timed(work, *arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=24, help="how many blocks [default: 24]")
-    parser.add_argument("--block-mib", type=float, default=4, help="how large a block is, MiB [default: 4]")
+    parser.add_argument("--block-mib", type=float, default=2, help="how large a block is, MiB [default: 2]")
     options = parser.parse_args()
-    block_bytes = max(8, int(options.block_mib * 2**20) // 8 * 8)
+    # An even number of samples: irfft gives back as many as rfft got.
+    block_bytes = max(16, int(options.block_mib * 2**20) // 16 * 16)
 
     with tempfile.TemporaryDirectory(prefix="cst-") as scratch:
-        source, one, other = (pathlib.Path(scratch, name) for name in ("numbers", "serial", "pipeline"))
+        source, one, other = (pathlib.Path(scratch, name) for name in ("samples", "serial", "pipeline"))
         numpy.random.default_rng(1).normal(size=options.blocks * block_bytes // 8).tofile(source)
         serial_s, _ = timed(serially, source, one, block_bytes)
         pipeline_s, report = timed(as_pipeline, source, other, block_bytes)

@@ -47,7 +47,7 @@ class Package(unittest.TestCase):
         command = [sys.executable, EXAMPLES / "transform.py", "--blocks", "9", "--block-mib", "0.5"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("compress        9 blocks", done.stdout)
+        self.assertIn("denoise         9 blocks", done.stdout)
         self.assertRegex(done.stdout, r"serial \d+\.\d+ s, pipeline \d+\.\d+ s, ratio \d+\.\d+\n$")
 
 

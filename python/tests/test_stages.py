@@ -157,6 +157,8 @@ class Stages(unittest.TestCase):
         with line(lambda buffer: seen.append(buffer.tag)).start():
             pass
         self.assertEqual(len(seen), 100)
+        with line(seen.append).start() as running:
+            self.assertEqual(running.wait()["stages"][0]["rounds"], 100)
         with self.assertRaises(ZeroDivisionError), line(lambda buffer: None, count=10**9).start():
             time.sleep(0.02)
             1 // 0

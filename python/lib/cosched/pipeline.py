@@ -155,14 +155,17 @@ def chrome_trace(report: Report) -> str:
 
 
 class Running:
-    """A graph that runs. As a context manager it waits at the end of its block; an exception in the block stops it."""
+    """A graph that runs. As a context manager it waits at the end of its block, if nobody did; an exception in the block stops
+    it."""
 
     def __init__(self, native: _native.Running) -> None:
         self._native = native
+        self._waited = False
         _running.add(self)
 
     def wait(self) -> Report:
         """Waits for the end. Raises StageError, or Stopped; all threads have ended then. Once."""
+        self._waited = True
         outcome = self._native.wait()
         report: Report = json.loads(outcome.report)
         if outcome.failure is None:
@@ -190,9 +193,9 @@ class Running:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is None and not self._waited:
             self.wait()
-        else:
+        elif error is not None:
             self._native.close()
 
 
