@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod agent;
 mod class;
+pub mod cluster;
 mod id;
 mod job;
 mod matrix;
@@ -16,8 +17,8 @@ mod plan;
 mod planner;
 mod policy;
 mod reason;
-mod time;
 pub mod stage;
+mod time;
 pub mod wait;
 
 pub use agent::{Agent, AgentAction, AgentConfig, AgentInput};
