@@ -19,10 +19,12 @@
 //! Units: turns; amounts and budgets in sixteenths of a turn, of one CPU where nodes are meant.
 
 use super::layout::{Layout, Span};
+use super::lineup::{self, Cache};
 use super::plan::{LINEUPS_MAX, PlannedRow, Turn};
-use super::row::{Bits, Row};
+use super::row::Row;
 use crate::id::JobId;
 use crate::policy::gang::{row_order, scaled};
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -35,9 +37,6 @@ const STRETCH_MAX: u64 = 8;
 /// A cycle may be longer than it must be by one part in so many.
 const EVEN: u64 = 64;
 
-/// As many line-ups of a row serve for gangs to compete in, of which each gets some.
-const CONTEST_MAX: u32 = 8;
-
 /// A gang with cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gang<'a> {
@@ -45,6 +44,8 @@ pub(super) struct Gang<'a> {
     pub(super) row: u32,
     /// Its class's, at least 1.
     pub(super) share: u32,
+    /// Another one whenever it gets cells.
+    pub(super) version: u64,
     pub(super) spans: &'a [Span],
     /// Its CPUs on each node, by place in the layout.
     pub(super) cpus: &'a [(u32, u32)],
@@ -79,76 +80,69 @@ impl Claim {
 pub(super) struct Cycle {
     pub(super) turns: Vec<Turn>,
     /// The rows and the one of open turns.
-    pub(super) rows: Vec<PlannedRow>,
+    pub(super) rows: Vec<Arc<PlannedRow>>,
+    /// The turns of each in a cycle.
+    pub(super) row_turns: Vec<u32>,
     /// Of each gang, in their order.
     pub(super) turns_16: Vec<u32>,
 }
 
 /// The cycle of a matrix. `gangs` is ascending by id, `claims` has an entry for every node of the layout.
-pub(super) fn cycle(layout: &Layout, rows: &[Row], gangs: &[Gang], claims: &[Claim], ceiling_permille: u32) -> Cycle {
+pub(super) fn cycle(
+    (layout, rows): (&Layout, &[Row]),
+    gangs: &[Gang],
+    claims: &[Claim],
+    ceiling_permille: u32,
+    cache: &mut Cache,
+) -> Cycle {
     if gangs.is_empty() {
-        return Cycle {
-            rows: vec![PlannedRow { residents: vec![], lineups: vec![vec![]], turns: 0 }],
-            ..Cycle::default()
-        };
+        return Cycle { rows: vec![Arc::new(PlannedRow::nobody())], row_turns: vec![0], ..Cycle::default() };
     }
-    let mut best = vec![1; rows.len()];
-    for gang in gangs {
-        let share = &mut best[gang.row as usize];
-        *share = gang.share.max(*share);
-    }
-    let weights = scaled(&best.iter().map(|w| u64::from(*w)).collect::<Vec<u64>>(), CYCLE_TURNS_MAX);
-    let mut budget = Budget::new(layout, rows, gangs, claims, ceiling_permille, (&weights, &best));
+    let mut residents: Vec<Vec<usize>> = vec![Vec::new(); rows.len()];
+    gangs.iter().enumerate().for_each(|(at, gang)| residents[gang.row as usize].push(at));
+    let best = |of: &Vec<usize>| of.iter().map(|gang| u64::from(gangs[*gang].share)).max().unwrap_or(1);
+    let best: Vec<u64> = residents.iter().map(best).collect();
+    let weights = scaled(&best, CYCLE_TURNS_MAX);
+    let mut budget = Budget::new((layout, rows), gangs, claims, ceiling_permille, (&weights, &best, &residents));
     let (stretch, open) = budget.open_turns(weights.iter().sum());
     let mut weights: Vec<u64> = weights.iter().map(|w| w * stretch).collect();
     weights.push(open);
     budget.grant(stretch, weights.iter().sum());
+    residents.push(Vec::new());
 
+    let empty = Row::empty(layout);
+    let cells = rows.iter().chain([&empty]).zip(&residents).zip(&weights);
+    let rows: Vec<lineup::Row> =
+        cells.map(|((cells, residents), turns)| lineup::Row { cells, residents, turns: *turns }).collect();
+    let planned = lineup::all(&rows, gangs, &mut budget, cache);
+    let mut turns_16 = vec![0; gangs.len()];
+    for ((planned, runs), weight) in planned.iter().zip(&weights) {
+        let each = *weight as u32 * LINEUPS_MAX / planned.lineups.len() as u32;
+        // Both are ascending.
+        let mut at = 0;
+        for (id, often) in runs.iter() {
+            at += gangs[at..].iter().position(|gang| gang.id == *id).unwrap_or(0);
+            turns_16[at] += often * each;
+        }
+    }
+    let rows = planned.into_iter().map(|(planned, _)| planned).collect();
+    Cycle { turns: turns(&weights), rows, row_turns: weights.iter().map(|w| *w as u32).collect(), turns_16 }
+}
+
+/// The turns of rows of these weights, of which only the last, that of open turns, may be 0.
+fn turns(weights: &[u64]) -> Vec<Turn> {
     let order = row_order(&weights.iter().copied().filter(|w| *w > 0).collect::<Vec<u64>>());
     let mut had = vec![0; weights.len()];
     let turn = |row: usize| {
         had[row] += 1;
         Turn { row: row as u32, nth: had[row] - 1 }
     };
-    let turns: Vec<Turn> = order.into_iter().map(turn).collect();
-
-    let mut turns_16 = vec![0; gangs.len()];
-    let empty = Row::empty(layout);
-    let mut planned = Vec::with_capacity(weights.len());
-    for (row, weight) in weights.iter().enumerate() {
-        let (cells, share) = rows.get(row).map_or((&empty, 1), |cells| (cells, best[row]));
-        let lineup = if *weight > 0 {
-            Lineups { row: row as u32, cells, best: share, turns: *weight, gangs }.all(&mut budget)
-        } else {
-            vec![vec![]]
-        };
-        for gang in lineup.iter().flatten() {
-            turns_16[*gang] += (*weight * u64::from(LINEUPS_MAX) / lineup.len() as u64) as u32;
-        }
-        let named = |gangs_of: Vec<usize>| gangs_of.into_iter().map(|gang| gangs[gang].id).collect();
-        planned.push(PlannedRow {
-            residents: gangs.iter().filter(|gang| gang.row as usize == row).map(|gang| gang.id).collect(),
-            lineups: lineup.into_iter().map(named).collect(),
-            turns: *weight as u32,
-        });
-    }
-    Cycle { turns, rows: planned, turns_16 }
+    order.into_iter().map(turn).collect()
 }
 
-/// In how many of `of` line-ups a gang of a share is due, in a row of a best share.
-fn due(share: u32, best: u32, of: u32) -> u32 {
-    (u64::from(share) * u64::from(of)).div_ceil(u64::from(best)) as u32
-}
-
-/// How many line-ups give gangs of these shares their parts of a row, as exactly as can be.
-fn lineups_for(best: u32, shares: impl Iterator<Item = u32> + Clone) -> u32 {
-    let exact =
-        |of: &u32| shares.clone().all(|share| (u64::from(share) * u64::from(*of)).is_multiple_of(u64::from(best)));
-    [1, 2, 4, 8].into_iter().find(exact).unwrap_or(LINEUPS_MAX)
-}
-
-/// What gangs may have of each node, where that is less than all.
-struct Budget {
+/// What gangs may have of each node, where that is less than all. Empty while it is all everywhere.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
     /// What they have by their due turns, in a cycle that is not stretched.
     used_16: Vec<u64>,
     /// The part that they may have, as a fraction; `None` for all.
@@ -158,29 +152,32 @@ struct Budget {
     cpus: Vec<u64>,
     /// Whether what gangs leave is for others on this node.
     claimed: Vec<bool>,
-    /// What is left, once granted.
+    /// What is left under the ceiling, once granted.
     spare_16: Vec<u64>,
-    limited: bool,
+    pub(super) has_ceiling: bool,
 }
 
 impl Budget {
     /// Rows weigh as `weights`, and their best shares are `best`.
     fn new(
-        layout: &Layout,
-        rows: &[Row],
+        (layout, rows): (&Layout, &[Row]),
         gangs: &[Gang],
         claims: &[Claim],
         ceiling: u32,
-        (weights, best): (&[u64], &[u32]),
+        (weights, best, residents): (&[u64], &[u64], &[Vec<usize>]),
     ) -> Budget {
         let nodes = layout.nodes().len();
+        let free = ceiling >= 1000 && claims.iter().all(|claim| claim.threads == 0);
+        if free {
+            return Budget::default();
+        }
         let (mut used_16, mut threads, mut weight) = (vec![0_u64; nodes], vec![0_u64; nodes], vec![0_u64; nodes]);
-        let shares_of = |row: u32| gangs.iter().filter(move |gang| gang.row == row).map(|gang| gang.share);
-        let of_row: Vec<u32> = (0..).zip(best).map(|(row, best)| lineups_for(*best, shares_of(row))).collect();
+        let of = |(best, of): (&u64, &Vec<usize>)| lineup::lineups_for(*best, of.iter().map(|gang| gangs[*gang].share));
+        let of_row: Vec<u32> = best.iter().zip(residents).map(of).collect();
         for gang in gangs {
             let row = gang.row as usize;
             let of = of_row[row];
-            let turns_16 = weights[row] * u64::from(due(gang.share, best[row], of) * (LINEUPS_MAX / of));
+            let turns_16 = weights[row] * u64::from(lineup::due(gang.share, best[row], of) * (LINEUPS_MAX / of));
             for (node, cpus) in gang.cpus {
                 let (node, cpus) = (*node as usize, u64::from(*cpus));
                 used_16[node] += cpus * turns_16;
@@ -200,14 +197,14 @@ impl Budget {
             }
         };
         let part: Vec<Option<(u64, u64)>> = (0..nodes).map(part).collect();
-        let limited = part.iter().any(Option::is_some);
         let open = |node: usize| {
-            let room = rows.iter().map(|row| row.free_of[node]).max().unwrap_or(0);
+            let gangs = !claims[node].gangs.is_empty();
+            let room = rows.iter().filter(|_| gangs).map(|row| row.free_of[node]).max().unwrap_or(0);
             let all = weight[node] + claims[node].weight;
             claimed[node].then(|| (all - claims[node].blocked(cpus[node] as u32, room), all))
         };
         let rows_part = (0..nodes).map(open).collect();
-        Budget { used_16, part, rows_part, cpus, claimed, spare_16: Vec::new(), limited }
+        Budget { used_16, part, rows_part, cpus, claimed, spare_16: Vec::new(), has_ceiling: ceiling < 1000 }
     }
 
     /// How often a cycle of `turns` is repeated, and how many open turns there are then.
@@ -240,111 +237,28 @@ impl Budget {
             Some((num, den)) => (16 * self.cpus[node] * turns * num / den).saturating_sub(self.used_16[node] * stretch),
             None => u64::MAX,
         };
-        if self.limited {
+        if self.has_ceiling {
             self.spare_16 = (0..self.part.len()).map(spare).collect();
         }
     }
 
-    /// Takes what a gang uses beyond its due, if all its nodes have it.
-    fn take(&mut self, gang: &Gang, turns_16: u64) -> bool {
-        if !self.limited {
+    /// Whether a gang may have more than its due: nobody else has a claim on its nodes.
+    pub(super) fn permits(&self, gang: &Gang) -> bool {
+        self.claimed.is_empty() || gang.cpus.iter().all(|(node, _)| !self.claimed[*node as usize])
+    }
+
+    /// Takes what a gang uses beyond its due, if the ceiling leaves it on all its nodes.
+    pub(super) fn take(&mut self, gang: &Gang, turns_16: u64) -> bool {
+        if !self.has_ceiling {
             return true;
         }
-        let (spare, claimed) = (&self.spare_16, &self.claimed);
-        let has = |(node, cpus): &(u32, u32)| {
-            let node = *node as usize;
-            spare[node] >= u64::from(*cpus) * turns_16 && !claimed[node]
-        };
-        if !gang.cpus.iter().all(has) {
+        let spare = &mut self.spare_16;
+        if !gang.cpus.iter().all(|(node, cpus)| spare[*node as usize] >= u64::from(*cpus) * turns_16) {
             return false;
         }
-        for (node, cpus) in gang.cpus {
-            let left = &mut self.spare_16[*node as usize];
-            *left = if *left == u64::MAX { *left } else { *left - u64::from(*cpus) * turns_16 };
+        for (node, cpus) in gang.cpus.iter().filter(|(node, _)| self.part[*node as usize].is_some()) {
+            spare[*node as usize] -= u64::from(*cpus) * turns_16;
         }
         true
-    }
-}
-
-/// One row, and what its line-ups are made of.
-struct Lineups<'a> {
-    row: u32,
-    cells: &'a Row,
-    /// The best share of its gangs.
-    best: u32,
-    turns: u64,
-    gangs: &'a [Gang<'a>],
-}
-
-impl Lineups<'_> {
-    /// The line-ups: gangs by their place in the list of all, ascending.
-    fn all(&self, budget: &mut Budget) -> Vec<Vec<usize>> {
-        let of_row = |gang: &usize| self.gangs[*gang].row == self.row;
-        let (residents, others): (Vec<usize>, Vec<usize>) = (0..self.gangs.len()).partition(of_row);
-        let (full, part): (Vec<usize>, Vec<usize>) =
-            residents.iter().partition(|gang| self.gangs[**gang].share == self.best);
-        let mut free = self.cells.free.clone();
-        part.iter().for_each(|gang| free.add(self.gangs[*gang].spans));
-        let fits = |gang: &usize| free.contains(self.gangs[*gang].spans);
-        let mut optional: Vec<usize> = part.iter().copied().chain(others.into_iter().filter(fits)).collect();
-        if optional.is_empty() {
-            return vec![residents];
-        }
-        optional.sort_unstable();
-        let contested = self.contested(&optional, free.clone());
-        let rivals = contested.iter().filter(|rival| **rival).count() as u32;
-        let thinned = part.iter().any(|gang| optional.binary_search(gang).is_ok_and(|at| contested[at]));
-        let of = rivals.clamp(1, CONTEST_MAX).next_power_of_two();
-        let of = if thinned || budget.limited && !part.is_empty() {
-            of.max(lineups_for(self.best, part.iter().map(|gang| self.gangs[*gang].share)))
-        } else {
-            of
-        };
-        // Those without rivals come first, and the sort below leaves them there.
-        let mut queue: Vec<usize> = (0..optional.len()).collect();
-        queue.sort_by_key(|at| contested[*at]);
-        let calm = optional.len() - rivals as usize;
-        let mut served = vec![0_u64; optional.len()];
-        let mut lineups = Vec::with_capacity(of as usize);
-        for nth in 0..of {
-            // served / share, without fractions; of equals the older job.
-            let key = |at: &usize| (served[*at] * 65_536 / u64::from(self.gangs[optional[*at]].share), *at);
-            queue[calm..].sort_unstable_by_key(key);
-            let mut run = full.clone();
-            let mut left = free.clone();
-            let is_due = |gang: usize| {
-                let due = u64::from(due(self.gangs[gang].share, self.best, of));
-                let (nth, of) = (u64::from(nth), u64::from(of));
-                self.gangs[gang].row == self.row && (nth + 1) * due / of > nth * due / of
-            };
-            for at in (0..optional.len()).filter(|at| is_due(optional[*at])) {
-                left.take(self.gangs[optional[at]].spans);
-                run.push(optional[at]);
-                served[at] += 1;
-            }
-            for at in queue.iter().copied().filter(|at| !is_due(optional[*at])) {
-                let gang = &self.gangs[optional[at]];
-                let turns_16 = self.turns * u64::from(LINEUPS_MAX / of);
-                if left.contains(gang.spans) && budget.take(gang, turns_16) {
-                    left.take(gang.spans);
-                    run.push(optional[at]);
-                    served[at] += 1;
-                }
-            }
-            run.sort_unstable();
-            lineups.push(run);
-        }
-        lineups
-    }
-
-    /// Which of the gangs want cells that others want too.
-    fn contested(&self, optional: &[usize], mut once: Bits) -> Vec<bool> {
-        let mut twice = once.clone();
-        once.clear();
-        twice.clear();
-        for gang in optional {
-            twice.note_again(&mut once, self.gangs[*gang].spans);
-        }
-        optional.iter().map(|gang| twice.meets(self.gangs[*gang].spans)).collect()
     }
 }

@@ -22,6 +22,7 @@ mod follow;
 mod generation;
 mod input;
 mod layout;
+mod lineup;
 mod nodes;
 mod place;
 mod plan;

@@ -71,7 +71,9 @@ impl Planner {
                 return None;
             }
             self.rows[row].put(id, &spans, &cpus);
-            self.gangs.insert(id, Gang { row: row as u32, spans: spans.into(), cpus: cpus.into() });
+            self.versions += 1;
+            let version = self.versions;
+            self.gangs.insert(id, Gang { row: row as u32, version, spans: spans.into(), cpus: cpus.into() });
         }
         self.parts.insert(id, parts);
         self.count(id, true);

@@ -26,8 +26,13 @@ pub struct PlannedRow {
     pub residents: Vec<JobId>,
     /// Who runs, ascending, turn by turn of this row: 1, 2, 4, 8 or 16 of them.
     pub lineups: Vec<Vec<JobId>>,
-    /// Its turns in a cycle.
-    pub turns: u32,
+}
+
+impl PlannedRow {
+    /// A row in which nobody runs.
+    pub(super) fn nobody() -> PlannedRow {
+        PlannedRow { residents: Vec::new(), lineups: alloc::vec![Vec::new()] }
+    }
 }
 
 /// A turn of the cycle.
@@ -81,6 +86,8 @@ pub struct Plan {
     pub layout: Arc<Layout>,
     /// The rows, and after them the one of open turns.
     pub rows: Vec<Arc<PlannedRow>>,
+    /// The turns of each of them in a cycle.
+    pub row_turns: Vec<u32>,
     /// The cycle; empty while no gang has slots.
     pub turns: Arc<[Turn]>,
     /// Every job that has not ended.
@@ -101,6 +108,7 @@ impl Default for Plan {
             sharing: Sharing::Soft,
             layout: Arc::default(),
             rows: Vec::new(),
+            row_turns: Vec::new(),
             turns: Arc::default(),
             jobs: BTreeMap::new(),
             early: Vec::new(),
@@ -139,7 +147,7 @@ impl Plan {
     /// Who runs in a turn of a cycle.
     pub(super) fn lineup(&self, turn: Turn, cycle: u64) -> &[JobId] {
         let row = &self.rows[turn.row as usize];
-        let nth = cycle * u64::from(row.turns) + u64::from(turn.nth);
+        let nth = cycle * u64::from(self.row_turns[turn.row as usize]) + u64::from(turn.nth);
         &row.lineups[(nth % row.lineups.len() as u64) as usize]
     }
 
@@ -150,18 +158,19 @@ impl Plan {
             && self.sharing == other.sharing
             && self.turns == other.turns
             && self.rows == other.rows
+            && self.row_turns == other.row_turns
             && self.layout == other.layout
             && self.jobs == other.jobs
     }
 
     /// After how many cycles line-ups repeat.
     pub fn period(&self) -> u64 {
-        let of_row = |row: &Arc<PlannedRow>| {
-            let (lineups, turns) = (row.lineups.len() as u64, u64::from(row.turns));
+        let of_row = |(row, turns): (&Arc<PlannedRow>, &u32)| {
+            let lineups = row.lineups.len() as u64;
             // Both powers of two: the greatest common divisor of the first with anything is one, too.
             lineups / lineups.min(1 << turns.trailing_zeros().min(LINEUPS_MAX.ilog2()))
         };
-        self.rows.iter().filter(|row| row.turns > 0).map(of_row).max().unwrap_or(1)
+        self.rows.iter().zip(&self.row_turns).filter(|(_, turns)| **turns > 0).map(of_row).max().unwrap_or(1)
     }
 
     /// Whether a row is that of open turns.

@@ -5,6 +5,7 @@
 
 use super::input::{Action, Input, Refusal};
 use super::layout::{Layout, Span};
+use super::lineup::Cache;
 use super::nodes::Use;
 use super::plan::Plan;
 use super::row::Row;
@@ -23,6 +24,8 @@ use core::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gang {
     pub(super) row: u32,
+    /// Another one whenever it gets cells.
+    pub(super) version: u64,
     pub(super) spans: Arc<[Span]>,
     /// Its CPUs on each node, by place in the layout.
     pub(super) cpus: Arc<[(u32, u32)]>,
@@ -66,6 +69,9 @@ pub struct Planner {
     pub(super) waiting: BTreeSet<(u32, u64, JobId)>,
     /// Whether cells have become free since rows were last looked at.
     vacated: bool,
+    /// How often a gang was given cells.
+    pub(super) versions: u64,
+    pub(super) cache: Cache,
     pub(super) plan: Arc<Plan>,
     pub(super) actions: VecDeque<Action>,
 }
@@ -92,6 +98,8 @@ impl Planner {
             parts: BTreeMap::new(),
             waiting: BTreeSet::new(),
             vacated: false,
+            versions: 0,
+            cache: Cache::default(),
             plan: Arc::new(Plan::default()),
             actions: VecDeque::new(),
         };
@@ -201,15 +209,24 @@ impl Planner {
 
     /// Takes the cells of those who are not to have any.
     fn vacate(&mut self) {
-        let gone = |id: &&JobId| !self.state.jobs.get(*id).is_some_and(|job| self.has_slots(job));
-        let gone: Vec<JobId> = self.gangs.keys().filter(gone).copied().collect();
+        let mut housed = self.gangs.keys().copied().peekable();
+        let mut gone: Vec<JobId> = Vec::new();
+        for (id, job) in &self.state.jobs {
+            // Who has ended has lost its cells already.
+            if housed.next_if_eq(id).is_some() && !self.has_slots(job) {
+                gone.push(*id);
+            }
+        }
         gone.iter().for_each(|id| self.evict(*id));
     }
 
     /// Gives cells on their nodes to all who are to have some and have none.
     fn house_all(&mut self) {
-        let homeless =
-            |(id, job): (&JobId, &JobRecord)| (self.has_slots(job) && !self.gangs.contains_key(id)).then_some(*id);
+        let mut housed = self.gangs.keys().copied().peekable();
+        let homeless = |(id, job): (&JobId, &JobRecord)| {
+            let has_cells = housed.next_if_eq(id).is_some();
+            (!has_cells && self.has_slots(job)).then_some(*id)
+        };
         let homeless: Vec<JobId> = self.state.jobs.iter().filter_map(homeless).collect();
         for id in homeless {
             let wanted = self.wanted(id);
@@ -232,7 +249,8 @@ impl Planner {
         if let Some(Place { home, .. }) = self.state.jobs.get_mut(&id).and_then(|job| job.place.as_mut()) {
             *home = Some((row as u32, cells));
         }
-        self.gangs.insert(id, Gang { row: row as u32, spans, cpus });
+        self.versions += 1;
+        self.gangs.insert(id, Gang { row: row as u32, version: self.versions, spans, cpus });
     }
 
     /// Takes a gang's cells.

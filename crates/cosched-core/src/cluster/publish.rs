@@ -9,8 +9,9 @@
 
 use super::cycle::{self, Claim};
 use super::input::Action;
+use super::lineup::Cache;
 use super::plan::{LINEUPS_MAX, Plan, PlannedJob};
-use super::planner::Planner;
+use super::planner::{Gang, Planner};
 use super::row::Bits;
 use super::state::{JobRecord, Stage};
 use crate::id::JobId;
@@ -19,7 +20,6 @@ use crate::plan::Standing;
 use crate::policy::local;
 use crate::reason::Reason;
 use crate::time::Time;
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -29,23 +29,31 @@ const EARLY_SLOTS_MAX: u64 = 256;
 
 impl Planner {
     /// The plan of the present state.
-    pub(super) fn build(&self) -> Plan {
-        let gang = |id: &JobId| {
-            let home = &self.gangs[id];
-            cycle::Gang { id: *id, row: home.row, share: self.share(*id), spans: &home.spans, cpus: &home.cpus }
-        };
-        let gangs: Vec<cycle::Gang> = self.gangs.keys().map(gang).collect();
+    pub(super) fn build(&mut self) -> Plan {
+        let mut cache = core::mem::take(&mut self.cache);
+        let plan = self.build_with(&mut cache);
+        self.cache = cache;
+        plan
+    }
+
+    fn build_with(&self, cache: &mut Cache) -> Plan {
         let config = &self.state.config;
-        let cycle = cycle::cycle(&self.layout, &self.rows, &gangs, &self.claims(), config.ceiling_permille);
-        let turns_16: BTreeMap<JobId, u32> = gangs.iter().map(|gang| gang.id).zip(cycle.turns_16).collect();
+        let gangs: Vec<cycle::Gang> = self.gangs.iter().map(|(id, home)| self.gang(*id, home)).collect();
+        let cycle = cycle::cycle((&self.layout, &self.rows), &gangs, &self.claims(), config.ceiling_permille, cache);
+        // Gangs and jobs are both ascending by id.
+        let mut own = self.gangs.iter().zip(&cycle.turns_16).peekable();
+        let mut own = |id: &JobId| own.next_if(|((gang, _), _)| *gang == id).map(|((_, home), turns)| (home, *turns));
+        let homes: Vec<Option<(&Gang, u32)>> = self.state.jobs.keys().map(&mut own).collect();
         let length = cycle.turns.len() as u32 * LINEUPS_MAX;
-        let part = |(id, job): (&JobId, &JobRecord)| local::Part {
-            share: self.share(*id),
+        let shares = config.shares();
+        let part = |(job, home): (&JobRecord, &Option<(_, u32)>)| local::Part {
+            share: shares.of(job.spec.class),
             cpus: job.place.as_ref().and_then(|place| place.parts.iter().map(|part| part.cpus).max()).unwrap_or(1),
-            turns: turns_16.get(id).map_or((1, 1), |own| (*own, length)),
+            turns: home.map_or((1, 1), |(_, own)| (own, length)),
         };
-        let weights = local::weights(&self.state.jobs.iter().map(part).collect::<Vec<_>>());
-        let planned = |((id, job), weight): ((&JobId, &JobRecord), u32)| {
+        let weights = local::weights(&self.state.jobs.values().zip(&homes).map(part).collect::<Vec<_>>());
+        type Known<'a> = ((&'a JobId, &'a JobRecord), u32);
+        let planned = |(((id, job), weight), home): (Known, &Option<(&Gang, u32)>)| {
             let planned = PlannedJob {
                 class: job.spec.class,
                 policy: self.policy(job),
@@ -54,8 +62,8 @@ impl Planner {
                 stage: job.stage,
                 weight,
                 parts: self.parts.get(id).cloned().unwrap_or_default(),
-                home: self.gangs.get(id).map(|gang| (gang.row, gang.spans.clone())),
-                turns_16: turns_16.get(id).copied().unwrap_or(0),
+                home: home.map(|(gang, _)| (gang.row, gang.spans.clone())),
+                turns_16: home.map_or(0, |(_, turns)| turns),
             };
             (*id, planned)
         };
@@ -67,11 +75,17 @@ impl Planner {
             policy: config.policy,
             sharing: config.sharing,
             layout: Arc::clone(&self.layout),
-            rows: cycle.rows.into_iter().map(Arc::new).collect(),
+            rows: cycle.rows,
+            row_turns: cycle.row_turns,
             turns: cycle.turns.into(),
-            jobs: self.state.jobs.iter().zip(weights).map(planned).collect(),
+            jobs: self.state.jobs.iter().zip(weights).zip(&homes).map(planned).collect(),
             early: self.state.early.clone(),
         }
+    }
+
+    fn gang<'a>(&self, id: JobId, home: &'a Gang) -> cycle::Gang<'a> {
+        let Gang { row, version, spans, cpus } = home;
+        cycle::Gang { id, row: *row, share: self.share(id), version: *version, spans, cpus }
     }
 
     /// Who wants CPUs of each node beside the gangs that span nodes.
@@ -83,16 +97,17 @@ impl Planner {
             Claim { threads, weight: threads * other, gangs: Vec::new() }
         };
         let mut claims: Vec<Claim> = self.state.nodes.values().map(of_node).collect();
-        for (id, job) in &self.state.jobs {
+        for job in self.state.jobs.values() {
             let takes_part = job.stage == Stage::Ready && job.standing == Standing::Scheduled;
             let [part] = job.place.as_ref().map_or(&[][..], |place| &place.parts) else { continue };
             if takes_part
                 && self.policy(job) == Policy::Gang
                 && let Some(at) = self.layout.index_of(part.node)
             {
+                let share = config.shares().of(job.spec.class);
                 claims[at].threads += u64::from(part.cpus);
-                claims[at].weight += u64::from(part.cpus) * u64::from(self.share(*id));
-                claims[at].gangs.push((part.cpus, self.share(*id)));
+                claims[at].weight += u64::from(part.cpus) * u64::from(share);
+                claims[at].gangs.push((part.cpus, share));
             }
         }
         claims

@@ -59,7 +59,12 @@ impl Planner {
 
     /// Moves all gangs of a row to others and drops it; else changes nothing.
     fn give_up(&mut self, row: usize) -> bool {
-        let leaving: Vec<JobId> = self.rows[row].jobs.iter().copied().collect();
+        let mut leaving: Vec<JobId> = self.rows[row].jobs.iter().copied().collect();
+        // The largest have the least chance; who finds nothing now finds nothing later either.
+        leaving.sort_by_cached_key(|id| (Reverse(self.gangs[id].cpus.len()), *id));
+        if !leaving.iter().all(|id| self.elsewhere(*id, |other| other != row).is_some()) {
+            return false;
+        }
         let mut old: Vec<(JobId, Arc<[Span]>)> = Vec::new();
         for id in leaving {
             match self.elsewhere(id, |other| other != row) {
