@@ -11,9 +11,10 @@ use crate::id::JobId;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
-/// As many line-ups of a row serve for gangs to compete in, of which each gets some.
-const CONTEST_MAX: u32 = 8;
+/// As many line-ups of a row serve for gangs to compete in; a power of two.
+const CONTEST: u32 = 8;
 
 /// In how many of a row's line-ups gangs run, ascending by id.
 type Runs = Arc<[(JobId, u32)]>;
@@ -137,7 +138,10 @@ struct Optional {
     may: bool,
     /// Whether others want its cells.
     rival: bool,
-    served: u64,
+    /// In how many line-ups it runs.
+    runs: u32,
+    /// In how many of them it is not due. What gangs are due is as their shares are, so only this decides who is next.
+    extra: u64,
 }
 
 impl<'a> Lineups<'a> {
@@ -179,13 +183,19 @@ impl<'a> Lineups<'a> {
             } else {
                 let share = self.gangs[gang].share;
                 let due = part.binary_search(&gang).map_or(0, |_| u64::from(due(share, self.best, of)));
-                options.push(Optional { gang, due, may, rival, served: 0 });
+                options.push(Optional { gang, due, may, rival, runs: 0, extra: 0 });
             }
         }
         let mut one = |nth| self.one((nth, of), (&always, &free), &mut options, budget);
-        let lineups: Vec<Vec<usize>> = (0..of).map(&mut one).collect();
+        let mut lineups: Vec<Vec<usize>> = (0..of).map(&mut one).collect();
+        // Line-ups that repeat themselves need not be told twice.
+        while lineups.len() > 1 && lineups[..lineups.len() / 2] == lineups[lineups.len() / 2..] {
+            lineups.truncate(lineups.len() / 2);
+            options.iter_mut().for_each(|o| o.runs /= 2);
+        }
+        let of = lineups.len() as u32;
         let runs = always.iter().map(|gang| (self.gangs[*gang].id, of));
-        let at_times = options.iter().filter(|o| o.served > 0).map(|o| (self.gangs[o.gang].id, o.served as u32));
+        let at_times = options.iter().filter(|o| o.runs > 0).map(|o| (self.gangs[o.gang].id, o.runs));
         let mut runs: Vec<(JobId, u32)> = runs.chain(at_times).collect();
         runs.sort_unstable();
         let named = |gangs: &[usize]| gangs.iter().map(|gang| self.gangs[*gang].id).collect::<Vec<JobId>>();
@@ -196,8 +206,7 @@ impl<'a> Lineups<'a> {
     /// The number of line-ups: so many that those who compete get some, and those who are due in part get their part.
     fn how_many(&self, part: &[usize], optional: &[usize], rivals: &[bool], has_ceiling: bool) -> u32 {
         let rival = |gang: &usize| optional.binary_search(gang).is_ok_and(|at| rivals[at]);
-        let count = rivals.iter().filter(|rival| **rival).count() as u32;
-        let to_compete = count.clamp(1, CONTEST_MAX).next_power_of_two();
+        let to_compete = if rivals.contains(&true) { CONTEST } else { 1 };
         if part.iter().any(|gang| has_ceiling || rival(gang) || !self.permitted[*gang]) {
             return to_compete.max(lineups_for(self.best, part.iter().map(|gang| self.gangs[*gang].share)));
         }
@@ -215,8 +224,7 @@ impl<'a> Lineups<'a> {
         optional.iter().map(|gang| twice.meets(self.gangs[*gang].spans)).collect()
     }
 
-    /// One line-up: those who always run and those who are due, then the others while there is room, the least served
-    /// for its share first.
+    /// One line-up: those who always run and those who are due, then the others while there is room.
     fn one(
         &self,
         (nth, of): (u32, u32),
@@ -231,15 +239,16 @@ impl<'a> Lineups<'a> {
         for o in optional.iter_mut().filter(|o| is_due(o)) {
             left.take(self.gangs[o.gang].spans);
             run.push(o.gang);
-            o.served += 1;
+            o.runs += 1;
         }
-        // Those without rivals come first; then served / share without fractions, of equals the older job.
+        // Those without rivals come first, then who will have had least for its share, without fractions; of equals
+        // the one of the larger share, then the older one.
         let may = |at: &usize| optional[*at].may && !is_due(&optional[*at]);
         let key = |at: usize| match &optional[at] {
-            o if o.rival => (true, o.served * 65_536 / self.share(o.gang), at),
-            _ => (false, 0, at),
+            o if o.rival => (true, (o.extra + 1) * 65_536 / self.share(o.gang), Reverse(self.share(o.gang)), at),
+            _ => (false, 0, Reverse(0), at),
         };
-        let mut queue: Vec<(bool, u64, usize)> = (0..optional.len()).filter(may).map(key).collect();
+        let mut queue: Vec<(bool, u64, Reverse<u64>, usize)> = (0..optional.len()).filter(may).map(key).collect();
         queue.sort_unstable();
         let turns_16 = self.row.turns * u64::from(LINEUPS_MAX) / of;
         for (.., at) in queue {
@@ -247,7 +256,8 @@ impl<'a> Lineups<'a> {
             if left.contains(gang.spans) && budget.take(gang, turns_16) {
                 left.take(gang.spans);
                 run.push(optional[at].gang);
-                optional[at].served += 1;
+                optional[at].runs += 1;
+                optional[at].extra += 1;
             }
         }
         run.sort_unstable();

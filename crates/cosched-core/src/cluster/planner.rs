@@ -185,13 +185,10 @@ impl Planner {
         if core::mem::take(&mut self.vacated) {
             self.unify();
         }
-        let rows = self.rows.len();
+        // A new row's free cells could take the gangs of older ones; that is for the next rebalancing, because an arrival
+        // must not take long.
         self.house_all();
         self.admit(now);
-        // A new row's free cells may take the gangs of an older one.
-        if self.rows.len() > rows {
-            self.unify();
-        }
     }
 
     /// Only a gang can be asleep; see the planner of one node.

@@ -1,7 +1,7 @@
 //! Fewer and better filled rows: slot unification and periodic rebalancing.
 //!
 //! Problem: gangs end and leave holes, classes change, and rows stay as they were; each row that is not needed costs all
-//! others turns. Rule. When cells have become free, and when a row was added, every row whose gangs all fit into others
+//! others turns. Rule. When cells have become free, and at a rebalancing, every row whose gangs all fit into others
 //! is given up (slot unification; Feitelson 1996). Gangs keep their nodes, as processes cannot move, and if they can
 //! their columns. At a rebalancing ("a gang scheduler sub-system periodically may increase or decrease the number of
 //! time-slices pre-allocated to a program spanning multiple computers as system loads vary": LLNL, "Gang Scheduler
