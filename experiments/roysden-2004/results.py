@@ -7,7 +7,7 @@ import stats
 
 WORSE = 1.01  # the bar of autotune: never worse than the default by more than 1 %
 NEAR_BEST = 1.02  # and within 2 % of the best fixed setting
-FIXED = ("nice-down-io", "nice-up-io", "short-slices", "short-and-long-slices", "batch", "idle", "affinity", "replicate")
+FIXED = ("nice-down-io", "nice-up-io", "short-slices", "short-and-long-slices", "batch", "idle", "affinity", "one-sorter", "replicate")
 
 
 def cell(reports, base):

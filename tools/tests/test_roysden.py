@@ -36,6 +36,7 @@ def numbers(clock_s, user_s=2.0, system_s=0.5):
 class Plan(unittest.TestCase):
     def test_every_setting_has_one_turn_in_each_repetition_and_the_default_two(self):
         runs = plan.runs(["compute"], ["alone", "hog"], list(plan.ARMS), 3)
+        self.assertNotIn("one-sorter", [run.arm for run in plan.runs(["io"], ["alone"], list(plan.ARMS), 1)], "that is its default")
         keys = [run.key() for run in runs]
         self.assertEqual(len(keys), len(set(keys)))
         for repetition in range(3):
