@@ -29,8 +29,8 @@ def head(made):
     return f"""# Scheduling of pipelines, again: report
 
 Made by `experiments/roysden-2004/reproduce` on {made['date']} (commit {made['commit']}): {made['cpus']} CPUs, Linux {made['kernel']}.
-Columnsort of {made['bytes'] / 1e6:.0f} MB (compute-bound, comparison sort by two sorters, files in the page cache) and {made['bytes'] * 2 / 1e6:.0f} MB (I/O-bound,
-radix sort by one, O_DIRECT) of 100-byte records with {made['memory']} of buffers; {made['repetitions']} repetitions, in each of them every
+Columnsort of {made['bytes'] / 1e6:.0f} MB (compute-bound, comparison sort by two sorters, files {made['files']}) and {made['bytes'] * 2 / 1e6:.0f} MB (I/O-bound,
+radix sort by one, O_DIRECT, the disk {made['disk']}) of 100-byte records with {made['memory']} of buffers; {made['repetitions']} repetitions, in each of them every
 setting once, in an order that is drawn, and the default a second time. Means are the paper's way; **ratio** is the median of clock time against the
 default's of the same repetition, with its 95 % interval (bootstrap). Absolute times compare a CPU of today with one of 2004.
 """
