@@ -52,12 +52,21 @@ impl Waiter {
         }
         self.waits = self.waits.wrapping_add(1);
         let (sitting, waits, works) = sitting;
-        let begin_ns = sitting.switch(waits);
+        let timed_ns = sitting.gives_way(waits);
         let (given, looks) = self.give_way(awake, &mut ready);
-        let is_given = given.is_some();
-        let result = given.unwrap_or_else(|| bell.sleep(topic, awake, ready));
-        let end_ns = sitting.switch(works);
-        let waited_ns = if is_given { looks * LOOK_NS } else { end_ns.saturating_sub(begin_ns + WAKE_NS) };
+        let (result, waited_ns) = match given {
+            Some(result) => {
+                if timed_ns.is_some() {
+                    sitting.goes_on(works);
+                }
+                (result, looks * LOOK_NS)
+            }
+            None => {
+                let begin_ns = timed_ns.unwrap_or_else(|| sitting.switch(waits));
+                let result = bell.sleep(topic, awake, ready);
+                (result, sitting.switch(works).saturating_sub(begin_ns + WAKE_NS) + looks * LOOK_NS)
+            }
+        };
         if self.cpus > 1 {
             // Not "blocked": the rule would take half of the block's cost for the wake-up, which here counts three threads.
             self.rule.waited(waited_ns, Ended::Spinning);
