@@ -197,17 +197,17 @@ impl Sitting<'_> {
         now_ns
     }
 
-    /// The thread begins to wait; it may be over in a moment. Returns when that is, if the clock was looked at.
+    /// The thread begins to wait; it may be over in a moment. Whether the clock was looked at.
     #[inline]
-    pub(crate) fn gives_way(&self, waits: Doing) -> Option<u64> {
+    pub(crate) fn gives_way(&self, waits: Doing) -> bool {
         // On a shared thread the work before may have been several stages', and a body may wait for two things in turn.
         let is_as_before = self.seat.stages.len() == 1 && self.gives.get() == waits;
         if is_as_before && !self.with_pace(Pace::times_next) {
-            return None;
+            return false;
         }
-        let now_ns = self.switch(waits);
+        self.switch(waits);
         self.gives.set(waits);
-        Some(now_ns)
+        true
     }
 
     /// What it waited for has come before it slept, and the clock was looked at when it began.
