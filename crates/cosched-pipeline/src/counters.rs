@@ -52,7 +52,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// From now on one thread at a time counts rounds: each has ended before the next begins.
+    /// From now on one thread at a time counts: each has ended before the next begins.
     pub(crate) fn count_one_at_a_time(&self) {
         self.one_at_a_time.store(true, Relaxed);
     }
@@ -70,6 +70,16 @@ impl Counters {
             self.own.add_alone(bytes);
         } else {
             self.own.add(bytes);
+        }
+    }
+
+    /// So much more time, to one of its own.
+    #[inline]
+    pub(crate) fn add_time(&self, to: &AtomicU64, time_ns: u64) {
+        if self.one_at_a_time.load(Relaxed) {
+            to.store(to.load(Relaxed) + time_ns, Relaxed);
+        } else {
+            to.fetch_add(time_ns, Relaxed);
         }
     }
 

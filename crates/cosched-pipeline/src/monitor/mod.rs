@@ -10,6 +10,7 @@ mod facts;
 mod helpers;
 mod log;
 mod occupancy;
+mod pace;
 mod seat;
 mod sitting;
 mod spans;

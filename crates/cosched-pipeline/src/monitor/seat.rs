@@ -141,8 +141,13 @@ impl Seat {
 
     /// Its owner has worked so long as a stage.
     pub(super) fn worked(&self, stage: usize, time_ns: u64) {
+        // Of a single stage everything is its.
+        if self.stages.len() == 1 {
+            return;
+        }
         if let Some(place) = self.stages.iter().position(|one| *one == stage) {
-            self.work_ns[place].fetch_add(time_ns, Relaxed);
+            let work_ns = &self.work_ns[place];
+            work_ns.store(work_ns.load(Relaxed) + time_ns, Relaxed);
         }
     }
 

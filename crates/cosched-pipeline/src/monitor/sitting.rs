@@ -9,6 +9,7 @@ use cosched_core::stage::fixed;
 use cosched_core::stage::{Change, Resource, Setting};
 use cosched_linux::thread::{Scheduling, Thread, ThreadError};
 
+use super::pace::Pace;
 use super::spans::Spans;
 use super::{Doing, Seat, Watch, lock};
 use crate::graph::Kind;
@@ -20,6 +21,9 @@ pub(crate) struct Sitting<'a> {
     watch: &'a Watch,
     seat: Arc<Seat>,
     doing: Cell<(Doing, u64)>,
+    pace: Cell<Pace>,
+    /// What it gave way for last.
+    gives: Cell<Doing>,
     /// Since when a body works on what it accepted last, where a trace is kept.
     accepted_ns: Cell<u64>,
     is_adjusted: bool,
@@ -35,6 +39,8 @@ impl Watch {
             watch: self,
             seat,
             doing: Cell::new((Doing::Nothing, 0)),
+            pace: Cell::default(),
+            gives: Cell::new(Doing::Nothing),
             accepted_ns: Cell::new(0),
             is_adjusted: adjusted.is_some(),
             adjusted: RefCell::new(adjusted),
@@ -180,12 +186,42 @@ impl Sitting<'_> {
         let time_ns = now_ns.saturating_sub(since_ns);
         match before {
             Doing::Nothing | Doing::Aside(_) | Doing::Carry(_) => {}
-            Doing::Work(stage) => self.worked(stage, time_ns),
-            Doing::WaitIn(stage) => drop(self.watch.counters[stage].wait_in_ns.fetch_add(time_ns, Relaxed)),
-            Doing::WaitOut(stage) => drop(self.watch.counters[stage].wait_out_ns.fetch_add(time_ns, Relaxed)),
+            Doing::Work(stage) => {
+                let untimed_ns = self.with_pace(|pace| pace.divide(time_ns));
+                self.waited(self.gives.get(), untimed_ns);
+                self.worked(stage, time_ns - untimed_ns);
+            }
+            Doing::WaitIn(_) | Doing::WaitOut(_) => self.waited(before, time_ns),
         }
         self.seat.switch(doing, now_ns);
         now_ns
+    }
+
+    /// The thread begins to wait; it may be over in a moment. Whether the clock was looked at.
+    #[inline]
+    pub(crate) fn gives_way(&self, waits: Doing) -> bool {
+        // On a shared thread the work before may have been several stages', and a body may wait for two things in turn.
+        let is_as_before = self.seat.stages.len() == 1 && self.gives.get() == waits;
+        if is_as_before && !self.with_pace(Pace::times_next) {
+            return false;
+        }
+        self.switch(waits);
+        self.gives.set(waits);
+        true
+    }
+
+    /// What it waited for has come before it slept, and the clock was looked at when it began.
+    pub(crate) fn goes_on(&self, works: Doing) {
+        let (_, since_ns) = self.doing.get();
+        let now_ns = self.switch(works);
+        self.with_pace(|pace| pace.waited(now_ns.saturating_sub(since_ns)));
+    }
+
+    fn with_pace<T>(&self, change: impl FnOnce(&mut Pace) -> T) -> T {
+        let mut pace = self.pace.get();
+        let result = change(&mut pace);
+        self.pace.set(pace);
+        result
     }
 
     /// A worker comes to a stage, and has not looked at the clock.
@@ -216,8 +252,19 @@ impl Sitting<'_> {
 
     /// The thread has worked so long as a stage.
     pub(crate) fn worked(&self, stage: usize, time_ns: u64) {
-        self.watch.counters[stage].busy_ns.fetch_add(time_ns, Relaxed);
+        let counters = &self.watch.counters[stage];
+        counters.add_time(&counters.busy_ns, time_ns);
         self.seat.worked(stage, time_ns);
+    }
+
+    /// The thread has waited so long.
+    fn waited(&self, waits: Doing, time_ns: u64) {
+        let counters = &self.watch.counters;
+        match waits {
+            Doing::WaitIn(stage) => counters[stage].add_time(&counters[stage].wait_in_ns, time_ns),
+            Doing::WaitOut(stage) => counters[stage].add_time(&counters[stage].wait_out_ns, time_ns),
+            _ => {}
+        }
     }
 
     /// Does a round of a stage.

@@ -121,9 +121,7 @@ impl<'a> Monitor<'a> {
 
     fn run(mut self, stop: &Stop) {
         let watch = self.graph.watch();
-        let mut looks = 0;
-        while !stop.wait(self.pause(looks)) {
-            looks += 1;
+        while !stop.wait(self.pause()) {
             let lengths = (0..watch.facts.stages.len()).map(|stage| self.graph.queue_len(stage));
             let lengths: Vec<usize> = lengths.collect();
             lock(&watch.samples).look(watch.now_s(), lengths.into_iter());
@@ -137,14 +135,12 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Often at first, so that short runs have samples too; later seldom, as each look costs some 10 µs of a CPU.
-    fn pause(&self, looks: u32) -> Duration {
-        let pause = Duration::from_millis(match looks {
-            0..50 => 2,
-            50..200 => 5,
-            _ if self.tuner.is_some() => 10,
-            _ => 20,
-        });
+    /// Often at first, so that short runs have samples too; later seldom, as each look costs some 10 µs of a CPU, which a
+    /// worker loses.
+    fn pause(&self) -> Duration {
+        let pause_max = if self.tuner.is_some() { 10 } else { 20 };
+        let pause = self.graph.watch().started.elapsed() / 8;
+        let pause = pause.clamp(Duration::from_millis(2), Duration::from_millis(pause_max));
         self.tuner.as_ref().map_or(pause, |tuner| pause.min(tuner.due_in(self.graph.watch())))
     }
 

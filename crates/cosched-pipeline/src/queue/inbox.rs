@@ -94,7 +94,7 @@ impl Inbox {
     }
 
     /// A buffer arrives, and wakes who waits for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&self, buffer: Buffer) {
         let path = buffer.path();
         self.put_quietly(buffer);
@@ -102,7 +102,7 @@ impl Inbox {
     }
 
     /// A buffer arrives, and nobody is told yet: [`Inbox::announce`] follows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_quietly(&self, buffer: Buffer) {
         let ring = self.ring(buffer.path());
         let _entered = self.put.enter();
@@ -111,7 +111,7 @@ impl Inbox {
     }
 
     /// The queue into which a path leads.
-    #[inline]
+    #[inline(always)]
     fn ring(&self, path: PathId) -> &Ring<Buffer> {
         let own = || self.door(path).and_then(|door| door.ring.as_ref()).expect("the path leads here");
         self.ring.as_ref().unwrap_or_else(own)
@@ -132,7 +132,7 @@ impl Inbox {
     }
 
     /// The next buffer of a path that is open, if one waits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_take(&self, which: Which) -> Option<Buffer> {
         match (which, &self.ring) {
             (Which::Any, Some(ring)) => self.next(ring),
@@ -144,7 +144,7 @@ impl Inbox {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&self, ring: &Ring<Buffer>) -> Option<Buffer> {
         let _entered = self.take.enter();
         // SAFETY: one user at a time, as `take` has it.
@@ -152,7 +152,7 @@ impl Inbox {
     }
 
     /// From the one queue. The empty buffers of a path that has ended come back to its pool and end there.
-    #[inline]
+    #[inline(always)]
     fn next(&self, ring: &Ring<Buffer>) -> Option<Buffer> {
         while self.open.load(Ordering::Relaxed) > 0 {
             let buffer = self.pop(ring)?;

@@ -48,7 +48,7 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     /// Calls of `put` follow each other: each has happened before the next begins.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn put(&self, value: T) {
         let count = self.put.count.load(Ordering::Relaxed);
         if count.wrapping_sub(self.put.seen.load(Ordering::Relaxed)) == self.slots.len() {
@@ -66,7 +66,7 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     /// Calls of `take` follow each other: each has happened before the next begins.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn take(&self) -> Option<T> {
         let count = self.take.count.load(Ordering::Relaxed);
         if count == self.take.seen.load(Ordering::Relaxed) {

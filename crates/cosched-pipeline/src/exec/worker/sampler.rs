@@ -1,8 +1,8 @@
 //! What a worker knows about how long stages take, without a look at the clock at each.
 //!
 //! Problem: a look at the clock takes 20 to 30 ns, as much as a short stage with its hand-off. Rules: of a stage whose rounds
-//! take 20 µs or more each is timed, by one look, because the end of one is the beginning of the next. Of shorter ones a
-//! round is timed each 20 µs of the stage's time, and all rounds of one buffer in 64. A stage's time is then that of the
+//! take 100 µs or more each is timed, by one look, because the end of one is the beginning of the next. Of shorter ones a
+//! round is timed each 100 µs of the stage's time, and all rounds of one buffer in 64. A stage's time is then that of the
 //! timed rounds and, for each other round, the mean.
 //!
 //! From the sampled buffers the worker also tells whether it is worth while to have several workers. A stage that one worker
@@ -12,7 +12,7 @@
 use std::time::Instant;
 
 /// A stage whose rounds take so long is timed at each.
-pub(super) const LONG_NS: u64 = 20_000;
+pub(super) const LONG_NS: u64 = 100_000;
 /// After a round that takes so long several workers are worth while at once.
 const SEVERAL_AT_ONCE_NS: u64 = 2_000;
 /// One buffer in so many is sampled.

@@ -1,0 +1,111 @@
+//! Which waits of a thread are timed, and what the others are taken for.
+//!
+//! Problem: a thread that gives way for a moment looks at the clock before and after, and these looks cost more than the rest
+//! of a short hand-off. Rule, as for the short rounds of workers: of waits that end without a sleep one is timed in 100 µs,
+//! together with the work before it. The time between is exact as a whole, and is divided as what was timed. A sleep is
+//! always timed.
+
+/// One wait in so much time is timed.
+const PERIOD_NS: u64 = 100_000;
+/// And at least one of so many.
+const UNTIMED_MAX: u64 = 63;
+
+/// Of one thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pace {
+    /// Waits that need not be timed, until the next one.
+    left: u32,
+    /// Whether there were any since the clock was looked at.
+    is_mixed: bool,
+    /// Means of what was timed; 0 before.
+    work_ns: u64,
+    wait_ns: u64,
+    /// The work before the wait that is being timed, if that was work alone.
+    before_ns: Option<u64>,
+}
+
+impl Pace {
+    /// A wait begins. Whether it is to be timed.
+    #[inline]
+    pub(super) fn times_next(&mut self) -> bool {
+        if self.left == 0 {
+            return true;
+        }
+        self.left -= 1;
+        self.is_mixed = true;
+        false
+    }
+
+    /// So long after the last look the clock is looked at again, and the thread has been at work. Returns what of that was
+    /// waits.
+    pub(super) fn divide(&mut self, time_ns: u64) -> u64 {
+        if !std::mem::take(&mut self.is_mixed) {
+            self.before_ns = Some(time_ns);
+            return 0;
+        }
+        self.before_ns = None;
+        let both_ns = u128::from(self.work_ns + self.wait_ns).max(1);
+        // No more than the whole.
+        (u128::from(time_ns) * u128::from(self.wait_ns) / both_ns) as u64
+    }
+
+    /// A wait that was timed has ended without a sleep.
+    pub(super) fn waited(&mut self, wait_ns: u64) {
+        // Behind a mixed time the next piece of work is timed too.
+        let Some(work_ns) = self.before_ns.take() else { return };
+        self.work_ns = mean(self.work_ns, work_ns);
+        self.wait_ns = mean(self.wait_ns, wait_ns);
+        self.left = (PERIOD_NS / (work_ns + wait_ns).max(1)).min(UNTIMED_MAX) as u32;
+    }
+}
+
+fn mean(before_ns: u64, now_ns: u64) -> u64 {
+    if before_ns == 0 { now_ns } else { (7 * before_ns + now_ns) / 8 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that works and waits in turn. Returns waits that were timed, and what was counted as work and as waits.
+    fn run(cycles: impl Iterator<Item = (u64, u64)>) -> (u32, u64, u64) {
+        let (mut pace, mut timed, mut since_ns) = (Pace::default(), 0, 0);
+        let (mut work_sum_ns, mut wait_sum_ns) = (0, 0);
+        for (work_ns, wait_ns) in cycles {
+            since_ns += work_ns;
+            if pace.times_next() {
+                timed += 1;
+                let waits_ns = pace.divide(since_ns);
+                work_sum_ns += since_ns - waits_ns;
+                wait_sum_ns += waits_ns + wait_ns;
+                pace.waited(wait_ns);
+                since_ns = 0;
+            } else {
+                since_ns += wait_ns;
+            }
+        }
+        (timed, work_sum_ns, wait_sum_ns)
+    }
+
+    #[test]
+    fn short_waits_are_seldom_timed_and_long_ones_each() {
+        let (timed, work_ns, wait_ns) = run((0..6500).map(|_| (300, 700)));
+        assert_eq!(timed, 200, "two of 65");
+        assert!(work_ns.abs_diff(300 * 6500) < 65_000 && wait_ns.abs_diff(700 * 6500) < 65_000, "{work_ns} {wait_ns}");
+        assert_eq!(run((0..100).map(|_| (100_000, 1_000))), (100, 10_000_000, 100_000));
+    }
+
+    #[test]
+    fn what_changes_is_followed_and_nothing_is_lost() {
+        let cycles =
+            || (0..20_000u64).map(|i| (100 + i % 1_000, 50 + (i * 7) % 3_000 + if i > 10_000 { 4_000 } else { 0 }));
+        let (work, wait): (u64, u64) = cycles().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (timed, work_ns, wait_ns) = run(cycles());
+        assert!(timed < 4_000, "{timed}");
+        assert!((work_ns + wait_ns).abs_diff(work + wait) < 500_000, "all but the last time");
+        assert!(
+            work_ns.abs_diff(work) < work / 5 && wait_ns.abs_diff(wait) < wait / 5,
+            "{work_ns} of {work}, {wait_ns} of {wait}"
+        );
+    }
+}
