@@ -10,6 +10,7 @@
 //! ignored or cut off is told, not assumed.
 
 mod attr;
+pub mod barrier;
 mod change;
 mod cpus;
 mod error;

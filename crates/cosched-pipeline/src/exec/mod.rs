@@ -16,6 +16,7 @@ use crate::error::{Cause, Failure, GraphError};
 use crate::graph::Graph;
 use crate::monitor::Watching;
 use crate::options::Options;
+use crate::queue::prepare_heavy_fence;
 use crate::report::Report;
 
 pub use port::Port;
@@ -28,6 +29,8 @@ pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphErr
     if options.workers == Some(0) {
         return Err(GraphError::NoWorkers);
     }
+    // Before there are threads it takes microseconds; else the monitor does it.
+    prepare_heavy_fence(false);
     let (shared, lanes) = build::build(graph, options)?;
     let shared = Arc::new(shared);
     let watching = Watching::start(shared.clone(), options).map_err(|error| GraphError::Thread(error.to_string()))?;

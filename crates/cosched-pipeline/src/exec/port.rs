@@ -19,7 +19,7 @@ pub struct Port<'a> {
 
 impl<'a> Port<'a> {
     pub(super) fn new(shared: &'a Shared, stage: usize, sitting: &'a Sitting<'a>) -> Port<'a> {
-        Port { shared, stage, sitting, waiter: Waiter::new(), held: 0 }
+        Port { shared, stage, sitting, waiter: Waiter::new(true), held: 0 }
     }
 
     fn state(&self) -> &'a StageState {

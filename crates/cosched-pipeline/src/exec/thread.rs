@@ -202,7 +202,7 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
 fn run_one(shared: &Shared, unit: &mut Unit, sitting: &Sitting) -> Result<(), Cause> {
     let state = unit.state(shared);
     let inbox = state.input();
-    let mut waiter = Waiter::new();
+    let mut waiter = Waiter::new(state.incarnations == 1);
     sitting.switch(Doing::Work(unit.stage));
     while !shared.stopping() {
         if state.has_reserve && unit.incarnation >= state.working.count() {

@@ -24,7 +24,7 @@ struct Seat {
 /// Works as all these stages until they have ended. The error comes with its stage.
 pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], sitting: &Sitting) -> Result<(), (usize, Cause)> {
     let mut seats = vec![Seat::default(); units.len()];
-    let mut waiter = Waiter::new();
+    let mut waiter = Waiter::new(true);
     while !shared.stopping() && units.iter().any(|unit| unit.state(shared).input().is_open()) {
         let full = units.iter().any(|unit| waiting(shared, unit) >= unit.repeat);
         let mut worked = false;

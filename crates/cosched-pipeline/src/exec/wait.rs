@@ -30,17 +30,26 @@ const LOOK_NS: u64 = 500;
 /// The CPUs that the thread may use are asked for again after so many waits: its affinity may be changed as it runs.
 const WAITS: u32 = 256;
 
+/// After so many waits without a sleep a thread says that it will not sleep for a while.
+const AWAKE_AFTER: u32 = 32;
+
 /// The waiting of one thread.
 pub(crate) struct Waiter {
     roomy: SpinRule,
     crowded: SpinRule,
     cpus: u32,
     waits: u32,
+    /// Nobody else waits at its bell.
+    is_alone: bool,
+    /// Waits since it slept last.
+    without_sleep: u32,
 }
 
 impl Waiter {
-    pub(crate) fn new() -> Waiter {
-        Waiter { roomy: SpinRule::new(SPIN), crowded: SpinRule::new(SPIN_CROWDED), cpus: 1, waits: 0 }
+    /// `is_alone`: no other thread waits at its bell.
+    pub(crate) fn new(is_alone: bool) -> Waiter {
+        let (roomy, crowded) = (SpinRule::new(SPIN), SpinRule::new(SPIN_CROWDED));
+        Waiter { roomy, crowded, cpus: 1, waits: 0, is_alone, without_sleep: 0 }
     }
 
     /// Waits until `ready` has something. Its seat says that the thread waits, and afterwards that it works again.
@@ -65,10 +74,15 @@ impl Waiter {
                 if is_timed {
                     sitting.goes_on(works);
                 }
+                self.without_sleep = self.without_sleep.saturating_add(1);
+                if self.is_alone && self.without_sleep > AWAKE_AFTER {
+                    bell.stay_awake();
+                }
                 (result, looked_ns)
             }
             None => {
-                let sleeps_ns = sitting.switch(waits);
+                self.without_sleep = 0;
+                let sleeps_ns = sitting.sleeps(waits);
                 let result = bell.sleep(topic, awake, ready);
                 (result, looked_ns + sitting.switch(works).saturating_sub(sleeps_ns + WAKE_NS))
             }

@@ -217,6 +217,13 @@ impl Sitting<'_> {
         self.with_pace(|pace| pace.waited(now_ns.saturating_sub(since_ns)));
     }
 
+    /// It has not, and the thread is about to sleep. Returns when, in nanoseconds from the graph's start.
+    pub(crate) fn sleeps(&self, waits: Doing) -> u64 {
+        let now_ns = self.switch(waits);
+        self.with_pace(Pace::begin_anew);
+        now_ns
+    }
+
     fn with_pace<T>(&self, change: impl FnOnce(&mut Pace) -> T) -> T {
         let mut pace = self.pace.get();
         let result = change(&mut pace);

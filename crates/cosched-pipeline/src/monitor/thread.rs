@@ -9,10 +9,13 @@ use super::tune::Tuner;
 use super::{Watch, lock};
 use crate::error::Cause;
 use crate::options::Options;
+use crate::queue::prepare_heavy_fence;
 use crate::report::Report;
 
 /// How long a graph that has been ended may take, before its stuck threads are left behind.
 const GRACE: Duration = Duration::from_secs(1);
+/// A run that has gone on for so long is worth some milliseconds of preparation.
+const LONG_RUN: Duration = Duration::from_millis(200);
 /// The watchdog looks this often within its limit.
 const LOOKS_PER_LIMIT: u32 = 20;
 
@@ -121,7 +124,13 @@ impl<'a> Monitor<'a> {
 
     fn run(mut self, stop: &Stop) {
         let watch = self.graph.watch();
+        let mut is_prepared = false;
         while !stop.wait(self.pause()) {
+            if !is_prepared && watch.started.elapsed() >= LONG_RUN {
+                // Not earlier: a short run would wait for it at its end.
+                prepare_heavy_fence(true);
+                is_prepared = true;
+            }
             let lengths = (0..watch.facts.stages.len()).map(|stage| self.graph.queue_len(stage));
             let lengths: Vec<usize> = lengths.collect();
             lock(&watch.samples).look(watch.now_s(), lengths.into_iter());

@@ -2,12 +2,16 @@
 //!
 //! Problem: who puts a buffer into a queue must wake the taker if it sleeps, and must not pay for that if it does not. Rule:
 //! a sleeper first says that it sleeps, then looks at its queues once more, then sleeps; who puts looks for sleepers behind
-//! the put. Both sides do so in an order that all threads agree upon, so one of them sees the other. (The kernel could pass the fence for the other side, by
-//! membarrier(2); that saves 5 ns per buffer and costs an interrupt per sleep, and was slower by a fifth with 10 µs of work.)
+//! the put. Both sides do so with a fence between, so one of them sees the other. A fence at each put costs a third of a hand-off;
+//! so a single taker that has not slept for a while says that too ([`Bell::stay_awake`]), and who puts then does nothing
+//! more. Before it sleeps again, it takes that back and makes a fence for both sides (membarrier(2)), once for all sleeps that
+//! follow each other. (To do so at each sleep was slower by a fifth with 10 µs of work: it interrupts the other CPUs.)
 //! Who finds a sleeper takes it off the count before it wakes it, so each sleep is ended by one system call and not by one
 //! for each buffer until the sleeper runs.
 
-use super::sync::{AtomicU32, AtomicUsize, Futex, Ordering, fence, in_one_order};
+use super::sync::{
+    AtomicBool, AtomicU32, AtomicUsize, Futex, Ordering, fence, has_heavy_fence, heavy_fence, light_fence,
+};
 
 /// What a sleeper waits for, or a caller brings: a path's number, or anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,8 @@ impl Awake {
 /// Where one or several threads wait.
 #[derive(Default)]
 pub(crate) struct Bell {
+    /// The single taker is awake and will stay so until it has taken this back. Never, where several wait.
+    stays_awake: AtomicBool,
     /// Who sleeps, or is about to, and has not been claimed by a caller.
     sleepers: AtomicU32,
     /// What the sleeper waits for. Anything, where several may sleep.
@@ -60,10 +66,29 @@ impl Bell {
     /// Something has been put into a queue: wakes one sleeper, if one waits for that.
     #[inline]
     pub(crate) fn ring(&self, topic: Topic, awake: &Awake) {
-        // The put was `SeqCst` too.
-        in_one_order();
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
+        light_fence();
+        if self.stays_awake.load(Ordering::Relaxed) {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
             self.wake(topic, awake);
+        }
+    }
+
+    /// The single thread that waits here, which is awake, will not sleep for a while. It may all the same, and pays for that.
+    pub(crate) fn stay_awake(&self) {
+        if has_heavy_fence() && !self.stays_awake.load(Ordering::Relaxed) {
+            self.stays_awake.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whoever puts from now on looks for sleepers; whoever has not seen that has put before, and that is seen from now on.
+    #[inline]
+    fn may_sleep(&self) {
+        if self.stays_awake.load(Ordering::Relaxed) {
+            self.stays_awake.store(false, Ordering::Relaxed);
+            heavy_fence();
         }
     }
 
@@ -103,6 +128,7 @@ impl Bell {
             self.topic.store(topic.0, Ordering::Relaxed);
             awake.sub();
             self.sleepers.fetch_add(1, Ordering::Relaxed);
+            self.may_sleep();
             fence(Ordering::SeqCst);
             if let Some(result) = ready() {
                 self.stay(awake);

@@ -14,3 +14,4 @@ pub(crate) use gate::{Gate, Working};
 pub(crate) use inbox::{Inbox, Plan, Which};
 pub(crate) use join::Join;
 pub(crate) use ring::Ring;
+pub(crate) use sync::prepare_heavy_fence;

@@ -1,4 +1,4 @@
-//! A ring between one thread that puts and one that takes: no lock, no wait, one locked instruction.
+//! A ring between one thread that puts and one that takes: no lock, no wait, no locked instruction.
 //!
 //! Problem: a pipeline hands over a pointer per stage and buffer; a lock there costs more than the hand-off. Rule: each side
 //! has a count of its own, on a cache line of its own, and remembers what it last saw of the other's. The taker looks at the
@@ -58,8 +58,7 @@ impl<T> Ring<T> {
         }
         // SAFETY: the taker has emptied this slot (its count says so), and does not look at it before it sees the new count.
         unsafe { self.slot(count).fill(value) };
-        // One locked instruction, and with it the order that `Bell` asks for.
-        self.put.count.swap(count.wrapping_add(1), Ordering::SeqCst);
+        self.put.count.store(count.wrapping_add(1), Ordering::Release);
     }
 
     /// Takes the oldest value out.
@@ -70,7 +69,7 @@ impl<T> Ring<T> {
     pub(crate) unsafe fn take(&self) -> Option<T> {
         let count = self.take.count.load(Ordering::Relaxed);
         if count == self.take.seen.load(Ordering::Relaxed) {
-            let put = self.put.count.load(Ordering::SeqCst);
+            let put = self.put.count.load(Ordering::Acquire);
             if count == put {
                 return None;
             }

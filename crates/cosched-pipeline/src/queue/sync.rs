@@ -3,14 +3,43 @@
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-pub(super) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::compiler_fence;
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use std::time::Duration;
 
+use cosched_linux::thread::barrier;
 use rustix::thread::futex;
 
-/// Between a store and a load that are both `SeqCst`: these are in one order that all threads agree upon, so nothing has to be
-/// done. The checker does not know that, and has a fence here.
+/// The fence of who makes it often, between a store and a load: free, because [`heavy_fence`] makes it for both sides. Nothing
+/// is promised to a thread that does not call that.
 #[inline]
-pub(super) fn in_one_order() {}
+pub(super) fn light_fence() {
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// The fence of who makes it seldom. Only where [`has_heavy_fence`] has said yes.
+pub(super) fn heavy_fence() {
+    if barrier::everywhere().is_err() {
+        // It was registered, so the kernel may not say no. The other side's stores leave its processor within nanoseconds.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+static HAS_HEAVY_FENCE: AtomicBool = AtomicBool::new(false);
+
+/// Whether there is a [`heavy_fence`].
+pub(super) fn has_heavy_fence() -> bool {
+    HAS_HEAVY_FENCE.load(Ordering::Relaxed)
+}
+
+/// Asks the kernel for it, once in a process. `may_take_long`: in a process with threads it takes 5 to 20 ms, and is left for
+/// later if that is too long.
+pub(crate) fn prepare_heavy_fence(may_take_long: bool) {
+    let is_alone = || std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
+    if !has_heavy_fence() && (may_take_long || is_alone()) && barrier::register().is_ok() {
+        HAS_HEAVY_FENCE.store(true, Ordering::Relaxed);
+    }
+}
 
 /// A word on which threads sleep.
 #[derive(Default)]

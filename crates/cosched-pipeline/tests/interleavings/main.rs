@@ -132,6 +132,21 @@ fn who_sleeps_is_woken() {
 }
 
 #[test]
+fn who_said_that_it_stays_awake_may_sleep_all_the_same() {
+    check(3, || {
+        let line = Line::alone(2);
+        let other = line.clone();
+        let putter = thread::spawn(move || (1..=2).for_each(|value| other.put(value, Topic::path(0))));
+        for value in 1..=2 {
+            line.bell.stay_awake();
+            assert_eq!(line.bell.sleep(Topic::ANY, &line.awake, || line.take()), value);
+        }
+        line.bell.stay_awake();
+        putter.join().unwrap();
+    });
+}
+
+#[test]
 fn several_sleepers_share_what_comes() {
     check(2, || {
         let line = Line::alone(2);

@@ -3,12 +3,20 @@
 use std::mem::MaybeUninit;
 
 use loom::cell::UnsafeCell;
-pub(super) use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 
-/// Loom takes `SeqCst` accesses for `AcqRel` ones.
-pub(super) fn in_one_order() {
+/// Loom knows no fence that one thread makes for another: both make one. What is checked is who makes them when.
+pub(super) fn light_fence() {
     fence(Ordering::SeqCst);
+}
+
+pub(super) fn heavy_fence() {
+    fence(Ordering::SeqCst);
+}
+
+pub(super) fn has_heavy_fence() -> bool {
+    true
 }
 
 /// As the kernel has it: the look at the word and going to sleep are one, under a lock that wakers take too.
