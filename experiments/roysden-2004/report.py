@@ -7,12 +7,12 @@ TITLES = {
     "default": "default", "nice-down-io": "nice down I/O (raised)", "nice-up-io": "nice up I/O (lowered)",
     "adjust-once": "dynamic up", "adjust-up-down": "dynamic up, down", "short-slices": "short slices for I/O",
     "short-and-long-slices": "and long ones for what computes", "batch": "SCHED_BATCH for what does not limit",
-    "idle": "SCHED_IDLE for these", "affinity": "a CPU for each stage, in turn", "replicate": "two sorters",
+    "idle": "SCHED_IDLE for these", "affinity": "a CPU for each stage, in turn", "one-sorter": "one sorter less", "replicate": "one sorter more",
     "workers": "run to completion", "auto": "autotune", "default again": "default again (noise)",
 }
 
 
-def text(found, regressions, published, published_regression, made):
+def text(found, bars, regressions, published, published_regression, made):
     """Everything; `made`: what it was measured on."""
     parts = [head(made)]
     for version in plan.VERSIONS:
@@ -21,7 +21,7 @@ def text(found, regressions, published, published_regression, made):
                 parts.append(table(version, condition, found[version][condition], published[version] if condition == "alone" else {}))
     parts.append(regression_text(regressions, published_regression))
     parts.append(statements_text(results.statements(found)))
-    parts.append(bars_text(results.bars(found)))
+    parts.append(bars_text(bars))
     return "\n".join(parts)
 
 
@@ -29,8 +29,8 @@ def head(made):
     return f"""# Scheduling of pipelines, again: report
 
 Made by `experiments/roysden-2004/reproduce` on {made['date']} (commit {made['commit']}): {made['cpus']} CPUs, Linux {made['kernel']}.
-Columnsort of {made['bytes'] / 1e6:.0f} MB (compute-bound, comparison sort, files in the page cache) and {made['bytes'] * 2 / 1e6:.0f} MB (I/O-bound,
-radix sort, O_DIRECT) of 100-byte records with {made['memory']} of buffers; {made['repetitions']} repetitions, in each of them every
+Columnsort of {made['bytes'] / 1e6:.0f} MB (compute-bound, comparison sort by two sorters, files {made['files']}) and {made['bytes'] * 2 / 1e6:.0f} MB (I/O-bound,
+radix sort by one, O_DIRECT, the disk {made['disk']}) of 100-byte records with {made['memory']} of buffers; {made['repetitions']} repetitions, in each of them every
 setting once, in an order that is drawn, and the default a second time. Means are the paper's way; **ratio** is the median of clock time against the
 default's of the same repetition, with its 95 % interval (bootstrap). Absolute times compare a CPU of today with one of 2004.
 """
@@ -47,7 +47,7 @@ def table(version, condition, arms, paper):
         published = f"{said['clock_s']:.2f} | {said['clock_s'] / base:.3f}" if said else " | "
         verdict = {-1: "**faster**", 1: "**slower**", 0: ""}[results.differs(one)] if arm != "default" else ""
         lines.append(f"| {TITLES[arm]} | {published} | {one['clock_s']:.2f} ± {one['stderr_s']:.2f} | {one['user_s']:.2f} | {one['system_s']:.2f} | "
-                     f"{one['use_percent']:.0f} | {one['ratio']:.3f} [{one['low']:.3f}, {one['high']:.3f}] | {verdict} |")
+                     f"{one['use_percent']:.0f} | {results.interval(one)} | {verdict} |")
     return "\n".join(lines) + "\n"
 
 
@@ -65,13 +65,16 @@ def regression_text(found, paper):
 
 def statements_text(asked):
     lines = ["## What the paper says, and what holds here", "", "| the paper | read as | ratio [95 %] | |", "|---|---|---|---|"]
-    lines += [f"| {said} | {read} | {numbers} | {'holds' if holds else '**does not hold**'} |" for said, read, numbers, holds in asked]
+    lines += [f"| {said} | {read} | {numbers} | {verdict if verdict != 'does not hold' else '**does not hold**'} |" for said, read, numbers, verdict in asked]
     return "\n".join(lines) + "\n"
 
 
 def bars_text(rows):
     lines = ["## Autotune: at most 1 % worse than the default, at most 2 % worse than the best fixed setting", "",
-             "| version | condition | to the default | to the best fixed | |", "|---|---|---|---|---|"]
-    lines += [f"| {version} | {condition} | {default:.3f} | {best:.3f} | {'kept' if kept else '**missed**'} |"
-              for version, condition, default, best, kept in rows]
+             "The best fixed setting is the one with the least median here, so noise has helped it; *default again* against it shows how much.", "",
+             "| version | condition | to the default [95 %] | | best fixed | to it [95 %] | default again to it | |", "|---|---|---|---|---|---|---|---|"]
+    for version, condition, auto, best, against, kept, near in rows:
+        again = results.interval(against["default again"]) if "default again" in against else ""
+        lines.append(f"| {version} | {condition} | {results.interval(auto)} | {kept} | {TITLES[best]} | {results.interval(against['auto'])} | {again} | {near} |")
     return "\n".join(lines) + "\n"
+

@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod agent;
 mod class;
+pub mod cluster;
 mod id;
 mod job;
 mod matrix;

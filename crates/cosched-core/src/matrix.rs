@@ -137,6 +137,17 @@ impl Matrix {
         if fits { self.insert(job, cpus, None, packing) } else { None }
     }
 
+    /// Adds empty rows until there are so many.
+    pub(crate) fn add_rows(&mut self, rows: usize) {
+        let columns = self.columns.len();
+        self.rows.resize_with(rows.max(self.rows.len()), || Row::empty(columns));
+    }
+
+    /// Gives a gang these columns of a row, which are free.
+    pub(crate) fn put(&mut self, row: usize, columns: &[u32], job: JobId) {
+        self.fill(row, columns, job);
+    }
+
     /// Takes a gang out. Its row stays, even when nobody else lives there.
     pub fn remove(&mut self, job: JobId) {
         for row in &mut self.rows {

@@ -47,6 +47,32 @@ pub enum Reason {
     MaySpin,
     /// It spins much of its time, although others want its CPUs (auto).
     SpinsInVain,
+    /// A node takes part from now on (cluster).
+    NodeJoined,
+    /// A node is gone (cluster).
+    NodeLost,
+    /// A node that it wants is not there, or gets no new jobs (cluster).
+    WaitsForNode,
+    /// Those who are ready leave too little memory (cluster).
+    WaitsForMemory,
+    /// Those who have started leave too little disk space (cluster).
+    WaitsForDisk,
+    /// A node is another job's alone, or others are where it is to be alone (cluster).
+    WaitsForExclusive,
+    /// There may be no more rows, and none has room (cluster).
+    RowsFull,
+    /// Somebody who came before it waits for its nodes (cluster).
+    BehindOthers,
+    /// A job used more memory than it said (cluster).
+    MemoryGrew,
+    /// A job is over the time that its queue permits (cluster).
+    TimeLimit,
+    /// Rows and loads were looked at anew (cluster).
+    Rebalanced,
+    /// Working hours or off-hours begin (cluster).
+    PeriodBegins,
+    /// The node has not been able to renew its lease (cluster).
+    LeaseOut,
 }
 
 impl fmt::Display for Reason {
@@ -73,6 +99,19 @@ impl fmt::Display for Reason {
             Reason::WaitsLittle => "it waits little",
             Reason::MaySpin => "it uses all its CPU time and may spin in its waits",
             Reason::SpinsInVain => "it spins in its waits while others want its CPUs",
+            Reason::NodeJoined => "a node joined",
+            Reason::NodeLost => "a node was lost",
+            Reason::WaitsForNode => "a node that it wants is not there or is drained",
+            Reason::WaitsForMemory => "the jobs that are ready leave too little memory for it",
+            Reason::WaitsForDisk => "the jobs that have started leave too little disk space for it",
+            Reason::WaitsForExclusive => "a node is one job's alone, or would have to be",
+            Reason::RowsFull => "no row of the matrix has room, and there may be no more",
+            Reason::BehindOthers => "a job that came before it waits for the same nodes",
+            Reason::MemoryGrew => "a job used more memory than it said",
+            Reason::TimeLimit => "it is over the time limit of its queue",
+            Reason::Rebalanced => "rows and loads were looked at anew",
+            Reason::PeriodBegins => "working hours or off-hours began",
+            Reason::LeaseOut => "the node's lease ran out",
         })
     }
 }

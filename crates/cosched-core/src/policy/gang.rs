@@ -107,14 +107,18 @@ fn slot(matrix: &Matrix, row: usize, gangs: &[Gang]) -> Slot {
 
 fn row_weights(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<u64> {
     let weight = |row: &crate::matrix::Row| row.jobs().map(|job| u64::from(share(job))).max().unwrap_or(1);
-    let weights: Vec<u64> = matrix.rows().iter().map(weight).collect();
+    scaled(&matrix.rows().iter().map(weight).collect::<Vec<u64>>(), CYCLE_TURNS_MAX)
+}
+
+/// Weights, each at least 1, in their lowest terms and so that they add up to about `turns_max` at most.
+pub(crate) fn scaled(weights: &[u64], turns_max: u64) -> Vec<u64> {
     let divisor = weights.iter().fold(0, |a, b| gcd(a, *b)).max(1);
     let weights: Vec<u64> = weights.iter().map(|w| w / divisor).collect();
     let sum: u64 = weights.iter().sum();
-    if sum <= CYCLE_TURNS_MAX {
+    if sum <= turns_max {
         return weights;
     }
-    weights.iter().map(|w| (w * CYCLE_TURNS_MAX / sum).max(1)).collect()
+    weights.iter().map(|w| (w * turns_max / sum).max(1)).collect()
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -122,7 +126,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// The rows of a cycle's turns: each has its part, as evenly spread as can be.
-fn row_order(weights: &[u64]) -> Vec<usize> {
+pub(crate) fn row_order(weights: &[u64]) -> Vec<usize> {
     let sum: u64 = weights.iter().sum();
     let mut had = vec![0_u64; weights.len()];
     let mut order = Vec::with_capacity(sum as usize);

@@ -1,0 +1,147 @@
+//! Who may start: queues in their order, and never more memory than there is.
+//!
+//! Problem: when the jobs that take turns on a node together want more memory than it has, they page each other out at
+//! every switch, and nobody gets on (Strazdins & Uhlmann 2004, sections 4.2 and 6; Batat & Feitelson 2000).
+//! Rule. A job is made ready when every one of its nodes has its memory and disk space beside all who are ready there;
+//! otherwise it waits. More urgent queues come first, and in a queue those who came first. Nobody starts on a node for
+//! which somebody before it waits, so that a large job is not overtaken for ever; one that does not care where it runs
+//! keeps back all who come after it.
+//! When jobs turn out to use more than they said, the last ones on that node are held until the others leave room; a
+//! held job keeps its place and its disk space, and does not run.
+
+use super::input::Action;
+use super::planner::Planner;
+use super::state::{Part, Place, Stage, Want};
+use crate::id::{JobId, NodeId};
+use crate::reason::Reason;
+use crate::time::Time;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// What those who wait keep for themselves.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    /// All nodes.
+    pub(super) all: bool,
+    /// These nodes, by place.
+    pub(super) nodes: BTreeSet<u32>,
+}
+
+impl Planner {
+    /// Makes all ready who can be.
+    pub(super) fn admit(&mut self, now: Time) {
+        let mut claims = Claims::default();
+        let waiting: Vec<JobId> = self.waiting.iter().map(|(.., id)| *id).collect();
+        for id in waiting {
+            let held = self.state.jobs[&id].place.is_some();
+            let found = if held { self.room_for_held(id) } else { self.find(&self.state.jobs[&id], &claims).map(Some) };
+            match found {
+                Ok(parts) => self.start(now, id, parts),
+                Err(reason) => {
+                    self.wait(id, reason);
+                    self.claim(id, &mut claims);
+                }
+            }
+        }
+    }
+
+    /// Whether a held job may go on where it is.
+    fn room_for_held(&self, id: JobId) -> Result<Option<Vec<Part>>, Reason> {
+        let parts = self.state.jobs[&id].place.as_ref().map_or(&[][..], |place| &place.parts);
+        let room = |part: &Part| {
+            let Some(at) = self.layout.index_of(part.node) else { return false };
+            let has = self.state.nodes[&part.node].capacity.memory_bytes;
+            // A job that alone wants more than there is goes on alone.
+            let used = self.uses[at].memory_bytes;
+            used == 0 || used.saturating_add(part.memory_bytes) <= has
+        };
+        if parts.iter().all(room) { Ok(None) } else { Err(Reason::WaitsForMemory) }
+    }
+
+    /// A job that waited is ready now, in these parts or in those that it has.
+    fn start(&mut self, now: Time, id: JobId, parts: Option<Vec<Part>>) {
+        if let (Some(parts), Some(job)) = (parts, self.state.jobs.get_mut(&id)) {
+            self.parts.insert(id, parts.as_slice().into());
+            (job.place, job.ready_since) = (Some(Place { parts, home: None }), now);
+            // Only to be counted below as what it is.
+            self.count(id, true);
+        }
+        self.set_stage(id, Stage::Ready);
+        if self.has_slots(&self.state.jobs[&id]) {
+            let wanted = self.wanted(id);
+            let row = self.row_for(&wanted).unwrap_or_else(|| self.new_row());
+            self.house(id, row, &wanted);
+        }
+        self.actions.push_back(Action::Start(id));
+    }
+
+    fn wait(&mut self, id: JobId, reason: Reason) {
+        let Some(job) = self.state.jobs.get_mut(&id) else { return };
+        if job.stage != Stage::Waiting(reason) {
+            job.stage = Stage::Waiting(reason);
+            self.actions.push_back(Action::Wait(id, reason));
+        }
+    }
+
+    fn claim(&self, id: JobId, claims: &mut Claims) {
+        let job = &self.state.jobs[&id];
+        let at = |node: &NodeId| self.layout.index_of(*node).map(|at| at as u32);
+        match (&job.place, &job.spec.want) {
+            (Some(place), _) => claims.nodes.extend(place.parts.iter().filter_map(|part| at(&part.node))),
+            (None, Want::PerNode(wants)) => claims.nodes.extend(wants.iter().filter_map(|want| at(&want.node))),
+            (None, Want::Total { .. }) => claims.all = true,
+        }
+    }
+
+    /// A job has come to another stage; what it uses is counted anew.
+    pub(super) fn set_stage(&mut self, id: JobId, stage: Stage) {
+        self.count(id, false);
+        if let Some(job) = self.state.jobs.get_mut(&id) {
+            let key = (job.spec.queue, job.order, id);
+            job.stage = stage;
+            match stage {
+                Stage::Waiting(_) => self.waiting.insert(key),
+                _ => self.waiting.remove(&key),
+            };
+        }
+        self.count(id, true);
+    }
+
+    /// All processes of a job are to be ended for good.
+    pub(super) fn end(&mut self, id: JobId, reason: Reason) {
+        self.set_stage(id, Stage::Ending(reason));
+        self.actions.push_back(Action::Kill(id, reason));
+    }
+
+    /// A job was seen to use so much memory on a node. Holds the last ones there while that is too much.
+    pub(super) fn note_memory(&mut self, id: JobId, node: NodeId, bytes: u64) {
+        self.count(id, false);
+        let place = self.state.jobs.get_mut(&id).and_then(|job| job.place.as_mut());
+        if let Some(part) = place.and_then(|place| place.parts.iter_mut().find(|part| part.node == node)) {
+            part.memory_bytes = part.memory_bytes.max(bytes);
+        }
+        self.count(id, true);
+        if let Some(place) = &self.state.jobs[&id].place {
+            self.parts.insert(id, place.parts.as_slice().into());
+        }
+        let Some(at) = self.layout.index_of(node) else { return };
+        while self.uses[at].memory_bytes > self.state.nodes[&node].capacity.memory_bytes {
+            let Some(last) = self.last_of_several(node) else { return };
+            self.set_stage(last, Stage::Waiting(Reason::WaitsForMemory));
+            self.actions.push_back(Action::Wait(last, Reason::WaitsForMemory));
+        }
+    }
+
+    /// The ready job of a node that would be served last, unless it is the only one that counts there.
+    fn last_of_several(&self, node: NodeId) -> Option<JobId> {
+        let here = |(_, job): &(&JobId, &super::state::JobRecord)| {
+            let counts = !matches!(job.stage, Stage::Waiting(_));
+            let parts = job.place.as_ref().map_or(&[][..], |place| &place.parts);
+            counts && parts.binary_search_by_key(&node, |part| part.node).is_ok()
+        };
+        let mut counted: Vec<_> = self.state.jobs.iter().filter(here).collect();
+        counted.sort_by_key(|(_, job)| (job.spec.queue, job.order));
+        let last = counted.iter().rposition(|(_, job)| job.stage == Stage::Ready)?;
+        (counted.len() > 1).then_some(*counted[last].0)
+    }
+}

@@ -1,0 +1,199 @@
+//! What each input does to the state. A refused input changes nothing.
+
+use super::input::{Input, Refusal};
+use super::planner::Planner;
+use super::state::{JobRecord, JobSpec, NodeWant, Stage, Want};
+use crate::id::{JobId, NodeId};
+use crate::job::Policy;
+use crate::plan::Standing;
+use crate::policy::SLOT_LENGTH_NS;
+use crate::reason::Reason;
+use crate::time::Time;
+use alloc::vec::Vec;
+
+impl Planner {
+    pub(super) fn take(&mut self, now: Time, input: Input) -> Result<Reason, Refusal> {
+        match input {
+            Input::Join(id, capacity) => self.join(id, capacity).map(|()| Reason::NodeJoined),
+            Input::Leave(id) => self.leave(id).map(|()| Reason::NodeLost),
+            Input::Drain(id, drains) => self.drain(id, drains).map(|()| Reason::UserRequest),
+            Input::Load(id, threads) => {
+                self.state.nodes.get_mut(&id).ok_or(Refusal::UnknownNode(id))?.other_threads_seen = threads;
+                Ok(Reason::SampleDue)
+            }
+            Input::Submit(spec) => self.submit(now, spec).map(|()| Reason::Arrival),
+            Input::End(id) => self.forget(id).map(|()| Reason::Departure),
+            Input::Cleared(id) => self.cleared(id).map(|()| Reason::Departure),
+            Input::Memory(id, node, bytes) => {
+                self.job(id)?;
+                self.note_memory(id, node, bytes);
+                Ok(Reason::MemoryGrew)
+            }
+            Input::Rebalance => {
+                self.rebalance();
+                Ok(Reason::Rebalanced)
+            }
+            Input::Suspend(_)
+            | Input::Resume(_)
+            | Input::Class(..)
+            | Input::JobPolicy(..)
+            | Input::Choice(..)
+            | Input::Asleep(_)
+            | Input::Awake(_) => self.change_job(input),
+            Input::Period(_)
+            | Input::ClusterPolicy(_)
+            | Input::ClusterSharing(_)
+            | Input::SlotLength(_)
+            | Input::Ceiling(_) => self.change_settings(&input),
+        }
+    }
+
+    fn change_job(&mut self, input: Input) -> Result<Reason, Refusal> {
+        match input {
+            Input::Suspend(id) => self.job(id)?.standing = Standing::Suspended,
+            Input::Resume(id) => self.job(id)?.standing = Standing::Scheduled,
+            Input::Class(id, class) => self.job(id)?.spec.class = class,
+            Input::JobPolicy(id, policy) => self.job(id)?.spec.policy = policy,
+            Input::Choice(id, policy, reason) => {
+                self.job(id)?.choice = if policy == Policy::Auto { Policy::Gang } else { policy };
+                return Ok(reason);
+            }
+            Input::Asleep(id) => return self.set_asleep(id, Standing::Asleep).map(|()| Reason::NoCpuUsed),
+            Input::Awake(id) => return self.set_asleep(id, Standing::Scheduled).map(|()| Reason::CpuUsed),
+            _ => (),
+        }
+        Ok(Reason::UserRequest)
+    }
+
+    fn change_settings(&mut self, input: &Input) -> Result<Reason, Refusal> {
+        let config = &mut self.state.config;
+        match *input {
+            Input::Period(period) => {
+                config.period = period;
+                return Ok(Reason::PeriodBegins);
+            }
+            Input::ClusterPolicy(policy) => config.policy = policy,
+            Input::ClusterSharing(sharing) => config.sharing = sharing,
+            Input::SlotLength(ns) if !SLOT_LENGTH_NS.contains(&ns) => return Err(Refusal::SlotLength(ns)),
+            Input::SlotLength(ns) => config.slot_length_ns = ns,
+            Input::Ceiling(permille) if !(1..=1000).contains(&permille) => return Err(Refusal::Ceiling(permille)),
+            Input::Ceiling(permille) => config.ceiling_permille = permille,
+            _ => (),
+        }
+        Ok(Reason::Settings)
+    }
+
+    fn job(&mut self, id: JobId) -> Result<&mut JobRecord, Refusal> {
+        self.state.jobs.get_mut(&id).ok_or(Refusal::UnknownJob(id))
+    }
+
+    /// A suspended job stays suspended, whatever its CPU use was.
+    fn set_asleep(&mut self, id: JobId, standing: Standing) -> Result<(), Refusal> {
+        let job = self.job(id)?;
+        if job.standing != Standing::Suspended {
+            job.standing = standing;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, now: Time, mut spec: JobSpec) -> Result<(), Refusal> {
+        if let Want::PerNode(wants) = &mut spec.want {
+            wants.sort_by_key(|want| want.node);
+        }
+        self.check(&spec)?;
+        let (id, order) = (spec.id, self.state.next_order);
+        self.state.next_order += 1;
+        self.waiting.insert((spec.queue, order, id));
+        let job = JobRecord {
+            spec,
+            order,
+            standing: Standing::Scheduled,
+            choice: Policy::Gang,
+            // Whether it can start at once comes out when everything is settled.
+            stage: Stage::Waiting(Reason::Arrival),
+            place: None,
+            ready_since: now,
+        };
+        self.state.jobs.insert(id, job);
+        Ok(())
+    }
+
+    /// Whether the job could ever run, on the nodes that there are.
+    fn check(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        if self.state.jobs.contains_key(&spec.id) {
+            return Err(Refusal::DuplicateJob(spec.id));
+        }
+        let queue = self.state.config.queues.get(spec.queue as usize).ok_or(Refusal::UnknownQueue(spec.queue))?;
+        if let Some(limit) = queue.exceeded(spec) {
+            return Err(Refusal::Queue(spec.queue, limit));
+        }
+        match &spec.want {
+            Want::PerNode(wants) => {
+                if wants.is_empty() {
+                    return Err(Refusal::NoCpus);
+                }
+                if let Some(pair) = wants.windows(2).find(|pair| pair[0].node == pair[1].node) {
+                    return Err(Refusal::DuplicateNode(pair[0].node));
+                }
+                wants.iter().try_for_each(|want| self.check_node(want))
+            }
+            Want::Total { cpus: 0, .. } => Err(Refusal::NoCpus),
+            Want::Total { cpus, memory_per_cpu_bytes, disk_bytes } => {
+                let fit = |node: &super::state::NodeRecord| {
+                    let capacity = node.capacity;
+                    let fit = capacity.memory_bytes.checked_div(*memory_per_cpu_bytes).unwrap_or(u64::MAX);
+                    if capacity.disk_bytes < *disk_bytes { 0 } else { fit.min(capacity.cpus.into()) }
+                };
+                let most = self.state.nodes.values().map(fit).sum();
+                if most < u64::from(*cpus) { Err(Refusal::NeverFits { wanted: *cpus, most }) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn check_node(&self, want: &NodeWant) -> Result<(), Refusal> {
+        let NodeWant { node, cpus, cpus_min, memory_bytes, disk_bytes } = *want;
+        let has = self.state.nodes.get(&node).ok_or(Refusal::UnknownNode(node))?.capacity;
+        if cpus == 0 {
+            return Err(Refusal::NoCpus);
+        }
+        if has.cpus < cpus_min {
+            return Err(Refusal::FewCpus { node, wanted: cpus_min, has: has.cpus });
+        }
+        if has.memory_bytes < memory_bytes {
+            return Err(Refusal::LittleMemory { node, wanted: memory_bytes, has: has.memory_bytes });
+        }
+        if has.disk_bytes < disk_bytes {
+            return Err(Refusal::LittleDisk { node, wanted: disk_bytes, has: has.disk_bytes });
+        }
+        Ok(())
+    }
+
+    /// A job has ended.
+    fn forget(&mut self, id: JobId) -> Result<(), Refusal> {
+        let JobRecord { spec, order, .. } = self.job(id)?;
+        let key = (spec.queue, *order, id);
+        self.evict(id);
+        self.count(id, false);
+        self.waiting.remove(&key);
+        self.parts.remove(&id);
+        self.state.jobs.remove(&id);
+        Ok(())
+    }
+
+    /// Nothing is left of a job's first life.
+    fn cleared(&mut self, id: JobId) -> Result<(), Refusal> {
+        if self.job(id)?.stage != Stage::Clearing {
+            return Err(Refusal::Stage(id));
+        }
+        self.count(id, false);
+        self.parts.remove(&id);
+        self.job(id)?.place = None;
+        self.set_stage(id, Stage::Waiting(Reason::NodeLost));
+        Ok(())
+    }
+
+    /// The nodes that a job may use, for hosts that start its processes.
+    pub fn nodes_of(&self, id: JobId) -> Vec<NodeId> {
+        self.parts.get(&id).map_or_else(Vec::new, |parts| parts.iter().map(|part| part.node).collect())
+    }
+}

@@ -1,0 +1,163 @@
+//! What one node does under the cluster's plan: its single-node jobs fill what is free.
+//!
+//! Problem: "For programs which execute exclusively on one computer, scheduling decisions are made at the beginning of
+//! each time-slice. These programs lack entries in the Ousterhout matrix, but make use of available entries based upon
+//! current conditions. This permits the gang scheduler to rapidly respond to changes in the workload." (LLNL, "Gang
+//! Scheduler Design".)
+//! Rule. The node has a planner of its own for them, the same that runs a machine alone. In each turn of the cluster's
+//! cycle the gangs that span nodes have their CPUs; what is left goes to the node's own gangs, whole ones only, the least
+//! served for its share first. They use any free CPUs, not certain ones. How much is left was seen to by the cluster's
+//! plan, which has open turns for them. On a node without a gang that spans nodes its own plan holds as it is.
+//! Units: turns.
+
+use super::plan::{Plan as ClusterPlan, PlannedJob as ClusterJob};
+use super::state::Stage;
+use crate::class::Shares;
+use crate::id::{JobId, NodeId};
+use crate::matrix::Matrix;
+use crate::plan::{Plan, PlannedJob, Standing, Turn};
+use crate::policy::local;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// The node's plan: `own` is what its own planner says of its single-node jobs alone, with the same slots.
+///
+/// Its generation is the sum of both, so that it rises whenever one of them does. A job that the cluster has placed on
+/// this node alone is the own planner's, once the host has told it so; that includes one that has lost its other nodes.
+pub fn fill(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares) -> Plan {
+    let mut plan = own.clone();
+    plan.generation = cluster.generation + own.generation;
+    let spanning: Vec<(JobId, &ClusterJob, u32)> = cluster
+        .jobs
+        .iter()
+        .filter(|(id, job)| job.parts.len() > 1 && !own.jobs.contains_key(id))
+        .filter_map(|(id, job)| Some((*id, job, cluster.part(*id, node)?.cpus)))
+        .collect();
+    for (id, job) in &mut plan.jobs {
+        if cluster.jobs.get(id).is_some_and(is_held) {
+            (job.standing, job.home, job.turns) = (Standing::Suspended, None, 0);
+        }
+    }
+    plan.jobs.extend(spanning.iter().map(|(id, job, cpus)| (*id, planned(job, *cpus))));
+    if spanning.iter().any(|(_, job, _)| job.home.is_some()) {
+        let filled = Filled::new(cluster, node, &plan, shares);
+        (plan.matrix, plan.turns) = (filled.matrix(cluster, &mut plan), filled.turns);
+        plan.slot_length_ns = cluster.slot_length_ns;
+        plan.from_slot = cluster.from_slot.max(own.from_slot);
+    } else {
+        let held: Vec<JobId> =
+            plan.jobs.iter().filter(|(_, job)| job.standing == Standing::Suspended).map(|(id, _)| *id).collect();
+        plan.turns.iter_mut().for_each(|turn| turn.run.retain(|id| !held.contains(id)));
+        held.iter().for_each(|id| plan.matrix.remove(*id));
+    }
+    weigh(&mut plan, shares);
+    plan
+}
+
+/// Whether a job has started and must not run.
+fn is_held(job: &ClusterJob) -> bool {
+    matches!(job.stage, Stage::Waiting(_))
+}
+
+/// A job that spans nodes, as a node sees it before it has turns.
+fn planned(job: &ClusterJob, cpus: u32) -> PlannedJob {
+    let standing = match job.stage {
+        Stage::Waiting(_) => Standing::Suspended,
+        // What is to end must be able to.
+        Stage::Clearing | Stage::Ending(_) => Standing::Asleep,
+        Stage::Ready => job.standing,
+    };
+    let ClusterJob { class, policy, auto, weight, .. } = *job;
+    PlannedJob { class, policy, auto, cpus, standing, weight, home: None, turns: 0 }
+}
+
+/// Weights of the node's jobs against each other; a plan of its own has them already.
+fn weigh(plan: &mut Plan, shares: &Shares) {
+    let cycle = plan.turns.len().max(1) as u32;
+    let part = |job: &PlannedJob| local::Part {
+        share: shares.of(job.class),
+        cpus: job.cpus,
+        turns: if job.turns > 0 { (job.turns, cycle) } else { (1, 1) },
+    };
+    let weights = local::weights(&plan.jobs.values().map(part).collect::<Vec<_>>());
+    plan.jobs.values_mut().zip(weights).for_each(|(job, weight)| job.weight = weight);
+}
+
+/// How often the cycle is repeated at most, so that the node's own gangs take turns in what is free; more often only
+/// where one would have no turn otherwise.
+const REPEATS_MAX: usize = 8;
+
+/// As many turns are enough for that.
+const TURNS_MAX: usize = 4096;
+
+struct Filled {
+    node: NodeId,
+    turns: Vec<Turn>,
+    own: Vec<JobId>,
+}
+
+impl Filled {
+    fn new(cluster: &ClusterPlan, node: NodeId, plan: &Plan, shares: &Shares) -> Filled {
+        let own: Vec<JobId> = plan.jobs.iter().filter(|(_, job)| job.home.is_some()).map(|(id, _)| *id).collect();
+        let has = cluster.layout.index_of(node).map_or(0, |at| cluster.layout.nodes()[at].span.count);
+        let mut served: BTreeMap<JobId, u64> = own.iter().map(|id| (*id, 0)).collect();
+        let (cycle, length) = (cluster.turns.len() as u64, cluster.turns.len() as u64 * cluster.period());
+        // Slot k has turn k modulo the length; the cluster counts from the slot in which its plan begins.
+        let begin = (length - cluster.from_slot % length) + u64::from(cluster.start);
+        let mut turn = |slot: u64| {
+            let k = (slot + begin) % length;
+            let turn = cluster.turns[(k % cycle) as usize];
+            let run = cluster.lineup(turn, k / cycle).iter().copied();
+            let mut run: Vec<JobId> = run.filter(|id| cluster.part(*id, node).is_some()).collect();
+            let mut free = has - run.iter().map(|id| plan.jobs[id].cpus).sum::<u32>();
+            let mut queue = own.clone();
+            queue.sort_by_key(|id| (served[id] * 65_536 / u64::from(shares.of(plan.jobs[id].class)), *id));
+            for id in queue {
+                let cpus = plan.jobs[&id].cpus;
+                if cpus <= free {
+                    free -= cpus;
+                    run.push(id);
+                    served.entry(id).and_modify(|served| *served += 1);
+                }
+            }
+            run.sort_unstable();
+            Turn { row: turn.row, run }
+        };
+        let mut turns: Vec<Turn> = Vec::new();
+        let often = own.len().clamp(1, REPEATS_MAX).min((TURNS_MAX / length as usize).max(1));
+        // Each repeat serves somebody who was not served before, if one repeat serves anybody.
+        for repeat in 1..=own.len().max(1) {
+            turns.extend((0..length).map(&mut turn));
+            let served = |id: &JobId| turns.iter().any(|turn| turn.run.binary_search(id).is_ok());
+            if repeat >= often && own.iter().all(served) {
+                break;
+            }
+        }
+        Filled { node, turns, own }
+    }
+
+    /// The node's part of the cluster's matrix, with the node's own gangs where there is room; homes and turns of all
+    /// are written to the plan.
+    fn matrix(&self, cluster: &ClusterPlan, plan: &mut Plan) -> Matrix {
+        let laid = cluster.layout.nodes()[cluster.layout.index_of(self.node).unwrap_or(0)];
+        let mut matrix = Matrix::new(&[crate::job::Node { id: self.node, cpus: laid.span.count }]);
+        matrix.add_rows(cluster.rows.len());
+        let mut turns: BTreeMap<JobId, u32> = BTreeMap::new();
+        self.turns.iter().flat_map(|turn| &turn.run).for_each(|id| *turns.entry(*id).or_default() += 1);
+        for (id, job) in &mut plan.jobs {
+            job.turns = turns.get(id).copied().unwrap_or(0);
+            let Some((row, spans)) = cluster.jobs.get(id).and_then(|job| job.home.as_ref()) else { continue };
+            let here = |column: &u32| (laid.span.first..laid.span.end()).contains(column);
+            let columns = spans.iter().flat_map(|span| span.first..span.end()).filter(here);
+            let columns: Vec<u32> = columns.map(|column| column - laid.span.first).collect();
+            matrix.put(*row as usize, &columns, *id);
+            job.home = Some((*row, columns));
+        }
+        for id in &self.own {
+            let Some(job) = plan.jobs.get_mut(id) else { continue };
+            let place = matrix.insert(*id, job.cpus, None, crate::job::Packing::FirstFit);
+            job.home = place.map(|place| (place.row as u32, place.columns));
+        }
+        matrix
+    }
+}

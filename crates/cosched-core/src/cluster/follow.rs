@@ -1,0 +1,261 @@
+//! How a node follows the plans of its cluster.
+//!
+//! Problem: plans come early, late or not at all, and each holds from a slot of its own. Rule. A node keeps the plan that
+//! holds and those that are to come, and changes over at their slots. It acknowledges what it has seen. A plan that comes
+//! after its slot is taken at once, and the node says how many slots it missed; when it hears of a generation that it has
+//! not seen, it says by how many it is behind, until it has caught up. When its lease is out it runs no gang slots,
+//! because others may count on that (see `generation.rs`); with a new lease it goes on.
+
+use super::plan::Plan;
+use crate::id::{JobId, NodeId};
+use crate::reason::Reason;
+use crate::time::Time;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+
+/// What the host has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FollowAction {
+    /// Write to the store that this generation was seen here.
+    Acknowledge(u64),
+    /// Run by this plan from now on.
+    Use(Arc<Plan>),
+    /// Let this gang run until the plan that has it holds: nobody else has its CPUs.
+    StartEarly(JobId),
+    /// This plan was to hold so many slots ago already; tell metrics.
+    Missed {
+        /// The plan.
+        generation: u64,
+        /// The slots that were run by an older plan, or by none.
+        slots: u64,
+    },
+    /// So many generations are known of but were not seen; 0 once all were. Read the plan, and tell metrics.
+    Behind(u64),
+    /// Leave all jobs to the operating system.
+    RunNoSlots(Reason),
+}
+
+/// One node's view of the plans.
+#[derive(Debug)]
+pub struct Follower {
+    node: NodeId,
+    /// The plan that holds, and those to come, by generation; their beginnings rise too.
+    plans: VecDeque<Arc<Plan>>,
+    /// The generation of the plan in use; `None` while none is.
+    in_use: Option<u64>,
+    lease_until: Time,
+    /// Whether the lease was out when the node last looked.
+    lapsed: bool,
+    /// The newest generation that is known to exist.
+    known: u64,
+    behind: u64,
+    actions: VecDeque<FollowAction>,
+}
+
+impl Follower {
+    /// A node without a plan and without a lease.
+    pub fn new(node: NodeId) -> Follower {
+        Follower {
+            node,
+            plans: VecDeque::new(),
+            in_use: None,
+            lease_until: Time(0),
+            lapsed: true,
+            known: 0,
+            behind: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// A plan was read from the store.
+    pub fn see(&mut self, now: Time, plan: Arc<Plan>) {
+        let generation = plan.generation;
+        if self.plans.back().is_some_and(|newest| newest.generation >= generation) {
+            return;
+        }
+        // What has not begun when the new one does never holds.
+        while self.plans.back().is_some_and(|later| later.holds_from() >= plan.holds_from()) {
+            self.plans.pop_back();
+        }
+        self.known = self.known.max(generation);
+        self.actions.push_back(FollowAction::Acknowledge(generation));
+        if plan.holds_from() <= now {
+            let slots = plan.slot_at(now) - plan.from_slot;
+            if slots > 0 && self.in_use.is_some() {
+                self.actions.push_back(FollowAction::Missed { generation, slots });
+            }
+        } else if self.lease_until > now {
+            let here = plan.early.iter().filter(|job| plan.part(**job, self.node).is_some());
+            self.actions.extend(here.map(|job| FollowAction::StartEarly(*job)));
+        }
+        self.plans.push_back(plan);
+        self.tell_behind();
+        self.handle_timeout(now);
+    }
+
+    /// The store knows this generation, whether the plan could be read or not.
+    pub fn hear_of(&mut self, generation: u64) {
+        self.known = self.known.max(generation);
+        self.tell_behind();
+    }
+
+    /// The node's lease was renewed. The host has read the plan before.
+    pub fn renewed(&mut self, now: Time, lease_until: Time) {
+        self.lease_until = lease_until;
+        self.handle_timeout(now);
+    }
+
+    /// It is `now`: changes over to a plan that begins, or stops when the lease is out.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.lapsed = self.lease_until <= now;
+        if self.lapsed {
+            if self.in_use.take().is_some() {
+                self.actions.push_back(FollowAction::RunNoSlots(Reason::LeaseOut));
+            }
+            return;
+        }
+        while self.plans.get(1).is_some_and(|next| next.holds_from() <= now) {
+            self.plans.pop_front();
+        }
+        let Some(plan) = self.plans.front().filter(|plan| plan.holds_from() <= now) else { return };
+        if self.in_use != Some(plan.generation) {
+            self.in_use = Some(plan.generation);
+            self.actions.push_back(FollowAction::Use(Arc::clone(plan)));
+        }
+    }
+
+    /// When the node wants to be woken, and why.
+    pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
+        let lease = self.in_use.map(|_| (self.lease_until, Reason::LeaseOut));
+        let waiting = self.plans.iter().find(|plan| self.in_use.is_none_or(|in_use| plan.generation > in_use));
+        // Without a lease only a renewal helps.
+        let begins = waiting.map(|plan| (plan.holds_from(), Reason::NewPlan)).filter(|_| !self.lapsed);
+        [lease, begins].into_iter().flatten().min_by_key(|(t, _)| *t)
+    }
+
+    /// What the host has to do next.
+    pub fn poll_action(&mut self) -> Option<FollowAction> {
+        self.actions.pop_front()
+    }
+
+    /// The generation in use; `None` while the node runs no gang slots.
+    pub fn in_use(&self) -> Option<u64> {
+        self.in_use
+    }
+
+    fn tell_behind(&mut self) {
+        let seen = self.plans.back().map_or(0, |plan| plan.generation);
+        let behind = self.known - seen.min(self.known);
+        if behind != self.behind {
+            self.behind = behind;
+            self.actions.push_back(FollowAction::Behind(behind));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const SLOT_NS: u64 = 100;
+
+    fn plan(generation: u64, from_slot: u64) -> Arc<Plan> {
+        Arc::new(Plan { generation, from_slot, slot_length_ns: SLOT_NS, ..Plan::default() })
+    }
+
+    fn actions(follower: &mut Follower) -> Vec<FollowAction> {
+        core::iter::from_fn(|| follower.poll_action()).collect()
+    }
+
+    fn with_lease() -> Follower {
+        let mut follower = Follower::new(NodeId(0));
+        follower.renewed(Time(0), Time(100_000));
+        follower
+    }
+
+    #[test]
+    fn a_plan_is_used_from_its_slot_on() {
+        let mut f = with_lease();
+        let (first, second) = (plan(1, 0), plan(2, 7));
+        f.see(Time(0), Arc::clone(&first));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(1), FollowAction::Use(first)]);
+        f.see(Time(150), Arc::clone(&second));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(2)]);
+        assert_eq!((f.in_use(), f.poll_timeout()), (Some(1), Some((Time(700), Reason::NewPlan))));
+        f.handle_timeout(Time(699));
+        assert_eq!(actions(&mut f), []);
+        f.handle_timeout(Time(700));
+        assert_eq!(actions(&mut f), [FollowAction::Use(second)]);
+    }
+
+    #[test]
+    fn plans_that_come_fast_take_their_turns_or_are_passed_over() {
+        let mut f = with_lease();
+        for (generation, from_slot) in [(1, 0), (2, 5), (3, 9), (4, 9)] {
+            f.see(Time(0), plan(generation, from_slot));
+        }
+        f.see(Time(1), plan(2, 5));
+        actions(&mut f);
+        f.handle_timeout(Time(500));
+        assert_eq!(actions(&mut f), [FollowAction::Use(plan(2, 5))]);
+        f.handle_timeout(Time(900));
+        assert_eq!(actions(&mut f), [FollowAction::Use(plan(4, 9))], "the third never held");
+    }
+
+    #[test]
+    fn a_node_that_missed_a_plan_says_so_and_catches_up() {
+        let mut f = with_lease();
+        f.see(Time(0), plan(1, 0));
+        actions(&mut f);
+        f.hear_of(3);
+        assert_eq!(actions(&mut f), [FollowAction::Behind(2)]);
+        assert_eq!(f.in_use(), Some(1), "the old one goes on");
+        f.see(Time(1250), plan(3, 8));
+        let expected = [
+            FollowAction::Acknowledge(3),
+            FollowAction::Missed { generation: 3, slots: 4 },
+            FollowAction::Behind(0),
+            FollowAction::Use(plan(3, 8)),
+        ];
+        assert_eq!(actions(&mut f), expected);
+    }
+
+    #[test]
+    fn without_a_lease_there_are_no_slots() {
+        let mut f = with_lease();
+        f.see(Time(0), plan(1, 0));
+        f.renewed(Time(0), Time(1000));
+        actions(&mut f);
+        assert_eq!(f.poll_timeout(), Some((Time(1000), Reason::LeaseOut)));
+        f.handle_timeout(Time(1000));
+        assert_eq!(actions(&mut f), [FollowAction::RunNoSlots(Reason::LeaseOut)]);
+        f.see(Time(1100), plan(2, 11));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(2)], "seen, but not run");
+        assert_eq!(f.poll_timeout(), None);
+        f.renewed(Time(1200), Time(2000));
+        assert_eq!(actions(&mut f), [FollowAction::Use(plan(2, 11))]);
+    }
+
+    #[test]
+    fn early_gangs_of_this_node_start_when_the_plan_is_seen() {
+        use crate::cluster::{Part, PlannedJob, Stage};
+        let part = |node| Part { node: NodeId(node), cpus: 1, memory_bytes: 0, disk_bytes: 0 };
+        let job = |nodes: [u32; 2]| PlannedJob {
+            class: crate::Class::Batch,
+            policy: crate::Policy::Gang,
+            auto: false,
+            standing: crate::Standing::Scheduled,
+            stage: Stage::Ready,
+            weight: 1,
+            parts: nodes.map(part).as_slice().into(),
+            home: None,
+            turns_16: 16,
+        };
+        let jobs = [(JobId(1), job([0, 1])), (JobId(2), job([1, 2]))].into_iter().collect();
+        let next = Plan { jobs, early: alloc::vec![JobId(1), JobId(2)], ..Plan::clone(&plan(1, 9)) };
+        let mut f = with_lease();
+        f.see(Time(0), Arc::new(next));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(1), FollowAction::StartEarly(JobId(1))]);
+    }
+}

@@ -1,0 +1,174 @@
+//! What can happen in a cluster, and what its hosts have to do.
+
+use super::plan::Plan;
+use super::queue::Limit;
+use super::state::{Capacity, JobSpec, Period};
+use crate::class::Class;
+use crate::id::{JobId, NodeId};
+use crate::job::{Policy, Sharing};
+use crate::reason::Reason;
+use alloc::sync::Arc;
+use core::fmt;
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A node takes part from now on.
+    Join(NodeId, Capacity),
+    /// A node's lease ran out, or it said good-bye: its cells are free and what ran there is gone.
+    Leave(NodeId),
+    /// Whether a node gets new jobs (`false`) or not.
+    Drain(NodeId, bool),
+    /// The runnable threads of a node's programs that are not registered. Counts from the next [`Input::Rebalance`] on.
+    Load(NodeId, u32),
+    /// A job arrives.
+    Submit(JobSpec),
+    /// The last process of a job has ended.
+    End(JobId),
+    /// The last process of a job that was to be started anew has ended.
+    Cleared(JobId),
+    /// A user stops it.
+    Suspend(JobId),
+    /// A user lets it go on.
+    Resume(JobId),
+    /// It has another class now.
+    Class(JobId, Class),
+    /// It has another policy now, or follows the cluster's.
+    JobPolicy(JobId, Option<Policy>),
+    /// What auto has chosen for it: anything but [`Policy::Auto`].
+    Choice(JobId, Policy, Reason),
+    /// An agent says that this gang uses no CPU.
+    Asleep(JobId),
+    /// An agent says that it uses CPU again.
+    Awake(JobId),
+    /// The most memory that a job was seen to use on a node, in bytes.
+    Memory(JobId, NodeId, u64),
+    /// Working hours or off-hours begin.
+    Period(Period),
+    /// It is time to look at rows and loads anew.
+    Rebalance,
+    /// The cluster's policy.
+    ClusterPolicy(Policy),
+    /// Soft or strict.
+    ClusterSharing(Sharing),
+    /// The length of a slot, in nanoseconds.
+    SlotLength(u64),
+    /// The ceiling on the share of gangs, in thousandths.
+    Ceiling(u32),
+}
+
+/// What the hosts have to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// This plan is the next one.
+    Publish(Arc<Plan>, Reason),
+    /// The job has a place now and may start there (see the plan).
+    Start(JobId),
+    /// The job waits, or waits for something else than before.
+    Wait(JobId, Reason),
+    /// End all processes of the job, then say [`Input::End`].
+    Kill(JobId, Reason),
+    /// End all processes of the job, then say [`Input::Cleared`].
+    Requeue(JobId, Reason),
+    /// The job goes on without this node.
+    GoOnWithout(JobId, NodeId),
+}
+
+/// Why an input is refused. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No such job.
+    UnknownJob(JobId),
+    /// There is a job of this name.
+    DuplicateJob(JobId),
+    /// No such node.
+    UnknownNode(NodeId),
+    /// The node takes part already, or is named twice in what a job wants.
+    DuplicateNode(NodeId),
+    /// A node without CPUs, or a job that wants none.
+    NoCpus,
+    /// The node has fewer CPUs than are enough for the job.
+    FewCpus {
+        /// The node.
+        node: NodeId,
+        /// What would be enough.
+        wanted: u32,
+        /// What it has.
+        has: u32,
+    },
+    /// The node has less memory than the job wants there.
+    LittleMemory {
+        /// The node.
+        node: NodeId,
+        /// What the job wants.
+        wanted: u64,
+        /// What it has.
+        has: u64,
+    },
+    /// The node has less disk space than the job wants there.
+    LittleDisk {
+        /// The node.
+        node: NodeId,
+        /// What the job wants.
+        wanted: u64,
+        /// What it has.
+        has: u64,
+    },
+    /// All nodes together cannot hold the job, empty as they may be.
+    NeverFits {
+        /// The CPUs that the job wants.
+        wanted: u32,
+        /// The CPUs that have its memory and disk space.
+        most: u64,
+    },
+    /// No such queue.
+    UnknownQueue(u32),
+    /// More than the queue permits.
+    Queue(u32, Limit),
+    /// The length of a slot is out of range.
+    SlotLength(u64),
+    /// A ceiling of none or of more than all.
+    Ceiling(u32),
+    /// The job is in another stage than the input needs.
+    Stage(JobId),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::UnknownJob(job) => write!(f, "there is no job {job}"),
+            Refusal::DuplicateJob(job) => write!(f, "there is a job {job} already"),
+            Refusal::UnknownNode(node) => write!(f, "there is no node {}", node.0),
+            Refusal::DuplicateNode(node) => write!(f, "node {} is named twice", node.0),
+            Refusal::NoCpus => f.write_str("at least one CPU is needed"),
+            Refusal::FewCpus { node, wanted, has } => {
+                write!(f, "the job needs {wanted} CPUs on node {}, which has {has}", node.0)
+            }
+            Refusal::LittleMemory { node, wanted, has } => {
+                write!(f, "the job wants {wanted} bytes of memory on node {}, which has {has}", node.0)
+            }
+            Refusal::LittleDisk { node, wanted, has } => {
+                write!(f, "the job wants {wanted} bytes of disk space on node {}, which has {has}", node.0)
+            }
+            Refusal::NeverFits { wanted, most } => {
+                write!(f, "the job wants {wanted} CPUs; {most} have the memory and disk space that it wants")
+            }
+            Refusal::UnknownQueue(queue) => write!(f, "there is no queue {queue}"),
+            Refusal::Queue(queue, Limit::Memory { wanted, most }) => {
+                write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most}")
+            }
+            Refusal::Queue(queue, Limit::Disk { wanted, most }) => {
+                write!(f, "the job wants {wanted} bytes of disk space on a node, queue {queue} permits {most}")
+            }
+            Refusal::SlotLength(ns) => {
+                let range = crate::policy::SLOT_LENGTH_NS;
+                let (low, high) = (range.start() / 1_000_000, range.end() / 1_000_000);
+                write!(f, "a slot of {ns} ns is out of range: {low} ms to {high} ms")
+            }
+            Refusal::Ceiling(permille) => write!(f, "a ceiling of {permille} ‰ is out of range: 1 to 1000"),
+            Refusal::Stage(job) => write!(f, "job {job} is not in a stage in which that can be"),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}

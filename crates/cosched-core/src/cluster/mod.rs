@@ -1,0 +1,47 @@
+//! The planner of a cluster: jobs that span nodes, queues, memory, and plans that hold from a slot ahead.
+//!
+//! Problem: a gang's processes lie on several nodes, and must have their CPUs at the same time without a message at the
+//! slot's boundary; nodes come and go, and any daemon may plan.
+//!
+//! Rule. Gangs that span nodes are preallocated: each has cells in one row of a matrix over all CPUs of the cluster. Jobs
+//! of one node have no entries: the planner only picks their node, and the node fills what a turn leaves free with them
+//! (see `fill.rs`), so that it answers to its own users at once and the cluster's plan stays small. How much a turn has
+//! to leave free follows from threads and load (`cycle.rs`). What is to be known lies in a [`State`], plain data; a plan
+//! is a function of it.
+//!
+//! Source: LLNL, "Gang Scheduler Design": "Programs spanning multiple computers … preallocated specific time-slices",
+//! "for programs which execute exclusively on one computer, scheduling decisions are made at the beginning of each
+//! time-slice"; SCore as Strazdins & Uhlmann (2004, section 3) tell of it.
+
+mod admit;
+mod buddy;
+mod change;
+mod cycle;
+mod fill;
+mod follow;
+mod generation;
+mod input;
+mod layout;
+mod lineup;
+mod nodes;
+mod place;
+mod plan;
+mod planner;
+mod publish;
+mod queue;
+mod rebalance;
+mod row;
+mod state;
+
+pub use fill::fill;
+pub use follow::{FollowAction, Follower};
+pub use generation::{Lead, Member, holds_from};
+pub use input::{Action, Input, Refusal};
+pub use layout::{Laid, Layout, Span};
+pub use plan::{LINEUPS_MAX, Plan, PlannedJob, PlannedRow, Turn};
+pub use planner::{BadState, Planner};
+pub use queue::{Limit, Queue};
+pub use state::{
+    Capacity, Cells, Config, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing, Part, Period, Place, Stage,
+    State, Want,
+};

@@ -1,0 +1,204 @@
+//! Nodes that come and go, and what is used of each.
+
+use super::input::{Action, Refusal};
+use super::layout::{Layout, Span};
+use super::planner::{BadState, Gang, Planner};
+use super::row::Row;
+use super::state::{Capacity, Cells, NodeRecord, OnNodeLoss, Part, Place, Stage};
+use crate::id::{JobId, NodeId};
+use crate::reason::Reason;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// What jobs use of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Use {
+    /// Memory of those that are not held.
+    pub(super) memory_bytes: u64,
+    /// Disk space of all.
+    pub(super) disk_bytes: u64,
+    /// CPUs at a time of those that are not held.
+    pub(super) threads: u64,
+    /// How many jobs have started here.
+    pub(super) jobs: u32,
+    /// How many of them have the node for themselves: at most 1.
+    pub(super) exclusive: u32,
+}
+
+impl Planner {
+    /// Makes columns, rows and uses anew from the state.
+    pub(super) fn derive(&mut self) -> Result<(), BadState> {
+        let nodes = self.state.nodes.iter().map(|(id, node)| (*id, node.capacity.cpus));
+        self.layout = Arc::new(Layout::new(nodes));
+        self.rows.clear();
+        self.gangs.clear();
+        self.parts.clear();
+        self.waiting.clear();
+        self.uses = alloc::vec![Use::default(); self.layout.nodes().len()];
+        let ids: Vec<JobId> = self.state.jobs.keys().copied().collect();
+        for id in ids {
+            self.derive_job(id).ok_or(BadState::Cells(id))?;
+        }
+        Ok(())
+    }
+
+    /// `None` when its cells cannot be.
+    fn derive_job(&mut self, id: JobId) -> Option<()> {
+        let job = &self.state.jobs[&id];
+        if matches!(job.stage, Stage::Waiting(_)) {
+            self.waiting.insert((job.spec.queue, job.order, id));
+        }
+        let Some(place) = &job.place else { return Some(()) };
+        let parts: Arc<[Part]> = place.parts.as_slice().into();
+        if parts.iter().any(|part| self.layout.index_of(part.node).is_none()) {
+            return None;
+        }
+        if let Some((row, cells)) = &place.home {
+            let (row, spans) = (*row as usize, self.spans_of(cells)?);
+            // A wild row number must not make rows without end.
+            if row >= self.state.jobs.len() {
+                return None;
+            }
+            while self.rows.len() <= row {
+                self.rows.push(Row::empty(&self.layout));
+            }
+            let cpus = self.layout.cpus_of(&spans);
+            let whole = parts.len() == cpus.len()
+                && parts.iter().zip(&cpus).all(|(part, (node, count))| {
+                    self.layout.nodes()[*node as usize].id == part.node && part.cpus == *count
+                });
+            if !whole || !self.rows[row].free.contains(&spans) {
+                return None;
+            }
+            self.rows[row].put(id, &spans, &cpus);
+            self.versions += 1;
+            let version = self.versions;
+            self.gangs.insert(id, Gang { row: row as u32, version, spans: spans.into(), cpus: cpus.into() });
+        }
+        self.parts.insert(id, parts);
+        self.count(id, true);
+        Some(())
+    }
+
+    /// Cells as columns; `None` when they are not ascending or not of their nodes.
+    fn spans_of(&self, cells: &[Cells]) -> Option<Vec<Span>> {
+        let mut spans = Vec::new();
+        let mut end = 0;
+        for Cells { node, cpus } in cells {
+            let laid = &self.layout.nodes()[self.layout.index_of(*node)?];
+            let first = laid.span.first.checked_add(cpus.first)?;
+            let within = first >= end && cpus.first.checked_add(cpus.count)? <= laid.span.count;
+            if !within || cpus.count == 0 {
+                return None;
+            }
+            super::layout::append(&mut spans, Span { first, count: cpus.count });
+            end = first + cpus.count;
+        }
+        Some(spans)
+    }
+
+    /// Columns as cells.
+    pub(super) fn cells_of(&self, spans: &[Span]) -> Vec<Cells> {
+        let mut cells = Vec::new();
+        for span in spans {
+            for (node, count) in self.layout.cpus_of(&[*span]) {
+                let laid = &self.layout.nodes()[node as usize];
+                let first = span.first.max(laid.span.first) - laid.span.first;
+                cells.push(Cells { node: laid.id, cpus: Span { first, count } });
+            }
+        }
+        cells
+    }
+
+    /// Counts what a job uses of its nodes, or takes it off again. To be called before and after a change of its stage
+    /// or place.
+    pub(super) fn count(&mut self, id: JobId, on: bool) {
+        let Some(job) = self.state.jobs.get(&id) else { return };
+        let Some(place) = &job.place else { return };
+        let held = matches!(job.stage, Stage::Waiting(_));
+        let exclusive = self.state.config.queues[job.spec.queue as usize].exclusive;
+        for part in &place.parts {
+            let Some(at) = self.layout.index_of(part.node) else { continue };
+            let used = &mut self.uses[at];
+            let add = |sum: &mut u64, amount: u64| *sum = if on { *sum + amount } else { *sum - amount };
+            add(&mut used.disk_bytes, part.disk_bytes);
+            if !held {
+                add(&mut used.memory_bytes, part.memory_bytes);
+                add(&mut used.threads, u64::from(part.cpus));
+            }
+            used.jobs = if on { used.jobs + 1 } else { used.jobs - 1 };
+            if exclusive {
+                used.exclusive = if on { used.exclusive + 1 } else { used.exclusive - 1 };
+            }
+        }
+    }
+
+    pub(super) fn join(&mut self, id: NodeId, capacity: Capacity) -> Result<(), Refusal> {
+        if capacity.cpus == 0 {
+            return Err(Refusal::NoCpus);
+        }
+        if self.state.nodes.contains_key(&id) {
+            return Err(Refusal::DuplicateNode(id));
+        }
+        let record = NodeRecord { capacity, drains: false, other_threads_seen: 0, other_threads: 0 };
+        self.state.nodes.insert(id, record);
+        self.lay_anew();
+        Ok(())
+    }
+
+    /// A node is gone, with all that ran on it.
+    pub(super) fn leave(&mut self, id: NodeId) -> Result<(), Refusal> {
+        if self.state.nodes.remove(&id).is_none() {
+            return Err(Refusal::UnknownNode(id));
+        }
+        let parts = |place: &Option<Place>| place.as_ref().is_some_and(|p| p.parts.iter().any(|part| part.node == id));
+        let hit: Vec<JobId> =
+            self.state.jobs.iter().filter(|(_, job)| parts(&job.place)).map(|(job, _)| *job).collect();
+        for job in hit {
+            self.lose_part(job, id);
+        }
+        self.lay_anew();
+        Ok(())
+    }
+
+    /// A job loses its part of a node that is gone, and what becomes of it is said.
+    fn lose_part(&mut self, id: JobId, node: NodeId) {
+        let Some(job) = self.state.jobs.get_mut(&id) else { return };
+        let Some(place) = &mut job.place else { return };
+        place.parts.retain(|part| part.node != node);
+        if let Some((_, cells)) = &mut place.home {
+            cells.retain(|cells| cells.node != node);
+        }
+        if place.parts.len() < 2 {
+            place.home = None;
+        }
+        let alone = place.parts.is_empty();
+        let started = !matches!(job.stage, Stage::Clearing | Stage::Ending(_));
+        match job.spec.on_node_loss {
+            _ if !started => (),
+            OnNodeLoss::Keep if !alone => self.actions.push_back(Action::GoOnWithout(id, node)),
+            OnNodeLoss::Requeue => {
+                job.stage = Stage::Clearing;
+                place.home = None;
+                self.actions.push_back(Action::Requeue(id, Reason::NodeLost));
+            }
+            OnNodeLoss::Keep | OnNodeLoss::Kill => {
+                job.stage = Stage::Ending(Reason::NodeLost);
+                place.home = None;
+                self.actions.push_back(Action::Kill(id, Reason::NodeLost));
+            }
+        }
+    }
+
+    pub(super) fn drain(&mut self, id: NodeId, drains: bool) -> Result<(), Refusal> {
+        self.state.nodes.get_mut(&id).ok_or(Refusal::UnknownNode(id))?.drains = drains;
+        Ok(())
+    }
+
+    /// Columns have other numbers now; the cells of jobs are where they were.
+    fn lay_anew(&mut self) {
+        let sound = self.derive();
+        debug_assert!(sound.is_ok(), "the planner's own state holds: {sound:?}");
+        self.look_at_rows();
+    }
+}

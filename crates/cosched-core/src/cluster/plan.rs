@@ -1,0 +1,192 @@
+//! The plan of a cluster: which gangs run in which slot, for all nodes the same.
+//!
+//! Each row of the matrix has one or several line-ups: who runs when it has its turn. Line-ups take turns themselves, so
+//! that gangs that compete for what a row leaves free, and gangs of different classes in one row, get their parts. Who
+//! runs in a slot is a pure function of the plan and the slot's number.
+//! Units: an amount of turns is in sixteenths of a turn, because a row has at most 16 line-ups.
+
+use super::layout::{Layout, Span};
+use super::state::{Part, Stage};
+use crate::class::Class;
+use crate::id::{JobId, NodeId};
+use crate::job::{Policy, Sharing};
+use crate::plan::Standing;
+use crate::time::Time;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// The most line-ups of a row; a power of two.
+pub const LINEUPS_MAX: u32 = 16;
+
+/// A row of the matrix. The last one of a plan is that of open turns: nobody lives there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedRow {
+    /// The gangs that live here, ascending.
+    pub residents: Vec<JobId>,
+    /// Who runs, ascending, turn by turn of this row: 1, 2, 4, 8 or 16 of them.
+    pub lineups: Vec<Vec<JobId>>,
+}
+
+impl PlannedRow {
+    /// A row in which nobody runs.
+    pub(super) fn nobody() -> PlannedRow {
+        PlannedRow { residents: Vec::new(), lineups: alloc::vec![Vec::new()] }
+    }
+}
+
+/// A turn of the cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The row.
+    pub row: u32,
+    /// Which of the row's turns in this cycle it is, from 0.
+    pub nth: u32,
+}
+
+/// What a plan says about one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedJob {
+    /// Its class.
+    pub class: Class,
+    /// The policy in force for it; never [`Policy::Auto`], but what that has chosen.
+    pub policy: Policy,
+    /// Whether the policy was chosen for it (auto).
+    pub auto: bool,
+    /// Whether it takes part while it is ready.
+    pub standing: Standing,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Its weight against the other jobs that run at the same time, 1 to 10000.
+    pub weight: u32,
+    /// Its nodes, ascending; none while it waits to start.
+    pub parts: Arc<[Part]>,
+    /// Its row and columns, while it has cells.
+    pub home: Option<(u32, Arc<[Span]>)>,
+    /// The turns of a cycle in which it runs, in sixteenths.
+    pub turns_16: u32,
+}
+
+/// An immutable plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Rises by one from plan to plan.
+    pub generation: u64,
+    /// The length of a slot; slot 0 begins at [`Time`] 0.
+    pub slot_length_ns: u64,
+    /// The first slot in which this plan holds.
+    pub from_slot: u64,
+    /// The turn of the cycle in that slot.
+    pub start: u32,
+    /// The cluster's policy.
+    pub policy: Policy,
+    /// What gangs that are not current may do.
+    pub sharing: Sharing,
+    /// Which column is whose CPU.
+    pub layout: Arc<Layout>,
+    /// The rows, and after them the one of open turns.
+    pub rows: Vec<Arc<PlannedRow>>,
+    /// The turns of each of them in a cycle.
+    pub row_turns: Vec<u32>,
+    /// The cycle; empty while no gang has slots.
+    pub turns: Arc<[Turn]>,
+    /// Every job that has not ended.
+    pub jobs: BTreeMap<JobId, PlannedJob>,
+    /// Gangs that may run from now on, before the plan holds: until then nobody else has their CPUs.
+    pub early: Vec<JobId>,
+}
+
+impl Default for Plan {
+    /// The plan of a cluster without nodes.
+    fn default() -> Plan {
+        Plan {
+            generation: 0,
+            slot_length_ns: 1,
+            from_slot: 0,
+            start: 0,
+            policy: Policy::Gang,
+            sharing: Sharing::Soft,
+            layout: Arc::default(),
+            rows: Vec::new(),
+            row_turns: Vec::new(),
+            turns: Arc::default(),
+            jobs: BTreeMap::new(),
+            early: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// The number of the slot that holds at a time.
+    pub fn slot_at(&self, t: Time) -> u64 {
+        t.0 / self.slot_length_ns
+    }
+
+    /// When a slot begins.
+    pub fn slot_start(&self, slot: u64) -> Time {
+        Time(slot.saturating_mul(self.slot_length_ns))
+    }
+
+    /// From when the plan holds.
+    pub fn holds_from(&self) -> Time {
+        self.slot_start(self.from_slot)
+    }
+
+    /// The turn of a slot, and how many whole cycles were before it; `None` while no gang has slots.
+    pub fn turn(&self, slot: u64) -> Option<(Turn, u64)> {
+        let cycle = self.turns.len() as u64;
+        let k = (slot.saturating_sub(self.from_slot)).saturating_add(u64::from(self.start));
+        (cycle > 0).then(|| (self.turns[(k % cycle) as usize], k / cycle))
+    }
+
+    /// The gangs that own CPUs in a slot, ascending.
+    pub fn run(&self, slot: u64) -> &[JobId] {
+        self.turn(slot).map_or(&[], |(turn, cycle)| self.lineup(turn, cycle))
+    }
+
+    /// Who runs in a turn of a cycle.
+    pub(super) fn lineup(&self, turn: Turn, cycle: u64) -> &[JobId] {
+        let row = &self.rows[turn.row as usize];
+        let nth = cycle * u64::from(self.row_turns[turn.row as usize]) + u64::from(turn.nth);
+        &row.lineups[(nth % row.lineups.len() as u64) as usize]
+    }
+
+    /// The same decisions, whatever the generation and the slot from which they hold.
+    pub(super) fn same_content(&self, other: &Plan) -> bool {
+        self.slot_length_ns == other.slot_length_ns
+            && self.policy == other.policy
+            && self.sharing == other.sharing
+            && self.turns == other.turns
+            && self.rows == other.rows
+            && self.row_turns == other.row_turns
+            && self.layout == other.layout
+            && self.jobs == other.jobs
+    }
+
+    /// After how many cycles line-ups repeat.
+    pub fn period(&self) -> u64 {
+        let of_row = |(row, turns): (&Arc<PlannedRow>, &u32)| {
+            let lineups = row.lineups.len() as u64;
+            // Both powers of two: the greatest common divisor of the first with anything is one, too.
+            lineups / lineups.min(1 << turns.trailing_zeros().min(LINEUPS_MAX.ilog2()))
+        };
+        self.rows.iter().zip(&self.row_turns).filter(|(_, turns)| **turns > 0).map(of_row).max().unwrap_or(1)
+    }
+
+    /// Whether a row is that of open turns.
+    pub fn is_open(&self, row: u32) -> bool {
+        row as usize + 1 == self.rows.len()
+    }
+
+    /// A job's part of a node.
+    pub fn part(&self, job: JobId, node: NodeId) -> Option<&Part> {
+        let parts = &self.jobs.get(&job)?.parts;
+        parts.binary_search_by_key(&node, |part| part.node).ok().map(|at| &parts[at])
+    }
+
+    /// The part of a cycle in which a gang owns CPUs, both in sixteenths of a turn; `None` for a job without slots.
+    pub fn share(&self, job: JobId) -> Option<(u32, u32)> {
+        let planned = self.jobs.get(&job)?;
+        (planned.turns_16 > 0).then_some((planned.turns_16, self.turns.len() as u32 * LINEUPS_MAX))
+    }
+}

@@ -1,0 +1,273 @@
+//! The cluster's planner as a state machine: inputs in, plans and orders out.
+//!
+//! Beside the state it keeps only what follows from it (columns, rows, what is used where), so that a planner made from
+//! a stored state goes on exactly as the one that wrote it.
+
+use super::input::{Action, Input, Refusal};
+use super::layout::{Layout, Span};
+use super::lineup::Cache;
+use super::nodes::Use;
+use super::plan::Plan;
+use super::row::Row;
+use super::state::{JobRecord, Place, Stage, State};
+use crate::id::JobId;
+use crate::job::Policy;
+use crate::plan::Standing;
+use crate::reason::Reason;
+use crate::time::Time;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The cells of a gang, by column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gang {
+    pub(super) row: u32,
+    /// Another one whenever it gets cells.
+    pub(super) version: u64,
+    pub(super) spans: Arc<[Span]>,
+    /// Its CPUs on each node, by place in the layout.
+    pub(super) cpus: Arc<[(u32, u32)]>,
+}
+
+/// A stored state that contradicts itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadState {
+    /// The job's cells are not where it has its parts, lie beyond their node, or are another's.
+    Cells(JobId),
+    /// The job's queue does not exist.
+    Queue(JobId),
+    /// A node without CPUs, a slot of no length, or no queue.
+    Config,
+}
+
+impl fmt::Display for BadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadState::Cells(job) => write!(f, "the cells of job {job} cannot be"),
+            BadState::Queue(job) => write!(f, "job {job} is in a queue that does not exist"),
+            BadState::Config => f.write_str("a node without CPUs, a slot of no length, or no queue"),
+        }
+    }
+}
+
+impl core::error::Error for BadState {}
+
+/// The planner of a cluster.
+#[derive(Debug)]
+pub struct Planner {
+    pub(super) state: State,
+    pub(super) layout: Arc<Layout>,
+    pub(super) rows: Vec<Row>,
+    /// What is used of each node, by place in the layout.
+    pub(super) uses: Vec<Use>,
+    pub(super) gangs: BTreeMap<JobId, Gang>,
+    /// The nodes of each job as the plan tells them.
+    pub(super) parts: BTreeMap<JobId, Arc<[super::state::Part]>>,
+    /// Jobs that wait, in the order in which they are served: queue, order.
+    pub(super) waiting: BTreeSet<(u32, u64, JobId)>,
+    /// Whether cells have become free since rows were last looked at.
+    vacated: bool,
+    /// How often a gang was given cells.
+    pub(super) versions: u64,
+    pub(super) cache: Cache,
+    pub(super) plan: Arc<Plan>,
+    pub(super) actions: VecDeque<Action>,
+}
+
+impl Planner {
+    /// A planner that goes on from a state.
+    ///
+    /// # Errors
+    /// The state contradicts itself.
+    pub fn new(state: State) -> Result<Planner, BadState> {
+        let sound = state.nodes.values().all(|node| node.capacity.cpus > 0);
+        if !sound || state.config.slot_length_ns == 0 || state.config.queues.is_empty() {
+            return Err(BadState::Config);
+        }
+        if let Some((id, _)) = state.jobs.iter().find(|(_, job)| job.spec.queue as usize >= state.config.queues.len()) {
+            return Err(BadState::Queue(*id));
+        }
+        let mut planner = Planner {
+            state,
+            layout: Arc::default(),
+            rows: Vec::new(),
+            uses: Vec::new(),
+            gangs: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            vacated: false,
+            versions: 0,
+            cache: Cache::default(),
+            plan: Arc::new(Plan::default()),
+            actions: VecDeque::new(),
+        };
+        planner.derive()?;
+        planner.plan = Arc::new(planner.build());
+        Ok(planner)
+    }
+
+    /// All that a planner has to know to go on from here.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The newest plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Takes an input. A plan that comes of it holds from the first slot after `holds_from` on (see
+    /// [`super::holds_from`]), and no sooner than the one before it.
+    ///
+    /// # Errors
+    /// The input is refused, and nothing has changed.
+    pub fn handle(&mut self, now: Time, holds_from: Time, input: Input) -> Result<(), Refusal> {
+        let reason = self.take(now, input)?;
+        self.settle(now);
+        self.publish(now, holds_from, reason);
+        Ok(())
+    }
+
+    /// It is `now`: ends jobs that are over the time limit of their queue.
+    pub fn handle_timeout(&mut self, now: Time, holds_from: Time) {
+        let late = |(id, job): (&JobId, &JobRecord)| self.limit(job).filter(|limit| *limit <= now).map(|_| *id);
+        let late: Vec<JobId> = self.state.jobs.iter().filter_map(late).collect();
+        if late.is_empty() {
+            return;
+        }
+        for id in late {
+            self.end(id, Reason::TimeLimit);
+        }
+        self.settle(now);
+        self.publish(now, holds_from, Reason::TimeLimit);
+    }
+
+    /// When the planner wants to be woken, and why.
+    pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
+        let limit = self.state.jobs.values().filter_map(|job| self.limit(job)).min();
+        limit.map(|limit| (limit, Reason::TimeLimit))
+    }
+
+    /// What a host has to do next.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When a job is over its time.
+    fn limit(&self, job: &JobRecord) -> Option<Time> {
+        let started = job.stage == Stage::Ready || matches!(job.stage, Stage::Waiting(_)) && job.place.is_some();
+        let most = self.state.config.queues[job.spec.queue as usize].time_ns_max?;
+        started.then(|| job.ready_since + most)
+    }
+
+    /// The policy in force for a job: never auto.
+    pub(super) fn policy(&self, job: &JobRecord) -> Policy {
+        match job.spec.policy.unwrap_or(self.state.config.policy) {
+            Policy::Auto => job.choice,
+            policy => policy,
+        }
+    }
+
+    /// Whether a job is to have cells: a gang that spans nodes and may run.
+    pub(super) fn has_slots(&self, job: &JobRecord) -> bool {
+        job.stage == Stage::Ready
+            && job.standing == Standing::Scheduled
+            && self.policy(job) == Policy::Gang
+            && job.place.as_ref().is_some_and(|place| place.parts.len() > 1)
+    }
+
+    /// Gives everybody what follows from the last input: a start to those who waited, cells to gangs.
+    fn settle(&mut self, now: Time) {
+        self.wake_local_jobs();
+        self.vacate();
+        if core::mem::take(&mut self.vacated) {
+            self.unify();
+        }
+        // A new row's free cells could take the gangs of older ones; that is for the next rebalancing, because an arrival
+        // must not take long.
+        self.house_all();
+        self.admit(now);
+    }
+
+    /// Only a gang can be asleep; see the planner of one node.
+    fn wake_local_jobs(&mut self) {
+        let asleep = |(id, job): (&JobId, &JobRecord)| {
+            (job.standing == Standing::Asleep && self.policy(job).is_local()).then_some(*id)
+        };
+        let awake: Vec<JobId> = self.state.jobs.iter().filter_map(asleep).collect();
+        for id in awake {
+            if let Some(job) = self.state.jobs.get_mut(&id) {
+                job.standing = Standing::Scheduled;
+            }
+        }
+    }
+
+    /// Takes the cells of those who are not to have any.
+    fn vacate(&mut self) {
+        let mut housed = self.gangs.keys().copied().peekable();
+        let mut gone: Vec<JobId> = Vec::new();
+        for (id, job) in &self.state.jobs {
+            // Who has ended has lost its cells already.
+            if housed.next_if_eq(id).is_some() && !self.has_slots(job) {
+                gone.push(*id);
+            }
+        }
+        gone.iter().for_each(|id| self.evict(*id));
+    }
+
+    /// Gives cells on their nodes to all who are to have some and have none.
+    fn house_all(&mut self) {
+        let mut housed = self.gangs.keys().copied().peekable();
+        let homeless = |(id, job): (&JobId, &JobRecord)| {
+            let has_cells = housed.next_if_eq(id).is_some();
+            (!has_cells && self.has_slots(job)).then_some(*id)
+        };
+        let homeless: Vec<JobId> = self.state.jobs.iter().filter_map(homeless).collect();
+        for id in homeless {
+            let wanted = self.wanted(id);
+            let row = self.row_for(&wanted).unwrap_or_else(|| self.new_row());
+            self.house(id, row, &wanted);
+        }
+    }
+
+    /// Gives a job cells in a row that has room for it.
+    pub(super) fn house(&mut self, id: JobId, row: usize, wanted: &[(u32, u32)]) {
+        let spans = self.rows[row].lowest(&self.layout, wanted);
+        self.put(id, row, spans.into());
+    }
+
+    /// Puts a job into these cells, which are free.
+    pub(super) fn put(&mut self, id: JobId, row: usize, spans: Arc<[Span]>) {
+        let cpus: Arc<[(u32, u32)]> = self.layout.cpus_of(&spans).into();
+        self.rows[row].put(id, &spans, &cpus);
+        let cells = self.cells_of(&spans);
+        if let Some(Place { home, .. }) = self.state.jobs.get_mut(&id).and_then(|job| job.place.as_mut()) {
+            *home = Some((row as u32, cells));
+        }
+        self.versions += 1;
+        self.gangs.insert(id, Gang { row: row as u32, version: self.versions, spans, cpus });
+    }
+
+    /// Takes a gang's cells.
+    pub(super) fn evict(&mut self, id: JobId) {
+        if let Some(gang) = self.gangs.remove(&id) {
+            self.rows[gang.row as usize].remove(id, &gang.spans, &gang.cpus);
+            self.vacated = true;
+        }
+        if let Some(place) = self.state.jobs.get_mut(&id).and_then(|job| job.place.as_mut()) {
+            place.home = None;
+        }
+    }
+
+    /// Rows are as the state has them, and may be empty now.
+    pub(super) fn look_at_rows(&mut self) {
+        self.vacated = true;
+    }
+
+    pub(super) fn new_row(&mut self) -> usize {
+        self.rows.push(Row::empty(&self.layout));
+        self.rows.len() - 1
+    }
+}
