@@ -2,10 +2,10 @@
 //!
 //! Problem: who puts a buffer into a queue must wake the taker if it sleeps, and must not pay for that if it does not. Rule:
 //! a sleeper first says that it sleeps, then looks at its queues once more, then sleeps; who puts looks for sleepers behind
-//! the put. Both sides do so with a fence between, so one of them sees the other. A fence at each put costs a third of a hand-off;
-//! so a single taker that has not slept for a while says that too ([`Bell::stay_awake`]), and who puts then does nothing
-//! more. Before it sleeps again, it takes that back and makes a fence for both sides (membarrier(2)), once for all sleeps that
-//! follow each other. (To do so at each sleep was slower by a fifth with 10 µs of work: it interrupts the other CPUs.)
+//! the put. Both sides do so with a fence between, so one of them sees the other. A fence at each put costs a tenth to a
+//! third of a hand-off; so a single taker that has not slept for a while says that too ([`Bell::stay_awake`]), and who puts then
+//! does nothing more. Before it sleeps again, it takes that back and makes a fence for both sides (membarrier(2)), once for all
+//! sleeps that follow each other. (To do so at each sleep was slower by a fifth with 10 µs of work: it interrupts the other CPUs.)
 //! Who finds a sleeper takes it off the count before it wakes it, so each sleep is ended by one system call and not by one
 //! for each buffer until the sleeper runs.
 
