@@ -121,7 +121,7 @@ fn a_user_touches_no_job_of_another() {
     let after = d.client().job(id).unwrap();
     assert_eq!((after.state, after.class, after.cpus, after.exit), (before.state, before.class, before.cpus, None));
     assert_eq!(d.job_pids(id), [anns.pid()]);
-    assert!(!cgroups(bobs.pid()).contains(&d.cgroup));
+    assert!(!cgroups(bobs.pid()).contains(&format!("{}/job-", d.cgroup)), "{}: {}", d.cgroup, cgroups(bobs.pid()));
 }
 
 /// Sends this as the body of a request; the status and the answer.
