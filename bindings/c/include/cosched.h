@@ -250,11 +250,6 @@ typedef enum {
 } cosched_pipeline_resource;
 
 /**
- * A connection and who opened it.
- */
-typedef struct Kept Kept;
-
-/**
  * An error and its texts. Immutable: any thread may read it. The caller frees it with cosched_error_free.
  */
 typedef struct cosched_error cosched_error;
@@ -279,11 +274,7 @@ typedef struct cosched_pipeline_port cosched_pipeline_port;
 /**
  * A connection to a daemon. Opaque. Any thread may use it, and so may the children of the process that opened it.
  */
-typedef struct {
-  uint64_t mark;
-  PathBuf socket;
-  Mutex<Option<Kept>> kept;
-} cosched_t;
+typedef struct cosched_t cosched_t;
 
 /**
  * What a job is.

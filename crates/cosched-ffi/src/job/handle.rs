@@ -17,8 +17,11 @@ use crate::border::text_from;
 const OPEN: u64 = 0x636f_7363_6865_6431;
 
 /// A connection to a daemon. Opaque. Any thread may use it, and so may the children of the process that opened it.
+pub struct cosched_t(());
+
+/// What is behind a handle.
 #[repr(C)]
-pub struct cosched_t {
+pub(super) struct Connection {
     mark: u64,
     socket: PathBuf,
     kept: Mutex<Option<Kept>>,
@@ -42,7 +45,7 @@ impl Opener {
     }
 }
 
-impl cosched_t {
+impl Connection {
     /// Asks the daemon.
     pub(super) fn ask<T>(
         &self,
@@ -67,7 +70,8 @@ impl cosched_t {
 ///
 /// # Safety
 /// `handle` is NULL or points to memory that can be read; a handle is not closed while it is used.
-pub(super) unsafe fn of<'a>(handle: *const cosched_t) -> Result<&'a cosched_t, Wrong> {
+unsafe fn of<'a>(handle: *const cosched_t) -> Result<&'a Connection, Wrong> {
+    let handle = handle.cast::<Connection>();
     if handle.is_null() {
         return Err(Wrong::invalid("the handle is NULL"));
     }
@@ -86,18 +90,18 @@ pub(super) unsafe fn of<'a>(handle: *const cosched_t) -> Result<&'a cosched_t, W
 pub(super) unsafe fn with(
     place: &str,
     handle: *const cosched_t,
-    work: impl FnOnce(&cosched_t) -> Result<(), Wrong>,
+    work: impl FnOnce(&Connection) -> Result<(), Wrong>,
 ) -> c_int {
     // SAFETY: the caller's promise.
     answer(place, || work(unsafe { of(handle) }?))
 }
 
-fn open(socket: Option<&str>) -> Result<cosched_t, Wrong> {
+fn open(socket: Option<&str>) -> Result<Connection, Wrong> {
     let mut client = SocketChoice::find(socket.map(PathBuf::from)).connect()?;
     // A daemon that is too old does not know the path, and is told from one that does.
     client.version()?;
     let socket = std::path::absolute(client.path()).unwrap_or_else(|_| Path::to_owned(client.path()));
-    Ok(cosched_t { mark: OPEN, socket, kept: Mutex::new(Some(Kept { opener: Opener::now(), client })) })
+    Ok(Connection { mark: OPEN, socket, kept: Mutex::new(Some(Kept { opener: Opener::now(), client })) })
 }
 
 /// Connects to the daemon and puts a handle into `*handle`, for all other functions. Close it with cosched_close.
@@ -126,7 +130,7 @@ pub unsafe extern "C" fn cosched_open(socket: *const c_char, handle: *mut *mut c
         };
         let opened = open(named.filter(|path| !path.is_empty()))?;
         // SAFETY: the caller's promise.
-        unsafe { handle.write(Box::into_raw(Box::new(opened))) };
+        unsafe { handle.write(Box::into_raw(Box::new(opened)).cast()) };
         Ok(())
     })
 }
@@ -148,7 +152,7 @@ pub unsafe extern "C" fn cosched_close(handle: *mut cosched_t) -> c_int {
         // SAFETY: it is a handle: it came from cosched_open. Whoever uses it again finds no mark.
         unsafe {
             handle.cast::<u64>().write_volatile(0);
-            drop(Box::from_raw(handle));
+            drop(Box::from_raw(handle.cast::<Connection>()));
         }
         Ok(())
     })

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use cosched_api::{ClassRequest, KillRequest};
 
-use super::handle::{cosched_t, with};
+use super::handle::{Connection, cosched_t, with};
 use super::register::class;
 use super::result::Wrong;
 
@@ -18,7 +18,7 @@ use super::result::Wrong;
 /// `handle` is NULL or a handle; so for all functions here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_set_class(handle: *mut cosched_t, job: u64, job_class: c_int) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         let class = class(job_class)?.ok_or_else(|| Wrong::invalid("COSCHED_CLASS_DEFAULT is for new jobs"))?;
         connection.ask(|client| client.set_class(job, &ClassRequest { class })).map(drop)
     };

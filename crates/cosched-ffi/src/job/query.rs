@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use cosched_api::{Class, Job, JobState, NodeLoad};
 
-use super::handle::{cosched_t, with};
+use super::handle::{Connection, cosched_t, with};
 use super::result::Wrong;
 use super::types::{UNKNOWN, cosched_class, cosched_job, cosched_load, cosched_state, cosched_use, fixed};
 use crate::border::text_from;
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn cosched_node_load(
     node: *const c_char,
     result: *mut cosched_load,
 ) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         let name = match node.is_null() {
             true => None,
             // SAFETY: the caller's promise.
@@ -74,9 +74,9 @@ unsafe fn query<T>(
     place: &str,
     handle: *mut cosched_t,
     result: *mut T,
-    work: impl FnOnce(&cosched_t) -> Result<T, Wrong>,
+    work: impl FnOnce(&Connection) -> Result<T, Wrong>,
 ) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         if result.is_null() {
             return Err(Wrong::invalid("the place for the result is NULL"));
         }

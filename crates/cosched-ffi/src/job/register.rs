@@ -5,7 +5,7 @@ use std::fs;
 
 use cosched_api::{Class, JobRequest, NodeResources, ProcessRequest, ResourcesRequest};
 
-use super::handle::{cosched_t, with};
+use super::handle::{Connection, cosched_t, with};
 use super::result::Wrong;
 use super::types::{cosched_class, cosched_err, cosched_resources};
 use crate::border::text_from;
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn cosched_register(
     node_count: usize,
     job: *mut u64,
 ) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         if job.is_null() {
             return Err(Wrong::invalid("the place for the job's number is NULL"));
         }
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn cosched_register(
 /// `handle` is NULL or a handle; so for all functions here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_add_process(handle: *mut cosched_t, job: u64, pid: c_int) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         let request = process(pid)?;
         connection.ask(|client| client.add_process(job, &request)).map(drop)
     };
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn cosched_add_process(handle: *mut cosched_t, job: u64, p
 /// As for cosched_add_process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_add_pidfd(handle: *mut cosched_t, job: u64, pidfd: c_int) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         let request = process_of_pidfd(pidfd)?;
         connection.ask(|client| client.add_process(job, &request)).map(drop)
     };
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn cosched_add_pidfd(handle: *mut cosched_t, job: u64, pid
 /// As for cosched_add_process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_remove_process(handle: *mut cosched_t, job: u64, pid: c_int) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         let request = process(pid)?;
         connection.ask(|client| client.remove_process(job, &request)).map(drop)
     };
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn cosched_set_resources(
     nodes: *const cosched_resources,
     node_count: usize,
 ) -> c_int {
-    let work = |connection: &cosched_t| {
+    let work = |connection: &Connection| {
         // SAFETY: the caller's promise.
         let request = ResourcesRequest { nodes: unsafe { resources(nodes, node_count) }? };
         connection.ask(|client| client.set_resources(job, &request)).map(drop)
