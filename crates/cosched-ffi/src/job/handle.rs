@@ -27,6 +27,12 @@ pub(super) struct Connection {
     kept: Mutex<Option<Kept>>,
 }
 
+/// Any thread may use a handle: the compiler agrees.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Connection>()
+};
+
 /// A connection and who opened it.
 struct Kept {
     opener: Opener,

@@ -5,9 +5,9 @@ use std::ffi::{c_char, c_int};
 use cosched_api::{Class, Job, JobState, NodeLoad};
 
 use super::handle::{Connection, cosched_t, with};
+use super::register::node_name;
 use super::result::Wrong;
 use super::types::{UNKNOWN, cosched_class, cosched_job, cosched_load, cosched_state, cosched_use, fixed};
-use crate::border::text_from;
 
 /// What a job is, into `*result`: its state, class, the CPUs that it was given. Of any user's job, also of one that has ended
 /// and is still remembered.
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn cosched_node_load(
         let name = match node.is_null() {
             true => None,
             // SAFETY: the caller's promise.
-            false => Some(unsafe { text_from(node, "the node's name") }.map_err(Wrong::invalid)?),
+            false => Some(unsafe { node_name(node, "the node's name") }?),
         };
         let name = name.filter(|name| !name.is_empty());
         Ok(load_facts(&connection.ask(|client| client.load(name))?))

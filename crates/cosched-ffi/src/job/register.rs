@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 use std::fs;
+use std::io::Read;
 
 use cosched_api::{Class, JobRequest, NodeResources, ProcessRequest, ResourcesRequest};
 
@@ -12,6 +13,12 @@ use crate::border::text_from;
 
 /// More nodes than any cluster has: a count above this is a mistake, and is not believed.
 const NODES_MAX: usize = 65_536;
+
+/// The longest name of a node (HOST_NAME_MAX of POSIX).
+const NODE_NAME_BYTES_MAX: usize = 255;
+
+/// More of the command line is not shown.
+const COMMAND_BYTES_MAX: u64 = 4096;
 
 /// Registers a job for this user and puts its number into `*job`.
 ///
@@ -196,7 +203,7 @@ unsafe fn wanted(index: usize, from: &cosched_resources) -> Result<NodeResources
     let name = match from.node.is_null() {
         true => "",
         // SAFETY: the caller's promise.
-        false => unsafe { text_from(from.node, &format!("nodes[{index}].node")) }.map_err(Wrong::invalid)?,
+        false => unsafe { node_name(from.node, &format!("nodes[{index}].node")) }?,
     };
     Ok(NodeResources {
         name: name.to_owned(),
@@ -205,6 +212,21 @@ unsafe fn wanted(index: usize, from: &cosched_resources) -> Result<NodeResources
         memory_bytes: Some(from.memory_bytes).filter(|bytes| *bytes > 0),
         disk_bytes: Some(from.disk_bytes).filter(|bytes| *bytes > 0),
     })
+}
+
+/// The name of a node.
+///
+/// # Safety
+/// `name` is a text.
+pub(super) unsafe fn node_name<'a>(name: *const c_char, what: &str) -> Result<&'a str, Wrong> {
+    // SAFETY: the caller's promise.
+    let name = unsafe { text_from(name, what) }.map_err(Wrong::invalid)?;
+    match name.len() {
+        0..=NODE_NAME_BYTES_MAX => Ok(name),
+        long => Err(Wrong::invalid(format!(
+            "{what} is {long} bytes long; names of nodes have {NODE_NAME_BYTES_MAX} at most"
+        ))),
+    }
 }
 
 /// The process that is meant, with the time of its start.
@@ -252,7 +274,9 @@ fn start_ticks(pid: i32) -> Option<u64> {
 
 /// The program's command line, for display.
 fn command_line() -> Vec<String> {
-    let words = fs::read("/proc/self/cmdline").unwrap_or_default();
+    let mut words = Vec::new();
+    // What cannot be read is not shown.
+    let _ = fs::File::open("/proc/self/cmdline").and_then(|file| file.take(COMMAND_BYTES_MAX).read_to_end(&mut words));
     let words = words.strip_suffix(b"\0").unwrap_or(&words).split(|byte| *byte == 0);
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
