@@ -49,11 +49,32 @@ static double parallel_code(struct barrier *barrier, int rounds) {
     return sum;
 }
 
+/* Registers the program; ends it where that fails. */
+static uint64_t register_program(cosched_t *cosched) {
+    /* What the job wants of each computer. All else is 0: not said. */
+    char host[256];
+    gethostname(host, sizeof host);
+    cosched_resources resources[1] = {{
+        .node = host,                       /* the computer's name */
+        .cpus = CPU_COUNT,                  /* CPUs wanted */
+        .cpus_min = 1,                      /* CPUs at least */
+        .memory_bytes = UINT64_C(5) << 20,  /* memory (optional) */
+        .disk_bytes = UINT64_C(1) << 30,    /* disk (optional) */
+    }};
+    uint64_t job;
+    int rc = cosched_register(cosched, "gang", COSCHED_CLASS_INTERACTIVE, resources, 1, &job);
+    if (rc != 0) {
+        fprintf(stderr, "gang: %s (%s)\n", cosched_last_error(), cosched_strerror(rc));
+        exit(1);
+    }
+    printf("registered as job %" PRIu64 "\n", job);
+    fflush(stdout);
+    return job;
+}
+
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 1000;
     cosched_t *cosched;
-    uint64_t job;
-    int rc;
 
     struct barrier *barrier =
         mmap(NULL, sizeof *barrier, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -67,25 +88,7 @@ int main(int argc, char **argv) {
         exit(1);
     }
 
-    /* What the job wants of each computer. All else is 0: not said. */
-    char host[256];
-    gethostname(host, sizeof host);
-    cosched_resources resources[1] = {{
-        .node = host,                       /* the computer's name */
-        .cpus = CPU_COUNT,                  /* CPUs wanted */
-        .cpus_min = 1,                      /* CPUs at least */
-        .memory_bytes = UINT64_C(5) << 20,  /* memory (optional) */
-        .disk_bytes = UINT64_C(1) << 30,    /* disk (optional) */
-    }};
-
-    /* Register the program. */
-    rc = cosched_register(cosched, "gang", COSCHED_CLASS_INTERACTIVE, resources, 1, &job);
-    if (rc != 0) {
-        fprintf(stderr, "gang: %s (%s)\n", cosched_last_error(), cosched_strerror(rc));
-        exit(1);
-    }
-    printf("registered as job %" PRIu64 "\n", job);
-    fflush(stdout);
+    uint64_t job = register_program(cosched);
 
     /* Fork processes as needed. */
     int is_child = 0;
@@ -104,8 +107,7 @@ int main(int argc, char **argv) {
     }
 
     /* Register each process: this one, whichever it is. The handle works in children too. */
-    rc = cosched_add_process(cosched, job, 0);
-    if (rc != 0) {
+    if (cosched_add_process(cosched, job, 0) != 0) {
         fprintf(stderr, "gang: %s\n", cosched_last_error());
         atomic_store(&barrier->failed, 1);
         exit(1);
