@@ -321,6 +321,11 @@ fn a_job_without_a_process_outlives_the_daemon_and_their_number_is_limited() {
     let ids = as_user(&d, ANN, |c| (0..16).map(|_| c.register(&empty_job(None)).unwrap().id).collect::<Vec<u64>>());
     assert_eq!(as_user(&d, ANN, |c| code(c.register(&empty_job(None)))), ErrorCode::Conflict);
     as_user(&d, BOB, |c| c.register(&empty_job(None)).map(drop)).unwrap();
+    // One that is killed makes room: it has no process whose end would end it.
+    as_user(&d, ANN, |c| {
+        assert_eq!(c.kill(ids[0], &KillRequest { signal: 15, grace_ms: None }).unwrap().state, JobState::Ended);
+        c.register(&empty_job(None)).unwrap();
+    });
     d.kill();
     d.launch();
     let sleeper = Sleeper::of(ANN);

@@ -64,6 +64,10 @@ impl Driver {
             live.kill_at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
         }
         self.remember(id, |r| r.event(unix_ms(), "signal", format!("signal {signal} {}", by(peer))));
+        // A job without a process has none whose end would end it.
+        if record.pid == 0 && (signal == SIGKILL || ENDING.contains(&signal)) {
+            self.finish(id);
+        }
         self.view_job(id)
     }
 
