@@ -6,9 +6,13 @@ import random
 # The two versions of the paper's section 4. The I/O-bound one sorts twice as much.
 VERSIONS = {"compute": 1, "io": 2}
 
+# Sorters of the default. Two where computing limits: with one its thread limits and a quarter of the CPUs is idle, while the
+# paper's version used 195 % of two CPUs.
+SORTERS = {"compute": 2, "io": 1}
+
 # Roysden's settings (Tables 3 and 4), then what Linux offers beyond.
 PUBLISHED_ARMS = ("default", "nice-down-io", "nice-up-io", "adjust-once", "adjust-up-down")
-FURTHER_ARMS = ("short-slices", "short-and-long-slices", "batch", "idle", "affinity", "replicate", "workers", "auto")
+FURTHER_ARMS = ("short-slices", "short-and-long-slices", "batch", "idle", "affinity", "one-sorter", "replicate", "workers", "auto")
 ARMS = PUBLISHED_ARMS + FURTHER_ARMS
 
 CONDITIONS = {
@@ -24,14 +28,23 @@ WORDS = {
     "batch": ("--priorities", "batch-rest-of-{version}"),
     "idle": ("--priorities", "idle-rest-of-{version}"),
     "affinity": ("--affinity",),
-    "replicate": ("--incarnations", "2"),
     "workers": ("--executor", "workers"),
 }
 
 
+# More sorters or fewer than the default.
+MORE = {"one-sorter": -1, "replicate": 1}
+
+
+def exists(arm, version):
+    """Whether an arm is another one than the default."""
+    return SORTERS[version] + MORE.get(arm, 0) >= 1
+
+
 def words(arm, version):
     """The options of an arm."""
-    found = [word.format(version=version) for word in WORDS.get(arm, ("--priorities", arm))]
+    found = [word.format(version=version) for word in WORDS.get(arm, () if arm in MORE else ("--priorities", arm))]
+    found += ["--incarnations", str(SORTERS[version] + MORE.get(arm, 0))]
     return found if arm == "workers" else ["--executor", "threads", *found]
 
 
@@ -61,7 +74,7 @@ def runs(versions, conditions, arms, repetitions, seed=2004):
     for repetition in range(repetitions):
         for version in versions:
             for condition in conditions:
-                block = [Run(version, condition, arm, repetition) for arm in arms]
+                block = [Run(version, condition, arm, repetition) for arm in arms if exists(arm, version)]
                 block.append(Run(version, condition, "default", repetition, check=True))
                 draw.shuffle(block)
                 planned += block

@@ -7,7 +7,7 @@ TITLES = {
     "default": "default", "nice-down-io": "nice down I/O (raised)", "nice-up-io": "nice up I/O (lowered)",
     "adjust-once": "dynamic up", "adjust-up-down": "dynamic up, down", "short-slices": "short slices for I/O",
     "short-and-long-slices": "and long ones for what computes", "batch": "SCHED_BATCH for what does not limit",
-    "idle": "SCHED_IDLE for these", "affinity": "a CPU for each stage, in turn", "replicate": "two sorters",
+    "idle": "SCHED_IDLE for these", "affinity": "a CPU for each stage, in turn", "one-sorter": "one sorter less", "replicate": "one sorter more",
     "workers": "run to completion", "auto": "autotune", "default again": "default again (noise)",
 }
 
@@ -29,8 +29,8 @@ def head(made):
     return f"""# Scheduling of pipelines, again: report
 
 Made by `experiments/roysden-2004/reproduce` on {made['date']} (commit {made['commit']}): {made['cpus']} CPUs, Linux {made['kernel']}.
-Columnsort of {made['bytes'] / 1e6:.0f} MB (compute-bound, comparison sort, files in the page cache) and {made['bytes'] * 2 / 1e6:.0f} MB (I/O-bound,
-radix sort, O_DIRECT) of 100-byte records with {made['memory']} of buffers; {made['repetitions']} repetitions, in each of them every
+Columnsort of {made['bytes'] / 1e6:.0f} MB (compute-bound, comparison sort by two sorters, files {made['files']}) and {made['bytes'] * 2 / 1e6:.0f} MB (I/O-bound,
+radix sort by one, O_DIRECT, the disk {made['disk']}) of 100-byte records with {made['memory']} of buffers; {made['repetitions']} repetitions, in each of them every
 setting once, in an order that is drawn, and the default a second time. Means are the paper's way; **ratio** is the median of clock time against the
 default's of the same repetition, with its 95 % interval (bootstrap). Absolute times compare a CPU of today with one of 2004.
 """

@@ -230,8 +230,10 @@ fn kill_ends_what_ignores_a_polite_signal() {
         return;
     }
     let d = Daemon::start("");
-    let stubborn = "trap '' TERM; while :; do sleep 0.1; done";
-    let id = d.detach(&["--", "sh", "-c", stubborn]);
+    let deaf = d.dir.path().join("deaf");
+    let stubborn = format!("trap '' TERM; : > {}; while :; do sleep 0.1; done", deaf.display());
+    let id = d.detach(&["--", "sh", "-c", &stubborn]);
+    assert!(wait_until(|| deaf.exists()));
     let out = d.cosched(&["kill", "--grace", "300ms", &id.to_string()]);
     assert!(out.status.success(), "{}", stderr(&out));
     assert!(wait_until(|| d.client().job(id).unwrap().state == JobState::Ended));

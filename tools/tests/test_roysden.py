@@ -36,6 +36,7 @@ def numbers(clock_s, user_s=2.0, system_s=0.5):
 class Plan(unittest.TestCase):
     def test_every_setting_has_one_turn_in_each_repetition_and_the_default_two(self):
         runs = plan.runs(["compute"], ["alone", "hog"], list(plan.ARMS), 3)
+        self.assertNotIn("one-sorter", [run.arm for run in plan.runs(["io"], ["alone"], list(plan.ARMS), 1)], "that is its default")
         keys = [run.key() for run in runs]
         self.assertEqual(len(keys), len(set(keys)))
         for repetition in range(3):
@@ -96,7 +97,8 @@ class Statements(unittest.TestCase):
 
     def test_the_report_shows_both(self):
         found = self.found({arm: 1.0 for arm in plan.ARMS})
-        made = {"date": "2004-06-04", "commit": "x", "cpus": 2, "kernel": "6", "bytes": 10**8, "memory": "64M", "repetitions": 12}
+        made = {"date": "2004-06-04", "commit": "x", "cpus": 2, "kernel": "6", "bytes": 10**8, "memory": "64M", "repetitions": 12,
+                "files": "in memory", "disk": "limited"}
         paper = results.published(FOLDER / "published.csv"), results.published_regression(FOLDER / "regression.csv")
         text = report.text(found, {"compute": {"user_s": (0.5, -10.0)}}, *paper, made)
         for part in ("12.05 | 0.956", "0.512 (1072.86) | 0.500 (10.0)", "default again (noise)", "autotune"):

@@ -154,6 +154,7 @@ fn sort_stage(context: &Arc<Context>, pass: Pass) -> Stage {
             Ok(cosched_pipeline::Flow::Continue)
         }
     })
+    .replicable(context.plan.sorters_max)
     .kind(kind)
 }
 

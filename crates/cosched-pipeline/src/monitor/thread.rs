@@ -156,7 +156,7 @@ impl<'a> Monitor<'a> {
         } else if let Some(config) = watch.priorities.autotune()
             && watch.has_begun()
         {
-            self.tuner = Some(Tuner::new(watch, config));
+            self.tuner = Some(Tuner::new(watch, self.graph, config));
         }
     }
 

@@ -22,15 +22,18 @@ pub(super) struct Tuner {
 }
 
 impl Tuner {
-    /// For a graph whose threads have begun.
-    pub(super) fn new(watch: &Watch, config: Option<Config>) -> Tuner {
+    /// For a graph whose threads have begun. Acts at once where the rule needs no window for that.
+    pub(super) fn new(watch: &Watch, graph: &dyn Watched, config: Option<Config>) -> Tuner {
         let config = config.unwrap_or_else(default_config);
         let config = Config { rights: rights(config.rights), ..config };
         let stages: Vec<StageInfo> = watch.facts.flow.iter().map(|stage| watch.stage_info(*stage)).collect();
         let rule = Autotune::new(config, &stages);
         let cpus = own_cpus();
-        let last = totals(watch, &cpus);
-        Tuner { due_ns: last.at_ns + rule.window_ns(), last, rule, cpus }
+        let mut tuner = Tuner { rule, last: Totals::default(), cpus, due_ns: 0 };
+        let actions = tuner.rule.begin(cpus_usable() as u32);
+        tuner.act(watch, graph, actions);
+        tuner.begin_window(totals(watch, &tuner.cpus));
+        tuner
     }
 
     /// How long until the next window is full.
@@ -48,8 +51,12 @@ impl Tuner {
         let actions = self.rule.window(&window);
         self.act(watch, graph, actions);
         // What an action takes is not part of the next window.
-        self.last = if watch.now_ns() - now.at_ns > 1_000_000 { totals(watch, &self.cpus) } else { now };
-        self.due_ns = self.last.at_ns + self.rule.window_ns();
+        self.begin_window(if watch.now_ns() - now.at_ns > 1_000_000 { totals(watch, &self.cpus) } else { now });
+    }
+
+    fn begin_window(&mut self, now: Totals) {
+        self.due_ns = now.at_ns + self.rule.window_ns();
+        self.last = now;
     }
 
     /// The graph ends: what is on trial is taken back.

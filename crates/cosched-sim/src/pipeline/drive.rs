@@ -74,6 +74,13 @@ fn infos(spec: &PipelineSpec, settings: &[Setting]) -> Vec<StageInfo> {
 
 impl Sim<'_> {
     pub(super) fn start_threads(&mut self) {
+        let cpus = self.spec.machine.cpus;
+        let wide = self.driver.autotune.as_mut().map(|rule| rule.begin(cpus)).unwrap_or_default();
+        for Action { stage, change, why } in wide {
+            self.driver.settings[stage].apply(&change);
+            self.driver.changes += 1;
+            self.driver.told.push(Told { time_ns: self.now_ns, stage, change, why: Some(why), refused: false });
+        }
         if let Priorities::Fixed(rule) = self.driver.priorities {
             self.set_before_the_run(rule);
         }

@@ -28,6 +28,8 @@ pub struct Refused {
 /// Why something is tried, kept or taken back. Gains are millionths (ppm) of the rounds per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
+    /// Done before the first window: the stage computes and may have more incarnations.
+    MayLimitAlone,
     /// Tried: the stage alone has work all the time, CPUs are idle, and it may have more incarnations.
     LimitsAlone,
     /// Tried: the stage blocks on a device or the network, and waits for a CPU when it could go on.
@@ -78,6 +80,7 @@ impl Reason {
     /// The name in reports.
     pub const fn name(&self) -> &'static str {
         match self {
+            Reason::MayLimitAlone => "may-limit-alone",
             Reason::LimitsAlone => "limits-alone",
             Reason::BlocksAndWaitsForCpu => "blocks-and-waits-for-cpu",
             Reason::DoesNotLimit => "does-not-limit",
@@ -101,6 +104,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |gain_ppm: i32| f64::from(gain_ppm) / 1e4;
         match self {
+            Reason::MayLimitAlone => f.write_str("it computes, and may limit alone"),
             Reason::LimitsAlone => f.write_str("it limits alone and CPUs are idle"),
             Reason::BlocksAndWaitsForCpu => f.write_str("it blocks, and waits for a CPU when it could go on"),
             Reason::DoesNotLimit => f.write_str("it does not limit, and takes CPU time from what does"),

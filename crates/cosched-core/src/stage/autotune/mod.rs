@@ -4,7 +4,9 @@
 //! change, and the wrong setting costs far more than the right one gains: nice up for I/O gained 5 % in Roysden 2004 and costs
 //! 30 % beside a competing job on today's Linux. So the rule must be hard to convince.
 //!
-//! Rule. It *watches* windows. From a few of them it sees what limits (`limiting`) and whether others are there. Where
+//! Rule. Before the first window, stages that compute get the incarnations that they may have, up to one for each CPU: what
+//! finds nothing to do costs nothing, and a stage that limits alone costs more than all priorities gain ([`Autotune::begin`]).
+//! Then it *watches* windows. From a few of them it sees what limits (`limiting`) and whether others are there. Where
 //! nothing can be gained, because a device or a stage that cannot be divided works all the time, it *rests*: it changes
 //! nothing, and looks seldom. Else the first kind of change whose condition holds (`candidate.rs`) goes on *trial*: new
 //! and old setting in turn, in short windows, until the gain stands out from the noise (`trial.rs`). It is kept, or taken
@@ -15,7 +17,7 @@
 //! Bounds. All trials together may lose `loss_ppm_max` of the time that has passed (and `credit_ns`): a trial begins only if its
 //! likely loss fits. A pipeline whose case does not change has each kind tried at most 2 + log2(max / min) + t / max times.
 //!
-//! The host calls [`Autotune::window`] with what its stages did in each interval of about [`Autotune::window_ns`], does
+//! The host calls [`Autotune::begin`] once, then [`Autotune::window`] with what its stages did in each interval of about [`Autotune::window_ns`], does
 //! what the actions say, in their order, and tells what the system refused ([`Autotune::refused`]) before the next window.
 //! Source of the idea: Roysden 2004, sections 1 and 5 ("experimentation may be the best way to improve pipeline performance").
 
@@ -32,7 +34,7 @@ mod trial;
 pub use action::{Action, Reason, Refused};
 pub use config::{Config, Rights, StageInfo};
 
-use super::{Change, Setting, Window};
+use super::{Change, Resource, Setting, Window};
 use alloc::vec::Vec;
 use candidate::Kind;
 use memory::{Bars, Failures, Kept, Ledger};
@@ -51,6 +53,9 @@ const LONGER_MOST: f64 = 2.0;
 
 /// A resting rule looks so much more seldom.
 const REST_FACTOR: u64 = 4;
+
+/// What a stage that limits alone may lose with one incarnation, where two could work.
+const ALONE_LOSES: f64 = 0.5;
 
 /// Rounds that drain after a change if nobody knows how many buffers there are.
 const DRAINED: u32 = 8;
@@ -130,6 +135,33 @@ impl Autotune {
             settle_ns: config.window_ns_min,
             config,
         }
+    }
+
+    /// What to change before the first window, on so many CPUs. It is doubted as what was kept is, as soon as the ledger lets
+    /// a trial without it be as bad as `ALONE_LOSES`.
+    pub fn begin(&mut self, cpus: u32) -> Vec<Action> {
+        self.asked.clear();
+        let mut actions = Vec::new();
+        for stage in 0..self.stages.len() {
+            let StageInfo { resource, replicable_to, ref start, .. } = self.stages[stage];
+            let now = start.incarnations.unwrap_or(1);
+            let most = replicable_to.min(cpus);
+            if resource != Resource::Compute || most <= now {
+                continue;
+            }
+            let (forward, back) = ([(stage, Change::Incarnations(most))], [(stage, Change::Incarnations(now))]);
+            actions.extend(self.change(&forward, Reason::MayLimitAlone));
+            self.kept.push(Kept {
+                kind: Kind::Replicate(stage),
+                forward: forward.into(),
+                back: back.into(),
+                gain: ALONE_LOSES,
+                doubt_ns: 0,
+                rest_ns: self.config.rest_ns_min,
+                proven: Vec::new(),
+            });
+        }
+        actions
     }
 
     /// How long the next window should be, ns.
@@ -259,7 +291,7 @@ impl Autotune {
             return None;
         }
         let trial = Trial::new(kept.back.clone(), kept.forward.clone(), true, window.rate());
-        Some(self.begin(Subject::Without(place), trial, Reason::Doubted))
+        Some(self.try_out(Subject::Without(place), trial, Reason::Doubted))
     }
 
     fn try_something(&mut self, now: &Situation, window: &Window) -> Option<Vec<Action>> {
@@ -274,7 +306,7 @@ impl Autotune {
             }
             let back = forward.iter().map(|(stage, change)| (*stage, self.settings[*stage].inverse(change))).collect();
             let trial = Trial::new(forward, back, false, window.rate());
-            return Some(self.begin(Subject::New(kind), trial, kind.why()));
+            return Some(self.try_out(Subject::New(kind), trial, kind.why()));
         }
         None
     }
@@ -310,7 +342,7 @@ impl Autotune {
         self.ledger.allows(likely_ns, self.now_ns, &self.config)
     }
 
-    fn begin(&mut self, subject: Subject, trial: Trial, why: Reason) -> Vec<Action> {
+    fn try_out(&mut self, subject: Subject, trial: Trial, why: Reason) -> Vec<Action> {
         let actions = self.change(&trial.forward, why);
         self.trial = Some((subject, trial));
         actions

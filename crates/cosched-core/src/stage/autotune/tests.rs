@@ -88,6 +88,13 @@ impl World {
         Window { length_ns, cpus: self.cpus, rounds, stages, others_ns }
     }
 
+    /// More incarnations before the first window.
+    fn begun(mut self) -> World {
+        let actions = self.rule.begin(self.cpus);
+        self.obey(actions);
+        self
+    }
+
     fn run(&mut self, seconds: u64) {
         let until_ns = self.now_ns + seconds * 1000 * MS;
         while self.now_ns < until_ns {
@@ -314,4 +321,23 @@ fn windows_that_say_nothing_change_nothing() {
     world.rate = |_| 0.0;
     world.run(20);
     assert!(world.reasons("helped") == 0);
+}
+
+#[test]
+fn what_computes_begins_wide_and_is_doubted_when_that_is_cheap() {
+    let wide = |world: &World| world.settings[1].incarnations == Some(2);
+    let sort = [(Io, 0.1, 0.0, 0.2), (Compute, 0.9, 0.0, 0.0), (Io, 0.1, 0.0, 0.2)];
+    let mut world = World::new(Config::default(), &sort).replicable_to(3).begun();
+    let Action { stage, change, why } = world.told[0].1.clone();
+    assert_eq!((stage, change, why), (1, Change::Incarnations(2), Reason::MayLimitAlone));
+    assert_eq!(world.told.len(), 1, "one for each CPU, and only what computes");
+    world.rate = |settings| if settings[1].incarnations == Some(2) { 1.0 } else { 0.6 };
+    world.run(5);
+    assert_eq!(world.told.len(), 1, "a run of seconds is not slowed down to learn what is likely");
+    world.run(300);
+    assert!(wide(&world), "{:?}", world.told);
+
+    let mut useless = World::new(Config::default(), &sort).replicable_to(2).begun();
+    useless.run(300);
+    assert!(!wide(&useless), "what gains nothing goes: {:?}", useless.told);
 }

@@ -107,6 +107,10 @@ fn structure_is_worth_more_than_priorities() {
     assert!(to_default < 0.83, "two threads for the stage that limits: {to_default}");
     let outcome = run(&imbalanced(0, 2), "auto");
     assert_eq!(outcome.stages[2].incarnations, 2);
+    let mut two = imbalanced(0, 2);
+    two.stages[2].incarnations = 2;
+    let to_two = outcome.elapsed_ns as f64 / default_of(&two).elapsed_ns as f64;
+    assert!(to_two < 1.01, "nothing is lost to find that out: {to_two}");
     let (_, to_best, told) = compare(&imbalanced(1, 1), &["raise-compute"]);
     assert!(to_best < 1.10, "6 s are short beside a hog: {to_best}; {told}");
 }
