@@ -1,13 +1,16 @@
 /* cosched for programs in C: libcosched. Made by cbindgen from crates/cosched-ffi; not to be changed by hand.
  *
- * Handles are opaque. Texts are UTF-8 and end with NUL. Functions that can fail return -1 or NULL; where they have an
- * `error` argument, it may be NULL, or the address of a pointer that gets the error (NULL where there is none), which the
- * caller frees with cosched_error_free. No function throws or unwinds, and callbacks must not: an exception or a longjmp
- * that leaves a callback ends the process.
+ * Jobs (cosched_open, cosched_register, ...): a program registers itself for gang scheduling with the daemon of its machine.
+ * Functions return 0 or a negative cosched_err; cosched_strerror says what it means, cosched_last_error what happened in
+ * this thread. docs/api.md has examples.
  *
- * Threads: every function may be called from any thread. Buffers and ports are for the callback that got them.
+ * Pipelines (cosched_pipeline_...): stages on threads in this process, without a daemon. Functions that can fail return -1
+ * or NULL; where they have an `error` argument, it may be NULL, or the address of a pointer that gets the error (NULL where
+ * there is none), which the caller frees with cosched_error_free. docs/pipeline-bindings.md has examples.
  *
- * docs/pipeline-bindings.md has examples.
+ * Handles are opaque. Texts are UTF-8 and end with NUL. No function throws or unwinds, and callbacks must not: an exception
+ * or a longjmp that leaves a callback ends the process. Threads: every function may be called from any thread. Buffers and
+ * ports are for the callback that got them.
  */
 
 #ifndef COSCHED_H
@@ -19,6 +22,10 @@
 
 #define COSCHED_VERSION "0.1.0"
 #define COSCHED_VERSION_NUMBER 1000
+/* 0 if the library that the program found at run time is what it was compiled for. */
+#define COSCHED_CHECK_VERSION() cosched_check_version(COSCHED_VERSION_NUMBER)
+/* A number that is not known. */
+#define COSCHED_UNKNOWN UINT64_MAX
 
 /**
  * What kind of error it is.
@@ -62,6 +69,108 @@ typedef enum {
    */
   COSCHED_CODE_INTERNAL = 8,
 } cosched_code;
+
+/**
+ * What a function of the job API returns. 0 is success, all others are negative.
+ */
+typedef enum {
+  /**
+   * Done.
+   */
+  COSCHED_ERR_OK = 0,
+  /**
+   * An argument that cannot be: NULL, no handle, out of range, a job that can never fit.
+   */
+  COSCHED_ERR_INVALID = -1,
+  /**
+   * No daemon answers on the socket.
+   */
+  COSCHED_ERR_NO_DAEMON = -2,
+  /**
+   * No such job, or no such process.
+   */
+  COSCHED_ERR_NOT_FOUND = -3,
+  /**
+   * Not the caller's right.
+   */
+  COSCHED_ERR_FORBIDDEN = -4,
+  /**
+   * Not in the present state of the job or the process.
+   */
+  COSCHED_ERR_CONFLICT = -5,
+  /**
+   * This daemon or this machine cannot do it, such as a node that it does not have.
+   */
+  COSCHED_ERR_UNSUPPORTED = -6,
+  /**
+   * Program, library and daemon are of versions that do not go together.
+   */
+  COSCHED_ERR_VERSION = -7,
+  /**
+   * The daemon failed, or its answer was not understood.
+   */
+  COSCHED_ERR_DAEMON = -8,
+  /**
+   * The daemon did not answer in time.
+   */
+  COSCHED_ERR_TIMEOUT = -9,
+  /**
+   * A fault in this library.
+   */
+  COSCHED_ERR_INTERNAL = -10,
+} cosched_err;
+
+/**
+ * A job's class, from the most to the least urgent.
+ */
+typedef enum {
+  /**
+   * What the daemon gives: interactive.
+   */
+  COSCHED_CLASS_DEFAULT = 0,
+  /**
+   * Mission critical; for administrators.
+   */
+  COSCHED_CLASS_EXPRESS = 1,
+  /**
+   * Rapid response.
+   */
+  COSCHED_CLASS_INTERACTIVE = 2,
+  /**
+   * Throughput.
+   */
+  COSCHED_CLASS_BATCH = 3,
+  /**
+   * Takes what others leave.
+   */
+  COSCHED_CLASS_STANDBY = 4,
+} cosched_class;
+
+/**
+ * Where a job is in its life.
+ */
+typedef enum {
+  /**
+   * Scheduled.
+   */
+  COSCHED_STATE_RUNNING = 1,
+  /**
+   * A gang that used no CPU for a while: it has no slots until it uses some.
+   */
+  COSCHED_STATE_ASLEEP = 2,
+  /**
+   * Stopped by its user or an administrator.
+   */
+  COSCHED_STATE_SUSPENDED = 3,
+  /**
+   * All its processes have ended or left.
+   */
+  COSCHED_STATE_ENDED = 4,
+  /**
+   * Its processes vanished while no daemon was looking.
+   */
+  COSCHED_STATE_LOST = 5,
+} cosched_state;
 
 /**
  * A scheduling class of Linux (man 7 sched).
@@ -163,6 +272,180 @@ typedef struct cosched_pipeline_buffer cosched_pipeline_buffer;
 typedef struct cosched_pipeline_port cosched_pipeline_port;
 
 /**
+ * A connection to a daemon. Opaque. Any thread may use it, and so may the children of the process that opened it.
+ */
+typedef struct cosched_t cosched_t;
+
+/**
+ * What a job is.
+ */
+typedef struct {
+  /**
+   * Its number.
+   */
+  uint64_t id;
+  /**
+   * Its owner's number.
+   */
+  uint32_t uid;
+  /**
+   * A cosched_state; 0: one that this library does not know.
+   */
+  int state;
+  /**
+   * A cosched_class.
+   */
+  int job_class;
+  /**
+   * The CPUs at a time that it was given.
+   */
+  uint32_t cpus;
+  /**
+   * Its first process; 0: none yet.
+   */
+  int32_t pid;
+  /**
+   * 0.
+   */
+  uint32_t unused;
+  /**
+   * The memory that it says it needs; COSCHED_UNKNOWN: it does not.
+   */
+  uint64_t memory_bytes;
+  /**
+   * The disk space that it says it needs; COSCHED_UNKNOWN: it does not.
+   */
+  uint64_t disk_bytes;
+  /**
+   * When it was registered, in milliseconds since 1970.
+   */
+  uint64_t submitted_unix_ms;
+  /**
+   * When it ended; COSCHED_UNKNOWN: it has not.
+   */
+  uint64_t ended_unix_ms;
+  /**
+   * Its name, cut to fit, ended by NUL.
+   */
+  char name[256];
+  /**
+   * For later versions.
+   */
+  uint64_t reserved[4];
+} cosched_job;
+
+/**
+ * What a job uses. COSCHED_UNKNOWN where the kernel does not tell.
+ */
+typedef struct {
+  /**
+   * CPU time so far, of all its processes, those that have ended or left included. Of a job that has ended: to the
+   * millisecond.
+   */
+  uint64_t cpu_time_us;
+  /**
+   * Memory in use now; unknown of a job that has ended.
+   */
+  uint64_t memory_bytes;
+  /**
+   * The most memory that it used.
+   */
+  uint64_t memory_peak_bytes;
+  /**
+   * Its processes now; 0 of a job that has ended.
+   */
+  uint64_t processes;
+  /**
+   * For later versions.
+   */
+  uint64_t reserved[4];
+} cosched_use;
+
+/**
+ * How busy a node is.
+ */
+typedef struct {
+  /**
+   * The node's name, cut to fit, ended by NUL.
+   */
+  char node[256];
+  /**
+   * The CPUs that it gives to jobs.
+   */
+  uint32_t cpus;
+  /**
+   * Threads that run or wait for a CPU now, registered or not.
+   */
+  uint32_t runnable;
+  /**
+   * Jobs that are neither ended nor suspended.
+   */
+  uint32_t jobs;
+  /**
+   * The CPUs that these jobs have at a time, together.
+   */
+  uint32_t job_cpus;
+  /**
+   * Threads that run or wait for a CPU, on average over 1 minute.
+   */
+  double load_1min;
+  /**
+   * Over 5 minutes.
+   */
+  double load_5min;
+  /**
+   * Over 15 minutes.
+   */
+  double load_15min;
+  /**
+   * The node's memory.
+   */
+  uint64_t memory_bytes;
+  /**
+   * Memory that new programs could have without swapping.
+   */
+  uint64_t memory_available_bytes;
+  /**
+   * The memory that its jobs say they need, together.
+   */
+  uint64_t memory_declared_bytes;
+  /**
+   * For later versions.
+   */
+  uint64_t reserved[4];
+} cosched_load;
+
+/**
+ * What a job wants of one node. Set it to zero first (memset, or = {0}): what is 0 is not said.
+ */
+typedef struct {
+  /**
+   * The node's name, as gethostname says it there; NULL or "" for the node of the daemon.
+   */
+  const char *node;
+  /**
+   * CPUs at a time; 0: all of the node's.
+   */
+  uint32_t cpus;
+  /**
+   * The job also takes fewer, but not fewer than this; 0: it wants exactly `cpus`.
+   */
+  uint32_t cpus_min;
+  /**
+   * The memory that it needs there; 0: not said.
+   */
+  uint64_t memory_bytes;
+  /**
+   * The disk space that it needs there; 0: not said. Kept and shown; no disk is reserved.
+   */
+  uint64_t disk_bytes;
+  /**
+   * For later versions: 0.
+   */
+  uint64_t reserved[4];
+} cosched_resources;
+
+/**
  * Works on one buffer. `state` is the stage's user pointer, or what its init callback put in its place. At the beginning of a
  * path the buffer has length 0 and is to be filled. The buffer is the callback's until it returns, and not afterwards.
  * Returns a cosched_pipeline_flow.
@@ -236,6 +519,180 @@ const char *cosched_error_report(const cosched_error *error);
  * Frees an error. NULL is fine.
  */
 void cosched_error_free(cosched_error *error);
+
+/**
+ * Connects to the daemon and puts a handle into `*handle`, for all other functions. Close it with cosched_close.
+ *
+ * `socket` is the path of the daemon's socket. NULL or "": that of the environment variable COSCHED_SOCKET, else the
+ * system's daemon if it runs, else the user's own. No daemon is started.
+ *
+ * A child after fork(2) may go on with the handle: it gets a connection of its own. So does a program that has become
+ * another user: each call is made with the rights of the effective user of that moment.
+ *
+ * Errors: COSCHED_ERR_NO_DAEMON when nobody answers; COSCHED_ERR_VERSION when the daemon is older than this library;
+ * COSCHED_ERR_FORBIDDEN when this user may not open the socket; COSCHED_ERR_INVALID when `handle` is NULL.
+ */
+int cosched_open(const char *socket, cosched_t **handle);
+
+/**
+ * Closes a handle. The jobs that were registered through it go on. NULL is fine. No other thread may be using the handle.
+ *
+ * Errors: COSCHED_ERR_INVALID when it is no handle; nothing is done then.
+ */
+int cosched_close(cosched_t *handle);
+
+/**
+ * Gives a job another class, a cosched_class. Users lower the class of their own jobs; administrators set any.
+ *
+ * Errors: COSCHED_ERR_FORBIDDEN when the job is not the caller's or the class is above its present one; COSCHED_ERR_INVALID
+ * when it is no class; COSCHED_ERR_NOT_FOUND when there is no such job; COSCHED_ERR_CONFLICT when it has ended; and those of
+ * the connection.
+ */
+int cosched_set_class(cosched_t *handle,
+                      uint64_t job,
+                      int job_class);
+
+/**
+ * Stops a job, on all its nodes, until it is resumed. One that is suspended stays so. A process that suspends its own job
+ * is stopped before or soon after this returns.
+ *
+ * Errors: COSCHED_ERR_NOT_FOUND when there is no such job; COSCHED_ERR_FORBIDDEN when it is not the caller's;
+ * COSCHED_ERR_CONFLICT when it has ended; and those of the connection.
+ */
+int cosched_suspend(cosched_t *handle,
+                    uint64_t job);
+
+/**
+ * Lets a suspended job go on. One that is not suspended stays as it is.
+ *
+ * Errors: as for cosched_suspend.
+ */
+int cosched_resume(cosched_t *handle, uint64_t job);
+
+/**
+ * Sends a signal to every process of a job, on all its nodes: SIGTERM to ask it to end, SIGKILL to force it; what remains
+ * after another signal is not killed. A suspended job that is asked to end is resumed for it.
+ *
+ * Errors: COSCHED_ERR_INVALID when the signal is not 1 to 64; and as for cosched_suspend.
+ */
+int cosched_kill(cosched_t *handle,
+                 uint64_t job,
+                 int signal);
+
+/**
+ * What a job is, into `*result`: its state, class, the CPUs that it was given. Of any user's job, also of one that has ended
+ * and is still remembered.
+ *
+ * Errors: COSCHED_ERR_NOT_FOUND when there is no such job; COSCHED_ERR_INVALID when `result` is NULL; and those of the
+ * connection.
+ */
+int cosched_get_job(cosched_t *handle,
+                    uint64_t job,
+                    cosched_job *result);
+
+/**
+ * What a job uses, into `*result`: CPU time, memory, processes, as its cgroups count them. Of any user's job, also of one that
+ * has ended and is still remembered.
+ *
+ * Errors: as for cosched_get_job.
+ */
+int cosched_get_use(cosched_t *handle,
+                    uint64_t job,
+                    cosched_use *result);
+
+/**
+ * How busy a node is, into `*result`. `node` is its name; NULL or "": the daemon's.
+ *
+ * Errors: COSCHED_ERR_UNSUPPORTED when the daemon does not have this node; COSCHED_ERR_INVALID when `result` is NULL; and those
+ * of the connection.
+ */
+int cosched_node_load(cosched_t *handle,
+                      const char *node,
+                      cosched_load *result);
+
+/**
+ * Registers a job for this user and puts its number into `*job`.
+ *
+ * `name` is for display; NULL: the program's name. `job_class` is a cosched_class. `nodes` says what the job wants of each
+ * of its nodes, `node_count` of them; NULL and 0: the daemon's node with all its CPUs.
+ *
+ * The job has no process yet. Each process of the program puts itself into it, or is put, by cosched_add_process; children
+ * that it starts afterwards are in it by birth. A job that has got no process after 60 seconds ends, and so does one whose
+ * processes have all ended or left.
+ *
+ * A daemon of one machine knows one node: more nodes, or the name of another, are refused with COSCHED_ERR_UNSUPPORTED.
+ *
+ * Errors: COSCHED_ERR_INVALID for what can never fit; COSCHED_ERR_FORBIDDEN for class express, unless the caller is an
+ * administrator; COSCHED_ERR_CONFLICT when this user has 16 jobs without a process already; and those of the connection:
+ * COSCHED_ERR_NO_DAEMON, COSCHED_ERR_TIMEOUT, COSCHED_ERR_DAEMON.
+ */
+int cosched_register(cosched_t *handle,
+                     const char *name,
+                     int job_class,
+                     const cosched_resources *nodes,
+                     size_t node_count,
+                     uint64_t *job);
+
+/**
+ * Puts a process with all its threads into a job: it is scheduled with the job when this returns. `pid` 0: the calling
+ * process. Its present children stay where they are; those that it starts afterwards are in the job by birth. A process that
+ * is in this job already stays, and that is no error.
+ *
+ * The process must run as the job's owner, and the caller must be the owner or an administrator. Should the process end and
+ * its number be given to another one before the daemon has it, the other one is not taken for it.
+ *
+ * Errors: COSCHED_ERR_NOT_FOUND when there is no such job or process; COSCHED_ERR_FORBIDDEN when one of the two is not the
+ * caller's; COSCHED_ERR_CONFLICT when the process is in another job, or this job has ended; COSCHED_ERR_INVALID when `pid` is
+ * negative or a thread's; and those of the connection.
+ */
+int cosched_add_process(cosched_t *handle,
+                        uint64_t job,
+                        int pid);
+
+/**
+ * As cosched_add_process, for the process behind a descriptor of pidfd_open(2) or clone(2): it never means another process,
+ * however long ago it was opened.
+ *
+ * Errors: as for cosched_add_process; COSCHED_ERR_INVALID when it is no pidfd.
+ */
+int cosched_add_pidfd(cosched_t *handle,
+                      uint64_t job,
+                      int pidfd);
+
+/**
+ * Takes a process with all its threads out of a job: back to the cgroups that the job's first process came from, where
+ * Linux schedules it. `pid` 0: the calling process. The CPU time that it used stays the job's.
+ *
+ * Errors: COSCHED_ERR_NOT_FOUND when there is no such job, or the process is not in it; COSCHED_ERR_FORBIDDEN when the job is
+ * not the caller's; COSCHED_ERR_CONFLICT when the job has ended, or there is no cgroup to go back to; and those of the
+ * connection.
+ */
+int cosched_remove_process(cosched_t *handle,
+                           uint64_t job,
+                           int pid);
+
+/**
+ * Changes what a job wants, while it runs, as for cosched_register: all that is said there is replaced.
+ *
+ * Errors: COSCHED_ERR_INVALID for what can never fit, and when `node_count` is 0; COSCHED_ERR_UNSUPPORTED for a node that the
+ * daemon does not have; COSCHED_ERR_NOT_FOUND, COSCHED_ERR_FORBIDDEN, COSCHED_ERR_CONFLICT as for cosched_add_process; and those
+ * of the connection. The job stays as it was then.
+ */
+int cosched_set_resources(cosched_t *handle,
+                          uint64_t job,
+                          const cosched_resources *nodes,
+                          size_t node_count);
+
+/**
+ * Why the last function of the job API that failed in this thread did: what happened, why, and what to do, in one line for
+ * people. "" if none has failed. Valid until the next one fails in this thread; not to be freed.
+ */
+const char *cosched_last_error(void);
+
+/**
+ * What a code means, in a few words, for every number. cosched_last_error says more. Not to be freed.
+ */
+const char *cosched_strerror(int code);
 
 /**
  * Makes a pipeline without stages. The name is for reports and errors.
@@ -598,6 +1055,12 @@ const char *cosched_version(void);
  * a program was compiled with.
  */
 int cosched_version_number(void);
+
+/**
+ * Whether this library is what a program was compiled for; COSCHED_CHECK_VERSION() calls it with the number of the header.
+ * 0: it has the same MAJOR and is not older. COSCHED_ERR_VERSION: it is not; cosched_last_error then tells the two versions.
+ */
+int cosched_check_version(int header_version_number);
 
 #ifdef __cplusplus
 }  // extern "C"

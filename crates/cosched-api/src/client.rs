@@ -2,9 +2,12 @@
 
 use crate::error::ClientError;
 use crate::http;
+use crate::resources::{NodeLoad, ProcessRequest, ResourcesRequest, Version};
 use crate::types::{
-    ClassRequest, ErrorBody, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status,
+    ClassRequest, ErrorBody, ErrorCode, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest,
+    Status,
 };
+use crate::version::{API_VERSION, ApiVersion};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -53,6 +56,19 @@ impl Client {
         self.get("/v1/status")
     }
 
+    /// `GET /v1/version`: who answers, and in which version of the interface.
+    pub fn version(&mut self) -> Result<Version> {
+        self.get("/v1/version")
+    }
+
+    /// `GET /v1/load`: how busy a node is; the daemon's own when none is named.
+    pub fn load(&mut self, node: Option<&str>) -> Result<NodeLoad> {
+        match node {
+            Some(name) => self.get(&format!("/v1/load?node={}", escape(name))),
+            None => self.get("/v1/load"),
+        }
+    }
+
     /// `GET /v1/jobs`: the jobs that have not ended, or all that are remembered.
     pub fn jobs(&mut self, all: bool) -> Result<JobList> {
         self.get(if all { "/v1/jobs?all=true" } else { "/v1/jobs" })
@@ -96,6 +112,21 @@ impl Client {
     /// `POST /v1/jobs/{id}/class`.
     pub fn set_class(&mut self, id: u64, request: &ClassRequest) -> Result<Job> {
         self.post(&format!("/v1/jobs/{id}/class"), request)
+    }
+
+    /// `POST /v1/jobs/{id}/processes`: a process enters the job.
+    pub fn add_process(&mut self, id: u64, request: &ProcessRequest) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/processes"), request)
+    }
+
+    /// `DELETE /v1/jobs/{id}/processes`: a process leaves the job.
+    pub fn remove_process(&mut self, id: u64, request: &ProcessRequest) -> Result<Job> {
+        self.call("DELETE", &format!("/v1/jobs/{id}/processes"), Some(&encode(request)), self.answer_timeout)
+    }
+
+    /// `POST /v1/jobs/{id}/resources`.
+    pub fn set_resources(&mut self, id: u64, request: &ResourcesRequest) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/resources"), request)
     }
 
     /// `POST /v1/jobs/{id}/policy`.
@@ -199,7 +230,13 @@ impl AsFd for PendingWait {
 }
 
 fn open(path: &Path) -> Result<UnixStream> {
-    UnixStream::connect(path).map_err(|source| ClientError::Unreachable { path: path.to_owned(), source })
+    loop {
+        match UnixStream::connect(path) {
+            // A program's timer; nothing has happened yet.
+            Err(source) if source.kind() == io::ErrorKind::Interrupted => (),
+            other => return other.map_err(|source| ClientError::Unreachable { path: path.to_owned(), source }),
+        }
+    }
 }
 
 fn wait_target(id: u64, timeout: Duration) -> String {
@@ -221,13 +258,39 @@ fn decode<T: DeserializeOwned>(response: &http::Response) -> Result<T> {
         return serde_json::from_slice(&response.body).map_err(|e| ClientError::Protocol(e.to_string()));
     }
     match serde_json::from_slice::<ErrorBody>(&response.body) {
-        Ok(body) => Err(ClientError::Refused(body)),
+        Ok(body) => Err(refused(body, response.version.as_deref())),
         Err(_) => {
             let text = String::from_utf8_lossy(&response.body);
             let start: String = text.trim().chars().take(200).collect();
             Err(ClientError::Protocol(format!("HTTP status {} {start}", response.status)))
         }
     }
+}
+
+/// A refusal that comes from the daemon's being of another version is told as such.
+fn refused(body: ErrorBody, version: Option<&str>) -> ClientError {
+    let Ok(daemon) = ApiVersion::of_header(version) else {
+        return ClientError::Protocol(format!("it names a version of the interface that is none: {version:?}"));
+    };
+    // What an older daemon says to a path or a field that it does not know.
+    let unknown = match body.code {
+        ErrorCode::NotFound => body.why.contains("no such path"),
+        ErrorCode::Invalid => body.why.contains("unknown field") || body.why.contains("unknown variant"),
+        _ => false,
+    };
+    if daemon.major != API_VERSION.major || (daemon < API_VERSION && unknown) {
+        return ClientError::Version { daemon, why: format!("{}: {}", body.what, body.why) };
+    }
+    ClientError::Refused(body)
+}
+
+/// A text as a value in a query: all but letters and digits escaped.
+fn escape(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
 }
 
 #[cfg(test)]
@@ -310,6 +373,36 @@ mod tests {
         let seen = server.join().unwrap();
         assert_eq!(seen[0], "POST /v1/jobs/7/kill HTTP/1.1 {\"signal\":15,\"grace_ms\":5000}");
         assert_eq!(seen[1], "POST /v1/jobs/7/suspend HTTP/1.1 {}");
+    }
+
+    fn answer(status: &str, header: &str, body: &str) -> String {
+        format!("HTTP/1.1 {status}\r\n{header}Content-Length: {}\r\n\r\n{body}", body.len())
+    }
+
+    #[test]
+    fn a_daemon_of_another_version_is_told_from_one_that_refuses() {
+        let body =
+            |code: &str, why: &str| format!("{{\"code\":\"{code}\",\"what\":\"w\",\"why\":\"{why}\",\"hint\":\"h\"}}");
+        let ask = |header: &str, body: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("s");
+            let text: &'static str = answer("404 Not Found", header, body).leak();
+            let server = server(&path, vec![vec![text]]);
+            let error = Client::connect(&path).unwrap().load(Some("a b")).unwrap_err();
+            assert_eq!(server.join().unwrap(), ["GET /v1/load?node=a%20b HTTP/1.1 "]);
+            error
+        };
+        let unknown = body("not-found", "The API has no such path or method");
+        // Version 0.1.0 of the daemon names none.
+        let old = ask("", &unknown).to_string();
+        assert!(old.starts_with("the daemon speaks version 1.0 of the interface, this program version 1."), "{old}");
+        assert!(old.contains("hint: the daemon is older"), "{old}");
+        let new = ask("Cosched-Api: 2.0\r\n", &body("unsupported", "yours is 1")).to_string();
+        assert!(new.contains("version 2.0") && new.contains("this program is older"), "{new}");
+        let same = format!("Cosched-Api: {API_VERSION}\r\n");
+        assert!(matches!(ask(&same, &unknown), ClientError::Refused(_)));
+        assert!(matches!(ask("", &body("not-found", "no job")), ClientError::Refused(_)));
+        assert!(matches!(ask("Cosched-Api: x\r\n", &unknown), ClientError::Protocol(_)));
     }
 
     #[test]

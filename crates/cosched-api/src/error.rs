@@ -1,6 +1,7 @@
 //! What can go wrong between a client and the daemon.
 
 use crate::types::ErrorBody;
+use crate::version::{API_VERSION, ApiVersion};
 use std::io;
 use std::path::PathBuf;
 
@@ -26,11 +27,30 @@ pub enum ClientError {
     /// The daemon refused the request.
     #[error("{}\n  why: {}\n  hint: {}", .0.what, .0.why, .0.hint)]
     Refused(ErrorBody),
+    /// Client and daemon are of different versions, and this request needs the same.
+    #[error(
+        "the daemon speaks version {daemon} of the interface, this program version {}\n  why: {why}\n  hint: {}",
+        API_VERSION, hint_version(*daemon)
+    )]
+    Version {
+        /// The daemon's version of the interface.
+        daemon: ApiVersion,
+        /// What the daemon said.
+        why: String,
+    },
     /// The answer was not what this version of the interface expects.
     #[error(
         "the daemon's answer was not understood\n  why: {0}\n  hint: is the socket cosched's, and is the daemon of this version?"
     )]
     Protocol(String),
+}
+
+fn hint_version(daemon: ApiVersion) -> &'static str {
+    if daemon < API_VERSION {
+        "the daemon is older than this program: install the new one and restart it (`systemctl restart coschedd`); jobs go on"
+    } else {
+        "this program is older than the daemon: install the version that came with the daemon, or link with its library"
+    }
 }
 
 fn why_unreachable(source: &io::Error) -> String {

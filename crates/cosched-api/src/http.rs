@@ -1,5 +1,6 @@
 //! As much HTTP/1.1 as a client of one local daemon needs: one request, one answer, connections kept open.
 
+use crate::version::{API_VERSION, VERSION_HEADER};
 use std::io::{self, Read, Write};
 
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -13,6 +14,8 @@ pub(crate) struct Response {
     pub(crate) body: Vec<u8>,
     /// Whether the connection may carry another request.
     pub(crate) keep: bool,
+    /// The version of the interface that the daemon says it speaks.
+    pub(crate) version: Option<String>,
 }
 
 enum Body {
@@ -25,12 +28,15 @@ struct Head {
     status: u16,
     body: Body,
     keep: bool,
+    version: Option<String>,
 }
 
 /// Writes one request in one write, so that it reaches the daemon as one piece.
 pub(crate) fn send(stream: &mut impl Write, method: &str, target: &str, body: Option<&[u8]>) -> io::Result<()> {
+    let version = format!("{VERSION_HEADER}: {API_VERSION}");
     let mut request =
-        format!("{method} {target} HTTP/1.1\r\nHost: cosched\r\nAccept: application/json\r\n").into_bytes();
+        format!("{method} {target} HTTP/1.1\r\nHost: cosched\r\nAccept: application/json\r\n{version}\r\n")
+            .into_bytes();
     if let Some(body) = body {
         let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
         request.extend_from_slice(fields.as_bytes());
@@ -49,7 +55,8 @@ pub(crate) fn receive(stream: &mut impl Read) -> io::Result<Response> {
         // 1xx answers only announce the real one.
         if !(100..200).contains(&head.status) {
             let body = input.body(&head.body)?;
-            return Ok(Response { status: head.status, body, keep: head.keep && input.buffer.is_empty() });
+            let keep = head.keep && input.buffer.is_empty();
+            return Ok(Response { status: head.status, body, keep, version: head.version });
         }
     }
 }
@@ -192,7 +199,8 @@ fn parse_head(buffer: &[u8]) -> io::Result<Option<(Head, usize)>> {
         Body::UntilClose
     };
     let keep = !matches!(body, Body::UntilClose) && !has("connection", b"close") && response.version == Some(1);
-    Ok(Some((Head { status, body, keep }, used)))
+    let version = field(VERSION_HEADER).map(|value| String::from_utf8_lossy(value).into_owned());
+    Ok(Some((Head { status, body, keep, version }, used)))
 }
 
 fn invalid(what: &str) -> io::Error {
@@ -236,7 +244,8 @@ mod tests {
         let chunked = "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{\"\r\n3;x=y\r\na\":\r\n2\r\n1}\r\n0\r\nA: b\r\n\r\n";
         let answer = both(chunked).unwrap();
         assert_eq!((answer.status, answer.body.as_slice(), answer.keep), (201, b"{\"a\":1}".as_slice(), true));
-        let answer = both("HTTP/1.0 404 Not Found\r\n\r\nno").unwrap();
+        let answer = both("HTTP/1.0 404 Not Found\r\nCosched-Api: 1.7\r\n\r\nno").unwrap();
+        assert_eq!(answer.version.as_deref(), Some("1.7"));
         assert_eq!((answer.status, answer.body.as_slice(), answer.keep), (404, b"no".as_slice(), false));
         let answer = both("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
         assert_eq!((answer.status, answer.body.is_empty(), answer.keep), (204, true, false));

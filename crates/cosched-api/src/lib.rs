@@ -5,16 +5,20 @@ mod client;
 mod error;
 mod http;
 pub mod parse;
+mod resources;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod socket;
 mod types;
+mod version;
 mod waiting;
 mod wire;
 
 pub use activate::{Activation, activate};
 pub use client::{Client, PendingWait};
 pub use error::ClientError;
+pub use resources::*;
 pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
 pub use types::*;
+pub use version::{API_VERSION, ApiVersion, VERSION_HEADER};
 pub use waiting::*;

@@ -3,6 +3,7 @@
 //! `docs/schema/openapi.json` is this, written out; a test keeps the two the same, and the daemon's test asks its router
 //! for every path of the table.
 
+use crate::resources::*;
 use crate::types::*;
 use crate::waiting::*;
 use serde_json::{Value, json};
@@ -42,6 +43,11 @@ const fn with_query(route: Route, query: (&'static str, &'static str, &'static s
 /// Every path of the API.
 pub const ROUTES: &[Route] = &[
     route("get", "/v1/status", "The machine: CPUs, matrix, switches, and what is wrong", None, "Status"),
+    route("get", "/v1/version", "Who answers, in which version of the interface", None, "Version"),
+    with_query(
+        route("get", "/v1/load", "How busy a node is", None, "NodeLoad"),
+        ("node", "string", "The node's name; the daemon's own when absent"),
+    ),
     route("put", "/v1/policy", "Change the machine's policy while jobs run", Some("PolicyRequest"), "Status"),
     with_query(
         route("get", "/v1/jobs", "The jobs", None, "JobList"),
@@ -54,6 +60,9 @@ pub const ROUTES: &[Route] = &[
     route("post", "/v1/jobs/{id}/resume", "Let a suspended job go on", None, "Job"),
     route("post", "/v1/jobs/{id}/kill", "Signal every process of a job", Some("KillRequest"), "Job"),
     route("post", "/v1/jobs/{id}/class", "Change a job's class", Some("ClassRequest"), "Job"),
+    route("post", "/v1/jobs/{id}/resources", "Change what a job wants", Some("ResourcesRequest"), "Job"),
+    route("post", "/v1/jobs/{id}/processes", "Put a process into a job", Some("ProcessRequest"), "Job"),
+    route("delete", "/v1/jobs/{id}/processes", "Take a process out of a job", Some("ProcessRequest"), "Job"),
     route("post", "/v1/jobs/{id}/policy", "Change a job's own policy", Some("PolicyRequest"), "Job"),
     with_query(
         route("get", "/v1/jobs/{id}/wait", "The job, when it has ended or the time is over", None, "Job"),
@@ -96,6 +105,12 @@ pub const ROUTES: &[Route] = &[
         Warning,
         Safety,
         Status,
+        NodeResources,
+        ResourcesRequest,
+        ProcessRequest,
+        JobUse,
+        NodeLoad,
+        Version,
         ErrorCode,
         ErrorBody
     ))

@@ -3,6 +3,7 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
+use crate::resources::{JobUse, NodeResources};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,8 @@ wire! {
         /// The program and its arguments, for display.
         pub command: Vec<String>,
         /// The process that will execute the command. It must belong to the caller and be the calling process or a
-        /// child of it, and should be waiting: it is in the job's cgroups when the answer arrives.
+        /// child of it, and should be waiting: it is in the job's cgroups when the answer arrives. 0: none yet; the job's
+        /// processes are added later (`POST /v1/jobs/{id}/processes`), the first within 60 s.
         pub pid: i32,
         /// A name for display; the program's base name by default.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -147,6 +149,9 @@ wire! {
         /// The file that takes its output, when detached.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub log_path: Option<String>,
+        /// What it wants of each of its nodes, instead of `cpus` and `mem_bytes`.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub nodes: Vec<NodeResources>,
     }
 }
 
@@ -226,6 +231,12 @@ wire! {
         /// How often it was raised because a message waited for it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub boosts: Option<u64>,
+        /// What it was given of each of its nodes, when it asked node by node.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub nodes: Vec<NodeResources>,
+        /// The resources that it uses, or has used when it has ended.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub r#use: Option<JobUse>,
     }
 }
 

@@ -47,7 +47,7 @@ impl From<ClientError> for Failure {
                 ErrorCode::Invalid | ErrorCode::Conflict | ErrorCode::Unsupported => EXIT_REFUSED,
                 ErrorCode::Internal => 1,
             },
-            ClientError::Protocol(_) => 1,
+            ClientError::Protocol(_) | ClientError::Version { .. } => 1,
         };
         Failure { code, message: error.to_string() }
     }

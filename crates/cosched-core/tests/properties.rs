@@ -19,7 +19,7 @@ const SHARINGS: [Sharing; 3] = [Sharing::Strict, Sharing::Paired, Sharing::Soft]
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Half of all steps are arrivals, or the matrix would stay empty.
-    prop::collection::vec((prop_oneof![Just(0_u8), 0..13_u8], 0..16_u64, 0..48_u32), 1..40)
+    prop::collection::vec((prop_oneof![Just(0_u8), 0..14_u8], 0..16_u64, 0..48_u32), 1..40)
 }
 
 fn configs() -> impl Strategy<Value = PlannerConfig> {
@@ -59,6 +59,7 @@ fn input((kind, job, value): Step) -> PlannerInput {
         9 => PlannerInput::MachinePolicy(policy.unwrap_or(Policy::Gang)),
         10 => PlannerInput::MachineSharing(SHARINGS[value as usize % 3]),
         11 => PlannerInput::Choice(id, named, Reason::WaitsMuch),
+        12 => PlannerInput::Cpus(id, value % 7),
         _ => PlannerInput::SlotLength(u64::from(value) * 5_000_000),
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::refuse::Answer;
 use crate::rights::Peer;
-use cosched_api::{ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status};
+use cosched_api::{
+    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, NodeLoad, PolicyRequest,
+    ProcessRequest, ResourcesRequest, Status, Version,
+};
 use tokio::sync::oneshot;
 
 /// One request.
@@ -21,6 +24,13 @@ pub(crate) struct Call {
 pub(crate) enum Op {
     /// `GET /v1/status`
     Status,
+    /// `GET /v1/version`
+    Version,
+    /// `GET /v1/load`
+    Load {
+        /// The node; the daemon's own when absent.
+        node: Option<String>,
+    },
     /// `GET /v1/jobs`
     List {
         /// With the ended ones.
@@ -44,6 +54,12 @@ pub(crate) enum Op {
     Kill(u64, KillRequest),
     /// `POST /v1/jobs/{id}/class`
     Class(u64, ClassRequest),
+    /// `POST /v1/jobs/{id}/resources`
+    Resources(u64, ResourcesRequest),
+    /// `POST /v1/jobs/{id}/processes`
+    AddProcess(u64, ProcessRequest),
+    /// `DELETE /v1/jobs/{id}/processes`
+    RemoveProcess(u64, ProcessRequest),
     /// `POST /v1/jobs/{id}/policy`
     Policy(u64, PolicyRequest),
     /// `PUT /v1/policy`
@@ -61,4 +77,8 @@ pub(crate) enum Reply {
     Events(EventList),
     /// The machine.
     Status(Box<Status>),
+    /// Who answers.
+    Version(Version),
+    /// A node.
+    Load(NodeLoad),
 }

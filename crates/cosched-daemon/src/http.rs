@@ -5,14 +5,15 @@ use crate::refuse::{internal, refuse};
 use crate::rights::Peer;
 use axum::body::Bytes;
 use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
-use cosched_api::{ErrorBody, ErrorCode};
+use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, VERSION_HEADER};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -77,6 +78,8 @@ type From = ConnectInfo<Peer>;
 pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
+        .route("/v1/version", get(version))
+        .route("/v1/load", get(load))
         .route("/v1/policy", put(machine_policy))
         .route("/v1/jobs", get(list).post(register))
         .route("/v1/jobs/{id}", get(show))
@@ -85,16 +88,32 @@ pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
         .route("/v1/jobs/{id}/resume", post(resume))
         .route("/v1/jobs/{id}/kill", post(kill))
         .route("/v1/jobs/{id}/class", post(class))
+        .route("/v1/jobs/{id}/resources", post(resources))
+        .route("/v1/jobs/{id}/processes", post(add_process).delete(remove_process))
         .route("/v1/jobs/{id}/policy", post(policy))
         .route("/v1/jobs/{id}/wait", get(wait))
         .route("/v1/jobs/{id}/events", get(events))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
         .with_state(calls)
+        .layer(axum::middleware::from_fn(check_version))
 }
 
 async fn status(calls: Calls, from: From) -> Response {
     ask(calls, from, Op::Status).await
+}
+
+async fn version(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Version).await
+}
+
+#[derive(Deserialize)]
+struct LoadQuery {
+    node: Option<String>,
+}
+
+async fn load(calls: Calls, from: From, Asked(query): Asked<LoadQuery>) -> Response {
+    ask(calls, from, Op::Load { node: query.node }).await
 }
 
 async fn machine_policy(calls: Calls, from: From, body: Bytes) -> Response {
@@ -139,6 +158,18 @@ async fn class(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Class(id, request)).await
 }
 
+async fn resources(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::Resources(id, request)).await
+}
+
+async fn add_process(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::AddProcess(id, request)).await
+}
+
+async fn remove_process(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::RemoveProcess(id, request)).await
+}
+
 async fn policy(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Policy(id, request)).await
 }
@@ -168,6 +199,30 @@ async fn no_such_path(method: axum::http::Method, uri: axum::http::Uri) -> Respo
         "The API has no such path or method",
         "docs/schema/openapi.json lists what it has.",
     ))
+}
+
+/// Every answer names the version of the interface; a client of another major version is refused, and told so.
+async fn check_version(request: Request, next: Next) -> Response {
+    let named = request.headers().get(VERSION_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let mut response = match ApiVersion::of_header(named.as_deref()) {
+        Ok(client) if client.major == API_VERSION.major => next.run(request).await,
+        Ok(client) => failure(refuse(
+            ErrorCode::Unsupported,
+            format!("this program speaks version {client} of the interface, the daemon version {API_VERSION}"),
+            "versions with another first number do not understand each other",
+            "Install program and daemon from the same release, and restart the daemon; jobs go on meanwhile.",
+        )),
+        Err(text) => failure(refuse(
+            ErrorCode::Invalid,
+            format!("`{text}` is no version of the interface"),
+            format!("the header {VERSION_HEADER} says MAJOR.MINOR"),
+            format!("Send {API_VERSION}, or leave the header out."),
+        )),
+    };
+    if let Ok(value) = HeaderValue::from_str(&API_VERSION.to_string()) {
+        response.headers_mut().insert(VERSION_HEADER, value);
+    }
+    response
 }
 
 async fn with_body<T: DeserializeOwned>(calls: Calls, from: From, body: &[u8], op: impl FnOnce(T) -> Op) -> Response {
@@ -201,6 +256,8 @@ fn success(reply: Reply) -> Response {
         Reply::Jobs(jobs) => Json(jobs).into_response(),
         Reply::Events(events) => Json(events).into_response(),
         Reply::Status(status) => Json(status).into_response(),
+        Reply::Version(version) => Json(version).into_response(),
+        Reply::Load(load) => Json(load).into_response(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is remembered of a job: the part that outlives the daemon.
 
-use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, Policy};
+use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, Policy};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// At most this many events are kept of a job: the first ones and the newest.
 const EVENTS_MAX: usize = 200;
@@ -57,6 +58,40 @@ pub(crate) struct Record {
     /// How often it was boosted, at its end.
     #[serde(default)]
     pub(crate) boosts: u64,
+    /// What it was given of each node, when it asked node by node.
+    #[serde(default)]
+    pub(crate) nodes: Vec<NodeResources>,
+    /// It was registered without a process: no launcher tells how its main process ends.
+    #[serde(default)]
+    pub(crate) by_api: bool,
+    /// Where its first process stood before; what leaves the job goes there.
+    #[serde(default)]
+    pub(crate) origin: Option<Origin>,
+}
+
+/// The cgroups of a process, each relative to its mount.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// In the v2 hierarchy.
+    pub(crate) v2: String,
+    /// Of the v1 cpu controller.
+    pub(crate) cpu: Option<String>,
+    /// Of the v1 memory controller.
+    pub(crate) memory: Option<String>,
+}
+
+impl From<&cosched_linux::Origin> for Origin {
+    fn from(from: &cosched_linux::Origin) -> Origin {
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        Origin { v2: text(&from.v2), cpu: from.cpu.as_ref().map(text), memory: from.memory.as_ref().map(text) }
+    }
+}
+
+impl From<&Origin> for cosched_linux::Origin {
+    fn from(from: &Origin) -> cosched_linux::Origin {
+        let path = |text: &String| PathBuf::from(text);
+        Self { v2: path(&from.v2), cpu: from.cpu.as_ref().map(path), memory: from.memory.as_ref().map(path) }
+    }
 }
 
 impl Record {
@@ -88,6 +123,9 @@ impl Record {
             events: Vec::new(),
             waiting: req.waiting.map(|asked| JobWaiting { asked, ..JobWaiting::default() }),
             boosts: 0,
+            nodes: Vec::new(),
+            by_api: req.pid == 0,
+            origin: None,
         }
     }
 

@@ -9,5 +9,6 @@
 
 pub mod border;
 pub mod error;
+pub mod job;
 pub mod pipeline;
 pub mod version;

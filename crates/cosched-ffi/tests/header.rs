@@ -6,14 +6,17 @@ use std::path::Path;
 const OPENING: &str = "\
 /* cosched for programs in C: libcosched. Made by cbindgen from crates/cosched-ffi; not to be changed by hand.
  *
- * Handles are opaque. Texts are UTF-8 and end with NUL. Functions that can fail return -1 or NULL; where they have an
- * `error` argument, it may be NULL, or the address of a pointer that gets the error (NULL where there is none), which the
- * caller frees with cosched_error_free. No function throws or unwinds, and callbacks must not: an exception or a longjmp
- * that leaves a callback ends the process.
+ * Jobs (cosched_open, cosched_register, ...): a program registers itself for gang scheduling with the daemon of its machine.
+ * Functions return 0 or a negative cosched_err; cosched_strerror says what it means, cosched_last_error what happened in
+ * this thread. docs/api.md has examples.
  *
- * Threads: every function may be called from any thread. Buffers and ports are for the callback that got them.
+ * Pipelines (cosched_pipeline_...): stages on threads in this process, without a daemon. Functions that can fail return -1
+ * or NULL; where they have an `error` argument, it may be NULL, or the address of a pointer that gets the error (NULL where
+ * there is none), which the caller frees with cosched_error_free. docs/pipeline-bindings.md has examples.
  *
- * docs/pipeline-bindings.md has examples.
+ * Handles are opaque. Texts are UTF-8 and end with NUL. No function throws or unwinds, and callbacks must not: an exception
+ * or a longjmp that leaves a callback ends the process. Threads: every function may be called from any thread. Buffers and
+ * ports are for the callback that got them.
  */
 ";
 
@@ -36,7 +39,13 @@ fn versions() -> String {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().expect("a version of three numbers"));
     let mut next = || parts.next().expect("a version of three numbers");
     let number = next() * 1_000_000 + next() * 1000 + next();
-    format!("\n#define COSCHED_VERSION \"{version}\"\n#define COSCHED_VERSION_NUMBER {number}")
+    format!(
+        "\n#define COSCHED_VERSION \"{version}\"\n#define COSCHED_VERSION_NUMBER {number}\n\
+         /* 0 if the library that the program found at run time is what it was compiled for. */\n\
+         #define COSCHED_CHECK_VERSION() cosched_check_version(COSCHED_VERSION_NUMBER)\n\
+         /* A number that is not known. */\n\
+         #define COSCHED_UNKNOWN UINT64_MAX"
+    )
 }
 
 /// Rust's safety sections say what C takes for granted.

@@ -1,7 +1,7 @@
 //! What Linux does for cosched: cgroups, the slot thread, observation, the guard.
 //!
 //! - [`layout`] finds the cgroup hierarchies of this machine, [`place`] where our subtree may stand in them;
-//! - [`tree`] is that subtree and [`job`] one job's cgroups in it;
+//! - [`tree`] is that subtree and [`job`] one job's cgroups in it, [`origin`] where its processes came from;
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
@@ -24,6 +24,7 @@ pub mod kernel_agent;
 pub mod layout;
 pub mod mechanism;
 pub mod observe;
+pub mod origin;
 pub mod place;
 pub mod probe;
 pub mod problem;
@@ -43,6 +44,7 @@ pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets};
 pub use endwatch::EndWatch;
 pub use job::JobCgroup;
 pub use layout::{Layout, LayoutError, LayoutKind};
+pub use origin::Origin;
 pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;

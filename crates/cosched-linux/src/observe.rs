@@ -27,8 +27,40 @@ pub fn memory_total() -> u64 {
 }
 
 fn parse_meminfo(content: &str) -> Option<u64> {
-    let line = content.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    kibibytes(content, "MemTotal:")
+}
+
+fn kibibytes(content: &str, key: &str) -> Option<u64> {
+    let line = content.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// How busy the machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Load {
+    /// Threads that run or wait for a CPU, on average over 1, 5 and 15 minutes.
+    pub average: [f64; 3],
+    /// Threads that run or wait for a CPU now.
+    pub runnable: u32,
+    /// Memory that new programs could have, in bytes.
+    pub memory_available_bytes: u64,
+}
+
+/// The load as /proc/loadavg and /proc/meminfo tell it; none where they cannot be read.
+pub fn load() -> Option<Load> {
+    let (average, runnable) = parse_loadavg(&cgfile::read(Path::new("/proc/loadavg")).ok()?)?;
+    let meminfo = cgfile::read(Path::new("/proc/meminfo")).ok()?;
+    Some(Load { average, runnable, memory_available_bytes: kibibytes(&meminfo, "MemAvailable:")? })
+}
+
+/// "0.20 0.18 0.12 1/80 11206": the averages and the threads that are runnable now.
+fn parse_loadavg(content: &str) -> Option<([f64; 3], u32)> {
+    let mut words = content.split_whitespace();
+    let mut average = [0.0; 3];
+    for value in &mut average {
+        *value = words.next()?.parse().ok()?;
+    }
+    Some((average, words.next()?.split_once('/')?.0.parse().ok()?))
 }
 
 /// The machine's name.
@@ -105,6 +137,14 @@ mod tests {
     fn meminfo_counts_kibibytes() {
         assert_eq!(parse_meminfo("MemTotal:       2048 kB\nMemFree: 1 kB\n"), Some(2 << 20));
         assert_eq!(parse_meminfo("MemFree: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn the_load_is_read() {
+        assert_eq!(parse_loadavg("0.20 1.18 0.12 3/80 11206\n"), Some(([0.2, 1.18, 0.12], 3)));
+        assert_eq!(parse_loadavg("0.20 1.18"), None);
+        let load = load().unwrap();
+        assert!(load.runnable >= 1 && load.memory_available_bytes <= memory_total());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cgfile;
@@ -58,8 +59,51 @@ pub(crate) fn resident_bytes(pid: i32) -> Option<u64> {
 /// # Errors
 /// When there is no such process or the kernel has no pidfds (Linux 5.3).
 pub fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
-    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let pid = Some(pid)
+        .filter(|pid| *pid > 0)
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// One process for ever, though its number may be given to another: a pidfd, and when the process started.
+#[derive(Debug)]
+pub struct Held {
+    pid: i32,
+    start_ticks: u64,
+    pidfd: OwnedFd,
+}
+
+impl Held {
+    /// Takes hold of the process that has this number now.
+    ///
+    /// # Errors
+    /// `ESRCH` when there is none or it has ended, `EINVAL` when the number is a thread's.
+    pub fn open(pid: i32) -> io::Result<Held> {
+        let pidfd = open_pidfd(pid)?;
+        let gone = || io::Error::from_raw_os_error(libc::ESRCH);
+        // Read behind the pidfd: if the process still lives afterwards, the time is its own and not a successor's.
+        let start_ticks = start_ticks(pid).ok_or_else(gone)?;
+        let held = Held { pid, start_ticks, pidfd };
+        if held.alive() { Ok(held) } else { Err(gone()) }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// When it started, in clock ticks since boot.
+    pub fn start_ticks(&self) -> u64 {
+        self.start_ticks
+    }
+
+    /// Whether it has not ended. While this is true its number is not given to another process.
+    pub fn alive(&self) -> bool {
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        // A poll that fails tells nothing: then it counts as ended, which only refuses.
+        matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+    }
 }
 
 /// Sends a signal; false when the process has gone or is not ours to signal.
@@ -108,6 +152,21 @@ mod tests {
         assert!(start_ticks(me).unwrap() > 0);
         assert!(resident_bytes(me).unwrap() > 4096);
         assert!(super::facts(i32::MAX).is_none());
+    }
+
+    #[test]
+    fn a_held_process_is_told_from_a_thread_and_from_one_that_ended() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let held = Held::open(child.id() as i32).unwrap();
+        assert!(held.alive() && held.start_ticks() > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!held.alive());
+        assert_eq!(Held::open(held.pid()).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+        assert!(Held::open(0).is_err() && Held::open(-1).is_err() && Held::open(i32::MAX).is_err());
+        // The number of a thread that does not lead its process.
+        let own = || Held::open(rustix::thread::gettid().as_raw_nonzero().get());
+        assert!(std::thread::spawn(own).join().unwrap().is_err());
     }
 
     #[test]

@@ -191,6 +191,12 @@ impl Tree {
         job_number(path.strip_prefix(&self.relative).ok()?.iter().next()?.to_str()?)
     }
 
+    /// Whether a path of the v1 memory hierarchy (as in /proc/PID/cgroup) is that of a job of ours.
+    pub(crate) fn is_job_path(&self, memory: &Path) -> bool {
+        let (Some(mount), Some(own)) = (&self.layout.memory_mount, &self.memory_dir) else { return false };
+        below(mount, memory).strip_prefix(own).is_ok_and(|rest| rest.iter().next().is_some())
+    }
+
     /// Removes what a crash left of a job whose processes have all ended, in every hierarchy.
     ///
     /// # Errors

@@ -86,6 +86,7 @@ impl<'a> Launch<'a> {
             cwd: std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned()),
             detached: options.detach,
             log_path,
+            ..JobRequest::default()
         };
         let socket = SocketChoice::find(cli.socket.clone());
         Ok(Launch { program, argv: &options.command, request, waiting, leftovers: options.leftovers, socket })

@@ -7,7 +7,7 @@ mod build;
 mod phase;
 
 use crate::class::{Class, Shares};
-use crate::id::JobId;
+use crate::id::{JobId, NodeId};
 use crate::job::{Job, Node, Packing, Policy, Sharing};
 use crate::matrix::Matrix;
 use crate::plan::{Plan, Standing};
@@ -49,6 +49,8 @@ pub enum PlannerInput {
     Resume(JobId),
     /// It has another class now.
     Class(JobId, Class),
+    /// It uses so many CPUs at a time now.
+    Cpus(JobId, u32),
     /// It has another policy now, or follows the machine's.
     JobPolicy(JobId, Option<Policy>),
     /// What auto has chosen for it, now or for when it is under auto: anything but [`Policy::Auto`].
@@ -204,6 +206,10 @@ impl Planner {
                 self.entry(id)?.job.class = class;
                 return Ok(Reason::Settings);
             }
+            PlannerInput::Cpus(id, cpus) => {
+                self.set_cpus(id, cpus)?;
+                return Ok(Reason::Settings);
+            }
             PlannerInput::JobPolicy(id, policy) => {
                 self.entry(id)?.job.policy = policy;
                 return Ok(Reason::Settings);
@@ -227,13 +233,29 @@ impl Planner {
         if self.jobs.contains_key(&job.id) {
             return Err(PlannerError::DuplicateJob(job.id));
         }
-        if job.cpus == 0 {
+        self.check_cpus(job.cpus, job.node)
+    }
+
+    fn check_cpus(&self, wanted: u32, node: Option<NodeId>) -> Result<(), PlannerError> {
+        if wanted == 0 {
             return Err(PlannerError::NoCpus);
         }
-        let permitted = self.config.nodes.iter().filter(|n| job.node.is_none_or(|id| id == n.id));
+        let permitted = self.config.nodes.iter().filter(|n| node.is_none_or(|id| id == n.id));
         let largest = permitted.map(|n| n.cpus).max().unwrap_or(0);
-        if job.cpus > largest {
-            return Err(PlannerError::TooManyCpus { wanted: job.cpus, largest });
+        if wanted > largest {
+            return Err(PlannerError::TooManyCpus { wanted, largest });
+        }
+        Ok(())
+    }
+
+    /// A gang of another width needs other cells: it gives its old ones back, and is housed anew.
+    fn set_cpus(&mut self, id: JobId, cpus: u32) -> Result<(), PlannerError> {
+        let job = self.entry(id)?.job;
+        self.check_cpus(cpus, job.node)?;
+        if cpus != job.cpus {
+            self.entry(id)?.job.cpus = cpus;
+            self.matrix.remove(id);
+            self.matrix.unify();
         }
         Ok(())
     }

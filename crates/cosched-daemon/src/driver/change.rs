@@ -64,6 +64,10 @@ impl Driver {
             live.kill_at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
         }
         self.remember(id, |r| r.event(unix_ms(), "signal", format!("signal {signal} {}", by(peer))));
+        // A job without a process has none whose end would end it.
+        if record.pid == 0 && (signal == SIGKILL || ENDING.contains(&signal)) {
+            self.finish(id);
+        }
         self.view_job(id)
     }
 
@@ -100,14 +104,14 @@ impl Driver {
         self.view_job(id)
     }
 
-    fn plan_change(&mut self, input: PlannerInput) -> Answer<()> {
+    pub(super) fn plan_change(&mut self, input: PlannerInput) -> Answer<()> {
         self.planner.handle(now(), input).map_err(|e| internal("the planner refused the change", e))?;
         self.settle(false);
         Ok(())
     }
 
     /// The record of a job that runs and that `peer` may change.
-    fn changeable(&self, peer: Peer, id: u64) -> Answer<Record> {
+    pub(super) fn changeable(&self, peer: Peer, id: u64) -> Answer<Record> {
         let record = self.record(id)?;
         self.rights.change_job(peer, record)?;
         if record.ended() {
@@ -122,6 +126,6 @@ impl Driver {
     }
 }
 
-fn by(peer: Peer) -> String {
+pub(super) fn by(peer: Peer) -> String {
     format!("by {}", crate::users::user_name(peer.uid))
 }

@@ -95,6 +95,7 @@ impl Driver {
         }
         let how = match self.state.jobs.get(&id).and_then(|r| r.exit) {
             Some(exit) => describe(exit),
+            None if self.state.jobs.get(&id).is_some_and(|r| r.by_api) => "it has no process (any more)".to_owned(),
             None => "its launcher died, so nobody saw how the main process ended".to_owned(),
         };
         tracing::info!(id, how, "job ended");

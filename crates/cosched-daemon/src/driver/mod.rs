@@ -9,9 +9,12 @@ mod boost;
 mod change;
 mod finish;
 mod machine;
+mod member;
 mod recover;
 mod register;
+mod resources;
 mod table;
+mod usage;
 mod view;
 mod waiting;
 
@@ -235,6 +238,8 @@ impl Driver {
         let Call { peer, op, reply } = call;
         let answer = match op {
             Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
+            Op::Version => Ok(Reply::Version(self.view_version())),
+            Op::Load { node } => self.view_load(node.as_deref()).map(Reply::Load),
             Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
             Op::Register(request) => self.register(peer, *request).map(job_reply),
             Op::Show(id) => self.view_job(id).map(job_reply),
@@ -245,6 +250,9 @@ impl Driver {
             Op::Resume(id) => self.resume(peer, id).map(job_reply),
             Op::Kill(id, request) => self.kill(peer, id, request).map(job_reply),
             Op::Class(id, request) => self.reclass(peer, id, request).map(job_reply),
+            Op::Resources(id, request) => self.change_resources(peer, id, request).map(job_reply),
+            Op::AddProcess(id, request) => self.add_process(peer, id, request).map(job_reply),
+            Op::RemoveProcess(id, request) => self.remove_process(peer, id, request).map(job_reply),
             Op::Policy(id, request) => self.job_policy(peer, id, request).map(job_reply),
             Op::MachinePolicy(request) => {
                 self.machine_policy(peer, request).map(|()| Reply::Status(Box::new(self.view_status())))

@@ -28,9 +28,9 @@ impl Driver {
     fn take_back(&mut self, record: &Record) -> anyhow::Result<()> {
         anyhow::ensure!(record.boot_id == self.boot_id, "the machine was restarted");
         let cgroup = self.machinery.tree.open_job(record.id)?;
-        anyhow::ensure!(cgroup.populated()?, "it has no process left");
+        anyhow::ensure!(record.pid == 0 || cgroup.populated()?, "it has no process left");
         self.watch.add(record.id, &cgroup.events_path())?;
-        self.live.insert(record.id, Live::new(cgroup));
+        self.live.insert(record.id, Live::of_record(cgroup, record));
         self.reopen_page(record);
         self.plan_job(record).map_err(|e| anyhow::anyhow!("{}: {}", e.what, e.why))?;
         if record.suspended {

@@ -9,13 +9,19 @@ use crate::rights::{Peer, name};
 use cosched_api::{ErrorCode, Job, JobRequest};
 use cosched_core::{JobId, PlannerInput};
 use cosched_linux::process;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How long a job that was registered without a process waits for its first one.
+const EMPTY_JOB_GRACE: Duration = Duration::from_secs(60);
+
+/// So many jobs without a process may one user have.
+const EMPTY_JOBS_MAX: usize = 16;
 
 impl Driver {
     /// Registers a job whose first process waits; that process is in the job's cgroups when this returns.
     pub(super) fn register(&mut self, peer: Peer, request: JobRequest) -> Answer<Job> {
-        let cpus = self.check_cpus(request.cpus)?;
-        self.check_memory(request.mem_bytes)?;
+        let fitted = self.fit_new(request.cpus, request.mem_bytes, &request.nodes)?;
         if request.command.is_empty() {
             return Err(refuse(
                 ErrorCode::Invalid,
@@ -24,10 +30,16 @@ impl Driver {
                 "Give the program and its arguments.",
             ));
         }
-        check_process(peer, request.pid)?;
+        match request.pid {
+            0 => self.check_empty_jobs(peer)?,
+            pid => check_process(peer, pid)?,
+        }
         let id = self.state.last_id + 1;
+        let cpus = fitted.cpus;
         let mut record = Record::new(id, peer.uid, cpus, request, &self.boot_id, unix_ms());
+        (record.mem_bytes, record.nodes) = (fitted.mem_bytes, fitted.nodes);
         self.rights.submit(peer, record.class)?;
+        record.origin = Some(record.pid).filter(|pid| *pid != 0).and_then(|pid| self.origin_of(pid));
         record.event(unix_ms(), "registered", format!("class {}, {cpus} CPUs, pid {}", name(record.class), record.pid));
         self.commit(&record)?;
         self.enter(&record).inspect_err(|e| {
@@ -44,38 +56,27 @@ impl Driver {
         self.view_job(id)
     }
 
-    fn check_cpus(&self, wanted: Option<u32>) -> Answer<u32> {
-        let have = self.identity.cpus.len() as u32;
-        match wanted {
-            None => Ok(have),
-            Some(n) if (1..=have).contains(&n) => Ok(n),
-            Some(n) => Err(refuse(
-                ErrorCode::Invalid,
-                format!("a job cannot have {n} CPUs here"),
-                format!("this machine has {have}"),
-                format!("Ask for 1 to {have}."),
-            )),
+    /// A job without a process costs its user nothing, so somebody has to count.
+    fn check_empty_jobs(&self, peer: Peer) -> Answer<()> {
+        let empty =
+            self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|r| r.pid == 0 && r.uid == peer.uid);
+        if empty.count() < EMPTY_JOBS_MAX {
+            return Ok(());
         }
-    }
-
-    fn check_memory(&self, wanted: Option<u64>) -> Answer<()> {
-        match wanted {
-            Some(bytes) if bytes > self.memory_bytes => Err(refuse(
-                ErrorCode::Invalid,
-                format!("a job cannot have {} MiB of memory here", bytes >> 20),
-                format!("this machine has {} MiB", self.memory_bytes >> 20),
-                "Ask for less.",
-            )),
-            _ => Ok(()),
-        }
+        Err(refuse(
+            ErrorCode::Conflict,
+            "one more job without a process is refused",
+            format!("you have {EMPTY_JOBS_MAX} of them"),
+            format!("Add processes to them, or wait: after {} s without one a job ends.", EMPTY_JOB_GRACE.as_secs()),
+        ))
     }
 
     /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
     fn enter(&mut self, record: &Record) -> Answer<()> {
         let what = || format!("job {} got no cgroup", record.id);
         let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
-        let entered = cgroup
-            .attach(record.pid)
+        let attached = if record.pid == 0 { Ok(()) } else { cgroup.attach(record.pid) };
+        let entered = attached
             .map_err(|e| internal(what(), e))
             .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
@@ -85,7 +86,7 @@ impl Driver {
             }
             return Err(e);
         }
-        self.live.insert(record.id, Live::new(cgroup));
+        self.live.insert(record.id, Live::of_record(cgroup, record));
         Ok(())
     }
 
@@ -104,7 +105,7 @@ impl Driver {
 }
 
 impl Live {
-    pub(super) fn new(cgroup: cosched_linux::JobCgroup) -> Live {
+    pub(super) fn of_record(cgroup: cosched_linux::JobCgroup, record: &Record) -> Live {
         Live {
             cgroup,
             sampled: (Instant::now(), 0),
@@ -114,7 +115,7 @@ impl Live {
             chosen: Choice::default(),
             waiters: Vec::new(),
             kill_at: None,
-            end_at: None,
+            end_at: (record.pid == 0).then(|| Instant::now() + EMPTY_JOB_GRACE),
         }
     }
 }

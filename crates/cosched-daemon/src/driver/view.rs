@@ -1,6 +1,6 @@
 //! What the daemon shows: jobs, events, the matrix, the machine, and what is wrong with it.
 
-use super::{Driver, Live, machine};
+use super::{Driver, Live, machine, usage};
 use crate::clock::now;
 use crate::record::Record;
 use crate::refuse::Answer;
@@ -28,6 +28,7 @@ impl Driver {
 
     fn job(&self, record: &Record) -> api::Job {
         let live = self.live.get(&record.id);
+        let used = usage::job_use(record, live);
         let planned = self.plan.jobs.get(&JobId(record.id));
         let share = planned.filter(|p| p.turns > 0).and_then(|_| self.plan.share(JobId(record.id)));
         api::Job {
@@ -47,11 +48,11 @@ impl Driver {
             submitted_unix_ms: record.submitted_unix_ms,
             ended_unix_ms: record.ended_unix_ms,
             exit: record.exit,
-            processes: live.and_then(|l| l.cgroup.count().ok()).map(|n| n as u32),
-            cpu_time_ms: live.and_then(|l| l.cgroup.cpu_time_ns().ok()).map_or(record.cpu_time_ms, |ns| ns / 1_000_000),
+            processes: used.processes,
+            cpu_time_ms: used.cpu_time_us / 1000,
             cpu_percent: live.and_then(|l| l.cpu_percent),
-            memory_bytes: live.and_then(|l| l.cgroup.memory_current()),
-            memory_peak_bytes: live.and_then(|l| l.cgroup.memory_peak()).or(record.memory_peak_bytes),
+            memory_bytes: used.memory_bytes,
+            memory_peak_bytes: used.memory_peak_bytes,
             detached: record.detached,
             log_path: record.log_path.clone(),
             row: planned.and_then(|p| p.home.as_ref()).map(|(row, _)| *row),
@@ -60,6 +61,8 @@ impl Driver {
             waiting: self.view_waiting(record, live),
             chosen: live.filter(|_| planned.is_some_and(|p| p.auto)).map(|l| l.chosen.view()),
             boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),
+            nodes: record.nodes.clone(),
+            r#use: Some(used),
         }
     }
 

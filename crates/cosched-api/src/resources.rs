@@ -1,0 +1,110 @@
+//! What jobs want and use, and how busy a node is.
+
+use crate::wire::wire;
+use serde::{Deserialize, Serialize};
+
+wire! {
+    /// What a job wants of one node (LLNL, "Gang Scheduler Design": desired processor count, minimum processor count,
+    /// desired real memory space, and desired disk space), or what it was given there.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeResources {
+        /// The node's name; empty for the node of the daemon that is asked.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        pub name: String,
+        /// CPUs at a time: wanted, or given. All of the node's when absent.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cpus: Option<u32>,
+        /// The job also takes fewer CPUs, but not fewer than this; as many as it wants when absent.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cpus_min: Option<u32>,
+        /// The memory that it says it needs there.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes: Option<u64>,
+        /// The disk space that it says it needs there.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub disk_bytes: Option<u64>,
+    }
+}
+
+wire! {
+    /// `POST /v1/jobs/{id}/resources`: what the job wants from now on.
+    #[serde(deny_unknown_fields)]
+    pub struct ResourcesRequest {
+        /// Of each of its nodes.
+        pub nodes: Vec<NodeResources>,
+    }
+}
+
+wire! {
+    /// `POST` and `DELETE /v1/jobs/{id}/processes`: a process enters the job, or leaves it.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct ProcessRequest {
+        /// The process, with all its threads. Its present children stay where they are.
+        pub pid: i32,
+        /// When it started, in clock ticks since boot (field 22 of /proc/PID/stat). When present, a process that was given
+        /// the number of one that has ended is refused.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub start_ticks: Option<u64>,
+    }
+}
+
+wire! {
+    /// The resources that a job uses, from its cgroups.
+    #[derive(Default, Copy, Eq)]
+    pub struct JobUse {
+        /// CPU time so far, of all its processes, those that have ended or left included.
+        pub cpu_time_us: u64,
+        /// Memory in use now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes: Option<u64>,
+        /// The most memory that it used.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_peak_bytes: Option<u64>,
+        /// Processes in its cgroup now.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub processes: Option<u32>,
+    }
+}
+
+wire! {
+    /// `GET /v1/load`: how busy a node is.
+    #[derive(Default)]
+    pub struct NodeLoad {
+        /// The node's name.
+        pub name: String,
+        /// The CPUs that it gives to jobs.
+        pub cpus: u32,
+        /// Threads that run or wait for a CPU now, those of jobs that are not registered included.
+        pub runnable: u32,
+        /// The same on average over 1 minute.
+        pub load_1min: f64,
+        /// Over 5 minutes.
+        pub load_5min: f64,
+        /// Over 15 minutes.
+        pub load_15min: f64,
+        /// Jobs that are neither ended nor suspended.
+        pub jobs: u32,
+        /// The CPUs that these jobs want at a time, together.
+        pub job_cpus: u32,
+        /// The node's memory.
+        pub memory_bytes: u64,
+        /// Memory that new programs could have without swapping.
+        pub memory_available_bytes: u64,
+        /// The memory that the jobs declare, together.
+        pub memory_declared_bytes: u64,
+    }
+}
+
+wire! {
+    /// `GET /v1/version`: who answers.
+    pub struct Version {
+        /// The version of the interface, "MAJOR.MINOR".
+        pub api: String,
+        /// The daemon's.
+        pub version: String,
+        /// The node's name.
+        pub node: String,
+    }
+}

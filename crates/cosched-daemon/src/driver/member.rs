@@ -1,0 +1,171 @@
+//! Processes enter and leave a job that is there: the paper's process registration (LLNL, "Gang Scheduler Design").
+//!
+//! Whose process may enter whose job: the caller must be allowed to change the job, and the process must run as the job's
+//! owner, or the owner could stop and kill what is not his. A process is held by a pidfd from the check to the end of the
+//! move, so that its number cannot come to mean another one in between; a caller who saw the process earlier names its
+//! start time too.
+
+use super::Driver;
+use crate::clock::unix_ms;
+use crate::record::{self, Record};
+use crate::refuse::{Answer, internal, refuse};
+use crate::rights::Peer;
+use crate::users::user_name;
+use cosched_api::{ErrorBody, ErrorCode, Job, ProcessRequest};
+use cosched_linux::Origin;
+use cosched_linux::process::{self, Held};
+use std::io;
+
+impl Driver {
+    /// `POST /v1/jobs/{id}/processes`: it is in the job's cgroups when this returns. One that is there already stays.
+    pub(super) fn add_process(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
+        let mut record = self.changeable(peer, id)?;
+        let held = hold(&request)?;
+        match self.machinery.tree.job_of(held.pid()) {
+            Some(own) if own == id => return self.view_job(id),
+            Some(other) => return Err(in_another_job(held.pid(), other)),
+            None => self.check_owner(peer, &record, held.pid())?,
+        }
+        let origin = Origin::of(held.pid());
+        let what = || format!("process {} could not enter job {id}", held.pid());
+        let live = self.live.get_mut(&id).ok_or_else(|| internal(what(), "the job has no cgroup"))?;
+        let moved = live.cgroup.attach(held.pid());
+        if !held.alive() {
+            self.put_back_successor(&held, origin.as_ref());
+            return Err(gone(held.pid()));
+        }
+        if let Err(e) = moved {
+            // It may stand in some of the job's cgroups already.
+            let _ = origin.as_ref().map(|origin| self.machinery.tree.send_back(held.pid(), origin));
+            return Err(internal(what(), e));
+        }
+        live.end_at = None;
+        if record.pid == 0 {
+            record.pid = held.pid();
+            record.origin = origin.as_ref().map(record::Origin::from);
+            record.event(unix_ms(), "process", format!("its first process is {}", held.pid()));
+            self.commit(&record)?;
+        }
+        tracing::debug!(id, pid = held.pid(), uid = peer.uid, "a process entered a job");
+        self.view_job(id)
+    }
+
+    /// `DELETE /v1/jobs/{id}/processes`: back to where the job's first process came from.
+    pub(super) fn remove_process(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
+        let record = self.changeable(peer, id)?;
+        let held = hold(&request)?;
+        if self.machinery.tree.job_of(held.pid()) != Some(id) {
+            return Err(refuse(
+                ErrorCode::NotFound,
+                format!("process {} is not in job {id}", held.pid()),
+                "It was never added, or has left",
+                format!("`cosched show {id}` lists the job's processes."),
+            ));
+        }
+        let what = || format!("process {} could not leave job {id}", held.pid());
+        let origin = self.way_back(peer, &record).ok_or_else(|| {
+            let why = "The cgroup that the job came from has gone, and the caller is in a job himself";
+            refuse(ErrorCode::Conflict, what(), why, "Call from a process that is not in a job.")
+        })?;
+        let moved = self.machinery.tree.send_back(held.pid(), &origin);
+        if !held.alive() {
+            return Err(gone(held.pid()));
+        }
+        moved.map_err(|e| internal(what(), e))?;
+        tracing::debug!(id, pid = held.pid(), uid = peer.uid, "a process left a job");
+        self.view_job(id)
+    }
+
+    /// The process must run as the job's owner. An administrator's job may hold anybody's process, if an administrator
+    /// puts it there: nobody else can touch that job.
+    fn check_owner(&self, peer: Peer, record: &Record, pid: i32) -> Answer<()> {
+        let facts = process::facts(pid).ok_or_else(|| gone(pid))?;
+        let owner = Peer { uid: record.uid, pid: None };
+        let all_admins = self.rights.is_admin(peer) && self.rights.is_admin(owner);
+        if facts.uid == record.uid || all_admins {
+            return Ok(());
+        }
+        Err(refuse(
+            ErrorCode::Forbidden,
+            format!("process {pid} cannot enter job {}", record.id),
+            format!("it runs as {}, and the job belongs to {}", user_name(facts.uid), user_name(record.uid)),
+            "Add processes of the job's owner only.",
+        ))
+    }
+
+    /// Where what leaves a job goes: where its first process came from, else to the caller's own place.
+    fn way_back(&self, peer: Peer, record: &Record) -> Option<Origin> {
+        let tree = &self.machinery.tree;
+        let usable = |origin: &Origin| origin.exists(tree.layout()) && tree.job_of_path(&origin.v2).is_none();
+        let first = record.origin.as_ref().map(Origin::from);
+        first.filter(usable).or_else(|| Origin::of(peer.pid?).filter(usable))
+    }
+
+    /// The process ended while it was moved. Should its number mean another one already, that one goes back.
+    fn put_back_successor(&self, held: &Held, origin: Option<&Origin>) {
+        let successor = process::start_ticks(held.pid()).is_some_and(|ticks| ticks != held.start_ticks());
+        if successor && let Some(origin) = origin {
+            let result = self.machinery.tree.send_back(held.pid(), origin);
+            tracing::warn!(pid = held.pid(), ?result, "a process ended while it was moved, and its number was reused");
+        }
+    }
+
+    /// Where the process `pid` of a new job stands; one that leaves another job goes where that one came from.
+    pub(super) fn origin_of(&self, pid: i32) -> Option<record::Origin> {
+        match self.machinery.tree.job_of(pid) {
+            Some(outer) => self.state.jobs.get(&outer)?.origin.clone(),
+            None => Origin::of(pid).as_ref().map(record::Origin::from),
+        }
+    }
+}
+
+/// Takes hold of the process that is meant, and of no other.
+fn hold(request: &ProcessRequest) -> Answer<Held> {
+    let pid = request.pid;
+    if pid <= 0 {
+        let hint = "Give the number of a process as the daemon sees it: 1 or more.";
+        return Err(refuse(ErrorCode::Invalid, format!("{pid} is no process"), "process ids are positive", hint));
+    }
+    let held = Held::open(pid).map_err(|error| not_held(pid, &error))?;
+    if request.start_ticks.is_some_and(|ticks| ticks != held.start_ticks()) {
+        return Err(refuse(
+            ErrorCode::NotFound,
+            format!("process {pid} has ended"),
+            "its number was given to another process, which is not the one that was meant",
+            "Nothing was changed.",
+        ));
+    }
+    Ok(held)
+}
+
+fn not_held(pid: i32, error: &io::Error) -> ErrorBody {
+    match error.raw_os_error() {
+        // ENOENT and EINVAL: pidfd_open of a thread that does not lead its process, by kernel version.
+        Some(22 | 2) => refuse(
+            ErrorCode::Invalid,
+            format!("{pid} is a thread, not a process"),
+            "a process enters a job with all its threads",
+            "Give the number of its process (getpid).",
+        ),
+        Some(3) => gone(pid),
+        _ => internal(format!("process {pid} cannot be held"), error),
+    }
+}
+
+fn gone(pid: i32) -> ErrorBody {
+    refuse(
+        ErrorCode::NotFound,
+        format!("there is no process {pid}"),
+        "It has ended, or never was",
+        "Nothing was changed.",
+    )
+}
+
+fn in_another_job(pid: i32, other: u64) -> ErrorBody {
+    refuse(
+        ErrorCode::Conflict,
+        format!("process {pid} is in job {other}"),
+        "a process is in one job at a time",
+        format!("Take it out of job {other} first."),
+    )
+}

@@ -1,0 +1,65 @@
+//! What a job uses and how busy this node is, read when somebody asks.
+
+use super::{Driver, Live};
+use crate::record::Record;
+use crate::refuse::{Answer, internal, refuse};
+use cosched_api::{API_VERSION, ErrorCode, JobUse, NodeLoad, Version};
+
+/// The resources that a job uses, from its cgroups in either layout; those that it had used, when it has ended.
+pub(super) fn job_use(record: &Record, live: Option<&Live>) -> JobUse {
+    let cgroup = live.map(|live| &live.cgroup);
+    JobUse {
+        cpu_time_us: cgroup
+            .and_then(|c| c.cpu_time_ns().ok())
+            .map_or(record.cpu_time_ms.saturating_mul(1000), |ns| ns / 1000),
+        memory_bytes: cgroup.and_then(|c| c.memory_current()),
+        memory_peak_bytes: cgroup.and_then(|c| c.memory_peak()).or(record.memory_peak_bytes),
+        processes: cgroup.and_then(|c| c.count().ok()).map(|count| count as u32),
+    }
+}
+
+impl Driver {
+    /// `GET /v1/version`
+    pub(super) fn view_version(&self) -> Version {
+        Version {
+            api: API_VERSION.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: cosched_linux::observe::hostname(),
+        }
+    }
+
+    /// `GET /v1/load`
+    pub(super) fn view_load(&self, node: Option<&str>) -> Answer<NodeLoad> {
+        let name = own_node(node.unwrap_or_default())?;
+        let load = cosched_linux::observe::load()
+            .ok_or_else(|| internal("the load is not known", "/proc/loadavg or /proc/meminfo cannot be read"))?;
+        let active = || self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|record| !record.suspended);
+        Ok(NodeLoad {
+            name,
+            cpus: self.identity.cpus.len() as u32,
+            runnable: load.runnable,
+            load_1min: load.average[0],
+            load_5min: load.average[1],
+            load_15min: load.average[2],
+            jobs: active().count() as u32,
+            job_cpus: active().map(|record| record.cpus).sum(),
+            memory_bytes: self.memory_bytes,
+            memory_available_bytes: load.memory_available_bytes,
+            memory_declared_bytes: active().filter_map(|r| r.mem_bytes).fold(0, u64::saturating_add),
+        })
+    }
+}
+
+/// The name of this node, when that is the one that is meant: a daemon of one machine knows no other.
+pub(super) fn own_node(name: &str) -> Answer<String> {
+    let own = cosched_linux::observe::hostname();
+    if name.is_empty() || name == own {
+        return Ok(own);
+    }
+    Err(refuse(
+        ErrorCode::Unsupported,
+        format!("there is no node `{name}` here"),
+        format!("this daemon is not part of a cluster: it knows one node, {own}"),
+        format!("Use {own}, or leave the node's name empty."),
+    ))
+}

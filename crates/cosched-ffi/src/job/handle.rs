@@ -1,0 +1,165 @@
+//! The connection to a daemon, as a handle that any thread, and any child after a fork, may use.
+//!
+//! The connection is kept between calls and taken for each: two threads never wait for each other, the second opens one
+//! of its own. The kernel told the daemon who opened it, so a child, or a program that has become another user, opens
+//! another.
+
+use std::ffi::{c_char, c_int};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use cosched_api::{Client, SocketChoice};
+
+use super::result::{Wrong, answer};
+use crate::border::text_from;
+
+/// What begins every handle that is open.
+const OPEN: u64 = 0x636f_7363_6865_6431;
+
+/// A connection to a daemon. Opaque. Any thread may use it, and so may the children of the process that opened it.
+pub struct cosched_t(());
+
+/// What is behind a handle.
+#[repr(C)]
+pub(super) struct Connection {
+    mark: u64,
+    socket: PathBuf,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// Any thread may use a handle: the compiler agrees.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Connection>()
+};
+
+/// A connection and who opened it.
+struct Kept {
+    opener: Opener,
+    client: Client,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Opener {
+    pid: u32,
+    uid: u32,
+}
+
+impl Opener {
+    fn now() -> Opener {
+        Opener { pid: std::process::id(), uid: rustix::process::geteuid().as_raw() }
+    }
+}
+
+impl Connection {
+    /// Asks the daemon.
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&mut Client) -> Result<T, cosched_api::ClientError>,
+    ) -> Result<T, Wrong> {
+        let opener = Opener::now();
+        // Never waits: after a fork the lock may be held by a thread that this process does not have.
+        let kept = self.kept.try_lock().ok().and_then(|mut kept| kept.take());
+        let mut client = match kept {
+            Some(kept) if kept.opener == opener => kept.client,
+            _ => Client::connect(&self.socket)?,
+        };
+        let answer = question(&mut client);
+        if let Ok(mut kept) = self.kept.try_lock() {
+            *kept = Some(Kept { opener, client });
+        }
+        Ok(answer?)
+    }
+}
+
+/// The handle behind a pointer that C gave.
+///
+/// # Safety
+/// `handle` is NULL or points to memory that can be read; a handle is not closed while it is used.
+unsafe fn of<'a>(handle: *const cosched_t) -> Result<&'a Connection, Wrong> {
+    let handle = handle.cast::<Connection>();
+    if handle.is_null() {
+        return Err(Wrong::invalid("the handle is NULL"));
+    }
+    // SAFETY: the caller's promise; the mark is the first thing in it (repr(C)).
+    if !handle.is_aligned() || unsafe { handle.cast::<u64>().read_volatile() } != OPEN {
+        return Err(Wrong::invalid("this is no handle, or one that was closed"));
+    }
+    // SAFETY: only cosched_open writes the mark, and cosched_close takes it away.
+    Ok(unsafe { &*handle })
+}
+
+/// Does the work of the C function `place` with a handle.
+///
+/// # Safety
+/// As for [`of`].
+pub(super) unsafe fn with(
+    place: &str,
+    handle: *const cosched_t,
+    work: impl FnOnce(&Connection) -> Result<(), Wrong>,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    answer(place, || work(unsafe { of(handle) }?))
+}
+
+fn open(socket: Option<&str>) -> Result<Connection, Wrong> {
+    let mut client = SocketChoice::find(socket.map(PathBuf::from)).connect()?;
+    // A daemon that is too old does not know the path, and is told from one that does.
+    client.version()?;
+    let socket = std::path::absolute(client.path()).unwrap_or_else(|_| Path::to_owned(client.path()));
+    Ok(Connection { mark: OPEN, socket, kept: Mutex::new(Some(Kept { opener: Opener::now(), client })) })
+}
+
+/// Connects to the daemon and puts a handle into `*handle`, for all other functions. Close it with cosched_close.
+///
+/// `socket` is the path of the daemon's socket. NULL or "": that of the environment variable COSCHED_SOCKET, else the
+/// system's daemon if it runs, else the user's own. No daemon is started.
+///
+/// A child after fork(2) may go on with the handle: it gets a connection of its own. So does a program that has become
+/// another user: each call is made with the rights of the effective user of that moment.
+///
+/// Errors: COSCHED_ERR_NO_DAEMON when nobody answers; COSCHED_ERR_VERSION when the daemon is older than this library;
+/// COSCHED_ERR_FORBIDDEN when this user may not open the socket; COSCHED_ERR_INVALID when `handle` is NULL.
+///
+/// # Safety
+/// `socket` is NULL or a text, `handle` is NULL or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cosched_open(socket: *const c_char, handle: *mut *mut cosched_t) -> c_int {
+    answer("cosched_open", || {
+        if handle.is_null() {
+            return Err(Wrong::invalid("the place for the handle is NULL"));
+        }
+        let named = match socket.is_null() {
+            true => None,
+            // SAFETY: the caller's promise.
+            false => Some(unsafe { text_from(socket, "the socket") }.map_err(Wrong::invalid)?),
+        };
+        let opened = open(named.filter(|path| !path.is_empty()))?;
+        // SAFETY: the caller's promise.
+        unsafe { handle.write(Box::into_raw(Box::new(opened)).cast()) };
+        Ok(())
+    })
+}
+
+/// Closes a handle. The jobs that were registered through it go on. NULL is fine. No other thread may be using the handle.
+///
+/// Errors: COSCHED_ERR_INVALID when it is no handle; nothing is done then.
+///
+/// # Safety
+/// `handle` is NULL or a handle that nobody uses now or afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cosched_close(handle: *mut cosched_t) -> c_int {
+    answer("cosched_close", || {
+        if handle.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { of(handle) }?;
+        // SAFETY: it is a handle: it came from cosched_open. Whoever uses it again finds no mark.
+        unsafe {
+            handle.cast::<u64>().write_volatile(0);
+            drop(Box::from_raw(handle.cast::<Connection>()));
+        }
+        Ok(())
+    })
+}

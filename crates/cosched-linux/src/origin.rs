@@ -1,0 +1,76 @@
+//! Where a process stood before it entered a job, and the way back.
+
+use std::path::{Path, PathBuf};
+
+use crate::cgfile;
+use crate::layout::Layout;
+use crate::place::{below, own_v1, own_v2};
+use crate::tree::{Tree, TreeError};
+
+/// The cgroups of a process, as in /proc/PID/cgroup: relative to their mounts, with a leading slash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// In the v2 hierarchy.
+    pub v2: PathBuf,
+    /// Of the v1 cpu controller.
+    pub cpu: Option<PathBuf>,
+    /// Of the v1 memory controller.
+    pub memory: Option<PathBuf>,
+}
+
+impl Origin {
+    /// Where `pid` stands now; none when it has gone.
+    pub fn of(pid: i32) -> Option<Origin> {
+        Origin::parse(&cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).ok()?)
+    }
+
+    fn parse(content: &str) -> Option<Origin> {
+        Some(Origin { v2: own_v2(content)?, cpu: own_v1(content, "cpu"), memory: own_v1(content, "memory") })
+    }
+
+    /// Whether its cgroups are still there.
+    pub fn exists(&self, layout: &Layout) -> bool {
+        let v2 = below(&layout.v2_mount, &self.v2).is_dir();
+        let cpu = match (&layout.cpu_mount, &self.cpu) {
+            (Some(mount), Some(dir)) => below(mount, dir).is_dir(),
+            _ => true,
+        };
+        v2 && cpu
+    }
+}
+
+impl Tree {
+    /// Moves a process with all its threads out of its job, to `origin`: memory and CPU first, the v2 cgroup last, where it
+    /// leaves the freezer. Its memory cgroup is left alone unless it is the job's.
+    ///
+    /// # Errors
+    /// When the process or the cgroup has gone, or the kernel refuses.
+    pub fn send_back(&self, pid: i32, origin: &Origin) -> Result<(), TreeError> {
+        let layout = self.layout();
+        let now = Origin::of(pid);
+        let in_ours = now.as_ref().and_then(|now| now.memory.as_ref()).is_some_and(|dir| self.is_job_path(dir));
+        let memory = origin.memory.as_ref().filter(|_| in_ours);
+        let dirs = [(layout.memory_mount.as_ref(), memory), (layout.cpu_mount.as_ref(), origin.cpu.as_ref())];
+        let v1 = dirs.into_iter().filter_map(|(mount, dir)| Some(below(mount?, dir?)));
+        for dir in v1.chain([below(&layout.v2_mount, &origin.v2)]) {
+            let path = dir.join("cgroup.procs");
+            cgfile::write(&path, &pid.to_string()).map_err(TreeError::io("write", &path))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_layouts_are_read() {
+        let hybrid = "5:cpu,cpuacct:/a\n4:memory:/m\n1:name=systemd:/s\n0::/u/x\n";
+        let expected = Origin { v2: "/u/x".into(), cpu: Some("/a".into()), memory: Some("/m".into()) };
+        assert_eq!(Origin::parse(hybrid), Some(expected));
+        assert_eq!(Origin::parse("0::/\n"), Some(Origin { v2: "/".into(), cpu: None, memory: None }));
+        assert_eq!(Origin::parse(""), None);
+        assert!(Origin::of(std::process::id() as i32).is_some());
+    }
+}

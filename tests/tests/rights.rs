@@ -1,0 +1,427 @@
+//! What one user must not be able to do to another, each tried for real: by threads that have become that user.
+
+use cosched_api::{
+    Class, ClassRequest, Client, ClientError, ErrorCode, ExitReport, ExitStatus, Job, JobRequest, JobState,
+    KillRequest, NodeResources, PolicyRequest, ProcessRequest, ResourcesRequest,
+};
+use cosched_tests::{Daemon, needs_root, procs, wait_until};
+use rustix::process::Uid;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+const ANN: u32 = 65534;
+const BOB: u32 = 65533;
+
+fn start() -> Daemon {
+    let d = Daemon::start("");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(d.dir.path(), mode).unwrap();
+    d
+}
+
+/// Does something with a client of this user's own. The kernel knows a user for each thread; the others stay root.
+fn as_user<T: Send>(d: &Daemon, uid: u32, work: impl FnOnce(&mut Client) -> T + Send) -> T {
+    let socket = d.socket();
+    std::thread::scope(|scope| {
+        let run = || {
+            let uid = Uid::from_raw(uid);
+            rustix::thread::set_thread_res_uid(uid, uid, uid).expect("root may become anybody");
+            work(&mut Client::connect(&socket).expect("the daemon listens"))
+        };
+        scope.spawn(run).join().expect("the user's thread")
+    })
+}
+
+/// A process of a user's, which ends with the test.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn of(uid: u32) -> Sleeper {
+        Sleeper(Command::new("sleep").arg("1000").uid(uid).gid(uid).current_dir("/").spawn().unwrap())
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn empty_job(class: Option<Class>) -> JobRequest {
+    JobRequest { command: vec!["program".to_owned()], class, ..JobRequest::default() }
+}
+
+fn process(pid: i32) -> ProcessRequest {
+    ProcessRequest { pid, start_ticks: None }
+}
+
+/// A job of this user's with one process.
+fn job_of(d: &Daemon, uid: u32) -> (u64, Sleeper) {
+    let sleeper = Sleeper::of(uid);
+    let id = as_user(d, uid, |c| {
+        let id = c.register(&empty_job(Some(Class::Batch))).unwrap().id;
+        c.add_process(id, &process(sleeper.pid())).unwrap();
+        id
+    });
+    (id, sleeper)
+}
+
+fn code(result: Result<Job, ClientError>) -> ErrorCode {
+    match result {
+        Err(ClientError::Refused(body)) => {
+            assert!(!body.what.is_empty() && !body.why.is_empty() && !body.hint.is_empty(), "{body:?}");
+            body.code
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn cgroups(pid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()
+}
+
+#[test]
+fn a_user_touches_no_job_of_another() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let (id, anns) = job_of(&d, ANN);
+    let bobs = Sleeper::of(BOB);
+    let before = d.client().job(id).unwrap();
+    let results = as_user(&d, BOB, |c| {
+        let nodes = vec![NodeResources { cpus: Some(1), ..NodeResources::default() }];
+        [
+            c.suspend(id),
+            c.resume(id),
+            c.kill(id, &KillRequest { signal: 9, grace_ms: None }),
+            c.kill(id, &KillRequest { signal: 0, grace_ms: None }),
+            c.set_class(id, &ClassRequest { class: Class::Standby }),
+            c.set_job_policy(id, &PolicyRequest { policy: None, sharing: None, slot_length_ms: None }),
+            c.set_resources(id, &ResourcesRequest { nodes }),
+            c.add_process(id, &process(bobs.pid())),
+            c.add_process(id, &process(anns.pid())),
+            c.remove_process(id, &process(anns.pid())),
+            c.report_exit(id, &ExitReport { exit: ExitStatus { code: Some(0), signal: None } }),
+        ]
+    });
+    for (index, result) in results.into_iter().enumerate() {
+        // Signal 0 is refused as no signal before anybody asks whose job it is.
+        let expected = if index == 3 { ErrorCode::Invalid } else { ErrorCode::Forbidden };
+        assert_eq!(code(result), expected, "attempt {index}");
+    }
+    let after = d.client().job(id).unwrap();
+    assert_eq!((after.state, after.class, after.cpus, after.exit), (before.state, before.class, before.cpus, None));
+    assert_eq!(d.job_pids(id), [anns.pid()]);
+    assert!(!cgroups(bobs.pid()).contains(&format!("{}/job-", d.cgroup)), "{}: {}", d.cgroup, cgroups(bobs.pid()));
+}
+
+/// Sends this as the body of a request; the status and the answer.
+fn raw(d: &Daemon, method: &str, path: &str, header: &str, body: &str) -> String {
+    let mut stream = UnixStream::connect(d.socket()).unwrap();
+    let length = body.len();
+    let text = format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn nobody_forges_the_owner_of_a_job() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    for forged in ["\"uid\":0", "\"user\":\"root\"", "\"owner\":0", "\"id\":1", "\"gid\":0"] {
+        let body = format!("{{\"command\":[\"x\"],\"pid\":0,{forged}}}");
+        let answer = as_user(&d, BOB, |_| raw(&d, "POST", "/v1/jobs", "", &body));
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("unknown field"), "{answer}");
+    }
+    // Headers as proxies write them change nothing either.
+    let header = "X-Remote-User: root\r\nAuthorization: Basic cm9vdDo=\r\nX-Uid: 0\r\n";
+    let answer = as_user(&d, BOB, |_| raw(&d, "POST", "/v1/jobs", header, "{\"command\":[\"x\"],\"pid\":0}"));
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let jobs = d.client().jobs(true).unwrap().jobs;
+    assert_eq!(jobs.iter().map(|job| job.uid).collect::<Vec<_>>(), [BOB]);
+}
+
+#[test]
+fn no_process_of_another_user_enters_a_job() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let (anns, _first) = job_of(&d, ANN);
+    let (of_bob, of_root, of_ann) = (Sleeper::of(BOB), Sleeper::of(0), Sleeper::of(ANN));
+    let me = std::process::id() as i32;
+    as_user(&d, ANN, |c| {
+        // Another user's, root's, init, and the very process that asks: its thread is Ann's, the process is root's.
+        for pid in [of_bob.pid(), of_root.pid(), 1, d.pid(), me] {
+            assert_eq!(code(c.add_process(anns, &process(pid))), ErrorCode::Forbidden, "pid {pid}");
+            assert_eq!(code(c.register(&JobRequest { pid, ..empty_job(None) })), ErrorCode::Forbidden, "pid {pid}");
+        }
+    });
+    // An administrator may help, but not put himself into a user's hands: the user could kill what is in his job.
+    let mut root = d.client();
+    assert_eq!(code(root.add_process(anns, &process(of_root.pid()))), ErrorCode::Forbidden);
+    root.add_process(anns, &process(of_ann.pid())).unwrap();
+    for pid in [of_bob.pid(), of_root.pid(), me, d.pid()] {
+        assert!(!cgroups(pid).contains(&format!("{}/job-", d.cgroup)), "{pid}: {}", cgroups(pid));
+    }
+    assert!(cgroups(of_ann.pid()).contains(&format!("{}/job-{anns}", d.cgroup)));
+    // Into his own job he may put anybody's.
+    let own = root.register(&empty_job(None)).unwrap().id;
+    root.add_process(own, &process(of_bob.pid())).unwrap();
+    assert_eq!(as_user(&d, BOB, |c| code(c.remove_process(own, &process(of_bob.pid())))), ErrorCode::Forbidden);
+    root.remove_process(own, &process(of_bob.pid())).unwrap();
+}
+
+#[test]
+fn a_user_does_not_raise_a_class() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let (id, _sleeper) = job_of(&d, ANN);
+    as_user(&d, ANN, |c| {
+        assert_eq!(code(c.register(&empty_job(Some(Class::Express)))), ErrorCode::Forbidden);
+        for class in [Class::Express, Class::Interactive] {
+            assert_eq!(code(c.set_class(id, &ClassRequest { class })), ErrorCode::Forbidden);
+        }
+        assert_eq!(c.set_class(id, &ClassRequest { class: Class::Standby }).unwrap().class, Class::Standby);
+        assert_eq!(code(c.set_class(id, &ClassRequest { class: Class::Batch })), ErrorCode::Forbidden);
+    });
+    assert_eq!(d.client().job(id).unwrap().class, Class::Standby);
+    assert_eq!(d.client().set_class(id, &ClassRequest { class: Class::Express }).unwrap().class, Class::Express);
+}
+
+fn start_ticks(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat[stat.rfind(')').unwrap() + 1..].split_whitespace().nth(19).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_dead_process_a_thread_and_a_number_that_is_none_are_refused() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let (id, first) = job_of(&d, ANN);
+    let mut dead = Sleeper::of(ANN);
+    dead.0.kill().unwrap();
+    // Not yet waited for: a zombie has a number still.
+    assert!(wait_until(|| std::fs::read_to_string(format!("/proc/{}/stat", dead.pid())).unwrap().contains(") Z ")));
+    let refused = |pid: i32| as_user(&d, ANN, |c| code(c.add_process(id, &process(pid))));
+    assert_eq!(refused(dead.pid()), ErrorCode::NotFound);
+    dead.0.wait().unwrap();
+    assert_eq!(refused(dead.pid()), ErrorCode::NotFound);
+    assert_eq!(refused(i32::MAX), ErrorCode::NotFound);
+    for pid in [0, -1, i32::MIN] {
+        assert_eq!(refused(pid), ErrorCode::Invalid, "{pid}");
+    }
+    let thread = std::thread::scope(|scope| {
+        let ask = || {
+            let tid = rustix::thread::gettid().as_raw_nonzero().get();
+            code(d.client().add_process(id, &process(tid)))
+        };
+        scope.spawn(ask).join().unwrap()
+    });
+    assert_eq!(thread, ErrorCode::Invalid);
+    assert_eq!(d.job_pids(id), [first.pid()]);
+}
+
+/// A process that has the number of one that ended a moment ago; none where the kernel does not let us.
+fn successor_of(pid: i32) -> Option<Sleeper> {
+    for _ in 0..200 {
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).ok()?;
+        let next = Sleeper::of(ANN);
+        if next.pid() == pid {
+            return Some(next);
+        }
+    }
+    None
+}
+
+#[test]
+fn a_process_with_the_number_of_a_dead_one_is_not_taken_for_it() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let (id, first) = job_of(&d, ANN);
+    let meant = Sleeper::of(ANN);
+    let request = ProcessRequest { pid: meant.pid(), start_ticks: Some(start_ticks(meant.pid())) };
+    drop(meant);
+    // Clock ticks are 10 ms: the successor must not have started in the same one.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    let Some(other) = successor_of(request.pid) else {
+        println!("SKIPPED: this kernel does not give a number away again when it is asked to");
+        return;
+    };
+    as_user(&d, ANN, |c| {
+        match c.add_process(id, &request) {
+            Err(ClientError::Refused(body)) => assert!(body.why.contains("another process"), "{body:?}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(code(c.remove_process(id, &request)), ErrorCode::NotFound);
+    });
+    assert_eq!(d.job_pids(id), [first.pid()]);
+    // By its own start time it may enter.
+    let right = ProcessRequest { pid: other.pid(), start_ticks: Some(start_ticks(other.pid())) };
+    as_user(&d, ANN, |c| c.add_process(id, &right).map(drop)).unwrap();
+    assert!(d.job_pids(id).contains(&other.pid()));
+}
+
+#[test]
+fn a_process_leaves_to_where_it_came_from() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let sleeper = Sleeper::of(ANN);
+    let before = cgroups(sleeper.pid());
+    as_user(&d, ANN, |c| {
+        let id = c.register(&empty_job(None)).unwrap().id;
+        assert_eq!(code(c.remove_process(id, &process(sleeper.pid()))), ErrorCode::NotFound);
+        let job = c.add_process(id, &process(sleeper.pid())).unwrap();
+        assert_eq!((job.pid, job.r#use.unwrap().processes), (sleeper.pid(), Some(1)));
+        // Again: it is there, and that is fine. Into a second job: not before it has left the first.
+        c.add_process(id, &process(sleeper.pid())).unwrap();
+        let second = c.register(&empty_job(None)).unwrap().id;
+        assert_eq!(code(c.add_process(second, &process(sleeper.pid()))), ErrorCode::Conflict);
+        assert_ne!(cgroups(sleeper.pid()), before);
+        // A suspended job's process is stopped; one that leaves goes on.
+        c.suspend(id).unwrap();
+        assert!(wait_until(|| d.frozen(id)));
+        c.remove_process(id, &process(sleeper.pid())).unwrap();
+        assert_eq!(cgroups(sleeper.pid()), before);
+        c.add_process(second, &process(sleeper.pid())).unwrap();
+        // Without processes a job ends.
+        assert_eq!(c.wait(id, std::time::Duration::from_secs(15)).unwrap().state, JobState::Ended);
+    });
+}
+
+#[test]
+fn a_job_without_a_process_outlives_the_daemon_and_their_number_is_limited() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = start();
+    let ids = as_user(&d, ANN, |c| (0..16).map(|_| c.register(&empty_job(None)).unwrap().id).collect::<Vec<u64>>());
+    assert_eq!(as_user(&d, ANN, |c| code(c.register(&empty_job(None)))), ErrorCode::Conflict);
+    as_user(&d, BOB, |c| c.register(&empty_job(None)).map(drop)).unwrap();
+    // One that is killed makes room: it has no process whose end would end it.
+    as_user(&d, ANN, |c| {
+        assert_eq!(c.kill(ids[0], &KillRequest { signal: 15, grace_ms: None }).unwrap().state, JobState::Ended);
+        c.register(&empty_job(None)).unwrap();
+    });
+    d.kill();
+    d.launch();
+    let sleeper = Sleeper::of(ANN);
+    as_user(&d, ANN, |c| {
+        assert_eq!(c.job(ids[3]).unwrap().state, JobState::Running);
+        c.add_process(ids[3], &process(sleeper.pid())).unwrap();
+        c.register(&empty_job(None)).unwrap();
+    });
+    assert_eq!(d.job_pids(ids[3]), [sleeper.pid()]);
+}
+
+#[test]
+fn resources_are_checked_given_and_changed() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let have = d.client().status().unwrap().cpus.len() as u32;
+    let node = d.client().version().unwrap().node;
+    let of = |cpus, cpus_min| NodeResources {
+        name: node.clone(),
+        cpus,
+        cpus_min,
+        memory_bytes: Some(5 << 20),
+        disk_bytes: Some(1 << 30),
+    };
+    let ask = |nodes: &[NodeResources]| JobRequest { nodes: nodes.to_vec(), ..empty_job(None) };
+    let mut c = d.client();
+    // More than there is, and content with less.
+    let job = c.register(&ask(&[of(Some(have + 3), Some(1))])).unwrap();
+    assert_eq!((job.cpus, job.mem_bytes, job.nodes[0].cpus), (have, Some(5 << 20), Some(have)));
+    assert_eq!((job.nodes[0].name.as_str(), job.nodes[0].disk_bytes), (node.as_str(), Some(1 << 30)));
+    assert_eq!(code(c.register(&ask(&[of(Some(have + 3), None)]))), ErrorCode::Invalid);
+    let elsewhere = NodeResources { name: "elsewhere".to_owned(), ..NodeResources::default() };
+    for nodes in [&[elsewhere.clone()][..], &[of(None, None), elsewhere][..]] {
+        match c.register(&ask(nodes)) {
+            Err(ClientError::Refused(body)) => {
+                assert_eq!(body.code, ErrorCode::Unsupported);
+                assert!(body.why.contains(&node), "{body:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let changed = c.set_resources(job.id, &ResourcesRequest { nodes: vec![of(Some(1), None)] }).unwrap();
+    assert_eq!((changed.cpus, changed.nodes[0].cpus), (1, Some(1)));
+    assert_eq!(code(c.set_resources(job.id, &ResourcesRequest { nodes: Vec::new() })), ErrorCode::Invalid);
+    assert_eq!(
+        code(c.set_resources(job.id, &ResourcesRequest { nodes: vec![of(Some(have + 1), None)] })),
+        ErrorCode::Invalid
+    );
+    assert_eq!(c.job(job.id).unwrap().cpus, 1);
+    let load = c.load(None).unwrap();
+    assert_eq!((load.name.as_str(), load.cpus, load.jobs, load.job_cpus), (node.as_str(), have, 1, 1));
+    assert!(load.runnable >= 1 && load.memory_available_bytes < load.memory_bytes);
+    assert_eq!(load.memory_declared_bytes, 5 << 20);
+    assert!(matches!(c.load(Some("else where")), Err(ClientError::Refused(_))));
+}
+
+#[test]
+fn use_is_what_the_kernel_counts() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let id = d.detach(&["--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 1000"]);
+    assert!(wait_until(|| d.client().job(id).unwrap().r#use.unwrap().cpu_time_us > 20_000));
+    let job = d.client().job(id).unwrap();
+    let used = job.r#use.unwrap();
+    assert!(used.processes.unwrap() >= 1 && used.memory_bytes.unwrap() > 0);
+    assert_eq!(job.cpu_time_ms, used.cpu_time_us / 1000);
+    let kernel: PathBuf = d.v2_job(id).join("cpu.stat");
+    let usage = |path: &Path| -> u64 {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap().parse().unwrap()
+    };
+    assert!(used.cpu_time_us <= usage(&kernel));
+    d.client().kill(id, &KillRequest { signal: 9, grace_ms: None }).unwrap();
+    let ended = d.client().wait(id, std::time::Duration::from_secs(15)).unwrap();
+    assert_eq!(ended.state, JobState::Ended);
+    assert!(ended.r#use.unwrap().cpu_time_us >= used.cpu_time_us / 1000 * 1000);
+    assert!(procs::pids_in(&d.v2_job(id)).is_empty());
+}
+
+#[test]
+fn a_client_of_another_version_is_told_so() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    let refused = raw(&d, "GET", "/v1/jobs", "Cosched-Api: 2.0\r\n", "");
+    assert!(refused.starts_with("HTTP/1.1 422 ") && refused.contains("version 2.0 of the interface"), "{refused}");
+    assert!(raw(&d, "GET", "/v1/jobs", "Cosched-Api: new\r\n", "").starts_with("HTTP/1.1 400 "));
+    // A later MINOR, and a client from before there was a header, are served.
+    for header in ["Cosched-Api: 1.99\r\n", ""] {
+        let answer = raw(&d, "GET", "/v1/version", header, "").to_ascii_lowercase();
+        assert!(answer.starts_with("http/1.1 200 ") && answer.contains("\r\ncosched-api: 1."), "{answer}");
+    }
+    assert_eq!(d.client().version().unwrap().version, env!("CARGO_PKG_VERSION"));
+}
