@@ -18,7 +18,7 @@ use crate::beat::Beat;
 use crate::mechanism::{Mechanism, Order, Phase};
 use crate::observe::{monotonic_ns, realtime_ns};
 use crate::probe::IdleProbe;
-use crate::switch::State;
+use crate::switch::{JobSwitch, State};
 
 /// The thread's own state.
 pub(super) struct Worker {
@@ -264,7 +264,7 @@ impl Worker {
         if let Some(old) = self.table.replace(new) {
             if let Some(mechanism) = &self.mechanism {
                 for entry in old.value.jobs.iter().filter(|e| e.switch.table.load(Relaxed) != number) {
-                    note(&self.shared, mechanism.value.release(&entry.switch));
+                    release(&self.shared, &*mechanism.value, &entry.switch);
                 }
             }
             self.shared.tables.give_back(old);
@@ -277,7 +277,7 @@ impl Worker {
     fn release_all(&mut self) {
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
         for entry in &table.value.jobs {
-            note(&self.shared, mechanism.value.release(&entry.switch));
+            release(&self.shared, &*mechanism.value, &entry.switch);
         }
     }
 
@@ -363,6 +363,12 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.release_all();
     }
+}
+
+/// From now on the job has no slots.
+fn release(shared: &Shared, mechanism: &dyn Mechanism, job: &JobSwitch) {
+    note(shared, mechanism.release(job));
+    job.cpu.forget();
 }
 
 pub(super) fn note(shared: &Shared, result: Result<(), Errno>) {
