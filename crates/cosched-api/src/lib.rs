@@ -4,6 +4,7 @@ mod activate;
 mod client;
 mod error;
 mod http;
+mod machine;
 pub mod parse;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -15,6 +16,7 @@ mod wire;
 pub use activate::{Activation, activate};
 pub use client::{Client, PendingWait};
 pub use error::ClientError;
+pub use machine::*;
 pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
 pub use types::*;
 pub use waiting::*;
