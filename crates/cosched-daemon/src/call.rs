@@ -48,6 +48,8 @@ pub(crate) enum Op {
     Policy(u64, PolicyRequest),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
+    /// `GET /metrics`
+    Metrics,
 }
 
 /// What can be answered.
@@ -61,4 +63,6 @@ pub(crate) enum Reply {
     Events(EventList),
     /// The machine.
     Status(Box<Status>),
+    /// The metrics, as text.
+    Metrics(String),
 }

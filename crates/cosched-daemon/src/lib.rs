@@ -8,6 +8,7 @@ mod driver;
 mod guard;
 mod http;
 mod instance;
+mod metrics;
 mod pollable;
 mod probe;
 mod record;

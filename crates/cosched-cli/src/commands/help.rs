@@ -68,6 +68,19 @@ Examples:
   cosched status --watch
   cosched status --json | jq .switches.done.p99_us";
 
+pub(crate) const METRICS: &str = "\
+The same text is at GET /metrics on the daemon's socket and, where metrics_listen is configured, on that port \
+(docs/monitoring.md has a scrape configuration). Times are in seconds. switch_skew is how late after the slot's boundary \
+the last write of a switch was done, switch_latency how long the writes took; gang_cpu{where=\"outside\"} is CPU time that \
+gangs used outside of their slots.
+
+Examples:
+  cosched metrics | grep switches_total
+  curl -s --unix-socket /run/cosched/coschedd.sock http://localhost/metrics
+
+Exit codes:
+  0 success   1 failure   3 no daemon reachable   6 the daemon is older and has no metrics";
+
 pub(crate) const KILL: &str = "\
 Examples:
   cosched kill 7                  TERM, and KILL after 5 s
