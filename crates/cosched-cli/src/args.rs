@@ -43,6 +43,8 @@ pub(crate) enum Commands {
     Show(Jobs),
     /// Show the CPUs, the matrix, the switches and whatever is wrong
     Status(Status),
+    /// Watch CPUs, matrix and jobs on the terminal, and steer jobs by keys
+    Top(crate::top::Top),
     /// Print the daemon's counters and histograms as Prometheus reads them
     #[command(after_help = crate::commands::help::METRICS)]
     Metrics,

@@ -6,6 +6,7 @@ Examples:
   cosched run -d --class batch ./long.sh   and one that nobody waits for
   cosched ps                               what runs, and how much CPU each gets
   cosched status                           the matrix, the switches, what is wrong
+  cosched top                              all of it on the terminal, with keys to steer
   cosched policy gang --slot 50ms          how jobs share the CPUs
   cosched demo                             see what it is for, on this machine
   cosched advise -- mpirun -n 2 ./a.out    which policy suits a program

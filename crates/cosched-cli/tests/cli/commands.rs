@@ -66,6 +66,7 @@ fn help_texts() {
         "ps",
         "show",
         "status",
+        "top",
         "metrics",
         "suspend",
         "resume",
