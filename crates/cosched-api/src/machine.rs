@@ -85,25 +85,3 @@ wire! {
         pub version: Option<String>,
     }
 }
-
-wire! {
-    /// What a job has on one node of a cluster.
-    pub struct JobNode {
-        /// The node.
-        pub name: String,
-        /// CPUs at a time there.
-        pub cpus: u32,
-        /// Memory that it declared there.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        pub mem_bytes: Option<u64>,
-        /// Memory in use there now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        pub memory_bytes: Option<u64>,
-        /// CPU time used there so far.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        pub cpu_time_ms: Option<u64>,
-        /// Processes there now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        pub processes: Option<u32>,
-    }
-}

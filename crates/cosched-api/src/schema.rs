@@ -104,7 +104,6 @@ pub const TEXT: &str = "text";
         Load,
         Clock,
         NodeStatus,
-        JobNode,
         Status,
         StatusFile,
         ErrorCode,

@@ -3,7 +3,7 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
-use crate::machine::{Clock, JobNode, Load, NodeStatus};
+use crate::machine::{Clock, Load, NodeStatus};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
@@ -238,9 +238,6 @@ wire! {
         /// CPU time that it used outside of its slots as a gang: on idle CPUs, or astray.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub outside_ms: Option<u64>,
-        /// What it has on each node; absent where there is one node only.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        pub nodes: Option<Vec<JobNode>>,
     }
 }
 

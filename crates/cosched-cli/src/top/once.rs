@@ -21,6 +21,7 @@ const WIDTH_MIN: u16 = 40;
 pub(super) fn text(cli: &Cli, options: &Top) -> Result<u8, Failure> {
     let mut client = connect(cli)?;
     let mut view = View::new(&options.filter, options.sort, false);
+    view.still = true;
     view.take(with_load(&mut client)?);
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let width = terminal_width().map(|width| width as u16).or(columns).unwrap_or(WIDTH).max(WIDTH_MIN);

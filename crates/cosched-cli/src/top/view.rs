@@ -39,6 +39,8 @@ pub(super) struct View {
     pub(super) turned: bool,
     pub(super) mode: Mode,
     pub(super) colour: bool,
+    /// It takes no keys: a picture for a pipe.
+    pub(super) still: bool,
     /// How many jobs the last picture had room for.
     pub(super) page: usize,
 }
@@ -55,6 +57,7 @@ impl View {
             turned: false,
             mode: Mode::List,
             colour,
+            still: false,
             page: 1,
         }
     }

@@ -63,7 +63,6 @@ impl Driver {
             share_due: shares.map(|(due, _)| due),
             share_received: shares.map(|(_, received)| received),
             outside_ms: live.map(|l| l.cgroup.switch_handle().slot_cpu_ns().1 / 1_000_000).filter(|ms| *ms > 0),
-            nodes: None,
             boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),
         }
     }

@@ -23,7 +23,7 @@ const fn column(title: &'static str, width: u16, right: bool, from_width: u16, t
 }
 
 /// The command has what is left.
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 14] = [
     column("ID", 5, true, 0, |job| job.id.to_string()),
     column("NAME", 14, false, 0, |job| job.name.clone()),
     column("USER", 9, false, 100, |job| job.user.clone()),
@@ -38,7 +38,6 @@ const COLUMNS: [Column; 15] = [
     column("DUE", 4, true, 0, |job| or_dash(job.share_due.map(format::percent))),
     column("GOT", 4, true, 0, |job| or_dash(job.share_received.map(format::percent))),
     column("OUTSIDE", 7, true, 150, |job| or_dash(job.outside_ms.map(format::duration_ms))),
-    column("NODES", 12, false, 160, nodes),
 ];
 
 /// A job that got less than this part of what was due stands out.
@@ -98,11 +97,4 @@ fn cell(text: String, right: bool) -> Cell<'static> {
 
 fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
-}
-
-fn nodes(job: &Job) -> String {
-    let of = |nodes: &Vec<cosched_api::JobNode>| {
-        nodes.iter().map(|node| format!("{}:{}", node.name, node.cpus)).collect::<Vec<_>>().join(",")
-    };
-    or_dash(job.nodes.as_ref().map(of))
 }

@@ -34,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame, view: &mut View, unix_ns: u128) {
 /// How many lines the whole picture needs.
 pub(super) fn height(view: &View, width: u16) -> u16 {
     let jobs = u16::try_from(view.jobs().len()).unwrap_or(u16::MAX / 2);
-    2 + wanted_top(view, width) + (1 + jobs).max(2)
+    2 + wanted_top(view, width) + (1 + jobs).max(JOBS_LINES_MIN)
 }
 
 /// Headline, machine with matrix, jobs, foot.
@@ -76,6 +76,7 @@ fn footer(view: &View, theme: Theme) -> Line<'static> {
     match &view.message {
         Some(message) if message.good => Line::styled(message.text.clone(), theme.good()),
         Some(message) => Line::styled(message.text.clone(), theme.bad()),
+        None if view.still => Line::default(),
         None => Line::styled(
             "↑↓ job  c class  s suspend  r resume  k kill  / filter  o order  h help  q quit",
             theme.faint(),
