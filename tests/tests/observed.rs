@@ -102,3 +102,35 @@ fn a_gang_that_sleeps_for_very_long_is_dropped_and_its_user_is_told() {
         d.cosched(&["kill", "-9", &id.to_string()]);
     }
 }
+
+#[test]
+fn off_hours_have_their_own_shares() {
+    if !needs_root() {
+        return;
+    }
+    let hours = |config: &str| format!("slot_length = \"20ms\"\nsharing = \"strict\"\n{config}");
+    let shares = |d: &Daemon| {
+        let day = d.detach(&["--class", "interactive", "--", "sh", "-c", SPIN_2]);
+        let night = d.detach(&["--class", "batch", "--", "sh", "-c", SPIN_2]);
+        let share = |id: u64| d.client().job(id).unwrap().share.unwrap();
+        let found = (share(day), share(night));
+        for id in [day, night] {
+            d.cosched(&["kill", "-9", &id.to_string()]);
+        }
+        found
+    };
+    let d = Daemon::start(&hours("working_hours = [\"0:00-24:00\"]\n"));
+    let (interactive, batch) = shares(&d);
+    assert!(interactive > 1.5 * batch, "{interactive} {batch}");
+    assert!(stdout(&d.cosched(&["status"])).contains("working hours"));
+    drop(d);
+    // Nobody works now: the hours of all days but today's and its neighbours'.
+    let date = std::process::Command::new("date").arg("+%u").output().unwrap();
+    let today: usize = stdout(&date).trim().parse().unwrap();
+    let names = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let other = names[(today - 1 + 3) % 7];
+    let d = Daemon::start(&hours(&format!("working_hours = [\"{other} 8:00-9:00\"]\n")));
+    let (interactive, batch) = shares(&d);
+    assert!(batch > 1.5 * interactive, "{interactive} {batch}");
+    assert!(stdout(&d.cosched(&["status"])).contains("off-hours"));
+}

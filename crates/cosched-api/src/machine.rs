@@ -29,6 +29,16 @@ wire! {
 }
 
 wire! {
+    /// The time of the day, as far as the shares of the classes depend on it.
+    pub enum Period {
+        /// Working hours: interactive jobs are the more urgent ones.
+        Working,
+        /// Off-hours: batch jobs are.
+        Off,
+    }
+}
+
+wire! {
     /// What is known of the wall clock.
     #[derive(Default)]
     pub struct Clock {

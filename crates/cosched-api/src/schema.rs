@@ -103,6 +103,7 @@ pub const TEXT: &str = "text";
         CpuLoad,
         Load,
         Clock,
+        Period,
         NodeStatus,
         Status,
         StatusFile,

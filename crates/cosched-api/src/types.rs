@@ -3,7 +3,7 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
-use crate::machine::{Clock, Load, NodeStatus};
+use crate::machine::{Clock, Load, NodeStatus, Period};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
@@ -473,6 +473,9 @@ wire! {
         /// The wall clock.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub clock: Option<Clock>,
+        /// Whose shares of the classes hold; absent where they always are the same.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub period: Option<Period>,
         /// How often a daemon was started on this state, this one included.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub starts: Option<u64>,

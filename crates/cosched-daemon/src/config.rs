@@ -1,5 +1,6 @@
 //! The configuration: defaults < file < flags. Unknown keys are refused, with the nearest spelling.
 
+use crate::calendar::Calendar;
 use crate::driver::{core_policy, core_sharing};
 use cosched_core::{Packing, Policy, Shares, Sharing};
 use serde::Deserialize;
@@ -49,8 +50,12 @@ pub(crate) struct Config {
     pub(crate) keep_ended: usize,
     /// A daemon that was started on demand ends after this long without jobs.
     pub(crate) embedded_exit_after: Duration,
-    /// The shares of the classes.
+    /// The shares of the classes in working hours.
     pub(crate) shares: Shares,
+    /// The shares of the classes in off-hours.
+    pub(crate) off_hours: Shares,
+    /// When people work.
+    pub(crate) working_hours: Calendar,
 }
 
 impl Default for Config {
@@ -75,6 +80,8 @@ impl Default for Config {
             keep_ended: 1000,
             embedded_exit_after: Duration::from_secs(60),
             shares: Shares::default(),
+            off_hours: turned(Shares::default()),
+            working_hours: Calendar::default(),
         }
     }
 }
@@ -113,6 +120,8 @@ struct File {
     keep_ended: Option<usize>,
     embedded_exit_after: Option<String>,
     shares: Option<FileShares>,
+    off_hours: Option<FileShares>,
+    working_hours: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -144,6 +153,8 @@ const KEYS: &[&str] = &[
     "keep_ended",
     "embedded_exit_after",
     "shares",
+    "off_hours",
+    "working_hours",
     "express",
     "interactive",
     "batch",
@@ -190,14 +201,19 @@ impl Config {
         c.admins = file.admins.unwrap_or(c.admins);
         c.state_dir = file.state_dir.or(c.state_dir);
         c.keep_ended = file.keep_ended.unwrap_or(c.keep_ended);
-        if let Some(s) = file.shares {
-            let d = c.shares;
-            c.shares = Shares {
-                express: s.express.unwrap_or(d.express),
-                interactive: s.interactive.unwrap_or(d.interactive),
-                batch: s.batch.unwrap_or(d.batch),
-                standby: s.standby.unwrap_or(d.standby),
-            };
+        if let Some(shares) = file.shares {
+            c.shares = shares.over(c.shares);
+            c.off_hours = turned(c.shares);
+        }
+        if let Some(shares) = file.off_hours {
+            c.off_hours = shares.over(c.off_hours);
+        }
+        if let Some(texts) = file.working_hours {
+            c.working_hours = Calendar::parse(&texts).map_err(|why| ConfigError {
+                what: "`working_hours` is not what it has to be".to_owned(),
+                why,
+                hint: "Write a list, as [\"Mon-Fri 08:00-18:00\"].".to_owned(),
+            })?;
         }
         c.check()?;
         Ok(c)
@@ -227,15 +243,33 @@ impl Config {
             let value = format!("{}s", self.drop_after.as_secs_f64());
             return Err(range("drop_after", &value, "not less than idle_after"));
         }
-        let s = &self.shares;
-        for (key, v) in
-            [("express", s.express), ("interactive", s.interactive), ("batch", s.batch), ("standby", s.standby)]
-        {
-            if !(1..=1000).contains(&v) {
-                return Err(range(&format!("shares.{key}"), &v.to_string(), "1 to 1000"));
-            }
+        check_shares("shares", &self.shares)?;
+        check_shares("off_hours", &self.off_hours)
+    }
+}
+
+impl FileShares {
+    /// What is not set is as in `other`.
+    fn over(&self, other: Shares) -> Shares {
+        Shares {
+            express: self.express.unwrap_or(other.express),
+            interactive: self.interactive.unwrap_or(other.interactive),
+            batch: self.batch.unwrap_or(other.batch),
+            standby: self.standby.unwrap_or(other.standby),
         }
-        Ok(())
+    }
+}
+
+/// By night batch jobs are what interactive ones are by day, unless somebody says otherwise.
+fn turned(day: Shares) -> Shares {
+    Shares { interactive: day.batch, batch: day.interactive, ..day }
+}
+
+fn check_shares(table: &str, s: &Shares) -> Result<(), ConfigError> {
+    let all = [("express", s.express), ("interactive", s.interactive), ("batch", s.batch), ("standby", s.standby)];
+    match all.into_iter().find(|(_, v)| !(1..=1000).contains(v)) {
+        Some((key, v)) => Err(range(&format!("{table}.{key}"), &v.to_string(), "1 to 1000")),
+        None => Ok(()),
     }
 }
 
@@ -314,13 +348,16 @@ mod tests {
             "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\nboost_period = \"5ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
              idle_after = \"3s\"\ndrop_after = \"9s\"\nrequire_synchronised_clock = true\nmetrics_listen = \"127.0.0.1:1\"\n\
              status_file = \"/x/status\"\nlease = \"1s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
-             state_dir = \"/x\"\nkeep_ended = 7\nembedded_exit_after = \"5s\"\n[shares]\nexpress = 9\nbatch = 3\n",
+             state_dir = \"/x\"\nkeep_ended = 7\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
+             [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n",
         )
         .unwrap();
         assert_eq!(c.policy, Policy::Local);
         assert_eq!((c.slot_length, c.boost_period), (Duration::from_millis(20), Duration::from_millis(5)));
         assert_eq!((c.shares.express, c.shares.batch), (9, 3));
         assert_eq!(c.shares.standby, Shares::default().standby);
+        assert_eq!(c.off_hours, Shares { express: 9, interactive: 3, batch: 4, standby: 2 }, "turned, then set");
+        assert!(!c.working_hours.is_empty());
         assert_eq!((c.idle_after, c.drop_after), (Duration::from_secs(3), Duration::from_secs(9)));
         assert_eq!(c.metrics_listen, Some("127.0.0.1:1".parse().unwrap()));
         assert_eq!((c.require_synchronised_clock, c.status_file), (true, Some("/x/status".into())));
@@ -345,6 +382,8 @@ mod tests {
             "lease = \"1ms\"",
             "drop_after = \"9min\"",
             "metrics_listen = \"9464\"",
+            "working_hours = [\"Mon\"]",
+            "[off_hours]\nbatch = 0",
             "metrics_listen = \"localhost:http\"",
         ] {
             assert!(Config::parse(text).is_err(), "{text}");

@@ -4,7 +4,7 @@ use super::matrix;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, use_colour};
 use crate::{format, jobs};
-use cosched_api::{Clock, Distribution, Status};
+use cosched_api::{Clock, Distribution, Period, Status};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -105,7 +105,12 @@ fn clock(clock: &Clock) -> String {
 
 pub(super) fn policy(status: &Status) -> String {
     let slots = format!("slots of {}", format::slot_ms(status.slot_length_ms));
-    format!("{}, {} sharing, {slots}", status.policy.name(), status.sharing.name())
+    let period = match status.period {
+        None => "",
+        Some(Period::Working) => "; working hours",
+        Some(Period::Off) => "; off-hours",
+    };
+    format!("{}, {} sharing, {slots}{period}", status.policy.name(), status.sharing.name())
 }
 
 fn counts(status: &Status) -> String {

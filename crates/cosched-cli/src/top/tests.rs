@@ -227,7 +227,7 @@ fn what_the_daemon_refuses_stands_in_the_last_line() {
     view.message = Some(Message { good: false, text: "job 8 is not yours: it belongs to bob".into() });
     assert!(picture(&mut view, 80, 24).ends_with("job 8 is not yours: it belongs to bob\n"));
     view.trouble = Some("no cosched daemon answers".into());
-    assert!(picture(&mut view, 80, 24).ends_with("no cosched daemon answers; trying again\n"));
+    assert!(picture(&mut view, 80, 24).ends_with("trying again: no cosched daemon answers\n"));
 }
 
 #[test]

@@ -146,6 +146,7 @@ impl Driver {
             // Times that lie in a future that has moved away are set right by it, and the jump is not counted as idleness.
             self.agent.handle(now(), AgentInput::Plan(Arc::clone(&self.plan)));
             self.live.values_mut().for_each(|live| live.chosen.begin_anew());
+            self.look_at_calendar(true);
         }
         if held_before.as_deref() != self.clock.holds() {
             match self.clock.holds() {

@@ -12,6 +12,7 @@ mod finish;
 mod load;
 mod machine;
 mod metrics;
+mod period;
 mod recover;
 mod register;
 mod shares;
@@ -140,6 +141,7 @@ pub(crate) struct Driver {
     boosts: boost::Boosts,
     clock: clock::ClockState,
     load: load::LoadMeter,
+    period: period::PeriodState,
     status_file: statusfile::StatusKeeper,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
@@ -159,13 +161,14 @@ impl Driver {
         store.settings(&mut state, settings)?;
         let settings = &state.settings;
         let slot_length = settings.slot_length_ms.map_or(config.slot_length, Duration::from_millis);
+        let period = period::PeriodState::new(&config.working_hours);
         let planner = Planner::new(PlannerConfig {
             nodes: vec![Node { id: NODE, cpus }],
             slot_length_ns: slot_length.as_nanos() as u64,
             policy: settings.policy.map_or(config.policy, machine::core_policy),
             sharing: settings.sharing.map_or(config.sharing, machine::core_sharing),
             packing: config.packing,
-            shares: config.shares,
+            shares: period::shares(&config, &period),
         });
         let agent = Agent::new(AgentConfig {
             node: NODE,
@@ -181,6 +184,7 @@ impl Driver {
         let mut driver = Driver {
             clock: clock::ClockState::new(config.require_synchronised_clock),
             load: load::LoadMeter::new(),
+            period,
             status_file: statusfile::StatusKeeper::new(identity.status_file.clone()),
             config,
             identity,
@@ -380,7 +384,14 @@ impl Driver {
         let scan = self.boosts.any().then(|| Instant::now() + boost::SCAN_PERIOD);
         let status = self.status_file.due(!self.live.is_empty());
         let far = Instant::now() + Duration::from_secs(3600);
-        agent.into_iter().chain(jobs).chain(embedded).chain(scan).chain(status).fold(far, Instant::min)
+        agent
+            .into_iter()
+            .chain(jobs)
+            .chain(embedded)
+            .chain(scan)
+            .chain(status)
+            .chain(self.period_due())
+            .fold(far, Instant::min)
     }
 
     fn on_time(&mut self) {
@@ -388,6 +399,7 @@ impl Driver {
         if self.agent.poll_timeout().is_some_and(|(due, _)| due <= t) {
             self.agent.handle_timeout(t);
         }
+        self.look_at_calendar(false);
         self.overdue();
     }
 

@@ -113,6 +113,7 @@ impl Driver {
             warnings: self.warnings(&stats),
             load: Some(load),
             clock: Some(self.clock.view()),
+            period: self.view_period(),
             starts: Some(self.state.settings.starts),
             nodes: None,
         }

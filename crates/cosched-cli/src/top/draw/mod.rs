@@ -71,7 +71,7 @@ fn footer(view: &View, theme: Theme) -> Line<'static> {
         return Line::styled(format!("filter: {}_   Enter keeps it, Esc shows all jobs", view.filter), theme.strong());
     }
     if let Some(why) = &view.trouble {
-        return Line::styled(format!("{why}; trying again"), theme.bad());
+        return Line::styled(format!("trying again: {why}"), theme.bad());
     }
     match &view.message {
         Some(message) if message.good => Line::styled(message.text.clone(), theme.good()),
