@@ -65,7 +65,7 @@ fn hours(text: &str) -> Result<Hours, String> {
     let lower = text.to_lowercase();
     let words: Vec<&str> = lower.split_whitespace().collect();
     let (days, times) = match words[..] {
-        [times] => ([true; 7], times),
+        [times] if times.starts_with(|c: char| c.is_ascii_digit()) => ([true; 7], times),
         [days, times] => (self::days(days)?, times),
         _ => return Err("write days and hours, as in \"Mon-Fri 08:00-18:00\"".to_owned()),
     };
