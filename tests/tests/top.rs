@@ -163,6 +163,22 @@ fn signals_and_control_c_give_the_terminal_back() {
 }
 
 #[test]
+fn a_terminal_that_goes_away_ends_it() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start("");
+    let screen = Screen::start(&d, SHELL);
+    screen.shows("no jobs");
+    let top = top_of(&screen);
+    // Killing `script` closes the terminal, as closing a window does.
+    drop(screen);
+    let ended = wait_until(|| procs::comm(top).as_deref() != Some("cosched"));
+    procs::signal(top, Signal::KILL);
+    assert!(ended, "it goes on without a terminal");
+}
+
+#[test]
 fn a_daemon_that_goes_away_and_comes_back_is_told_and_found() {
     if !needs_root() {
         return;

@@ -10,12 +10,15 @@ use crate::out::{Failure, use_colour};
 use crate::run::signals::Signals;
 use cosched_api::SocketChoice;
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The row moves at most so often, and a signal is answered so soon.
+/// The row moves at most so often.
 const TICK: Duration = Duration::from_millis(100);
 
 /// `cosched top` on a terminal.
@@ -24,23 +27,38 @@ pub(super) fn run(cli: &Cli, options: &Top) -> Result<u8, Failure> {
     // Before anything is drawn: a daemon that is not there is told as everywhere.
     let client = connect(cli)?;
     let failed = |e: io::Error| Failure::other(format!("the terminal cannot be used: {e}"));
-    // They are answered in the loop, so that the terminal is given back before the end. Threads started later inherit it.
+    // Blocked before any thread starts, so that all inherit it.
     let signals = Signals::take().map_err(failed)?;
     let (orders, news) = feed::start(SocketChoice::find(cli.socket.clone()), client, options.interval);
     let mut view = View::new(&options.filter, options.sort, use_colour());
     // From here on a panic gives the terminal back, too: the library's hook sees to it.
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let ended = watch(&mut terminal, &mut view, &signals, &news, |order| {
+    end_on_signal(signals);
+    let ended = watch(&mut terminal, &mut view, &news, |order| {
         // A thread that has ended has said why, or is not needed any more.
         let _ = orders.send(order);
     });
-    let restored = ratatui::try_restore();
-    match ended.and_then(|signal| restored.map(|()| signal)) {
-        // As a shell shows a program that a signal ended.
-        Ok(Some(signal)) => Ok(128u8.saturating_add(signal as u8)),
-        Ok(None) => Ok(0),
-        Err(e) => Err(failed(e)),
-    }
+    ended.and(ratatui::try_restore()).map_err(failed)?;
+    Ok(0)
+}
+
+/// A thread of its own: when the terminal goes away (a closed window), the library's reader of keys never returns, and the
+/// signal that tells of it must end the program all the same.
+fn end_on_signal(signals: Signals) {
+    std::thread::spawn(move || {
+        loop {
+            // An interrupted wait only means one more look.
+            let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
+            if let Some(signal) = signals.next() {
+                // Held to the end, so that nothing is drawn on the screen that was given back.
+                let mut stdout = io::stdout().lock();
+                // A terminal that is gone needs nothing back.
+                let _ = ratatui::try_restore().and_then(|()| execute!(stdout, Show));
+                // As a shell shows a program that a signal ended.
+                std::process::exit(128 + signal.number);
+            }
+        }
+    });
 }
 
 fn check_terminal() -> Result<(), Failure> {
@@ -55,14 +73,13 @@ fn check_terminal() -> Result<(), Failure> {
     Err(Failure::explained(2, "cosched top draws on a terminal", why, hint))
 }
 
-/// Until the user or a signal ends it; the signal, if it was one.
+/// Until the user ends it.
 fn watch(
     terminal: &mut DefaultTerminal,
     view: &mut View,
-    signals: &Signals,
     news: &Receiver<News>,
     mut order: impl FnMut(feed::Order),
-) -> io::Result<Option<i32>> {
+) -> io::Result<()> {
     loop {
         for said in news.try_iter() {
             hear(view, said);
@@ -74,15 +91,12 @@ fn watch(
             while event::poll(Duration::ZERO)? {
                 if let Event::Key(key) = event::read()? {
                     match view.press(key) {
-                        Some(Outcome::Quit) => return Ok(None),
+                        Some(Outcome::Quit) => return Ok(()),
                         Some(Outcome::Order(wanted)) => order(wanted),
                         None => (),
                     }
                 }
             }
-        }
-        if let Some(signal) = signals.next() {
-            return Ok(Some(signal.number));
         }
     }
 }
