@@ -1,6 +1,6 @@
 //! The document of the API and the daemon agree: every path that the one names, the other answers.
 
-use cosched_api::schema::ROUTES;
+use cosched_api::schema::{ROUTES, TEXT};
 use cosched_tests::{Daemon, needs_root};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -27,7 +27,7 @@ fn every_documented_path_is_answered() {
         let what = ask(&d, method, path)["what"].as_str().unwrap_or_default().to_owned();
         what == format!("there is no {} {path}", method.to_uppercase())
     };
-    for route in ROUTES {
+    for route in ROUTES.iter().filter(|route| route.response != TEXT) {
         let path = route.path.replace("{id}", "999999");
         assert!(!unknown(route.method, &path), "{} {} is documented and not answered", route.method, route.path);
     }

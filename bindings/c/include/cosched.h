@@ -170,6 +170,10 @@ typedef enum {
    * Its processes vanished while no daemon was looking.
    */
   COSCHED_STATE_LOST = 5,
+  /**
+   * A gang that used no CPU for very long: Linux schedules it until somebody resumes it.
+   */
+  COSCHED_STATE_DROPPED = 6,
 } cosched_state;
 
 /**

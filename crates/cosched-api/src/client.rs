@@ -139,6 +139,15 @@ impl Client {
         self.call("PUT", "/v1/policy", Some(&encode(request)), self.answer_timeout)
     }
 
+    /// `GET /metrics`: counters and histograms in the text format of OpenMetrics, which Prometheus reads.
+    pub fn metrics(&mut self) -> Result<String> {
+        let response = self.ask("GET", "/metrics", None, self.answer_timeout)?;
+        if (200..300).contains(&response.status) {
+            return String::from_utf8(response.body).map_err(|e| ClientError::Protocol(e.to_string()));
+        }
+        decode::<serde_json::Value>(&response).map(|value| value.to_string())
+    }
+
     /// `GET /v1/jobs/{id}/wait`: the job when it has ended or the time is over. The daemon caps the time at 60 s.
     pub fn wait(&mut self, id: u64, timeout: Duration) -> Result<Job> {
         self.call("GET", &wait_target(id, timeout), None, self.answer_timeout + timeout)
@@ -166,6 +175,10 @@ impl Client {
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<T> {
+        decode(&self.ask(method, target, body, timeout)?)
+    }
+
+    fn ask(&mut self, method: &str, target: &str, body: Option<&[u8]>, timeout: Duration) -> Result<http::Response> {
         let response = match self.connection.take() {
             // The daemon may have closed a kept connection; then nothing of this request was seen, and it goes again.
             Some(stream) => match self.exchange(stream, method, target, body, timeout) {
@@ -174,7 +187,7 @@ impl Client {
             },
             None => self.exchange(open(&self.path)?, method, target, body, timeout),
         };
-        decode(&response.map_err(|source| self.failed(source))?)
+        response.map_err(|source| self.failed(source))
     }
 
     fn exchange(

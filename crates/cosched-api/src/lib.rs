@@ -4,6 +4,7 @@ mod activate;
 mod client;
 mod error;
 mod http;
+mod machine;
 pub mod parse;
 mod resources;
 #[cfg(feature = "schema")]
@@ -17,6 +18,7 @@ mod wire;
 pub use activate::{Activation, activate};
 pub use client::{Client, PendingWait};
 pub use error::ClientError;
+pub use machine::*;
 pub use resources::*;
 pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
 pub use types::*;

@@ -3,6 +3,7 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
+use crate::machine::{Clock, Load, NodeStatus, Period};
 use crate::resources::{JobUse, NodeResources};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
 use crate::wire::wire;
@@ -88,6 +89,8 @@ wire! {
         Running,
         /// A gang that used no CPU for a while: it has no slots until it wakes.
         Asleep,
+        /// A gang that used none for very long: Linux schedules it for good, or until somebody resumes it.
+        Dropped,
         /// Stopped by its user or an administrator.
         Suspended,
         /// All its processes have ended.
@@ -237,6 +240,15 @@ wire! {
         /// The resources that it uses, or has used when it has ended.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub r#use: Option<JobUse>,
+        /// The part of the machine's CPU time that the plan gave it over the last 10 s or so, 0 to 1.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub share_due: Option<f64>,
+        /// The part of the machine's CPU time that it used meanwhile, 0 to 1.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub share_received: Option<f64>,
+        /// CPU time that it used outside of its slots as a gang: on idle CPUs, or astray.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub outside_ms: Option<u64>,
     }
 }
 
@@ -296,7 +308,7 @@ wire! {
     pub struct Event {
         /// When.
         pub unix_ms: u64,
-        /// A short fixed word: registered, main-exited, suspended, resumed, asleep, awake, class, policy, signal, ended, lost, found.
+        /// A short fixed word: registered, main-exited, suspended, resumed, asleep, awake, dropped, class, policy, signal, ended, lost, found.
         pub what: String,
         /// The rest, for people.
         pub detail: String,
@@ -351,6 +363,10 @@ wire! {
         pub current: Vec<u64>,
         /// Slots in a cycle.
         pub cycle_slots: u32,
+        /// The row of each slot of the cycle: slot k since the Unix epoch has entry k modulo their number. So a reader
+        /// of an old answer knows the row of any moment, while the plan holds.
+        #[serde(default)]
+        pub turns: Vec<u32>,
     }
 }
 
@@ -462,6 +478,40 @@ wire! {
         pub safety: Safety,
         /// What is wrong.
         pub warnings: Vec<Warning>,
+        /// How busy the machine is.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub load: Option<Load>,
+        /// The wall clock.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub clock: Option<Clock>,
+        /// Whose shares of the classes hold; absent where they always are the same.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub period: Option<Period>,
+        /// How often a daemon was started on this state, this one included.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub starts: Option<u64>,
+        /// The nodes of the cluster; absent on a machine of its own.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub nodes: Option<Vec<NodeStatus>>,
+    }
+}
+
+/// The name of the format of [`StatusFile`].
+pub const STATUS_FILE_FORMAT: &str = "cosched-status-1";
+
+wire! {
+    /// The status file: what the API shows to everybody, for readers that do not talk to the daemon.
+    pub struct StatusFile {
+        /// [`STATUS_FILE_FORMAT`]; another one is another format.
+        pub format: String,
+        /// What this is, for people.
+        pub about: String,
+        /// When it was written.
+        pub written_unix_ms: u64,
+        /// The machine.
+        pub status: Status,
+        /// The jobs that have not ended.
+        pub jobs: Vec<Job>,
     }
 }
 

@@ -43,9 +43,14 @@ pub(crate) enum Commands {
     Show(Jobs),
     /// Show the CPUs, the matrix, the switches and whatever is wrong
     Status(Status),
+    /// Watch CPUs, matrix and jobs on the terminal, and steer jobs by keys
+    Top(crate::top::Top),
+    /// Print the daemon's counters and histograms as Prometheus reads them
+    #[command(after_help = crate::commands::help::METRICS)]
+    Metrics,
     /// Stop jobs until they are resumed; they keep their memory
     Suspend(Jobs),
-    /// Let suspended jobs go on
+    /// Let suspended jobs go on, and give dropped ones slots again
     Resume(Jobs),
     /// Send a signal to every process of jobs: by default TERM, and KILL after 5 s
     Kill(Kill),

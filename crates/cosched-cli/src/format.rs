@@ -119,6 +119,7 @@ pub(crate) fn state(state: JobState) -> &'static str {
     match state {
         JobState::Running => "running",
         JobState::Asleep => "asleep",
+        JobState::Dropped => "dropped",
         JobState::Suspended => "suspended",
         JobState::Ended => "ended",
         JobState::Lost => "lost",

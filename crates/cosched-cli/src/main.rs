@@ -17,6 +17,7 @@ mod record;
 mod run;
 mod sim;
 mod table;
+mod top;
 mod workload;
 
 use clap::Parser;

@@ -15,6 +15,8 @@ pub enum Reason {
     Settings,
     /// A gang used no CPU while it had its slots.
     NoCpuUsed,
+    /// A gang without slots used no CPU for very long.
+    NoCpuForLong,
     /// A gang without slots used CPU again.
     CpuUsed,
     /// A new plan holds.
@@ -83,6 +85,7 @@ impl fmt::Display for Reason {
             Reason::UserRequest => "a user asked for it",
             Reason::Settings => "settings were changed",
             Reason::NoCpuUsed => "it used no CPU in its slots",
+            Reason::NoCpuForLong => "it used no CPU for very long",
             Reason::CpuUsed => "it used CPU again",
             Reason::NewPlan => "a new plan holds",
             Reason::SlotBoundary => "a slot begins",

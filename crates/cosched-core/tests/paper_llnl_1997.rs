@@ -237,6 +237,7 @@ fn an_idle_program_ceases_to_be_gang_scheduled_and_resumes() {
                 }
                 AgentAction::Asleep { job, .. } => (job, PlannerInput::Asleep(job)),
                 AgentAction::Awake { job, .. } => (job, PlannerInput::Awake(job)),
+                AgentAction::Dropped { .. } => unreachable!("two hours have not passed"),
                 AgentAction::Set { .. } => unreachable!("the agent does not drive boundaries"),
             };
             planner.handle(now, input).unwrap();

@@ -81,7 +81,9 @@ impl Host {
             }
             AgentAction::Sample { job } => self.sample(job)?,
             // The answer to a sample is taken there.
-            AgentAction::Asleep { .. } | AgentAction::Awake { .. } => prop_assert!(false, "{:?} unasked", action),
+            AgentAction::Asleep { .. } | AgentAction::Awake { .. } | AgentAction::Dropped { .. } => {
+                prop_assert!(false, "{:?} unasked", action)
+            }
         }
         Ok(())
     }

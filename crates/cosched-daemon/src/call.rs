@@ -64,6 +64,8 @@ pub(crate) enum Op {
     Policy(u64, PolicyRequest),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
+    /// `GET /metrics`
+    Metrics,
 }
 
 /// What can be answered.
@@ -81,4 +83,6 @@ pub(crate) enum Reply {
     Version(Version),
     /// A node.
     Load(NodeLoad),
+    /// The metrics, as text.
+    Metrics(String),
 }

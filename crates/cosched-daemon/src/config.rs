@@ -1,8 +1,10 @@
 //! The configuration: defaults < file < flags. Unknown keys are refused, with the nearest spelling.
 
+use crate::calendar::Calendar;
 use crate::driver::{core_policy, core_sharing};
 use cosched_core::{Packing, Policy, Shares, Sharing};
 use serde::Deserialize;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,6 +28,14 @@ pub(crate) struct Config {
     pub(crate) reserve: f64,
     /// A gang that used no CPU for this long gives its slots up.
     pub(crate) idle_after: Duration,
+    /// A gang that used no CPU for this long is not waited for any more.
+    pub(crate) drop_after: Duration,
+    /// Gangs have slots only while the wall clock is synchronised.
+    pub(crate) require_synchronised_clock: bool,
+    /// Where Prometheus may ask over TCP.
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// The status file: none is the usual place, an empty path no file.
+    pub(crate) status_file: Option<PathBuf>,
     /// The longest time that a job stays frozen after the daemon has stopped to beat.
     pub(crate) lease: Duration,
     /// The mechanism of a switch, or `auto`.
@@ -40,8 +50,12 @@ pub(crate) struct Config {
     pub(crate) keep_ended: usize,
     /// A daemon that was started on demand ends after this long without jobs.
     pub(crate) embedded_exit_after: Duration,
-    /// The shares of the classes.
+    /// The shares of the classes in working hours.
     pub(crate) shares: Shares,
+    /// The shares of the classes in off-hours.
+    pub(crate) off_hours: Shares,
+    /// When people work.
+    pub(crate) working_hours: Calendar,
 }
 
 impl Default for Config {
@@ -53,7 +67,11 @@ impl Default for Config {
             boost_period: Duration::from_millis(2),
             packing: Packing::FirstFit,
             reserve: 0.1,
-            idle_after: Duration::from_secs(10),
+            idle_after: Duration::from_secs(600),
+            drop_after: Duration::from_secs(7200),
+            require_synchronised_clock: false,
+            metrics_listen: None,
+            status_file: None,
             lease: Duration::from_secs(2),
             mechanism: "auto".to_owned(),
             realtime_priority: 10,
@@ -62,6 +80,8 @@ impl Default for Config {
             keep_ended: 1000,
             embedded_exit_after: Duration::from_secs(60),
             shares: Shares::default(),
+            off_hours: turned(Shares::default()),
+            working_hours: Calendar::default(),
         }
     }
 }
@@ -88,6 +108,10 @@ struct File {
     packing: Option<String>,
     reserve: Option<f64>,
     idle_after: Option<String>,
+    drop_after: Option<String>,
+    require_synchronised_clock: Option<bool>,
+    metrics_listen: Option<String>,
+    status_file: Option<PathBuf>,
     lease: Option<String>,
     mechanism: Option<String>,
     realtime_priority: Option<i32>,
@@ -96,6 +120,8 @@ struct File {
     keep_ended: Option<usize>,
     embedded_exit_after: Option<String>,
     shares: Option<FileShares>,
+    off_hours: Option<FileShares>,
+    working_hours: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -115,6 +141,10 @@ const KEYS: &[&str] = &[
     "packing",
     "reserve",
     "idle_after",
+    "drop_after",
+    "require_synchronised_clock",
+    "metrics_listen",
+    "status_file",
     "lease",
     "mechanism",
     "realtime_priority",
@@ -123,6 +153,8 @@ const KEYS: &[&str] = &[
     "keep_ended",
     "embedded_exit_after",
     "shares",
+    "off_hours",
+    "working_hours",
     "express",
     "interactive",
     "batch",
@@ -157,22 +189,31 @@ impl Config {
         set_duration(&mut c.slot_length, "slot_length", file.slot_length)?;
         set_duration(&mut c.boost_period, "boost_period", file.boost_period)?;
         set_duration(&mut c.idle_after, "idle_after", file.idle_after)?;
+        set_duration(&mut c.drop_after, "drop_after", file.drop_after)?;
         set_duration(&mut c.lease, "lease", file.lease)?;
         set_duration(&mut c.embedded_exit_after, "embedded_exit_after", file.embedded_exit_after)?;
+        c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(c.require_synchronised_clock);
+        c.metrics_listen = file.metrics_listen.map(|text| address("metrics_listen", &text)).transpose()?;
+        c.status_file = file.status_file.or(c.status_file);
         c.reserve = file.reserve.unwrap_or(c.reserve);
         c.mechanism = file.mechanism.unwrap_or(c.mechanism);
         c.realtime_priority = file.realtime_priority.unwrap_or(c.realtime_priority);
         c.admins = file.admins.unwrap_or(c.admins);
         c.state_dir = file.state_dir.or(c.state_dir);
         c.keep_ended = file.keep_ended.unwrap_or(c.keep_ended);
-        if let Some(s) = file.shares {
-            let d = c.shares;
-            c.shares = Shares {
-                express: s.express.unwrap_or(d.express),
-                interactive: s.interactive.unwrap_or(d.interactive),
-                batch: s.batch.unwrap_or(d.batch),
-                standby: s.standby.unwrap_or(d.standby),
-            };
+        if let Some(shares) = file.shares {
+            c.shares = shares.over(c.shares);
+            c.off_hours = turned(c.shares);
+        }
+        if let Some(shares) = file.off_hours {
+            c.off_hours = shares.over(c.off_hours);
+        }
+        if let Some(texts) = file.working_hours {
+            c.working_hours = Calendar::parse(&texts).map_err(|why| ConfigError {
+                what: "`working_hours` is not what it has to be".to_owned(),
+                why,
+                hint: "Write a list, as [\"Mon-Fri 08:00-18:00\"].".to_owned(),
+            })?;
         }
         c.check()?;
         Ok(c)
@@ -198,15 +239,37 @@ impl Config {
         if self.idle_after < Duration::from_millis(100) {
             return Err(range("idle_after", &format!("{}ms", self.idle_after.as_millis()), "100ms and more"));
         }
-        let s = &self.shares;
-        for (key, v) in
-            [("express", s.express), ("interactive", s.interactive), ("batch", s.batch), ("standby", s.standby)]
-        {
-            if !(1..=1000).contains(&v) {
-                return Err(range(&format!("shares.{key}"), &v.to_string(), "1 to 1000"));
-            }
+        if self.drop_after < self.idle_after {
+            let value = format!("{}s", self.drop_after.as_secs_f64());
+            return Err(range("drop_after", &value, "not less than idle_after"));
         }
-        Ok(())
+        check_shares("shares", &self.shares)?;
+        check_shares("off_hours", &self.off_hours)
+    }
+}
+
+impl FileShares {
+    /// What is not set is as in `other`.
+    fn over(&self, other: Shares) -> Shares {
+        Shares {
+            express: self.express.unwrap_or(other.express),
+            interactive: self.interactive.unwrap_or(other.interactive),
+            batch: self.batch.unwrap_or(other.batch),
+            standby: self.standby.unwrap_or(other.standby),
+        }
+    }
+}
+
+/// By night batch jobs are what interactive ones are by day, unless somebody says otherwise.
+fn turned(day: Shares) -> Shares {
+    Shares { interactive: day.batch, batch: day.interactive, ..day }
+}
+
+fn check_shares(table: &str, s: &Shares) -> Result<(), ConfigError> {
+    let all = [("express", s.express), ("interactive", s.interactive), ("batch", s.batch), ("standby", s.standby)];
+    match all.into_iter().find(|(_, v)| !(1..=1000).contains(v)) {
+        Some((key, v)) => Err(range(&format!("{table}.{key}"), &v.to_string(), "1 to 1000")),
+        None => Ok(()),
     }
 }
 
@@ -227,6 +290,14 @@ fn choice<T: Copy>(key: &str, value: &str, valid: &[(&str, T)]) -> Result<T, Con
         what: format!("`{key} = \"{value}\"` is not possible"),
         why: format!("it takes one of: {}", names.join(", ")),
         hint: nearest(value, &names),
+    })
+}
+
+fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
+    text.parse().map_err(|_| ConfigError {
+        what: format!("`{key} = \"{text}\"` is not an address"),
+        why: "it takes an IP address and a port".to_owned(),
+        hint: "Write \"127.0.0.1:9464\" for this machine only, or \"[::1]:9464\".".to_owned(),
     })
 }
 
@@ -275,14 +346,21 @@ mod tests {
     fn every_key_is_read() {
         let c = Config::parse(
             "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\nboost_period = \"5ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
-             idle_after = \"3s\"\nlease = \"1s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
-             state_dir = \"/x\"\nkeep_ended = 7\nembedded_exit_after = \"5s\"\n[shares]\nexpress = 9\nbatch = 3\n",
+             idle_after = \"3s\"\ndrop_after = \"9s\"\nrequire_synchronised_clock = true\nmetrics_listen = \"127.0.0.1:1\"\n\
+             status_file = \"/x/status\"\nlease = \"1s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
+             state_dir = \"/x\"\nkeep_ended = 7\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
+             [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n",
         )
         .unwrap();
         assert_eq!(c.policy, Policy::Local);
         assert_eq!((c.slot_length, c.boost_period), (Duration::from_millis(20), Duration::from_millis(5)));
         assert_eq!((c.shares.express, c.shares.batch), (9, 3));
         assert_eq!(c.shares.standby, Shares::default().standby);
+        assert_eq!(c.off_hours, Shares { express: 9, interactive: 3, batch: 4, standby: 2 }, "turned, then set");
+        assert!(!c.working_hours.is_empty());
+        assert_eq!((c.idle_after, c.drop_after), (Duration::from_secs(3), Duration::from_secs(9)));
+        assert_eq!(c.metrics_listen, Some("127.0.0.1:1".parse().unwrap()));
+        assert_eq!((c.require_synchronised_clock, c.status_file), (true, Some("/x/status".into())));
         assert_eq!((c.keep_ended, c.realtime_priority), (7, 20));
     }
 
@@ -302,6 +380,11 @@ mod tests {
             "boost_period = \"0.1ms\"",
             "reserve = -0.1",
             "lease = \"1ms\"",
+            "drop_after = \"9min\"",
+            "metrics_listen = \"9464\"",
+            "working_hours = [\"Mon\"]",
+            "[off_hours]\nbatch = 0",
+            "metrics_listen = \"localhost:http\"",
         ] {
             assert!(Config::parse(text).is_err(), "{text}");
         }

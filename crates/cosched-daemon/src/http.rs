@@ -27,8 +27,7 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
         match stream.io().peer_cred() {
             Ok(cred) => Peer { uid: cred.uid(), pid: cred.pid() },
-            // Nobody: uid -1 owns no job and is no administrator.
-            Err(_) => Peer { uid: u32::MAX, pid: None },
+            Err(_) => Peer::NOBODY,
         }
     }
 }
@@ -93,10 +92,24 @@ pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
         .route("/v1/jobs/{id}/policy", post(policy))
         .route("/v1/jobs/{id}/wait", get(wait))
         .route("/v1/jobs/{id}/events", get(events))
+        .route("/metrics", get(metrics))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
         .with_state(calls)
         .layer(axum::middleware::from_fn(check_version))
+}
+
+/// The paths that anybody on the network may ask, where the operator has opened a port: the metrics alone.
+pub(crate) fn metrics_router(calls: mpsc::Sender<Call>) -> Router {
+    Router::new()
+        .route("/metrics", get(|calls: Calls| ask(calls, ConnectInfo(Peer::NOBODY), Op::Metrics)))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_path)
+        .with_state(calls)
+}
+
+async fn metrics(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Metrics).await
 }
 
 async fn status(calls: Calls, from: From) -> Response {
@@ -258,6 +271,7 @@ fn success(reply: Reply) -> Response {
         Reply::Status(status) => Json(status).into_response(),
         Reply::Version(version) => Json(version).into_response(),
         Reply::Load(load) => Json(load).into_response(),
+        Reply::Metrics(text) => ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response(),
     }
 }
 

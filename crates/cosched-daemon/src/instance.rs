@@ -1,7 +1,9 @@
 //! The socket and where things are: one daemon per socket, and one per state directory.
 
 use crate::args::Args;
+use crate::config::Config;
 use anyhow::{Context, bail};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -15,11 +17,13 @@ pub(crate) struct Places {
     pub(crate) runtime_dir: PathBuf,
     /// The journal.
     pub(crate) state_dir: PathBuf,
+    /// The status file, if one is written.
+    pub(crate) status_file: Option<PathBuf>,
 }
 
 impl Places {
     /// From the command line, the configuration and the conventions of the system or the user.
-    pub(crate) fn new(args: &Args, configured_state: Option<&Path>) -> Places {
+    pub(crate) fn new(args: &Args, config: &Config) -> Places {
         let socket = args.socket.clone().unwrap_or_else(cosched_api::default_socket);
         let runtime_dir = args.runtime_dir.clone().unwrap_or_else(|| match socket.parent() {
             Some(dir) if dir != Path::new("") => dir.to_owned(),
@@ -28,8 +32,10 @@ impl Places {
         // Started on demand at a place of the user's choice, it keeps its state there too, away from the usual daemon's.
         let apart = args.embedded && socket != cosched_api::default_socket();
         let usual = || if apart { runtime_dir.join("state") } else { default_state_dir() };
-        let state_dir = args.state_dir.clone().or_else(|| configured_state.map(Path::to_owned)).unwrap_or_else(usual);
-        Places { socket, runtime_dir, state_dir }
+        let state_dir = args.state_dir.clone().or_else(|| config.state_dir.clone()).unwrap_or_else(usual);
+        let status_file = config.status_file.clone().unwrap_or_else(|| runtime_dir.join("status"));
+        let status_file = Some(status_file).filter(|path| !path.as_os_str().is_empty());
+        Places { socket, runtime_dir, state_dir, status_file }
     }
 }
 
@@ -72,6 +78,18 @@ pub(crate) fn listen(args: &Args, places: &Places) -> anyhow::Result<UnixListene
         bind(&places.socket)?
     };
     listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Listens on the port that the operator opened for Prometheus.
+pub(crate) fn listen_for_metrics(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot listen on {address} for metrics. Choose another metrics_listen, or leave it out")
+    })?;
+    listener.set_nonblocking(true)?;
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, "the metrics can be read from other machines; they carry no names of jobs or users");
+    }
     Ok(listener)
 }
 

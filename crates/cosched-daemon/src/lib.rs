@@ -1,6 +1,7 @@
 //! coschedd: keeps the jobs of one node and drives the policy. The decisions are core's, the system calls linux's.
 
 mod args;
+mod calendar;
 mod call;
 mod clock;
 mod config;
@@ -8,6 +9,7 @@ mod driver;
 mod guard;
 mod http;
 mod instance;
+mod metrics;
 mod pollable;
 mod probe;
 mod record;

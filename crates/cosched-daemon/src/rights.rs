@@ -18,6 +18,11 @@ pub(crate) struct Peer {
     pub(crate) pid: Option<i32>,
 }
 
+impl Peer {
+    /// Somebody whom the kernel does not name: uid -1 owns no job and is no administrator.
+    pub(crate) const NOBODY: Peer = Peer { uid: u32::MAX, pid: None };
+}
+
 /// The users with all rights.
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {

@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -38,13 +38,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return check(&layout, place);
     }
     let rights = rights(&config)?;
-    let places = Places::new(&args, config.state_dir.as_deref());
+    let places = Places::new(&args, &config);
     instance::check_free(&args, &places)?;
     instance::make_dir(&places.runtime_dir)?;
     let (store, state, warnings) = open_state(&places.state_dir)?;
     let machinery = machinery(&config, &args, &places, &layout, place)?;
     let listener = instance::listen(&args, &places)?;
+    let metrics = config.metrics_listen.map(instance::listen_for_metrics).transpose()?;
     let identity = Identity {
+        status_file: places.status_file.clone(),
         socket: places.socket.display().to_string(),
         embedded: args.embedded,
         started_unix_ms: clock::unix_ms(),
@@ -56,7 +58,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let driver = Driver::new(config, identity, rights, (store, state), machinery)?;
-        serve(driver, UnixListener::from_std(listener)?).await
+        let metrics = metrics.map(TcpListener::from_std).transpose()?;
+        serve(driver, UnixListener::from_std(listener)?, metrics).await
     });
     // A socket of systemd's stays; ours and the one that `cosched` made for us go.
     if !args.listen_stdin || args.embedded {
@@ -176,9 +179,13 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
     Ok(Rights::new(rustix::process::geteuid().as_raw(), admins))
 }
 
-async fn serve(driver: Driver, listener: UnixListener) -> anyhow::Result<()> {
+async fn serve(driver: Driver, listener: UnixListener, metrics: Option<TcpListener>) -> anyhow::Result<()> {
     let (calls, called) = mpsc::channel(64);
     let (stop, stopped) = mpsc::channel(1);
+    let metrics = metrics.map(|listener| {
+        let app = http::metrics_router(calls.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await })
+    });
     let app = http::router(calls).into_make_service_with_connect_info::<crate::rights::Peer>();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
     let mut term = signal(SignalKind::terminate())?;
@@ -192,5 +199,6 @@ async fn serve(driver: Driver, listener: UnixListener) -> anyhow::Result<()> {
     tracing::info!(pid = std::process::id(), "ready");
     driver.run(called, stopped).await;
     server.abort();
+    metrics.inspect(|server| server.abort());
     Ok(())
 }

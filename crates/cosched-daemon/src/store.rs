@@ -26,6 +26,9 @@ pub(crate) struct Settings {
     pub(crate) sharing: Option<cosched_api::Sharing>,
     /// The length of a slot.
     pub(crate) slot_length_ms: Option<u64>,
+    /// How often a daemon was started on this state.
+    #[serde(default)]
+    pub(crate) starts: u64,
 }
 
 /// All that is remembered.

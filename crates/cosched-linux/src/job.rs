@@ -64,6 +64,7 @@ impl JobDirs {
             idle: idle.exists().then_some(idle),
             weight: Some((self.cpu_files().join(self.weight_name()), kind)),
             procs: self.gang().join("cgroup.procs"),
+            usage: Some(self.outer.join("cpu.stat")),
         }
     }
 }

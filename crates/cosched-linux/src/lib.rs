@@ -9,6 +9,7 @@
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
 //! - [`mod@file`] reads and writes whole blocks of files without the page cache, several at a time;
 //! - [`thread`] is the scheduling of single threads of this process, for the stages of a pipeline;
+//! - [`clock`] notices steps of the wall clock, [`load`] is how busy the CPUs are;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
 //! This crate knows neither plans nor policies: the daemon turns a plan into a [`slots::Table`].
@@ -16,12 +17,16 @@
 pub mod arrivals;
 pub mod beat;
 mod cgfile;
+pub mod clock;
 pub mod endwatch;
 pub mod file;
+mod gangcpu;
 pub mod guard;
+pub mod histogram;
 pub mod job;
 pub mod kernel_agent;
 pub mod layout;
+pub mod load;
 pub mod mechanism;
 pub mod observe;
 pub mod origin;
@@ -49,7 +54,7 @@ pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;
 pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Fill, Seen, SlotConfig, SlotThread, Table};
-pub use stats::SwitchStats;
+pub use stats::{SwitchHistograms, SwitchStats};
 pub use switch::{JobSwitch, State};
 pub use tree::{Tree, TreeError};
 pub use waits::{PageLayout, WaitPage, Waits};

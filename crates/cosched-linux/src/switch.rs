@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 
 use rustix::io::Errno;
 
+use crate::gangcpu::GangCpu;
+
 /// What a job may do with the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
@@ -80,6 +82,8 @@ pub struct SwitchFiles {
     pub weight: Option<(PathBuf, WeightFile)>,
     /// cgroup.procs of the gang.
     pub procs: PathBuf,
+    /// cpu.stat, where the CPU time is; none counts none.
+    pub usage: Option<PathBuf>,
 }
 
 /// A flag in a file of the kernel: 0, 1 or not known yet.
@@ -105,6 +109,8 @@ pub struct JobSwitch {
     pub(crate) always_runs: AtomicBool,
     pub(crate) boosts: AtomicU64,
     pub(crate) boosted_ns: AtomicU64,
+    /// Its CPU time in and outside of its slots.
+    pub(crate) cpu: GangCpu,
 }
 
 impl JobSwitch {
@@ -138,6 +144,7 @@ impl JobSwitch {
             always_runs: AtomicBool::new(false),
             boosts: AtomicU64::new(0),
             boosted_ns: AtomicU64::new(0),
+            cpu: GangCpu::open(files.usage.as_deref())?,
         })
     }
 
@@ -169,6 +176,11 @@ impl JobSwitch {
     /// How often it was boosted.
     pub fn boosts(&self) -> u64 {
         self.boosts.load(Relaxed)
+    }
+
+    /// The CPU time in nanoseconds that it has used in its slots and outside of them, up to when it last came or went.
+    pub fn slot_cpu_ns(&self) -> (u64, u64) {
+        self.cpu.totals()
     }
 
     /// For how long it was boosted, in nanoseconds, up to the last look.

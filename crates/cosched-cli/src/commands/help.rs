@@ -6,6 +6,7 @@ Examples:
   cosched run -d --class batch ./long.sh   and one that nobody waits for
   cosched ps                               what runs, and how much CPU each gets
   cosched status                           the matrix, the switches, what is wrong
+  cosched top                              all of it on the terminal, with keys to steer
   cosched policy gang --slot 50ms          how jobs share the CPUs
   cosched demo                             see what it is for, on this machine
   cosched advise -- mpirun -n 2 ./a.out    which policy suits a program
@@ -67,6 +68,19 @@ Examples:
   cosched status
   cosched status --watch
   cosched status --json | jq .switches.done.p99_us";
+
+pub(crate) const METRICS: &str = "\
+The same text is at GET /metrics on the daemon's socket and, where metrics_listen is configured, on that port \
+(docs/monitoring.md has a scrape configuration). Times are in seconds. switch_skew is how late after the slot's boundary \
+the last write of a switch was done, switch_latency how long the writes took; gang_cpu{where=\"outside\"} is CPU time that \
+gangs used outside of their slots.
+
+Examples:
+  cosched metrics | grep switches_total
+  curl -s --unix-socket /run/cosched/coschedd.sock http://localhost/metrics
+
+Exit codes:
+  0 success   1 failure   3 no daemon reachable   6 the daemon is older and has no metrics";
 
 pub(crate) const KILL: &str = "\
 Examples:

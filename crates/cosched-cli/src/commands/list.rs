@@ -43,7 +43,7 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
     let state_colour = match job.state {
         _ if !colour => "",
         JobState::Running => "\x1b[32m",
-        JobState::Asleep | JobState::Ended => "\x1b[2m",
+        JobState::Asleep | JobState::Dropped | JobState::Ended => "\x1b[2m",
         JobState::Suspended => "\x1b[33m",
         JobState::Lost => "\x1b[31m",
     };

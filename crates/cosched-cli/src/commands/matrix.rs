@@ -57,6 +57,7 @@ mod tests {
             current_row: Some(1),
             current: vec![12345],
             cycle_slots: 2,
+            turns: vec![0, 1],
         };
         assert_eq!(
             text(&matrix),

@@ -21,6 +21,8 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Profile(options) => crate::profile::profile(cli, options),
         Commands::Show(options) => show::show(cli, &options.jobs),
         Commands::Status(options) => status::status(cli, options.watch),
+        Commands::Top(options) => crate::top::top(cli, options),
+        Commands::Metrics => pages::metrics(cli),
         Commands::Suspend(options) => steer::suspend(cli, &options.jobs),
         Commands::Resume(options) => steer::resume(cli, &options.jobs),
         Commands::Kill(options) => steer::kill(cli, options),

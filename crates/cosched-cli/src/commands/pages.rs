@@ -1,9 +1,9 @@
-//! Man pages, completions and versions.
+//! Man pages, completions, versions and metrics.
 
 use crate::args::Cli;
-use crate::out::{Failure, print, print_json};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json};
 use clap::CommandFactory;
-use cosched_api::SocketChoice;
+use cosched_api::{ClientError, ErrorCode, SocketChoice};
 use std::io;
 use std::path::Path;
 
@@ -30,6 +30,25 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "cosched", &mut text);
     print(&String::from_utf8_lossy(&text))?;
+    Ok(0)
+}
+
+/// `cosched metrics`: the text as the daemon has it; with --json the same in an object.
+pub(crate) fn metrics(cli: &Cli) -> Result<u8, Failure> {
+    let text = crate::jobs::connect(cli)?.metrics().map_err(|error| match &error {
+        ClientError::Refused(body) if body.code == ErrorCode::NotFound => Failure::explained(
+            EXIT_REFUSED,
+            "this daemon has no metrics",
+            "it is older than this command",
+            "restart it with the coschedd of this version; jobs go on meanwhile",
+        ),
+        _ => error.into(),
+    })?;
+    if cli.json {
+        print_json(&serde_json::json!({ "format": "openmetrics-1.0.0", "text": text }))?;
+    } else {
+        print(&text)?;
+    }
     Ok(0)
 }
 

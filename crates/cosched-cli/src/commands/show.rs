@@ -39,6 +39,7 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("ended", job.ended_unix_ms.map(format::moment));
     add("elapsed", Some(elapsed));
     add("CPU time", Some(cpu_time(job)));
+    add("share", share(job));
     add("memory", memory(job));
     add("first pid", Some(job.pid.to_string()));
     add("processes", job.processes.map(|count| count.to_string()));
@@ -64,6 +65,10 @@ fn state(job: &Job) -> String {
         (JobState::Ended, Some(exit)) => format!("{state}, {exit}"),
         (JobState::Ended, None) => format!("{state}; nobody saw how"),
         (JobState::Asleep, _) => format!("{state}: it used no CPU for a while, so it has no slots"),
+        (JobState::Dropped, _) => format!(
+            "{state}: it used no CPU for very long, so Linux schedules it; `cosched resume {}` gives it slots",
+            job.id
+        ),
         (JobState::Lost, _) => format!("{state}: its processes vanished while no daemon was looking"),
         (_, Some(exit)) => format!("{state}; its main process has ended, {exit}"),
         (_, None) => state.into(),
@@ -113,6 +118,15 @@ fn cpu_time(job: &Job) -> String {
     job.cpu_percent.map_or(total.clone(), |percent| format!("{total}, now {percent:.0}% of one CPU"))
 }
 
+/// Of the machine's CPU time, over the last seconds.
+fn share(job: &Job) -> Option<String> {
+    let (due, received) = (job.share_due?, job.share_received?);
+    let outside = job
+        .outside_ms
+        .map_or(String::new(), |ms| format!("; {} of its CPU time outside of its slots", format::duration_ms(ms)));
+    Some(format!("received {} of the machine, due {}{outside}", format::percent(received), format::percent(due)))
+}
+
 fn memory(job: &Job) -> Option<String> {
     let parts = [("now", job.memory_bytes), ("at most", job.memory_peak_bytes), ("declared", job.mem_bytes)];
     let known: Vec<String> =
@@ -137,12 +151,14 @@ mod tests {
         let mut job = job(7, "a.out");
         (job.row, job.share, job.processes) = (Some(1), Some(0.5), Some(3));
         (job.memory_bytes, job.mem_bytes) = (Some(1 << 20), Some(4 << 30));
+        (job.share_due, job.share_received, job.outside_ms) = (Some(0.5), Some(0.46), Some(1200));
         let text = text(&job, job.submitted_unix_ms + 65_000);
         for line in [
             "job        7 a.out\n",
             "state      running\n",
             "policy     gang (the machine's)\n",
             "elapsed    1m05s\n",
+            "share      received 46% of the machine, due 50%; 1.2s of its CPU time outside of its slots\n",
             "memory     now 1.0M, declared 4.0G\n",
             "matrix     row 1, owns its CPUs 50% of the time\n",
         ] {

@@ -4,7 +4,7 @@ use super::matrix;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, use_colour};
 use crate::{format, jobs};
-use cosched_api::{Distribution, Status};
+use cosched_api::{Clock, Distribution, Period, Status};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ fn text(status: &Status, now_unix_ms: u64, colour: bool) -> String {
         ("mechanism", mechanisms(status)),
         ("cgroups", status.layout.clone()),
         ("safety", safety(status)),
+        ("clock", status.clock.as_ref().map(clock).unwrap_or_default()),
     ];
     sections.push(("wrong", warnings(status, colour)));
     let mut text = String::new();
@@ -66,12 +67,50 @@ fn daemon(status: &Status, now_unix_ms: u64) -> String {
 fn cpus(status: &Status) -> String {
     let list = status.cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let reserve = format!("{} of the CPU time stay with processes that are no jobs", format::percent(status.reserve));
-    format!("{} ({list}), {} memory; {reserve}", status.cpus.len(), format::size(status.memory_bytes))
+    let size = format::size(status.memory_bytes);
+    format!("{} ({list}), {size} memory; {reserve}{}", status.cpus.len(), load(status).unwrap_or_default())
+}
+
+/// How busy they are.
+fn load(status: &Status) -> Option<String> {
+    let load = status.load.as_ref().filter(|load| !load.cpus.is_empty())?;
+    let busy: Vec<String> =
+        load.cpus.iter().map(|cpu| format!("cpu{} {}", cpu.cpu, format::percent(cpu.busy))).collect();
+    let average = load.average.map_or(String::new(), |average| format!(", load {average:.2}"));
+    let free = load.memory_available_bytes.map_or(String::new(), |bytes| format!(", {} free", format::size(bytes)));
+    Some(format!("\nbusy: {}{average}{free}", busy.join(" ")))
+}
+
+fn clock(clock: &Clock) -> String {
+    let kept = match (clock.synchronised, clock.error_estimated_us) {
+        (None, _) => "the kernel does not tell whether it is synchronised".to_owned(),
+        (Some(true), Some(us)) => format!("synchronised, wrong by about {}", format::latency_us(us as f64)),
+        (Some(true), None) => "synchronised".to_owned(),
+        (Some(false), _) => "not synchronised".to_owned(),
+    };
+    let needed = match (&clock.holds_slots, clock.required) {
+        (Some(why), _) => format!("; gangs have no slots: {why}"),
+        (None, true) => "; gangs have slots only while it is".to_owned(),
+        (None, false) => "; on one machine gangs do not need it".to_owned(),
+    };
+    let steps = match (clock.steps, clock.last_step_ms, clock.last_step_unix_ms) {
+        (steps @ 1.., Some(ms), Some(at)) => {
+            let times = if steps == 1 { "once".to_owned() } else { format!("{steps} times") };
+            format!("\nset {times} since the daemon started, by {:+.1} s at {}", ms as f64 / 1e3, format::moment(at))
+        }
+        _ => String::new(),
+    };
+    format!("{kept}{needed}{steps}")
 }
 
 pub(super) fn policy(status: &Status) -> String {
     let slots = format!("slots of {}", format::slot_ms(status.slot_length_ms));
-    format!("{}, {} sharing, {slots}", status.policy.name(), status.sharing.name())
+    let period = match status.period {
+        None => "",
+        Some(Period::Working) => "; working hours",
+        Some(Period::Off) => "; off-hours",
+    };
+    format!("{}, {} sharing, {slots}{period}", status.policy.name(), status.sharing.name())
 }
 
 fn counts(status: &Status) -> String {
@@ -165,12 +204,15 @@ pub(crate) mod tests {
             "policy": "gang", "sharing": "soft", "slot_length_ms": 100, "reserve": 0.05, "layout": "hybrid",
             "mechanism": "freezer", "mechanisms": {"freezer": "chosen: the fastest here", "weight": "slower"},
             "realtime_priority": 10, "generation": 12,
-            "matrix": {"columns": ["cpu0", "cpu1"], "text": "", "slot": 17, "current_row": 0, "current": [7],
+            "matrix": {"columns": ["cpu0", "cpu1"], "turns": [0, 1], "text": "", "slot": 17, "current_row": 0, "current": [7],
                 "cycle_slots": 2, "rows": [{"index": 0, "cells": [7, 7], "also": [], "slots": 1},
                 {"index": 1, "cells": [8, 8], "also": [9], "slots": 1}]},
             "switches": {"count": 90, "wake": times, "done": times, "late": 1, "errors": 0},
             "jobs": {"running": 3, "ended": 2}, "safety": {"guard_pid": 78, "lease_ms": 1000, "kernel_agent": false},
             "warnings": [],
+            "load": {"cpus": [{"cpu": 0, "busy": 0.97}, {"cpu": 1, "busy": 0.5}], "average": 2.25,
+                "memory_available_bytes": 3_u64 << 30},
+            "clock": {"synchronised": true, "error_estimated_us": 130, "error_us_max": 9000, "required": false, "steps": 0},
         }))
         .expect("the literal is a status")
     }
@@ -181,7 +223,17 @@ pub(crate) mod tests {
         insta::assert_snapshot!("status", text(&status, status.started_unix_ms + 65_000, false));
         status.warnings = vec![cosched_api::Warning { what: "w".into(), why: "y".into(), hint: "h".into() }];
         (status.matrix.rows, status.switches.count, status.safety.guard_pid) = (Vec::new(), 0, None);
+        status.clock = Some(Clock {
+            synchronised: Some(false),
+            holds_slots: Some("x".into()),
+            steps: 2,
+            last_step_ms: Some(-5012),
+            last_step_unix_ms: Some(0),
+            ..Clock::default()
+        });
         let text = text(&status, status.started_unix_ms, false);
+        assert!(text.contains("clock      not synchronised; gangs have no slots: x\n           set 2 times"), "{text}");
+        assert!(text.contains("by -5.0 s at"), "{text}");
         assert!(text.contains("wrong      w\n             why: y\n             hint: h\n"), "{text}");
         assert!(
             text.contains("matrix     empty") && text.contains("none since") && text.contains("no guard"),

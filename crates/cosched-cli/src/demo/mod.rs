@@ -157,8 +157,8 @@ fn machine_policy(arm: Arm) -> Option<Policy> {
 }
 
 fn is_living(state: cosched_api::JobState) -> bool {
-    use cosched_api::JobState::{Asleep, Running, Suspended};
-    matches!(state, Running | Asleep | Suspended)
+    use cosched_api::JobState::{Asleep, Dropped, Running, Suspended};
+    matches!(state, Running | Asleep | Dropped | Suspended)
 }
 
 #[cfg(test)]

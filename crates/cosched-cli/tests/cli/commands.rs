@@ -66,6 +66,8 @@ fn help_texts() {
         "ps",
         "show",
         "status",
+        "top",
+        "metrics",
         "suspend",
         "resume",
         "kill",

@@ -3,8 +3,10 @@
 //! Problem: a gang that waits for a user, a file or the network keeps its slots and the CPUs in them stand idle.
 //! Rule (LLNL, "Gang Scheduler Design"): "Any gang scheduled program failing to utilize any CPU cycles for a configurable
 //! period of time … will cease being gang scheduled and will revert to normal UNIX scheduling. Should the program resume
-//! consumption of CPU cycles, it will resume gang scheduling." The agent asks the host for the CPU time of the jobs, at a
-//! bounded rate, and says when a gang fell asleep or woke. Only time in which the gang had slots counts.
+//! consumption of CPU cycles, it will resume gang scheduling. … Any program failing to use any CPU cycles for an extended
+//! period … is completely removed from the gang scheduler database." The agent asks the host for the CPU time of the jobs, at a
+//! bounded rate, and says when a gang fell asleep, woke, or has slept for so long that it is dropped: it stays with the
+//! operating system then until a user asks for it. Until it sleeps, only time in which the gang had slots counts.
 //! Units: nanoseconds; `idle_ppm` is a millionth of the CPU time that the gang's slots gave it.
 
 mod watch;
@@ -25,6 +27,8 @@ pub struct AgentConfig {
     pub node: NodeId,
     /// A gang that used no CPU for this long falls asleep.
     pub idle_after_ns: u64,
+    /// A gang that used no CPU for this long, asleep, is dropped: nobody watches whether it wakes.
+    pub drop_after_ns: u64,
     /// What still counts as none, in millionths of the CPU time of its slots. Being stopped and started at every slot
     /// costs even a sleeping process about 30 µs of CPU time, which must not count as work.
     pub idle_ppm: u64,
@@ -43,7 +47,8 @@ impl Default for AgentConfig {
     fn default() -> AgentConfig {
         AgentConfig {
             node: NodeId(0),
-            idle_after_ns: 10_000_000_000,
+            idle_after_ns: 600_000_000_000,
+            drop_after_ns: 7_200_000_000_000,
             idle_ppm: 10_000,
             wake_cpu_ns: 10_000_000,
             sample_interval_ns: 500_000_000,
@@ -99,6 +104,13 @@ pub enum AgentAction {
     },
     /// A gang used no CPU: tell the planner.
     Asleep {
+        /// The gang.
+        job: JobId,
+        /// Why.
+        reason: Reason,
+    },
+    /// A sleeping gang used no CPU for very long: it stays asleep for the planner, until a user says that it is awake.
+    Dropped {
         /// The gang.
         job: JobId,
         /// Why.
@@ -196,6 +208,9 @@ impl Agent {
         let (Some(plan), Some(watch)) = (&self.plan, self.watches.get_mut(&job)) else { return };
         match watch.sample(now, job, cpu_time_ns, plan, &self.config) {
             Some(Verdict::Asleep) => self.actions.push_back(AgentAction::Asleep { job, reason: Reason::NoCpuUsed }),
+            Some(Verdict::Dropped) => {
+                self.actions.push_back(AgentAction::Dropped { job, reason: Reason::NoCpuForLong })
+            }
             Some(Verdict::Awake) => self.actions.push_back(AgentAction::Awake { job, reason: Reason::CpuUsed }),
             None => (),
         }

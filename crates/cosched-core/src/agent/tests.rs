@@ -8,6 +8,7 @@ use crate::planner::{Planner, PlannerAction, PlannerConfig, PlannerInput};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const IDLE_AFTER_NS: u64 = 10 * SECOND_NS;
+const DROP_AFTER_NS: u64 = 60 * SECOND_NS;
 const FULL_PPM: u64 = 1_000_000;
 
 struct TestNode {
@@ -18,6 +19,7 @@ struct TestNode {
     loads: BTreeMap<JobId, (u64, u64)>,
     samples: Vec<(Time, JobId)>,
     asleep: Vec<(Time, JobId)>,
+    dropped: Vec<(Time, JobId)>,
     awake: Vec<(Time, JobId)>,
 }
 
@@ -34,6 +36,7 @@ impl TestNode {
             }),
             agent: Agent::new(AgentConfig {
                 idle_after_ns: IDLE_AFTER_NS,
+                drop_after_ns: DROP_AFTER_NS,
                 drive_boundaries: false,
                 ..AgentConfig::default()
             }),
@@ -41,6 +44,7 @@ impl TestNode {
             loads: BTreeMap::new(),
             samples: Vec::new(),
             asleep: Vec::new(),
+            dropped: Vec::new(),
             awake: Vec::new(),
         }
     }
@@ -76,6 +80,7 @@ impl TestNode {
                     self.asleep.push((self.now, job));
                     self.planner.handle(self.now, PlannerInput::Asleep(job)).unwrap();
                 }
+                Some(AgentAction::Dropped { job, .. }) => self.dropped.push((self.now, job)),
                 Some(AgentAction::Awake { job, .. }) => {
                     self.awake.push((self.now, job));
                     self.planner.handle(self.now, PlannerInput::Awake(job)).unwrap();
@@ -134,6 +139,37 @@ fn an_idle_gang_falls_asleep_and_wakes_at_its_next_sample() {
     let (first, _) = node.samples[samples..].iter().find(|(_, job)| *job == JobId(2)).unwrap();
     assert_eq!(node.awake, [(*first, JobId(2))]);
     assert_eq!(node.planner.plan().turns.len(), 2);
+}
+
+#[test]
+fn a_gang_that_sleeps_for_very_long_is_dropped_and_only_a_user_brings_it_back() {
+    let mut node = TestNode::new(2, 100_000_000);
+    node.submit(1, 2, Class::Batch, 0);
+    let start = node.now;
+    node.run_for(DROP_AFTER_NS - 2 * SECOND_NS);
+    assert!(node.sleeps(1) && node.dropped.is_empty());
+    node.run_for(6 * SECOND_NS);
+    let [(at, JobId(1))] = node.dropped[..] else { panic!("{:?}", node.dropped) };
+    assert!((DROP_AFTER_NS..DROP_AFTER_NS + 4 * SECOND_NS).contains(&(at - start)), "{}", at - start);
+    node.load(1, FULL_PPM);
+    node.run_for(20 * SECOND_NS);
+    assert!(node.sleeps(1) && node.awake.is_empty(), "nobody waits for it any more");
+    node.tell(PlannerInput::Awake(JobId(1)));
+    node.load(1, 0);
+    node.run_for(IDLE_AFTER_NS + 5 * SECOND_NS);
+    assert_eq!((node.asleep.len(), node.dropped.len()), (2, 1), "it is watched as any other gang again");
+}
+
+#[test]
+fn next_to_no_cpu_time_now_and_then_keeps_a_sleeper_from_being_dropped() {
+    let mut node = TestNode::new(2, 100_000_000);
+    node.submit(1, 2, Class::Batch, 0);
+    for _ in 0..6 {
+        node.run_for(DROP_AFTER_NS / 2);
+        assert!(node.sleeps(1), "too little to wake");
+        node.loads.get_mut(&JobId(1)).unwrap().1 += 15_000_000;
+    }
+    assert!(node.dropped.is_empty());
 }
 
 #[test]

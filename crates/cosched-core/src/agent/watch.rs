@@ -16,12 +16,16 @@ pub(super) enum Verdict {
     Asleep,
     /// It uses CPU again.
     Awake,
+    /// It used none for so long that nobody waits for it any more.
+    Dropped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Gang,
     Asleep,
+    /// Asleep, and not waited for.
+    Dropped,
     Other,
 }
 
@@ -61,12 +65,15 @@ pub(super) struct Watch {
     last_ns: Option<u64>,
     /// `None` after a change: the next sample begins anew.
     quiet: Option<Quiet>,
+    /// How long it has slept without any CPU time, up to when that is counted.
+    slept_ns: u64,
+    slept_to: Time,
 }
 
 impl Watch {
     /// A job that is first looked at at `due`.
     pub(super) fn new(due: Time) -> Watch {
-        Watch { due, kind: Kind::Other, last_ns: None, quiet: None }
+        Watch { due, kind: Kind::Other, last_ns: None, quiet: None, slept_ns: 0, slept_to: due }
     }
 
     pub(super) fn asleep(&self) -> bool {
@@ -78,7 +85,7 @@ impl Watch {
         let intervals = match self.kind {
             Kind::Asleep => 1,
             Kind::Gang => 2,
-            Kind::Other => 4,
+            Kind::Dropped | Kind::Other => 4,
         };
         config.sample_interval_ns.saturating_mul(intervals)
     }
@@ -93,6 +100,7 @@ impl Watch {
     /// A new plan holds for the job.
     pub(super) fn plan(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
         let kind = match plan.jobs.get(&job).map(|planned| (planned.standing, planned.policy)) {
+            Some((Standing::Asleep, _)) if self.kind == Kind::Dropped => Kind::Dropped,
             Some((Standing::Asleep, _)) => Kind::Asleep,
             Some((Standing::Scheduled, Policy::Gang)) => Kind::Gang,
             _ => Kind::Other,
@@ -100,6 +108,8 @@ impl Watch {
         if kind != self.kind {
             self.quiet = None;
             self.kind = kind;
+            // What made it fall asleep counts, too.
+            (self.slept_ns, self.slept_to) = (config.idle_after_ns, now);
         }
         // Also heals a due time that a clock that went back has left in the far future.
         self.due = self.due.min(now + self.interval_ns(config));
@@ -116,14 +126,34 @@ impl Watch {
     ) -> Option<Verdict> {
         let last_ns = self.last_ns.replace(cpu_time_ns);
         match self.kind {
-            Kind::Other => None,
+            Kind::Dropped | Kind::Other => None,
             Kind::Asleep => {
                 let used_ns = last_ns.map_or(0, |last| cpu_time_ns.saturating_sub(last));
                 let cpus = plan.jobs.get(&job).map_or(1, |planned| planned.cpus);
-                (used_ns >= config.wake_cpu_ns.saturating_mul(u64::from(cpus))).then_some(Verdict::Awake)
+                if used_ns >= config.wake_cpu_ns.saturating_mul(u64::from(cpus)) {
+                    return Some(Verdict::Awake);
+                }
+                self.sleep_on(now, used_ns, u64::from(cpus), config)
             }
             Kind::Gang => self.judge(now, job, cpu_time_ns, plan, config),
         }
+    }
+
+    /// It sleeps on; any CPU time but next to none begins the long time anew.
+    fn sleep_on(&mut self, now: Time, used_ns: u64, cpus: u64, config: &AgentConfig) -> Option<Verdict> {
+        let elapsed_ns = now - self.slept_to;
+        self.slept_to = now;
+        if u128::from(used_ns) > u128::from(elapsed_ns) * u128::from(cpus) * u128::from(config.idle_ppm) / 1_000_000 {
+            self.slept_ns = 0;
+            return None;
+        }
+        // As for falling asleep: a clock that was set is no idleness.
+        self.slept_ns = self.slept_ns.saturating_add(elapsed_ns.min(config.idle_after_ns / 2));
+        if self.slept_ns < config.drop_after_ns {
+            return None;
+        }
+        self.kind = Kind::Dropped;
+        Some(Verdict::Dropped)
     }
 
     fn judge(&mut self, now: Time, job: JobId, cpu_time_ns: u64, plan: &Plan, config: &AgentConfig) -> Option<Verdict> {

@@ -65,6 +65,8 @@ pub enum PlannerInput {
     MachineSharing(Sharing),
     /// The length of a slot, in nanoseconds.
     SlotLength(u64),
+    /// What the classes are worth from now on: working hours or off-hours have begun.
+    Shares(Shares),
 }
 
 /// Why an input is refused.
@@ -217,6 +219,10 @@ impl Planner {
             PlannerInput::Choice(id, policy, reason) => {
                 self.entry(id)?.choice = if policy == Policy::Auto { Policy::Gang } else { policy };
                 return Ok(reason);
+            }
+            PlannerInput::Shares(shares) => {
+                self.config.shares = shares;
+                return Ok(Reason::PeriodBegins);
             }
             PlannerInput::MachinePolicy(policy) => self.config.policy = policy,
             PlannerInput::MachineSharing(sharing) => self.config.sharing = sharing,

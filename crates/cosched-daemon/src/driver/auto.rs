@@ -51,6 +51,11 @@ impl Choice {
         }
     }
 
+    /// The clock was set: the window that is under way says nothing.
+    pub(super) fn begin_anew(&mut self) {
+        self.last = None;
+    }
+
     /// How its processes are to wait, when it has rivals. Before it was seen with any, it is to be seen.
     pub(super) fn mode(&self) -> WaitMode {
         let choice = self.auto.choice();
@@ -123,7 +128,7 @@ impl Driver {
 
 /// The CPU time that the plan offers to a job in an interval: that of its slots, of which local jobs take their part, or
 /// its part by weight.
-fn offered_ns(plan: &Plan, job: JobId, since: Time, interval_ns: u64, cpus: u32) -> u64 {
+pub(super) fn offered_ns(plan: &Plan, job: JobId, since: Time, interval_ns: u64, cpus: u32) -> u64 {
     let Some(planned) = plan.jobs.get(&job) else { return 0 };
     let wanted = u64::from(planned.cpus) * interval_ns;
     let running = plan.jobs.values().filter(|other| other.standing == Standing::Scheduled);

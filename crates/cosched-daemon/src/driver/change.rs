@@ -28,15 +28,22 @@ impl Driver {
         self.view_job(id)
     }
 
-    /// Lets a suspended job go on.
+    /// Lets a suspended job go on, and gives a dropped one slots again.
     pub(super) fn resume(&mut self, peer: Peer, id: u64) -> Answer<Job> {
         let mut record = self.changeable(peer, id)?;
         if !record.suspended {
+            if self.live.get(&id).is_some_and(|live| live.dropped) {
+                self.awake(JobId(id), by(peer));
+                self.settle(false);
+            }
             return self.view_job(id);
         }
         record.suspended = false;
         record.event(unix_ms(), "resumed", by(peer));
         self.commit(&record)?;
+        if let Some(live) = self.live.get_mut(&id) {
+            (live.asleep, live.dropped) = (false, false);
+        }
         self.plan_change(PlannerInput::Resume(JobId(id)))?;
         self.view_job(id)
     }

@@ -7,12 +7,19 @@
 mod auto;
 mod boost;
 mod change;
+mod clock;
 mod finish;
+mod load;
 mod machine;
 mod member;
+mod metrics;
+mod period;
 mod recover;
 mod register;
 mod resources;
+mod shares;
+mod sleep;
+mod statusfile;
 mod table;
 mod usage;
 mod view;
@@ -21,7 +28,7 @@ mod waiting;
 pub(crate) use machine::{core_policy, core_sharing};
 
 use crate::call::{Call, Op, Reply};
-use crate::clock::{now, unix_ms};
+use crate::clock::now;
 use crate::config::Config;
 use crate::guard::GuardKeeper;
 use crate::pollable::pollable;
@@ -29,13 +36,12 @@ use crate::probe::ProbeKeeper;
 use crate::record::Record;
 use crate::refuse::{Answer, internal, no_such_job};
 use crate::rights::Rights;
-use crate::store::{State, Store};
+use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
 use auto::Choice;
 use cosched_api::{Job, Warning};
 use cosched_core::{
-    Agent, AgentAction, AgentConfig, AgentInput, JobId, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig,
-    PlannerInput, Time,
+    Agent, AgentAction, AgentConfig, AgentInput, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig, Time,
 };
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use std::collections::BTreeMap;
@@ -66,6 +72,8 @@ pub(crate) struct Identity {
     pub(crate) cpus: Vec<u32>,
     /// Where the wait pages of jobs are.
     pub(crate) wait_dir: PathBuf,
+    /// The status file, if one is written.
+    pub(crate) status_file: Option<PathBuf>,
     /// What start-up found wrong.
     pub(crate) warnings: Vec<Warning>,
 }
@@ -98,6 +106,10 @@ struct Live {
     /// The last two readings gave this, in percent of one CPU.
     cpu_percent: Option<f64>,
     asleep: bool,
+    /// It slept for so long that nobody waits for it.
+    dropped: bool,
+    /// What it should have had and what it had.
+    ledger: shares::Ledger,
     /// Where its processes and the daemon meet, when they have the wait library.
     page: Option<WaitPage>,
     /// What auto has chosen for it.
@@ -130,6 +142,10 @@ pub(crate) struct Driver {
     /// The name of the mechanism in force.
     mechanism: &'static str,
     boosts: boost::Boosts,
+    clock: clock::ClockState,
+    load: load::LoadMeter,
+    period: period::PeriodState,
+    status_file: statusfile::StatusKeeper,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
 }
@@ -140,23 +156,27 @@ impl Driver {
         config: Config,
         identity: Identity,
         rights: Rights,
-        (store, state): (Store, State),
+        (mut store, mut state): (Store, State),
         machinery: Machinery,
     ) -> anyhow::Result<Driver> {
         let cpus = identity.cpus.len() as u32;
+        let settings = Settings { starts: state.settings.starts + 1, ..state.settings.clone() };
+        store.settings(&mut state, settings)?;
         let settings = &state.settings;
         let slot_length = settings.slot_length_ms.map_or(config.slot_length, Duration::from_millis);
+        let period = period::PeriodState::new(&config.working_hours);
         let planner = Planner::new(PlannerConfig {
             nodes: vec![Node { id: NODE, cpus }],
             slot_length_ns: slot_length.as_nanos() as u64,
             policy: settings.policy.map_or(config.policy, machine::core_policy),
             sharing: settings.sharing.map_or(config.sharing, machine::core_sharing),
             packing: config.packing,
-            shares: config.shares,
+            shares: period::shares(&config, &period),
         });
         let agent = Agent::new(AgentConfig {
             node: NODE,
             idle_after_ns: config.idle_after.as_nanos() as u64,
+            drop_after_ns: config.drop_after.as_nanos() as u64,
             drive_boundaries: false,
             ..AgentConfig::default()
         });
@@ -165,6 +185,10 @@ impl Driver {
         let probes = cosched_linux::mechanism::probe(&machinery.tree);
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
         let mut driver = Driver {
+            clock: clock::ClockState::new(config.require_synchronised_clock),
+            load: load::LoadMeter::new(),
+            period,
+            status_file: statusfile::StatusKeeper::new(identity.status_file.clone()),
             config,
             identity,
             rights,
@@ -187,6 +211,7 @@ impl Driver {
         driver.machinery.guard.revive();
         driver.machinery.revive_probe();
         driver.recover()?;
+        driver.on_clock();
         driver.apply_mechanism()?;
         driver.settle(true);
         Ok(driver)
@@ -209,10 +234,12 @@ impl Driver {
                 () = tokio::time::sleep_until(deadline) => self.on_time(),
                 () = self.machinery.guard.died() => self.machinery.guard.revive(),
                 () = self.machinery.probe.died() => self.machinery.revive_probe(),
+                () = self.clock.told() => self.on_clock(),
                 _ = stop.recv() => break,
             }
             self.settle(false);
             self.scan_sockets();
+            self.write_status();
             if self.not_needed() {
                 break;
             }
@@ -222,6 +249,7 @@ impl Driver {
 
     /// Thaws all and lets the jobs go on without us.
     fn shut_down(self) {
+        self.status_file.remove();
         let Machinery { tree, slots, guard, .. } = self.machinery;
         slots.stop();
         guard.disarm();
@@ -240,6 +268,7 @@ impl Driver {
             Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
             Op::Version => Ok(Reply::Version(self.view_version())),
             Op::Load { node } => self.view_load(node.as_deref()).map(Reply::Load),
+            Op::Metrics => Ok(Reply::Metrics(self.view_metrics())),
             Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
             Op::Register(request) => self.register(peer, *request).map(job_reply),
             Op::Show(id) => self.view_job(id).map(job_reply),
@@ -281,6 +310,7 @@ impl Driver {
             let mut quiet = true;
             while let Some(PlannerAction::Publish(plan, reason)) = self.planner.poll_action() {
                 tracing::debug!(generation = plan.generation, %reason, "plan");
+                self.count_dues();
                 self.plan = Arc::clone(&plan);
                 self.agent.handle(now(), AgentInput::Plan(plan));
                 (quiet, changed) = (false, true);
@@ -295,9 +325,10 @@ impl Driver {
         }
         if changed {
             self.order_waits();
-            let table = table::compile(&self.plan, &self.live);
+            let table = table::compile(&self.plan, &self.live, self.clock.holds().is_none());
             self.machinery.slots.install(table);
             self.install_boost();
+            self.touch_status();
         }
     }
 
@@ -305,27 +336,16 @@ impl Driver {
         match action {
             AgentAction::Sample { job } => {
                 if let Some(cpu_time_ns) = self.sample(job.0) {
+                    self.count_share(job.0, cpu_time_ns);
                     self.agent.handle(now(), AgentInput::CpuTime { job, cpu_time_ns });
                     self.judge(job.0, cpu_time_ns);
                 }
             }
-            AgentAction::Asleep { job, reason } => self.sleep_changed(job, true, reason.to_string()),
-            AgentAction::Awake { job, reason } => self.sleep_changed(job, false, reason.to_string()),
+            AgentAction::Asleep { job, reason } => self.asleep(job, reason),
+            AgentAction::Awake { job, reason } => self.awake(job, reason.to_string()),
+            AgentAction::Dropped { job, reason } => self.dropped(job, reason),
             AgentAction::Set { .. } => unreachable!("the slot thread drives the boundaries"),
         }
-    }
-
-    fn sleep_changed(&mut self, job: JobId, asleep: bool, reason: String) {
-        let input = if asleep { PlannerInput::Asleep(job) } else { PlannerInput::Awake(job) };
-        if let Err(e) = self.planner.handle(now(), input) {
-            tracing::error!("the planner refused a job's sleep: {e}");
-            return;
-        }
-        if let Some(live) = self.live.get_mut(&job.0) {
-            live.asleep = asleep;
-        }
-        let what = if asleep { "asleep" } else { "awake" };
-        self.remember(job.0, |record| record.event(unix_ms(), what, reason));
     }
 
     /// Reads a job's CPU time and keeps its present use.
@@ -350,10 +370,12 @@ impl Driver {
             tracing::error!("the state could not be written: {e}");
             self.state.jobs.insert(id, record);
         }
+        self.touch_status();
     }
 
     /// Puts a changed record on the disk, or refuses.
     fn commit(&mut self, record: &Record) -> Answer<()> {
+        self.touch_status();
         self.store.put(&mut self.state, record).map_err(|e| internal("the state could not be written", e))
     }
 
@@ -368,8 +390,16 @@ impl Driver {
         let embedded = (self.identity.embedded && self.live.is_empty())
             .then(|| self.empty_since + self.config.embedded_exit_after);
         let scan = self.boosts.any().then(|| Instant::now() + boost::SCAN_PERIOD);
+        let status = self.status_file.due(!self.live.is_empty());
         let far = Instant::now() + Duration::from_secs(3600);
-        agent.into_iter().chain(jobs).chain(embedded).chain(scan).fold(far, Instant::min)
+        agent
+            .into_iter()
+            .chain(jobs)
+            .chain(embedded)
+            .chain(scan)
+            .chain(status)
+            .chain(self.period_due())
+            .fold(far, Instant::min)
     }
 
     fn on_time(&mut self) {
@@ -377,6 +407,7 @@ impl Driver {
         if self.agent.poll_timeout().is_some_and(|(due, _)| due <= t) {
             self.agent.handle_timeout(t);
         }
+        self.look_at_calendar(false);
         self.overdue();
     }
 

@@ -111,6 +111,8 @@ impl Live {
             sampled: (Instant::now(), 0),
             cpu_percent: None,
             asleep: false,
+            dropped: false,
+            ledger: super::shares::Ledger::default(),
             page: None,
             chosen: Choice::default(),
             waiters: Vec::new(),

@@ -4,13 +4,14 @@
 //! CPUs: as many as wanted, or all that there are if the job says that fewer are enough. Memory is compared with the
 //! machine's. Disk is kept and shown; this node does not know which disk the job means.
 
+use super::Driver;
 use super::change::by;
 use super::usage::own_node;
-use super::{Driver, JobId, PlannerInput};
 use crate::clock::unix_ms;
 use crate::refuse::{Answer, refuse};
 use crate::rights::Peer;
 use cosched_api::{ErrorBody, ErrorCode, Job, NodeResources, ResourcesRequest};
+use cosched_core::{JobId, PlannerInput};
 
 /// What a job gets.
 #[derive(Clone, Debug, PartialEq)]

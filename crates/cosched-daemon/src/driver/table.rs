@@ -1,23 +1,28 @@
 //! The plan in the form that the slot thread wants: prepared before the boundary, so that nothing is looked up at it.
 
 use super::Live;
-use cosched_core::{Disposition, JobId, Plan, Sharing};
+use cosched_core::{Disposition, JobId, Plan, Sharing, Standing};
 use cosched_linux::{Entry, Fill, State, Table};
 use std::collections::BTreeMap;
 
-/// One entry per live job and, per turn, the indices of the jobs that run in it.
-pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>) -> Table {
+/// One entry per live job and, per turn, the indices of the jobs that run in it. Without `slots` there are no turns, and
+/// all run but the suspended ones.
+pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>, slots: bool) -> Table {
     let known = || plan.jobs.iter().filter_map(|(id, job)| Some((*id, job, live.get(&id.0)?)));
     let index: BTreeMap<JobId, u16> = known().enumerate().map(|(i, (id, ..))| (id, i as u16)).collect();
     let jobs = known()
         .map(|(id, job, live)| Entry {
             switch: live.cgroup.switch_handle(),
             weight: job.weight,
-            otherwise: state(plan.otherwise(id)),
+            otherwise: match job.standing {
+                Standing::Suspended => State::Stop,
+                _ if !slots => State::Run,
+                _ => state(plan.otherwise(id)),
+            },
         })
         .collect();
-    let turns =
-        plan.turns.iter().map(|turn| turn.run.iter().filter_map(|id| index.get(id).copied()).collect()).collect();
+    let turns = if slots { &plan.turns[..] } else { &[] };
+    let turns = turns.iter().map(|turn| turn.run.iter().filter_map(|id| index.get(id).copied()).collect()).collect();
     let fill = if plan.sharing == Sharing::Paired { Fill::Pair } else { Fill::All };
     Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns, fill }
 }

@@ -30,6 +30,7 @@ impl Driver {
         let live = self.live.get(&record.id);
         let used = usage::job_use(record, live);
         let planned = self.plan.jobs.get(&JobId(record.id));
+        let shares = live.and_then(|l| l.ledger.shares(self.identity.cpus.len()));
         let share = planned.filter(|p| p.turns > 0).and_then(|_| self.plan.share(JobId(record.id)));
         api::Job {
             id: record.id,
@@ -60,6 +61,9 @@ impl Driver {
             cgroup: live.map(|l| l.cgroup.v2_path_relative().display().to_string()).unwrap_or_default(),
             waiting: self.view_waiting(record, live),
             chosen: live.filter(|_| planned.is_some_and(|p| p.auto)).map(|l| l.chosen.view()),
+            share_due: shares.map(|(due, _)| due),
+            share_received: shares.map(|(_, received)| received),
+            outside_ms: live.map(|l| l.cgroup.switch_handle().slot_cpu_ns().1 / 1_000_000).filter(|ms| *ms > 0),
             boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),
             nodes: record.nodes.clone(),
             r#use: Some(used),
@@ -67,7 +71,8 @@ impl Driver {
     }
 
     /// `GET /v1/status`
-    pub(super) fn view_status(&self) -> api::Status {
+    pub(super) fn view_status(&mut self) -> api::Status {
+        let load = self.load.view(&self.identity.cpus);
         let m = &self.machinery;
         let stats = m.slots.stats();
         let mut jobs = BTreeMap::new();
@@ -93,7 +98,7 @@ impl Driver {
             mechanisms: self.mechanisms.clone(),
             realtime_priority: m.slots.realtime_priority(),
             generation: self.plan.generation,
-            matrix: matrix(&self.plan),
+            matrix: matrix(&self.plan, self.clock.holds().is_none()),
             switches: api::Switches {
                 count: stats.count,
                 wake: distribution(&stats.wake),
@@ -109,6 +114,11 @@ impl Driver {
                 kernel_agent: m.guard.kernel_agent().is_none(),
             },
             warnings: self.warnings(&stats),
+            load: Some(load),
+            clock: Some(self.clock.view()),
+            period: self.view_period(),
+            starts: Some(self.state.settings.starts),
+            nodes: None,
         }
     }
 
@@ -149,6 +159,13 @@ impl Driver {
         if let Some(problem) = self.boosts.problem() {
             warn("pb and dcs know of no messages", problem.why.clone(), &problem.hint);
         }
+        if let Some(why) = self.clock.holds() {
+            let hint = "Let a time daemon (chrony, systemd-timesyncd) keep the clock, or set require_synchronised_clock to false.";
+            warn("gangs have no slots", why.to_owned(), hint);
+        }
+        if let Some(why) = self.status_file.problem() {
+            warn("the status file cannot be written", why.to_owned(), "Set status_file to another place, or to \"\".");
+        }
         if stats.errors > 0 {
             let why = format!("{} writes to cgroup files failed", stats.errors);
             warn("some switches were incomplete", why, "Somebody else may be changing these cgroups; see the log.");
@@ -167,19 +184,21 @@ impl Driver {
     }
 }
 
-fn job_state(record: &Record, live: Option<&Live>) -> api::JobState {
+pub(super) fn job_state(record: &Record, live: Option<&Live>) -> api::JobState {
     match live {
         _ if record.lost => api::JobState::Lost,
         _ if record.ended() => api::JobState::Ended,
         _ if record.suspended => api::JobState::Suspended,
+        Some(live) if live.dropped => api::JobState::Dropped,
         Some(live) if live.asleep => api::JobState::Asleep,
         _ => api::JobState::Running,
     }
 }
 
-fn matrix(plan: &Plan) -> api::Matrix {
+/// The matrix; nobody owns CPUs now where the clock takes the slots away.
+fn matrix(plan: &Plan, slots: bool) -> api::Matrix {
     let slot = plan.slot_at(now());
-    let turn = plan.turn(slot);
+    let turn = plan.turn(slot).filter(|_| slots);
     let rows = plan.matrix.rows().iter().enumerate().map(|(index, row)| {
         let home: Vec<JobId> = row.jobs().collect();
         let turns = || plan.turns.iter().filter(|t| t.row as usize == index);
@@ -201,6 +220,7 @@ fn matrix(plan: &Plan) -> api::Matrix {
         current_row: turn.map(|t| t.row),
         current: turn.map(|t| t.run.iter().map(|id| id.0).collect()).unwrap_or_default(),
         cycle_slots: plan.turns.len() as u32,
+        turns: plan.turns.iter().map(|turn| turn.row).filter(|_| slots).collect(),
     }
 }
 

@@ -117,6 +117,7 @@ fn state(state: JobState) -> c_int {
     let state = match state {
         JobState::Running => cosched_state::RUNNING,
         JobState::Asleep => cosched_state::ASLEEP,
+        JobState::Dropped => cosched_state::DROPPED,
         JobState::Suspended => cosched_state::SUSPENDED,
         JobState::Ended => cosched_state::ENDED,
         JobState::Lost => cosched_state::LOST,

@@ -60,6 +60,8 @@ pub enum cosched_state {
     ENDED = 4,
     /// Its processes vanished while no daemon was looking.
     LOST = 5,
+    /// A gang that used no CPU for very long: Linux schedules it until somebody resumes it.
+    DROPPED = 6,
 }
 
 /// What a job wants of one node. Set it to zero first (memset, or = {0}): what is 0 is not said.

@@ -6,6 +6,7 @@
 //! dropped by whoever installs the next. A clock that is set makes it look anew. Without a switch or a look ahead it sleeps for good.
 
 mod boost;
+mod count;
 mod handoff;
 mod table;
 mod worker;
@@ -27,7 +28,7 @@ use crate::beat::Beat;
 use crate::mechanism::Mechanism;
 use crate::probe::IdleProbe;
 use crate::realtime;
-use crate::stats::{Counters, SwitchStats};
+use crate::stats::{Counters, SwitchHistograms, SwitchStats};
 use handoff::Handoff;
 use table::Prepared;
 use worker::Worker;
@@ -135,6 +136,16 @@ impl SlotThread {
     /// What it has measured.
     pub fn stats(&self) -> SwitchStats {
         self.shared.counters.snapshot()
+    }
+
+    /// The distributions that it has measured.
+    pub fn histograms(&self) -> SwitchHistograms {
+        self.shared.counters.histograms()
+    }
+
+    /// How many installed tables it has not taken yet; 0 but for moments.
+    pub fn tables_waiting(&self) -> u64 {
+        self.tables.load(Relaxed).saturating_sub(self.shared.taken.load(Acquire))
     }
 
     /// Sets the counters and histograms to zero.

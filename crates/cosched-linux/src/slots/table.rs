@@ -182,7 +182,8 @@ mod tests {
         for file in ["freeze", "procs"] {
             std::fs::write(dir.join(file), "").unwrap();
         }
-        let files = SwitchFiles { freeze: dir.join("freeze"), idle: None, weight: None, procs: dir.join("procs") };
+        let (freeze, procs) = (dir.join("freeze"), dir.join("procs"));
+        let files = SwitchFiles { freeze, idle: None, weight: None, procs, usage: None };
         Arc::new(JobSwitch::open(id, &files).unwrap())
     }
 

@@ -11,13 +11,14 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 
 use super::Shared;
 use super::boost::Boost;
+use super::count::Counting;
 use super::handoff::Node;
 use super::table::Prepared;
 use crate::beat::Beat;
 use crate::mechanism::{Mechanism, Order, Phase};
 use crate::observe::{monotonic_ns, realtime_ns};
 use crate::probe::IdleProbe;
-use crate::switch::State;
+use crate::switch::{JobSwitch, State};
 
 /// The thread's own state.
 pub(super) struct Worker {
@@ -39,6 +40,7 @@ pub(super) struct Worker {
     armed_ns: Option<i64>,
     beaten_at_ns: u64,
     thaws_seen: u64,
+    counting: Counting,
 }
 
 impl Worker {
@@ -60,6 +62,7 @@ impl Worker {
             armed_ns: None,
             beaten_at_ns: monotonic_ns(),
             thaws_seen,
+            counting: Counting::default(),
         })
     }
 
@@ -68,6 +71,7 @@ impl Worker {
         while !self.shared.stop.load(Acquire) {
             let now_ns = realtime_ns();
             self.switch_if_due(now_ns);
+            self.count_if_due();
             self.fill_if_idle();
             self.look_if_due();
             self.take_probe();
@@ -124,6 +128,8 @@ impl Worker {
         let (boundary_ns, done_ns) = (table.boundary_ns(slot), realtime_ns());
         let next_slot = table.next_change(slot);
         self.measure(now_ns - boundary_ns, done_ns - boundary_ns, table.slot_length_ns);
+        self.counting.count_if_pending(table, self.slot, &self.shared);
+        self.counting.switched(table, slot, &self.shared);
         self.slot = slot;
         self.next_slot = next_slot;
         self.filled = 0;
@@ -137,6 +143,7 @@ impl Worker {
         counters.switches.fetch_add(1, Relaxed);
         counters.wake.add(wake_ns.max(0) as u64);
         counters.done.add(done_ns.max(0) as u64);
+        counters.work.add((done_ns - wake_ns).max(0) as u64);
         if wake_ns > slot_length_ns / 10 {
             counters.late.fetch_add(1, Relaxed);
         }
@@ -158,6 +165,7 @@ impl Worker {
                 }
             }
         }
+        self.counting.applied_all();
         self.slot = slot;
         self.next_slot = next_slot;
         self.filled = 0;
@@ -192,6 +200,14 @@ impl Worker {
         note(&self.shared, mechanism.value.apply(&entry.switch, State::Background, entry.weight, Phase::Fill));
         self.filled += 1;
         self.shared.counters.fills.fetch_add(1, Relaxed);
+    }
+
+    fn count_if_due(&mut self) {
+        if let Some(table) = &self.table
+            && self.counting.is_due(monotonic_ns())
+        {
+            self.counting.count_if_pending(&table.value, self.slot, &self.shared);
+        }
     }
 
     fn apply_all_now(&mut self) {
@@ -248,7 +264,7 @@ impl Worker {
         if let Some(old) = self.table.replace(new) {
             if let Some(mechanism) = &self.mechanism {
                 for entry in old.value.jobs.iter().filter(|e| e.switch.table.load(Relaxed) != number) {
-                    note(&self.shared, mechanism.value.release(&entry.switch));
+                    release(&self.shared, &*mechanism.value, &entry.switch);
                 }
             }
             self.shared.tables.give_back(old);
@@ -261,7 +277,7 @@ impl Worker {
     fn release_all(&mut self) {
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
         for entry in &table.value.jobs {
-            note(&self.shared, mechanism.value.release(&entry.switch));
+            release(&self.shared, &*mechanism.value, &entry.switch);
         }
     }
 
@@ -300,7 +316,7 @@ impl Worker {
         let now_ns = monotonic_ns();
         let beat_ns = self.beat.as_ref().map(|beat| self.beaten_at_ns + beat.lease_ns() / 4);
         let look_ns = self.boost.as_ref().and_then(|boost| boost.value.due_ns(now_ns));
-        let timeout = beat_ns.into_iter().chain(look_ns).min().map(|due_ns| {
+        let timeout = beat_ns.into_iter().chain(look_ns).chain(self.counting.due_ns()).min().map(|due_ns| {
             let wait_ns = due_ns.saturating_sub(now_ns);
             Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 }
         });
@@ -347,6 +363,12 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.release_all();
     }
+}
+
+/// From now on the job has no slots.
+fn release(shared: &Shared, mechanism: &dyn Mechanism, job: &JobSwitch) {
+    note(shared, mechanism.release(job));
+    job.cpu.forget();
 }
 
 pub(super) fn note(shared: &Shared, result: Result<(), Errno>) {

@@ -158,3 +158,33 @@ fn a_job_that_ends_while_it_is_switched_is_no_error() {
         assert_eq!(slots.stats().errors, 0, "{name}: {:?}", slots.stats());
     }
 }
+
+#[test]
+fn cpu_time_outside_of_slots_is_told_from_that_inside() {
+    let Some(mut scene) = Scene::new() else { return };
+    let _alone = alone();
+    let jobs = [scene.spinners(1), scene.spinners(2)];
+    let strict = slots(&scene, "freezer");
+    let stopped = jobs.each_ref().map(|job| (job, State::Stop));
+    installed(&strict, table(&stopped, &[&[0], &[1]]));
+    let used_ns = used_ms(&jobs.each_ref(), SECOND).iter().sum::<f64>() * 1e6;
+    let stats = strict.stats();
+    assert!(stats.outside_ns * 10 < stats.inside_ns, "frozen gangs cannot stray: {stats:?}");
+    assert!(stats.inside_ns as f64 > used_ns * 0.6, "{used_ns} ns used, {stats:?}");
+    let of_jobs = jobs.iter().map(|job| job.switch_handle().slot_cpu_ns());
+    let sum = of_jobs.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    assert!(sum.0 >= stats.inside_ns && sum.1 >= stats.outside_ns, "{sum:?}, {stats:?}");
+    assert_eq!(strict.histograms().work.count(), strict.histograms().done.count());
+    strict.stop();
+    let soft = SlotThread::start(
+        SlotConfig { priority: 10, beat: None },
+        mechanism::choose(&scene.tree, true, None).expect("usable here"),
+    )
+    .expect("start");
+    // Nobody runs in the only turn: whatever the jobs do is outside.
+    installed(&soft, table(&jobs.each_ref().map(|job| (job, State::Background)), &[&[]]));
+    std::thread::sleep(SECOND / 2);
+    installed(&soft, table(&jobs.each_ref().map(|job| (job, State::Background)), &[&[]]));
+    assert!(within(|| soft.stats().outside_ns > 0), "{:?}", soft.stats());
+    assert_eq!(soft.stats().inside_ns, 0);
+}

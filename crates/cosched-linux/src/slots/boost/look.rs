@@ -1,10 +1,10 @@
 //! What the slot thread does with a [`Boost`]. Nothing here allocates or locks.
 
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Boost, BoostJob, Choice, Seen};
+use crate::gangcpu::usage_ns;
 use crate::observe::monotonic_ns;
 use crate::slots::{Shared, worker::note};
 use crate::switch::{JobSwitch, State};
@@ -160,13 +160,4 @@ impl BoostJob {
         seen.waiting = waits.spinning > 0 && waits.spinning + waits.sleeping == waits.processes;
         seen.blocked = waits.processes > 0 && waits.sleeping == waits.processes;
     }
-}
-
-/// The number of microseconds after "usage_usec", which is the first line of cpu.stat, as nanoseconds.
-fn usage_ns(file: &File) -> Option<u64> {
-    let mut buffer = [0u8; 64];
-    let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
-    let digits = buffer[..count].strip_prefix(b"usage_usec ")?;
-    let number = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    Some(number.fold(0u64, |sum, byte| sum.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'))) * 1000)
 }

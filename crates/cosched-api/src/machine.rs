@@ -1,0 +1,97 @@
+//! The wire types of a machine's state: load, clock, and the nodes of a cluster.
+
+use crate::wire::wire;
+use serde::{Deserialize, Serialize};
+
+wire! {
+    /// How busy one CPU is.
+    pub struct CpuLoad {
+        /// Its number.
+        pub cpu: u32,
+        /// The part of the last second or so in which it was not idle, 0 to 1.
+        pub busy: f64,
+    }
+}
+
+wire! {
+    /// How busy the machine is.
+    #[derive(Default)]
+    pub struct Load {
+        /// The CPUs in use; none until there was time to measure.
+        pub cpus: Vec<CpuLoad>,
+        /// Processes that run or want to, the mean over a minute.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub average: Option<f64>,
+        /// Memory that could be had without swapping.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_available_bytes: Option<u64>,
+    }
+}
+
+wire! {
+    /// The time of the day, as far as the shares of the classes depend on it.
+    pub enum Period {
+        /// Working hours: interactive jobs are the more urgent ones.
+        Working,
+        /// Off-hours: batch jobs are.
+        Off,
+    }
+}
+
+wire! {
+    /// What is known of the wall clock.
+    #[derive(Default)]
+    pub struct Clock {
+        /// Whether a time daemon keeps it, by the kernel's word; absent where the kernel does not tell.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub synchronised: Option<bool>,
+        /// Its estimated error.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub error_estimated_us: Option<u64>,
+        /// The bound of its error.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub error_us_max: Option<u64>,
+        /// Whether gangs have slots only while it is synchronised.
+        pub required: bool,
+        /// Why gangs have no slots now, when that is the clock's doing.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub holds_slots: Option<String>,
+        /// How often it was set since the daemon started.
+        pub steps: u64,
+        /// By how much the last time, forwards or (below 0) back.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub last_step_ms: Option<i64>,
+        /// When that was, by the clock as it was set.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub last_step_unix_ms: Option<u64>,
+    }
+}
+
+wire! {
+    /// A node of a cluster, as its members see it.
+    pub struct NodeStatus {
+        /// Its name.
+        pub name: String,
+        /// Its CPUs.
+        pub cpus: u32,
+        /// Its memory for jobs.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes: Option<u64>,
+        /// Processes that run or want to, the mean over a minute.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub load: Option<f64>,
+        /// Its clock.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub clock: Option<Clock>,
+        /// The plan that it follows.
+        pub plan_generation: u64,
+        /// Whether its lease holds.
+        pub alive: bool,
+        /// Whether it gets no new jobs.
+        #[serde(default)]
+        pub drains: bool,
+        /// The version of its daemon.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub version: Option<String>,
+    }
+}

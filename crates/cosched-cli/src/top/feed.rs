@@ -1,0 +1,135 @@
+//! The thread that talks to the daemon: it asks for news, and passes orders on.
+
+use cosched_api::{Class, ClassRequest, Client, ClientError, Job, KillRequest, SocketChoice, Status};
+use serde::Serialize;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// A daemon that takes longer than this is in trouble, and is said to be.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const GRACE_MS: u64 = 5000;
+
+/// What the daemon said at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Shot {
+    pub(super) status: Status,
+    pub(super) jobs: Vec<Job>,
+}
+
+impl Shot {
+    pub(super) fn take(client: &mut Client) -> Result<Shot, ClientError> {
+        Ok(Shot { status: client.status()?, jobs: client.jobs(false)?.jobs })
+    }
+}
+
+/// What the user wants done to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Suspend(u64),
+    Resume(u64),
+    Kill(u64),
+    Class(u64, Class),
+}
+
+impl Order {
+    pub(super) fn job(self) -> u64 {
+        match self {
+            Order::Suspend(id) | Order::Resume(id) | Order::Kill(id) | Order::Class(id, _) => id,
+        }
+    }
+
+    /// What was done, once it is.
+    fn done(self) -> String {
+        match self {
+            Order::Suspend(id) => format!("job {id} is suspended"),
+            Order::Resume(id) => format!("job {id} goes on"),
+            Order::Kill(id) => format!("job {id} was told to end; it is killed in {} s", GRACE_MS / 1000),
+            Order::Class(id, class) => format!("job {id} is {} now", crate::format::class(class)),
+        }
+    }
+
+    fn carry_out(self, client: &mut Client) -> Result<Job, ClientError> {
+        match self {
+            Order::Suspend(id) => client.suspend(id),
+            Order::Resume(id) => client.resume(id),
+            Order::Kill(id) => client.kill(id, &KillRequest { signal: 15, grace_ms: Some(GRACE_MS) }),
+            Order::Class(id, class) => client.set_class(id, &ClassRequest { class }),
+        }
+    }
+}
+
+/// What the thread says.
+#[derive(Debug)]
+pub(super) enum News {
+    Shot(Box<Shot>),
+    /// Nothing new can be had.
+    Trouble(String),
+    /// An order was carried out.
+    Done(String),
+    /// Or was refused.
+    Refused(String),
+}
+
+/// Starts the thread; it ends when the sender of orders is dropped.
+pub(super) fn start(socket: SocketChoice, first: Client, interval: Duration) -> (Sender<Order>, Receiver<News>) {
+    let (orders, ordered) = channel();
+    let (news, heard) = channel();
+    std::thread::spawn(move || feed(&socket, Some(first), interval, &ordered, &news));
+    (orders, heard)
+}
+
+fn feed(
+    socket: &SocketChoice,
+    mut client: Option<Client>,
+    interval: Duration,
+    orders: &Receiver<Order>,
+    news: &Sender<News>,
+) {
+    loop {
+        let said = match ask(socket, &mut client, Shot::take) {
+            Ok(shot) => News::Shot(Box::new(shot)),
+            Err(e) => News::Trouble(in_a_line(&e)),
+        };
+        if news.send(said).is_err() {
+            return;
+        }
+        let order: Order = match orders.recv_timeout(interval) {
+            Ok(order) => order,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let said = match ask(socket, &mut client, |client| order.carry_out(client)) {
+            Ok(_) => News::Done(order.done()),
+            Err(e) => News::Refused(in_a_line(&e)),
+        };
+        if news.send(said).is_err() {
+            return;
+        }
+    }
+}
+
+/// Asks on the connection that there is, or a new one; a daemon that was restarted is found again.
+fn ask<T>(
+    socket: &SocketChoice,
+    client: &mut Option<Client>,
+    question: impl FnOnce(&mut Client) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    let connected = match client {
+        Some(client) => client,
+        None => client.insert(socket.connect()?),
+    };
+    connected.set_answer_timeout(ANSWER_TIMEOUT);
+    let answer = question(connected);
+    if matches!(answer, Err(ClientError::Unreachable { .. } | ClientError::Protocol(_))) {
+        *client = None;
+    }
+    answer
+}
+
+/// What, why and hint in one line.
+fn in_a_line(error: &ClientError) -> String {
+    match error {
+        ClientError::Refused(body) => format!("{}: {}. {}", body.what, body.why, body.hint),
+        _ => error.to_string().replace("\n  why:", ":").lines().next().unwrap_or_default().to_owned(),
+    }
+}

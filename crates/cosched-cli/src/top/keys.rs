@@ -1,0 +1,101 @@
+//! What a key does.
+
+use super::feed::Order;
+use super::view::{CLASSES, Message, Mode, View, lives};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// What follows for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Quit,
+    Order(Order),
+}
+
+impl View {
+    pub(super) fn press(&mut self, key: KeyEvent) -> Option<Outcome> {
+        if key.kind == KeyEventKind::Release {
+            return None;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && matches!(key.code, KeyCode::Char('c' | 'd')) {
+            return Some(Outcome::Quit);
+        }
+        match self.mode.clone() {
+            Mode::List => return self.press_in_list(key.code),
+            Mode::Filter => self.press_in_filter(key.code),
+            Mode::Help => self.mode = Mode::List,
+            Mode::Class(id) => return self.press_in_classes(key.code, id),
+            Mode::Confirm(order) => {
+                self.mode = Mode::List;
+                if matches!(key.code, KeyCode::Char('y' | 'Y')) {
+                    return Some(Outcome::Order(order));
+                }
+                self.message = Some(Message { good: true, text: "nothing was done".into() });
+            }
+        }
+        None
+    }
+
+    fn press_in_list(&mut self, key: KeyCode) -> Option<Outcome> {
+        self.message = None;
+        match key {
+            KeyCode::Char('q') => return Some(Outcome::Quit),
+            KeyCode::Char('h' | '?') => self.mode = Mode::Help,
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('o') => self.sort = self.sort.next(),
+            KeyCode::Char('O') => self.turned = !self.turned,
+            KeyCode::Up => self.choose(-1),
+            KeyCode::Down => self.choose(1),
+            KeyCode::PageUp => self.choose(-(self.page as isize)),
+            KeyCode::PageDown => self.choose(self.page as isize),
+            KeyCode::Home => self.choose(isize::MIN),
+            KeyCode::End => self.choose(isize::MAX),
+            KeyCode::Char('c') => self.ask(Mode::Class),
+            KeyCode::Char('s') => self.ask(|id| Mode::Confirm(Order::Suspend(id))),
+            KeyCode::Char('r') => self.ask(|id| Mode::Confirm(Order::Resume(id))),
+            KeyCode::Char('k') => self.ask(|id| Mode::Confirm(Order::Kill(id))),
+            _ => (),
+        }
+        None
+    }
+
+    fn choose(&mut self, by: isize) {
+        let jobs = self.jobs();
+        let last = jobs.len().saturating_sub(1);
+        let place = self.place(&jobs).saturating_add_signed(by).min(last);
+        self.chosen = jobs.get(place).map(|job| job.id);
+    }
+
+    /// Asks about the chosen job, if there is one.
+    fn ask(&mut self, question: impl FnOnce(u64) -> Mode) {
+        match self.job().filter(|job| lives(job)).map(|job| job.id) {
+            Some(id) => (self.chosen, self.mode) = (Some(id), question(id)),
+            None => self.message = Some(Message { good: false, text: "no job is chosen".into() }),
+        }
+    }
+
+    fn press_in_classes(&mut self, key: KeyCode, id: u64) -> Option<Outcome> {
+        let class = CLASSES.iter().find(|(letter, _)| key == KeyCode::Char(*letter)).map(|(_, class)| *class);
+        match class {
+            // The letter says what, and is not the last word.
+            Some(class) => self.mode = Mode::Confirm(Order::Class(id, class)),
+            None => self.mode = Mode::List,
+        }
+        None
+    }
+
+    fn press_in_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Enter => self.mode = Mode::List,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.mode = Mode::List;
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(letter) if !letter.is_control() => self.filter.push(letter),
+            _ => (),
+        }
+        self.chosen = self.job().map(|job| job.id);
+    }
+}

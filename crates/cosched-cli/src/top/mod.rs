@@ -1,0 +1,61 @@
+//! `cosched top`: nodes and CPUs, the matrix, the jobs, and keys that steer them: LLNL's xgang for a terminal.
+//!
+//! One thread talks to the daemon (`feed`), so that a daemon that is slow or gone stops no key; what is shown and what
+//! keys mean is plain data (`view`, `keys`); `draw` makes a picture of it, the same for a terminal and for a pipe. The
+//! row that the matrix is in follows from the clock, so it moves without the daemon being asked.
+
+mod draw;
+mod feed;
+mod help;
+mod keys;
+mod once;
+mod sort;
+mod terminal;
+mod view;
+
+use crate::args::Cli;
+use crate::out::Failure;
+use clap::{ArgAction, Args};
+use cosched_api::parse;
+use sort::Sort;
+use std::time::Duration;
+
+/// Shorter ones would ask more than they show, longer ones look dead.
+const INTERVAL: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+
+#[derive(Args, Debug)]
+#[command(after_help = help::TOP)]
+pub(crate) struct Top {
+    /// How often the daemon is asked, 100ms to 60s
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) interval: Duration,
+
+    /// Print one picture as text and end; for pipes
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub(crate) once: bool,
+
+    /// Only jobs that have this in their id, name, user, class, state or command
+    #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) filter: String,
+
+    /// The order of the jobs: id, cpu, memory, share, class, user or name
+    #[arg(long, value_name = "KEY", value_enum, default_value_t = Sort::Id, hide_possible_values = true)]
+    pub(crate) sort: Sort,
+}
+
+/// `cosched top`.
+pub(crate) fn top(cli: &Cli, options: &Top) -> Result<u8, Failure> {
+    match (cli.json, options.once) {
+        (true, once) => once::json(cli, options, once),
+        (false, true) => once::text(cli, options),
+        (false, false) => terminal::run(cli, options),
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = parse::duration(text).map_err(|e| e.to_string())?;
+    if INTERVAL.contains(&interval) { Ok(interval) } else { Err("give a time from 100ms to 60s".into()) }
+}
+
+#[cfg(test)]
+mod tests;

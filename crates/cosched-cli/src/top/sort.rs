@@ -1,0 +1,62 @@
+//! The orders in which jobs are listed.
+
+use clap::ValueEnum;
+use cosched_api::Job;
+use std::cmp::Ordering;
+
+/// By what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    Id,
+    /// The largest first, as all numbers but ids.
+    Cpu,
+    Memory,
+    /// What it received against what was due: the poorest first.
+    Share,
+    Class,
+    User,
+    Name,
+}
+
+impl Sort {
+    const ALL: [Sort; 7] = [Sort::Id, Sort::Cpu, Sort::Memory, Sort::Share, Sort::Class, Sort::User, Sort::Name];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Sort::Id => "id",
+            Sort::Cpu => "cpu",
+            Sort::Memory => "memory",
+            Sort::Share => "share",
+            Sort::Class => "class",
+            Sort::User => "user",
+            Sort::Name => "name",
+        }
+    }
+
+    pub(super) fn next(self) -> Sort {
+        let place = Sort::ALL.iter().position(|sort| *sort == self).unwrap_or(0);
+        Sort::ALL[(place + 1) % Sort::ALL.len()]
+    }
+
+    /// Equals stand by their ids.
+    pub(super) fn compare(self, a: &Job, b: &Job) -> Ordering {
+        let order = match self {
+            Sort::Id => Ordering::Equal,
+            Sort::Cpu => b.cpu_percent.unwrap_or(0.0).total_cmp(&a.cpu_percent.unwrap_or(0.0)),
+            Sort::Memory => b.memory_bytes.cmp(&a.memory_bytes),
+            Sort::Share => ratio(a).total_cmp(&ratio(b)),
+            Sort::Class => a.class.cmp(&b.class),
+            Sort::User => a.user.cmp(&b.user),
+            Sort::Name => a.name.cmp(&b.name),
+        };
+        order.then(a.id.cmp(&b.id))
+    }
+}
+
+/// Received against due; jobs to which nothing is due come last.
+fn ratio(job: &Job) -> f64 {
+    match (job.share_received, job.share_due) {
+        (Some(received), Some(due)) if due > 0.0 => received / due,
+        _ => f64::INFINITY,
+    }
+}

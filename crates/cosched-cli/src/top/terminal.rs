@@ -1,0 +1,111 @@
+//! The terminal: taken over, drawn on, and given back in every case.
+
+use super::feed::{self, News};
+use super::keys::Outcome;
+use super::view::{Message, View};
+use super::{Top, draw};
+use crate::args::Cli;
+use crate::jobs::connect;
+use crate::out::{Failure, use_colour};
+use crate::run::signals::Signals;
+use cosched_api::SocketChoice;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io::{self, IsTerminal};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The row moves at most so often.
+const TICK: Duration = Duration::from_millis(100);
+
+/// `cosched top` on a terminal.
+pub(super) fn run(cli: &Cli, options: &Top) -> Result<u8, Failure> {
+    check_terminal()?;
+    // Before anything is drawn: a daemon that is not there is told as everywhere.
+    let client = connect(cli)?;
+    let failed = |e: io::Error| Failure::other(format!("the terminal cannot be used: {e}"));
+    // Blocked before any thread starts, so that all inherit it.
+    let signals = Signals::take().map_err(failed)?;
+    let (orders, news) = feed::start(SocketChoice::find(cli.socket.clone()), client, options.interval);
+    let mut view = View::new(&options.filter, options.sort, use_colour());
+    // From here on a panic gives the terminal back, too: the library's hook sees to it.
+    let mut terminal = ratatui::try_init().map_err(failed)?;
+    end_on_signal(signals);
+    let ended = watch(&mut terminal, &mut view, &news, |order| {
+        // A thread that has ended has said why, or is not needed any more.
+        let _ = orders.send(order);
+    });
+    ended.and(ratatui::try_restore()).map_err(failed)?;
+    Ok(0)
+}
+
+/// A thread of its own: when the terminal goes away (a closed window), the library's reader of keys never returns, and the
+/// signal that tells of it must end the program all the same.
+fn end_on_signal(signals: Signals) {
+    std::thread::spawn(move || {
+        loop {
+            // An interrupted wait only means one more look.
+            let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
+            if let Some(signal) = signals.next() {
+                // Held to the end, so that nothing is drawn on the screen that was given back.
+                let mut stdout = io::stdout().lock();
+                // A terminal that is gone needs nothing back.
+                let _ = ratatui::try_restore().and_then(|()| execute!(stdout, Show));
+                // As a shell shows a program that a signal ended.
+                std::process::exit(128 + signal.number);
+            }
+        }
+    });
+}
+
+fn check_terminal() -> Result<(), Failure> {
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let why = match (io::stdout().is_terminal(), io::stdin().is_terminal()) {
+        (false, _) => "standard output is no terminal",
+        (_, false) => "standard input is no terminal",
+        _ if dumb => "this terminal (TERM=dumb) cannot be drawn on",
+        _ => return Ok(()),
+    };
+    let hint = "--once prints one picture, --json prints objects; `cosched ps` and `cosched status` are lists";
+    Err(Failure::explained(2, "cosched top draws on a terminal", why, hint))
+}
+
+/// Until the user ends it.
+fn watch(
+    terminal: &mut DefaultTerminal,
+    view: &mut View,
+    news: &Receiver<News>,
+    mut order: impl FnMut(feed::Order),
+) -> io::Result<()> {
+    loop {
+        for said in news.try_iter() {
+            hear(view, said);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        terminal.draw(|frame| draw::draw(frame, view, now))?;
+        if event::poll(TICK)? {
+            // All that is there: a held arrow key must not run on after it was let go.
+            while event::poll(Duration::ZERO)? {
+                if let Event::Key(key) = event::read()? {
+                    match view.press(key) {
+                        Some(Outcome::Quit) => return Ok(()),
+                        Some(Outcome::Order(wanted)) => order(wanted),
+                        None => (),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn hear(view: &mut View, said: News) {
+    match said {
+        News::Shot(shot) => view.take(*shot),
+        News::Trouble(why) => view.trouble = Some(why),
+        News::Done(text) => view.message = Some(Message { good: true, text }),
+        News::Refused(text) => view.message = Some(Message { good: false, text }),
+    }
+}

@@ -1,0 +1,129 @@
+//! What is shown: the newest facts, which job is chosen, and what the user is being asked.
+
+use super::feed::{Order, Shot};
+use super::sort::Sort;
+use cosched_api::{Class, Job, JobState};
+
+/// What the keys mean now.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Mode {
+    /// Jobs are chosen.
+    List,
+    /// A filter is written.
+    Filter,
+    /// The help is shown.
+    Help,
+    /// A class is chosen for this job.
+    Class(u64),
+    /// This is done when the user says yes.
+    Confirm(Order),
+}
+
+/// A line about what was done or refused.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Message {
+    pub(super) good: bool,
+    pub(super) text: String,
+}
+
+/// Everything on the screen.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) shot: Option<Shot>,
+    /// Why there is nothing newer.
+    pub(super) trouble: Option<String>,
+    pub(super) message: Option<Message>,
+    pub(super) chosen: Option<u64>,
+    pub(super) filter: String,
+    pub(super) sort: Sort,
+    pub(super) turned: bool,
+    pub(super) mode: Mode,
+    pub(super) colour: bool,
+    /// It takes no keys: a picture for a pipe.
+    pub(super) still: bool,
+    /// How many jobs the last picture had room for.
+    pub(super) page: usize,
+}
+
+impl View {
+    pub(super) fn new(filter: &str, sort: Sort, colour: bool) -> View {
+        View {
+            shot: None,
+            trouble: None,
+            message: None,
+            chosen: None,
+            filter: filter.to_owned(),
+            sort,
+            turned: false,
+            mode: Mode::List,
+            colour,
+            still: false,
+            page: 1,
+        }
+    }
+
+    /// The jobs that pass the filter, in order.
+    pub(super) fn jobs(&self) -> Vec<&Job> {
+        let needle = self.filter.to_lowercase();
+        let all = self.shot.iter().flat_map(|shot| &shot.jobs);
+        let mut jobs: Vec<&Job> = all.filter(|job| needle.is_empty() || has(job, &needle)).collect();
+        jobs.sort_by(|a, b| self.sort.compare(a, b));
+        if self.turned {
+            jobs.reverse();
+        }
+        jobs
+    }
+
+    /// The chosen job's place among those shown; the first one's when it is gone.
+    pub(super) fn place(&self, jobs: &[&Job]) -> usize {
+        jobs.iter().position(|job| Some(job.id) == self.chosen).unwrap_or(0)
+    }
+
+    /// The job that keys are about.
+    pub(super) fn job(&self) -> Option<&Job> {
+        let jobs = self.jobs();
+        jobs.get(self.place(&jobs)).copied()
+    }
+
+    /// Newer facts.
+    pub(super) fn take(&mut self, shot: Shot) {
+        self.shot = Some(shot);
+        self.trouble = None;
+        // What is asked about a job that has ended needs no answer.
+        let gone = match &self.mode {
+            Mode::Class(id) => Some(*id),
+            Mode::Confirm(order) => Some(order.job()),
+            _ => None,
+        };
+        if gone.is_some_and(|id| self.shot.iter().flat_map(|shot| &shot.jobs).all(|job| job.id != id)) {
+            self.mode = Mode::List;
+            self.message = Some(Message { good: false, text: "that job has ended".into() });
+        }
+        self.chosen = self.job().map(|job| job.id);
+    }
+
+    /// The row of the matrix at a moment in ns since 1970, while gangs have slots.
+    pub(super) fn row_at(&self, unix_ns: u128) -> Option<u32> {
+        let status = &self.shot.as_ref()?.status;
+        let turns = &status.matrix.turns;
+        let slot = unix_ns / (u128::from(status.slot_length_ms.max(1)) * 1_000_000);
+        (!turns.is_empty()).then(|| turns[(slot % turns.len() as u128) as usize])
+    }
+}
+
+fn has(job: &Job, needle: &str) -> bool {
+    let words = [&job.name, &job.user].into_iter().chain(&job.command);
+    words.into_iter().any(|word| word.to_lowercase().contains(needle))
+        || crate::format::class(job.class).contains(needle)
+        || crate::format::state(job.state).contains(needle)
+        || job.id.to_string() == needle
+}
+
+/// The classes, with the key of each.
+pub(super) const CLASSES: [(char, Class); 4] =
+    [('e', Class::Express), ('i', Class::Interactive), ('b', Class::Batch), ('s', Class::Standby)];
+
+/// Whether anything can still be done to it.
+pub(super) fn lives(job: &Job) -> bool {
+    !matches!(job.state, JobState::Ended | JobState::Lost)
+}

@@ -1,0 +1,161 @@
+//! The wall clock, on which the slots lie: is it synchronised, was it set, and what follows.
+//!
+//! On one machine nobody else's clock matters: a clock that is set moves the slots, the slot thread looks anew, and every
+//! job goes on. Where it is required to be synchronised (`require_synchronised_clock`), gangs have no slots while it is
+//! not, and for a moment after it was set: Linux schedules them.
+
+use super::Driver;
+use crate::clock::{now, unix_ms};
+use crate::metrics::Snapshot;
+use crate::pollable::pollable;
+use cosched_core::AgentInput;
+use cosched_linux::clock::ClockWatch;
+use cosched_linux::observe::{ClockError, clock_error};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
+
+/// How often the kernel is asked about the clock's error.
+const LOOK_PERIOD: Duration = Duration::from_secs(10);
+/// A clock that was set gets no slots for so long, where it has to be synchronised.
+const STEP_REST: Duration = Duration::from_secs(5);
+/// The part of a slot that the estimated error may be, where the clock has to be synchronised.
+const ERROR_SHARE_MAX: f64 = 0.1;
+
+/// What is known of the clock.
+#[derive(Debug)]
+pub(super) struct ClockState {
+    watch: Option<(ClockWatch, AsyncFd<OwnedFd>)>,
+    error: Option<ClockError>,
+    required: bool,
+    steps: u64,
+    /// By how many ms it was set the last time, the time that it showed then, and when that was.
+    last_step: Option<(i64, u64, Instant)>,
+    due: Instant,
+    holds: Option<String>,
+}
+
+impl ClockState {
+    pub(super) fn new(required: bool) -> ClockState {
+        let watch = ClockWatch::new().and_then(|watch| Ok((pollable(&watch)?, watch)));
+        let watch = watch.inspect_err(|e| tracing::warn!("steps of the clock are noticed late: {e}"));
+        ClockState {
+            watch: watch.ok().map(|(fd, watch)| (watch, fd)),
+            error: None,
+            required,
+            steps: 0,
+            last_step: None,
+            due: Instant::now(),
+            holds: None,
+        }
+    }
+
+    /// Resolves when the clock was set, or it is time to look.
+    pub(super) async fn told(&self) {
+        let set = async {
+            match &self.watch {
+                Some((_, fd)) => drop(fd.readable().await.map(|mut ready| ready.clear_ready())),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! { () = set => (), () = tokio::time::sleep_until(self.due) => () }
+    }
+
+    /// Looks at the clock; the size of the step in nanoseconds, if it was set.
+    fn look(&mut self, slot_length_ns: u64) -> Option<i64> {
+        let step_ns = self.watch.as_mut().and_then(|(watch, _)| watch.look());
+        let before = std::mem::replace(&mut self.error, clock_error());
+        if let Some(ns) = step_ns {
+            self.steps += 1;
+            self.last_step = Some((ns / 1_000_000, unix_ms(), Instant::now()));
+            tracing::warn!(by_ms = ns / 1_000_000, "the wall clock was set; the slots move with it");
+        }
+        let synchronised = |error: Option<ClockError>| error.map(|error| error.synchronised);
+        if synchronised(before) != synchronised(self.error) {
+            tracing::info!(synchronised = ?synchronised(self.error), "the wall clock");
+        }
+        self.holds = self.reason_to_hold(slot_length_ns);
+        self.due = Instant::now() + LOOK_PERIOD;
+        if let Some((.., at)) = self.last_step.filter(|_| self.holds.is_some()) {
+            self.due = self.due.min((at + STEP_REST).max(Instant::now() + STEP_REST / 10));
+        }
+        step_ns
+    }
+
+    fn reason_to_hold(&self, slot_length_ns: u64) -> Option<String> {
+        if !self.required {
+            return None;
+        }
+        if self.last_step.is_some_and(|(.., at)| at.elapsed() < STEP_REST) {
+            return Some("the wall clock was set a moment ago".to_owned());
+        }
+        match self.error {
+            None => Some("the kernel does not tell whether the wall clock is synchronised".to_owned()),
+            Some(error) if !error.synchronised => Some("the wall clock is not synchronised".to_owned()),
+            Some(error) if error.error_ns_estimated as f64 > ERROR_SHARE_MAX * slot_length_ns as f64 => {
+                let ms = error.error_ns_estimated as f64 / 1e6;
+                Some(format!("the wall clock may be wrong by {ms:.1} ms, more than a tenth of a slot"))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Why gangs have no slots now; none when they have.
+    pub(super) fn holds(&self) -> Option<&str> {
+        self.holds.as_deref()
+    }
+
+    /// For `cosched status`.
+    pub(super) fn view(&self) -> cosched_api::Clock {
+        cosched_api::Clock {
+            synchronised: self.error.map(|error| error.synchronised),
+            error_estimated_us: self.error.map(|error| error.error_ns_estimated / 1000),
+            error_us_max: self.error.map(|error| error.error_ns_max / 1000),
+            required: self.required,
+            holds_slots: self.holds.clone(),
+            steps: self.steps,
+            last_step_ms: self.last_step.map(|(ms, ..)| ms),
+            last_step_unix_ms: self.last_step.map(|(_, unix_ms, _)| unix_ms),
+        }
+    }
+
+    /// For Prometheus.
+    pub(super) fn metrics(&self, all: &mut Snapshot) {
+        let flag = |yes: bool| f64::from(u8::from(yes));
+        let error = self.error;
+        let synchronised = error.map(|error| flag(error.synchronised));
+        all.gauge("clock_synchronised", "Whether the kernel says that the wall clock is synchronised", synchronised);
+        let estimated_s = error.map(|error| error.error_ns_estimated as f64 / 1e9);
+        all.gauge("clock_error_estimated_seconds", "Its estimated error", estimated_s);
+        let max_s = error.map(|error| error.error_ns_max as f64 / 1e9);
+        all.gauge("clock_error_max_seconds", "The bound of its error", max_s);
+        all.count("clock_steps", "How often it was set since the daemon started", self.steps);
+        let held = flag(self.holds.is_some());
+        all.gauge("clock_holds_slots", "Whether gangs have no slots because of the clock", held);
+    }
+}
+
+impl Driver {
+    /// The clock was set, or it is time to look at it.
+    pub(super) fn on_clock(&mut self) {
+        let held_before = self.clock.holds().map(str::to_owned);
+        let stepped = self.clock.look(self.plan.slot_length_ns).is_some();
+        if stepped {
+            // Times that lie in a future that has moved away are set right by it, and the jump is not counted as idleness.
+            self.agent.handle(now(), AgentInput::Plan(Arc::clone(&self.plan)));
+            self.live.values_mut().for_each(|live| live.chosen.begin_anew());
+            self.look_at_calendar(true);
+        }
+        if held_before.as_deref() != self.clock.holds() {
+            match self.clock.holds() {
+                Some(why) => tracing::warn!(why, "gangs have no slots: Linux schedules them"),
+                None => tracing::info!("gangs have slots again: the wall clock is synchronised"),
+            }
+            self.settle(true);
+        } else if stepped {
+            self.touch_status();
+        }
+    }
+}

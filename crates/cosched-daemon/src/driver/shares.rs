@@ -1,0 +1,77 @@
+//! What a job should have had of the CPU time, and what it had: the display's "share received against share due".
+//!
+//! Both are summed up at each sample of the job's CPU time, and at each change of the plan, and older parts fade: after
+//! ten seconds a part weighs half. So a change shows within seconds, and single slots do not.
+
+use super::{Driver, auto};
+use crate::clock::now;
+use cosched_core::{JobId, Plan, Standing, Time};
+use tokio::time::Instant;
+
+/// After this time a part counts half.
+const HALF_LIFE_S: f64 = 10.0;
+/// Before this much time has passed, a share would say nothing.
+const SPAN_NS_MIN: f64 = 1e9;
+
+/// The fading sums of one job, in nanoseconds.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    sample: Option<(Instant, u64)>,
+    /// Up to when the plan's gifts are counted, and what came since the last sample.
+    due_to: Option<Instant>,
+    new_due_ns: u64,
+    due_ns: f64,
+    received_ns: f64,
+    span_ns: f64,
+}
+
+impl Ledger {
+    /// Counts what the plan that held until now gave the job.
+    fn count_due(&mut self, plan: &Plan, job: JobId, cpus: u32) {
+        let to = Instant::now();
+        let Some(from) = self.due_to.replace(to) else { return };
+        if plan.jobs.get(&job).is_none_or(|planned| planned.standing != Standing::Scheduled) {
+            return;
+        }
+        // The wall clock may have been set meanwhile: only the length of the interval counts.
+        let interval_ns = to.duration_since(from).as_nanos() as u64;
+        let since = Time(now().0.saturating_sub(interval_ns));
+        self.new_due_ns += auto::offered_ns(plan, job, since, interval_ns, cpus);
+    }
+
+    /// Counts what the job has used since the last sample, and closes the interval.
+    fn count_received(&mut self, cpu_time_ns: u64) {
+        let at = Instant::now();
+        let new_due_ns = std::mem::take(&mut self.new_due_ns);
+        let Some((then, before_ns)) = self.sample.replace((at, cpu_time_ns)) else { return };
+        let span = at.duration_since(then);
+        let keep = 0.5f64.powf(span.as_secs_f64() / HALF_LIFE_S);
+        self.due_ns = self.due_ns * keep + new_due_ns as f64;
+        self.received_ns = self.received_ns * keep + cpu_time_ns.saturating_sub(before_ns) as f64;
+        self.span_ns = self.span_ns * keep + span.as_nanos() as f64;
+    }
+
+    /// The parts of the machine's CPU time, due and received, 0 to 1; none before there was time to tell.
+    pub(super) fn shares(&self, cpus: usize) -> Option<(f64, f64)> {
+        let all_ns = self.span_ns * cpus as f64;
+        (self.span_ns >= SPAN_NS_MIN && cpus > 0).then(|| (self.due_ns / all_ns, self.received_ns / all_ns))
+    }
+}
+
+impl Driver {
+    /// Before another plan holds: counts what the present one gave.
+    pub(super) fn count_dues(&mut self) {
+        let cpus = self.identity.cpus.len() as u32;
+        for (id, live) in &mut self.live {
+            live.ledger.count_due(&self.plan, JobId(*id), cpus);
+        }
+    }
+
+    /// A sample of a job's CPU time.
+    pub(super) fn count_share(&mut self, id: u64, cpu_time_ns: u64) {
+        let cpus = self.identity.cpus.len() as u32;
+        let Some(live) = self.live.get_mut(&id) else { return };
+        live.ledger.count_due(&self.plan, JobId(id), cpus);
+        live.ledger.count_received(cpu_time_ns);
+    }
+}

@@ -1,0 +1,150 @@
+//! The status file: what the API shows, for readers that do not talk to the daemon.
+//!
+//! Source: LLNL, "Gang Scheduler Design": "Program and computer status information is written to a globally readable file
+//! at the start of each gang scheduler time-slice." Slots are a hundred times shorter here, and the row of any moment
+//! follows from the plan (`matrix.turns`), so it is written when something has changed, and now and then for the numbers.
+//! It is replaced at once: a reader sees the old one or the new one, whole.
+
+use super::Driver;
+use crate::clock::unix_ms;
+use cosched_api::{STATUS_FILE_FORMAT, StatusFile};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Changes that come faster are written together.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// CPU times and memory are as old as this at most, while there are jobs.
+const REFRESH: Duration = Duration::from_secs(10);
+/// No more than this part of the time goes into writing it.
+const COST_SHARE_MAX: u32 = 50;
+
+/// Where the file is and when it is written next.
+#[derive(Debug)]
+pub(super) struct StatusKeeper {
+    path: Option<PathBuf>,
+    changed: bool,
+    /// Not before this.
+    free: Instant,
+    refresh: Instant,
+    problem: Option<String>,
+}
+
+impl StatusKeeper {
+    pub(super) fn new(path: Option<PathBuf>) -> StatusKeeper {
+        let now = Instant::now();
+        StatusKeeper { path, changed: true, free: now, refresh: now, problem: None }
+    }
+
+    /// Why the file cannot be written, while that is so.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// When it has to be written.
+    pub(super) fn due(&self, jobs: bool) -> Option<Instant> {
+        self.path.as_ref()?;
+        let refresh = jobs.then_some(self.refresh);
+        let change = self.changed.then_some(self.free);
+        change.into_iter().chain(refresh).min()
+    }
+
+    fn written(&mut self, started: Instant, result: io::Result<()>) {
+        self.changed = false;
+        let (now, cost) = (Instant::now(), started.elapsed());
+        self.free = now + PAUSE_MIN.max(cost * COST_SHARE_MAX);
+        self.refresh = now + REFRESH.max(cost * COST_SHARE_MAX);
+        let problem = result.err().map(|e| e.to_string());
+        if problem != self.problem
+            && let Some(why) = &problem
+        {
+            tracing::warn!(why, "the status file cannot be written");
+        }
+        self.problem = problem;
+    }
+
+    /// It would be wrong from now on.
+    pub(super) fn remove(&self) {
+        if let Some(path) = &self.path {
+            // It may never have been written.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Driver {
+    /// Something has changed that the status file shows.
+    pub(super) fn touch_status(&mut self) {
+        self.status_file.changed = true;
+    }
+
+    /// Writes the status file, when it is due.
+    pub(super) fn write_status(&mut self) {
+        let started = Instant::now();
+        let due = self.status_file.due(!self.live.is_empty()).is_some_and(|due| due <= started);
+        let Some(path) = self.status_file.path.clone().filter(|_| due) else { return };
+        let status = self.view_status();
+        let file = StatusFile {
+            format: STATUS_FILE_FORMAT.to_owned(),
+            about: format!("cosched on {}: written by coschedd at each change; times are ms since 1970", status.node),
+            written_unix_ms: unix_ms(),
+            status,
+            jobs: self.view_list(false).jobs,
+        };
+        let result = serde_json::to_vec_pretty(&file).map_err(io::Error::from).and_then(|text| replace(&path, &text));
+        self.status_file.written(started, result);
+    }
+}
+
+/// Puts a new file in the old one's place.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    match std::fs::remove_file(&new) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => (),
+    }
+    // Created anew: nobody can have put a link there that we follow.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&new)?;
+    // Whatever the umask is.
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    file.write_all(text)?;
+    file.write_all(b"\n")?;
+    std::fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_file_is_replaced_whole_readable_by_all_and_follows_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, victim) = (dir.path().join("status"), dir.path().join("victim"));
+        std::fs::write(&victim, "mine").unwrap();
+        std::os::unix::fs::symlink(&victim, dir.path().join("status.new")).unwrap();
+        replace(&path, b"{}").unwrap();
+        replace(&path, b"{\"a\":1}").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"a\":1}\n");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+        assert!(replace(Path::new("/nonexistent/status"), b"").is_err());
+    }
+
+    #[test]
+    fn changes_are_written_soon_and_together_and_without_jobs_only_changes() {
+        let mut keeper = StatusKeeper::new(Some("/x".into()));
+        assert!(keeper.due(false).is_some_and(|due| due <= Instant::now()));
+        keeper.written(Instant::now(), Ok(()));
+        assert_eq!(keeper.due(false), None);
+        assert!(keeper.due(true).is_some_and(|due| due > Instant::now() + REFRESH / 2));
+        keeper.changed = true;
+        assert!(keeper.due(false).is_some_and(|due| due > Instant::now() && due <= Instant::now() + PAUSE_MIN));
+        keeper.written(Instant::now(), Err(io::Error::other("full")));
+        assert_eq!(keeper.problem(), Some("full"));
+        assert_eq!(StatusKeeper::new(None).due(true), None);
+    }
+}
