@@ -58,7 +58,8 @@ fn kernel_costs_and_variance_only_add() {
 #[test]
 fn the_papers_programs_take_about_the_papers_time() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/roysden-2004");
-    for (file, published_s, limits) in [("compute-bound.toml", 12.61, "the CPUs"), ("io-bound.toml", 24.26, "disk sda")] {
+    for (file, published_s, limits) in [("compute-bound.toml", 12.61, "the CPUs"), ("io-bound.toml", 24.26, "disk sda")]
+    {
         let spec = read(&folder.join(file)).unwrap();
         let out = simulate(&spec, "default".parse::<Priorities>().unwrap()).unwrap();
         let simulated_s = out.elapsed_ns as f64 / 1e9;

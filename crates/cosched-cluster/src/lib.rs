@@ -1,0 +1,10 @@
+//! The control plane of one node of a cluster: which daemon is who, who plans, and what the node has to do.
+//!
+//! No input or output, no clock, no randomness: all of these are arguments. The daemon drives it with a real store, tests
+//! and simulations with [`store::MemoryStore`].
+
+mod keys;
+pub mod store;
+pub mod wire;
+
+pub use keys::{BadName, Keys, check_name, request_id};
