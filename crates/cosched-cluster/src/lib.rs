@@ -4,7 +4,9 @@
 //! and simulations with [`store::MemoryStore`].
 
 mod keys;
+mod member;
 pub mod store;
 pub mod wire;
 
 pub use keys::{BadName, Keys, check_name, request_id};
+pub use member::{Action, AskId, Found, Member, Moment, NotTaken, Notice, OpId, Settings};
