@@ -55,6 +55,7 @@ impl Member {
                 acks.insert(name.to_owned(), ack);
             }
         }
+        self.hear_of(acks.values().map(|ack| ack.generation).max().unwrap_or(0));
         let members = self.members(&acks);
         let newest = self.replica.generation();
         let waits = members.iter().any(|member| member.acknowledged < newest);

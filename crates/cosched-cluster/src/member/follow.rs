@@ -57,9 +57,20 @@ impl Member {
         self.ensure_planner();
         let (Some(id), Some(planner)) = (self.id, &self.work.planner) else { return };
         let plan = Arc::clone(planner.value.plan());
-        let follower = self.follow.follower.get_or_insert_with(|| Follower::new(id));
-        follower.hear_of(plan.generation);
-        follower.see(self.now.wall, plan);
+        if self.follow.follower.is_none() {
+            self.follow.follower = Some(Follower::new(id));
+            self.tell_lease();
+        }
+        if let Some(follower) = &mut self.follow.follower {
+            follower.see(self.now.wall, plan);
+        }
+    }
+
+    /// Others have acknowledged this generation, so it exists.
+    pub(super) fn hear_of(&mut self, generation: u64) {
+        if let Some(follower) = &mut self.follow.follower {
+            follower.hear_of(generation);
+        }
     }
 
     /// The lease lasts until then, by the steady clock, and the state is known as of its renewal.
@@ -98,7 +109,8 @@ impl Member {
 
     pub(super) fn follow_timeout(&self) -> Option<Time> {
         let (at, _) = self.follow.follower.as_ref()?.poll_timeout()?;
-        let load = self.load_due().filter(|_| self.session.is_joined());
+        let writing = self.is_under_way(|flight| matches!(flight, Flight::Ack(_)));
+        let load = self.load_due().filter(|_| self.session.is_joined() && !writing);
         [Some(self.steady(at)), load].into_iter().flatten().min()
     }
 

@@ -223,7 +223,7 @@ impl Member {
             }
             (Flight::Read, OpDone::Txn { revision, done, .. }) => self.read(revision, done),
             (Flight::Make, OpDone::Txn { .. }) => self.start_reading(),
-            (Flight::Claim, OpDone::Txn { succeeded: true, .. }) => self.start_watch(),
+            (Flight::Claim, OpDone::Txn { revision, succeeded: true, .. }) => self.claimed(revision),
             (Flight::Claim, OpDone::Txn { .. }) => self.start_reading(),
             (Flight::Watch, OpDone::Watching) => self.joined(op),
             (Flight::Renew(at), OpDone::KeptAlive { ttl_s, revision }) => self.renewed(at, ttl_s, revision),
@@ -335,6 +335,13 @@ impl Member {
         self.follow.written = Some(ack);
         self.session.record_changed = false;
         self.send(Flight::Claim, Op::Txn(Txn { compare: vec![compare], then, or_else: vec![] }));
+    }
+
+    /// The watch will tell so, too, but until then an older record must not be taken for a newer one.
+    fn claimed(&mut self, revision: Revision) {
+        let live = Live { node: self.record(), lease: self.session.lease };
+        self.replica.nodes.insert(self.settings.name.clone(), At { value: live, revision });
+        self.start_watch();
     }
 
     /// Another daemon has the name. It may be dead, then its lease ends; otherwise there are two.
