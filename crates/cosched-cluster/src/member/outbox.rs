@@ -156,8 +156,12 @@ impl Member {
                 continue;
             }
             // One for an earlier life of this daemon is only cleared away.
-            if instance == self.settings.instance && self.outbox.written.remove(&sequence) {
-                answers.push((sequence, reply.answer.clone()));
+            if instance == self.settings.instance {
+                // The reply may be there before it is known that the request was written.
+                self.outbox.has_written(sequence);
+                if self.outbox.written.remove(&sequence) {
+                    answers.push((sequence, reply.answer.clone()));
+                }
             }
             self.outbox.read.insert(id.clone());
         }

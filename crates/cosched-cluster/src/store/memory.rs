@@ -153,14 +153,14 @@ impl MemoryStore {
         let mut done = Vec::new();
         for op in ops {
             done.push(match op {
-                Do::Get(range) => Done::Got(self.range(&range)),
+                Do::Get(range) => Done::Got(self.read(&range)),
                 Do::Put { key, value, lease } => {
                     self.put(key, value, lease, next);
                     changed = true;
                     Done::Put
                 }
                 Do::Delete(range) => {
-                    let keys: Vec<Key> = self.range(&range).into_iter().map(|entry| entry.key).collect();
+                    let keys: Vec<Key> = self.read(&range).into_iter().map(|entry| entry.key).collect();
                     if !keys.is_empty() {
                         (self.revision, changed) = (next, true);
                         keys.iter().for_each(|key| self.delete_one(key));
@@ -215,7 +215,8 @@ impl MemoryStore {
         is.unwrap_or(0) == compare.is
     }
 
-    fn range(&self, range: &Range) -> Vec<Entry> {
+    /// What lies in a range now, for tests and checks.
+    pub fn read(&self, range: &Range) -> Vec<Entry> {
         match &range.end {
             None => self.entries.get(&range.first).into_iter().cloned().collect(),
             Some(end) if *end <= range.first => Vec::new(),

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
-use cosched_cluster::store::{Do, Done, MemoryStore, Op, OpDone, Range, Revision, StoreError, Txn};
+use cosched_cluster::store::{Do, MemoryStore, Op, OpDone, Range, Revision, StoreError};
 use cosched_cluster::wire::{Answer, Ask, Attempt, By, Class, Job, JobAsk, OnNodeLoss, PartEnd, WantAsk, decode};
 use cosched_cluster::{Action, AskId, Found, Keys, Member, Moment, Notice, OpId, Settings};
 use cosched_core::cluster::{Capacity, Plan, State};
@@ -100,6 +100,7 @@ pub struct World {
     pub told: BTreeMap<String, Answer>,
     pub keys: Keys,
     generation: u64,
+    state_revision: Option<Revision>,
     pub compacts: bool,
     pub trace: bool,
     /// How long jobs run.
@@ -123,6 +124,7 @@ impl World {
             told: BTreeMap::new(),
             keys,
             generation: 0,
+            state_revision: None,
             compacts: false,
             trace: std::env::var_os("COSCHED_TRACE").is_some(),
             job_ns_max: 3 * S,
@@ -382,6 +384,11 @@ impl World {
 
     /// Generations rise by one.
     fn check_generations(&mut self) {
+        let revision = self.store.read(&Range::one(self.keys.state())).pop().map(|entry| entry.mod_revision);
+        if revision == self.state_revision {
+            return;
+        }
+        self.state_revision = revision;
         if let Some(state) = self.state() {
             let (old, new) = (self.generation, state.generation);
             assert!(new == old || new == old + 1, "generation {old} is followed by {new}");
@@ -389,29 +396,18 @@ impl World {
         }
     }
 
-    fn read(&self, range: Range) -> Vec<cosched_cluster::store::Entry> {
-        let txn = Txn { then: vec![Do::Get(range)], ..Txn::default() };
-        match self.store.clone().call(Time(0), Op::Txn(txn)).unwrap() {
-            OpDone::Txn { mut done, .. } => match done.pop() {
-                Some(Done::Got(entries)) => entries,
-                _ => vec![],
-            },
-            _ => vec![],
-        }
-    }
-
     pub fn state(&self) -> Option<State> {
-        let entry = self.read(Range::one(self.keys.state())).pop()?;
+        let entry = self.store.read(&Range::one(self.keys.state())).pop()?;
         Some(decode(&entry.value).unwrap())
     }
 
     pub fn jobs(&self) -> Vec<Job> {
         let range = Range::prefix(&format!("{}jobs/", self.keys.prefix()));
-        self.read(range).iter().map(|entry| decode(&entry.value).unwrap()).collect()
+        self.store.read(&range).iter().map(|entry| decode(&entry.value).unwrap()).collect()
     }
 
     pub fn under(&self, folder: &str) -> usize {
-        self.read(Range::prefix(&format!("{}{folder}/", self.keys.prefix()))).len()
+        self.store.read(&Range::prefix(&format!("{}{folder}/", self.keys.prefix()))).len()
     }
 
     /// Lets time pass.
