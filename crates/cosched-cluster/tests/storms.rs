@@ -82,7 +82,7 @@ fn calm_down(world: &mut World) {
 
 #[test]
 fn whatever_breaks_every_request_is_applied_once_and_every_job_ends() {
-    for seed in seeds(60) {
+    for seed in seeds(30) {
         let _named = Named(seed);
         let mut world = World::new(seed, 2 + seed as usize % 4);
         (0..world.hosts.len()).for_each(|node| world.start(node));
@@ -103,7 +103,7 @@ fn whatever_breaks_every_request_is_applied_once_and_every_job_ends() {
 /// All plan at once all the time: there are no ranks to speak of, and nothing waits for acknowledgements.
 #[test]
 fn storms_of_conflicts_lose_nothing() {
-    for seed in seeds(15) {
+    for seed in seeds(3) {
         let _named = Named(seed);
         let mut world = World::new(1000 + seed, 5);
         for host in &mut world.hosts {
@@ -111,7 +111,7 @@ fn storms_of_conflicts_lose_nothing() {
         }
         (0..5).for_each(|node| world.start(node));
         world.run(S);
-        for n in 0..200 {
+        for n in 0..100 {
             let wait = world.dice.below(20) * MS;
             world.run(wait);
             somebody_asks(&mut world, n);
@@ -119,7 +119,7 @@ fn storms_of_conflicts_lose_nothing() {
         world.run(S);
         let conflicts = world.hosts.iter().flat_map(|host| &host.notices);
         let conflicts = conflicts.filter(|notice| **notice == cosched_cluster::Notice::Conflict).count();
-        assert!(conflicts > 20, "seed {seed}: only {conflicts} conflicts");
+        assert!(conflicts > 10, "seed {seed}: only {conflicts} conflicts");
         calm_down(&mut world);
     }
 }
