@@ -3,6 +3,8 @@
 mod args;
 mod call;
 mod clock;
+#[cfg(feature = "etcd")]
+pub mod cluster;
 mod config;
 mod driver;
 mod guard;
