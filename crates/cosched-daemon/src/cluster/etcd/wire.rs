@@ -155,7 +155,7 @@ impl Wire {
         Ok(())
     }
 
-    async fn unary<A, B>(&self, path: &'static str, ask: A) -> Result<B, Refusal>
+    pub(super) async fn unary<A, B>(&self, path: &'static str, ask: A) -> Result<B, Refusal>
     where
         A: prost::Message + Default + 'static,
         B: prost::Message + Default + 'static,
@@ -252,7 +252,7 @@ impl Wire {
 }
 
 /// Why something was not done.
-enum Refusal {
+pub(super) enum Refusal {
     /// The token has run out, or etcd was started anew.
     Token,
     Other(StoreError),

@@ -88,7 +88,7 @@ pub(super) fn error(status: &Status) -> StoreError {
         StoreError::LeaseNotFound
     } else if has("too many operations in txn request") {
         StoreError::TooManyOps
-    } else if has("request is too large") || status.code() == Code::OutOfRange && has("message") {
+    } else if has("request is too large") || status.code() == Code::ResourceExhausted && has("larger than max") {
         StoreError::TooLarge
     } else if has("duplicate key given in txn request") {
         StoreError::DuplicateKey

@@ -91,7 +91,11 @@ fn put(key: &str, value: &str, lease: Option<LeaseId>) -> Do {
     Do::Put { key: key.to_owned(), value: value.as_bytes().to_vec(), lease }
 }
 
-async fn txn(arm: &mut impl Arm, compare: Vec<Compare>, then: Vec<Do>) -> Result<(Revision, bool, Vec<Done>), StoreError> {
+async fn txn(
+    arm: &mut impl Arm,
+    compare: Vec<Compare>,
+    then: Vec<Do>,
+) -> Result<(Revision, bool, Vec<Done>), StoreError> {
     let or_else = vec![Do::Get(Range::one("k/a"))];
     match arm.call(Op::Txn(Txn { compare, then, or_else })).await? {
         OpDone::Txn { revision, succeeded, done } => Ok((revision, succeeded, done)),
@@ -125,11 +129,15 @@ async fn revisions_and_conditions(arm: &mut impl Arm) {
     assert_eq!(get(arm, "k/a").await, Some(("3".to_owned(), 2, 3, None)));
 
     // All at once: one revision, and what was deleted before is not seen.
-    let many = vec![put("k/b", "b", None), Do::Delete(Range::one("k/a")), put("k/c", "", None), Do::Get(Range::prefix("k/"))];
+    let many =
+        vec![put("k/b", "b", None), Do::Delete(Range::one("k/a")), put("k/c", "", None), Do::Get(Range::prefix("k/"))];
     let (revision, _, done) = txn(arm, vec![], many).await.unwrap();
     assert_eq!((revision, &done[..3]), (4, &[Done::Put, Done::Deleted(1), Done::Put][..]));
     let Done::Got(got) = &done[3] else { panic!() };
-    assert_eq!(got.iter().map(|entry| (&entry.key[..], entry.mod_revision)).collect::<Vec<_>>(), [("k/b", 4), ("k/c", 4)]);
+    assert_eq!(
+        got.iter().map(|entry| (&entry.key[..], entry.mod_revision)).collect::<Vec<_>>(),
+        [("k/b", 4), ("k/c", 4)]
+    );
     // Reading, and deleting what is not there, is no change; putting the same is one.
     assert_eq!(txn(arm, vec![], vec![Do::Delete(Range::prefix("x/"))]).await, Ok((4, true, vec![Done::Deleted(0)])));
     assert_eq!(txn(arm, vec![], vec![put("k/c", "", None)]).await, Ok((5, true, vec![Done::Put])));

@@ -76,12 +76,7 @@ impl Server {
     }
 
     fn config(&self) -> EtcdConfig {
-        EtcdConfig {
-            endpoints: vec![self.endpoint()],
-            tls: None,
-            user: None,
-            answer_max: Duration::from_millis(1500),
-        }
+        EtcdConfig { endpoints: vec![self.endpoint()], tls: None, user: None, answer_max: Duration::from_millis(1500) }
     }
 
     fn signal(&self, signal: Signal) {
@@ -168,9 +163,7 @@ impl Client {
         let then = vec![Do::Get(Range::one(key))];
         match self.call(Op::Txn(Txn { then, ..Txn::default() })).await? {
             OpDone::Txn { mut done, .. } => match done.pop() {
-                Some(Done::Got(mut entries)) => {
-                    Ok(entries.pop().map(|entry| String::from_utf8(entry.value).unwrap()))
-                }
+                Some(Done::Got(mut entries)) => Ok(entries.pop().map(|entry| String::from_utf8(entry.value).unwrap())),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),

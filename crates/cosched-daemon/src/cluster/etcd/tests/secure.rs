@@ -23,9 +23,11 @@ fn make_certificates(dir: &Path) {
             ),
         );
     }
-    std::fs::write(dir.join("server.ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n").unwrap();
+    std::fs::write(dir.join("server.ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
+        .unwrap();
     std::fs::write(dir.join("client.ext"), "extendedKeyUsage=clientAuth\n").unwrap();
-    for (name, signer, ext) in [("server", "ca", "server"), ("client", "ca", "client"), ("stranger", "other", "client")] {
+    for (name, signer, ext) in [("server", "ca", "server"), ("client", "ca", "client"), ("stranger", "other", "client")]
+    {
         let new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
         openssl(dir, &format!("{new} -subj /CN=cst-{name} -keyout {name}.key -out {name}.csr"));
         openssl(
