@@ -37,6 +37,7 @@ pub(super) struct Wire {
     channels: Vec<Channel>,
     /// The endpoint in use.
     at: Cell<usize>,
+    https: bool,
     user: Option<(String, String)>,
     token: RefCell<Option<AsciiMetadataValue>>,
     answer_max: Duration,
@@ -56,6 +57,7 @@ impl Wire {
         Ok(Wire {
             channels,
             at: Cell::new(0),
+            https: config.endpoints.iter().any(|endpoint| endpoint.starts_with("https://")),
             user: config.user.clone(),
             token: RefCell::new(None),
             answer_max: config.answer_max,
@@ -79,12 +81,28 @@ impl Wire {
     pub(super) async fn call(&self, op: Op) -> Result<OpDone, StoreError> {
         let first = self.call_once(op.clone()).await;
         // The operation was refused, so it may be repeated with another token.
-        match first {
+        let done = match first {
             Err(Refusal::Token) => {
                 self.token.replace(None);
-                self.call_once(op).await.map_err(Refusal::told)
+                self.call_once(op).await
             }
-            first => first.map_err(Refusal::told),
+            first => first,
+        };
+        done.map_err(|refusal| self.hint_at_certificates(refusal.told()))
+    }
+
+    /// A server that does not like our certificate may just hang up: its alert comes after the handshake, and may be
+    /// overtaken.
+    fn hint_at_certificates(&self, why: StoreError) -> StoreError {
+        match why {
+            StoreError::Unavailable(text)
+                if self.https
+                    && ["closed", "reset", "broken pipe"].iter().any(|part| text.to_lowercase().contains(part)) =>
+            {
+                let hint = "if etcd asks for a certificate of its clients, check `cert_file` and `key_file`";
+                StoreError::Unavailable(format!("{text}: {hint}"))
+            }
+            why => why,
         }
     }
 
@@ -305,11 +323,22 @@ fn channel(endpoint: &str, config: &EtcdConfig) -> Result<Channel, EtcdConfigErr
         let tls = tls.ok_or_else(|| {
             wrong(what(), "https needs `ca_file`", "Name the file with the certificate of its signer.")
         })?;
-        let tls = client_tls(tls);
         let hint = "Check ca_file, cert_file and key_file: they have to be PEM.";
-        channel = channel.tls_config(tls).map_err(|e| wrong(what(), explain(&e), hint))?;
+        check_pem(tls).map_err(|why| wrong(what(), why, hint))?;
+        channel = channel.tls_config(client_tls(tls)).map_err(|e| wrong(what(), explain(&e), hint))?;
     }
     Ok(channel.connect_lazy())
+}
+
+/// What holds no certificate would be taken for an empty list of them.
+fn check_pem(tls: &Tls) -> Result<(), &'static str> {
+    let certificate = |text: &str| text.contains("-----BEGIN CERTIFICATE-----");
+    match &tls.own_pem {
+        _ if !certificate(&tls.ca_pem) => Err("`ca_file` holds no certificate"),
+        Some((cert, _)) if !certificate(cert) => Err("`cert_file` holds no certificate"),
+        Some((_, key)) if !key.contains("PRIVATE KEY-----") => Err("`key_file` holds no private key"),
+        _ => Ok(()),
+    }
 }
 
 fn client_tls(tls: &Tls) -> ClientTlsConfig {

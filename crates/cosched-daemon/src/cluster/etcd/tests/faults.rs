@@ -16,6 +16,8 @@ fn a_server_that_stands_still_is_unavailable_in_time_and_goes_on_afterwards() {
         assert!(matches!(client.told().await, FromStore::Done(id, Ok(OpDone::Watching)) if id == watch));
         assert!(matches!(client.told().await, FromStore::News(id, _) if id == watch));
         server.signal(Signal::STOP);
+        // It may answer a little longer until the signal is there.
+        sleep(Duration::from_millis(200)).await;
         let begin = Instant::now();
         let refused = client.get("a").await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
