@@ -25,6 +25,9 @@ const PING: Duration = Duration::from_secs(8);
 /// How long that answer may take.
 const PONG_MAX: Duration = Duration::from_secs(4);
 
+/// A password may take so many times longer than an answer.
+const AUTHENTICATE_FACTOR: u32 = 8;
+
 const TXN: &str = "/etcdserverpb.KV/Txn";
 const GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
 const REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
@@ -108,9 +111,10 @@ impl Wire {
 
     async fn call_once(&self, op: Op) -> Result<OpDone, Refusal> {
         let at = self.at.get();
-        let done = timeout(self.answer_max, self.call_now(op)).await;
-        let done =
-            done.unwrap_or_else(|_| Err(Refusal::Other(StoreError::Unavailable("no answer in time".to_owned()))));
+        let done = match self.authenticate().await {
+            Ok(()) => timeout(self.answer_max, self.call_now(op)).await.unwrap_or_else(|_| Err(late())),
+            Err(why) => Err(why),
+        };
         if let Err(Refusal::Other(StoreError::Unavailable(_))) = done {
             self.turn_to_next(at);
         }
@@ -118,7 +122,6 @@ impl Wire {
     }
 
     async fn call_now(&self, op: Op) -> Result<OpDone, Refusal> {
-        self.authenticate().await?;
         match op {
             Op::Txn(txn) => self.unary(TXN, words::txn(txn)).await.map(words::txn_done),
             Op::Grant { ttl_s } => {
@@ -162,7 +165,9 @@ impl Wire {
             return Ok(());
         }
         let request = proto::AuthenticateRequest { name: name.clone(), password: password.clone() };
-        let answer: proto::AuthenticateResponse = match self.unary(AUTHENTICATE, request).await {
+        // etcd takes long over passwords on purpose. Nobody may wait so long, but the next one finds the token.
+        let answer = timeout(AUTHENTICATE_FACTOR * self.answer_max, self.unary(AUTHENTICATE, request)).await;
+        let answer: proto::AuthenticateResponse = match answer.unwrap_or_else(|_| Err(late())) {
             // etcd without users serves those who have one, too.
             Err(Refusal::Other(StoreError::Unavailable(why))) if why.contains("authentication is not enabled") => {
                 return Ok(());
@@ -224,10 +229,13 @@ impl Wire {
         to: &UnboundedSender<FromStore>,
         began: &mut bool,
     ) -> Refusal {
+        if let Err(why) = self.authenticate().await {
+            return why;
+        }
         let mut answers = match timeout(self.answer_max, self.begin_watch(range, from)).await {
             Ok(Ok(answers)) => answers,
             Ok(Err(why)) => return why,
-            Err(_) => return Refusal::Other(StoreError::Unavailable("no answer in time".to_owned())),
+            Err(_) => return late(),
         };
         loop {
             let answer = match answers.message().await {
@@ -253,7 +261,6 @@ impl Wire {
         range: Range,
         from: Revision,
     ) -> Result<tonic::Streaming<proto::WatchResponse>, Refusal> {
-        self.authenticate().await?;
         let mut grpc = self.grpc();
         grpc.ready().await.map_err(refused_transport)?;
         let (key, range_end) = words::range(range);
@@ -283,6 +290,10 @@ impl Refusal {
             Refusal::Other(why) => why,
         }
     }
+}
+
+fn late() -> Refusal {
+    Refusal::Other(StoreError::Unavailable("no answer in time".to_owned()))
 }
 
 fn refused(status: Status) -> Refusal {

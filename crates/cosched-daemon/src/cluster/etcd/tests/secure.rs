@@ -106,7 +106,8 @@ async fn enable_users(client: &Client) {
 #[test]
 fn users_need_their_password_and_rights() {
     with_etcd(|| async {
-        let mut server = Server::start();
+        let dir = tempfile::Builder::new().prefix("cst-etcd-").tempdir().unwrap();
+        let mut server = Server::start_with("http", dir, vec!["--bcrypt-cost=4".to_owned()]);
         let as_user = |server: &Server, name: &str, password: &str| {
             let user = Some((name.to_owned(), password.to_owned()));
             Client::new(&super::EtcdConfig { user, ..server.config() })
