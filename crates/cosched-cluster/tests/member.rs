@@ -362,10 +362,18 @@ fn old_jobs_and_replies_that_nobody_reads_are_forgotten() {
 fn a_node_that_takes_leave_is_gone_at_once() {
     let mut world = started(17, 2);
     world.run(20 * S);
+    let asked = world.ask(1, user(1), submit(job("a", 1))).unwrap();
     world.tell(1, |member, now| member.leave(now));
+    assert_eq!(world.hosts[1].answers[&asked], [Answer::Unknown], "nobody waits for ever");
     world.run(2 * S);
     assert_eq!(world.state().unwrap().nodes.len(), 1);
     assert!(world.hosts[1].notices.contains(&Notice::Left));
+    // A store that does not answer keeps nobody from leaving.
+    world.store_stops_until = world.now + 60 * S;
+    world.tell(0, |member, now| member.leave(now));
+    world.run(5 * S);
+    assert!(world.hosts[0].notices.contains(&Notice::Left));
+    assert_eq!(world.hosts[0].member.as_ref().unwrap().poll_timeout(), None);
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Member {
     pub fn handle_done(&mut self, now: Moment, op: OpId, done: Result<OpDone, StoreError>) {
         self.now = now;
         if let Some((flight, _)) = self.flights.remove(&op) {
-            self.land(op, flight, done);
+            self.land(flight, done);
         }
         self.go_on(now);
     }
@@ -281,10 +281,12 @@ impl Member {
     /// Does all that can be done now.
     fn go_on(&mut self, now: Moment) {
         self.now = now;
+        let late = self.flights.values().any(|(_, until)| *until <= now.steady);
         if self.session.is_over() {
-            return;
+            // The lease that could not be given up runs out by itself.
+            return if late { self.left() };
         }
-        if self.flights.values().any(|(_, until)| *until <= now.steady) {
+        if late {
             self.fall(StoreError::Unavailable("no answer in time".to_owned()));
         }
         self.go_on_session();

@@ -171,6 +171,13 @@ impl Member {
         self.actions.extend(answers.into_iter().map(reply));
     }
 
+    /// The daemon takes no part any more. What came of requests shows in what is.
+    pub(super) fn abandon_asks(&mut self) {
+        let queue = self.outbox.queue.drain(..).filter(|waiting| waiting.by_user).map(|waiting| waiting.sequence);
+        let all = std::mem::take(&mut self.outbox.written).into_iter().chain(queue);
+        self.actions.extend(all.map(|sequence| Action::Reply(AskId(sequence), Answer::Unknown)));
+    }
+
     /// Requests that are neither there nor answered: somebody has cleared the answer away.
     fn lost_replies(&mut self, answers: &mut Vec<(u64, Answer)>) {
         if self.outbox.written.is_empty() || self.outbox.revision > self.replica.revision {

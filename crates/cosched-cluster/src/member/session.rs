@@ -21,7 +21,7 @@ const NAME_RETRY_NS: u64 = 500_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flight {
     /// To see whether the old lease still lives.
-    Resume(LeaseId, Time),
+    Resume(Time),
     /// A new lease, asked for at this time.
     Grant(Time),
     /// Everything.
@@ -140,7 +140,7 @@ impl Member {
             Phase::Away(until) if until <= now => {
                 self.session.phase = Phase::Entering;
                 match self.session.lease {
-                    Some(lease) => self.send(Flight::Resume(lease, now), Op::KeepAlive(lease)),
+                    Some(lease) => self.send(Flight::Resume(now), Op::KeepAlive(lease)),
                     None => self.send(Flight::Grant(now), Op::Grant { ttl_s: self.settings.ttl_s }),
                 };
             }
@@ -167,13 +167,16 @@ impl Member {
         if why == StoreError::LeaseNotFound {
             self.session.lease = None;
         }
-        if self.session.is_joined() {
-            self.session.lost_since = Some(self.now.steady);
+        let first = self.session.lost_since.is_none();
+        // That the store refuses us is told even after it was away: somebody has to do something about it.
+        let refused = matches!(why, StoreError::Denied(_) | StoreError::Fault(_)).then(|| why.to_string());
+        let news = refused.is_some() && self.session.said != refused;
+        if self.session.is_joined() || first && !self.session.was_joined || news {
+            self.session.lost_since.get_or_insert(self.now.steady);
             self.say(Notice::StoreLost(why));
-        } else if !self.session.was_joined && self.session.lost_since.is_none() {
-            // It was not there from the beginning.
-            self.session.lost_since = Some(self.now.steady);
-            self.say(Notice::StoreLost(why));
+        }
+        if news {
+            self.session.said = refused;
         }
         self.away(wait);
         if wait > 0 {
@@ -193,26 +196,32 @@ impl Member {
 
     /// This daemon takes no part: somebody has to do something about it.
     fn give_up(&mut self, why: String) {
-        self.away(0);
-        self.session.phase = Phase::Over;
-        self.session.out = Some(why.clone());
-        self.lapse();
+        self.end(why.clone());
         self.say(Notice::Out(why));
     }
 
+    /// Nothing more will be done for anybody.
+    fn end(&mut self, why: String) {
+        self.away(0);
+        self.session.phase = Phase::Over;
+        self.session.out = Some(why);
+        self.lapse();
+        self.abandon_asks();
+    }
+
     /// An operation is done.
-    pub(super) fn land(&mut self, op: OpId, flight: Flight, done: Result<OpDone, StoreError>) {
+    pub(super) fn land(&mut self, flight: Flight, done: Result<OpDone, StoreError>) {
         match done {
-            Ok(done) => self.land_well(op, flight, done),
+            Ok(done) => self.land_well(flight, done),
             Err(_) if flight == Flight::Leave => self.left(),
             Err(StoreError::TooLarge | StoreError::TooManyOps) if flight == Flight::Commit => self.commit_too_large(),
             Err(why) => self.fall(why),
         }
     }
 
-    fn land_well(&mut self, op: OpId, flight: Flight, done: OpDone) {
+    fn land_well(&mut self, flight: Flight, done: OpDone) {
         match (flight, done) {
-            (Flight::Resume(_, at), OpDone::KeptAlive { ttl_s, .. }) if ttl_s > 0 => self.has_lease(at, ttl_s),
+            (Flight::Resume(at), OpDone::KeptAlive { ttl_s, .. }) if ttl_s > 0 => self.has_lease(at, ttl_s),
             (Flight::Resume(..), OpDone::KeptAlive { .. }) => {
                 self.session.lease = None;
                 self.away(0);
@@ -225,7 +234,7 @@ impl Member {
             (Flight::Make, OpDone::Txn { .. }) => self.start_reading(),
             (Flight::Claim, OpDone::Txn { revision, succeeded: true, .. }) => self.claimed(revision),
             (Flight::Claim, OpDone::Txn { .. }) => self.start_reading(),
-            (Flight::Watch, OpDone::Watching) => self.joined(op),
+            (Flight::Watch, OpDone::Watching) => self.joined(),
             (Flight::Renew(at), OpDone::KeptAlive { ttl_s, revision }) => self.renewed(at, ttl_s, revision),
             (Flight::ReadState(until), OpDone::Txn { revision, done, .. }) => self.read_state(until, revision, done),
             // Somebody else has the node's name, or its lease ran out: reading anew tells.
@@ -379,7 +388,7 @@ impl Member {
         self.session.watch = Some(watch);
     }
 
-    fn joined(&mut self, _watch: OpId) {
+    fn joined(&mut self) {
         self.session.phase = Phase::Joined;
         self.session.retry_ns = RETRY_NS_MIN;
         self.session.since = self.now.steady;
@@ -466,17 +475,16 @@ impl Member {
         if self.session.is_over() {
             return;
         }
-        self.away(0);
-        self.session.phase = Phase::Over;
+        self.end("this daemon has left the cluster".to_owned());
         match self.session.lease {
             Some(lease) => drop(self.send(Flight::Leave, Op::Revoke(lease))),
             None => self.left(),
         }
     }
 
-    fn left(&mut self) {
-        self.lapse();
-        self.session.out = Some("this daemon has left the cluster".to_owned());
+    /// The lease is gone, or will be soon.
+    pub(super) fn left(&mut self) {
+        self.flights.clear();
         self.say(Notice::Left);
     }
 }
