@@ -284,7 +284,9 @@ impl Member {
         let late = self.flights.values().any(|(_, until)| *until <= now.steady);
         if self.session.is_over() {
             // The lease that could not be given up runs out by itself.
-            return if late { self.left() };
+            return if late {
+                self.left()
+            };
         }
         if late {
             self.fall(StoreError::Unavailable("no answer in time".to_owned()));
