@@ -75,6 +75,8 @@ pub enum Reason {
     PeriodBegins,
     /// The node has not been able to renew its lease (cluster).
     LeaseOut,
+    /// The node's clock is not synchronised (cluster).
+    ClockNotSynchronised,
 }
 
 impl fmt::Display for Reason {
@@ -115,6 +117,7 @@ impl fmt::Display for Reason {
             Reason::Rebalanced => "rows and loads were looked at anew",
             Reason::PeriodBegins => "working hours or off-hours began",
             Reason::LeaseOut => "the node's lease ran out",
+            Reason::ClockNotSynchronised => "the node's clock is not synchronised",
         })
     }
 }

@@ -20,7 +20,7 @@ const POLICIES: [Policy; 6] = [Policy::Gang, Policy::Local, Policy::Gang, Policy
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Half of all steps are arrivals, or the cluster would stay empty.
-    prop::collection::vec((prop_oneof![Just(0_u8), 0..22_u8], 0..14_u64, 0..60_u32, 0..60_u32), 1..45)
+    prop::collection::vec((prop_oneof![Just(0_u8), 0..23_u8], 0..14_u64, 0..60_u32, 0..60_u32), 1..45)
 }
 
 fn capacity(cpus: u32) -> Capacity {
@@ -78,6 +78,7 @@ fn input((kind, job, a, b): Step) -> Input {
         18 => Input::Memory(id, node, u64::from(b)),
         19 => Input::Period(if b % 2 == 0 { Period::Off } else { Period::Working }),
         20 => Input::Cleared(id),
+        22 => Input::Kill(id),
         _ if b % 5 == 0 => Input::SlotLength(u64::from(a + 8) * 5_000_000),
         _ => Input::Ceiling(a * 20),
     }

@@ -4,6 +4,8 @@ mod args;
 mod calendar;
 mod call;
 mod clock;
+#[cfg(feature = "etcd")]
+pub mod cluster;
 mod config;
 mod driver;
 mod guard;

@@ -33,6 +33,7 @@ impl Planner {
                 self.rebalance();
                 Ok(Reason::Rebalanced)
             }
+            Input::Kill(id) => self.kill(id).map(|()| Reason::UserRequest),
             Input::Suspend(_)
             | Input::Resume(_)
             | Input::Class(..)
@@ -164,6 +165,14 @@ impl Planner {
         }
         if has.disk_bytes < disk_bytes {
             return Err(Refusal::LittleDisk { node, wanted: disk_bytes, has: has.disk_bytes });
+        }
+        Ok(())
+    }
+
+    /// A job that is being ended already is not ended anew, but one that was to be started anew no more is.
+    fn kill(&mut self, id: JobId) -> Result<(), Refusal> {
+        if !matches!(self.job(id)?.stage, Stage::Ending(_)) {
+            self.end(id, Reason::UserRequest);
         }
         Ok(())
     }

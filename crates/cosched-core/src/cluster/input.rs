@@ -27,6 +27,8 @@ pub enum Input {
     End(JobId),
     /// The last process of a job that was to be started anew has ended.
     Cleared(JobId),
+    /// A user ends it: its processes are ended, then [`Input::End`] is said.
+    Kill(JobId),
     /// A user stops it.
     Suspend(JobId),
     /// A user lets it go on.

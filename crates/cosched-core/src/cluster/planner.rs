@@ -124,10 +124,19 @@ impl Planner {
     /// # Errors
     /// The input is refused, and nothing has changed.
     pub fn handle(&mut self, now: Time, holds_from: Time, input: Input) -> Result<(), Refusal> {
-        let reason = self.take(now, input)?;
-        self.settle(now);
+        let reason = self.apply(now, input)?;
         self.publish(now, holds_from, reason);
         Ok(())
+    }
+
+    /// Takes one of several inputs, from which [`Planner::publish`] makes one plan afterwards.
+    ///
+    /// # Errors
+    /// The input is refused, and nothing has changed.
+    pub fn apply(&mut self, now: Time, input: Input) -> Result<Reason, Refusal> {
+        let reason = self.take(now, input)?;
+        self.settle(now);
+        Ok(reason)
     }
 
     /// It is `now`: ends jobs that are over the time limit of their queue.

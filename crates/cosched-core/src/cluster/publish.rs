@@ -113,8 +113,8 @@ impl Planner {
         claims
     }
 
-    /// Publishes the plan of the present state, if it is another one.
-    pub(super) fn publish(&mut self, now: Time, holds_from: Time, reason: Reason) {
+    /// Publishes the plan of the present state, if it is another one: the next generation.
+    pub fn publish(&mut self, now: Time, holds_from: Time, reason: Reason) {
         let mut next = self.build();
         if next.same_content(&self.plan) {
             return;

@@ -1,0 +1,196 @@
+//! Where things lie in the store: everything under `/cosched/<cluster>/`.
+//!
+//! All nodes watch one range, which holds what all have to know. What only planners read (`acks/`) and what only its own
+//! node reads (`asked/`) is sorted before that range, so that a cluster of n nodes does not tell n nodes of n
+//! acknowledgements for every plan.
+
+use crate::store::{Key, Range};
+
+/// The longest name of a node or of a cluster.
+const NAME_MAX: usize = 64;
+
+/// The keys of a cluster.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    prefix: String,
+}
+
+/// What a key of the watched range names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place<'a> {
+    Tree,
+    State,
+    Node(&'a str),
+    Name(&'a str),
+    Job(u64),
+    Request(&'a str),
+    Reply(&'a str),
+    Other,
+}
+
+/// Why a name cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` cannot be a name: it takes 1 to 64 letters, digits, `-`, `_` and `.`")]
+pub struct BadName(pub String);
+
+/// Checks the name of a node or a cluster.
+///
+/// # Errors
+/// It would not fit into a key.
+pub fn check_name(name: &str) -> Result<(), BadName> {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(good) {
+        return Err(BadName(name.to_owned()));
+    }
+    Ok(())
+}
+
+impl Keys {
+    /// The keys of this cluster.
+    ///
+    /// # Errors
+    /// The name would not fit into a key.
+    pub fn new(cluster: &str) -> Result<Keys, BadName> {
+        check_name(cluster)?;
+        Ok(Keys { prefix: format!("/cosched/{cluster}/") })
+    }
+
+    fn key(&self, rest: std::fmt::Arguments) -> Key {
+        format!("{}{rest}", self.prefix)
+    }
+
+    /// What everything begins with; for the rights of a user of the store.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// What all nodes watch.
+    pub fn watched(&self) -> Range {
+        let all = Range::prefix(&self.prefix);
+        Range { first: self.key(format_args!("b")), ..all }
+    }
+
+    pub(crate) fn tree(&self) -> Key {
+        self.key(format_args!("format"))
+    }
+
+    /// The planner's state.
+    pub fn state(&self) -> Key {
+        self.key(format_args!("state"))
+    }
+
+    /// A node's record.
+    pub fn node(&self, name: &str) -> Key {
+        self.key(format_args!("nodes/{name}"))
+    }
+
+    pub(crate) fn name(&self, name: &str) -> Key {
+        self.key(format_args!("names/{name}"))
+    }
+
+    pub(crate) fn id(&self, id: u32) -> Key {
+        self.key(format_args!("ids/{id}"))
+    }
+
+    pub(crate) fn ack(&self, name: &str) -> Key {
+        self.key(format_args!("acks/{name}"))
+    }
+
+    pub(crate) fn acks(&self) -> Range {
+        Range::prefix(&self.key(format_args!("acks/")))
+    }
+
+    pub(crate) fn acks_name<'a>(&self, key: &'a str) -> Option<&'a str> {
+        key.strip_prefix(&self.prefix)?.strip_prefix("acks/")
+    }
+
+    pub(crate) fn asked(&self, name: &str) -> Key {
+        self.key(format_args!("asked/{name}"))
+    }
+
+    /// A job's record.
+    pub fn job(&self, id: u64) -> Key {
+        self.key(format_args!("jobs/{id}"))
+    }
+
+    /// A request.
+    pub fn request(&self, id: &str) -> Key {
+        self.key(format_args!("requests/{id}"))
+    }
+
+    /// What came of a request.
+    pub fn reply(&self, id: &str) -> Key {
+        self.key(format_args!("replies/{id}"))
+    }
+
+    pub(crate) fn place<'a>(&self, key: &'a str) -> Place<'a> {
+        let Some(rest) = key.strip_prefix(&self.prefix) else { return Place::Other };
+        match rest.split_once('/') {
+            None if rest == "format" => Place::Tree,
+            None if rest == "state" => Place::State,
+            Some(("nodes", name)) => Place::Node(name),
+            Some(("names", name)) => Place::Name(name),
+            Some(("jobs", id)) => id.parse().map_or(Place::Other, Place::Job),
+            Some(("requests", id)) => Place::Request(id),
+            Some(("replies", id)) => Place::Reply(id),
+            _ => Place::Other,
+        }
+    }
+}
+
+/// The name of a request: within a node's, its order is that of the numbers.
+pub fn request_id(node: &str, instance: u64, sequence: u64) -> String {
+    format!("{node}.{instance:016x}.{sequence:010}")
+}
+
+/// The node, the life of its daemon and the number of a request.
+pub(crate) fn request_parts(id: &str) -> Option<(&str, u64, u64)> {
+    let (rest, sequence) = id.rsplit_once('.')?;
+    let (node, instance) = rest.rsplit_once('.')?;
+    Some((node, u64::from_str_radix(instance, 16).ok()?, sequence.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_watch_is_everything_but_acknowledgements() {
+        let keys = Keys::new("c").unwrap();
+        let watched = keys.watched();
+        for key in [
+            keys.tree(),
+            keys.state(),
+            keys.node("a"),
+            keys.name("a"),
+            keys.id(3),
+            keys.job(1),
+            keys.request("r"),
+            keys.reply("r"),
+        ] {
+            assert!(watched.contains(&key), "{key}");
+        }
+        for key in [keys.ack("a"), keys.asked("a"), "/cosched/c0/state".to_owned(), "/cosched/b/state".to_owned()] {
+            assert!(!watched.contains(&key), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_are_recognised() {
+        let keys = Keys::new("c").unwrap();
+        assert_eq!(keys.place(&keys.job(12)), Place::Job(12));
+        assert_eq!(keys.place(&keys.node("a.b")), Place::Node("a.b"));
+        assert_eq!(keys.place(&keys.state()), Place::State);
+        assert_eq!(keys.place("/cosched/d/state"), Place::Other);
+        let id = request_id("n.1", 0xabc, 7);
+        assert_eq!(request_parts(&id), Some(("n.1", 0xabc, 7)));
+    }
+
+    #[test]
+    fn names_that_would_break_keys_are_refused() {
+        for name in ["", "a/b", "a b", "\u{e4}", &"x".repeat(65)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_name("node-01.example_x").is_ok());
+    }
+}

@@ -1,0 +1,12 @@
+//! The control plane of one node of a cluster: which daemon is who, who plans, and what the node has to do.
+//!
+//! No input or output, no clock, no randomness: all of these are arguments. The daemon drives it with a real store, tests
+//! and simulations with [`store::MemoryStore`].
+
+mod keys;
+mod member;
+pub mod store;
+pub mod wire;
+
+pub use keys::{BadName, Keys, check_name, request_id};
+pub use member::{Action, AskId, Found, Member, Moment, NotTaken, Notice, OpId, Settings};

@@ -1,0 +1,351 @@
+//! One step of planning: nodes that came and went, requests in their order, jobs that are over.
+//!
+//! Users' rights are checked here once more, where the job's owner is known for certain: a user changes only what is
+//! his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design".
+
+use super::commit::capacity;
+use super::finish;
+use super::replica::Replica;
+use crate::store::{Revision, TXN_OPS_MAX};
+use crate::wire::{Ack, Answer, Ask, Attempt, By, Class, Job, JobAsk, PartEnd, Request, WantAsk};
+use cosched_core::cluster::{Input, JobSpec, NodeWant, Planner, Refusal, Stage, Want};
+use cosched_core::{JobId, NodeId, Reason, Time};
+use std::collections::BTreeMap;
+
+/// A step.
+pub(super) struct Batch<'a> {
+    replica: &'a Replica,
+    pub(super) planner: Planner,
+    wall: Time,
+    refuse_submits: bool,
+    /// Whether a job was taken.
+    pub(super) submits: bool,
+    /// Records of jobs that were looked at; those that differ are written.
+    pub(super) jobs: BTreeMap<u64, Job>,
+    /// The requests that this step carries out or refuses.
+    pub(super) taken: Vec<(Revision, String)>,
+    /// What comes of each; `None` where nobody waits for it.
+    pub(super) answers: Vec<Option<Answer>>,
+    /// Why there is a new plan, if there is one.
+    pub(super) reason: Option<Reason>,
+}
+
+type Outcome = Result<Answer, Answer>;
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(replica: &'a Replica, planner: Planner, wall: Time, refuse_submits: bool) -> Batch<'a> {
+        Batch {
+            replica,
+            planner,
+            wall,
+            refuse_submits,
+            submits: false,
+            jobs: BTreeMap::new(),
+            taken: Vec::new(),
+            answers: Vec::new(),
+            reason: None,
+        }
+    }
+
+    /// An input that is not a user's. What the planner refuses of these is no news: a report may be late.
+    pub(super) fn input(&mut self, input: Input) {
+        if let Ok(reason) = self.planner.apply(self.wall, input) {
+            self.reason = Some(reason);
+        }
+    }
+
+    /// Nodes that left, joined, or have something else than before.
+    pub(super) fn nodes(&mut self, lost: &[NodeId]) {
+        lost.iter().for_each(|id| self.input(Input::Leave(*id)));
+        for live in self.replica.nodes.values() {
+            let node = &live.value.node;
+            let (id, capacity) = (NodeId(node.id), capacity(node));
+            let planned = self.planner.state().nodes.get(&id).map(|record| record.capacity);
+            if planned.is_some_and(|planned| planned != capacity) {
+                self.input(Input::Leave(id));
+            }
+            if planned != Some(capacity) {
+                self.input(Input::Join(id, capacity));
+            }
+        }
+    }
+
+    /// What nodes say of their load. It counts from the next rebalancing on; while there is no row that is at once.
+    pub(super) fn loads(&mut self, acks: &BTreeMap<String, Ack>, rebalances: bool) {
+        let mut news = false;
+        for (name, ack) in acks {
+            let Some(id) = self.replica.names.get(name).map(|id| NodeId(*id)) else { continue };
+            let seen = self.planner.state().nodes.get(&id).map(|node| node.other_threads_seen);
+            if seen.is_some_and(|seen| seen != ack.other_threads) {
+                self.input(Input::Load(id, ack.other_threads));
+                news = true;
+            }
+        }
+        let rows = self.planner.state().jobs.values().any(|job| job.place.as_ref().is_some_and(|p| p.home.is_some()));
+        if rebalances || news && !rows {
+            self.input(Input::Rebalance);
+        }
+    }
+
+    /// All requests in their order, as many as fit into a transaction.
+    pub(super) fn requests(&mut self) {
+        let replica = self.replica;
+        for ((revision, id), request) in &replica.requests {
+            // The state, and for each request its deletion and a reply, and a job.
+            if 2 * self.taken.len() + self.jobs.len() + 4 > TXN_OPS_MAX {
+                break;
+            }
+            let (waited, outcome) = match request {
+                Ok(request) => (request.by.is_some(), self.request(request)),
+                Err(e) => (true, Err(Answer::refused("the request cannot be read", e.to_string(), "Ask again."))),
+            };
+            self.taken.push((*revision, id.clone()));
+            self.answers.push(waited.then(|| outcome.unwrap_or_else(|refused| refused)));
+        }
+    }
+
+    fn request(&mut self, request: &Request) -> Outcome {
+        let origin = &request.origin;
+        match (&request.ask, request.by) {
+            (Ask::Submit(ask), Some(by)) => self.submit(by, ask, request.at_ns),
+            (Ask::Suspend { job }, Some(by)) => self.change(by, *job, Input::Suspend(JobId(*job)), "suspended"),
+            (Ask::Resume { job }, Some(by)) => self.change(by, *job, Input::Resume(JobId(*job)), "resumed"),
+            (Ask::Kill { job }, Some(by)) => self.kill(by, *job),
+            (Ask::Class { job, class }, Some(by)) => self.class(by, *job, *class),
+            (Ask::Policy { job, policy }, Some(by)) => {
+                self.change(by, *job, Input::JobPolicy(JobId(*job), policy.map(Into::into)), "policy changed")?;
+                self.jobs.entry(*job).and_modify(|job| job.ask.policy = *policy);
+                Ok(Answer::Done)
+            }
+            (Ask::ClusterPolicy { policy }, Some(by)) => self.setting(by, Input::ClusterPolicy((*policy).into())),
+            (Ask::ClusterSharing { sharing }, Some(by)) => self.setting(by, Input::ClusterSharing((*sharing).into())),
+            (Ask::SlotLength { ns }, Some(by)) => self.setting(by, Input::SlotLength(*ns)),
+            (Ask::Ceiling { permille }, Some(by)) => self.setting(by, Input::Ceiling(*permille)),
+            (Ask::Drain { node, drains }, Some(by)) => {
+                let id = self.node(node, "the node cannot be drained")?;
+                self.setting(by, Input::Drain(id, *drains))
+            }
+            (Ask::PartEnded { job, attempt, end }, None) => self.part_ended(origin, *job, *attempt, *end),
+            (Ask::Asleep { job, attempt }, None) => self.asleep(origin, *job, *attempt, true),
+            (Ask::Awake { job, attempt }, None) => self.asleep(origin, *job, *attempt, false),
+            (Ask::Memory { job, attempt, bytes }, None) => self.memory(origin, *job, *attempt, *bytes),
+            (Ask::Choice { job, policy, reason }, None) => {
+                self.input(Input::Choice(JobId(*job), (*policy).into(), (*reason).into()));
+                Ok(Answer::Done)
+            }
+            (_, Some(_)) => Err(Answer::refused("this is for daemons only", "a user asked for it", "Ask for nothing.")),
+            (_, None) => Err(Answer::refused("this is for users only", "a daemon asked for it", "Ask as a user.")),
+        }
+    }
+
+    fn submit(&mut self, by: By, ask: &JobAsk, at_ns: u64) -> Outcome {
+        let what = "the job is refused";
+        if self.refuse_submits {
+            let why = "the jobs that there are leave no room for it in the store";
+            return Err(Answer::refused(what, why, "Wait until some have ended."));
+        }
+        if ask.class == Class::Express && !by.admin {
+            return Err(Answer::refused(
+                what,
+                "express is for administrators",
+                "Choose interactive, batch or standby.",
+            ));
+        }
+        let id = JobId(self.planner.state().next_order + 1);
+        let spec = JobSpec {
+            id,
+            class: ask.class.into(),
+            policy: ask.policy.map(Into::into),
+            want: self.want(&ask.want)?,
+            queue: self.queue(ask.queue.as_deref())?,
+            on_node_loss: ask.on_node_loss.into(),
+        };
+        self.user_input(Input::Submit(spec), what)?;
+        self.submits = true;
+        self.jobs.insert(id.0, Job::new(id.0, by, ask.clone(), at_ns));
+        Ok(Answer::Submitted { job: id.0 })
+    }
+
+    fn want(&self, ask: &WantAsk) -> Result<Want, Answer> {
+        Ok(match ask {
+            WantAsk::Total { cpus, memory_per_cpu_bytes, disk_bytes } => {
+                Want::Total { cpus: *cpus, memory_per_cpu_bytes: *memory_per_cpu_bytes, disk_bytes: *disk_bytes }
+            }
+            WantAsk::PerNode(asks) => {
+                let want = |ask: &crate::wire::NodeAsk| {
+                    Ok(NodeWant {
+                        node: self.node(&ask.node, "the job is refused")?,
+                        cpus: ask.cpus,
+                        cpus_min: ask.cpus_min,
+                        memory_bytes: ask.memory_bytes,
+                        disk_bytes: ask.disk_bytes,
+                    })
+                };
+                Want::PerNode(asks.iter().map(want).collect::<Result<_, Answer>>()?)
+            }
+        })
+    }
+
+    /// A node that takes part.
+    fn node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
+        let nodes = &self.planner.state().nodes;
+        let id = self.replica.names.get(name).map(|id| NodeId(*id)).filter(|id| nodes.contains_key(id));
+        id.ok_or_else(|| {
+            let known: Vec<&str> = nodes.keys().take(20).map(|id| self.replica.name_of(*id)).collect();
+            Answer::refused(what, format!("there is no node {name}"), format!("Nodes are: {}.", known.join(", ")))
+        })
+    }
+
+    fn queue(&self, name: Option<&str>) -> Result<u32, Answer> {
+        let queues = &self.planner.state().config.queues;
+        let Some(name) = name else { return Ok(0) };
+        let at = queues.iter().position(|queue| queue.name == name);
+        at.map(|at| at as u32).ok_or_else(|| {
+            let known: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
+            let hint = format!("Queues are: {}.", known.join(", "));
+            Answer::refused("the job is refused", format!("there is no queue {name}"), hint)
+        })
+    }
+
+    fn user_input(&mut self, input: Input, what: &str) -> Result<(), Answer> {
+        let applied = self.planner.apply(self.wall, input);
+        let refused = |refusal| Answer::refused(what, self.tell(refusal), "`cosched status` shows what there is.");
+        self.reason = Some(applied.map_err(refused)?);
+        Ok(())
+    }
+
+    /// A refusal, with the names of nodes and queues.
+    fn tell(&self, refusal: Refusal) -> String {
+        let name = |id: NodeId| self.replica.name_of(id).to_owned();
+        match refusal {
+            Refusal::FewCpus { node, wanted, has } => {
+                format!("the job needs {wanted} CPUs on node {}, which has {has}", name(node))
+            }
+            Refusal::LittleMemory { node, wanted, has } => {
+                format!("the job wants {wanted} bytes of memory on node {}, which has {has}", name(node))
+            }
+            Refusal::LittleDisk { node, wanted, has } => {
+                format!("the job wants {wanted} bytes of disk space on node {}, which has {has}", name(node))
+            }
+            Refusal::DuplicateNode(node) => format!("node {} is named twice", name(node)),
+            other => other.to_string(),
+        }
+    }
+
+    fn setting(&mut self, by: By, input: Input) -> Outcome {
+        let what = "the setting is refused";
+        if !by.admin {
+            return Err(Answer::refused(what, "it is for administrators", "Ask one of them."));
+        }
+        self.user_input(input, what).map(|()| Answer::Done)
+    }
+
+    /// The record of a job that has not ended and that this user may change.
+    fn own_job(&mut self, by: By, id: u64) -> Result<&mut Job, Answer> {
+        let what = "the job is not changed";
+        let hint = "`cosched ps` shows the jobs.";
+        let known = self.load(id).ok_or_else(|| Answer::refused(what, format!("there is no job {id}"), hint))?;
+        if known.end.is_some() {
+            return Err(Answer::refused(what, format!("job {id} has ended"), hint));
+        }
+        if !by.admin && by.uid != known.owner.uid {
+            return Err(Answer::refused(what, format!("job {id} is another user's"), "Ask its owner."));
+        }
+        Ok(known)
+    }
+
+    fn load(&mut self, id: u64) -> Option<&mut Job> {
+        if !self.jobs.contains_key(&id) {
+            let known = self.replica.jobs.get(&id)?;
+            self.jobs.insert(id, known.value.clone());
+        }
+        self.jobs.get_mut(&id)
+    }
+
+    fn change(&mut self, by: By, id: u64, input: Input, word: &str) -> Outcome {
+        self.own_job(by, id)?;
+        self.user_input(input, "the job is not changed")?;
+        let wall = self.wall.0;
+        self.jobs.entry(id).and_modify(|job| job.note(wall, Some(by.uid), word));
+        Ok(Answer::Done)
+    }
+
+    fn kill(&mut self, by: By, id: u64) -> Outcome {
+        self.change(by, id, Input::Kill(JobId(id)), "killed")?;
+        self.jobs.entry(id).and_modify(|job| job.killed_by = job.killed_by.or(Some(by.uid)));
+        Ok(Answer::Done)
+    }
+
+    fn class(&mut self, by: By, id: u64, class: Class) -> Outcome {
+        let present = self.own_job(by, id)?.ask.class;
+        if !by.admin && class < present {
+            let why = "users may lower a class, not raise it";
+            return Err(Answer::refused("the class is not changed", why, "Ask an administrator."));
+        }
+        self.change(by, id, Input::Class(JobId(id), class.into()), "class changed")?;
+        self.jobs.entry(id).and_modify(|job| job.ask.class = class);
+        Ok(Answer::Done)
+    }
+
+    /// The record of a job that has a part on a node in this life.
+    fn part(&mut self, origin: &str, id: u64, attempt: Attempt) -> Option<(NodeId, &mut Job)> {
+        let node = NodeId(*self.replica.names.get(origin)?);
+        let place = self.planner.state().jobs.get(&JobId(id))?.place.as_ref()?;
+        place.parts.binary_search_by_key(&node, |part| part.node).ok()?;
+        let job = self.load(id).filter(|job| job.attempt == attempt)?;
+        Some((node, job))
+    }
+
+    fn part_ended(&mut self, origin: &str, id: u64, attempt: Attempt, end: PartEnd) -> Outcome {
+        if let Some((_, job)) = self.part(origin, id, attempt) {
+            job.ended_on.entry(origin.to_owned()).or_insert(end);
+            job.closing |= job.ask.lead.as_deref() == Some(origin);
+        }
+        Ok(Answer::Done)
+    }
+
+    /// A gang is asleep when it is on all its nodes.
+    fn asleep(&mut self, origin: &str, id: u64, attempt: Attempt, asleep: bool) -> Outcome {
+        let Some((_, job)) = self.part(origin, id, attempt) else { return Ok(Answer::Done) };
+        match asleep {
+            true => job.asleep_on.insert(origin.to_owned()),
+            false => job.asleep_on.remove(origin),
+        };
+        let on = job.asleep_on.clone();
+        let place = self.planner.state().jobs.get(&JobId(id)).and_then(|job| job.place.as_ref());
+        let all = place.is_some_and(|place| place.parts.iter().all(|p| on.contains(self.replica.name_of(p.node))));
+        self.input(if all { Input::Asleep(JobId(id)) } else { Input::Awake(JobId(id)) });
+        Ok(Answer::Done)
+    }
+
+    fn memory(&mut self, origin: &str, id: u64, attempt: Attempt, bytes: u64) -> Outcome {
+        if let Some((node, _)) = self.part(origin, id, attempt) {
+            self.input(Input::Memory(JobId(id), node, bytes));
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Jobs of which nothing is left end, or begin anew. What does not fit into this transaction goes into the next.
+    pub(super) fn finish(&mut self) {
+        let ids: Vec<JobId> = self.planner.state().jobs.keys().copied().collect();
+        for id in ids {
+            let full = 2 * self.taken.len() + self.jobs.len() + 4 > TXN_OPS_MAX;
+            if full && !self.jobs.contains_key(&id.0) {
+                continue;
+            }
+            let record = &self.planner.state().jobs[&id];
+            let job = self.jobs.get(&id.0).or_else(|| self.replica.jobs.get(&id.0).map(|job| &job.value));
+            if !finish::is_over(record, job, self.replica) {
+                continue;
+            }
+            let (clearing, why) = (record.stage == Stage::Clearing, job.map(|job| finish::why(record, job)));
+            let wall = self.wall.0;
+            match (clearing, self.load(id.0), why) {
+                (true, Some(job), _) => job.begin_anew(),
+                (false, Some(job), Some(why)) => job.finish(wall, why),
+                _ => (),
+            }
+            self.input(if clearing { Input::Cleared(id) } else { Input::End(id) });
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Planning: acknowledgements are read, the next state is made, and it is committed if nobody else has done so.
+
+use super::Member;
+use super::apply::Batch;
+use super::due::Stage;
+use super::replica::At;
+use super::session::Flight;
+use super::types::Notice;
+use crate::store::{Compare, Do, Done, Op, Range, Revision, TXN_BYTES_MAX, TXN_OPS_MAX, Txn};
+use crate::wire::{Ack, Job, Node, Reply, decode, encode};
+use cosched_core::cluster::{self, Capacity, Input, Planner, State, holds_from};
+use cosched_core::{NodeId, Reason, Time};
+use std::collections::BTreeMap;
+
+/// How soon acknowledgements are read again while some are missing, and a commit is tried again after a conflict.
+const AGAIN_NS: u64 = 50_000_000;
+
+/// How soon a state that does not fit into the store is tried again.
+const TOO_LARGE_NS: u64 = 5_000_000_000;
+
+/// Left for the frame of a transaction's request, in bytes.
+const FRAME_BYTES: usize = 16 << 10;
+
+/// A commit under way.
+#[derive(Debug)]
+pub(super) struct Pending {
+    planner: Planner,
+    puts_state: bool,
+    lost: Vec<String>,
+    requests: usize,
+    submits: bool,
+}
+
+/// What a node has, as the planner counts it.
+pub(super) fn capacity(node: &Node) -> Capacity {
+    Capacity { cpus: node.cpus, memory_bytes: node.memory_bytes, disk_bytes: node.disk_bytes }
+}
+
+impl Member {
+    /// It is this member's turn.
+    pub(super) fn read_acks(&mut self) {
+        self.work.stage = Stage::Busy;
+        let then = vec![Do::Get(self.settings.keys.acks())];
+        self.send(Flight::Acks, Op::Txn(Txn { then, ..Txn::default() }));
+    }
+
+    pub(super) fn acks_read(&mut self, done: Vec<Done>) {
+        self.work.stage = Stage::Resting;
+        let mut acks: BTreeMap<String, Ack> = BTreeMap::new();
+        for entry in done.into_iter().flat_map(|done| match done {
+            Done::Got(entries) => entries,
+            _ => Vec::new(),
+        }) {
+            if let (Some(name), Ok(ack)) = (self.settings.keys.acks_name(&entry.key), decode(&entry.value)) {
+                acks.insert(name.to_owned(), ack);
+            }
+        }
+        self.hear_of(acks.values().map(|ack| ack.generation).max().unwrap_or(0));
+        let members = self.members(&acks);
+        let newest = self.replica.generation();
+        let waits = members.iter().any(|member| member.acknowledged < newest);
+        if waits && self.now.steady - self.work.state_seen < self.settings.ack_wait_ns {
+            self.work.hold_until = self.now.steady + AGAIN_NS;
+            return;
+        }
+        let holds = holds_from(self.now.wall, newest, &members, &self.settings.lead);
+        self.commit(&acks, holds, false);
+    }
+
+    /// The live nodes that may be running slots. Any of them may have renewed its lease a moment ago, and may do so until
+    /// the plan is committed.
+    fn members(&self, acks: &BTreeMap<String, Ack>) -> Vec<cluster::Member> {
+        let lease_until = self.now.wall + self.settings.ttl_ns() + self.settings.lead.ahead_ns;
+        let planned = |id: NodeId| self.replica.state.as_ref().is_some_and(|state| state.value.nodes.contains_key(&id));
+        let live = self.replica.nodes.iter().map(|(name, live)| (name, &live.value.node));
+        live.filter(|(_, node)| planned(NodeId(node.id)) && node.clock.synchronised)
+            .map(|(name, node)| cluster::Member {
+                node: NodeId(node.id),
+                lease_until,
+                acknowledged: acks.get(name).map_or(0, |ack| ack.generation),
+            })
+            .collect()
+    }
+
+    /// The planner of the present state, or of a cluster that begins.
+    fn planner(&mut self) -> Option<Planner> {
+        self.ensure_planner();
+        match (&self.replica.state, self.work.planner.take()) {
+            (Some(_), planner) => planner.map(|planner| planner.value),
+            (None, _) => {
+                let state = State { config: self.settings.initial.clone(), ..State::default() };
+                Planner::new(state).ok()
+            }
+        }
+    }
+
+    fn commit(&mut self, acks: &BTreeMap<String, Ack>, holds: Time, refuse_submits: bool) {
+        let Some(planner) = self.planner() else { return };
+        let before = planner.state().clone();
+        let lost = self.lost_nodes();
+        let rebalances = self.rebalance_at().is_some_and(|at| at <= self.now.steady);
+        if rebalances {
+            self.work.rebalanced = self.now.steady;
+        }
+        let mut batch = Batch::new(&self.replica, planner, self.now.wall, refuse_submits || self.work.refuse_submits);
+        batch.nodes(&lost);
+        batch.loads(acks, rebalances);
+        if let Some(period) = self.work.period.filter(|_| self.period_is_due()) {
+            batch.input(Input::Period(period));
+        }
+        batch.requests();
+        batch.finish();
+        batch.planner.handle_timeout(self.now.wall, holds);
+        let reason = batch.reason.unwrap_or(Reason::Settings);
+        batch.planner.publish(self.now.wall, holds, reason);
+        while batch.planner.poll_action().is_some() {}
+
+        let puts_state = *batch.planner.state() != before || self.replica.state.is_none();
+        let Batch { planner, jobs, answers, taken, submits, .. } = batch;
+        let mut txn = Txn::default();
+        self.put_state(&mut txn, &planner, puts_state);
+        self.put_jobs(&mut txn, jobs);
+        for ((revision, id), reply) in taken.iter().zip(answers) {
+            txn.compare.push(Compare { is: *revision, ..Compare::absent(self.settings.keys.request(id)) });
+            txn.then.push(Do::Delete(Range::one(self.settings.keys.request(id))));
+            if let Some(answer) = reply {
+                let value = encode(&Reply { at_ns: self.now.wall.0, answer });
+                txn.then.push(Do::Put { key: self.settings.keys.reply(id), value, lease: None });
+            }
+        }
+        self.forget_old(&mut txn);
+        if txn.then.is_empty() {
+            // Nothing came of it; what follows from the time of the day is looked at again later.
+            let revision = self.replica.state_revision();
+            self.work.planner = Some(At { value: planner, revision });
+            self.work.hold_until = self.now.steady + AGAIN_NS;
+            return;
+        }
+        if bytes(&txn) > TXN_BYTES_MAX - FRAME_BYTES {
+            if !submits {
+                return self.does_not_fit(bytes(&txn));
+            }
+            return self.commit(acks, holds, true);
+        }
+        let names = lost.iter().map(|id| self.replica.name_of(*id).to_owned()).collect();
+        self.work.pending = Some(Pending { planner, puts_state, lost: names, requests: taken.len(), submits });
+        self.work.stage = Stage::Busy;
+        self.send(Flight::Commit, Op::Txn(txn));
+    }
+
+    /// Without a change of the state, that it is the one that was read is a condition all the same.
+    fn put_state(&self, txn: &mut Txn, planner: &Planner, puts: bool) {
+        let key = self.settings.keys.state();
+        txn.compare.push(Compare::unchanged(key.clone(), self.replica.state_revision()));
+        if puts {
+            txn.then.push(Do::Put { key, value: encode(planner.state()), lease: None });
+        }
+    }
+
+    fn put_jobs(&self, txn: &mut Txn, jobs: BTreeMap<u64, Job>) {
+        for (id, job) in jobs {
+            let key = self.settings.keys.job(id);
+            let known = self.replica.jobs.get(&id);
+            if known.is_some_and(|known| known.value == job) {
+                continue;
+            }
+            txn.compare.push(Compare::unchanged(key.clone(), known.map_or(0, |known| known.revision)));
+            txn.then.push(Do::Put { key, value: encode(&job), lease: None });
+        }
+    }
+
+    /// Deletes what is over for long, and replies that nobody reads, as far as there is room in the transaction.
+    fn forget_old(&self, txn: &mut Txn) {
+        let settings = &self.settings;
+        let wall = self.now.wall;
+        let many = self.replica.ended.len();
+        let old = |at: usize, ended_ns: u64| {
+            many - at > settings.keep_ended_max || Time(ended_ns) + settings.keep_ended_ns <= wall
+        };
+        let ended = self.replica.ended.iter().enumerate();
+        let jobs = ended.filter(|(at, (ended_ns, _))| old(*at, *ended_ns)).map(|(_, (_, id))| settings.keys.job(*id));
+        let unread = self.replica.replies.iter().filter(|(_, r)| Time(r.at_ns) + settings.keep_replies_ns <= wall);
+        let replies = unread.map(|(id, _)| settings.keys.reply(id));
+        let room = TXN_OPS_MAX - txn.then.len();
+        let gone: Vec<String> = jobs.chain(replies).take(room).collect();
+        txn.then.extend(gone.into_iter().map(|key| Do::Delete(Range::one(key))));
+    }
+
+    fn does_not_fit(&mut self, bytes: usize) {
+        self.work.hold_until = self.now.steady + TOO_LARGE_NS;
+        self.ensure_planner();
+        self.say(Notice::Unusable(format!(
+            "the next state has {bytes} bytes, and the store takes {TXN_BYTES_MAX} at a time: end jobs that wait"
+        )));
+    }
+
+    /// The store takes less at a time than usual.
+    pub(super) fn commit_too_large(&mut self) {
+        self.work.stage = Stage::Resting;
+        let submits = self.work.pending.take().is_some_and(|pending| pending.submits);
+        self.work.refuse_submits = submits;
+        if submits {
+            self.work.hold_until = self.now.steady + AGAIN_NS;
+            self.ensure_planner();
+        } else {
+            self.does_not_fit(TXN_BYTES_MAX);
+        }
+    }
+
+    pub(super) fn committed(&mut self, revision: Revision, succeeded: bool) {
+        self.work.stage = Stage::Resting;
+        self.work.refuse_submits = false;
+        let Some(pending) = self.work.pending.take() else { return };
+        if !succeeded {
+            self.work.hold_until = self.now.steady + AGAIN_NS;
+            self.ensure_planner();
+            return self.say(Notice::Conflict);
+        }
+        let generation = pending.planner.state().generation;
+        if pending.puts_state {
+            self.work.planner = Some(At { value: pending.planner, revision });
+        }
+        if self.replica.revision < revision {
+            self.work.stage = Stage::Told(revision);
+        }
+        pending.lost.into_iter().for_each(|name| self.say(Notice::NodeLeft(name)));
+        self.say(Notice::Planned { generation, requests: pending.requests });
+    }
+}
+
+fn bytes(txn: &Txn) -> usize {
+    let op = |op: &Do| match op {
+        Do::Put { key, value, .. } => key.len() + value.len() + 16,
+        Do::Delete(range) | Do::Get(range) => range.first.len() + 16,
+    };
+    let compares: usize = txn.compare.iter().map(|compare| compare.key.len() + 16).sum();
+    txn.then.iter().map(op).sum::<usize>() + compares
+}

@@ -1,0 +1,195 @@
+//! How the node follows plans: core's follower, the clock, and what is acknowledged.
+
+use super::Member;
+use super::session::Flight;
+use super::types::{Action, Notice};
+use crate::store::{Do, Op, Txn};
+use crate::wire::{Ack, Clock, encode};
+use cosched_core::cluster::{FollowAction, Follower, Plan};
+use cosched_core::{Reason, Time};
+use std::sync::Arc;
+
+/// Loads that differ by less are the same, in threads.
+const LOAD_STEP: u32 = 2;
+
+/// What the node runs by.
+#[derive(Debug)]
+pub(super) struct Follow {
+    follower: Option<Follower>,
+    /// By the steady clock.
+    lease_until: Time,
+    /// By how much the wall clock was ahead of the steady one.
+    ahead_ns: i128,
+    /// Whether the clock is good enough for slots.
+    clock_ok: bool,
+    /// What would be run if it was.
+    plan: Option<Arc<Plan>>,
+    acknowledged: u64,
+    pub(super) load: u32,
+    load_written_at: Time,
+    /// What lies in the store, if that is known.
+    pub(super) written: Option<Ack>,
+}
+
+impl Follow {
+    pub(super) fn new(clock: Clock) -> Follow {
+        Follow {
+            follower: None,
+            lease_until: Time(0),
+            ahead_ns: 0,
+            clock_ok: clock.synchronised,
+            plan: None,
+            acknowledged: 0,
+            load: 0,
+            load_written_at: Time(0),
+            written: None,
+        }
+    }
+
+    pub(super) fn in_use(&self) -> Option<u64> {
+        self.plan.as_ref().filter(|_| self.clock_ok).map(|plan| plan.generation)
+    }
+}
+
+impl Member {
+    /// The state may be another one: its plan is made and seen.
+    pub(super) fn state_is_known(&mut self) {
+        self.ensure_planner();
+        let (Some(id), Some(planner)) = (self.id, &self.work.planner) else { return };
+        let plan = Arc::clone(planner.value.plan());
+        if self.follow.follower.is_none() {
+            self.follow.follower = Some(Follower::new(id));
+            self.tell_lease();
+        }
+        if let Some(follower) = &mut self.follow.follower {
+            follower.see(self.now.wall, plan);
+        }
+    }
+
+    /// Others have acknowledged this generation, so it exists.
+    pub(super) fn hear_of(&mut self, generation: u64) {
+        if let Some(follower) = &mut self.follow.follower {
+            follower.hear_of(generation);
+        }
+    }
+
+    /// The lease lasts until then, by the steady clock, and the state is known as of its renewal.
+    pub(super) fn confirm_lease(&mut self, until: Time) {
+        self.follow.lease_until = self.follow.lease_until.max(until);
+        self.tell_lease();
+    }
+
+    /// The lease counts no more.
+    pub(super) fn lapse(&mut self) {
+        self.follow.lease_until = Time(0);
+        self.tell_lease();
+        self.drain_follower();
+    }
+
+    fn tell_lease(&mut self) {
+        let left = self.follow.lease_until - self.now.steady;
+        let wall = self.now.wall;
+        if let Some(follower) = &mut self.follow.follower {
+            follower.renewed(wall, wall + left);
+        }
+    }
+
+    pub(super) fn go_on_following(&mut self) {
+        let ahead = i128::from(self.now.wall.0) - i128::from(self.now.steady.0);
+        // A stepped wall clock moves slots, and must not move the end of the lease.
+        if (ahead - self.follow.ahead_ns).abs() > 1_000_000 {
+            self.follow.ahead_ns = ahead;
+            self.tell_lease();
+        }
+        if let Some(follower) = &mut self.follow.follower {
+            follower.handle_timeout(self.now.wall);
+        }
+        self.drain_follower();
+    }
+
+    pub(super) fn follow_timeout(&self) -> Option<Time> {
+        let (at, _) = self.follow.follower.as_ref()?.poll_timeout()?;
+        let writing = self.is_under_way(|flight| matches!(flight, Flight::Ack(_)));
+        let load = self.load_due().filter(|_| self.session.is_joined() && !writing);
+        [Some(self.steady(at)), load].into_iter().flatten().min()
+    }
+
+    /// A time of the wall clock by the steady one.
+    pub(super) fn steady(&self, wall: Time) -> Time {
+        self.now.steady + (wall - self.now.wall)
+    }
+
+    fn drain_follower(&mut self) {
+        while let Some(action) = self.follow.follower.as_mut().and_then(Follower::poll_action) {
+            let ok = self.follow.clock_ok;
+            match action {
+                FollowAction::Acknowledge(generation) => self.follow.acknowledged = generation,
+                FollowAction::Use(plan) => {
+                    self.follow.plan = Some(Arc::clone(&plan));
+                    if ok {
+                        self.actions.push_back(Action::Use(plan));
+                    }
+                }
+                FollowAction::RunNoSlots(reason) => {
+                    self.follow.plan = None;
+                    if ok {
+                        self.actions.push_back(Action::RunNoSlots(reason));
+                    }
+                }
+                FollowAction::StartEarly(job) if ok => self.actions.push_back(Action::StartEarly(job)),
+                FollowAction::StartEarly(_) => (),
+                FollowAction::Missed { generation, slots } => {
+                    self.actions.push_back(Action::Missed { generation, slots });
+                }
+                FollowAction::Behind(many) => self.actions.push_back(Action::Behind(many)),
+            }
+        }
+    }
+
+    /// Without a good clock slots would begin at another time than elsewhere.
+    pub(super) fn set_clock(&mut self, clock: Clock) {
+        self.follow.clock_ok = clock.synchronised;
+        self.say(Notice::Clock(clock.synchronised));
+        let Some(plan) = &self.follow.plan else { return };
+        self.actions.push_back(match clock.synchronised {
+            true => Action::Use(Arc::clone(plan)),
+            false => Action::RunNoSlots(Reason::ClockNotSynchronised),
+        });
+    }
+
+    /// Tells planners what was seen here.
+    pub(super) fn pump_acks(&mut self) {
+        if self.is_under_way(|flight| matches!(flight, Flight::Ack(_))) {
+            return;
+        }
+        let generation = self.follow.acknowledged;
+        let written = self.follow.written;
+        let load_due = self.load_due().is_some_and(|at| at <= self.now.steady);
+        let other_threads = match written {
+            Some(written) if !load_due => written.other_threads,
+            _ => self.follow.load,
+        };
+        let ack = Ack { generation, other_threads };
+        if written == Some(ack) {
+            return;
+        }
+        let key = self.settings.keys.ack(&self.settings.name);
+        let then = vec![Do::Put { key, value: encode(&ack), lease: self.session.lease() }];
+        self.send(Flight::Ack(ack), Op::Txn(Txn { then, ..Txn::default() }));
+    }
+
+    pub(super) fn acknowledged(&mut self, ack: Ack) {
+        let old = self.follow.written.replace(ack);
+        if old.is_none_or(|old| old.other_threads != ack.other_threads) {
+            self.follow.load_written_at = self.now.steady;
+        }
+    }
+
+    /// When a load that has changed may be told.
+    fn load_due(&self) -> Option<Time> {
+        let told = self.follow.written?.other_threads;
+        let step = LOAD_STEP.max(self.settings.capacity.cpus / 10);
+        let differs = told.abs_diff(self.follow.load) >= step;
+        differs.then(|| self.follow.load_written_at + self.settings.load_period_ns)
+    }
+}

@@ -1,0 +1,156 @@
+//! The jobs on this node: what the host has to start, close and end, and what it has said of them.
+
+use super::Member;
+use super::types::{Action, Found};
+use crate::wire::{Ask, Attempt, PartEnd};
+use cosched_core::cluster::{Part, Stage};
+use cosched_core::{JobId, Reason};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    /// It has a place here.
+    Running,
+    /// As soon as it is empty it is over.
+    Closing,
+    /// Its processes are being ended.
+    Killing,
+    /// Its last process has ended; whether that was reported.
+    Ended(PartEnd, bool),
+}
+
+/// The jobs that the host knows of.
+#[derive(Debug, Default)]
+pub(super) struct Here {
+    jobs: BTreeMap<JobId, (Attempt, Status)>,
+}
+
+impl Here {
+    pub(super) fn new(found: &[Found]) -> Here {
+        let status = |found: &Found| match found.ended {
+            Some(end) => Status::Ended(end, false),
+            None => Status::Running,
+        };
+        Here { jobs: found.iter().map(|found| (found.job, (found.attempt, status(found)))).collect() }
+    }
+
+    pub(super) fn ended(&mut self, job: JobId, attempt: Attempt, end: PartEnd) {
+        let known = self.jobs.get_mut(&job).filter(|(of, _)| *of == attempt);
+        if let Some((_, status)) = known.filter(|(_, status)| !matches!(status, Status::Ended(..))) {
+            *status = Status::Ended(end, false);
+        }
+    }
+
+    /// The life of a job that runs here.
+    pub(super) fn running(&self, job: JobId) -> Option<Attempt> {
+        let (attempt, status) = self.jobs.get(&job)?;
+        matches!(status, Status::Running | Status::Closing).then_some(*attempt)
+    }
+}
+
+/// What is to be of a job here.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    attempt: Attempt,
+    part: Part,
+    /// Why its processes are to end.
+    ends: Option<Reason>,
+    closing: bool,
+}
+
+impl Member {
+    /// What runs here is compared with what should.
+    pub(super) fn here_changed(&mut self) {
+        if !self.session.is_joined() {
+            return;
+        }
+        let wanted = self.wanted_here();
+        for (id, wanted) in &wanted {
+            self.want(*id, wanted);
+        }
+        // What has no place here any more: the node was given up for lost, or the job is over.
+        let own: Vec<JobId> = self.here.jobs.keys().copied().collect();
+        for id in own.into_iter().filter(|id| !wanted.contains_key(id)) {
+            self.unwanted(id);
+        }
+    }
+
+    /// The jobs that have a part here which has not ended.
+    fn wanted_here(&self) -> BTreeMap<JobId, Wanted> {
+        let (Some(node), Some(state)) = (self.id, &self.replica.state) else { return BTreeMap::new() };
+        let wanted = |(id, record): (&JobId, &cosched_core::cluster::JobRecord)| {
+            let parts = &record.place.as_ref()?.parts;
+            let part = parts[parts.binary_search_by_key(&node, |part| part.node).ok()?];
+            let job = &self.replica.jobs.get(&id.0)?.value;
+            let ends = match record.stage {
+                Stage::Ending(reason) => Some(reason),
+                Stage::Clearing => Some(Reason::NodeLost),
+                Stage::Ready | Stage::Waiting(_) => None,
+            };
+            let over = job.ended_on.contains_key(&self.settings.name);
+            (!over).then_some((*id, Wanted { attempt: job.attempt, part, ends, closing: job.closing }))
+        };
+        state.value.jobs.iter().filter_map(wanted).collect()
+    }
+
+    fn want(&mut self, id: JobId, wanted: &Wanted) {
+        let attempt = wanted.attempt;
+        let Some((known, status)) = self.here.jobs.get(&id).copied() else {
+            return self.begin_here(id, wanted);
+        };
+        match status {
+            // A life that is over everywhere else.
+            Status::Running | Status::Closing if known != attempt => self.kill(id, known, Reason::NodeLost),
+            Status::Running | Status::Closing if wanted.ends.is_some() => {
+                self.kill(id, known, wanted.ends.unwrap_or(Reason::UserRequest));
+            }
+            Status::Running if wanted.closing => {
+                self.here.jobs.insert(id, (known, Status::Closing));
+                self.actions.push_back(Action::CloseHere { job: id, attempt });
+            }
+            Status::Ended(end, false) if known == attempt => {
+                self.here.jobs.insert(id, (known, Status::Ended(end, true)));
+                self.report_end(id, attempt, end);
+            }
+            Status::Ended(..) if known != attempt => self.begin_here(id, wanted),
+            _ => (),
+        }
+    }
+
+    fn begin_here(&mut self, id: JobId, wanted: &Wanted) {
+        let Wanted { attempt, part, ends, closing } = *wanted;
+        if ends.is_some() || closing {
+            // It never began here.
+            let end = PartEnd::default();
+            self.here.jobs.insert(id, (attempt, Status::Ended(end, true)));
+            return self.report_end(id, attempt, end);
+        }
+        let Some(job) = self.replica.jobs.get(&id.0) else { return };
+        let job = Box::new(job.value.clone());
+        self.here.jobs.insert(id, (attempt, Status::Running));
+        self.actions.push_back(Action::StartHere { job, part });
+    }
+
+    fn unwanted(&mut self, id: JobId) {
+        match self.here.jobs.get(&id).copied() {
+            Some((attempt, Status::Running | Status::Closing)) => {
+                let reason = match self.replica.jobs.get(&id.0) {
+                    Some(job) if job.value.end.is_none() => Reason::NodeLost,
+                    _ => Reason::Departure,
+                };
+                self.kill(id, attempt, reason);
+            }
+            Some((_, Status::Ended(..))) => drop(self.here.jobs.remove(&id)),
+            Some((_, Status::Killing)) | None => (),
+        }
+    }
+
+    fn kill(&mut self, job: JobId, attempt: Attempt, reason: Reason) {
+        self.here.jobs.insert(job, (attempt, Status::Killing));
+        self.actions.push_back(Action::KillHere { job, attempt, reason });
+    }
+
+    fn report_end(&mut self, job: JobId, attempt: Attempt, end: PartEnd) {
+        self.outbox.report(&self.settings, self.now, Ask::PartEnded { job: job.0, attempt, end });
+    }
+}

@@ -1,0 +1,220 @@
+//! What a host tells a member and hears from it.
+
+use crate::keys::Keys;
+use crate::store::{Op, StoreError};
+use crate::wire::{Answer, Attempt, Clock, Job, PartEnd};
+use cosched_core::cluster::{Capacity, Config, Lead, Part, Plan};
+use cosched_core::{JobId, NodeId, Reason, Time};
+use std::sync::Arc;
+
+/// What time it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Of a clock that only goes forward: leases and waits are measured by it.
+    pub steady: Time,
+    /// Of the wall clock, since the Unix epoch: slots begin by it.
+    pub wall: Time,
+}
+
+/// What a member is and how it behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where its cluster lies.
+    pub keys: Keys,
+    /// Its name, checked by [`crate::check_name`].
+    pub name: String,
+    /// Which life of the daemon: another number at every start.
+    pub instance: u64,
+    /// What only one living daemon can hold: the machine and the locked directory of its state. A daemon of the same
+    /// name and home has died, and its place is taken at once.
+    pub home: String,
+    /// The version of its daemon, for people.
+    pub version: String,
+    /// What the node has.
+    pub capacity: Capacity,
+    /// Its clock.
+    pub clock: Clock,
+    /// What a cluster that is made anew begins with.
+    pub initial: Config,
+    /// The length of its lease, in seconds; at least 2.
+    pub ttl_s: u64,
+    /// How far ahead it plans.
+    pub lead: Lead,
+    /// For how long the member of the next rank lets another one plan, in nanoseconds.
+    pub rank_delay_ns: u64,
+    /// For how long acknowledgements of the newest plan are waited for before the next one is made, in nanoseconds.
+    pub ack_wait_ns: u64,
+    /// How often rows and loads are looked at anew, in nanoseconds.
+    pub rebalance_ns: u64,
+    /// How often a changed load is told at most, in nanoseconds.
+    pub load_period_ns: u64,
+    /// For how long a job that is over is kept, in nanoseconds.
+    pub keep_ended_ns: u64,
+    /// How many of them are kept.
+    pub keep_ended_max: usize,
+    /// For how long a reply that nobody reads is kept, in nanoseconds.
+    pub keep_replies_ns: u64,
+    /// How many requests of users may wait.
+    pub asks_max: usize,
+}
+
+impl Settings {
+    /// The usual ones, for this node of this cluster.
+    pub fn new(keys: Keys, name: &str, instance: u64, capacity: Capacity) -> Settings {
+        Settings {
+            keys,
+            name: name.to_owned(),
+            instance,
+            home: name.to_owned(),
+            version: String::new(),
+            capacity,
+            clock: Clock { synchronised: true, error_ns: 0 },
+            initial: Config::default(),
+            ttl_s: 5,
+            lead: Lead::default(),
+            rank_delay_ns: 300_000_000,
+            ack_wait_ns: 500_000_000,
+            rebalance_ns: 60_000_000_000,
+            load_period_ns: 30_000_000_000,
+            keep_ended_ns: 7 * 86_400_000_000_000,
+            keep_ended_max: 1000,
+            keep_replies_ns: 3_600_000_000_000,
+            asks_max: 1000,
+        }
+    }
+
+    /// The length of the lease in nanoseconds.
+    pub(super) fn ttl_ns(&self) -> u64 {
+        self.ttl_s * 1_000_000_000
+    }
+
+    /// How long the store may take to answer. With a renewal every third of a lease, somebody who could not renew notices
+    /// before the lease is out.
+    pub fn answer_ns_max(&self) -> u64 {
+        self.ttl_ns() / 4
+    }
+
+    /// After an interruption, for how long nodes that are not there are given time to come back.
+    pub(super) fn grace_ns(&self) -> u64 {
+        2 * self.ttl_ns() + 2_000_000_000
+    }
+}
+
+/// A job on this node, as it was found at the start of the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which one.
+    pub job: JobId,
+    /// In which life.
+    pub attempt: Attempt,
+    /// How its last process ended here; `None` if some are left.
+    pub ended: Option<PartEnd>,
+}
+
+/// An operation of the store under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u64);
+
+/// A request of a user of this daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskId(pub u64);
+
+/// Why a request is not even taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// Too many wait.
+    #[error("{0} requests wait for the store already")]
+    TooManyWait(usize),
+    /// It would not fit into the store.
+    #[error("the request has {bytes} bytes, and at most {most} are possible")]
+    TooLarge {
+        /// Its length.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
+    /// This daemon takes no part.
+    #[error("{0}")]
+    Out(String),
+}
+
+/// What the host has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Ask the store, and say what came of it.
+    Store(OpId, Op),
+    /// No answer and no news of this operation are wanted any more: a watch that is given up.
+    Drop(OpId),
+    /// Run by this plan from now on.
+    Use(Arc<Plan>),
+    /// Leave all jobs to the operating system.
+    RunNoSlots(Reason),
+    /// Let this gang run until the plan that has it holds.
+    StartEarly(JobId),
+    /// A plan was to hold so many slots ago already; for metrics.
+    Missed {
+        /// The plan.
+        generation: u64,
+        /// The slots.
+        slots: u64,
+    },
+    /// So many generations are known of but were not seen; for metrics.
+    Behind(u64),
+    /// The job has a place here: make what it needs, and if this is the lead and nobody else does, start it.
+    StartHere {
+        /// What is known of it.
+        job: Box<Job>,
+        /// Its part of this node.
+        part: Part,
+    },
+    /// End all processes of the job here, then say `part_ended`.
+    KillHere {
+        /// Which one.
+        job: JobId,
+        /// In which life.
+        attempt: Attempt,
+        /// Why.
+        reason: Reason,
+    },
+    /// The job's main process has ended elsewhere: say `part_ended` as soon as no process of it is here, at once if none is.
+    CloseHere {
+        /// Which one.
+        job: JobId,
+        /// In which life.
+        attempt: Attempt,
+    },
+    /// What came of a user's request.
+    Reply(AskId, Answer),
+    /// For the log and for people.
+    Say(Notice),
+}
+
+/// What people want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The node takes part.
+    Joined(NodeId),
+    /// The store is lost: the plan stays as it is, and what users ask for waits.
+    StoreLost(StoreError),
+    /// The store is back after so many nanoseconds, and everything was read anew.
+    StoreBack(u64),
+    /// What lies in the store cannot be used; it is tried again from time to time.
+    Unusable(String),
+    /// This daemon cannot take part: what, why, hint.
+    Out(String),
+    /// A node's lease is out, and its cells are free.
+    NodeLeft(String),
+    /// Somebody else has planned at the same time; the plan is made anew.
+    Conflict,
+    /// A plan was made here.
+    Planned {
+        /// Its generation.
+        generation: u64,
+        /// The requests that it carries out.
+        requests: usize,
+    },
+    /// The clock is not synchronised any more (`false`), or is again.
+    Clock(bool),
+    /// The node has left the cluster.
+    Left,
+}

@@ -1,0 +1,253 @@
+//! A store in memory with etcd's semantics, for tests and simulations.
+//!
+//! It has no clock: every call says what time it is, in nanoseconds of any epoch, and leases run out by that.
+
+use super::{
+    Compare, Do, Done, Entry, Event, Key, LeaseId, News, Of, Op, OpDone, Range, Revision, StoreError, TXN_BYTES_MAX,
+    TXN_OPS_MAX, Txn,
+};
+use cosched_core::Time;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The shortest lease that etcd gives with its default settings: three half election times of 1 s, rounded up.
+const LEASE_TTL_S_MIN: u64 = 2;
+
+#[derive(Clone, Debug)]
+struct Lease {
+    ttl_s: u64,
+    until: Time,
+    keys: BTreeSet<Key>,
+}
+
+/// The store.
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    revision: Revision,
+    compacted: Revision,
+    entries: BTreeMap<Key, Entry>,
+    /// Changes that are not forgotten, by revision.
+    history: Vec<Event>,
+    leases: BTreeMap<LeaseId, Lease>,
+    last_lease: i64,
+}
+
+impl Default for MemoryStore {
+    fn default() -> MemoryStore {
+        MemoryStore {
+            revision: 1,
+            compacted: 0,
+            entries: BTreeMap::new(),
+            history: Vec::new(),
+            leases: BTreeMap::new(),
+            last_lease: 0,
+        }
+    }
+}
+
+impl MemoryStore {
+    /// An empty store, at revision 1 as etcd's.
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    /// The number of the last change.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Does an operation.
+    ///
+    /// # Errors
+    /// As etcd would refuse it; nothing is changed then.
+    pub fn call(&mut self, now: Time, op: Op) -> Result<OpDone, StoreError> {
+        self.expire(now);
+        match op {
+            Op::Txn(txn) => self.txn(txn),
+            Op::Grant { ttl_s } => Ok(self.grant(now, ttl_s)),
+            Op::KeepAlive(lease) => Ok(self.keep_alive(now, lease)),
+            Op::Revoke(lease) => {
+                self.end_lease(lease);
+                Ok(OpDone::Revoked)
+            }
+            Op::Watch { range, from } => self.news(&range, from).map(|_| OpDone::Watching),
+        }
+    }
+
+    /// All changes of keys from a revision on: what a watch that begins there has told until now.
+    ///
+    /// # Errors
+    /// The store has forgotten some of them.
+    pub fn news(&self, range: &Range, from: Revision) -> Result<News, StoreError> {
+        if from < self.compacted {
+            return Err(StoreError::Compacted(self.compacted));
+        }
+        let first = self.history.partition_point(|event| event.entry.mod_revision < from);
+        let events = self.history[first..].iter().filter(|event| range.contains(&event.entry.key)).cloned().collect();
+        Ok(News { revision: self.revision, events })
+    }
+
+    /// Forgets all changes up to a revision.
+    ///
+    /// # Errors
+    /// They are forgotten already, or yet to come.
+    pub fn compact(&mut self, to: Revision) -> Result<(), StoreError> {
+        if to <= self.compacted {
+            return Err(StoreError::Compacted(self.compacted));
+        }
+        if to > self.revision {
+            return Err(StoreError::FutureRevision);
+        }
+        self.compacted = to;
+        self.history.retain(|event| event.entry.mod_revision >= to);
+        Ok(())
+    }
+
+    /// Ends the leases that have run out.
+    pub fn expire(&mut self, now: Time) {
+        let out: Vec<LeaseId> = self.leases.iter().filter(|(_, lease)| lease.until <= now).map(|(id, _)| *id).collect();
+        out.into_iter().for_each(|id| self.end_lease(id));
+    }
+
+    /// When the next lease runs out.
+    pub fn next_expiry(&self) -> Option<Time> {
+        self.leases.values().map(|lease| lease.until).min()
+    }
+
+    /// Gives every lease its whole length anew, as a new leader of etcd does.
+    pub fn extend_leases(&mut self, now: Time) {
+        for lease in self.leases.values_mut() {
+            lease.until = now + lease.ttl_s * 1_000_000_000;
+        }
+    }
+
+    fn grant(&mut self, now: Time, ttl_s: u64) -> OpDone {
+        let ttl_s = ttl_s.max(LEASE_TTL_S_MIN);
+        self.last_lease += 1;
+        let lease = LeaseId(self.last_lease);
+        self.leases.insert(lease, Lease { ttl_s, until: now + ttl_s * 1_000_000_000, keys: BTreeSet::new() });
+        OpDone::Granted { lease, ttl_s, revision: self.revision }
+    }
+
+    fn keep_alive(&mut self, now: Time, lease: LeaseId) -> OpDone {
+        let ttl_s = self.leases.get_mut(&lease).map_or(0, |lease| {
+            lease.until = now + lease.ttl_s * 1_000_000_000;
+            lease.ttl_s
+        });
+        OpDone::KeptAlive { ttl_s, revision: self.revision }
+    }
+
+    fn end_lease(&mut self, id: LeaseId) {
+        let Some(lease) = self.leases.remove(&id) else { return };
+        if !lease.keys.is_empty() {
+            self.revision += 1;
+            lease.keys.iter().for_each(|key| self.delete_one(key));
+        }
+    }
+
+    fn txn(&mut self, txn: Txn) -> Result<OpDone, StoreError> {
+        self.check(&txn)?;
+        let succeeded = txn.compare.iter().all(|compare| self.holds(compare));
+        let ops = if succeeded { txn.then } else { txn.or_else };
+        let next = self.revision + 1;
+        let mut changed = false;
+        let mut done = Vec::new();
+        for op in ops {
+            done.push(match op {
+                Do::Get(range) => Done::Got(self.read(&range)),
+                Do::Put { key, value, lease } => {
+                    self.put(key, value, lease, next);
+                    changed = true;
+                    Done::Put
+                }
+                Do::Delete(range) => {
+                    let keys: Vec<Key> = self.read(&range).into_iter().map(|entry| entry.key).collect();
+                    if !keys.is_empty() {
+                        (self.revision, changed) = (next, true);
+                        keys.iter().for_each(|key| self.delete_one(key));
+                    }
+                    Done::Deleted(keys.len() as u64)
+                }
+            });
+        }
+        if changed {
+            self.revision = next;
+        }
+        Ok(OpDone::Txn { revision: self.revision, succeeded, done })
+    }
+
+    /// What etcd checks before it does anything. Leases are checked in the branch that would be taken only.
+    fn check(&self, txn: &Txn) -> Result<(), StoreError> {
+        if [txn.compare.len(), txn.then.len(), txn.or_else.len()].into_iter().any(|many| many > TXN_OPS_MAX) {
+            return Err(StoreError::TooManyOps);
+        }
+        let all = || txn.then.iter().chain(&txn.or_else);
+        let bytes: usize = all()
+            .map(|op| match op {
+                Do::Put { key, value, .. } => key.len() + value.len(),
+                Do::Delete(range) | Do::Get(range) => range.first.len() + range.end.as_ref().map_or(0, String::len),
+            })
+            .sum();
+        if bytes + txn.compare.iter().map(|compare| compare.key.len()).sum::<usize>() > TXN_BYTES_MAX {
+            return Err(StoreError::TooLarge);
+        }
+        for ops in [&txn.then, &txn.or_else] {
+            let mut keys = BTreeSet::new();
+            let put = |op: &Do| matches!(op, Do::Put { key, .. } if !keys.insert(key.clone()));
+            if ops.iter().any(put) {
+                return Err(StoreError::DuplicateKey);
+            }
+            let deleted = |op: &Do| matches!(op, Do::Delete(range) if keys.iter().any(|key| range.contains(key)));
+            if ops.iter().any(deleted) {
+                return Err(StoreError::DuplicateKey);
+            }
+        }
+        let taken = if txn.compare.iter().all(|compare| self.holds(compare)) { &txn.then } else { &txn.or_else };
+        let gone = |op: &Do| matches!(op, Do::Put { lease: Some(lease), .. } if !self.leases.contains_key(lease));
+        if taken.iter().any(gone) { Err(StoreError::LeaseNotFound) } else { Ok(()) }
+    }
+
+    fn holds(&self, compare: &Compare) -> bool {
+        let entry = self.entries.get(&compare.key);
+        let is = match compare.of {
+            Of::Mod => entry.map(|entry| entry.mod_revision),
+            Of::Create => entry.map(|entry| entry.create_revision),
+        };
+        is.unwrap_or(0) == compare.is
+    }
+
+    /// What lies in a range now, for tests and checks.
+    pub fn read(&self, range: &Range) -> Vec<Entry> {
+        match &range.end {
+            None => self.entries.get(&range.first).into_iter().cloned().collect(),
+            Some(end) if *end <= range.first => Vec::new(),
+            Some(end) => self.entries.range(range.first.clone()..end.clone()).map(|(_, entry)| entry.clone()).collect(),
+        }
+    }
+
+    fn put(&mut self, key: Key, value: Vec<u8>, lease: Option<LeaseId>, revision: Revision) {
+        let old = self.entries.get(&key);
+        let create_revision = old.map_or(revision, |old| old.create_revision);
+        if let Some(old) = old.and_then(|old| old.lease)
+            && let Some(old) = self.leases.get_mut(&old)
+        {
+            old.keys.remove(&key);
+        }
+        if let Some(lease) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
+            lease.keys.insert(key.clone());
+        }
+        let entry = Entry { key: key.clone(), value, create_revision, mod_revision: revision, lease };
+        self.history.push(Event { entry: entry.clone(), deleted: false });
+        self.entries.insert(key, entry);
+    }
+
+    /// Deletes a key that is there, at the present revision.
+    fn delete_one(&mut self, key: &str) {
+        let Some(old) = self.entries.remove(key) else { return };
+        if let Some(lease) = old.lease.and_then(|lease| self.leases.get_mut(&lease)) {
+            lease.keys.remove(key);
+        }
+        let entry =
+            Entry { key: old.key, value: Vec::new(), create_revision: 0, mod_revision: self.revision, lease: None };
+        self.history.push(Event { entry, deleted: true });
+    }
+}

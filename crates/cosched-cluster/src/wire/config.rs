@@ -1,0 +1,109 @@
+//! The operator's settings, as they are written.
+
+use super::names::{Packing, Period, Policy, Sharing};
+use cosched_core::Shares as CoreShares;
+use cosched_core::cluster::{Config as Core, Queue as CoreQueue};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    slot_length_ns: u64,
+    policy: Policy,
+    sharing: Sharing,
+    packing: Packing,
+    rows_max: u32,
+    working: Shares,
+    off: Shares,
+    period: Period,
+    other_share: u32,
+    ceiling_permille: u32,
+    queues: Vec<Queue>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shares {
+    express: u32,
+    interactive: u32,
+    batch: u32,
+    standby: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Queue {
+    name: String,
+    exclusive: bool,
+    memory_bytes_max: Option<u64>,
+    disk_bytes_max: Option<u64>,
+    time_ns_max: Option<u64>,
+}
+
+impl From<&Core> for Config {
+    fn from(of_core: &Core) -> Config {
+        let Core { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = *of_core;
+        let Core { policy, sharing, packing, working, off, period, queues, .. } = of_core;
+        Config {
+            slot_length_ns,
+            policy: (*policy).into(),
+            sharing: (*sharing).into(),
+            packing: (*packing).into(),
+            rows_max,
+            working: working.into(),
+            off: off.into(),
+            period: (*period).into(),
+            other_share,
+            ceiling_permille,
+            queues: queues.iter().map(Queue::from).collect(),
+        }
+    }
+}
+
+impl From<Config> for Core {
+    fn from(of_wire: Config) -> Core {
+        let Config { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = of_wire;
+        let Config { policy, sharing, packing, working, off, period, queues, .. } = of_wire;
+        Core {
+            slot_length_ns,
+            policy: policy.into(),
+            sharing: sharing.into(),
+            packing: packing.into(),
+            rows_max,
+            working: working.into(),
+            off: off.into(),
+            period: period.into(),
+            other_share,
+            ceiling_permille,
+            queues: queues.into_iter().map(CoreQueue::from).collect(),
+        }
+    }
+}
+
+impl From<&CoreShares> for Shares {
+    fn from(of_core: &CoreShares) -> Shares {
+        let CoreShares { express, interactive, batch, standby } = *of_core;
+        Shares { express, interactive, batch, standby }
+    }
+}
+
+impl From<Shares> for CoreShares {
+    fn from(of_wire: Shares) -> CoreShares {
+        let Shares { express, interactive, batch, standby } = of_wire;
+        CoreShares { express, interactive, batch, standby }
+    }
+}
+
+impl From<&CoreQueue> for Queue {
+    fn from(of_core: &CoreQueue) -> Queue {
+        let CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max } = of_core.clone();
+        Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max }
+    }
+}
+
+impl From<Queue> for CoreQueue {
+    fn from(of_wire: Queue) -> CoreQueue {
+        let Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max } = of_wire;
+        CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max }
+    }
+}

@@ -1,0 +1,256 @@
+//! What is kept of a job for ever, or until it is forgotten: `jobs/<id>`.
+
+use super::names::{Class, OnNodeLoss, Policy};
+use super::request::By;
+use super::stored_as_is;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// At most so many events are kept of a job: the first ones and the newest.
+const HISTORY_MAX: usize = 50;
+
+/// Which life of a job: 0 until it is started anew for the first time.
+pub type Attempt = u32;
+
+/// What a user wants of one node. Source: LLNL, "Gang Scheduler Design" (program registration).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeAsk {
+    /// The node's name.
+    pub node: String,
+    /// CPUs at a time.
+    pub cpus: u32,
+    /// What is enough, on a node that has fewer.
+    pub cpus_min: u32,
+    /// Memory there.
+    pub memory_bytes: u64,
+    /// Disk space there.
+    pub disk_bytes: u64,
+}
+
+/// What a user wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum WantAsk {
+    /// These nodes, each once.
+    PerNode(Vec<NodeAsk>),
+    /// So many CPUs, wherever it is best.
+    Total {
+        /// CPUs at a time, of all nodes together.
+        cpus: u32,
+        /// Memory for each of them.
+        memory_per_cpu_bytes: u64,
+        /// Disk space on each of its nodes.
+        disk_bytes: u64,
+    },
+}
+
+/// A job as a user asks for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobAsk {
+    /// For display.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// The environment, for jobs that a daemon starts.
+    pub environment: Vec<(String, String)>,
+    /// Where its output goes, for jobs that a daemon starts.
+    pub log_path: Option<String>,
+    /// The class.
+    pub class: Class,
+    /// Its own policy; `None` follows the cluster's.
+    pub policy: Option<Policy>,
+    /// CPUs, memory and disk space.
+    pub want: WantAsk,
+    /// Its queue by name; `None` is the first.
+    pub queue: Option<String>,
+    /// What becomes of it when a node is lost.
+    pub on_node_loss: OnNodeLoss,
+    /// The node of its main process. When its part there has ended, the others end as soon as they are empty.
+    pub lead: Option<String>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exit {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The number of the signal that ended it.
+    pub signal: Option<i32>,
+}
+
+/// What a node says when the last process of a job has ended there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartEnd {
+    /// Of the main process, where it ran.
+    pub exit: Option<Exit>,
+    /// CPU time used there.
+    pub cpu_time_ns: u64,
+    /// The most memory used there.
+    pub memory_peak_bytes: u64,
+}
+
+/// Why a job is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Its last process ended.
+    Finished,
+    /// This user ended it.
+    Killed {
+        /// The user.
+        uid: u32,
+    },
+    /// It was over the time limit of its queue.
+    TimeLimit,
+    /// A node was lost.
+    NodeLost,
+}
+
+/// The end of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// When, since the Unix epoch.
+    pub at_ns: u64,
+    /// Why.
+    pub why: Why,
+    /// Of its main process.
+    pub exit: Option<Exit>,
+    /// CPU time used on all nodes that told it.
+    pub cpu_time_ns: u64,
+    /// The most memory used on one node.
+    pub memory_peak_bytes: u64,
+}
+
+/// Something that happened to a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// When, since the Unix epoch.
+    pub at_ns: u64,
+    /// Who asked for it; `None` when nobody did.
+    pub uid: Option<u32>,
+    /// What, in a word or two.
+    pub what: String,
+}
+
+/// What is kept of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Its number, unique for ever in this cluster.
+    pub id: u64,
+    /// Who owns it.
+    pub owner: By,
+    /// What was asked for; class and policy are the present ones.
+    pub ask: JobAsk,
+    /// When it was asked for, since the Unix epoch.
+    pub submitted_ns: u64,
+    /// Which life it is in.
+    pub attempt: Attempt,
+    /// The nodes on which its last process has ended in this life.
+    pub ended_on: BTreeMap<String, PartEnd>,
+    /// The nodes on which it uses no CPU.
+    pub asleep_on: BTreeSet<String>,
+    /// Its main process has ended: empty parts are over.
+    pub closing: bool,
+    /// The user who ended it.
+    pub killed_by: Option<u32>,
+    /// Set once it is over.
+    pub end: Option<End>,
+    /// What happened to it.
+    pub history: Vec<Event>,
+}
+stored_as_is!(Job, "cosched-job", 1);
+
+impl Job {
+    /// A new job.
+    pub fn new(id: u64, owner: By, ask: JobAsk, now_ns: u64) -> Job {
+        let mut job = Job {
+            id,
+            owner,
+            ask,
+            submitted_ns: now_ns,
+            attempt: 0,
+            ended_on: BTreeMap::new(),
+            asleep_on: BTreeSet::new(),
+            closing: false,
+            killed_by: None,
+            end: None,
+            history: Vec::new(),
+        };
+        job.note(now_ns, Some(owner.uid), "submitted");
+        job
+    }
+
+    /// Remembers an event; of very many the middle ones are forgotten.
+    pub fn note(&mut self, at_ns: u64, uid: Option<u32>, what: impl Into<String>) {
+        if self.history.len() >= HISTORY_MAX {
+            self.history.remove(HISTORY_MAX / 2);
+        }
+        self.history.push(Event { at_ns, uid, what: what.into() });
+    }
+
+    /// Its next life begins.
+    pub(crate) fn begin_anew(&mut self) {
+        self.attempt += 1;
+        self.ended_on.clear();
+        self.asleep_on.clear();
+        self.closing = false;
+    }
+
+    /// It is over.
+    pub(crate) fn finish(&mut self, at_ns: u64, why: Why) {
+        let ends = self.ended_on.values();
+        let lead = self.ask.lead.as_ref().and_then(|lead| self.ended_on.get(lead));
+        let exit = lead.and_then(|end| end.exit).or_else(|| ends.clone().find_map(|end| end.exit));
+        let memory_peak_bytes = ends.clone().map(|end| end.memory_peak_bytes).max().unwrap_or(0);
+        let cpu_time_ns = ends.fold(0_u64, |sum, end| sum.saturating_add(end.cpu_time_ns));
+        self.end = Some(End { at_ns, why, exit, cpu_time_ns, memory_peak_bytes });
+        self.note(at_ns, None, "ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_sums_up_its_parts_and_takes_the_exit_of_the_lead() {
+        let ask = JobAsk {
+            name: "lu".to_owned(),
+            command: vec!["lu".to_owned()],
+            cwd: None,
+            environment: Vec::new(),
+            log_path: None,
+            class: Class::Batch,
+            policy: None,
+            want: WantAsk::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 },
+            queue: None,
+            on_node_loss: OnNodeLoss::Kill,
+            lead: Some("b".to_owned()),
+        };
+        let mut job = Job::new(7, By { uid: 1, gid: 1, admin: false }, ask, 5);
+        let end = |code, cpu_time_ns, memory_peak_bytes| PartEnd {
+            exit: Some(Exit { code: Some(code), signal: None }),
+            cpu_time_ns,
+            memory_peak_bytes,
+        };
+        job.ended_on = [("a".to_owned(), end(1, 10, 300)), ("b".to_owned(), end(2, 20, 200))].into();
+        job.finish(9, Why::Finished);
+        let expected = End {
+            at_ns: 9,
+            why: Why::Finished,
+            exit: Some(Exit { code: Some(2), signal: None }),
+            cpu_time_ns: 30,
+            memory_peak_bytes: 300,
+        };
+        assert_eq!(job.end, Some(expected));
+    }
+}

@@ -1,0 +1,128 @@
+//! The words of core's enumerations, as they are written.
+
+use serde::{Deserialize, Serialize};
+
+/// An enumeration of the wire that has the same members as one of core: it does not compile otherwise.
+macro_rules! mirror {
+    ($(#[$doc:meta])* $name:ident = $core:path { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name {
+            $($(#[$vdoc])* $variant,)+
+        }
+
+        impl From<$core> for $name {
+            fn from(of_core: $core) -> $name {
+                use $core as Core;
+                match of_core { $(Core::$variant => $name::$variant,)+ }
+            }
+        }
+
+        impl From<$name> for $core {
+            fn from(of_wire: $name) -> $core {
+                use $core as Core;
+                match of_wire { $($name::$variant => Core::$variant,)+ }
+            }
+        }
+    };
+}
+
+mirror! {
+    /// A job's class, the most urgent first.
+    Class = cosched_core::Class {
+        /// Mission critical.
+        Express,
+        /// Rapid response.
+        Interactive,
+        /// Throughput.
+        Batch,
+        /// What others leave.
+        Standby,
+    }
+}
+
+mirror! {
+    /// How a job is scheduled.
+    Policy = cosched_core::Policy {
+        /// All its processes in the same slots.
+        Gang,
+        /// By the operating system.
+        Local,
+        /// Periodic boost.
+        Pb,
+        /// Demand-based coscheduling.
+        Dcs,
+        /// Chosen by what it does.
+        Auto,
+    }
+}
+
+mirror! {
+    /// What gangs that are not current may do.
+    Sharing = cosched_core::Sharing {
+        /// Nothing.
+        Strict,
+        /// The next gang runs on what is idle.
+        Paired,
+        /// All run on what is idle.
+        Soft,
+    }
+}
+
+mirror! {
+    /// Where a gang goes.
+    Packing = cosched_core::cluster::Packing {
+        /// The first row with room.
+        FirstFit,
+        /// The row with the least room.
+        BestFit,
+        /// A block of neighbouring nodes.
+        Buddy,
+    }
+}
+
+mirror! {
+    /// The time of the day.
+    Period = cosched_core::cluster::Period {
+        /// Working hours.
+        Working,
+        /// Off-hours.
+        Off,
+    }
+}
+
+mirror! {
+    /// What becomes of a job when one of its nodes is lost.
+    OnNodeLoss = cosched_core::cluster::OnNodeLoss {
+        /// Its other processes are ended.
+        Kill,
+        /// Its other processes go on.
+        Keep,
+        /// It is started anew.
+        Requeue,
+    }
+}
+
+mirror! {
+    /// Whether a job takes part.
+    Standing = cosched_core::Standing {
+        /// By its policy.
+        Scheduled,
+        /// It used no CPU.
+        Asleep,
+        /// A user stopped it.
+        Suspended,
+    }
+}
+
+mirror! {
+    /// Why something is so.
+    #[allow(missing_docs, reason = "core says what each means")]
+    Reason = cosched_core::Reason {
+        Arrival, Departure, UserRequest, Settings, NoCpuUsed, NoCpuForLong, CpuUsed, NewPlan, SlotBoundary, SampleDue, MessageWaiting,
+        MessageArrived, HasWork, BehindItsShare, Boosted, NoCandidate, NotSeenYet, Alone, WaitsMuch, WaitsLittle, MaySpin,
+        SpinsInVain, NodeJoined, NodeLost, WaitsForNode, WaitsForMemory, WaitsForDisk, WaitsForExclusive, RowsFull,
+        BehindOthers, MemoryGrew, TimeLimit, Rebalanced, PeriodBegins, LeaseOut, ClockNotSynchronised,
+    }
+}

@@ -1,0 +1,69 @@
+//! What a node says of itself.
+
+use super::stored_as_is;
+use serde::{Deserialize, Serialize};
+
+/// The clock of a node, as its kernel sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clock {
+    /// Whether it follows others closely enough for slots.
+    pub synchronised: bool,
+    /// By how much it may be wrong.
+    pub error_ns: u64,
+}
+
+/// `nodes/<name>`, with the node's lease: it is there as long as the node is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its number in plans.
+    pub id: u32,
+    /// Which life of the daemon: another number at every start.
+    pub instance: u64,
+    /// What only one living daemon can hold: the machine and the locked directory of its state.
+    pub home: String,
+    /// CPUs for jobs.
+    pub cpus: u32,
+    /// Memory for jobs.
+    pub memory_bytes: u64,
+    /// Disk space for jobs.
+    pub disk_bytes: u64,
+    /// Its clock.
+    pub clock: Clock,
+    /// The version of its daemon.
+    pub version: String,
+}
+stored_as_is!(Node, "cosched-node", 1);
+
+/// `acks/<name>`, with the node's lease: what planners read before they plan, and nobody watches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ack {
+    /// The newest generation that was seen there.
+    pub generation: u64,
+    /// Runnable threads of programs that are not registered.
+    pub other_threads: u32,
+}
+stored_as_is!(Ack, "cosched-ack", 1);
+
+/// `asked/<name>`: the last request that a node wrote. Every write of requests moves it, so that one that was delayed on
+/// its way cannot be carried out twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// The life of the daemon.
+    pub instance: u64,
+    /// Its last request.
+    pub sequence: u64,
+}
+stored_as_is!(Written, "cosched-written", 1);
+
+/// `names/<name>`: for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Name {
+    /// Its number in plans.
+    pub(crate) id: u32,
+}
+stored_as_is!(Name, "cosched-name", 1);

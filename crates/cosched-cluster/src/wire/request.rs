@@ -1,0 +1,113 @@
+//! What users and nodes ask of whoever plans, and what came of it.
+
+use super::job::{Attempt, JobAsk, PartEnd};
+use super::names::{Class, Policy, Reason, Sharing};
+use super::stored_as_is;
+use serde::{Deserialize, Serialize};
+
+/// Who asks, as the daemon that was asked has found out by the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct By {
+    /// The user.
+    pub uid: u32,
+    /// The user's group.
+    pub gid: u32,
+    /// Whether that user is an administrator.
+    pub admin: bool,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub enum Ask {
+    /// A job arrives.
+    Submit(Box<JobAsk>),
+    /// Stop a job.
+    Suspend { job: u64 },
+    /// Let it go on.
+    Resume { job: u64 },
+    /// End it.
+    Kill { job: u64 },
+    /// Give it another class.
+    Class { job: u64, class: Class },
+    /// Give it another policy; `None` follows the cluster's.
+    Policy { job: u64, policy: Option<Policy> },
+    /// The cluster's policy.
+    ClusterPolicy { policy: Policy },
+    /// Soft or strict.
+    ClusterSharing { sharing: Sharing },
+    /// The length of a slot.
+    SlotLength { ns: u64 },
+    /// The ceiling on the share of gangs, in thousandths.
+    Ceiling { permille: u32 },
+    /// Whether a node gets new jobs (`false`) or not.
+    Drain { node: String, drains: bool },
+    /// A node says that the last process of a job has ended there.
+    PartEnded { job: u64, attempt: Attempt, end: PartEnd },
+    /// A node says that a gang uses no CPU there.
+    Asleep { job: u64, attempt: Attempt },
+    /// A node says that it uses CPU again.
+    Awake { job: u64, attempt: Attempt },
+    /// A node says how much memory a job was seen to use there.
+    Memory { job: u64, attempt: Attempt, bytes: u64 },
+    /// A node says what auto has chosen for a job.
+    Choice { job: u64, policy: Policy, reason: Reason },
+}
+
+/// `requests/<node>.<instance>.<sequence>`: until somebody has planned with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The node that was asked.
+    pub origin: String,
+    /// Who asks; `None` for the node itself.
+    pub by: Option<By>,
+    /// When, since the Unix epoch, by that node's clock.
+    pub at_ns: u64,
+    /// What.
+    pub ask: Ask,
+}
+stored_as_is!(Request, "cosched-request", 1);
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Answer {
+    /// The job has this number.
+    Submitted {
+        /// Its number.
+        job: u64,
+    },
+    /// It is done.
+    Done,
+    /// It is refused, and nothing has changed.
+    Refused {
+        /// What is refused.
+        what: String,
+        /// Why.
+        why: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The answer was lost; whether it was done shows in what is.
+    Unknown,
+}
+
+impl Answer {
+    pub(crate) fn refused(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Answer {
+        Answer::Refused { what: what.into(), why: why.into(), hint: hint.into() }
+    }
+}
+
+/// `replies/<request>`: until the node that was asked has read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reply {
+    /// When it was written, since the Unix epoch.
+    pub at_ns: u64,
+    /// What came of it.
+    pub answer: Answer,
+}
+stored_as_is!(Reply, "cosched-reply", 1);

@@ -1,0 +1,405 @@
+//! Members of a cluster, one situation each.
+
+mod world;
+
+use cosched_cluster::wire::{Answer, Ask, Class, Clock, OnNodeLoss, Why};
+use cosched_cluster::{NotTaken, Notice};
+use cosched_core::cluster::{Capacity, Period};
+use cosched_core::{JobId, NodeId, Reason};
+use world::{MS, ROOT, S, World, job, submit, user};
+
+fn started(seed: u64, nodes: usize) -> World {
+    let mut world = World::new(seed, nodes);
+    (0..nodes).for_each(|node| world.start(node));
+    world.run(3 * S);
+    world
+}
+
+fn refusal(answer: Option<&Vec<Answer>>) -> String {
+    match answer.map(Vec::as_slice) {
+        Some([Answer::Refused { what, why, hint }]) => format!("{what}: {why}. {hint}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nodes_join_and_have_one_plan() {
+    let world = started(1, 3);
+    let state = world.state().unwrap();
+    assert_eq!(state.nodes.len(), 3);
+    world.check_end();
+    let ids: Vec<_> = world.hosts.iter().map(|host| host.member.as_ref().unwrap().id().unwrap().0).collect();
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{ids:?}");
+}
+
+#[test]
+fn a_job_over_nodes_runs_and_ends() {
+    let mut world = started(2, 3);
+    let id = world.ask(1, user(7), submit(job("wide", 10))).unwrap();
+    world.run(S);
+    assert_eq!(world.hosts[1].answers[&id], [Answer::Submitted { job: 1 }]);
+    assert_eq!(world.state().unwrap().jobs[&JobId(1)].place.as_ref().unwrap().parts.len(), 3);
+    world.run(10 * S);
+    world.check_end();
+    let end = world.jobs()[0].end.unwrap();
+    assert_eq!((end.why, end.cpu_time_ns), (Why::Finished, 3));
+}
+
+/// Only renewals go to the store.
+#[test]
+fn an_idle_hour_costs_renewals_only() {
+    let mut world = started(3, 4);
+    world.ask(0, user(1), submit(job("a", 6)));
+    world.run(60 * S);
+    world.check_end();
+    let revision = world.store.revision();
+    world.ops.clear();
+    for _ in 0..60 {
+        world.run(60 * S);
+        // Loads flicker, and clocks are looked at.
+        for node in 0..4 {
+            let flicker = (world.now / (60 * S) % 2) as u32;
+            world.tell(node, |member, now| member.load(now, flicker));
+            let clock = Clock { synchronised: true, error_ns: world.now % 1000 };
+            world.tell(node, |member, now| member.clock(now, clock));
+        }
+    }
+    let renewals = world.ops.remove("renewals").unwrap();
+    assert_eq!(world.ops, [].into(), "{renewals} renewals");
+    assert_eq!(world.store.revision(), revision);
+    assert!((4 * 2100..=4 * 2200).contains(&renewals), "{renewals}: one every third of 5 s");
+}
+
+#[test]
+fn users_change_only_what_is_theirs_and_lower_classes_only() {
+    let mut world = started(4, 2);
+    world.job_ns_max = 1000 * S;
+    let mut express = job("e", 1);
+    express.class = Class::Express;
+    let no = world.ask(0, user(1), submit(express.clone())).unwrap();
+    express.name = "e2".to_owned();
+    let yes = world.ask(0, ROOT, submit(express)).unwrap();
+    let own = world.ask(1, user(1), submit(job("own", 2))).unwrap();
+    world.run(2 * S);
+    assert!(refusal(world.hosts[0].answers.get(&no)).contains("express is for administrators"));
+    assert!(matches!(world.hosts[0].answers[&yes][..], [Answer::Submitted { .. }]));
+    let [Answer::Submitted { job: id }] = world.hosts[1].answers[&own][..] else { panic!() };
+    let asks = [
+        (user(2), Ask::Kill { job: id }, Some("another user's")),
+        (user(2), Ask::Suspend { job: id }, Some("another user's")),
+        (user(1), Ask::Class { job: id, class: Class::Interactive }, Some("not raise it")),
+        (user(1), Ask::Class { job: id, class: Class::Standby }, None),
+        (user(1), Ask::Class { job: id, class: Class::Batch }, Some("not raise it")),
+        (ROOT, Ask::Class { job: id, class: Class::Express }, None),
+        (user(1), Ask::Ceiling { permille: 500 }, Some("for administrators")),
+        (ROOT, Ask::Ceiling { permille: 0 }, Some("out of range")),
+        (ROOT, Ask::Drain { node: "n9".to_owned(), drains: true }, Some("Nodes are: n")),
+        (user(1), Ask::Kill { job: 99 }, Some("there is no job 99")),
+        (user(1), Ask::PartEnded { job: id, attempt: 0, end: Default::default() }, Some("for daemons only")),
+        (user(1), Ask::Suspend { job: id }, None),
+        (user(1), Ask::Kill { job: id }, None),
+    ];
+    let asked: Vec<_> = asks.map(|(by, ask, why)| (world.ask(0, by, ask).unwrap(), why)).into();
+    world.run(3 * S);
+    for (ask, why) in asked {
+        let answer = world.hosts[0].answers.get(&ask);
+        match why {
+            None => assert_eq!(answer, Some(&vec![Answer::Done])),
+            Some(why) => assert!(refusal(answer).contains(why), "{answer:?}"),
+        }
+    }
+    let own = world.jobs().into_iter().find(|job| job.id == id).unwrap();
+    assert_eq!(own.end.unwrap().why, Why::Killed { uid: 1 });
+    let what: Vec<&str> = own.history.iter().map(|event| event.what.as_str()).collect();
+    assert_eq!(what, ["submitted", "class changed", "class changed", "suspended", "killed", "ended"]);
+}
+
+#[test]
+fn a_name_that_two_living_daemons_have_is_refused() {
+    let mut world = started(5, 2);
+    let twin = world.add_host("n0");
+    world.start(twin);
+    world.run(30 * S);
+    let out = world.hosts[twin].member.as_ref().unwrap().out().unwrap().to_owned();
+    assert!(out.contains("the name n0 is taken: another coschedd, home of n0 0"), "{out}");
+    assert!(out.contains("Give each node a name of its own"), "{out}");
+    let moment = world.moment(twin);
+    let member = world.hosts[twin].member.as_mut().unwrap();
+    assert!(matches!(member.ask(moment, ROOT, Ask::Kill { job: 1 }), Err(NotTaken::Out(_))));
+    assert_eq!(member.poll_timeout(), None, "it does nothing any more");
+    world.hosts.pop();
+    world.check_end();
+}
+
+/// The new daemon has the same home, so the old one cannot be alive: nobody waits for its lease, and no job notices.
+#[test]
+fn a_daemon_that_was_killed_takes_its_place_again() {
+    let mut world = started(6, 3);
+    world.job_ns_max = 1;
+    world.hosts.iter_mut().for_each(|host| host.notices.clear());
+    world.job_ns_max = 30 * S;
+    world.ask(0, user(1), submit(job("a", 12)));
+    world.run(2 * S);
+    let generation = world.state().unwrap().generation;
+    world.crash(1);
+    world.run(S);
+    world.start(1);
+    world.run(2 * S);
+    assert_eq!(world.state().unwrap().generation, generation, "nobody noticed");
+    assert!(world.hosts[1].member.as_ref().unwrap().in_use().is_some());
+    world.run(40 * S);
+    world.check_end();
+    assert_eq!(world.jobs()[0].end.unwrap().why, Why::Finished);
+}
+
+fn lose_a_node(seed: u64, on_node_loss: OnNodeLoss) -> World {
+    let mut world = started(seed, 4);
+    // Until then nodes are given time, because all have been out of touch before.
+    world.run(12 * S);
+    world.job_ns_max = 40 * S;
+    let mut ask = job("a", 12);
+    ask.on_node_loss = on_node_loss;
+    world.ask(0, user(1), submit(ask));
+    world.run(2 * S);
+    let parts = world.state().unwrap().jobs[&JobId(1)].place.clone().unwrap().parts;
+    // The lost one is not the one that was asked.
+    let lost = parts.last().unwrap().node;
+    let at = world.hosts.iter().position(|host| host.member.as_ref().unwrap().id() == Some(lost)).unwrap();
+    world.power_off(at);
+    world.run(6 * S);
+    let name = world.hosts[at].name.clone();
+    let said =
+        world.hosts.iter().flat_map(|host| &host.notices).filter(|n| **n == Notice::NodeLeft(name.clone())).count();
+    assert_eq!(said, 1);
+    assert_eq!(world.state().unwrap().nodes.len(), 3);
+    world
+}
+
+#[test]
+fn what_becomes_of_a_job_whose_node_is_lost() {
+    let mut world = lose_a_node(7, OnNodeLoss::Kill);
+    world.run(2 * S);
+    assert_eq!(world.jobs()[0].end.unwrap().why, Why::NodeLost);
+
+    let mut world = lose_a_node(8, OnNodeLoss::Keep);
+    assert_eq!(world.state().unwrap().jobs[&JobId(1)].place.as_ref().unwrap().parts.len(), 2);
+    world.run(60 * S);
+    assert_eq!(world.jobs()[0].end.unwrap().why, Why::Finished);
+
+    let mut world = lose_a_node(9, OnNodeLoss::Requeue);
+    world.run(60 * S);
+    let job = &world.jobs()[0];
+    assert_eq!((job.end.unwrap().why, job.attempt, job.ended_on.len()), (Why::Finished, 1, 3));
+}
+
+/// A node comes back after others have given it up: what it still runs is ended, and it takes part again.
+#[test]
+fn a_node_that_was_given_up_ends_what_it_still_runs() {
+    let mut world = started(10, 3);
+    world.job_ns_max = 500 * S;
+    let mut ask = job("a", 12);
+    ask.on_node_loss = OnNodeLoss::Requeue;
+    world.ask(0, user(1), submit(ask));
+    world.run(2 * S);
+    world.hosts[2].cut_until = world.now + 30 * S;
+    world.run(10 * S);
+    assert_eq!(world.hosts[2].no_slots, [Reason::LeaseOut], "it runs no slots without a lease");
+    assert_eq!(world.state().unwrap().nodes.len(), 2);
+    world.run(30 * S);
+    assert_eq!(world.state().unwrap().nodes.len(), 3);
+    assert_eq!(world.jobs()[0].attempt, 1, "it was started anew");
+    assert_eq!(world.running().len(), 3);
+    world.run(600 * S);
+    world.check_end();
+}
+
+/// The store stops for a minute, and all leases run out in it: no node is given up, no job is lost.
+#[test]
+fn a_store_that_stops_for_a_minute_costs_nothing() {
+    for seed in 0..20 {
+        let mut world = started(100 + seed, 4);
+        world.job_ns_max = 300 * S;
+        world.ask(0, user(1), submit(job("a", 16)));
+        world.run(2 * S);
+        let before = world.state().unwrap();
+        world.store_stops_until = world.now + 60 * S;
+        world.run(30 * S);
+        let lost = world.hosts[1].notices.iter().filter(|notice| matches!(notice, Notice::StoreLost(_))).count();
+        assert_eq!(lost, 1, "said once");
+        assert!(world.hosts.iter().all(|host| host.plan.is_none() || !host.no_slots.is_empty()));
+        let late = world.ask(3, user(2), submit(job("late", 1))).unwrap();
+        world.run(45 * S);
+        let after = world.state().unwrap();
+        assert_eq!((after.nodes.len(), before.nodes.len()), (4, 4), "seed {seed}");
+        assert!(after.jobs.contains_key(&JobId(1)), "seed {seed}");
+        assert!(matches!(world.hosts[3].answers[&late][..], [Answer::Submitted { job: 2 }]));
+        assert!(world.hosts.iter().all(|host| host.notices.iter().any(|n| matches!(n, Notice::StoreBack(_)))));
+        world.run(400 * S);
+        world.check_end();
+        assert!(world.jobs().iter().all(|job| job.end.unwrap().why == Why::Finished));
+    }
+}
+
+#[test]
+fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
+    let mut world = World::new(11, 1);
+    world.hosts[0].settings.asks_max = 5;
+    world.hosts[0].cut_until = 20 * S;
+    world.start(0);
+    world.run(S);
+    let ids: Vec<_> = (0..5).map(|n| world.ask(0, user(1), submit(job(&format!("j{n}"), 1))).unwrap()).collect();
+    assert_eq!(world.ask(0, user(1), submit(job("more", 1))), None);
+    let moment = world.moment(0);
+    let refused = world.hosts[0].member.as_mut().unwrap().ask(moment, ROOT, Ask::Kill { job: 1 });
+    assert_eq!(refused, Err(NotTaken::TooManyWait(5)));
+    world.run(30 * S);
+    let answers: Vec<_> = ids.iter().map(|id| world.hosts[0].answers[id].clone()).collect();
+    assert_eq!(answers, [1, 2, 3, 4, 5].map(|job| vec![Answer::Submitted { job }]));
+    world.check_end();
+    let huge: String = (0..1 << 16).map(|_| format!("{:x}", world.dice.next())).collect();
+    let ask = cosched_cluster::wire::JobAsk { environment: vec![("A".to_owned(), huge)], ..job("huge", 1) };
+    let moment = world.moment(0);
+    let refused = world.hosts[0].member.as_mut().unwrap().ask(moment, ROOT, submit(ask));
+    assert!(matches!(refused, Err(NotTaken::TooLarge { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_node_whose_clock_is_bad_takes_part_but_runs_no_slots_and_plans_last() {
+    let mut world = started(12, 3);
+    let bad = Clock { synchronised: false, error_ns: S };
+    let first = world.hosts.iter().position(|host| host.member.as_ref().unwrap().id() == Some(NodeId(0))).unwrap();
+    world.tell(first, |member, now| member.clock(now, bad));
+    world.hosts[first].wall_ahead = 5 * S as i64;
+    world.run(2 * S);
+    assert_eq!(world.hosts[first].no_slots, [Reason::ClockNotSynchronised]);
+    assert_eq!(world.hosts[first].member.as_ref().unwrap().in_use(), None);
+    world.hosts.iter_mut().for_each(|host| host.notices.clear());
+    world.ask(first, user(1), submit(job("a", 12)));
+    world.run(4 * S);
+    let planned: Vec<bool> =
+        world.hosts.iter().map(|h| h.notices.iter().any(|n| matches!(n, Notice::Planned { .. }))).collect();
+    assert!(!planned[first] && planned.iter().any(|planned| *planned), "{planned:?}");
+    assert_eq!(world.state().unwrap().nodes.len(), 3);
+    world.hosts[first].wall_ahead = 0;
+    world.tell(first, |member, now| member.clock(now, Clock { synchronised: true, error_ns: 0 }));
+    world.run(20 * S);
+    world.check_end();
+}
+
+/// A wall clock that steps moves slots, and must not make a lease longer or end it.
+#[test]
+fn a_clock_step_stops_no_job_and_loses_no_lease() {
+    for step in [5, -5] {
+        let mut world = started(13, 2);
+        world.job_ns_max = 60 * S;
+        world.ask(0, user(1), submit(job("a", 8)));
+        world.run(3 * S);
+        world.hosts[1].wall_ahead = step * S as i64;
+        world.tell(1, |member, now| member.handle_timeout(now));
+        world.run(20 * S);
+        assert_eq!(world.hosts[1].no_slots, [], "step {step}");
+        assert_eq!(world.state().unwrap().nodes.len(), 2);
+        world.hosts[1].cut_until = world.now + 20 * S;
+        world.run(6 * S);
+        assert_eq!(world.hosts[1].no_slots, [Reason::LeaseOut], "step {step}: it ends when it has to");
+        world.run(200 * S);
+        world.hosts[1].wall_ahead = 0;
+        world.run(20 * S);
+        world.check_end();
+    }
+}
+
+#[test]
+fn the_first_node_turns_to_the_calendars_period_and_to_new_capacities() {
+    let mut world = started(14, 2);
+    (0..2).for_each(|node| world.tell(node, |member, now| member.calendar(now, Period::Off)));
+    world.run(S);
+    assert_eq!(world.state().unwrap().config.period, Period::Off);
+    let more = Capacity { cpus: 8, memory_bytes: 1 << 31, disk_bytes: 5 };
+    world.tell(1, |member, now| member.capacity(now, more));
+    world.run(2 * S);
+    assert!(world.state().unwrap().nodes.values().any(|node| node.capacity == more));
+    world.check_end();
+}
+
+#[test]
+fn loads_are_counted_on_when_a_job_is_placed() {
+    let mut world = started(15, 2);
+    world.tell(0, |member, now| member.load(now, 9));
+    world.run(40 * S);
+    world.job_ns_max = 100 * S;
+    world.ask(0, user(1), submit(job("a", 2)));
+    world.run(2 * S);
+    let state = world.state().unwrap();
+    let loaded = world.hosts[0].member.as_ref().unwrap().id().unwrap();
+    assert_eq!(state.nodes[&loaded].other_threads, 9);
+    assert!(state.jobs[&JobId(1)].place.as_ref().unwrap().parts.iter().all(|part| part.node != loaded));
+}
+
+#[test]
+fn old_jobs_and_replies_that_nobody_reads_are_forgotten() {
+    let mut world = World::new(16, 2);
+    for host in &mut world.hosts {
+        (host.settings.keep_ended_max, host.settings.keep_ended_ns) = (3, 100 * S);
+        host.settings.keep_replies_ns = 50 * S;
+    }
+    (0..2).for_each(|node| world.start(node));
+    world.run(3 * S);
+    for n in 0..10 {
+        world.ask(1, user(1), submit(job(&format!("j{n}"), 1)));
+    }
+    world.run(5 * MS);
+    // It dies with its answers on their way, and does not come back soon.
+    world.crash(1);
+    world.run(20 * S);
+    let jobs = world.jobs();
+    assert!(jobs.len() <= 3 && jobs.iter().all(|job| job.end.is_some()), "{}", jobs.len());
+    world.run(100 * S);
+    assert_eq!((world.under("replies"), world.jobs().len()), (0, 0));
+}
+
+#[test]
+fn a_node_that_takes_leave_is_gone_at_once() {
+    let mut world = started(17, 2);
+    world.run(20 * S);
+    let asked = world.ask(1, user(1), submit(job("a", 1))).unwrap();
+    world.tell(1, |member, now| member.leave(now));
+    assert_eq!(world.hosts[1].answers[&asked], [Answer::Unknown], "nobody waits for ever");
+    world.run(2 * S);
+    assert_eq!(world.state().unwrap().nodes.len(), 1);
+    assert!(world.hosts[1].notices.contains(&Notice::Left));
+    // A store that does not answer keeps nobody from leaving.
+    world.store_stops_until = world.now + 60 * S;
+    world.tell(0, |member, now| member.leave(now));
+    world.run(5 * S);
+    assert!(world.hosts[0].notices.contains(&Notice::Left));
+    assert_eq!(world.hosts[0].member.as_ref().unwrap().poll_timeout(), None);
+}
+
+#[test]
+fn the_lead_ends_a_job_whose_other_parts_are_empty() {
+    let mut world = started(18, 2);
+    world.job_ns_max = 1;
+    let mut ask = job("a", 8);
+    ask.lead = Some("n0".to_owned());
+    world.ask(0, user(1), submit(ask));
+    world.run(S);
+    assert_eq!(world.jobs()[0].end.unwrap().why, Why::Finished);
+    world.check_end();
+}
+
+#[test]
+fn a_store_of_another_version_is_not_touched() {
+    use cosched_cluster::store::{Do, Op, Txn};
+    let mut world = World::new(19, 1);
+    let key = format!("{}format", world.keys.prefix());
+    let value = br#"{"format":"cosched-tree","version":2,"body":{}}"#.to_vec();
+    let then = vec![Do::Put { key, value, lease: None }];
+    world.store.call(cosched_core::Time(0), Op::Txn(Txn { then, ..Txn::default() })).unwrap();
+    let revision = world.store.revision();
+    world.start(0);
+    world.run(20 * S);
+    let said: Vec<_> = world.hosts[0].notices.iter().filter(|n| matches!(n, Notice::Unusable(_))).collect();
+    assert!(matches!(said[..], [Notice::Unusable(why)] if why.contains("version 2")), "said once: {said:?}");
+    assert_eq!(world.store.revision(), revision, "nothing was written");
+}

@@ -1,0 +1,118 @@
+//! etcd as the store of a cluster: executes the operations that the control plane asks for.
+//!
+//! One connection at a time, to one of several endpoints; when it fails the next one is tried. Nothing is repeated here:
+//! whether an operation without an answer was done is not known, and the control plane deals with that by reading anew.
+//! The one exception is a token that has run out, because etcd has refused the operation then.
+
+mod proto;
+mod wire;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use cosched_cluster::OpId;
+use cosched_cluster::store::{News, Op, OpDone, StoreError};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinHandle;
+use wire::Wire;
+
+/// Certificates, as PEM text.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// Who signs etcd's certificates.
+    pub ca_pem: String,
+    /// The daemon's own certificate and key, when etcd asks for one.
+    pub own_pem: Option<(String, String)>,
+    /// The name in etcd's certificate, when it is not the endpoint's.
+    pub server_name: Option<String>,
+}
+
+/// How etcd is reached.
+#[derive(Clone, Debug)]
+pub struct EtcdConfig {
+    /// Its members: `http://host:port`, or `https://host:port` with certificates.
+    pub endpoints: Vec<String>,
+    /// Needed for https.
+    pub tls: Option<Tls>,
+    /// User and password, when etcd asks for them.
+    pub user: Option<(String, String)>,
+    /// How long an answer is waited for.
+    pub answer_max: Duration,
+}
+
+/// A configuration that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {why}. {hint}")]
+pub struct EtcdConfigError {
+    /// What cannot be.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// What comes from the store, for the control plane.
+#[derive(Debug)]
+pub enum FromStore {
+    /// What came of an operation.
+    Done(OpId, Result<OpDone, StoreError>),
+    /// What a watch tells.
+    News(OpId, News),
+    /// A watch has ended.
+    WatchLost(OpId, StoreError),
+}
+
+/// A client. It lives on a `LocalSet` of a tokio runtime with one thread.
+#[derive(Debug)]
+pub struct Etcd {
+    wire: Rc<Wire>,
+    to: UnboundedSender<FromStore>,
+    watches: BTreeMap<OpId, JoinHandle<()>>,
+}
+
+impl Etcd {
+    /// A client that tells `to` what comes of everything. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// The configuration cannot be.
+    pub fn new(config: &EtcdConfig, to: UnboundedSender<FromStore>) -> Result<Etcd, EtcdConfigError> {
+        Ok(Etcd { wire: Rc::new(Wire::new(config)?), to, watches: BTreeMap::new() })
+    }
+
+    /// Begins an operation.
+    pub fn call(&mut self, id: OpId, op: Op) {
+        let (wire, to) = (Rc::clone(&self.wire), self.to.clone());
+        // Whoever listens may have gone; then nobody wants to know.
+        match op {
+            Op::Watch { range, from } => {
+                self.watches.retain(|_, task| !task.is_finished());
+                let task = tokio::task::spawn_local(async move { wire.watch(id, range, from, &to).await });
+                self.watches.insert(id, task);
+            }
+            op => {
+                tokio::task::spawn_local(async move {
+                    let done = wire.call(op).await;
+                    let _ = to.send(FromStore::Done(id, done));
+                });
+            }
+        }
+    }
+
+    /// Gives up a watch.
+    pub fn drop_watch(&mut self, id: OpId) {
+        if let Some(task) = self.watches.remove(&id) {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.watches.values().for_each(JoinHandle::abort);
+    }
+}

@@ -1,0 +1,374 @@
+//! Connections, tokens and calls.
+
+use super::proto;
+use super::words;
+use super::{EtcdConfig, EtcdConfigError, FromStore, Tls};
+use cosched_cluster::OpId;
+use cosched_cluster::store::{LeaseId, Op, OpDone, Range, Revision, StoreError};
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Request, Status};
+use tonic_prost::ProstCodec;
+
+/// The longest answer: everything of a large cluster, in bytes.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// How often a silent connection is asked whether it is there. etcd permits no shorter time than 5 s.
+const PING: Duration = Duration::from_secs(8);
+
+/// How long that answer may take.
+const PONG_MAX: Duration = Duration::from_secs(4);
+
+/// A password may take so many times longer than an answer.
+const AUTHENTICATE_FACTOR: u32 = 8;
+
+const TXN: &str = "/etcdserverpb.KV/Txn";
+const GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
+const REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
+const KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
+const WATCH: &str = "/etcdserverpb.Watch/Watch";
+const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
+
+#[derive(Debug)]
+pub(super) struct Wire {
+    channels: Vec<Channel>,
+    /// The endpoint in use.
+    at: Cell<usize>,
+    https: bool,
+    user: Option<(String, String)>,
+    token: RefCell<Option<AsciiMetadataValue>>,
+    answer_max: Duration,
+}
+
+fn wrong(what: impl Into<String>, why: impl Into<String>, hint: &str) -> EtcdConfigError {
+    EtcdConfigError { what: what.into(), why: why.into(), hint: hint.to_owned() }
+}
+
+impl Wire {
+    pub(super) fn new(config: &EtcdConfig) -> Result<Wire, EtcdConfigError> {
+        if config.endpoints.is_empty() {
+            let hint = "Name etcd's members, as in endpoints = [\"http://10.0.0.1:2379\"].";
+            return Err(wrong("the store cannot be reached", "no endpoint is set", hint));
+        }
+        let channels = config.endpoints.iter().map(|endpoint| channel(endpoint, config)).collect::<Result<_, _>>()?;
+        Ok(Wire {
+            channels,
+            at: Cell::new(0),
+            https: config.endpoints.iter().any(|endpoint| endpoint.starts_with("https://")),
+            user: config.user.clone(),
+            token: RefCell::new(None),
+            answer_max: config.answer_max,
+        })
+    }
+
+    fn grpc(&self) -> Grpc<Channel> {
+        Grpc::new(self.channels[self.at.get()].clone())
+            .max_decoding_message_size(ANSWER_BYTES_MAX)
+            .max_encoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    /// The endpoint does not answer: the next one is tried from now on.
+    fn turn_to_next(&self, failed: usize) {
+        if self.at.get() == failed {
+            self.at.set((failed + 1) % self.channels.len());
+        }
+    }
+
+    /// Does an operation that is not a watch.
+    pub(super) async fn call(&self, op: Op) -> Result<OpDone, StoreError> {
+        let first = self.call_once(op.clone()).await;
+        // The operation was refused, so it may be repeated with another token.
+        let done = match first {
+            Err(Refusal::Token) => {
+                self.token.replace(None);
+                self.call_once(op).await
+            }
+            first => first,
+        };
+        done.map_err(|refusal| self.hint_at_certificates(refusal.told()))
+    }
+
+    /// A server that does not like our certificate may just hang up: its alert comes after the handshake, and may be
+    /// overtaken.
+    fn hint_at_certificates(&self, why: StoreError) -> StoreError {
+        match why {
+            StoreError::Unavailable(text)
+                if self.https
+                    && ["closed", "reset", "broken pipe"].iter().any(|part| text.to_lowercase().contains(part)) =>
+            {
+                let hint = "if etcd asks for a certificate of its clients, check `cert_file` and `key_file`";
+                StoreError::Unavailable(format!("{text}: {hint}"))
+            }
+            why => why,
+        }
+    }
+
+    async fn call_once(&self, op: Op) -> Result<OpDone, Refusal> {
+        let at = self.at.get();
+        let done = match self.authenticate().await {
+            Ok(()) => timeout(self.answer_max, self.call_now(op)).await.unwrap_or_else(|_| Err(late())),
+            Err(why) => Err(why),
+        };
+        if let Err(Refusal::Other(StoreError::Unavailable(_))) = done {
+            self.turn_to_next(at);
+        }
+        done
+    }
+
+    async fn call_now(&self, op: Op) -> Result<OpDone, Refusal> {
+        match op {
+            Op::Txn(txn) => self.unary(TXN, words::txn(txn)).await.map(words::txn_done),
+            Op::Grant { ttl_s } => {
+                let request = proto::LeaseGrantRequest { ttl: ttl_s as i64 };
+                let granted: proto::LeaseGrantResponse = self.unary(GRANT, request).await?;
+                if !granted.error.is_empty() {
+                    return Err(Refusal::Other(StoreError::Fault(granted.error)));
+                }
+                let revision = words::revision(granted.header);
+                Ok(OpDone::Granted { lease: LeaseId(granted.id), ttl_s: granted.ttl as u64, revision })
+            }
+            Op::KeepAlive(lease) => self.keep_alive(lease).await,
+            Op::Revoke(lease) => {
+                let revoked: Result<proto::LeaseRevokeResponse, _> =
+                    self.unary(REVOKE, proto::LeaseRequest { id: lease.0 }).await;
+                match revoked {
+                    Ok(_) | Err(Refusal::Other(StoreError::LeaseNotFound)) => Ok(OpDone::Revoked),
+                    Err(refusal) => Err(refusal),
+                }
+            }
+            Op::Watch { .. } => Ok(OpDone::Watching),
+        }
+    }
+
+    async fn keep_alive(&self, lease: LeaseId) -> Result<OpDone, Refusal> {
+        let mut grpc = self.grpc();
+        grpc.ready().await.map_err(refused_transport)?;
+        let asks = tokio_stream::once(proto::LeaseRequest { id: lease.0 });
+        let codec = ProstCodec::<proto::LeaseRequest, proto::LeaseKeepAliveResponse>::default();
+        let answers = grpc.streaming(self.request(asks), PathAndQuery::from_static(KEEP_ALIVE), codec).await;
+        let answer = answers.map_err(refused)?.into_inner().message().await.map_err(refused)?;
+        let gone = || Refusal::Other(StoreError::Unavailable("the connection was closed".to_owned()));
+        let answer = answer.ok_or_else(gone)?;
+        Ok(OpDone::KeptAlive { ttl_s: answer.ttl.max(0) as u64, revision: words::revision(answer.header) })
+    }
+
+    /// Gets a token, if etcd asks for users and there is none.
+    async fn authenticate(&self) -> Result<(), Refusal> {
+        let Some((name, password)) = &self.user else { return Ok(()) };
+        if self.token.borrow().is_some() {
+            return Ok(());
+        }
+        let request = proto::AuthenticateRequest { name: name.clone(), password: password.clone() };
+        // etcd takes long over passwords on purpose. Nobody may wait so long, but the next one finds the token.
+        let answer = timeout(AUTHENTICATE_FACTOR * self.answer_max, self.unary(AUTHENTICATE, request)).await;
+        let answer: proto::AuthenticateResponse = match answer.unwrap_or_else(|_| Err(late())) {
+            // etcd without users serves those who have one, too.
+            Err(Refusal::Other(StoreError::Unavailable(why))) if why.contains("authentication is not enabled") => {
+                return Ok(());
+            }
+            answer => answer?,
+        };
+        self.token.replace(answer.token.parse().ok());
+        Ok(())
+    }
+
+    pub(super) async fn unary<A, B>(&self, path: &'static str, ask: A) -> Result<B, Refusal>
+    where
+        A: prost::Message + Default + 'static,
+        B: prost::Message + Default + 'static,
+    {
+        let mut grpc = self.grpc();
+        grpc.ready().await.map_err(refused_transport)?;
+        let codec = ProstCodec::<A, B>::default();
+        let answer = grpc.unary(self.request(ask), PathAndQuery::from_static(path), codec).await;
+        answer.map(tonic::Response::into_inner).map_err(refused)
+    }
+
+    fn request<T>(&self, ask: T) -> Request<T> {
+        let mut request = Request::new(ask);
+        // An endpoint that is cut off from the others ends watches then, and does not stay silent.
+        request.metadata_mut().insert("hasleader", AsciiMetadataValue::from_static("true"));
+        if let Some(token) = &*self.token.borrow() {
+            request.metadata_mut().insert("token", token.clone());
+        }
+        request
+    }
+
+    /// Watches until the watch ends.
+    pub(super) async fn watch(&self, id: OpId, range: Range, from: Revision, to: &UnboundedSender<FromStore>) {
+        let at = self.at.get();
+        let mut began = false;
+        let why = self.watch_now(id, range, from, to, &mut began).await;
+        let why = match why {
+            Refusal::Token => {
+                self.token.replace(None);
+                StoreError::Unavailable("the token has run out".to_owned())
+            }
+            Refusal::Other(why) => why,
+        };
+        if matches!(why, StoreError::Unavailable(_)) {
+            self.turn_to_next(at);
+        }
+        let _ = to.send(match began {
+            true => FromStore::WatchLost(id, why),
+            false => FromStore::Done(id, Err(why)),
+        });
+    }
+
+    async fn watch_now(
+        &self,
+        id: OpId,
+        range: Range,
+        from: Revision,
+        to: &UnboundedSender<FromStore>,
+        began: &mut bool,
+    ) -> Refusal {
+        if let Err(why) = self.authenticate().await {
+            return why;
+        }
+        let mut answers = match timeout(self.answer_max, self.begin_watch(range, from)).await {
+            Ok(Ok(answers)) => answers,
+            Ok(Err(why)) => return why,
+            Err(_) => return late(),
+        };
+        loop {
+            let answer = match answers.message().await {
+                Ok(Some(answer)) => answer,
+                Ok(None) => return Refusal::Other(StoreError::Unavailable("the watch was closed".to_owned())),
+                Err(status) => return refused(status),
+            };
+            if answer.canceled {
+                return Refusal::Other(cancelled(&answer));
+            }
+            if answer.created && !*began {
+                *began = true;
+                let _ = to.send(FromStore::Done(id, Ok(OpDone::Watching)));
+            }
+            if !answer.events.is_empty() {
+                let _ = to.send(FromStore::News(id, words::news(answer.events)));
+            }
+        }
+    }
+
+    async fn begin_watch(
+        &self,
+        range: Range,
+        from: Revision,
+    ) -> Result<tonic::Streaming<proto::WatchResponse>, Refusal> {
+        let mut grpc = self.grpc();
+        grpc.ready().await.map_err(refused_transport)?;
+        let (key, range_end) = words::range(range);
+        let create = proto::WatchCreateRequest { key, range_end, start_revision: from as i64 };
+        // The stream of requests stays open, or etcd would end the watch.
+        let asks = tokio_stream::StreamExt::chain(
+            tokio_stream::once(proto::WatchRequest { create: Some(create) }),
+            tokio_stream::pending(),
+        );
+        let codec = ProstCodec::<proto::WatchRequest, proto::WatchResponse>::default();
+        let answers = grpc.streaming(self.request(asks), PathAndQuery::from_static(WATCH), codec).await;
+        Ok(answers.map_err(refused)?.into_inner())
+    }
+}
+
+/// Why something was not done.
+pub(super) enum Refusal {
+    /// The token has run out, or etcd was started anew.
+    Token,
+    Other(StoreError),
+}
+
+impl Refusal {
+    fn told(self) -> StoreError {
+        match self {
+            Refusal::Token => StoreError::Denied("etcd does not take the token that it gave a moment ago".to_owned()),
+            Refusal::Other(why) => why,
+        }
+    }
+}
+
+fn late() -> Refusal {
+    Refusal::Other(StoreError::Unavailable("no answer in time".to_owned()))
+}
+
+fn refused(status: Status) -> Refusal {
+    let text = status.message();
+    if text.contains("invalid auth token") || text.contains("revision of auth store is old") {
+        return Refusal::Token;
+    }
+    Refusal::Other(words::error(&status))
+}
+
+fn refused_transport(error: tonic::transport::Error) -> Refusal {
+    refused(Status::from_error(Box::new(error)))
+}
+
+fn cancelled(answer: &proto::WatchResponse) -> StoreError {
+    if answer.compact_revision > 0 {
+        return StoreError::Compacted(answer.compact_revision as u64);
+    }
+    words::error(&Status::unavailable(format!("the watch was ended: {}", answer.cancel_reason)))
+}
+
+fn channel(endpoint: &str, config: &EtcdConfig) -> Result<Channel, EtcdConfigError> {
+    let hint = "Write it as http://host:port, or https://host:port with certificates.";
+    let what = || format!("the endpoint {endpoint} cannot be used");
+    let https = endpoint.starts_with("https://");
+    if !https && !endpoint.starts_with("http://") {
+        return Err(wrong(what(), "it has to begin with http:// or https://", hint));
+    }
+    let mut channel = Endpoint::from_shared(endpoint.to_owned())
+        .map_err(|e| wrong(what(), e.to_string(), hint))?
+        .connect_timeout(config.answer_max)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(PING)
+        .keep_alive_timeout(PONG_MAX)
+        .keep_alive_while_idle(true);
+    if https {
+        let tls = config.tls.as_ref();
+        let tls = tls.ok_or_else(|| {
+            wrong(what(), "https needs `ca_file`", "Name the file with the certificate of its signer.")
+        })?;
+        let hint = "Check ca_file, cert_file and key_file: they have to be PEM.";
+        check_pem(tls).map_err(|why| wrong(what(), why, hint))?;
+        channel = channel.tls_config(client_tls(tls)).map_err(|e| wrong(what(), explain(&e), hint))?;
+    }
+    Ok(channel.connect_lazy())
+}
+
+/// What holds no certificate would be taken for an empty list of them.
+fn check_pem(tls: &Tls) -> Result<(), &'static str> {
+    let certificate = |text: &str| text.contains("-----BEGIN CERTIFICATE-----");
+    match &tls.own_pem {
+        _ if !certificate(&tls.ca_pem) => Err("`ca_file` holds no certificate"),
+        Some((cert, _)) if !certificate(cert) => Err("`cert_file` holds no certificate"),
+        Some((_, key)) if !key.contains("PRIVATE KEY-----") => Err("`key_file` holds no private key"),
+        _ => Ok(()),
+    }
+}
+
+fn client_tls(tls: &Tls) -> ClientTlsConfig {
+    let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.ca_pem));
+    if let Some((cert, key)) = &tls.own_pem {
+        config = config.identity(Identity::from_pem(cert, key));
+    }
+    if let Some(name) = &tls.server_name {
+        config = config.domain_name(name);
+    }
+    config
+}
+
+fn explain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

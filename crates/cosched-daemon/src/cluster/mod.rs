@@ -1,0 +1,3 @@
+//! The cluster: the store that its nodes share.
+
+pub mod etcd;
