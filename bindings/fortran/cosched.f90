@@ -204,6 +204,7 @@ module cosched
     integer, parameter, public :: cosched_state_ended = 4
     integer, parameter, public :: cosched_state_lost = 5
     integer, parameter, public :: cosched_state_dropped = 6
+    integer, parameter, public :: cosched_state_waiting = 7
 
     ! A number that is not known (UINT64_MAX in C).
     integer(int64), parameter, public :: cosched_unknown = -1_int64

@@ -15,7 +15,8 @@ program layout
         cosched_err_timeout, cosched_err_internal
     print '(a, 5(1x, i0))', 'classes', cosched_class_default, cosched_class_express, cosched_class_interactive, &
         cosched_class_batch, cosched_class_standby
-    print '(a, 6(1x, i0))', 'states', cosched_state_running, cosched_state_asleep, cosched_state_suspended, &
-        cosched_state_ended, cosched_state_lost, cosched_state_dropped
+    print '(a, 7(1x, i0))', 'states', cosched_state_running, cosched_state_asleep, cosched_state_suspended, &
+        cosched_state_ended, cosched_state_lost, cosched_state_dropped, &
+        cosched_state_waiting
     print '(a, i0)', 'unknown ', cosched_unknown
 end program layout

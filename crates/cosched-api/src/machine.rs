@@ -83,8 +83,9 @@ wire! {
         /// Its clock.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub clock: Option<Clock>,
-        /// The plan that it follows.
-        pub plan_generation: u64,
+        /// The plan that it follows; known of the node that is asked.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub plan_generation: Option<u64>,
         /// Whether its lease holds.
         pub alive: bool,
         /// Whether it gets no new jobs.

@@ -92,6 +92,7 @@ pub const TEXT: &str = "text";
         JobWaiting,
         Chosen,
         JobState,
+        OnNodeLoss,
         ExitStatus,
         JobRequest,
         Job,

@@ -85,6 +85,8 @@ wire! {
 wire! {
     /// Where a job is in its life.
     pub enum JobState {
+        /// In its queue: it has no place yet, or its nodes lack memory for it now. `waits_for` says why.
+        Waiting,
         /// Scheduled by its policy.
         Running,
         /// A gang that used no CPU for a while: it has no slots until it wakes.
@@ -97,6 +99,18 @@ wire! {
         Ended,
         /// Its processes vanished while no daemon was looking (a restart of the machine).
         Lost,
+    }
+}
+
+wire! {
+    /// What becomes of a job of a cluster one of whose nodes is lost.
+    pub enum OnNodeLoss {
+        /// Its other processes are ended.
+        Kill,
+        /// Its other processes go on.
+        Keep,
+        /// Its other processes are ended, and it is started anew.
+        Requeue,
     }
 }
 
@@ -155,6 +169,15 @@ wire! {
         /// What it wants of each of its nodes, instead of `cpus` and `mem_bytes`.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub nodes: Vec<NodeResources>,
+        /// Its queue, in a cluster; the first one by default.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub queue: Option<String>,
+        /// What becomes of it when one of its nodes is lost; `kill` by default.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub on_node_loss: Option<OnNodeLoss>,
+        /// The environment of its program, for a job that a daemon is to start anew (`on_node_loss`: `requeue`).
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub environment: Vec<(String, String)>,
     }
 }
 
@@ -234,9 +257,18 @@ wire! {
         /// How often it was raised because a message waited for it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub boosts: Option<u64>,
-        /// What it was given of each of its nodes, when it asked node by node.
+        /// What it was given of each of its nodes, when it asked node by node, or is in a cluster.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub nodes: Vec<NodeResources>,
+        /// Its queue, in a cluster.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub queue: Option<String>,
+        /// What it waits for, while its state is `waiting`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub waits_for: Option<String>,
+        /// How often it was started anew.
+        #[serde(skip_serializing_if = "is_zero", default)]
+        pub restarts: u32,
         /// The resources that it uses, or has used when it has ended.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub r#use: Option<JobUse>,
@@ -272,6 +304,10 @@ wire! {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub grace_ms: Option<u64>,
     }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn default_signal() -> i32 {

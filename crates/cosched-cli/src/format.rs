@@ -117,6 +117,7 @@ pub(crate) fn class(class: Class) -> &'static str {
 
 pub(crate) fn state(state: JobState) -> &'static str {
     match state {
+        JobState::Waiting => "waiting",
         JobState::Running => "running",
         JobState::Asleep => "asleep",
         JobState::Dropped => "dropped",

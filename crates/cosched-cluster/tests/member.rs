@@ -2,7 +2,7 @@
 
 mod world;
 
-use cosched_cluster::wire::{Answer, Ask, Class, Clock, OnNodeLoss, Why};
+use cosched_cluster::wire::{Answer, Ask, Class, Clock, KillHow, OnNodeLoss, Why};
 use cosched_cluster::{NotTaken, Notice};
 use cosched_core::cluster::{Capacity, Period};
 use cosched_core::{JobId, NodeId, Reason};
@@ -85,7 +85,7 @@ fn users_change_only_what_is_theirs_and_lower_classes_only() {
     assert!(matches!(world.hosts[0].answers[&yes][..], [Answer::Submitted { .. }]));
     let [Answer::Submitted { job: id }] = world.hosts[1].answers[&own][..] else { panic!() };
     let asks = [
-        (user(2), Ask::Kill { job: id }, Some("another user's")),
+        (user(2), Ask::Kill { job: id, how: KillHow::FORCE }, Some("another user's")),
         (user(2), Ask::Suspend { job: id }, Some("another user's")),
         (user(1), Ask::Class { job: id, class: Class::Interactive }, Some("not raise it")),
         (user(1), Ask::Class { job: id, class: Class::Standby }, None),
@@ -94,10 +94,10 @@ fn users_change_only_what_is_theirs_and_lower_classes_only() {
         (user(1), Ask::Ceiling { permille: 500 }, Some("for administrators")),
         (ROOT, Ask::Ceiling { permille: 0 }, Some("out of range")),
         (ROOT, Ask::Drain { node: "n9".to_owned(), drains: true }, Some("Nodes are: n")),
-        (user(1), Ask::Kill { job: 99 }, Some("there is no job 99")),
+        (user(1), Ask::Kill { job: 99, how: KillHow::FORCE }, Some("there is no job 99")),
         (user(1), Ask::PartEnded { job: id, attempt: 0, end: Default::default() }, Some("for daemons only")),
         (user(1), Ask::Suspend { job: id }, None),
-        (user(1), Ask::Kill { job: id }, None),
+        (user(1), Ask::Kill { job: id, how: KillHow::FORCE }, None),
     ];
     let asked: Vec<_> = asks.map(|(by, ask, why)| (world.ask(0, by, ask).unwrap(), why)).into();
     world.run(3 * S);
@@ -125,7 +125,7 @@ fn a_name_that_two_living_daemons_have_is_refused() {
     assert!(out.contains("Give each node a name of its own"), "{out}");
     let moment = world.moment(twin);
     let member = world.hosts[twin].member.as_mut().unwrap();
-    assert!(matches!(member.ask(moment, ROOT, Ask::Kill { job: 1 }), Err(NotTaken::Out(_))));
+    assert!(matches!(member.ask(moment, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE }), Err(NotTaken::Out(_))));
     assert_eq!(member.poll_timeout(), None, "it does nothing any more");
     world.hosts.pop();
     world.check_end();
@@ -250,7 +250,7 @@ fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
     let ids: Vec<_> = (0..5).map(|n| world.ask(0, user(1), submit(job(&format!("j{n}"), 1))).unwrap()).collect();
     assert_eq!(world.ask(0, user(1), submit(job("more", 1))), None);
     let moment = world.moment(0);
-    let refused = world.hosts[0].member.as_mut().unwrap().ask(moment, ROOT, Ask::Kill { job: 1 });
+    let refused = world.hosts[0].member.as_mut().unwrap().ask(moment, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE });
     assert_eq!(refused, Err(NotTaken::TooManyWait(5)));
     world.run(30 * S);
     let answers: Vec<_> = ids.iter().map(|id| world.hosts[0].answers[id].clone()).collect();

@@ -6,7 +6,7 @@
 
 mod world;
 
-use cosched_cluster::wire::{Answer, Ask, Class, OnNodeLoss, Policy};
+use cosched_cluster::wire::{Answer, Ask, Class, KillHow, OnNodeLoss, Policy};
 use world::{MS, ROOT, S, World, job, submit, user};
 
 fn seeds(usual: u64) -> std::ops::Range<u64> {
@@ -40,7 +40,7 @@ fn somebody_asks(world: &mut World, n: u64) {
             ask.class = [Class::Interactive, Class::Batch][world.dice.below(2) as usize];
             submit(ask)
         }
-        5 => Ask::Kill { job: id },
+        5 => Ask::Kill { job: id, how: KillHow::FORCE },
         6 => Ask::Class { job: id, class: Class::Standby },
         7 => Ask::Policy { job: id, policy: [None, Some(Policy::Local)][world.dice.below(2) as usize] },
         8 => Ask::Ceiling { permille: 500 + world.dice.below(501) as u32 },

@@ -2,8 +2,8 @@
 
 use cosched_cluster::store::TXN_BYTES_MAX;
 use cosched_cluster::wire::{
-    self, Ack, Answer, Ask, By, Clock, Exit, FormatError, Job, JobAsk, Node, NodeAsk, PartEnd, Reply, Request, WantAsk,
-    Why, decode, encode,
+    self, Ack, Answer, Ask, By, Clock, Exit, FormatError, Job, JobAsk, KillHow, Node, NodeAsk, PartEnd, Reply, Request,
+    WantAsk, Why, decode, encode,
 };
 use cosched_core::cluster::{
     Capacity, Cells, Config, Input, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing, Part, Period, Place,
@@ -172,7 +172,7 @@ fn jobs_requests_replies_and_nodes_come_back() {
         Ask::Submit(Box::new(ask(total))),
         Ask::Suspend { job },
         Ask::Resume { job },
-        Ask::Kill { job },
+        Ask::Kill { job, how: KillHow::FORCE },
         Ask::Class { job, class: wire::Class::Express },
         Ask::Policy { job, policy: None },
         Ask::ClusterPolicy { policy: wire::Policy::Local },

@@ -4,7 +4,6 @@ mod args;
 mod calendar;
 mod call;
 mod clock;
-#[cfg(feature = "etcd")]
 pub mod cluster;
 mod config;
 mod driver;

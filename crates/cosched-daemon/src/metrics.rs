@@ -130,8 +130,15 @@ fn seconds(buckets: &Buckets) -> Vec<(f64, u64)> {
 /// The jobs by class and state; every pair is there, so that a series does not vanish with its last job.
 pub(crate) fn jobs(counts: &BTreeMap<(Class, JobState), u64>) -> Values {
     let classes = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
-    let states =
-        [JobState::Running, JobState::Asleep, JobState::Dropped, JobState::Suspended, JobState::Ended, JobState::Lost];
+    let states = [
+        JobState::Waiting,
+        JobState::Running,
+        JobState::Asleep,
+        JobState::Dropped,
+        JobState::Suspended,
+        JobState::Ended,
+        JobState::Lost,
+    ];
     let pairs = classes.into_iter().flat_map(|class| states.into_iter().map(move |state| (class, state)));
     let series = pairs.map(|(class, state)| {
         let labels = vec![("class", crate::rights::name(class).to_owned()), ("state", state_name(state).to_owned())];
@@ -142,6 +149,7 @@ pub(crate) fn jobs(counts: &BTreeMap<(Class, JobState), u64>) -> Values {
 
 fn state_name(state: JobState) -> &'static str {
     match state {
+        JobState::Waiting => "waiting",
         JobState::Running => "running",
         JobState::Asleep => "asleep",
         JobState::Dropped => "dropped",

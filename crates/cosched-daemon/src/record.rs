@@ -67,6 +67,22 @@ pub(crate) struct Record {
     /// Where its first process stood before; what leaves the job goes there.
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
+    /// What it is of a job of a cluster.
+    #[serde(default)]
+    pub(crate) part: Option<PartOf>,
+}
+
+/// A job of a cluster, on this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PartOf {
+    /// In which life of the job.
+    pub(crate) attempt: u32,
+    /// The job has other nodes too.
+    pub(crate) spans: bool,
+    /// Its main process runs here.
+    pub(crate) lead: bool,
+    /// Its main process has ended: as soon as it is empty here it is over.
+    pub(crate) closing: bool,
 }
 
 /// The cgroups of a process, each relative to its mount.
@@ -126,6 +142,7 @@ impl Record {
             nodes: Vec::new(),
             by_api: req.pid == 0,
             origin: None,
+            part: None,
         }
     }
 
@@ -143,7 +160,8 @@ impl Record {
     }
 }
 
-fn base_name(command: &[String]) -> String {
+/// The name of a program without its directories.
+pub(crate) fn base_name(command: &[String]) -> String {
     let program = command.first().map(String::as_str).unwrap_or("?");
     program.rsplit('/').next().unwrap_or(program).to_owned()
 }

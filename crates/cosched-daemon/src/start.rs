@@ -1,6 +1,7 @@
 //! Start-up: everything that can fail does so here, with an explanation, before the first job is touched.
 
 use crate::args::Args;
+use crate::call::Call;
 use crate::config::Config;
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
@@ -53,13 +54,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         layout: layout.to_string(),
         cpus: observe::cpus_allowed(),
         wait_dir: places.runtime_dir.join("wait"),
+        home: home(&places.state_dir),
+        disk_bytes: disk_bytes(&places.state_dir),
         warnings,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = runtime.block_on(async {
-        let driver = Driver::new(config, identity, rights, (store, state), machinery)?;
+    let (calls, called) = mpsc::channel(64);
+    let to_driver = calls.clone();
+    let served = tokio::task::LocalSet::new().block_on(&runtime, async {
+        let driver = Driver::new(config, identity, rights, (store, state), machinery, to_driver)?;
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
-        serve(driver, UnixListener::from_std(listener)?, metrics).await
+        serve(driver, (calls, called), UnixListener::from_std(listener)?, metrics).await
     });
     // A socket of systemd's stays; ours and the one that `cosched` made for us go.
     if !args.listen_stdin || args.embedded {
@@ -72,6 +77,18 @@ fn start_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("COSCHED_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+}
+
+/// A daemon that has this machine and the lock of this directory has no living twin.
+fn home(state_dir: &Path) -> String {
+    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_else(|_| observe::hostname());
+    let dir = state_dir.canonicalize().unwrap_or_else(|_| state_dir.to_owned());
+    format!("{}:{}", machine.trim(), dir.display())
+}
+
+/// The size of the file system of a directory.
+fn disk_bytes(dir: &Path) -> u64 {
+    rustix::fs::statvfs(dir).map_or(0, |of| of.f_blocks.saturating_mul(of.f_frsize))
 }
 
 /// The place of our cgroups: below the root for root, in a delegated subtree for a user.
@@ -179,8 +196,12 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
     Ok(Rights::new(rustix::process::geteuid().as_raw(), admins))
 }
 
-async fn serve(driver: Driver, listener: UnixListener, metrics: Option<TcpListener>) -> anyhow::Result<()> {
-    let (calls, called) = mpsc::channel(64);
+async fn serve(
+    driver: Driver,
+    (calls, called): (mpsc::Sender<Call>, mpsc::Receiver<Call>),
+    listener: UnixListener,
+    metrics: Option<TcpListener>,
+) -> anyhow::Result<()> {
     let (stop, stopped) = mpsc::channel(1);
     let metrics = metrics.map(|listener| {
         let app = http::metrics_router(calls.clone());

@@ -14,6 +14,16 @@ pub(crate) fn user_id(name: &str) -> Option<u32> {
     name.parse().ok().or_else(|| entries(&text).find(|(n, _)| *n == name).map(|(_, id)| id))
 }
 
+/// The primary group of a user.
+pub(crate) fn group_of(uid: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(PASSWD).unwrap_or_default();
+    let of = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        (fields.next()?.parse() == Ok(uid)).then(|| fields.next()?.parse().ok()).flatten()
+    };
+    text.lines().find_map(of)
+}
+
 fn entries(passwd: &str) -> impl Iterator<Item = (&str, u32)> {
     passwd.lines().filter_map(|line| {
         let mut fields = line.split(':');
@@ -31,6 +41,7 @@ mod tests {
         assert_eq!(entries(text).collect::<Vec<_>>(), [("root", 0), ("ann", 1000)]);
         assert_eq!(user_name(0), "root");
         assert_eq!(user_id("root"), Some(0));
+        assert_eq!(group_of(0), Some(0));
         assert_eq!(user_id("4711"), Some(4711));
         assert_eq!(user_name(4_000_000_001), "4000000001");
     }

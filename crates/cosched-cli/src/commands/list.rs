@@ -44,7 +44,7 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
         _ if !colour => "",
         JobState::Running => "\x1b[32m",
         JobState::Asleep | JobState::Dropped | JobState::Ended => "\x1b[2m",
-        JobState::Suspended => "\x1b[33m",
+        JobState::Suspended | JobState::Waiting => "\x1b[33m",
         JobState::Lost => "\x1b[31m",
     };
     vec![

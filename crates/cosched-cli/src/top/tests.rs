@@ -87,7 +87,7 @@ fn a_cluster_shows_its_nodes_and_many_cpus_are_summed_up() {
         memory_bytes: Some(64 << 30),
         load: Some(12.5),
         clock: None,
-        plan_generation: 12,
+        plan_generation: Some(12),
         alive,
         drains: false,
         version: None,

@@ -7,7 +7,7 @@ use super::commit::capacity;
 use super::finish;
 use super::replica::Replica;
 use crate::store::{Revision, TXN_OPS_MAX};
-use crate::wire::{Ack, Answer, Ask, Attempt, By, Class, Job, JobAsk, PartEnd, Request, WantAsk};
+use crate::wire::{Ack, Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, KillHow, PartEnd, Request, WantAsk};
 use cosched_core::cluster::{Input, JobSpec, NodeWant, Planner, Refusal, Stage, Want};
 use cosched_core::{JobId, NodeId, Reason, Time};
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ impl<'a> Batch<'a> {
             (Ask::Submit(ask), Some(by)) => self.submit(by, ask, request.at_ns),
             (Ask::Suspend { job }, Some(by)) => self.change(by, *job, Input::Suspend(JobId(*job)), "suspended"),
             (Ask::Resume { job }, Some(by)) => self.change(by, *job, Input::Resume(JobId(*job)), "resumed"),
-            (Ask::Kill { job }, Some(by)) => self.kill(by, *job),
+            (Ask::Kill { job, how }, Some(by)) => self.kill(by, *job, *how),
             (Ask::Class { job, class }, Some(by)) => self.class(by, *job, *class),
             (Ask::Policy { job, policy }, Some(by)) => {
                 self.change(by, *job, Input::JobPolicy(JobId(*job), policy.map(Into::into)), "policy changed")?;
@@ -126,6 +126,7 @@ impl<'a> Batch<'a> {
                 self.setting(by, Input::Drain(id, *drains))
             }
             (Ask::PartEnded { job, attempt, end }, None) => self.part_ended(origin, *job, *attempt, *end),
+            (Ask::MainEnded { job, attempt, exit }, None) => self.main_ended(origin, *job, *attempt, *exit),
             (Ask::Asleep { job, attempt }, None) => self.asleep(origin, *job, *attempt, true),
             (Ask::Awake { job, attempt }, None) => self.asleep(origin, *job, *attempt, false),
             (Ask::Memory { job, attempt, bytes }, None) => self.memory(origin, *job, *attempt, *bytes),
@@ -270,9 +271,12 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    fn kill(&mut self, by: By, id: u64) -> Outcome {
+    fn kill(&mut self, by: By, id: u64, how: KillHow) -> Outcome {
         self.change(by, id, Input::Kill(JobId(id)), "killed")?;
-        self.jobs.entry(id).and_modify(|job| job.killed_by = job.killed_by.or(Some(by.uid)));
+        self.jobs.entry(id).and_modify(|job| {
+            job.killed_by = job.killed_by.or(Some(by.uid));
+            job.kill_how = Some(how);
+        });
         Ok(Answer::Done)
     }
 
@@ -300,6 +304,21 @@ impl<'a> Batch<'a> {
         if let Some((_, job)) = self.part(origin, id, attempt) {
             job.ended_on.entry(origin.to_owned()).or_insert(end);
             job.closing |= job.ask.lead.as_deref() == Some(origin);
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Without its main process a job that has not started never will, and one that has is over when it is empty.
+    fn main_ended(&mut self, origin: &str, id: u64, attempt: Attempt, exit: Exit) -> Outcome {
+        let started = self.planner.state().jobs.get(&JobId(id)).is_some_and(|job| job.place.is_some());
+        let of_lead = |job: &&mut Job| job.attempt == attempt && job.ask.lead.as_deref() == Some(origin);
+        if let Some(job) = self.load(id).filter(of_lead) {
+            job.main_exit = Some(exit);
+            job.closing = true;
+            if !started {
+                job.killed_by = Some(job.owner.uid);
+                self.input(Input::Kill(JobId(id)));
+            }
         }
         Ok(Answer::Done)
     }

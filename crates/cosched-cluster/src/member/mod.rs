@@ -24,7 +24,7 @@ mod types;
 pub use types::{Action, AskId, Found, Moment, NotTaken, Notice, OpId, Settings};
 
 use crate::store::{News, Op, OpDone, StoreError};
-use crate::wire::{Ask, Attempt, By, Clock, Job, Node, PartEnd, Policy, Reason as WireReason};
+use crate::wire::{Ask, Attempt, By, Clock, Exit, Job, Node, PartEnd, Policy, Reason as WireReason};
 use cosched_core::cluster::{Capacity, Period, State};
 use cosched_core::{JobId, NodeId, Time};
 use due::Work;
@@ -139,6 +139,13 @@ impl Member {
         self.now = now;
         self.here.ended(job, attempt, end);
         self.here_changed();
+        self.go_on(now);
+    }
+
+    /// The main process of a job that was submitted here has ended, and this node has no part of the job.
+    pub fn main_ended(&mut self, now: Moment, job: JobId, attempt: Attempt, exit: Exit) {
+        self.now = now;
+        self.outbox.report(&self.settings, now, Ask::MainEnded { job: job.0, attempt, exit });
         self.go_on(now);
     }
 

@@ -83,6 +83,21 @@ pub struct Exit {
     pub signal: Option<i32>,
 }
 
+/// How a job's processes are asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KillHow {
+    /// The signal that they get; 9 leaves them no choice.
+    pub signal: i32,
+    /// After this time they are ended by force.
+    pub grace_ms: u64,
+}
+
+impl KillHow {
+    /// At once and by force.
+    pub const FORCE: KillHow = KillHow { signal: 9, grace_ms: 0 };
+}
+
 /// What a node says when the last process of a job has ended there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -162,6 +177,10 @@ pub struct Job {
     pub closing: bool,
     /// The user who ended it.
     pub killed_by: Option<u32>,
+    /// How that was to be done.
+    pub kill_how: Option<KillHow>,
+    /// How the main process ended, when that was on a node without a part of the job.
+    pub main_exit: Option<Exit>,
     /// Set once it is over.
     pub end: Option<End>,
     /// What happened to it.
@@ -182,6 +201,8 @@ impl Job {
             asleep_on: BTreeSet::new(),
             closing: false,
             killed_by: None,
+            kill_how: None,
+            main_exit: None,
             end: None,
             history: Vec::new(),
         };
@@ -203,13 +224,15 @@ impl Job {
         self.ended_on.clear();
         self.asleep_on.clear();
         self.closing = false;
+        self.main_exit = None;
     }
 
     /// It is over.
     pub(crate) fn finish(&mut self, at_ns: u64, why: Why) {
         let ends = self.ended_on.values();
         let lead = self.ask.lead.as_ref().and_then(|lead| self.ended_on.get(lead));
-        let exit = lead.and_then(|end| end.exit).or_else(|| ends.clone().find_map(|end| end.exit));
+        let exit =
+            self.main_exit.or_else(|| lead.and_then(|end| end.exit)).or_else(|| ends.clone().find_map(|end| end.exit));
         let memory_peak_bytes = ends.clone().map(|end| end.memory_peak_bytes).max().unwrap_or(0);
         let cpu_time_ns = ends.fold(0_u64, |sum, end| sum.saturating_add(end.cpu_time_ns));
         self.end = Some(End { at_ns, why, exit, cpu_time_ns, memory_peak_bytes });

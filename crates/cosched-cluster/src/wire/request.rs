@@ -1,6 +1,6 @@
 //! What users and nodes ask of whoever plans, and what came of it.
 
-use super::job::{Attempt, JobAsk, PartEnd};
+use super::job::{Attempt, Exit, JobAsk, KillHow, PartEnd};
 use super::names::{Class, Policy, Reason, Sharing};
 use super::stored_as_is;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,8 @@ pub enum Ask {
     Suspend { job: u64 },
     /// Let it go on.
     Resume { job: u64 },
-    /// End it.
-    Kill { job: u64 },
+    /// End it: with this signal, and by force after a while.
+    Kill { job: u64, how: KillHow },
     /// Give it another class.
     Class { job: u64, class: Class },
     /// Give it another policy; `None` follows the cluster's.
@@ -46,6 +46,8 @@ pub enum Ask {
     Drain { node: String, drains: bool },
     /// A node says that the last process of a job has ended there.
     PartEnded { job: u64, attempt: Attempt, end: PartEnd },
+    /// The node of a job's launcher says that the main process has ended; that node may have no part of the job.
+    MainEnded { job: u64, attempt: Attempt, exit: Exit },
     /// A node says that a gang uses no CPU there.
     Asleep { job: u64, attempt: Attempt },
     /// A node says that it uses CPU again.

@@ -1,3 +1,22 @@
 //! The cluster: the store that its nodes share.
 
+#[cfg(feature = "etcd")]
 pub mod etcd;
+mod link;
+mod memory;
+
+pub(crate) use link::Link;
+
+use cosched_cluster::OpId;
+use cosched_cluster::store::{News, OpDone, StoreError};
+
+/// What comes from the store, for the control plane.
+#[derive(Debug)]
+pub enum FromStore {
+    /// What came of an operation.
+    Done(OpId, Result<OpDone, StoreError>),
+    /// What a watch tells.
+    News(OpId, News),
+    /// A watch has ended.
+    WatchLost(OpId, StoreError),
+}

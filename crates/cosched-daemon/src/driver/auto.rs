@@ -120,7 +120,9 @@ impl Driver {
         let words = format!("{}: {}", machine::wire_policy(choice.policy).name(), choice.reason);
         tracing::info!(id, words, ?seen, "auto");
         self.remember(id, |record| record.event(unix_ms(), "auto", words));
-        if let Err(e) = self.planner.handle(now(), PlannerInput::Choice(job, choice.policy, choice.reason)) {
+        if !self.is_own(id) {
+            self.tell_choice(job, &choice);
+        } else if let Err(e) = self.planner.handle(now(), PlannerInput::Choice(job, choice.policy, choice.reason)) {
             tracing::error!("the planner refused a choice: {e}");
         }
     }

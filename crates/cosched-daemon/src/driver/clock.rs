@@ -157,5 +157,6 @@ impl Driver {
         } else if stepped {
             self.touch_status();
         }
+        self.tell_clock();
     }
 }

@@ -43,8 +43,13 @@ impl Driver {
     pub(super) fn emptied(&mut self, ids: &[u64]) {
         for &id in ids {
             let Some(live) = self.live.get_mut(&id) else { continue };
+            let part = self.state.jobs.get(&id).and_then(|record| record.part);
             if live.cgroup.populated().unwrap_or(false) {
                 live.end_at = None;
+            } else if part.is_some_and(|part| part.closing) || live.kill_at.is_some() && part.is_some() {
+                self.finish(id);
+            } else if part.is_some_and(|part| !part.lead) {
+                // Others of its processes may come: the end of the main process, elsewhere, is the end.
             } else if self.state.jobs.get(&id).is_some_and(|r| r.exit.is_some()) {
                 self.finish(id);
             } else {
@@ -81,7 +86,9 @@ impl Driver {
         let Some(live) = self.live.remove(&id) else { return };
         let cpu_time_ms = live.cgroup.cpu_time_ns().unwrap_or(0) / 1_000_000;
         let peak = live.cgroup.memory_peak();
-        if let Err(e) = self.planner.handle(now(), PlannerInput::End(JobId(id))) {
+        if self.is_own(id)
+            && let Err(e) = self.planner.handle(now(), PlannerInput::End(JobId(id)))
+        {
             tracing::error!(id, "the planner did not know a job that ended: {e}");
         }
         // The slot thread lets go of the cgroup's files before the cgroup goes.
@@ -109,6 +116,9 @@ impl Driver {
         });
         self.empty_since = Instant::now();
         self.answer_waiters(id, live);
+        if let Some(part) = self.state.jobs.get(&id).and_then(|record| record.part) {
+            self.tell_part_end(id, part.attempt);
+        }
         self.forget_old();
     }
 

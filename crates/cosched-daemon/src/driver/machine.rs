@@ -12,16 +12,7 @@ impl Driver {
     /// Changes the machine's policy while jobs run.
     pub(super) fn machine_policy(&mut self, peer: Peer, request: PolicyRequest) -> Answer<()> {
         self.rights.change_machine(peer)?;
-        if let Some(ms) = request.slot_length_ms
-            && !SLOT_LENGTH_MS.contains(&ms)
-        {
-            return Err(refuse(
-                ErrorCode::Invalid,
-                format!("a slot cannot be {ms} ms long"),
-                format!("slots are {} to {} ms", SLOT_LENGTH_MS.start(), SLOT_LENGTH_MS.end()),
-                "100 ms is the default; 20 ms answers faster and costs a little more.",
-            ));
-        }
+        check_slot_length(request.slot_length_ms)?;
         let mut settings = self.state.settings.clone();
         settings.policy = request.policy.or(settings.policy);
         settings.sharing = request.sharing.or(settings.sharing);
@@ -49,6 +40,19 @@ impl Driver {
         self.machinery.slots.set_mechanism(mechanism);
         self.settle(true);
         Ok(())
+    }
+}
+
+/// Whether a slot can be so long.
+pub(super) fn check_slot_length(ms: Option<u64>) -> Answer<()> {
+    match ms.filter(|ms| !SLOT_LENGTH_MS.contains(ms)) {
+        None => Ok(()),
+        Some(ms) => Err(refuse(
+            ErrorCode::Invalid,
+            format!("a slot cannot be {ms} ms long"),
+            format!("slots are {} to {} ms", SLOT_LENGTH_MS.start(), SLOT_LENGTH_MS.end()),
+            "100 ms is the default; 20 ms answers faster and costs a little more.",
+        )),
     }
 }
 

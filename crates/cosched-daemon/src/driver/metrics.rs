@@ -67,6 +67,7 @@ impl Driver {
         all.gauge("plan_lag", "Newer plans than the one that the slot thread runs", waiting);
         all.gauge("matrix_rows", "Rows of the matrix", plan.matrix.rows().len() as f64);
         all.gauge("cycle_slots", "Slots in a cycle", plan.turns.len() as f64);
+        self.cluster_metrics(all);
         all.gauge("slot_length_seconds", "The length of a slot", plan.slot_length_ns as f64 / 1e9);
     }
 }

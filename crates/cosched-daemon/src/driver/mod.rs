@@ -8,6 +8,7 @@ mod auto;
 mod boost;
 mod change;
 mod clock;
+mod cluster;
 mod finish;
 mod load;
 mod machine;
@@ -39,9 +40,11 @@ use crate::rights::Rights;
 use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
 use auto::Choice;
+use cluster::Cluster;
 use cosched_api::{Job, Warning};
 use cosched_core::{
-    Agent, AgentAction, AgentConfig, AgentInput, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig, Time,
+    Agent, AgentAction, AgentConfig, AgentInput, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig, Shares,
+    Time,
 };
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use std::collections::BTreeMap;
@@ -72,6 +75,10 @@ pub(crate) struct Identity {
     pub(crate) cpus: Vec<u32>,
     /// Where the wait pages of jobs are.
     pub(crate) wait_dir: PathBuf,
+    /// What no other daemon that lives has: this machine and the directory of the state.
+    pub(crate) home: String,
+    /// The disk space of that directory's file system.
+    pub(crate) disk_bytes: u64,
     /// The status file, if one is written.
     pub(crate) status_file: Option<PathBuf>,
     /// What start-up found wrong.
@@ -133,7 +140,19 @@ pub(crate) struct Driver {
     watch_ready: AsyncFd<OwnedFd>,
     planner: Planner,
     agent: Agent,
+    /// The plan that this node runs.
     plan: Arc<Plan>,
+    /// What the node's own planner says; the same on a machine alone.
+    own_plan: Arc<Plan>,
+    /// Another plan than the present one is to be run.
+    plan_is_stale: bool,
+    /// Another mechanism of the switch may be due.
+    mechanism_is_stale: bool,
+    /// The shares of the classes that the own planner plans by.
+    shares: Shares,
+    cluster: Option<Cluster>,
+    /// The way back into the driver, for what happens beside it.
+    calls: mpsc::Sender<Call>,
     live: BTreeMap<u64, Live>,
     boot_id: String,
     memory_bytes: u64,
@@ -158,6 +177,7 @@ impl Driver {
         rights: Rights,
         (mut store, mut state): (Store, State),
         machinery: Machinery,
+        calls: mpsc::Sender<Call>,
     ) -> anyhow::Result<Driver> {
         let cpus = identity.cpus.len() as u32;
         let settings = Settings { starts: state.settings.starts + 1, ..state.settings.clone() };
@@ -181,6 +201,8 @@ impl Driver {
             ..AgentConfig::default()
         });
         let plan = Arc::clone(planner.plan());
+        let shares = period::shares(&config, &period);
+        let memory_bytes = cosched_linux::observe::memory_total();
         let watch = EndWatch::new()?;
         let probes = cosched_linux::mechanism::probe(&machinery.tree);
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
@@ -199,10 +221,16 @@ impl Driver {
             watch,
             planner,
             agent,
+            own_plan: Arc::clone(&plan),
             plan,
+            plan_is_stale: false,
+            mechanism_is_stale: false,
+            shares,
+            cluster: None,
+            calls,
             live: BTreeMap::new(),
             boot_id: cosched_linux::observe::boot_id(),
-            memory_bytes: cosched_linux::observe::memory_total(),
+            memory_bytes,
             mechanisms,
             mechanism: "",
             boosts: boost::Boosts::default(),
@@ -211,6 +239,7 @@ impl Driver {
         driver.machinery.guard.revive();
         driver.machinery.revive_probe();
         driver.recover()?;
+        driver.join_cluster()?;
         driver.on_clock();
         driver.apply_mechanism()?;
         driver.settle(true);
@@ -235,15 +264,23 @@ impl Driver {
                 () = self.machinery.guard.died() => self.machinery.guard.revive(),
                 () = self.machinery.probe.died() => self.machinery.revive_probe(),
                 () = self.clock.told() => self.on_clock(),
+                told = Cluster::told(&mut self.cluster) => self.on_store(told),
                 _ = stop.recv() => break,
             }
+            self.go_on_in_cluster();
             self.settle(false);
+            if std::mem::take(&mut self.mechanism_is_stale)
+                && let Err(e) = self.apply_mechanism()
+            {
+                tracing::error!("the mechanism of the switch could not be changed: {e:#}");
+            }
             self.scan_sockets();
             self.write_status();
             if self.not_needed() {
                 break;
             }
         }
+        self.leave().await;
         self.shut_down();
     }
 
@@ -263,7 +300,8 @@ impl Driver {
     }
 
     fn answer(&mut self, call: Call) {
-        let Call { peer, op, reply } = call;
+        let call = if self.cluster.is_some() { self.answer_in_cluster(call) } else { Some(call) };
+        let Some(Call { peer, op, reply }) = call else { return };
         let answer = match op {
             Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
             Op::Version => Ok(Reply::Version(self.view_version())),
@@ -310,9 +348,13 @@ impl Driver {
             let mut quiet = true;
             while let Some(PlannerAction::Publish(plan, reason)) = self.planner.poll_action() {
                 tracing::debug!(generation = plan.generation, %reason, "plan");
+                self.own_plan = plan;
+                self.plan_is_stale = true;
+            }
+            if std::mem::take(&mut self.plan_is_stale) {
                 self.count_dues();
-                self.plan = Arc::clone(&plan);
-                self.agent.handle(now(), AgentInput::Plan(plan));
+                self.plan = self.plan_to_run();
+                self.agent.handle(now(), AgentInput::Plan(Arc::clone(&self.plan)));
                 (quiet, changed) = (false, true);
             }
             while let Some(action) = self.agent.poll_action() {
@@ -325,7 +367,7 @@ impl Driver {
         }
         if changed {
             self.order_waits();
-            let table = table::compile(&self.plan, &self.live, self.clock.holds().is_none());
+            let table = table::compile(&self.plan, &self.live, self.clock.holds().is_none(), |id| self.unplanned(id));
             self.machinery.slots.install(table);
             self.install_boost();
             self.touch_status();
@@ -399,6 +441,7 @@ impl Driver {
             .chain(scan)
             .chain(status)
             .chain(self.period_due())
+            .chain(self.cluster.as_ref().map(Cluster::due))
             .fold(far, Instant::min)
     }
 
@@ -409,6 +452,7 @@ impl Driver {
         }
         self.look_at_calendar(false);
         self.overdue();
+        self.on_time_in_cluster();
     }
 
     fn not_needed(&self) -> bool {

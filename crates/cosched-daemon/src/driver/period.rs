@@ -53,6 +53,9 @@ impl Driver {
         }
         self.period.period = period;
         tracing::info!(?period, "other shares of the classes hold from now on");
+        if self.tell_period(period) {
+            return;
+        }
         let input = PlannerInput::Shares(shares(&self.config, &self.period));
         if let Err(e) = self.planner.handle(now(), input) {
             tracing::error!("the planner refused the shares: {e}");

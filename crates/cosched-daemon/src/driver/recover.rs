@@ -28,10 +28,16 @@ impl Driver {
     fn take_back(&mut self, record: &Record) -> anyhow::Result<()> {
         anyhow::ensure!(record.boot_id == self.boot_id, "the machine was restarted");
         let cgroup = self.machinery.tree.open_job(record.id)?;
-        anyhow::ensure!(record.pid == 0 || cgroup.populated()?, "it has no process left");
+        let may_be_empty = record.pid == 0 || record.part.is_some_and(|part| !part.lead);
+        anyhow::ensure!(may_be_empty || cgroup.populated()?, "it has no process left");
         self.watch.add(record.id, &cgroup.events_path())?;
         self.live.insert(record.id, Live::of_record(cgroup, record));
         self.reopen_page(record);
+        if !self.is_own(record.id) {
+            // The cluster says what becomes of it.
+            self.remember(record.id, |r| r.event(unix_ms(), "found", "the daemon was restarted"));
+            return Ok(());
+        }
         self.plan_job(record).map_err(|e| anyhow::anyhow!("{}: {}", e.what, e.why))?;
         if record.suspended {
             self.planner.handle(now(), PlannerInput::Suspend(JobId(record.id)))?;

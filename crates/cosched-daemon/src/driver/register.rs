@@ -72,7 +72,7 @@ impl Driver {
     }
 
     /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
-    fn enter(&mut self, record: &Record) -> Answer<()> {
+    pub(super) fn enter(&mut self, record: &Record) -> Answer<()> {
         let what = || format!("job {} got no cgroup", record.id);
         let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
         let attached = if record.pid == 0 { Ok(()) } else { cgroup.attach(record.pid) };
@@ -123,7 +123,7 @@ impl Live {
 }
 
 /// The process must be the peer itself or its child, and run as the peer's user: nobody registers what is not his.
-fn check_process(peer: Peer, pid: i32) -> Answer<()> {
+pub(super) fn check_process(peer: Peer, pid: i32) -> Answer<()> {
     let not_yours = |why: String| {
         let hint = "Register the calling process or a child of it, as `cosched run` does.";
         refuse(ErrorCode::Forbidden, format!("process {pid} cannot become a job"), why, hint)

@@ -6,7 +6,6 @@
 
 use super::Driver;
 use super::change::by;
-use super::usage::own_node;
 use crate::clock::unix_ms;
 use crate::refuse::{Answer, refuse};
 use crate::rights::Peer;
@@ -57,7 +56,7 @@ impl Driver {
 
     fn fit(&self, nodes: &[NodeResources]) -> Answer<Fitted> {
         let [asked] = nodes else {
-            let own = own_node("")?;
+            let own = self.own_node("")?;
             return Err(refuse(
                 ErrorCode::Unsupported,
                 format!("a job cannot have {} nodes here", nodes.len()),
@@ -65,7 +64,7 @@ impl Driver {
                 format!("Ask for {own} alone."),
             ));
         };
-        let name = own_node(&asked.name)?;
+        let name = self.own_node(&asked.name)?;
         let cpus = fit_cpus(asked, self.identity.cpus.len() as u32)?;
         if let Some(bytes) = asked.memory_bytes.filter(|bytes| *bytes > self.memory_bytes) {
             return Err(invalid(

@@ -32,10 +32,13 @@ impl Driver {
     }
 
     fn sleep_changed(&mut self, job: JobId, input: PlannerInput, asleep: bool, what: &str, detail: String) {
-        if let Err(e) = self.planner.handle(now(), input) {
+        if self.is_own(job.0)
+            && let Err(e) = self.planner.handle(now(), input)
+        {
             tracing::error!("the planner refused a job's sleep: {e}");
             return;
         }
+        self.tell_sleep(job, asleep);
         if let Some(live) = self.live.get_mut(&job.0) {
             live.asleep = asleep;
             live.dropped = false;

@@ -5,9 +5,12 @@ use cosched_core::{Disposition, JobId, Plan, Sharing, Standing};
 use cosched_linux::{Entry, Fill, State, Table};
 use std::collections::BTreeMap;
 
+/// The weight of a job that the plan does not have.
+const WEIGHT_UNPLANNED: u32 = 100;
+
 /// One entry per live job and, per turn, the indices of the jobs that run in it. Without `slots` there are no turns, and
-/// all run but the suspended ones.
-pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>, slots: bool) -> Table {
+/// all run but the suspended ones. Jobs that the plan does not have (yet) are as `unplanned` says.
+pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>, slots: bool, unplanned: impl Fn(u64) -> State) -> Table {
     let known = || plan.jobs.iter().filter_map(|(id, job)| Some((*id, job, live.get(&id.0)?)));
     let index: BTreeMap<JobId, u16> = known().enumerate().map(|(i, (id, ..))| (id, i as u16)).collect();
     let jobs = known()
@@ -20,6 +23,11 @@ pub(super) fn compile(plan: &Plan, live: &BTreeMap<u64, Live>, slots: bool) -> T
                 _ => state(plan.otherwise(id)),
             },
         })
+        .chain(live.iter().filter(|(id, _)| !plan.jobs.contains_key(&JobId(**id))).map(|(id, live)| Entry {
+            switch: live.cgroup.switch_handle(),
+            weight: WEIGHT_UNPLANNED,
+            otherwise: unplanned(*id),
+        }))
         .collect();
     let turns = if slots { &plan.turns[..] } else { &[] };
     let turns = turns.iter().map(|turn| turn.run.iter().filter_map(|id| index.get(id).copied()).collect()).collect();

@@ -21,16 +21,12 @@ pub(super) fn job_use(record: &Record, live: Option<&Live>) -> JobUse {
 impl Driver {
     /// `GET /v1/version`
     pub(super) fn view_version(&self) -> Version {
-        Version {
-            api: API_VERSION.to_string(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            node: cosched_linux::observe::hostname(),
-        }
+        Version { api: API_VERSION.to_string(), version: env!("CARGO_PKG_VERSION").to_owned(), node: self.node_name() }
     }
 
     /// `GET /v1/load`
     pub(super) fn view_load(&self, node: Option<&str>) -> Answer<NodeLoad> {
-        let name = own_node(node.unwrap_or_default())?;
+        let name = self.own_node(node.unwrap_or_default())?;
         let load = cosched_linux::observe::load()
             .ok_or_else(|| internal("the load is not known", "/proc/loadavg or /proc/meminfo cannot be read"))?;
         let active = || self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|record| !record.suspended);
@@ -50,16 +46,30 @@ impl Driver {
     }
 }
 
-/// The name of this node, when that is the one that is meant: a daemon of one machine knows no other.
-pub(super) fn own_node(name: &str) -> Answer<String> {
-    let own = cosched_linux::observe::hostname();
-    if name.is_empty() || name == own {
-        return Ok(own);
+impl Driver {
+    /// The name of this node, when that is the one that is meant.
+    pub(super) fn own_node(&self, name: &str) -> Answer<String> {
+        let own = self.node_name();
+        if name.is_empty() || name == own {
+            return Ok(own);
+        }
+        let nodes = self.view_nodes().unwrap_or_default();
+        Err(match nodes.iter().any(|node| node.name == name) {
+            true => refuse(
+                ErrorCode::Unsupported,
+                format!("this daemon cannot tell of node {name}"),
+                format!("it is node {own}'s, and daemons do not talk to each other"),
+                format!("Ask the daemon of {name}."),
+            ),
+            false => refuse(
+                ErrorCode::Unsupported,
+                format!("there is no node `{name}` here"),
+                match nodes.is_empty() {
+                    true => format!("this daemon is not part of a cluster: it knows one node, {own}"),
+                    false => "no node of the cluster has this name".to_owned(),
+                },
+                format!("Use {own}, or leave the node's name empty."),
+            ),
+        })
     }
-    Err(refuse(
-        ErrorCode::Unsupported,
-        format!("there is no node `{name}` here"),
-        format!("this daemon is not part of a cluster: it knows one node, {own}"),
-        format!("Use {own}, or leave the node's name empty."),
-    ))
 }

@@ -26,7 +26,7 @@ impl Driver {
         Ok(api::EventList { events: self.record(id)?.events.clone() })
     }
 
-    fn job(&self, record: &Record) -> api::Job {
+    pub(super) fn job(&self, record: &Record) -> api::Job {
         let live = self.live.get(&record.id);
         let used = usage::job_use(record, live);
         let planned = self.plan.jobs.get(&JobId(record.id));
@@ -66,6 +66,9 @@ impl Driver {
             outside_ms: live.map(|l| l.cgroup.switch_handle().slot_cpu_ns().1 / 1_000_000).filter(|ms| *ms > 0),
             boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),
             nodes: record.nodes.clone(),
+            queue: None,
+            waits_for: None,
+            restarts: 0,
             r#use: Some(used),
         }
     }
@@ -76,8 +79,8 @@ impl Driver {
         let m = &self.machinery;
         let stats = m.slots.stats();
         let mut jobs = BTreeMap::new();
-        for record in self.state.jobs.values() {
-            *jobs.entry(job_state(record, self.live.get(&record.id))).or_insert(0) += 1;
+        for state in self.states() {
+            *jobs.entry(state).or_insert(0) += 1;
         }
         api::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -86,7 +89,7 @@ impl Driver {
             started_unix_ms: self.identity.started_unix_ms,
             embedded: self.identity.embedded,
             socket: self.identity.socket.clone(),
-            node: cosched_linux::observe::hostname(),
+            node: self.node_name(),
             cpus: self.identity.cpus.clone(),
             memory_bytes: self.memory_bytes,
             policy: machine::wire_policy(self.plan.policy),
@@ -118,12 +121,20 @@ impl Driver {
             clock: Some(self.clock.view()),
             period: self.view_period(),
             starts: Some(self.state.settings.starts),
-            nodes: None,
+            nodes: self.view_nodes(),
+        }
+    }
+
+    /// The state of every job that is remembered.
+    fn states(&self) -> Vec<api::JobState> {
+        match &self.cluster {
+            Some(_) => self.list_in_cluster(true).jobs.into_iter().map(|job| job.state).collect(),
+            None => self.state.jobs.values().map(|record| job_state(record, self.live.get(&record.id))).collect(),
         }
     }
 
     fn warnings(&self, stats: &cosched_linux::SwitchStats) -> Vec<api::Warning> {
-        let mut all = self.identity.warnings.clone();
+        let mut all = [self.identity.warnings.clone(), self.cluster_warnings()].concat();
         let m = &self.machinery;
         let mut warn = |what: &str, why: String, hint: &str| {
             all.push(api::Warning { what: what.to_owned(), why, hint: hint.to_owned() });

@@ -118,6 +118,7 @@ fn state(state: JobState) -> c_int {
         JobState::Running => cosched_state::RUNNING,
         JobState::Asleep => cosched_state::ASLEEP,
         JobState::Dropped => cosched_state::DROPPED,
+        JobState::Waiting => cosched_state::WAITING,
         JobState::Suspended => cosched_state::SUSPENDED,
         JobState::Ended => cosched_state::ENDED,
         JobState::Lost => cosched_state::LOST,

@@ -62,6 +62,8 @@ pub enum cosched_state {
     LOST = 5,
     /// A gang that used no CPU for very long: Linux schedules it until somebody resumes it.
     DROPPED = 6,
+    /// In its queue: it has no place yet, or its nodes lack memory for it now.
+    WAITING = 7,
 }
 
 /// What a job wants of one node. Set it to zero first (memset, or = {0}): what is 0 is not said.

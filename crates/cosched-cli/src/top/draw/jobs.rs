@@ -75,7 +75,7 @@ fn row(job: &Job, shown: &[&Column], theme: Theme) -> Row<'static> {
     let style = match job.state {
         JobState::Running if is_poor(job) => theme.middling(),
         JobState::Running => theme.good(),
-        JobState::Suspended => theme.middling(),
+        JobState::Suspended | JobState::Waiting => theme.middling(),
         JobState::Lost => theme.bad(),
         JobState::Asleep | JobState::Dropped | JobState::Ended => theme.faint(),
     };

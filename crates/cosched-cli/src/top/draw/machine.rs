@@ -107,7 +107,7 @@ fn nodes_lines(nodes: &[NodeStatus], theme: Theme) -> Vec<Line<'static>> {
                 node.cpus,
                 node.load.map_or_else(dash, |load| format!("{load:.2}")),
                 node.memory_bytes.map_or_else(dash, format::size),
-                node.plan_generation
+                node.plan_generation.map_or_else(dash, |generation| generation.to_string())
             )
             .into(),
             Span::styled(state, style),

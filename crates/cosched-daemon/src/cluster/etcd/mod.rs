@@ -11,8 +11,9 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use super::FromStore;
 use cosched_cluster::OpId;
-use cosched_cluster::store::{News, Op, OpDone, StoreError};
+use cosched_cluster::store::Op;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -54,17 +55,6 @@ pub struct EtcdConfigError {
     pub why: String,
     /// What to do.
     pub hint: String,
-}
-
-/// What comes from the store, for the control plane.
-#[derive(Debug)]
-pub enum FromStore {
-    /// What came of an operation.
-    Done(OpId, Result<OpDone, StoreError>),
-    /// What a watch tells.
-    News(OpId, News),
-    /// A watch has ended.
-    WatchLost(OpId, StoreError),
 }
 
 /// A client. It lives on a `LocalSet` of a tokio runtime with one thread.

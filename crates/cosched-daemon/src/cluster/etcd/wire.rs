@@ -1,8 +1,9 @@
 //! Connections, tokens and calls.
 
+use super::super::FromStore;
 use super::proto;
 use super::words;
-use super::{EtcdConfig, EtcdConfigError, FromStore, Tls};
+use super::{EtcdConfig, EtcdConfigError, Tls};
 use cosched_cluster::OpId;
 use cosched_cluster::store::{LeaseId, Op, OpDone, Range, Revision, StoreError};
 use std::cell::{Cell, RefCell};

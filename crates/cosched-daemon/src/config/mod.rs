@@ -1,5 +1,9 @@
 //! The configuration: defaults < file < flags. Unknown keys are refused, with the nearest spelling.
 
+mod cluster;
+
+pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice};
+
 use crate::calendar::Calendar;
 use crate::driver::{core_policy, core_sharing};
 use cosched_core::{Packing, Policy, Shares, Sharing};
@@ -56,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) off_hours: Shares,
     /// When people work.
     pub(crate) working_hours: Calendar,
+    /// The cluster that the node belongs to, if it does.
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 impl Default for Config {
@@ -82,6 +88,7 @@ impl Default for Config {
             shares: Shares::default(),
             off_hours: turned(Shares::default()),
             working_hours: Calendar::default(),
+            cluster: None,
         }
     }
 }
@@ -122,6 +129,15 @@ struct File {
     shares: Option<FileShares>,
     off_hours: Option<FileShares>,
     working_hours: Option<Vec<String>>,
+    store: Option<String>,
+    cluster: Option<String>,
+    node: Option<String>,
+    etcd: Option<EtcdFile>,
+    node_lease: Option<String>,
+    rebalance_period: Option<String>,
+    rows_max: Option<u32>,
+    ceiling: Option<f64>,
+    queue: Option<Vec<cluster::FileQueue>>,
 }
 
 #[derive(Deserialize)]
@@ -182,7 +198,20 @@ impl Config {
         if let Some(v) = file.sharing {
             c.sharing = choice("sharing", &v, &cosched_api::Sharing::ALL.map(|s| (s.name(), core_sharing(s))))?;
         }
-        if let Some(v) = file.packing {
+        c.cluster = cluster::FileCluster {
+            store: file.store,
+            cluster: file.cluster,
+            node: file.node,
+            etcd: file.etcd,
+            node_lease: file.node_lease,
+            rebalance_period: file.rebalance_period,
+            packing: file.packing.clone(),
+            rows_max: file.rows_max,
+            ceiling: file.ceiling,
+            queue: file.queue,
+        }
+        .read()?;
+        if let Some(v) = file.packing.filter(|_| c.cluster.is_none()) {
             let names = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit)];
             c.packing = choice("packing", &v, &names)?;
         }
@@ -192,7 +221,8 @@ impl Config {
         set_duration(&mut c.drop_after, "drop_after", file.drop_after)?;
         set_duration(&mut c.lease, "lease", file.lease)?;
         set_duration(&mut c.embedded_exit_after, "embedded_exit_after", file.embedded_exit_after)?;
-        c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(c.require_synchronised_clock);
+        // Slots of several nodes lie on their clocks.
+        c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(c.cluster.is_some());
         c.metrics_listen = file.metrics_listen.map(|text| address("metrics_listen", &text)).transpose()?;
         c.status_file = file.status_file.or(c.status_file);
         c.reserve = file.reserve.unwrap_or(c.reserve);
@@ -316,7 +346,7 @@ fn syntax(e: &toml::de::Error) -> ConfigError {
     let message = e.message().to_owned();
     let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split('`').next());
     let hint = match unknown {
-        Some(key) => nearest(key, KEYS),
+        Some(key) => nearest(key, &[KEYS, &cluster::KEYS].concat()),
         None => "See packaging/etc/cosched.toml for every key with its default.".to_owned(),
     };
     let what = match unknown {

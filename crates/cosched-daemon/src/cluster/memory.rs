@@ -1,0 +1,66 @@
+//! A store that nobody shares and that ends with the daemon: a cluster of one node, for trying out and for tests.
+
+use super::FromStore;
+use cosched_cluster::OpId;
+use cosched_cluster::store::{MemoryStore, Op, OpDone, Range, Revision};
+use cosched_core::Time;
+use std::collections::BTreeMap;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+/// The store and its watches.
+#[derive(Debug)]
+pub(super) struct Memory {
+    store: MemoryStore,
+    begin: Instant,
+    watches: BTreeMap<OpId, (Range, Revision)>,
+    to: UnboundedSender<FromStore>,
+}
+
+impl Memory {
+    pub(super) fn new(to: UnboundedSender<FromStore>) -> Memory {
+        Memory { store: MemoryStore::new(), begin: Instant::now(), watches: BTreeMap::new(), to }
+    }
+
+    /// Does an operation and tells what came of it, then what the watches see.
+    pub(super) fn call(&mut self, id: OpId, op: Op) {
+        let watch = match &op {
+            Op::Watch { range, from } => Some((range.clone(), *from)),
+            _ => None,
+        };
+        let done = self.store.call(Time(self.begin.elapsed().as_nanos() as u64), op);
+        if let (Some(watch), Ok(OpDone::Watching)) = (watch, &done) {
+            self.watches.insert(id, watch);
+        }
+        self.tell(FromStore::Done(id, done));
+        self.tell_watches();
+    }
+
+    pub(super) fn drop_watch(&mut self, id: OpId) {
+        self.watches.remove(&id);
+    }
+
+    fn tell_watches(&mut self) {
+        let mut lost = Vec::new();
+        for (id, (range, next)) in &mut self.watches {
+            match self.store.news(range, *next) {
+                Ok(news) => {
+                    *next = news.revision + 1;
+                    if !news.events.is_empty() {
+                        let _ = self.to.send(FromStore::News(*id, news));
+                    }
+                }
+                Err(why) => lost.push((*id, why)),
+            }
+        }
+        for (id, why) in lost {
+            self.watches.remove(&id);
+            self.tell(FromStore::WatchLost(id, why));
+        }
+    }
+
+    fn tell(&self, what: FromStore) {
+        // Whoever listens may have gone; then nobody wants to know.
+        let _ = self.to.send(what);
+    }
+}

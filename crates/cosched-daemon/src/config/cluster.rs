@@ -1,0 +1,338 @@
+//! The part of the configuration that makes a node one of a cluster's.
+
+use super::{ConfigError, choice, range, set_duration};
+use cosched_cluster::{Keys, check_name};
+use cosched_core::cluster::{Packing, Queue};
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What etcd's lease can be.
+const NODE_LEASE: std::ops::RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_secs(300);
+
+/// A node of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ClusterConfig {
+    /// What the nodes share.
+    pub(crate) store: StoreChoice,
+    /// The cluster's name: several may share one etcd.
+    pub(crate) name: String,
+    /// The node's name.
+    pub(crate) node: String,
+    /// When a node that is silent is given up.
+    pub(crate) node_lease: Duration,
+    /// How often rows and loads are looked at anew.
+    pub(crate) rebalance_period: Duration,
+    /// Where new gangs go, in a cluster that begins.
+    pub(crate) packing: Packing,
+    /// The most rows, in a cluster that begins.
+    pub(crate) rows_max: u32,
+    /// The most CPU time of a node that gangs that span nodes may have, in thousandths, in a cluster that begins.
+    pub(crate) ceiling_permille: u32,
+    /// The queues, the most urgent first, in a cluster that begins.
+    pub(crate) queues: Vec<Queue>,
+}
+
+/// What the nodes of a cluster share.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum StoreChoice {
+    /// Nothing that outlives the daemon: a cluster of this node alone, for trying out and for tests.
+    Memory,
+    /// etcd.
+    Etcd(EtcdFile),
+}
+
+/// How etcd is reached; table `[etcd]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EtcdFile {
+    /// Its members.
+    pub(crate) endpoints: Vec<String>,
+    /// Who signs their certificates.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// The daemon's certificate.
+    pub(crate) cert_file: Option<PathBuf>,
+    /// Its key.
+    pub(crate) key_file: Option<PathBuf>,
+    /// The name in their certificates, when it is not the endpoint's.
+    pub(crate) server_name: Option<String>,
+    /// The user.
+    pub(crate) user: Option<String>,
+    /// A file with the user's password.
+    pub(crate) password_file: Option<PathBuf>,
+}
+
+/// A table `[[queue]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileQueue {
+    name: String,
+    exclusive: Option<bool>,
+    memory_max: Option<String>,
+    disk_max: Option<String>,
+    time_max: Option<String>,
+}
+
+/// What the file says of clusters.
+pub(super) struct FileCluster {
+    pub(super) store: Option<String>,
+    pub(super) cluster: Option<String>,
+    pub(super) node: Option<String>,
+    pub(super) etcd: Option<EtcdFile>,
+    pub(super) node_lease: Option<String>,
+    pub(super) rebalance_period: Option<String>,
+    pub(super) packing: Option<String>,
+    pub(super) rows_max: Option<u32>,
+    pub(super) ceiling: Option<f64>,
+    pub(super) queue: Option<Vec<FileQueue>>,
+}
+
+/// What `store` can be.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    File,
+    Memory,
+    Etcd,
+}
+
+pub(super) const KEYS: [&str; 21] = [
+    "store",
+    "cluster",
+    "node",
+    "etcd",
+    "node_lease",
+    "rebalance_period",
+    "rows_max",
+    "ceiling",
+    "queue",
+    "endpoints",
+    "ca_file",
+    "cert_file",
+    "key_file",
+    "server_name",
+    "user",
+    "password_file",
+    "name",
+    "exclusive",
+    "memory_max",
+    "disk_max",
+    "time_max",
+];
+
+impl FileCluster {
+    /// The node's place in its cluster; none for a machine alone.
+    pub(super) fn read(self) -> Result<Option<ClusterConfig>, ConfigError> {
+        let names = [("file", Kind::File), ("memory", Kind::Memory), ("etcd", Kind::Etcd)];
+        let kind = self.store.as_deref().map_or(Ok(Kind::File), |store| choice("store", store, &names))?;
+        let store = match (kind, self.etcd) {
+            (Kind::File, None) => {
+                return alone(&[
+                    ("cluster", self.cluster.is_some()),
+                    ("node", self.node.is_some()),
+                    ("node_lease", self.node_lease.is_some()),
+                    ("rebalance_period", self.rebalance_period.is_some()),
+                    ("rows_max", self.rows_max.is_some()),
+                    ("ceiling", self.ceiling.is_some()),
+                    ("queue", self.queue.is_some()),
+                ]);
+            }
+            (Kind::File | Kind::Memory, Some(_)) => {
+                return Err(error(
+                    "`[etcd]` is set, but the store is another one",
+                    "the table says how etcd is reached",
+                    "Set store = \"etcd\", or take the table out.",
+                ));
+            }
+            (Kind::Memory, None) => StoreChoice::Memory,
+            (Kind::Etcd, etcd) => StoreChoice::Etcd(check_etcd(etcd.unwrap_or_default())?),
+        };
+        let mut node_lease = Duration::from_secs(5);
+        set_duration(&mut node_lease, "node_lease", self.node_lease)?;
+        if !NODE_LEASE.contains(&node_lease) {
+            return Err(range("node_lease", &format!("{}ms", node_lease.as_millis()), "2s to 5min"));
+        }
+        let mut rebalance_period = Duration::from_secs(60);
+        set_duration(&mut rebalance_period, "rebalance_period", self.rebalance_period)?;
+        if rebalance_period < Duration::from_secs(1) {
+            return Err(range("rebalance_period", &format!("{}ms", rebalance_period.as_millis()), "1s and more"));
+        }
+        let packings = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit), ("buddy", Packing::Buddy)];
+        let ceiling = self.ceiling.unwrap_or(1.0);
+        if !(0.01..=1.0).contains(&ceiling) {
+            return Err(range("ceiling", &ceiling.to_string(), "0.01 to 1"));
+        }
+        let rows_max = self.rows_max.unwrap_or(64);
+        if !(1..=1000).contains(&rows_max) {
+            return Err(range("rows_max", &rows_max.to_string(), "1 to 1000"));
+        }
+        Ok(Some(ClusterConfig {
+            store,
+            name: name("cluster", self.cluster.unwrap_or_else(|| "default".to_owned()))?,
+            node: name("node", self.node.unwrap_or_else(cosched_linux::observe::hostname))?,
+            node_lease,
+            rebalance_period,
+            packing: self.packing.map_or(Ok(Packing::Buddy), |text| choice("packing", &text, &packings))?,
+            rows_max,
+            ceiling_permille: (ceiling * 1000.0).round() as u32,
+            queues: queues(self.queue)?,
+        }))
+    }
+}
+
+impl ClusterConfig {
+    /// Where the cluster lies in its store.
+    pub(crate) fn keys(&self) -> Keys {
+        Keys::new(&self.name).expect("the name was checked when it was read")
+    }
+}
+
+/// A machine alone: what only a cluster has would be ignored.
+fn alone(keys: &[(&str, bool)]) -> Result<Option<ClusterConfig>, ConfigError> {
+    match keys.iter().find(|(_, set)| *set) {
+        None => Ok(None),
+        Some((key, _)) => Err(error(
+            format!("`{key}` is set, but this is one machine"),
+            "the store is \"file\", which other machines cannot read",
+            "Set store = \"etcd\" for a cluster, or take the key out.",
+        )),
+    }
+}
+
+fn check_etcd(etcd: EtcdFile) -> Result<EtcdFile, ConfigError> {
+    if etcd.endpoints.is_empty() {
+        return Err(error(
+            "etcd cannot be reached",
+            "`endpoints` of `[etcd]` is not set",
+            "Name etcd's members, as in endpoints = [\"https://10.0.0.1:2379\"].",
+        ));
+    }
+    let half = |one: &str, other: &str| {
+        error(format!("`{one}` is set without `{other}`"), "the two belong together", "Set both or none.")
+    };
+    if etcd.cert_file.is_some() != etcd.key_file.is_some() {
+        return Err(half("cert_file", "key_file"));
+    }
+    if etcd.user.is_some() != etcd.password_file.is_some() {
+        return Err(half("user", "password_file"));
+    }
+    let tls = etcd.endpoints.iter().any(|endpoint| endpoint.starts_with("https://"));
+    if tls && etcd.ca_file.is_none() {
+        return Err(error(
+            "etcd's certificate cannot be checked",
+            "an endpoint begins with https and `ca_file` is not set",
+            "Name the file with the certificate of who signs etcd's.",
+        ));
+    }
+    Ok(etcd)
+}
+
+fn name(key: &str, name: String) -> Result<String, ConfigError> {
+    match check_name(&name) {
+        Ok(()) => Ok(name),
+        Err(e) => Err(error(format!("`{key} = \"{name}\"` is not possible"), e.to_string(), "Choose another name.")),
+    }
+}
+
+fn queues(tables: Option<Vec<FileQueue>>) -> Result<Vec<Queue>, ConfigError> {
+    let Some(tables) = tables else { return Ok(vec![Queue { name: "default".to_owned(), ..Queue::default() }]) };
+    let mut queues: Vec<Queue> = Vec::new();
+    for table in tables {
+        let queue = table.read()?;
+        if queues.iter().any(|other| other.name == queue.name) {
+            let what = format!("the queue `{}` is there twice", queue.name);
+            return Err(error(what, "jobs name their queue", "Give each queue a name of its own."));
+        }
+        queues.push(queue);
+    }
+    if queues.is_empty() {
+        return Err(error(
+            "there is no queue",
+            "`queue` is an empty list",
+            "Take the key out for one queue without limits.",
+        ));
+    }
+    Ok(queues)
+}
+
+impl FileQueue {
+    fn read(self) -> Result<Queue, ConfigError> {
+        let size = |key: &str, text: Option<String>| {
+            let size = |text: String| {
+                cosched_api::parse::size_bytes(&text).map_err(|e| {
+                    let what = format!("`{key} = \"{text}\"` is not a size");
+                    error(what, e.to_string(), "Write a number with a unit, as in \"64G\".")
+                })
+            };
+            text.map(size).transpose()
+        };
+        let mut time = Duration::MAX;
+        let limited = self.time_max.is_some();
+        set_duration(&mut time, "time_max", self.time_max)?;
+        Ok(Queue {
+            name: name("name", self.name)?,
+            exclusive: self.exclusive.unwrap_or(false),
+            memory_bytes_max: size("memory_max", self.memory_max)?,
+            disk_bytes_max: size("disk_max", self.disk_max)?,
+            time_ns_max: limited.then(|| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+        })
+    }
+}
+
+fn error(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ConfigError {
+    ConfigError { what: what.into(), why: why.into(), hint: hint.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    #[test]
+    fn a_machine_alone_has_none() {
+        assert_eq!(Config::parse("store = \"file\"").unwrap().cluster, None);
+        let e = Config::parse("ceiling = 0.5").unwrap_err();
+        assert!(e.what.contains("one machine"), "{e}");
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let c = Config::parse(
+            "store = \"etcd\"\ncluster = \"c\"\nnode = \"a\"\nnode_lease = \"3s\"\nrebalance_period = \"10s\"\n\
+             packing = \"best-fit\"\nrows_max = 5\nceiling = 0.75\n\
+             [etcd]\nendpoints = [\"https://e:1\"]\nca_file = \"/ca\"\ncert_file = \"/cert\"\nkey_file = \"/key\"\n\
+             server_name = \"s\"\nuser = \"u\"\npassword_file = \"/p\"\n\
+             [[queue]]\nname = \"short\"\ntime_max = \"10min\"\n\
+             [[queue]]\nname = \"big\"\nexclusive = true\nmemory_max = \"1G\"\ndisk_max = \"2G\"\n",
+        );
+        let cluster = c.unwrap().cluster.unwrap();
+        assert_eq!((cluster.name.as_str(), cluster.node.as_str()), ("c", "a"));
+        assert_eq!((cluster.node_lease.as_secs(), cluster.rebalance_period.as_secs()), (3, 10));
+        assert_eq!((cluster.packing, cluster.rows_max, cluster.ceiling_permille), (Packing::BestFit, 5, 750));
+        assert!(matches!(&cluster.store, StoreChoice::Etcd(etcd) if etcd.user.as_deref() == Some("u")));
+        assert_eq!(cluster.queues[0].time_ns_max, Some(600_000_000_000));
+        assert_eq!((cluster.queues[1].exclusive, cluster.queues[1].memory_bytes_max), (true, Some(1 << 30)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_reason() {
+        for (text, word) in [
+            ("store = \"etcd\"", "endpoints"),
+            ("store = \"redis\"", "file, memory, etcd"),
+            ("[etcd]\nendpoints = [\"http://e\"]", "another one"),
+            ("store = \"etcd\"\n[etcd]\nendpoints = [\"https://e\"]", "ca_file"),
+            ("store = \"etcd\"\n[etcd]\nendpoints = [\"http://e\"]\nuser = \"u\"", "password_file"),
+            ("store = \"etcd\"\n[etcd]\nendpoint = [\"http://e\"]", "endpoints"),
+            ("store = \"memory\"\nnode = \"a b\"", "letters"),
+            ("store = \"memory\"\nnode_lease = \"1s\"", "2s to 5min"),
+            ("store = \"memory\"\nceiling = 1.5", "0.01 to 1"),
+            ("store = \"memory\"\nrows_max = 0", "1 to 1000"),
+            ("store = \"memory\"\nqueue = []", "no queue"),
+            ("store = \"memory\"\n[[queue]]\nname = \"a\"\n[[queue]]\nname = \"a\"", "twice"),
+            ("store = \"memory\"\n[[queue]]\nname = \"a\"\nmemory_max = \"much\"", "size"),
+            ("packing = \"buddy\"", "first-fit, best-fit"),
+        ] {
+            let e = Config::parse(text).unwrap_err().to_string();
+            assert!(e.contains(word), "{text}: {e}");
+        }
+    }
+}

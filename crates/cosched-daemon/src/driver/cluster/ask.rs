@@ -1,0 +1,316 @@
+//! What users ask for goes to the control plane; the answer comes later (`reply.rs`).
+
+use super::super::{Driver, Reply, job_reply, machine};
+use super::here::Launcher;
+use super::{view, words};
+use crate::call::{Call, Op};
+use crate::record::Record;
+use crate::refuse::{Answer, no_such_job, refuse};
+use crate::rights::Peer;
+use cosched_api::{
+    Class, ErrorCode, ExitReport, Job, JobRequest, KillRequest, NodeResources, OnNodeLoss, PolicyRequest,
+    ProcessRequest, Waiting,
+};
+use cosched_cluster::wire::{Ask, By, Exit, JobAsk, KillHow, NodeAsk, WantAsk};
+use cosched_core::JobId;
+use cosched_linux::process::Held;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// So long a user waits for the store.
+pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// What a polite signal gets to work in, when the user does not say.
+const GRACE_MS: u64 = 10_000;
+/// After these a program ends, if it does not refuse.
+const ENDING: [i32; 5] = [1, 2, 3, 9, 15];
+
+type To = oneshot::Sender<Answer<Reply>>;
+
+/// Who waits for what came of a request.
+#[derive(Debug)]
+pub(super) enum Pending {
+    /// A new job.
+    Submit { launcher: Launcher },
+    /// A change of a job.
+    Job { id: u64, reply: To },
+    /// A change of the cluster.
+    Status { reply: To },
+}
+
+impl Driver {
+    /// Answers what means something else in a cluster; gives the rest back.
+    pub(in super::super) fn answer_in_cluster(&mut self, call: Call) -> Option<Call> {
+        let Call { peer, op, reply } = call;
+        match op {
+            Op::Register(request) => self.submit(peer, *request, reply),
+            Op::Show(id) => drop(reply.send(self.view_in_cluster(id).map(job_reply))),
+            Op::List { all } => drop(reply.send(Ok(Reply::Jobs(self.list_in_cluster(all))))),
+            Op::Events(id) => drop(reply.send(self.events_in_cluster(id).map(Reply::Events))),
+            Op::Wait(id) => self.wait_in_cluster(id, reply),
+            Op::Exit(id, report) => drop(reply.send(self.exit_in_cluster(peer, id, report).map(job_reply))),
+            Op::AddProcess(id, request) if !self.live.contains_key(&id) => {
+                drop(reply.send(self.cluster_record(id).and_then(|_| Err(not_here(id, request.pid)))));
+            }
+            // What its user is to wake again is known here only.
+            Op::Resume(id) if self.live.get(&id).is_some_and(|live| live.dropped) => {
+                drop(reply.send(self.resume(peer, id).and_then(|_| self.view_in_cluster(id)).map(job_reply)));
+            }
+            Op::Suspend(id) => self.change_in_cluster(peer, id, Ask::Suspend { job: id }, reply),
+            Op::Resume(id) => self.change_in_cluster(peer, id, Ask::Resume { job: id }, reply),
+            Op::Kill(id, request) => self.kill_in_cluster(peer, id, request, reply),
+            Op::Class(id, request) => {
+                let class = words::class(request.class);
+                match self.cluster_record(id).and_then(|record| self.rights.reclass(peer, &record, request.class)) {
+                    Ok(()) => self.change_in_cluster(peer, id, Ask::Class { job: id, class }, reply),
+                    Err(e) => drop(reply.send(Err(e))),
+                }
+            }
+            Op::Policy(id, request) => {
+                let policy = request.policy.map(words::policy);
+                self.change_in_cluster(peer, id, Ask::Policy { job: id, policy }, reply);
+            }
+            Op::MachinePolicy(request) => self.cluster_policy(peer, request, reply),
+            Op::Resources(id, _) => drop(reply.send(Err(refuse(
+                ErrorCode::Unsupported,
+                format!("the resources of job {id} cannot be changed"),
+                "in a cluster a job keeps the place that it was given",
+                "Submit it anew with what it needs.",
+            )))),
+            op => return Some(Call { peer, op, reply }),
+        }
+        None
+    }
+
+    fn by(&self, peer: Peer) -> By {
+        let gid = crate::users::group_of(peer.uid).unwrap_or(peer.uid);
+        By { uid: peer.uid, gid, admin: self.rights.is_admin(peer) }
+    }
+
+    fn send_ask(&mut self, peer: Peer, ask: Ask, pending: Pending) {
+        let by = self.by(peer);
+        let Some(cluster) = &mut self.cluster else { return };
+        let moment = cluster.moment();
+        match cluster.member.ask(moment, by, ask) {
+            Ok(id) => drop(cluster.pending.insert(id, (Instant::now(), pending))),
+            Err(e) => {
+                let hint = "`cosched status` shows the state of the store.";
+                let error = refuse(ErrorCode::Internal, "the request is not taken", e.to_string(), hint);
+                match pending {
+                    Pending::Submit { launcher: Launcher { reply: Some(reply), .. } }
+                    | Pending::Job { reply, .. }
+                    | Pending::Status { reply } => drop(reply.send(Err(error))),
+                    Pending::Submit { .. } => (),
+                }
+            }
+        }
+    }
+
+    fn submit(&mut self, peer: Peer, request: JobRequest, reply: To) {
+        match self.checked(peer, request) {
+            Ok((ask, held, waiting)) => {
+                let launcher = Launcher::new(held, waiting, reply);
+                self.send_ask(peer, Ask::Submit(Box::new(ask)), Pending::Submit { launcher });
+            }
+            Err(e) => drop(reply.send(Err(e))),
+        }
+    }
+
+    /// What can be refused before anybody else hears of it is refused here.
+    fn checked(&self, peer: Peer, request: JobRequest) -> Answer<(JobAsk, Option<Held>, Option<Waiting>)> {
+        if request.command.is_empty() {
+            let hint = "Give the program and its arguments.";
+            return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
+        }
+        let held = match request.pid {
+            0 => None,
+            pid => {
+                super::super::register::check_process(peer, pid)?;
+                let gone = |_| {
+                    refuse(
+                        ErrorCode::NotFound,
+                        format!("there is no process {pid}"),
+                        "it has ended",
+                        "Nothing was changed.",
+                    )
+                };
+                Some(Held::open(pid).map_err(gone)?)
+            }
+        };
+        let default_class = if request.detached { Class::Batch } else { Class::Interactive };
+        let class = request.class.unwrap_or(default_class);
+        self.rights.submit(peer, class)?;
+        let on_node_loss = request.on_node_loss.unwrap_or(OnNodeLoss::Kill);
+        let node = self.cluster.as_ref().map(|cluster| cluster.node.clone());
+        let ask = JobAsk {
+            want: self.want(&request)?,
+            name: request.name.unwrap_or_else(|| crate::record::base_name(&request.command)),
+            command: request.command,
+            cwd: request.cwd,
+            environment: if on_node_loss == OnNodeLoss::Requeue { request.environment } else { Vec::new() },
+            log_path: request.log_path,
+            class: words::class(class),
+            policy: request.policy.map(words::policy),
+            queue: request.queue,
+            on_node_loss: words::on_node_loss(on_node_loss),
+            lead: node,
+        };
+        Ok((ask, held, request.waiting))
+    }
+
+    /// Nodes by name, or CPUs: on this node, where the program starts, if it has so many, else wherever it is best.
+    fn want(&self, request: &JobRequest) -> Answer<WantAsk> {
+        if !request.nodes.is_empty() {
+            if request.cpus.is_some() || request.mem_bytes.is_some() {
+                return Err(refuse(
+                    ErrorCode::Invalid,
+                    "the job's resources are given twice",
+                    "`nodes` stands beside `cpus` or `mem_bytes`",
+                    "Give CPUs and memory node by node, or for the whole job.",
+                ));
+            }
+            return Ok(WantAsk::PerNode(request.nodes.iter().map(|node| self.node_ask(node)).collect::<Answer<_>>()?));
+        }
+        let here = self.identity.cpus.len() as u32;
+        match request.cpus {
+            Some(0) => {
+                Err(refuse(ErrorCode::Invalid, "a job cannot have 0 CPUs", "it could never run", "Ask for 1 or more."))
+            }
+            Some(cpus) if cpus > here => {
+                let memory_per_cpu_bytes = request.mem_bytes.unwrap_or(0).div_ceil(u64::from(cpus));
+                Ok(WantAsk::Total { cpus, memory_per_cpu_bytes, disk_bytes: 0 })
+            }
+            cpus => {
+                let memory_bytes = request.mem_bytes;
+                let node = NodeResources { cpus, memory_bytes, ..NodeResources::default() };
+                Ok(WantAsk::PerNode(vec![self.node_ask(&node)?]))
+            }
+        }
+    }
+
+    fn node_ask(&self, asked: &NodeResources) -> Answer<NodeAsk> {
+        let Some(cluster) = &self.cluster else { return Err(no_such_job(0)) };
+        let name = if asked.name.is_empty() { cluster.node.as_str() } else { asked.name.as_str() };
+        let has = || match cluster.member.nodes().find(|(known, _)| *known == name) {
+            Some((_, node)) => node.cpus,
+            None if name == cluster.node => self.identity.cpus.len() as u32,
+            // Whoever plans says that there is no such node.
+            None => 1,
+        };
+        let cpus = asked.cpus.unwrap_or_else(has);
+        let cpus_min = asked.cpus_min.unwrap_or(cpus);
+        if cpus == 0 || cpus_min == 0 || cpus_min > cpus {
+            return Err(refuse(
+                ErrorCode::Invalid,
+                format!("a job cannot want {cpus} CPUs and at least {cpus_min} of node {name}"),
+                "it takes 1 and more, and the second number is not the larger one",
+                "Correct the numbers.",
+            ));
+        }
+        let (memory_bytes, disk_bytes) = (asked.memory_bytes.unwrap_or(0), asked.disk_bytes.unwrap_or(0));
+        Ok(NodeAsk { node: name.to_owned(), cpus, cpus_min, memory_bytes, disk_bytes })
+    }
+
+    /// The owner and the class of a job of the cluster, for the rights.
+    pub(super) fn cluster_record(&self, id: u64) -> Answer<Record> {
+        let job = self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id)));
+        job.map(|job| view::record_of(job, &self.boot_id)).ok_or_else(|| no_such_job(id))
+    }
+
+    fn change_in_cluster(&mut self, peer: Peer, id: u64, ask: Ask, reply: To) {
+        match self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record)) {
+            Ok(()) => self.send_ask(peer, ask, Pending::Job { id, reply }),
+            Err(e) => drop(reply.send(Err(e))),
+        }
+    }
+
+    /// A signal after which programs end goes to all nodes; another one only to a job that is here alone.
+    fn kill_in_cluster(&mut self, peer: Peer, id: u64, request: KillRequest, reply: To) {
+        let KillRequest { signal, grace_ms } = request;
+        if ENDING.contains(&signal) {
+            let how = KillHow { signal, grace_ms: grace_ms.unwrap_or(GRACE_MS) };
+            return self.change_in_cluster(peer, id, Ask::Kill { job: id, how }, reply);
+        }
+        let answer = match self.live.contains_key(&id) && self.is_own(id) {
+            true => self.kill(peer, id, request).map(job_reply),
+            false => Err(refuse(
+                ErrorCode::Unsupported,
+                format!("signal {signal} cannot be sent to job {id}"),
+                "it is not on this node alone, and only signals that end programs go to all nodes",
+                "Use 15 (TERM) or 9 (KILL), or ask the daemon of the job's node.",
+            )),
+        };
+        let _ = reply.send(answer);
+    }
+
+    fn cluster_policy(&mut self, peer: Peer, request: PolicyRequest, reply: To) {
+        if let Err(e) =
+            self.rights.change_machine(peer).and_then(|()| machine::check_slot_length(request.slot_length_ms))
+        {
+            return drop(reply.send(Err(e)));
+        }
+        let asks = [
+            request.policy.map(|policy| Ask::ClusterPolicy { policy: words::policy(policy) }),
+            request.sharing.map(|sharing| Ask::ClusterSharing { sharing: machine::core_sharing(sharing).into() }),
+            request.slot_length_ms.map(|ms| Ask::SlotLength { ns: ms * 1_000_000 }),
+        ];
+        let mut asks: Vec<Ask> = asks.into_iter().flatten().collect();
+        let Some(last) = asks.pop() else {
+            return drop(reply.send(Ok(Reply::Status(Box::new(self.view_status())))));
+        };
+        // They are carried out in their order: when the last one is, all are.
+        for ask in asks {
+            let (nobody, _) = oneshot::channel();
+            self.send_ask(peer, ask, Pending::Status { reply: nobody });
+        }
+        self.send_ask(peer, last, Pending::Status { reply });
+    }
+
+    fn wait_in_cluster(&mut self, id: u64, reply: To) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let runs = cluster.member.job(JobId(id)).is_some_and(|job| job.end.is_none());
+        if !runs {
+            return drop(reply.send(self.view_in_cluster(id).map(job_reply)));
+        }
+        let waiters = cluster.waiters.entry(id).or_default();
+        waiters.retain(|waiter| !waiter.is_closed());
+        waiters.push(reply);
+    }
+
+    /// The main process of a job has ended: that is the end of its part here, or it has none.
+    fn exit_in_cluster(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
+        if self.live.contains_key(&id) {
+            self.main_exited(peer, id, report)?;
+        } else {
+            let record = self.cluster_record(id)?;
+            self.rights.change_job(peer, &record)?;
+            self.main_ended_elsewhere(id, Exit { code: report.exit.code, signal: report.exit.signal });
+        }
+        self.go_on_in_cluster();
+        self.view_in_cluster(id)
+    }
+
+    /// The main process of a job that had begun before its number was known here.
+    pub(super) fn enter_late(&mut self, id: u64, request: ProcessRequest, waiting: Option<Waiting>) -> Answer<Job> {
+        let mut record = self.record(id)?.clone();
+        let owner = Peer { uid: record.uid, pid: None };
+        self.add_process(owner, id, request)?;
+        if let Some(asked) = waiting {
+            record = self.record(id)?.clone();
+            record.waiting = Some(cosched_api::JobWaiting { asked, ..Default::default() });
+            self.commit(&record)?;
+            self.make_page(&record);
+        }
+        self.remember(id, |record| record.by_api = false);
+        self.view_in_cluster(id)
+    }
+}
+
+fn not_here(id: u64, pid: i32) -> cosched_api::ErrorBody {
+    refuse(
+        ErrorCode::Conflict,
+        format!("process {pid} cannot enter job {id}"),
+        "the job has no place on this node, or none yet",
+        format!("`cosched show {id}` lists its nodes, and what it waits for."),
+    )
+}

@@ -1,0 +1,96 @@
+//! A job that was lost with a node is started anew: by the daemon of its main node, as its owner, in its cgroup.
+
+use super::super::Driver;
+use crate::call::{Call, Op};
+use crate::clock::unix_ms;
+use crate::rights::Peer;
+use crate::users;
+use cosched_api::{ExitReport, ExitStatus};
+use cosched_cluster::wire::Job;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use tokio::sync::oneshot;
+
+/// The shell waits for a line until it is in the job's cgroup, then becomes the program.
+const GATE: &str = "read -r go && exec \"$@\" </dev/null";
+
+impl Driver {
+    pub(super) fn launch_anew(&mut self, job: &Job) {
+        let id = job.id;
+        let begun = self.spawn_in(job);
+        match begun {
+            Ok(child) => {
+                let pid = child.id() as i32;
+                self.remember(id, |record| {
+                    record.pid = pid;
+                    record.by_api = false;
+                    record.event(unix_ms(), "restarted", format!("attempt {}, pid {pid}", job.attempt));
+                });
+                if let Some(live) = self.live.get_mut(&id) {
+                    live.end_at = None;
+                }
+                self.report_end_of(id, child);
+            }
+            Err(e) => {
+                tracing::error!(id, "the job could not be started anew: {e}");
+                self.remember(id, |record| {
+                    record.event(unix_ms(), "lost", format!("it could not be started anew: {e}"))
+                });
+                self.finish(id);
+            }
+        }
+    }
+
+    fn spawn_in(&mut self, job: &Job) -> io::Result<Child> {
+        let owner = job.owner.uid;
+        let mut command = match owner == rustix::process::geteuid().as_raw() {
+            true => Command::new("sh"),
+            false => {
+                let group =
+                    users::group_of(owner).ok_or_else(|| io::Error::other(format!("no user has uid {owner} here")))?;
+                let mut command = Command::new("setpriv");
+                command.args([&format!("--reuid={owner}"), &format!("--regid={group}"), "--init-groups", "--", "sh"]);
+                command
+            }
+        };
+        command.args(["-c", GATE, "sh"]).args(&job.ask.command);
+        command.env_clear().envs(job.ask.environment.iter().map(|(name, value)| (name, value)));
+        command.env("COSCHED_JOB", job.id.to_string());
+        if let Some(cwd) = &job.ask.cwd {
+            command.current_dir(cwd);
+        }
+        let (out, err) = match &job.ask.log_path {
+            Some(path) => {
+                let file = File::options().append(true).open(path)?;
+                (Stdio::from(file.try_clone()?), Stdio::from(file))
+            }
+            None => (Stdio::null(), Stdio::null()),
+        };
+        let mut child = command.stdin(Stdio::piped()).stdout(out).stderr(err).spawn()?;
+        let live = self.live.get(&job.id).ok_or_else(|| io::Error::other("the job has no cgroup"))?;
+        let opened = live.cgroup.attach(child.id() as i32).map_err(io::Error::other).and_then(|()| {
+            let mut gate = child.stdin.take().ok_or_else(|| io::Error::other("no way to the gate"))?;
+            gate.write_all(b"go\n")
+        });
+        if let Err(e) = opened {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(e);
+        }
+        Ok(child)
+    }
+
+    /// Its end is told as a launcher tells it.
+    fn report_end_of(&self, id: u64, mut child: Child) {
+        let (calls, own_uid) = (self.calls.clone(), rustix::process::geteuid().as_raw());
+        tokio::task::spawn_blocking(move || {
+            let Ok(status) = child.wait() else { return };
+            let exit = ExitStatus { code: status.code(), signal: status.signal() };
+            let (reply, _) = oneshot::channel();
+            let op = Op::Exit(id, ExitReport { exit });
+            let _ = calls.blocking_send(Call { peer: Peer { uid: own_uid, pid: None }, op, reply });
+        });
+    }
+}

@@ -1,0 +1,352 @@
+//! This node in its cluster: what the control plane (`cosched_cluster::Member`) says is done here, and what users ask for
+//! goes to it.
+//!
+//! A job's part of this node is to the rest of the driver what a job of one machine is: a record, a cgroup, a place in
+//! the plan. The cluster's number is the job's number. Jobs of this node alone are planned by the node's own planner, which
+//! is kept in step with the cluster's state (`mirror.rs`); those that span nodes come from the cluster's plan (`fill`).
+
+mod act;
+mod ask;
+mod here;
+mod launch;
+mod mirror;
+mod reply;
+mod view;
+mod words;
+
+use super::Driver;
+use crate::clock::now;
+use crate::cluster::{FromStore, Link};
+use crate::config::{ClusterConfig, Config};
+use crate::record::Record;
+use crate::refuse::Answer;
+use ask::Pending;
+use cosched_cluster::wire::{Clock, Exit, PartEnd};
+use cosched_cluster::{AskId, Found, Member, Moment, Settings};
+use cosched_core::cluster::{Capacity, Config as CoreConfig, Period, Plan, Stage, fill};
+use cosched_core::{JobId, Reason, Sharing, Standing, Time};
+use cosched_linux::State as SwitchState;
+use here::Launcher;
+use mirror::Mirrored;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How often the load of programs that are not registered, and the memory of jobs, are looked at.
+const LOOK_PERIOD: Duration = Duration::from_secs(5);
+
+/// Counts for the metrics.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    /// Slots in which this node ran an older plan than it should have.
+    pub(super) missed_slots: u64,
+    /// Generations that exist and were not seen here.
+    pub(super) behind: u64,
+    /// Plans made here.
+    pub(super) planned: u64,
+    /// Plans that somebody else was faster with.
+    pub(super) conflicts: u64,
+    /// How often the store was lost.
+    pub(super) losses: u64,
+}
+
+/// What is known of the cluster.
+pub(super) struct Cluster {
+    name: String,
+    node: String,
+    member: Member,
+    link: Link,
+    begin: Instant,
+    /// The plan that holds; none while the node runs no gang slots.
+    plan: Option<Arc<Plan>>,
+    /// Why there is none.
+    no_slots: Option<Reason>,
+    /// Gangs that may run before the plan that has them holds.
+    early: BTreeSet<u64>,
+    /// What users of this daemon have asked for.
+    pending: BTreeMap<AskId, (Instant, Pending)>,
+    /// Processes that wait for their jobs to start.
+    launchers: BTreeMap<u64, Launcher>,
+    /// Those who wait for a job's end.
+    waiters: BTreeMap<u64, Vec<oneshot::Sender<Answer<super::Reply>>>>,
+    /// What the node's own planner was told of jobs of this node alone.
+    mirrored: BTreeMap<u64, Mirrored>,
+    figures: Figures,
+    /// Why the store is not in touch, or cannot be used.
+    problem: Option<String>,
+    look_at: Instant,
+}
+
+impl Cluster {
+    /// A node that has not met its cluster yet. `records` are its jobs.
+    ///
+    /// # Errors
+    /// The way to the store cannot be.
+    pub(super) fn new(
+        config: &ClusterConfig,
+        of: &Config,
+        capacity: Capacity,
+        instance: u64,
+        home: String,
+        records: &BTreeMap<u64, Record>,
+    ) -> anyhow::Result<Cluster> {
+        let settings = Settings {
+            home,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            initial: initial(config, of),
+            ttl_s: config.node_lease.as_secs().max(2),
+            rebalance_ns: config.rebalance_period.as_nanos() as u64,
+            keep_ended_max: of.keep_ended,
+            // The driver tells more in its first step.
+            clock: Clock { synchronised: !of.require_synchronised_clock, error_ns: 0 },
+            ..Settings::new(config.keys(), &config.node, instance, capacity)
+        };
+        let link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()))?;
+        let begin = Instant::now();
+        let found: Vec<Found> = records.values().filter_map(found).collect();
+        let member = Member::new(Moment { steady: Time(0), wall: now() }, settings, &found);
+        Ok(Cluster {
+            name: config.name.clone(),
+            node: config.node.clone(),
+            member,
+            link,
+            begin,
+            plan: None,
+            no_slots: None,
+            early: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            launchers: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+            mirrored: BTreeMap::new(),
+            figures: Figures::default(),
+            problem: Some("it has not answered yet".to_owned()),
+            look_at: begin,
+        })
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { steady: Time(self.begin.elapsed().as_nanos() as u64), wall: now() }
+    }
+
+    /// The next thing that the store tells.
+    pub(super) async fn told(cluster: &mut Option<Cluster>) -> FromStore {
+        match cluster {
+            Some(cluster) => cluster.link.told().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// When something is due.
+    pub(super) fn due(&self) -> Instant {
+        let member = self.member.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0));
+        let pending = self.pending.values().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
+        let launchers = self.launchers.values().filter_map(Launcher::due);
+        member.into_iter().chain(pending).chain(launchers).fold(self.look_at, Instant::min)
+    }
+}
+
+/// What a cluster begins with that this node is the first of.
+fn initial(config: &ClusterConfig, of: &Config) -> CoreConfig {
+    CoreConfig {
+        slot_length_ns: of.slot_length.as_nanos() as u64,
+        policy: of.policy,
+        sharing: of.sharing,
+        packing: config.packing,
+        rows_max: config.rows_max,
+        working: of.shares,
+        off: of.off_hours,
+        ceiling_permille: config.ceiling_permille,
+        queues: config.queues.clone(),
+        ..CoreConfig::default()
+    }
+}
+
+/// A job of the last run, as the control plane wants to hear of it.
+fn found(record: &Record) -> Option<Found> {
+    let part = record.part?;
+    let ended = record.ended().then(|| part_end(record));
+    Some(Found { job: JobId(record.id), attempt: part.attempt, ended })
+}
+
+/// What is told of a part that is over.
+fn part_end(record: &Record) -> PartEnd {
+    PartEnd {
+        exit: record.exit.map(|exit| Exit { code: exit.code, signal: exit.signal }),
+        cpu_time_ns: record.cpu_time_ms.saturating_mul(1_000_000),
+        memory_peak_bytes: record.memory_peak_bytes.unwrap_or(0),
+    }
+}
+
+impl Driver {
+    /// Makes the node one of its cluster's, if it is to be.
+    pub(super) fn join_cluster(&mut self) -> anyhow::Result<()> {
+        let Some(config) = &self.config.cluster else { return Ok(()) };
+        let capacity = Capacity {
+            cpus: self.identity.cpus.len() as u32,
+            memory_bytes: self.memory_bytes,
+            disk_bytes: self.identity.disk_bytes,
+        };
+        let (instance, home) = (self.identity.started_unix_ms, self.identity.home.clone());
+        self.cluster = Some(Cluster::new(config, &self.config, capacity, instance, home, &self.state.jobs)?);
+        if let Some(period) = self.view_period() {
+            self.tell_period(period);
+        }
+        Ok(())
+    }
+
+    /// The node's name.
+    pub(super) fn node_name(&self) -> String {
+        self.cluster.as_ref().map_or_else(cosched_linux::observe::hostname, |cluster| cluster.node.clone())
+    }
+
+    /// The plan for this node: its own planner's, and in a cluster what gangs that span nodes leave of it.
+    pub(super) fn plan_to_run(&self) -> Arc<cosched_core::Plan> {
+        let Some(cluster) = &self.cluster else { return Arc::clone(&self.own_plan) };
+        let shares = cluster.member.state().map_or(self.shares, |state| *state.config.shares());
+        let mut plan = match (&cluster.plan, cluster.member.id()) {
+            (Some(plan), Some(node)) => fill(plan, node, &self.own_plan, &shares),
+            _ => cosched_core::Plan::clone(&self.own_plan),
+        };
+        // Two planners make it, and the node may fall back to one of them: it counts for itself.
+        plan.generation = self.plan.generation + 1;
+        Arc::new(plan)
+    }
+
+    /// What a job does that the plan of this node does not have.
+    pub(super) fn unplanned(&self, id: u64) -> SwitchState {
+        let Some(cluster) = &self.cluster else { return SwitchState::Run };
+        let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(id)));
+        let Some(planned) = planned.filter(|_| !self.is_own(id)) else { return SwitchState::Run };
+        match planned.stage {
+            Stage::Waiting(_) => SwitchState::Stop,
+            Stage::Ready if planned.standing == Standing::Suspended => SwitchState::Stop,
+            // It has begun, and its plan is still to come: until then the CPUs are others'.
+            Stage::Ready if cluster.plan.is_some() && !cluster.early.contains(&id) => match self.plan.sharing {
+                Sharing::Strict => SwitchState::Stop,
+                Sharing::Soft | Sharing::Paired => SwitchState::Background,
+            },
+            Stage::Ready | Stage::Clearing | Stage::Ending(_) => SwitchState::Run,
+        }
+    }
+
+    /// The store has told something.
+    pub(super) fn on_store(&mut self, told: FromStore) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let moment = cluster.moment();
+        match told {
+            FromStore::Done(op, done) => cluster.member.handle_done(moment, op, done),
+            FromStore::News(watch, news) => cluster.member.handle_news(moment, watch, news),
+            FromStore::WatchLost(watch, why) => cluster.member.handle_watch_lost(moment, watch, why),
+        }
+    }
+
+    /// Something is due.
+    pub(super) fn on_time_in_cluster(&mut self) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let moment = cluster.moment();
+        cluster.member.handle_timeout(moment);
+        if cluster.look_at <= Instant::now() {
+            cluster.look_at = Instant::now() + LOOK_PERIOD;
+            self.look_at_use();
+        }
+        self.overdue_in_cluster();
+    }
+
+    /// Does what the control plane wants, until it wants nothing more; the host settles then.
+    pub(super) fn go_on_in_cluster(&mut self) {
+        if self.cluster.is_none() {
+            return;
+        }
+        loop {
+            let action = self.cluster.as_mut().and_then(|cluster| cluster.member.poll_action());
+            match action {
+                Some(action) => self.act_in_cluster(action),
+                None => break,
+            }
+        }
+        self.mirror();
+        self.answer_cluster_waiters();
+    }
+
+    /// The clock's state, as far as others have to know.
+    pub(super) fn tell_clock(&mut self) {
+        let synchronised = self.clock.holds().is_none();
+        let error_ns = self.clock.view().error_us_max.unwrap_or(0).saturating_mul(1000);
+        if let Some(cluster) = &mut self.cluster {
+            let moment = cluster.moment();
+            cluster.member.clock(moment, Clock { synchronised, error_ns });
+        }
+    }
+
+    /// The time of the day, by this node's calendar; whether there is a cluster that it is told to.
+    pub(super) fn tell_period(&mut self, period: cosched_api::Period) -> bool {
+        let Some(cluster) = &mut self.cluster else { return false };
+        let moment = cluster.moment();
+        let period = match period {
+            cosched_api::Period::Working => Period::Working,
+            cosched_api::Period::Off => Period::Off,
+        };
+        cluster.member.calendar(moment, period);
+        true
+    }
+
+    /// A gang fell asleep here, or woke.
+    pub(super) fn tell_sleep(&mut self, job: JobId, asleep: bool) {
+        if let Some(cluster) = &mut self.cluster {
+            let moment = cluster.moment();
+            cluster.member.asleep(moment, job, asleep);
+        }
+    }
+
+    /// What auto has chosen for a job that spans nodes.
+    pub(super) fn tell_choice(&mut self, job: JobId, choice: &cosched_core::Choice) {
+        if let Some(cluster) = &mut self.cluster {
+            let moment = cluster.moment();
+            cluster.member.choice(moment, job, choice.policy.into(), choice.reason.into());
+        }
+    }
+
+    /// Tells of the load that is not the jobs', and of the memory that they use.
+    fn look_at_use(&mut self) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let moment = cluster.moment();
+        if let Some(load) = cosched_linux::observe::load() {
+            let jobs: u32 = self.live.keys().filter_map(|id| self.state.jobs.get(id)).map(|record| record.cpus).sum();
+            // Runnable threads beyond what the jobs may have; the daemon itself is one while it looks.
+            cluster.member.load(moment, (load.average[0].round() as u32).saturating_sub(jobs));
+        }
+        for (id, live) in &self.live {
+            if let Some(bytes) = live.cgroup.memory_peak() {
+                cluster.member.memory(moment, JobId(*id), bytes);
+            }
+        }
+    }
+
+    /// Takes leave of the cluster, if nothing of it is left here: with jobs the node comes back as it went.
+    pub(super) async fn leave(&mut self) {
+        let Some(cluster) = &mut self.cluster else { return };
+        if !self.live.is_empty() || !cluster.member.is_joined() {
+            return;
+        }
+        cluster.member.leave(cluster.moment());
+        let left = async {
+            loop {
+                while let Some(action) = cluster.member.poll_action() {
+                    match action {
+                        cosched_cluster::Action::Store(op, what) => cluster.link.call(op, what),
+                        cosched_cluster::Action::Say(cosched_cluster::Notice::Left) => return,
+                        _ => (),
+                    }
+                }
+                if let FromStore::Done(op, done) = cluster.link.told().await {
+                    cluster.member.handle_done(cluster.moment(), op, done);
+                }
+            }
+        };
+        if tokio::time::timeout(Duration::from_secs(2), left).await.is_err() {
+            tracing::info!("the store did not answer; the node's lease runs out by itself");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What came of what users asked for.
+
+use super::super::{Driver, Reply, job_reply};
+use super::ask::{ANSWER_TIME_MAX, Pending};
+use super::here::Launcher;
+use crate::refuse::{Answer, refuse};
+use cosched_api::{ErrorBody, ErrorCode};
+use cosched_cluster::AskId;
+use cosched_cluster::wire::Answer as Told;
+use cosched_core::JobId;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+impl Driver {
+    /// The answer to a request.
+    pub(super) fn replied(&mut self, ask: AskId, told: Told) {
+        let Some((_, pending)) = self.cluster.as_mut().and_then(|cluster| cluster.pending.remove(&ask)) else { return };
+        match (pending, told) {
+            (Pending::Submit { launcher }, Told::Submitted { job }) => self.submitted(job, launcher),
+            (Pending::Submit { launcher }, told) => {
+                if let Some(reply) = launcher.reply {
+                    let _ = reply.send(Err(error(told)));
+                }
+            }
+            (Pending::Job { id, reply }, Told::Done) => {
+                let _ = reply.send(self.view_in_cluster(id).map(job_reply));
+            }
+            (Pending::Status { reply }, Told::Done) => {
+                let _ = reply.send(Ok(Reply::Status(Box::new(self.view_status()))));
+            }
+            (Pending::Job { reply, .. } | Pending::Status { reply }, told) => {
+                let _ = reply.send(Err(error(told)));
+            }
+        }
+    }
+
+    /// The job has its number. It may have begun already: news come in no order.
+    fn submitted(&mut self, job: u64, launcher: Launcher) {
+        let begun = self.live.contains_key(&job);
+        let Some(cluster) = &mut self.cluster else { return };
+        if begun && let Some(held) = &launcher.held {
+            let request = cosched_api::ProcessRequest { pid: held.pid(), start_ticks: Some(held.start_ticks()) };
+            let entered = self.enter_late(job, request, launcher.waiting);
+            if let Some(reply) = launcher.reply {
+                let _ = reply.send(entered.map(job_reply));
+            }
+            return;
+        }
+        let placed = |id: JobId| cluster.member.state().and_then(|state| state.jobs.get(&id)?.place.as_ref());
+        let elsewhere = placed(JobId(job)).is_some_and(|place| {
+            let own = cluster.member.id();
+            !place.parts.iter().any(|part| Some(part.node) == own)
+        });
+        cluster.launchers.insert(job, launcher);
+        if begun || elsewhere {
+            self.answer_launcher(job, None);
+        }
+    }
+
+    /// Those who wait for the end of a job that is over.
+    pub(super) fn answer_cluster_waiters(&mut self) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let over = |id: &u64| cluster.member.job(JobId(*id)).is_none_or(|job| job.end.is_some());
+        let ids: Vec<u64> = cluster.waiters.keys().copied().filter(over).collect();
+        for id in ids {
+            let waiters = self.cluster.as_mut().and_then(|cluster| cluster.waiters.remove(&id)).unwrap_or_default();
+            for waiter in waiters {
+                let _ = waiter.send(self.view_in_cluster(id).map(job_reply));
+            }
+        }
+        // A job that has found its place on other nodes alone has nothing here that would tell its launcher.
+        self.answer_launchers_elsewhere();
+    }
+
+    fn answer_launchers_elsewhere(&mut self) {
+        let Some(cluster) = &self.cluster else { return };
+        let own = cluster.member.id();
+        let elsewhere = |id: &&u64| {
+            let place = cluster.member.state().and_then(|state| state.jobs.get(&JobId(**id))?.place.as_ref());
+            place.is_some_and(|place| !place.parts.iter().any(|part| Some(part.node) == own))
+        };
+        let ids: Vec<u64> = cluster.launchers.keys().filter(elsewhere).copied().collect();
+        ids.into_iter().for_each(|id| self.answer_launcher(id, None));
+    }
+
+    /// Users do not wait for ever for a store that is away.
+    pub(super) fn overdue_in_cluster(&mut self) {
+        self.look_at_launchers();
+        let Some(cluster) = &mut self.cluster else { return };
+        let late = |since: &Instant| since.elapsed() >= ANSWER_TIME_MAX;
+        let ids: Vec<AskId> = cluster.pending.iter().filter(|(_, (since, _))| late(since)).map(|(id, _)| *id).collect();
+        for id in ids {
+            let Some((_, pending)) = cluster.pending.remove(&id) else { continue };
+            let why = cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned());
+            let answer = refuse(
+                ErrorCode::Internal,
+                "the cluster's store does not answer",
+                why,
+                "The request is kept, and carried out when the store is back. `cosched status` shows the store's state.",
+            );
+            if let Some(reply) = pending.reply() {
+                let _ = reply.send(Err(answer));
+            }
+        }
+    }
+}
+
+impl Pending {
+    fn reply(self) -> Option<oneshot::Sender<Answer<Reply>>> {
+        match self {
+            Pending::Submit { launcher } => launcher.reply,
+            Pending::Job { reply, .. } | Pending::Status { reply } => Some(reply),
+        }
+    }
+}
+
+/// A refusal of the planner, in the daemon's form.
+fn error(told: Told) -> ErrorBody {
+    match told {
+        Told::Refused { what, why, hint } => refuse(ErrorCode::Conflict, what, why, hint),
+        Told::Submitted { .. } | Told::Done | Told::Unknown => refuse(
+            ErrorCode::Internal,
+            "what came of the request is not known",
+            "its answer was lost with the connection to the store",
+            "`cosched ps` shows what there is now.",
+        ),
+    }
+}

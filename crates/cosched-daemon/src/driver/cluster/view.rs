@@ -1,0 +1,222 @@
+//! Jobs and nodes as the cluster knows them, with what is known of them here.
+
+use super::super::Driver;
+use super::{Cluster, words};
+use crate::record::Record;
+use crate::refuse::{Answer, no_such_job};
+use cosched_api as api;
+use cosched_cluster::wire::{End, Job, WantAsk};
+use cosched_core::cluster::{JobRecord, Stage};
+use cosched_core::{JobId, Standing};
+
+impl Driver {
+    /// A job, wherever it is.
+    pub(in super::super) fn view_in_cluster(&self, id: u64) -> Answer<api::Job> {
+        let known = self.cluster.as_ref().and_then(|cluster| Some((cluster, cluster.member.job(JobId(id))?)));
+        let (cluster, job) = known.ok_or_else(|| no_such_job(id))?;
+        Ok(self.job_in_cluster(cluster, job))
+    }
+
+    pub(in super::super) fn list_in_cluster(&self, all: bool) -> api::JobList {
+        let Some(cluster) = &self.cluster else { return api::JobList { jobs: Vec::new() } };
+        let shown = cluster.member.jobs().filter(|job| all || job.end.is_none());
+        api::JobList { jobs: shown.map(|job| self.job_in_cluster(cluster, job)).collect() }
+    }
+
+    /// What happened to a job: here and in the cluster.
+    pub(super) fn events_in_cluster(&self, id: u64) -> Answer<api::EventList> {
+        let job =
+            self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id))).ok_or_else(|| no_such_job(id))?;
+        let event = |event: &cosched_cluster::wire::Event| api::Event {
+            unix_ms: event.at_ns / 1_000_000,
+            what: event.what.clone(),
+            detail: event.uid.map(|uid| format!("by {}", crate::users::user_name(uid))).unwrap_or_default(),
+        };
+        let here = self.state.jobs.get(&id).map(|record| record.events.clone()).unwrap_or_default();
+        let mut events: Vec<api::Event> = job.history.iter().map(event).chain(here).collect();
+        events.sort_by_key(|event| event.unix_ms);
+        Ok(api::EventList { events })
+    }
+
+    fn job_in_cluster(&self, cluster: &Cluster, job: &Job) -> api::Job {
+        let here = self.state.jobs.get(&job.id).filter(|r| r.part.is_some_and(|part| part.attempt == job.attempt));
+        let mut view = match here {
+            Some(record) => self.job(record),
+            None => self.job(&record_of(job, &self.boot_id)),
+        };
+        let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(job.id)));
+        view.class = words::api_class(job.ask.class);
+        view.own_policy = job.ask.policy.map(words::api_policy);
+        view.policy = view.own_policy.unwrap_or(view.policy);
+        view.restarts = job.attempt;
+        view.queue = cluster.queue(planned, job);
+        (view.state, view.waits_for) = state(planned, job, view.state);
+        (view.nodes, view.cpus) = cluster.resources(planned, job);
+        view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000);
+        if let Some(End { exit, cpu_time_ns, memory_peak_bytes, .. }) = job.end {
+            view.exit = exit.map(|exit| api::ExitStatus { code: exit.code, signal: exit.signal });
+            view.cpu_time_ms = cpu_time_ns / 1_000_000;
+            view.memory_peak_bytes = Some(memory_peak_bytes).filter(|bytes| *bytes > 0);
+            view.r#use = Some(api::JobUse {
+                cpu_time_us: cpu_time_ns / 1000,
+                memory_peak_bytes: view.memory_peak_bytes,
+                ..api::JobUse::default()
+            });
+        }
+        view
+    }
+
+    /// `Status.nodes`
+    pub(in super::super) fn view_nodes(&self) -> Option<Vec<api::NodeStatus>> {
+        let cluster = self.cluster.as_ref()?;
+        let state = cluster.member.state();
+        let mut nodes: Vec<api::NodeStatus> = cluster
+            .member
+            .nodes()
+            .map(|(name, node)| {
+                let planned = state.and_then(|state| state.nodes.get(&cosched_core::NodeId(node.id)));
+                let own = name == cluster.node;
+                api::NodeStatus {
+                    name: name.to_owned(),
+                    cpus: node.cpus,
+                    memory_bytes: Some(node.memory_bytes),
+                    load: planned.map(|node| f64::from(node.other_threads_seen)),
+                    clock: Some(api::Clock {
+                        synchronised: Some(node.clock.synchronised),
+                        error_us_max: Some(node.clock.error_ns / 1000),
+                        ..api::Clock::default()
+                    }),
+                    plan_generation: own.then(|| cluster.member.in_use()).flatten(),
+                    alive: true,
+                    drains: planned.is_some_and(|node| node.drains),
+                    version: Some(node.version.clone()),
+                }
+            })
+            .collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        Some(nodes)
+    }
+
+    /// What users have to know of the cluster.
+    pub(in super::super) fn cluster_warnings(&self) -> Vec<api::Warning> {
+        let Some(cluster) = &self.cluster else { return Vec::new() };
+        let mut all = Vec::new();
+        if let Some(why) = &cluster.problem {
+            all.push(api::Warning {
+                what: format!("no contact with the store of cluster {}", cluster.name),
+                why: why.clone(),
+                hint: "Jobs go on; what users ask for waits. Is etcd up, and are endpoints, certificates and password right?"
+                    .to_owned(),
+            });
+        }
+        if let Some(reason) = cluster.no_slots {
+            all.push(api::Warning {
+                what: "gangs that span nodes have no slots here".to_owned(),
+                why: reason.to_string(),
+                hint: "Linux schedules them until the node is well again.".to_owned(),
+            });
+        }
+        all
+    }
+
+    /// The cluster's lines of `GET /metrics`.
+    pub(in super::super) fn cluster_metrics(&self, all: &mut crate::metrics::Snapshot) {
+        let Some(cluster) = &self.cluster else { return };
+        let figures = &cluster.figures;
+        let state = cluster.member.state();
+        let nodes = cluster.member.nodes().count();
+        all.gauge("cluster_nodes", "Nodes whose lease holds", nodes as f64);
+        let generation = state.map_or(0, |state| state.generation);
+        all.gauge("cluster_plan_generation", "The newest plan of the cluster that is known here", generation as f64);
+        let in_use = cluster.member.in_use().unwrap_or(0);
+        all.gauge("cluster_plan_in_use", "The plan of the cluster that this node runs, 0 for none", in_use as f64);
+        all.gauge(
+            "cluster_plans_behind",
+            "Plans of the cluster that exist and were not seen here",
+            figures.behind as f64,
+        );
+        all.count(
+            "cluster_slots_missed",
+            "Slots in which this node ran an older plan than it should have",
+            figures.missed_slots,
+        );
+        all.count("cluster_plans_made", "Plans of the cluster that were made here", figures.planned);
+        all.count("cluster_conflicts", "Plans that somebody else was faster with", figures.conflicts);
+        let up = if cluster.member.is_joined() { 1.0 } else { 0.0 };
+        all.gauge("store_up", "Whether the cluster's store answers", up);
+        all.count("store_losses", "How often the store was lost", figures.losses);
+        all.gauge("requests_waiting", "Requests of users that have no answer yet", cluster.member.unanswered() as f64);
+    }
+}
+
+impl Cluster {
+    fn queue(&self, planned: Option<&JobRecord>, job: &Job) -> Option<String> {
+        let queues = &self.member.state()?.config.queues;
+        let at = planned.and_then(|planned| queues.get(planned.spec.queue as usize));
+        at.map(|queue| queue.name.clone()).or_else(|| job.ask.queue.clone())
+    }
+
+    /// What a job was given of each node, or wants while it has nothing; and its CPUs in all.
+    fn resources(&self, planned: Option<&JobRecord>, job: &Job) -> (Vec<api::NodeResources>, u32) {
+        let bytes = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
+        if let Some(place) = planned.and_then(|planned| planned.place.as_ref()) {
+            let part = |part: &cosched_core::cluster::Part| api::NodeResources {
+                name: self.member.name_of(part.node).unwrap_or_default().to_owned(),
+                cpus: Some(part.cpus),
+                memory_bytes: bytes(part.memory_bytes),
+                disk_bytes: bytes(part.disk_bytes),
+                ..api::NodeResources::default()
+            };
+            return (place.parts.iter().map(part).collect(), place.parts.iter().map(|part| part.cpus).sum());
+        }
+        match &job.ask.want {
+            WantAsk::Total { cpus, .. } => (Vec::new(), *cpus),
+            WantAsk::PerNode(asks) => {
+                let want = |ask: &cosched_cluster::wire::NodeAsk| api::NodeResources {
+                    name: ask.node.clone(),
+                    cpus: Some(ask.cpus),
+                    cpus_min: Some(ask.cpus_min).filter(|min| *min < ask.cpus),
+                    memory_bytes: bytes(ask.memory_bytes),
+                    disk_bytes: bytes(ask.disk_bytes),
+                };
+                (asks.iter().map(want).collect(), asks.iter().map(|ask| ask.cpus).sum())
+            }
+        }
+    }
+}
+
+/// Where a job is in its life, and what it waits for.
+fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
+    let Some(planned) = planned.filter(|_| job.end.is_none()) else { return (api::JobState::Ended, None) };
+    match planned.stage {
+        Stage::Waiting(reason) => (api::JobState::Waiting, Some(reason.to_string())),
+        Stage::Clearing => (api::JobState::Waiting, Some("its processes end, then it is started anew".to_owned())),
+        Stage::Ending(_) => (api::JobState::Running, None),
+        Stage::Ready => match planned.standing {
+            Standing::Suspended => (api::JobState::Suspended, None),
+            Standing::Asleep if here == api::JobState::Dropped => (here, None),
+            Standing::Asleep => (api::JobState::Asleep, None),
+            // A job of one node falls asleep by its node's own plan.
+            Standing::Scheduled if matches!(here, api::JobState::Asleep | api::JobState::Dropped) => (here, None),
+            Standing::Scheduled => (api::JobState::Running, None),
+        },
+    }
+}
+
+/// A job of the cluster as a record of this daemon.
+pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
+    let ask = &job.ask;
+    let request = api::JobRequest {
+        command: ask.command.clone(),
+        name: Some(ask.name.clone()),
+        class: Some(words::api_class(ask.class)),
+        policy: ask.policy.map(words::api_policy),
+        cwd: ask.cwd.clone(),
+        detached: ask.log_path.is_some(),
+        log_path: ask.log_path.clone(),
+        ..api::JobRequest::default()
+    };
+    let mut record = Record::new(job.id, job.owner.uid, 0, request, boot_id, job.submitted_ns / 1_000_000);
+    record.by_api = false;
+    record
+}
