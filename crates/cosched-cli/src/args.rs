@@ -3,7 +3,7 @@
 use crate::run::waiting::{WaitOption, parse_strategy, parse_wait};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cosched_api::{Class, Policy, Sharing, Waiting, parse};
+use cosched_api::{Class, NodeResources, Policy, Sharing, Waiting, parse};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,9 +91,22 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "CLASS", value_parser = class_parser(), hide_possible_values = true)]
     pub(crate) class: Option<Class>,
 
-    /// CPUs that the job uses at a time [default: all of the machine's]
+    /// CPUs that the job uses at a time; in a cluster more than this node has come from several [default: all of the node's]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus: Option<u32>,
+
+    /// In a cluster: what the job wants of which nodes, as a:2,b:2, or with memory a:2:4G [default: all CPUs of this node]
+    #[arg(long, value_name = "NODE[:CPUS[:MEM]],…", value_delimiter = ',', value_parser = parse_node,
+          conflicts_with_all = ["cpus", "mem"])]
+    pub(crate) nodes: Vec<NodeResources>,
+
+    /// In a cluster: the queue [default: the first one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+
+    /// In a cluster: what to do when a node of the job is lost: kill it, keep the rest, or requeue (start it anew)
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) on_node_loss: Option<NodeLoss>,
 
     /// Memory that the job needs, as 512M or 4G
     #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]
@@ -134,6 +147,26 @@ impl Run {
         match self.strategy {
             Some((policy, waiting)) => (Some(policy), Some(WaitOption::On(waiting))),
             None => (self.policy, self.wait),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NodeLoss {
+    /// End the rest of it
+    Kill,
+    /// Let the rest go on
+    Keep,
+    /// End the rest and start it anew
+    Requeue,
+}
+
+impl From<NodeLoss> for cosched_api::OnNodeLoss {
+    fn from(what: NodeLoss) -> Self {
+        match what {
+            NodeLoss::Kill => Self::Kill,
+            NodeLoss::Keep => Self::Keep,
+            NodeLoss::Requeue => Self::Requeue,
         }
     }
 }
@@ -354,6 +387,25 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 }
 
 /// `TERM`, `SIGTERM`, `term` or `15`.
+/// NODE[:CPUS[:MEM]]
+fn parse_node(text: &str) -> Result<NodeResources, String> {
+    let mut parts = text.split(':');
+    let name = parts.next().unwrap_or_default();
+    if name.is_empty() {
+        return Err("a node has a name, as in a:2".to_owned());
+    }
+    let cpus = parts.next().map(|cpus| match cpus.parse() {
+        Ok(cpus) if cpus > 0 => Ok(cpus),
+        _ => Err(format!("`{cpus}` is no number of CPUs; write NODE:CPUS, as in {name}:2")),
+    });
+    let memory = parts.next().map(|size| parse::size_bytes(size).map_err(|e| e.to_string()));
+    if parts.next().is_some() {
+        return Err("write NODE, NODE:CPUS or NODE:CPUS:MEM".to_owned());
+    }
+    let (cpus, memory_bytes) = (cpus.transpose()?, memory.transpose()?);
+    Ok(NodeResources { name: name.to_owned(), cpus, memory_bytes, ..NodeResources::default() })
+}
+
 fn parse_signal(text: &str) -> Result<i32, String> {
     use nix::sys::signal::Signal;
     if let Ok(number) = text.parse::<i32>() {

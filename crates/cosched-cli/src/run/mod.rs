@@ -9,6 +9,7 @@ mod find;
 mod follow;
 mod gate;
 mod leftovers;
+mod place;
 pub(crate) mod signals;
 mod thaw;
 pub(crate) mod waiting;
@@ -19,11 +20,12 @@ pub(crate) use find::find_program;
 pub(crate) use gate::gate;
 pub(crate) use watch::{shell_code, wire_status};
 
-use crate::args::{Cli, Leftovers, Run};
+use crate::args::{Cli, Leftovers, NodeLoss, Run};
 use crate::out::{Failure, say};
 use cosched_api::{Activation, Client, ClientError, ExitReport, Job, JobRequest, JobState, SocketChoice, activate};
 use follow::Follow;
 use gate::Gate;
+use place::{Place, Placed};
 use signals::Signals;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -86,7 +88,10 @@ impl<'a> Launch<'a> {
             cwd: std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned()),
             detached: options.detach,
             log_path,
-            ..JobRequest::default()
+            nodes: options.nodes.clone(),
+            queue: options.queue.clone(),
+            on_node_loss: options.on_node_loss.map(Into::into),
+            environment: if options.on_node_loss == Some(NodeLoss::Requeue) { environment() } else { Vec::new() },
         };
         let socket = SocketChoice::find(cli.socket.clone());
         Ok(Launch { program, argv: &options.command, request, waiting, leftovers: options.leftovers, socket })
@@ -114,8 +119,26 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         let _ = client.report_exit(job.id, &ExitReport { exit });
         return Err(failure);
     }
+    let placed = match place::wait(&mut client, job.clone(), &signals, &mut gate) {
+        Ok(Placed::At(job)) => Ok(*job),
+        Ok(Placed::Never) => Err(None),
+        Err(e) => Err(Some(e)),
+    };
+    let job = match placed {
+        Ok(job) => job,
+        Err(why) => {
+            let exit = watch::wire_status(cancel(gate)?);
+            let _ = client.report_exit(job.id, &ExitReport { exit });
+            return match why {
+                None => Ok(shell_code(exit)),
+                Some(e) => Err(Failure { code: EXIT_FAILED, ..Failure::from(e) }),
+            };
+        }
+    };
+    let place = Place::of(&job);
     let page = job.waiting.as_ref().and_then(|waiting| waiting.page.as_deref());
-    let environment = launch.waiting.as_ref().map(|plan| plan.environment(page)).unwrap_or_default();
+    let mut environment = launch.waiting.as_ref().map(|plan| plan.environment(page)).unwrap_or_default();
+    environment.extend(place.environment.iter().cloned());
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {
         let mut follow = Follow::new(&client, &job);
@@ -128,6 +151,13 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
     }
     Ok(shell_code(exit))
+}
+
+/// For a daemon that may have to start the program anew. What is not text cannot be passed on.
+fn environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job), Failure> {

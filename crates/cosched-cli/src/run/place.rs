@@ -1,0 +1,142 @@
+//! A job of a cluster: it may have to wait for its place, and its program hears where that is.
+//!
+//! The MPI launchers are told by their own means (host files named in the environment), so that `mpirun ./a.out` starts its
+//! ranks on the job's nodes without further ado. What the user has set is left alone.
+
+use super::gate::Gate;
+use super::signals::Signals;
+use crate::out::say;
+use cosched_api::{Client, ClientError, Job, JobState, ProcessRequest};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// What became of a job that waited.
+#[derive(Debug)]
+pub(crate) enum Placed {
+    /// It has its place.
+    At(Box<Job>),
+    /// It has ended, or the person does not want it any more.
+    Never,
+}
+
+/// Waits until the job has its place, telling what it waits for.
+///
+/// # Errors
+/// The daemon does not answer any more.
+pub(crate) fn wait(
+    client: &mut Client,
+    mut job: Job,
+    signals: &Signals,
+    gate: &mut Gate,
+) -> Result<Placed, ClientError> {
+    if job.state != JobState::Waiting {
+        return Ok(Placed::At(Box::new(job)));
+    }
+    let (mut told, mut pause) = (None, PAUSE_MIN);
+    while job.state == JobState::Waiting {
+        if told != job.waits_for {
+            told.clone_from(&job.waits_for);
+            let why = told.as_deref().unwrap_or("it has no place yet");
+            say(&format!("job {} waits: {why}", job.id));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE_MAX);
+        if signals.next().is_some() || gate.ended().is_some() {
+            return Ok(Placed::Never);
+        }
+        job = match client.job(job.id) {
+            Ok(job) => job,
+            // The daemon may be restarted meanwhile.
+            Err(ClientError::Unreachable { .. }) => {
+                *client = Client::connect(client.path())?;
+                client.job(job.id)?
+            }
+            Err(e) => return Err(e),
+        };
+    }
+    if super::is_over(&job) {
+        return Ok(Placed::Never);
+    }
+    let pid = gate.pid() as i32;
+    if job.pid != pid && !job.cgroup.is_empty() {
+        // The daemon that knew of this process has died since.
+        job = client.add_process(job.id, &ProcessRequest { pid, start_ticks: None })?;
+    }
+    Ok(Placed::At(Box::new(job)))
+}
+
+/// The environment of a job's program, and the files that it names: they go with this.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// For the program.
+    pub(crate) environment: Vec<(String, OsString)>,
+    files: Vec<PathBuf>,
+}
+
+impl Place {
+    /// Of a job that has its nodes; nothing for a job of one machine.
+    pub(crate) fn of(job: &Job) -> Place {
+        let mut place = Place::default();
+        if job.nodes.is_empty() {
+            return place;
+        }
+        let slots: Vec<(&str, u32)> =
+            job.nodes.iter().map(|node| (node.name.as_str(), node.cpus.unwrap_or(1))).collect();
+        let list: Vec<String> = slots.iter().map(|(name, cpus)| format!("{name}:{cpus}")).collect();
+        place.environment.push(("COSCHED_NODES".to_owned(), list.join(",").into()));
+        if slots.len() > 1 {
+            let open_mpi = ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"];
+            place.host_file(job.id, "openmpi", &open_mpi, &lines(&slots, " slots="));
+            place.host_file(job.id, "hydra", &["HYDRA_HOST_FILE"], &lines(&slots, ":"));
+        }
+        place
+    }
+
+    fn host_file(&mut self, id: u64, kind: &str, variables: &[&str], text: &str) {
+        if variables.iter().any(|variable| std::env::var_os(variable).is_some()) {
+            return;
+        }
+        let path = std::env::temp_dir().join(format!("cosched-hosts-{id}-{}.{kind}", std::process::id()));
+        match std::fs::write(&path, text) {
+            Ok(()) => {
+                let named = variables.iter().map(|variable| ((*variable).to_owned(), path.clone().into_os_string()));
+                self.environment.extend(named);
+                self.files.push(path);
+            }
+            Err(e) => say(&format!("{}: the list of the job's nodes cannot be written: {e}", path.display())),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for path in &self.files {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn lines(slots: &[(&str, u32)], between: &str) -> String {
+    let mut text = String::new();
+    for (name, cpus) in slots {
+        let _ = writeln!(text, "{name}{between}{cpus}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_files_in_both_forms() {
+        let slots = [("a", 2), ("b", 1)];
+        assert_eq!(lines(&slots, " slots="), "a slots=2\nb slots=1\n");
+        assert_eq!(lines(&slots, ":"), "a:2\nb:1\n");
+    }
+}
