@@ -105,7 +105,7 @@ fn a_user_touches_no_job_of_another() {
             c.kill(id, &KillRequest { signal: 9, grace_ms: None }),
             c.kill(id, &KillRequest { signal: 0, grace_ms: None }),
             c.set_class(id, &ClassRequest { class: Class::Standby }),
-            c.set_job_policy(id, &PolicyRequest { policy: None, sharing: None, slot_length_ms: None }),
+            c.set_job_policy(id, &PolicyRequest::default()),
             c.set_resources(id, &ResourcesRequest { nodes }),
             c.add_process(id, &process(bobs.pid())),
             c.add_process(id, &process(anns.pid())),

@@ -174,6 +174,10 @@ typedef enum {
    * A gang that used no CPU for very long: Linux schedules it until somebody resumes it.
    */
   COSCHED_STATE_DROPPED = 6,
+  /**
+   * In its queue: it has no place yet, or its nodes lack memory for it now.
+   */
+  COSCHED_STATE_WAITING = 7,
 } cosched_state;
 
 /**

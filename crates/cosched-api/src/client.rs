@@ -2,6 +2,7 @@
 
 use crate::error::ClientError;
 use crate::http;
+use crate::machine::NodeRequest;
 use crate::resources::{NodeLoad, ProcessRequest, ResourcesRequest, Version};
 use crate::types::{
     ClassRequest, ErrorBody, ErrorCode, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest,
@@ -132,6 +133,11 @@ impl Client {
     /// `POST /v1/jobs/{id}/policy`.
     pub fn set_job_policy(&mut self, id: u64, request: &PolicyRequest) -> Result<Job> {
         self.post(&format!("/v1/jobs/{id}/policy"), request)
+    }
+
+    /// `PUT /v1/nodes/{name}`: whether a node gets new jobs.
+    pub fn set_node(&mut self, name: &str, request: &NodeRequest) -> Result<Status> {
+        self.call("PUT", &format!("/v1/nodes/{name}"), Some(&encode(request)), self.answer_timeout)
     }
 
     /// `PUT /v1/policy`: the machine's policy, sharing and slot length.

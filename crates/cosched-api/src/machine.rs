@@ -96,3 +96,52 @@ wire! {
         pub version: Option<String>,
     }
 }
+
+wire! {
+    /// A cluster, as one of its nodes sees it.
+    pub struct ClusterStatus {
+        /// Its name.
+        pub name: String,
+        /// Whether its store answers.
+        pub store_answers: bool,
+        /// Its newest plan that is known here.
+        pub plan_generation: u64,
+        /// The plan that this node runs; none while it runs no gang slots.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub plan_in_use: Option<u64>,
+        /// The most CPU time of a node that gangs that span nodes may have together, 0 to 1.
+        pub ceiling: f64,
+        /// The queues, the most urgent first.
+        pub queues: Vec<QueueStatus>,
+    }
+}
+
+wire! {
+    /// A queue of a cluster. A limit that is absent is none.
+    pub struct QueueStatus {
+        /// Its name.
+        pub name: String,
+        /// Whether its jobs have their nodes for themselves.
+        pub exclusive: bool,
+        /// The most memory that a job may ask for, on all its nodes together.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes_max: Option<u64>,
+        /// The most disk space on one node that a job may ask for.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub disk_bytes_max: Option<u64>,
+        /// The longest time from when a job is made ready until it has ended.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub time_ms_max: Option<u64>,
+        /// Its jobs that wait.
+        pub waiting: u32,
+    }
+}
+
+wire! {
+    /// `PUT /v1/nodes/{name}`.
+    #[serde(deny_unknown_fields)]
+    pub struct NodeRequest {
+        /// Whether the node gets no new jobs; those that it has go on.
+        pub drains: bool,
+    }
+}

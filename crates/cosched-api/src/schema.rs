@@ -49,6 +49,7 @@ pub const ROUTES: &[Route] = &[
         route("get", "/v1/load", "How busy a node is", None, "NodeLoad"),
         ("node", "string", "The node's name; the daemon's own when absent"),
     ),
+    route("put", "/v1/nodes/{name}", "Whether a node of the cluster gets new jobs", Some("NodeRequest"), "Status"),
     route("put", "/v1/policy", "Change the machine's policy while jobs run", Some("PolicyRequest"), "Status"),
     with_query(
         route("get", "/v1/jobs", "The jobs", None, "JobList"),
@@ -115,6 +116,9 @@ pub const TEXT: &str = "text";
         Clock,
         Period,
         NodeStatus,
+        ClusterStatus,
+        QueueStatus,
+        NodeRequest,
         Status,
         NodeResources,
         ResourcesRequest,
@@ -146,6 +150,9 @@ fn operation(route: &Route) -> Value {
     let mut parameters = Vec::new();
     if route.path.contains("{id}") {
         parameters.push(json!({"name": "id", "in": "path", "required": true, "schema": {"type": "integer"}}));
+    }
+    if route.path.contains("{name}") {
+        parameters.push(json!({"name": "name", "in": "path", "required": true, "schema": {"type": "string"}}));
     }
     if let Some((name, kind, meaning)) = route.query {
         parameters.push(json!({"name": name, "in": "query", "description": meaning, "schema": {"type": kind}}));

@@ -3,7 +3,7 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
-use crate::machine::{Clock, Load, NodeStatus, Period};
+use crate::machine::{Clock, ClusterStatus, Load, NodeStatus, Period};
 use crate::resources::{JobUse, NodeResources};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
 use crate::wire::wire;
@@ -325,6 +325,7 @@ wire! {
 
 wire! {
     /// `POST /v1/jobs/{id}/policy`, and `PUT /v1/policy` for the machine.
+    #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct PolicyRequest {
         /// For a job: absent means "follow the machine's".
@@ -336,6 +337,9 @@ wire! {
         /// For the machine only: the length of a slot in ms, 10 to 30000.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub slot_length_ms: Option<u64>,
+        /// For a cluster only: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub ceiling: Option<f64>,
     }
 }
 
@@ -529,6 +533,9 @@ wire! {
         /// The nodes of the cluster; absent on a machine of its own.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub nodes: Option<Vec<NodeStatus>>,
+        /// The cluster, for a node of one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cluster: Option<ClusterStatus>,
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) enum Commands {
     Class(ChangeClass),
     /// Show or change the policy of the machine or of one job
     Policy(ChangePolicy),
+    /// List the nodes of the cluster and its queues, or drain nodes
+    Nodes(Nodes),
     /// Wait until jobs have ended
     Wait(Jobs),
     /// Show the output of a detached job, or a job's events
@@ -243,7 +245,7 @@ pub(crate) struct ChangePolicy {
     pub(crate) policy: Option<String>,
 
     /// This job's policy, not the machine's (several times for several jobs)
-    #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot"])]
+    #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot", "ceiling"])]
     pub(crate) job: Vec<String>,
 
     /// What the gangs that are not current may do: nothing (strict), or run on what is idle: all (soft), or
@@ -254,6 +256,22 @@ pub(crate) struct ChangePolicy {
     /// The length of a slot, 10ms to 30s
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub(crate) slot: Option<Duration>,
+
+    /// In a cluster: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1
+    #[arg(long, value_name = "PART")]
+    pub(crate) ceiling: Option<f64>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::NODES)]
+pub(crate) struct Nodes {
+    /// These get no new jobs from now on; those that they have go on
+    #[arg(long, value_name = "NODE", conflicts_with = "undrain")]
+    pub(crate) drain: Vec<String>,
+
+    /// These get new jobs again
+    #[arg(long, value_name = "NODE")]
+    pub(crate) undrain: Vec<String>,
 }
 
 #[derive(Args, Debug)]

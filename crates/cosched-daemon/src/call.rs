@@ -3,7 +3,7 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, NodeLoad, PolicyRequest,
+    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, NodeLoad, NodeRequest, PolicyRequest,
     ProcessRequest, ResourcesRequest, Status, Version,
 };
 use tokio::sync::oneshot;
@@ -62,6 +62,8 @@ pub(crate) enum Op {
     RemoveProcess(u64, ProcessRequest),
     /// `POST /v1/jobs/{id}/policy`
     Policy(u64, PolicyRequest),
+    /// `PUT /v1/nodes/{name}`
+    Node(String, NodeRequest),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
     /// `GET /metrics`

@@ -80,6 +80,7 @@ pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
         .route("/v1/version", get(version))
         .route("/v1/load", get(load))
         .route("/v1/policy", put(machine_policy))
+        .route("/v1/nodes/{name}", put(node))
         .route("/v1/jobs", get(list).post(register))
         .route("/v1/jobs/{id}", get(show))
         .route("/v1/jobs/{id}/exit", post(exit))
@@ -127,6 +128,10 @@ struct LoadQuery {
 
 async fn load(calls: Calls, from: From, Asked(query): Asked<LoadQuery>) -> Response {
     ask(calls, from, Op::Load { node: query.node }).await
+}
+
+async fn node(calls: Calls, from: From, Path(name): Path<String>, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::Node(name, request)).await
 }
 
 async fn machine_policy(calls: Calls, from: From, body: Bytes) -> Response {

@@ -37,6 +37,8 @@ Examples:
   cosched run --policy local --wait spin-block:50 -- mpirun -n 4 ./a.out
   cosched run --strategy PB-SB -- mpirun -n 4 ./a.out
   cosched run -d --name night -- make -j2; cosched log -f night
+  cosched run --nodes a:2,b:2 -- mpirun ./a.out        in a cluster: on these nodes, and mpirun hears of them
+  cosched run --cpus 8 --queue night --on-node-loss requeue -d -- mpirun ./a.out
 
 Exit codes:
   the command's own; 128+N when signal N ended it
@@ -215,3 +217,15 @@ Examples:
 
 Exit codes:
   0 success   1 the file cannot be read, or ends early   2 wrong usage   6 no trace, or nothing in it is usable";
+
+pub(crate) const NODES: &str = "\
+OTHERS is the number of threads of programs that are no jobs, that run or wait on the node. A node that is drained keeps its
+jobs and gets no new ones. Settings that hold for a node: /etc/cosched.toml there; see docs/cluster.md.
+
+Examples:
+  cosched nodes
+  cosched nodes --drain b7        before maintenance; `cosched ps` shows when it is empty
+  cosched nodes --undrain b7
+
+Exit codes:
+  0 success   3 no daemon reachable   5 not your right   6 refused, as without a cluster";

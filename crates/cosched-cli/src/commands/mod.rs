@@ -4,6 +4,7 @@ pub(crate) mod help;
 mod list;
 mod log;
 pub(crate) mod matrix;
+mod nodes;
 mod pages;
 mod show;
 mod status;
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Kill(options) => steer::kill(cli, options),
         Commands::Class(options) => steer::class(cli, options),
         Commands::Policy(options) => steer::policy(cli, options),
+        Commands::Nodes(options) => nodes::nodes(cli, options),
         Commands::Wait(options) => steer::wait(cli, &options.jobs),
         Commands::Log(options) => log::log(cli, options),
         Commands::Demo(options) => crate::demo::demo(cli, options),

@@ -3,7 +3,7 @@
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json};
 use crate::{format, jobs};
-use cosched_api::{Job, JobState, JobWaiting};
+use cosched_api::{Job, JobState, JobWaiting, NodeResources};
 use std::fmt::Write;
 
 /// `cosched show JOB…`.
@@ -41,6 +41,9 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("CPU time", Some(cpu_time(job)));
     add("share", share(job));
     add("memory", memory(job));
+    add("nodes", nodes(job));
+    add("queue", job.queue.clone());
+    add("restarts", Some(job.restarts).filter(|count| *count > 0).map(|count| count.to_string()));
     add("first pid", Some(job.pid.to_string()));
     add("processes", job.processes.map(|count| count.to_string()));
     add("matrix", matrix(job));
@@ -64,6 +67,10 @@ fn state(job: &Job) -> String {
     match (job.state, exit) {
         (JobState::Ended, Some(exit)) => format!("{state}, {exit}"),
         (JobState::Ended, None) => format!("{state}; nobody saw how"),
+        (JobState::Waiting, _) => match &job.waits_for {
+            Some(why) => format!("{state}: {why}"),
+            None => state.into(),
+        },
         (JobState::Asleep, _) => format!("{state}: it used no CPU for a while, so it has no slots"),
         (JobState::Dropped, _) => format!(
             "{state}: it used no CPU for very long, so Linux schedules it; `cosched resume {}` gives it slots",
@@ -73,6 +80,17 @@ fn state(job: &Job) -> String {
         (_, Some(exit)) => format!("{state}; its main process has ended, {exit}"),
         (_, None) => state.into(),
     }
+}
+
+/// What it has of each node, or wants while it waits.
+fn nodes(job: &Job) -> Option<String> {
+    let node = |node: &NodeResources| {
+        let cpus = node.cpus.map(|cpus| format!(":{cpus}")).unwrap_or_default();
+        let memory = node.memory_bytes.map(|bytes| format!(" ({})", format::size(bytes))).unwrap_or_default();
+        format!("{}{cpus}{memory}", node.name)
+    };
+    let nodes: Vec<String> = job.nodes.iter().map(node).collect();
+    (!nodes.is_empty()).then(|| nodes.join(", "))
 }
 
 fn policy(job: &Job) -> String {

@@ -31,11 +31,27 @@ pub(crate) fn status(cli: &Cli, watch: bool) -> Result<u8, Failure> {
     }
 }
 
+/// Nothing on a machine alone: a section without lines is not shown.
+fn cluster(status: &Status) -> String {
+    let Some(cluster) = &status.cluster else { return String::new() };
+    let nodes = status.nodes.as_deref().unwrap_or_default();
+    let names: Vec<&str> = nodes.iter().take(8).map(|node| node.name.as_str()).collect();
+    let more = if nodes.len() > names.len() { ", … (`cosched nodes`)" } else { "" };
+    let store = if cluster.store_answers { "" } else { "; its store does not answer" };
+    let plan = match cluster.plan_in_use {
+        Some(plan) if plan == cluster.plan_generation => format!("plan {plan}"),
+        Some(plan) => format!("plan {plan}, {} is the newest", cluster.plan_generation),
+        None => "no plan: gangs that span nodes have no slots here".to_owned(),
+    };
+    format!("{}{store}; {plan}; {} nodes: {}{more}", cluster.name, nodes.len(), names.join(", "))
+}
+
 fn text(status: &Status, now_unix_ms: u64, colour: bool) -> String {
     let mut sections = vec![
         ("daemon", daemon(status, now_unix_ms)),
         ("CPUs", cpus(status)),
         ("policy", policy(status)),
+        ("cluster", cluster(status)),
         ("jobs", counts(status)),
         ("matrix", matrix_lines(status)),
         ("switches", switches(status)),

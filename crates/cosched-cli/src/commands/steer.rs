@@ -47,7 +47,7 @@ pub(crate) fn class(cli: &Cli, options: &ChangeClass) -> Result<u8, Failure> {
 pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
     let policy = Policy::ALL.into_iter().find(|p| options.policy.as_deref() == Some(p.name()));
     let slot_length_ms = options.slot.map(|slot| u64::try_from(slot.as_millis()).unwrap_or(u64::MAX));
-    let request = PolicyRequest { policy, sharing: options.sharing, slot_length_ms };
+    let request = PolicyRequest { policy, sharing: options.sharing, slot_length_ms, ceiling: options.ceiling };
     if !options.job.is_empty() {
         return each(cli, &options.job, |client, id| client.set_job_policy(id, &request));
     }
@@ -56,7 +56,7 @@ pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
         return Err(Failure::explained(2, "`default` needs --job", why, "cosched policy default --job JOB"));
     }
     let mut client = connect(cli)?;
-    let nothing = request.policy.is_none() && request.sharing.is_none() && request.slot_length_ms.is_none();
+    let nothing = request == PolicyRequest::default();
     let status = if nothing { client.status()? } else { client.set_policy(&request)? };
     if cli.json {
         print_json(&status)?;

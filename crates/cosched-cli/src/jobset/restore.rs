@@ -49,7 +49,7 @@ impl RestorePolicy {
 }
 
 fn request((policy, sharing): (Policy, Sharing)) -> PolicyRequest {
-    PolicyRequest { policy: Some(policy), sharing: Some(sharing), slot_length_ms: None }
+    PolicyRequest { policy: Some(policy), sharing: Some(sharing), ..PolicyRequest::default() }
 }
 
 impl Drop for RestorePolicy {

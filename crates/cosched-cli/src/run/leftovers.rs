@@ -56,6 +56,12 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
 
 fn tell(client: &mut Client, job: &Job) {
     let Ok(now) = client.job(job.id) else { return };
+    if now.restarts > 0 || now.state == cosched_api::JobState::Waiting {
+        let id = job.id;
+        return say(&format!(
+            "a node of job {id} was lost; it is started anew (`cosched show {id}`, `cosched log -f {id}`)"
+        ));
+    }
     if is_over(&now) {
         return;
     }

@@ -91,7 +91,7 @@ impl Driver {
 
     /// Gives a job its own policy, or lets it follow the machine's again.
     pub(super) fn job_policy(&mut self, peer: Peer, id: u64, request: PolicyRequest) -> Answer<Job> {
-        if request.sharing.is_some() || request.slot_length_ms.is_some() {
+        if request.sharing.is_some() || request.slot_length_ms.is_some() || request.ceiling.is_some() {
             return Err(refuse(
                 ErrorCode::Invalid,
                 "sharing and slot length are not a job's own",

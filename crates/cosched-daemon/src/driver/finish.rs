@@ -46,7 +46,7 @@ impl Driver {
             let part = self.state.jobs.get(&id).and_then(|record| record.part);
             if live.cgroup.populated().unwrap_or(false) {
                 live.end_at = None;
-            } else if part.is_some_and(|part| part.closing) || live.kill_at.is_some() && part.is_some() {
+            } else if part.is_some_and(|part| part.closing || !part.lead && live.kill_at.is_some()) {
                 self.finish(id);
             } else if part.is_some_and(|part| !part.lead) {
                 // Others of its processes may come: the end of the main process, elsewhere, is the end.
@@ -102,6 +102,9 @@ impl Driver {
         }
         let how = match self.state.jobs.get(&id).and_then(|r| r.exit) {
             Some(exit) => describe(exit),
+            None if self.state.jobs.get(&id).is_some_and(|r| r.part.is_some_and(|part| !part.lead)) => {
+                "nothing of it is left here".to_owned()
+            }
             None if self.state.jobs.get(&id).is_some_and(|r| r.by_api) => "it has no process (any more)".to_owned(),
             None => "its launcher died, so nobody saw how the main process ended".to_owned(),
         };

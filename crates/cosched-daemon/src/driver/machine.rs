@@ -13,6 +13,14 @@ impl Driver {
     pub(super) fn machine_policy(&mut self, peer: Peer, request: PolicyRequest) -> Answer<()> {
         self.rights.change_machine(peer)?;
         check_slot_length(request.slot_length_ms)?;
+        if request.ceiling.is_some() {
+            return Err(refuse(
+                ErrorCode::Unsupported,
+                "there is no ceiling here",
+                "it is for gangs that span the nodes of a cluster",
+                "On one machine `reserve` of the configuration keeps CPU time for what is no job.",
+            ));
+        }
         let mut settings = self.state.settings.clone();
         settings.policy = request.policy.or(settings.policy);
         settings.sharing = request.sharing.or(settings.sharing);

@@ -35,13 +35,13 @@ use crate::guard::GuardKeeper;
 use crate::pollable::pollable;
 use crate::probe::ProbeKeeper;
 use crate::record::Record;
-use crate::refuse::{Answer, internal, no_such_job};
+use crate::refuse::{Answer, internal, no_such_job, refuse};
 use crate::rights::Rights;
 use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
 use auto::Choice;
 use cluster::Cluster;
-use cosched_api::{Job, Warning};
+use cosched_api::{ErrorBody, ErrorCode, Job, Warning};
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig, Shares,
     Time,
@@ -321,6 +321,7 @@ impl Driver {
             Op::AddProcess(id, request) => self.add_process(peer, id, request).map(job_reply),
             Op::RemoveProcess(id, request) => self.remove_process(peer, id, request).map(job_reply),
             Op::Policy(id, request) => self.job_policy(peer, id, request).map(job_reply),
+            Op::Node(name, _) => self.own_node(&name).and_then(|name| Err(alone(&name))),
             Op::MachinePolicy(request) => {
                 self.machine_policy(peer, request).map(|()| Reply::Status(Box::new(self.view_status())))
             }
@@ -458,6 +459,11 @@ impl Driver {
     fn not_needed(&self) -> bool {
         self.identity.embedded && self.live.is_empty() && self.empty_since.elapsed() >= self.config.embedded_exit_after
     }
+}
+
+fn alone(name: &str) -> ErrorBody {
+    let hint = "Give jobs their machine by hand, or make it a node of a cluster (store = \"etcd\").";
+    refuse(ErrorCode::Unsupported, format!("{name} cannot be drained"), "it is not a node of a cluster", hint)
 }
 
 fn job_reply(job: Job) -> Reply {

@@ -122,6 +122,7 @@ impl Driver {
             period: self.view_period(),
             starts: Some(self.state.settings.starts),
             nodes: self.view_nodes(),
+            cluster: self.view_cluster(),
         }
     }
 

@@ -70,6 +70,12 @@ impl Driver {
                 let policy = request.policy.map(words::policy);
                 self.change_in_cluster(peer, id, Ask::Policy { job: id, policy }, reply);
             }
+            Op::Node(name, request) => match self.rights.change_machine(peer) {
+                Ok(()) => {
+                    self.send_ask(peer, Ask::Drain { node: name, drains: request.drains }, Pending::Status { reply })
+                }
+                Err(e) => drop(reply.send(Err(e))),
+            },
             Op::MachinePolicy(request) => self.cluster_policy(peer, request, reply),
             Op::Resources(id, _) => drop(reply.send(Err(refuse(
                 ErrorCode::Unsupported,
@@ -249,10 +255,16 @@ impl Driver {
         {
             return drop(reply.send(Err(e)));
         }
+        if let Some(ceiling) = request.ceiling.filter(|ceiling| !(0.01..=1.0).contains(ceiling)) {
+            let hint = "It is a part of a node's CPU time: 0.8 leaves a fifth to everybody else.";
+            let what = format!("the ceiling cannot be {ceiling}");
+            return drop(reply.send(Err(refuse(ErrorCode::Invalid, what, "it is out of range: 0.01 to 1", hint))));
+        }
         let asks = [
             request.policy.map(|policy| Ask::ClusterPolicy { policy: words::policy(policy) }),
             request.sharing.map(|sharing| Ask::ClusterSharing { sharing: machine::core_sharing(sharing).into() }),
             request.slot_length_ms.map(|ms| Ask::SlotLength { ns: ms * 1_000_000 }),
+            request.ceiling.map(|ceiling| Ask::Ceiling { permille: (ceiling * 1000.0).round() as u32 }),
         ];
         let mut asks: Vec<Ask> = asks.into_iter().flatten().collect();
         let Some(last) = asks.pop() else {

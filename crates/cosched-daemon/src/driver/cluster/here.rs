@@ -119,6 +119,9 @@ impl Driver {
         let (id, asked) = (job.0, reason == Reason::UserRequest);
         let how = self.cluster.as_ref().and_then(|cluster| cluster.member.job(job)?.kill_how);
         let KillHow { signal, grace_ms } = how.filter(|_| asked).unwrap_or(KillHow::FORCE);
+        if self.is_forgotten(job, reason) {
+            return;
+        }
         let Some(live) = self.live.get_mut(&id) else { return self.tell_part_end(id, attempt) };
         if !live.cgroup.populated().unwrap_or(true) {
             return self.finish(id);
@@ -134,6 +137,20 @@ impl Driver {
         self.remember(id, |record| record.event(unix_ms(), "signal", format!("signal {signal}: {reason}")));
         // What is frozen cannot end by itself.
         self.plan_is_stale = true;
+    }
+
+    /// A store that has lost its data knows no job: that is no reason to end any. They run on, unscheduled.
+    fn is_forgotten(&mut self, job: JobId, reason: Reason) -> bool {
+        let known = self.cluster.as_ref().is_some_and(|cluster| cluster.member.job(job).is_some());
+        let forgotten = reason == Reason::Departure && !known && self.live.contains_key(&job.0);
+        if forgotten {
+            tracing::error!(
+                id = job.0,
+                "the cluster does not know this job; its processes go on, and Linux schedules them"
+            );
+            self.plan_is_stale = true;
+        }
+        forgotten
     }
 
     /// The job's main process has ended elsewhere: what is empty here is over.

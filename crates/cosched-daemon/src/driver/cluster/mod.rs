@@ -313,8 +313,9 @@ impl Driver {
         let Some(cluster) = &mut self.cluster else { return };
         let moment = cluster.moment();
         if let Some(load) = cosched_linux::observe::load() {
+            // Gangs take turns, so jobs have about as many threads that run or wait as there are CPUs.
             let jobs: u32 = self.live.keys().filter_map(|id| self.state.jobs.get(id)).map(|record| record.cpus).sum();
-            // Runnable threads beyond what the jobs may have; the daemon itself is one while it looks.
+            let jobs = jobs.min(self.identity.cpus.len() as u32);
             cluster.member.load(moment, (load.average[0].round() as u32).saturating_sub(jobs));
         }
         for (id, live) in &self.live {

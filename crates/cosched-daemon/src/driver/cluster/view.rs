@@ -97,6 +97,33 @@ impl Driver {
         Some(nodes)
     }
 
+    /// `Status.cluster`
+    pub(in super::super) fn view_cluster(&self) -> Option<api::ClusterStatus> {
+        let cluster = self.cluster.as_ref()?;
+        let state = cluster.member.state();
+        let waiting = |queue: usize| {
+            let jobs = state.into_iter().flat_map(|state| state.jobs.values());
+            jobs.filter(|job| job.spec.queue as usize == queue && matches!(job.stage, Stage::Waiting(_))).count() as u32
+        };
+        let queues = state.map(|state| state.config.queues.as_slice()).unwrap_or_default();
+        let queue = |(at, queue): (usize, &cosched_core::cluster::Queue)| api::QueueStatus {
+            name: queue.name.clone(),
+            exclusive: queue.exclusive,
+            memory_bytes_max: queue.memory_bytes_max,
+            disk_bytes_max: queue.disk_bytes_max,
+            time_ms_max: queue.time_ns_max.map(|ns| ns / 1_000_000),
+            waiting: waiting(at),
+        };
+        Some(api::ClusterStatus {
+            name: cluster.name.clone(),
+            store_answers: cluster.member.is_joined(),
+            plan_generation: state.map_or(0, |state| state.generation),
+            plan_in_use: cluster.member.in_use(),
+            ceiling: state.map_or(1.0, |state| f64::from(state.config.ceiling_permille) / 1000.0),
+            queues: queues.iter().enumerate().map(queue).collect(),
+        })
+    }
+
     /// What users have to know of the cluster.
     pub(in super::super) fn cluster_warnings(&self) -> Vec<api::Warning> {
         let Some(cluster) = &self.cluster else { return Vec::new() };
