@@ -256,15 +256,7 @@ fn queues(tables: Option<Vec<FileQueue>>) -> Result<Vec<Queue>, ConfigError> {
 
 impl FileQueue {
     fn read(self) -> Result<Queue, ConfigError> {
-        let size = |key: &str, text: Option<String>| {
-            let size = |text: String| {
-                cosched_api::parse::size_bytes(&text).map_err(|e| {
-                    let what = format!("`{key} = \"{text}\"` is not a size");
-                    error(what, e.to_string(), "Write a number with a unit, as in \"64G\".")
-                })
-            };
-            text.map(size).transpose()
-        };
+        let size = |key: &str, text: Option<String>| text.map(|text| super::size(key, &text)).transpose();
         let mut time = Duration::MAX;
         let limited = self.time_max.is_some();
         set_duration(&mut time, "time_max", self.time_max)?;

@@ -60,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) off_hours: Shares,
     /// When people work.
     pub(crate) working_hours: Calendar,
+    /// The memory that jobs may have together; none is all that there is.
+    pub(crate) memory_bytes: Option<u64>,
     /// The cluster that the node belongs to, if it does.
     pub(crate) cluster: Option<ClusterConfig>,
 }
@@ -88,6 +90,7 @@ impl Default for Config {
             shares: Shares::default(),
             off_hours: turned(Shares::default()),
             working_hours: Calendar::default(),
+            memory_bytes: None,
             cluster: None,
         }
     }
@@ -129,6 +132,7 @@ struct File {
     shares: Option<FileShares>,
     off_hours: Option<FileShares>,
     working_hours: Option<Vec<String>>,
+    memory: Option<String>,
     store: Option<String>,
     cluster: Option<String>,
     node: Option<String>,
@@ -171,6 +175,7 @@ const KEYS: &[&str] = &[
     "shares",
     "off_hours",
     "working_hours",
+    "memory",
     "express",
     "interactive",
     "batch",
@@ -198,6 +203,7 @@ impl Config {
         if let Some(v) = file.sharing {
             c.sharing = choice("sharing", &v, &cosched_api::Sharing::ALL.map(|s| (s.name(), core_sharing(s))))?;
         }
+        c.memory_bytes = file.memory.map(|text| size("memory", &text)).transpose()?;
         c.cluster = cluster::FileCluster {
             store: file.store,
             cluster: file.cluster,
@@ -331,6 +337,14 @@ fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
     })
 }
 
+fn size(key: &str, text: &str) -> Result<u64, ConfigError> {
+    cosched_api::parse::size_bytes(text).map_err(|e| ConfigError {
+        what: format!("`{key} = \"{text}\"` is not a size"),
+        why: e.to_string(),
+        hint: "Write a number with a unit, as in \"64G\".".to_owned(),
+    })
+}
+
 fn set_duration(target: &mut Duration, key: &str, text: Option<String>) -> Result<(), ConfigError> {
     let Some(text) = text else { return Ok(()) };
     *target = cosched_api::parse::duration(&text).map_err(|e| ConfigError {
@@ -378,7 +392,7 @@ mod tests {
             "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\nboost_period = \"5ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
              idle_after = \"3s\"\ndrop_after = \"9s\"\nrequire_synchronised_clock = true\nmetrics_listen = \"127.0.0.1:1\"\n\
              status_file = \"/x/status\"\nlease = \"1s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
-             state_dir = \"/x\"\nkeep_ended = 7\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
+             state_dir = \"/x\"\nkeep_ended = 7\nmemory = \"3G\"\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
              [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n",
         )
         .unwrap();
@@ -391,7 +405,7 @@ mod tests {
         assert_eq!((c.idle_after, c.drop_after), (Duration::from_secs(3), Duration::from_secs(9)));
         assert_eq!(c.metrics_listen, Some("127.0.0.1:1".parse().unwrap()));
         assert_eq!((c.require_synchronised_clock, c.status_file), (true, Some("/x/status".into())));
-        assert_eq!((c.keep_ended, c.realtime_priority), (7, 20));
+        assert_eq!((c.keep_ended, c.realtime_priority, c.memory_bytes), (7, 20, Some(3 << 30)));
     }
 
     #[test]
@@ -414,6 +428,7 @@ mod tests {
             "metrics_listen = \"9464\"",
             "working_hours = [\"Mon\"]",
             "[off_hours]\nbatch = 0",
+            "memory = \"lots\"",
             "metrics_listen = \"localhost:http\"",
         ] {
             assert!(Config::parse(text).is_err(), "{text}");

@@ -202,7 +202,7 @@ impl Driver {
         });
         let plan = Arc::clone(planner.plan());
         let shares = period::shares(&config, &period);
-        let memory_bytes = cosched_linux::observe::memory_total();
+        let memory_bytes = config.memory_bytes.unwrap_or_else(cosched_linux::observe::memory_total);
         let watch = EndWatch::new()?;
         let probes = cosched_linux::mechanism::probe(&machinery.tree);
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
