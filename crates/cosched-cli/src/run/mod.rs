@@ -4,6 +4,7 @@
 //! passes signals on, follows the daemon ([`mod@follow`]), reports the end, and ends with the command's exit code. A
 //! detached job has a supervisor ([`mod@detach`]) that does the same in a session of its own.
 
+pub(crate) mod carry;
 mod detach;
 mod find;
 mod follow;
@@ -114,8 +115,7 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         let _ = client.report_exit(job.id, &ExitReport { exit });
         return Err(failure);
     }
-    let page = job.waiting.as_ref().and_then(|waiting| waiting.page.as_deref());
-    let environment = launch.waiting.as_ref().map(|plan| plan.environment(page)).unwrap_or_default();
+    let environment = carry::environment(&job, launch.waiting.as_ref());
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {
         let mut follow = Follow::new(&client, &job);
