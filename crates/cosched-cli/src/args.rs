@@ -32,6 +32,8 @@ pub(crate) struct Cli {
 pub(crate) enum Commands {
     /// Run a command as a job
     Run(Run),
+    /// Put a command, or a process that runs, into a job that is there
+    Join(crate::join::Join),
     /// List jobs
     #[command(visible_alias = "ls")]
     Ps(Ps),

@@ -8,6 +8,7 @@ mod demo;
 mod format;
 mod jobs;
 mod jobset;
+mod join;
 mod model;
 mod out;
 mod pipeline;

@@ -8,6 +8,8 @@
 //! that share at most. Who is alone on his CPUs is left alone. Source: Zhang et al. 2000, §2.3 (spin block, spin yield);
 //! docs/waiting.md.
 //!
+//! A process that is not in the job that its environment names enters it first (`join`): so do ranks on other nodes.
+//!
 //! This code runs in other people's programs, in their threads and signal handlers. After the constructor it
 //! allocates nothing, takes no lock and writes nothing; it keeps errno; what the program sees is what its own call
 //! returned. Exported functions may be left by a forced unwinding (a cancelled thread), hence "C-unwind".
@@ -16,12 +18,14 @@ mod config;
 mod crowd;
 mod descriptors;
 mod hooks;
+mod join;
 mod later;
 mod passed;
 mod real;
 mod shared;
 mod stats;
 mod sys;
+mod text;
 mod thread;
 
 /// Runs before `main`, and before it the dynamic linker resolves nothing to us that we could not do without.
@@ -38,6 +42,7 @@ extern "C" fn start() {
     real::resolve();
     config::read();
     crowd::learn_the_machine();
+    join::enter();
     shared::open();
 }
 

@@ -1,31 +1,10 @@
 //! The statistics of the process, as one line of JSON at its end.
 
+use crate::text::Text;
 use crate::{config, shared, sys};
 use core::ffi::CStr;
 use core::fmt::Write;
 use core::sync::atomic::Ordering::Relaxed;
-
-/// A line of limited length; what does not fit is cut.
-struct Line {
-    bytes: [u8; 1024],
-    length: usize,
-}
-
-impl Line {
-    fn push(&mut self, byte: u8) {
-        if let Some(place) = self.bytes.get_mut(self.length) {
-            *place = byte;
-            self.length += 1;
-        }
-    }
-}
-
-impl Write for Line {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        text.bytes().for_each(|byte| self.push(byte));
-        Ok(())
-    }
-}
 
 unsafe extern "C" {
     static program_invocation_short_name: *const libc::c_char;
@@ -38,7 +17,7 @@ pub(crate) fn write() {
     if slot.polls.load(Relaxed) == 0 {
         return;
     }
-    let mut line = Line { bytes: [0; 1024], length: 0 };
+    let mut line = Text::<1024>::new();
     // SAFETY: the C library sets it before any constructor runs; it is null or ends with a zero.
     let name = unsafe { program_invocation_short_name };
     // SAFETY: as above.
@@ -52,10 +31,10 @@ pub(crate) fn write() {
         let _ = write!(line, ",\"{name}\":{}", counter.load(Relaxed));
     }
     let _ = writeln!(line, ",\"spin_us\":{}}}", slot.spin_us.load(Relaxed));
-    append(path, &line.bytes[..line.length]);
+    append(path, line.bytes());
 }
 
-fn quote(line: &mut Line, byte: u8) {
+fn quote(line: &mut Text<1024>, byte: u8) {
     let plain = matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
     let _ = if plain { line.write_char(byte as char) } else { write!(line, "\\u{byte:04x}") };
 }

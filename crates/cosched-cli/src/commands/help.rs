@@ -4,6 +4,7 @@ pub(crate) const COSCHED: &str = "\
 Examples:
   cosched run -- mpirun -n 2 ./a.out       run a parallel job
   cosched run -d --class batch ./long.sh   and one that nobody waits for
+  cosched join --job 7 -- ./worker         one more process for a job that is there
   cosched ps                               what runs, and how much CPU each gets
   cosched status                           the matrix, the switches, what is wrong
   cosched top                              all of it on the terminal, with keys to steer
@@ -40,9 +41,33 @@ Examples:
   cosched run --nodes a:2,b:2 -- mpirun ./a.out        in a cluster: on these nodes, and mpirun hears of them
   cosched run --cpus 8 --queue night --on-node-loss requeue -d -- mpirun ./a.out
 
+Environment of the command:
+  COSCHED_JOB            the job's id. Ranks that mpirun (Open MPI) or mpiexec (MPICH) starts on other nodes get it too,
+                         and join the job there; what is started by plain ssh needs `cosched join`
+  COSCHED_JOB_SUBMITTED  when it was registered: a job of the same id at another daemon is not this one
+
 Exit codes:
   the command's own; 128+N when signal N ended it
   125 cosched itself failed (also: wrong usage)   126 found, but not executable   127 not found";
+
+pub(crate) const JOIN: &str = "\
+The daemon is the one of this node. The command is executed in place of `cosched join`: it has its process id, and its \
+descendants are in the job by birth. A process that runs already (--pid) enters with all its threads; children that it \
+has stay where they are. A process enters a job of its own user only.
+
+Ranks that mpirun or mpiexec starts on other nodes join by themselves (`cosched run --help`). This is for what does \
+not carry the environment, as ssh, and for programs that the wait library cannot be loaded into.
+
+Examples:
+  ssh node2 cosched join --job $COSCHED_JOB -- ./worker
+  cosched join --optional -- ./worker      in a script that also runs outside of jobs
+  cosched join --job 7 --pid 4711
+
+Exit codes:
+  the command's own; 126 found, but not executable   127 not found
+  2 wrong usage   3 no daemon reachable   4 no such job, or no such process   5 not your right, or not your process
+  6 the job has ended, or the process is in another job
+  With --optional the command is executed anyway, after a warning.";
 
 pub(crate) const PS: &str = "\
 TIME is CPU time, CPU% is in percent of one CPU over the last seconds, ROW is the job's home row of the matrix, \

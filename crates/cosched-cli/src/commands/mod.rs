@@ -17,6 +17,7 @@ use crate::out::Failure;
 pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
     match &cli.command {
         Commands::Run(options) => crate::run::run(cli, options),
+        Commands::Join(options) => crate::join::join(cli, options),
         Commands::Ps(options) => list::ps(cli, options.all),
         Commands::Record(options) => crate::record::record(cli, options),
         Commands::Profile(options) => crate::profile::profile(cli, options),

@@ -4,6 +4,7 @@
 //! passes signals on, follows the daemon ([`mod@follow`]), reports the end, and ends with the command's exit code. A
 //! detached job has a supervisor ([`mod@detach`]) that does the same in a session of its own.
 
+pub(crate) mod carry;
 mod detach;
 mod find;
 mod follow;
@@ -136,8 +137,7 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         }
     };
     let place = Place::of(&job);
-    let page = job.waiting.as_ref().and_then(|waiting| waiting.page.as_deref());
-    let mut environment = launch.waiting.as_ref().map(|plan| plan.environment(page)).unwrap_or_default();
+    let mut environment = carry::environment(&job, launch.waiting.as_ref());
     environment.extend(place.environment.iter().cloned());
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {

@@ -103,19 +103,27 @@ impl Plan {
         }
     }
 
-    /// What the command's environment gets, besides its own.
-    pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
-        let mut wait = match self.waiting.mode {
+    /// What the environment gets on other nodes: without what the user preloads here, and without the page.
+    pub(crate) fn carried(&self) -> Vec<(String, OsString)> {
+        vec![("LD_PRELOAD".into(), self.library.clone().into()), ("COSCHED_WAIT".into(), self.word().into())]
+    }
+
+    /// The value of `COSCHED_WAIT`.
+    fn word(&self) -> String {
+        let mode = match self.waiting.mode {
             WaitMode::Auto => WaitMode::SpinBlock,
             mode => mode,
+        };
+        match self.waiting.spin_us {
+            Some(us) => format!("{}:{us}", mode.name()),
+            None => mode.name().to_owned(),
         }
-        .name()
-        .to_owned();
-        if let Some(us) = self.waiting.spin_us {
-            wait.push_str(&format!(":{us}"));
-        }
+    }
+
+    /// What the command's environment gets, besides its own.
+    pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
         let mut all: Vec<(String, OsString)> =
-            vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), wait.into())];
+            vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         // OpenMP's barriers spin on memory, where the library sees nothing. Only where somebody asked for it: who is alone
         // pays for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.

@@ -1,0 +1,90 @@
+//! The job in the environment: `COSCHED_JOB` for the command, and what brings it to ranks on other nodes.
+//!
+//! MPICH's launcher (hydra) gives its whole environment to every rank. Open MPI's does not, but runs its daemon on other
+//! nodes by a *launch agent*, a command of several words that the environment names; ranks inherit that daemon's
+//! environment. So the agent becomes `env COSCHED_JOB=7 … orted`. Open MPI's list of variables
+//! (`mca_base_env_list`) is not used: where it is set, `mpirun -x` fails. Sockets and the job's page are of one node and
+//! are not carried. Open MPI 4 (ORTE, `orte_plm_base_setup_orted_cmd`) and 5 (PRRTE, `prte_plm_base_setup_prted_cmd`).
+
+use super::waiting::Plan;
+use cosched_api::Job;
+use std::ffi::OsString;
+
+/// The job's id.
+pub(crate) const JOB: &str = "COSCHED_JOB";
+/// When the job was registered, in ms since the Unix epoch: another daemon's job of the same id is not this job.
+pub(crate) const SUBMITTED: &str = "COSCHED_JOB_SUBMITTED";
+
+/// The launch agents: the variable, and the daemon that is started when nobody has set it.
+const AGENTS: [(&str, &str); 2] = [("OMPI_MCA_orte_launch_agent", "orted"), ("PRTE_MCA_prte_launch_agent", "prted")];
+
+/// What the command's environment gets besides its own.
+pub(crate) fn environment(job: &Job, waiting: Option<&Plan>) -> Vec<(String, OsString)> {
+    let page = job.waiting.as_ref().and_then(|waiting| waiting.page.as_deref());
+    let mut carried: Vec<(String, OsString)> = vec![
+        (JOB.to_owned(), job.id.to_string().into()),
+        (SUBMITTED.to_owned(), job.submitted_unix_ms.to_string().into()),
+    ];
+    carried.extend(waiting.map(Plan::carried).unwrap_or_default());
+    let mut all = waiting.map(|plan| plan.environment(page)).unwrap_or_default();
+    all.extend(carried.iter().take(2).cloned());
+    let words = agent_words(&carried);
+    for (name, daemon) in AGENTS {
+        let theirs = std::env::var(name).unwrap_or_default();
+        all.push((name.to_owned(), agent(&words, &theirs, daemon).into()));
+    }
+    all
+}
+
+/// `NAME=VALUE` of what passes a shell and a splitting at blanks unchanged; the rest stays here.
+fn agent_words(carried: &[(String, OsString)]) -> Vec<String> {
+    let plain = |text: &&str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./:,@%+=-".contains(&byte));
+    let word = |(name, value): &(String, OsString)| Some(format!("{name}={}", value.to_str().filter(plain)?));
+    carried.iter().filter_map(word).collect()
+}
+
+/// The agent that carries `words` and then does what `theirs` does, or starts the daemon.
+fn agent(words: &[String], theirs: &str, daemon: &str) -> String {
+    let mut own: Vec<&str> = theirs.split_ascii_whitespace().collect();
+    // A job that was started in a job: what this code has written before does not count any more.
+    if own.len() > 1 && own[0] == "env" && own[1].starts_with(&format!("{JOB}=")) {
+        let first = own.iter().skip(1).position(|word| !word.contains('=')).map_or(own.len(), |at| at + 1);
+        own.drain(..first);
+    }
+    let own = if own.is_empty() { daemon.to_owned() } else { own.join(" ") };
+    format!("env {} {own}", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(all: &[(&str, &str)]) -> Vec<String> {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), OsString::from(value));
+        agent_words(&all.iter().map(pair).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_agent_carries_and_keeps_what_the_user_has_set() {
+        let seven = words(&[(JOB, "7"), ("LD_PRELOAD", "/opt/a b/lib.so"), ("COSCHED_WAIT", "spin-block:50")]);
+        assert_eq!(seven, ["COSCHED_JOB=7", "COSCHED_WAIT=spin-block:50"], "a blank does not pass a shell");
+        assert_eq!(agent(&seven, "", "orted"), "env COSCHED_JOB=7 COSCHED_WAIT=spin-block:50 orted");
+        assert_eq!(agent(&seven[..1], "valgrind -q orted", "orted"), "env COSCHED_JOB=7 valgrind -q orted");
+        assert_eq!(agent(&seven[..1], "env A=1 orted", "orted"), "env COSCHED_JOB=7 env A=1 orted");
+    }
+
+    #[test]
+    fn a_job_in_a_job_replaces_the_outer_ones_words() {
+        let eight = words(&[(JOB, "8")]);
+        let outer = agent(&words(&[(JOB, "7"), ("COSCHED_WAIT", "busy")]), "valgrind orted", "orted");
+        assert_eq!(agent(&eight, &outer, "orted"), "env COSCHED_JOB=8 valgrind orted");
+        assert_eq!(agent(&eight, "env COSCHED_JOB=7", "prted"), "env COSCHED_JOB=8 prted");
+    }
+
+    #[test]
+    fn what_a_shell_would_read_is_not_carried() {
+        for bad in ["a b", "$HOME", "a;b", "`a`", "a'b", "a\"b", "a\\b", "a\nb", "ä"] {
+            assert!(words(&[("X", bad)]).is_empty(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The daemon of this node: the one that the environment names, else the system's, else the user's own, as the command
+//! `cosched` chooses (crates/cosched-api, `socket`). One that is named but not there was on another node.
+
+use super::answer::Answer;
+use crate::sys;
+use crate::text::Text;
+use core::ffi::CStr;
+use core::fmt::Write;
+use core::mem::zeroed;
+
+/// How long a daemon that hangs may delay the start of a program, for each of the few calls.
+static PATIENCE: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
+/// A process that entered a job is stopped until the job's slot; the call that waits for the answer may end early then.
+const INTERRUPTIONS_MAX: u32 = 100;
+
+/// Where a daemon listens.
+pub(super) struct Daemon {
+    address: libc::sockaddr_un,
+}
+
+/// A connection. It is closed when it goes; a program that another thread executes does not get it.
+struct Connection(i32);
+
+impl Daemon {
+    /// The first that listens.
+    pub(super) fn find() -> Option<Self> {
+        let named = sys::variable(c"COSCHED_SOCKET").map(CStr::to_bytes).unwrap_or_default();
+        let listens = |path: &[u8]| Self::at(path).filter(|daemon| daemon.connect().is_some());
+        listens(named).or_else(|| listens(b"/run/cosched/coschedd.sock")).or_else(|| listens(own()?.bytes()))
+    }
+
+    fn at(path: &[u8]) -> Option<Self> {
+        // SAFETY: all zeroes is a valid value of this plain structure.
+        let mut address: libc::sockaddr_un = unsafe { zeroed() };
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        if path.is_empty() || path.len() >= address.sun_path.len() {
+            return None;
+        }
+        for (place, byte) in address.sun_path.iter_mut().zip(path) {
+            *place = *byte as libc::c_char;
+        }
+        Some(Self { address })
+    }
+
+    fn connect(&self) -> Option<Connection> {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        // SAFETY: numbers only.
+        let fd = unsafe { libc::syscall(libc::SYS_socket, libc::AF_UNIX, kind, 0) };
+        let connection = (fd >= 0).then_some(Connection(fd as i32))?;
+        for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+            let (time, length) = (&raw const PATIENCE, size_of::<libc::timeval>());
+            // SAFETY: the kernel reads `length` bytes of the time.
+            unsafe { libc::syscall(libc::SYS_setsockopt, connection.0, libc::SOL_SOCKET, option, time, length) };
+        }
+        let connect = || {
+            let (address, length) = (&raw const self.address, size_of::<libc::sockaddr_un>());
+            // SAFETY: the kernel reads `length` bytes of the address.
+            unsafe { libc::syscall(libc::SYS_connect, connection.0, address, length) }
+        };
+        until_uninterrupted(connect)?;
+        Some(connection)
+    }
+
+    /// Sends a request and reads the answer to its end.
+    pub(super) fn ask(&self, request: &[u8]) -> Option<Answer> {
+        let connection = self.connect()?;
+        let fd = connection.0;
+        let send = || {
+            let (start, length, flags) = (request.as_ptr(), request.len(), libc::MSG_NOSIGNAL);
+            // SAFETY: the kernel reads `length` bytes.
+            unsafe { libc::syscall(libc::SYS_sendto, fd, start, length, flags, 0_usize, 0_usize) }
+        };
+        // A request is shorter than any socket's buffer: it goes in one piece.
+        (until_uninterrupted(send)? as usize == request.len()).then_some(())?;
+        Answer::read(|bytes| {
+            // SAFETY: the kernel writes at most the length of `bytes`.
+            let read = || unsafe { libc::syscall(libc::SYS_read, fd, bytes.as_mut_ptr(), bytes.len()) };
+            until_uninterrupted(read).map(|length| length as usize)
+        })
+    }
+}
+
+/// The call's result, made again when a signal or a stop ended it; `None` when it fails.
+fn until_uninterrupted(mut call: impl FnMut() -> libc::c_long) -> Option<libc::c_long> {
+    for _ in 0..INTERRUPTIONS_MAX {
+        let result = call();
+        if result >= 0 {
+            return Some(result);
+        }
+        if sys::errno() != libc::EINTR {
+            return None;
+        }
+    }
+    None
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this connection's own.
+        unsafe { libc::syscall(libc::SYS_close, self.0) };
+    }
+}
+
+/// The socket of the user's own daemon. Not for root, whose own is the system's; not where somebody else could have put
+/// a false one.
+fn own() -> Option<Text<256>> {
+    // SAFETY: no arguments, no effect.
+    let uid = unsafe { libc::getuid() };
+    if uid == 0 {
+        return None;
+    }
+    let mut path = Text::<256>::new();
+    let runtime = sys::variable(c"XDG_RUNTIME_DIR").and_then(|path| path.to_str().ok()).filter(|p| p.starts_with('/'));
+    let _ = match runtime {
+        Some(directory) => write!(path, "{directory}/cosched"),
+        None => write!(path, "/tmp/cosched-{uid}"),
+    };
+    is_private(&path, uid).then_some(())?;
+    let _ = path.write_str("/coschedd.sock");
+    Some(path)
+}
+
+fn is_private(directory: &Text<256>, uid: u32) -> bool {
+    let mut name = [0; 257];
+    name[..directory.bytes().len()].copy_from_slice(directory.bytes());
+    // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
+    let mut facts: libc::stat = unsafe { zeroed() };
+    // SAFETY: the name ends with a zero, and `facts` is a place for one structure.
+    let known = unsafe { libc::stat(name.as_ptr().cast(), &raw mut facts) } == 0;
+    let others_write = facts.st_mode & 0o022 != 0 && facts.st_mode & 0o1000 == 0;
+    known && (facts.st_uid == uid || facts.st_uid == 0) && !others_write
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_no_socket() {
+        assert!(Daemon::at(b"").is_none() && Daemon::at(&[b'x'; 108]).is_none());
+        assert!(Daemon::at(&[b'x'; 107]).is_some_and(|daemon| daemon.connect().is_none()));
+        assert!(Daemon::at(b"/nonexistent").is_some_and(|daemon| daemon.ask(b"GET / HTTP/1.1\r\n\r\n").is_none()));
+    }
+}

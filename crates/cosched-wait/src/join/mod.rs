@@ -1,0 +1,116 @@
+//! A process enters the job that its environment names, if it is not in it: a rank on another node, for example.
+//!
+//! `COSCHED_JOB` is the job's id, `COSCHED_JOB_SUBMITTED` when it was registered: nodes that do not share their jobs count
+//! them from 1 each, and a job of the same id is another one. Processes that a job starts are in its cgroup by birth: they
+//! read one file and ask nobody. Whatever fails, the program runs as it is; `COSCHED_WAIT_DEBUG=1` tells why on standard
+//! error. The constructor does this, so that no descriptor of it is ever seen by the program.
+
+mod answer;
+mod cgroup;
+mod daemon;
+
+use crate::sys;
+use crate::text::Text;
+use answer::{Answer, PATH_MAX};
+use core::ffi::CStr;
+use core::fmt::Write;
+use daemon::Daemon;
+
+const PAGE: &CStr = c"COSCHED_WAIT_PAGE";
+
+/// Why a process is not in its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outside {
+    /// The variable is no number.
+    NoId,
+    /// No daemon listens on this node, or it did not answer.
+    NoDaemon,
+    /// The daemon of this node knows no job of the id, or not this one.
+    NoJob,
+    /// The daemon refused: not this user's job, or it has ended.
+    Refused,
+}
+
+/// Enters the job, and puts the job's page on this node into the environment, for this process and its children.
+pub(crate) fn enter() {
+    let Some(text) = sys::variable(c"COSCHED_JOB").filter(|text| !text.is_empty()) else { return };
+    let saved = sys::errno();
+    let outcome = match sys::number(text.to_bytes()) {
+        Some(id) if cgroup::is_in(id) => Ok(None),
+        Some(id) => ask(id).map(Some),
+        None => Err(Outside::NoId),
+    };
+    match outcome {
+        Ok(None) => {}
+        Ok(Some(answer)) => set_page(answer.page(&mut [0; PATH_MAX])),
+        Err(why) => {
+            // What the environment names is the page of the job on another node.
+            set_page(None);
+            explain(text, why);
+        }
+    }
+    sys::set_errno(saved);
+}
+
+fn ask(id: u64) -> Result<Answer, Outside> {
+    let daemon = Daemon::find().ok_or(Outside::NoDaemon)?;
+    if let Some(submitted) = sys::variable(c"COSCHED_JOB_SUBMITTED").and_then(|text| sys::number(text.to_bytes())) {
+        let mut request = Text::<256>::new();
+        let _ = write!(request, "GET /v1/jobs/{id} HTTP/1.1\r\nHost: cosched\r\nConnection: close\r\n\r\n");
+        let job = daemon.ask(request.bytes()).ok_or(Outside::NoDaemon)?;
+        if !job.is_good() || job.submitted_unix_ms() != Some(submitted) {
+            return Err(Outside::NoJob);
+        }
+    }
+    let mut body = Text::<128>::new();
+    // SAFETY: no arguments, no effect.
+    let _ = write!(body, "{{\"pid\":{}", unsafe { libc::getpid() });
+    // In a container the number means another process to the daemon; the time of its start does not fit that one.
+    if let Some(ticks) = cgroup::own_start_ticks() {
+        let _ = write!(body, ",\"start_ticks\":{ticks}");
+    }
+    let _ = body.write_str("}");
+    let mut request = Text::<512>::new();
+    let _ = write!(
+        request,
+        "POST /v1/jobs/{id}/processes HTTP/1.1\r\nHost: cosched\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+        body.bytes().len(),
+        core::str::from_utf8(body.bytes()).unwrap_or_default()
+    );
+    let entered = daemon.ask(request.bytes()).ok_or(Outside::NoDaemon)?;
+    match entered.status() {
+        Some(200..=299) => Ok(entered),
+        Some(404) => Err(Outside::NoJob),
+        _ => Err(Outside::Refused),
+    }
+}
+
+/// In the constructor, before the program has threads that read the environment.
+fn set_page(path: Option<&CStr>) {
+    match path {
+        // SAFETY: both texts end with a zero, and setenv copies them.
+        Some(path) => unsafe { libc::setenv(PAGE.as_ptr(), path.as_ptr(), 1) },
+        // SAFETY: the name ends with a zero.
+        None => unsafe { libc::unsetenv(PAGE.as_ptr()) },
+    };
+}
+
+fn explain(job: &CStr, why: Outside) {
+    if sys::variable(c"COSCHED_WAIT_DEBUG").is_none_or(|value| value.is_empty() || value == c"0") {
+        return;
+    }
+    let why = match why {
+        Outside::NoId => "COSCHED_JOB is no job's id",
+        Outside::NoDaemon => "no daemon answers on this node",
+        Outside::NoJob => "this node's daemon has no such job",
+        Outside::Refused => {
+            "the daemon refuses: the job has ended, is another user's, or this process is in another job"
+        }
+    };
+    let mut line = Text::<256>::new();
+    let job = core::str::from_utf8(job.to_bytes()).unwrap_or("?");
+    // SAFETY: no arguments, no effect.
+    let _ = writeln!(line, "cosched_wait: process {} is not in job {job:.20}: {why}", unsafe { libc::getpid() });
+    sys::write_all(2, line.bytes());
+}
