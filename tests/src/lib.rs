@@ -1,5 +1,6 @@
 //! A real daemon for a test, under names of its own, that leaves nothing behind.
 
+pub mod cluster;
 pub mod procs;
 
 use cosched_api::Client;
@@ -18,6 +19,12 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Daemons share the CPUs, and most tests look at who gets them: one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
+
+/// Until the guard goes, no other test of this program has a daemon.
+fn alone() -> MutexGuard<'static, ()> {
+    // A test that failed has poisoned it, and cleaned up all the same.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Ends a test early, and says why, where the machine cannot run it.
 pub fn needs_root() -> bool {
@@ -52,8 +59,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one with this configuration (TOML) and waits until it answers.
     pub fn start(config: &str) -> Daemon {
-        // A test that failed has poisoned it, and cleaned up all the same.
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = alone();
         let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let cgroup = format!("cst-{}-{n}", std::process::id());

@@ -76,6 +76,42 @@ pub fn state(pid: i32) -> Option<char> {
     stat.rsplit(") ").next()?.chars().next()
 }
 
+/// When a process started, in clock ticks since boot; none when it is gone.
+pub fn start_ticks(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.split(' ').nth(19)?.parse().ok()
+}
+
+/// What tells a process's network namespace from others; none when it is gone.
+pub fn net_namespace(pid: i32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()
+}
+
+/// All processes.
+pub fn all() -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    entries.filter_map(|e| e.file_name().to_string_lossy().parse().ok()).collect()
+}
+
+/// The directories of this process's own cgroups, in every hierarchy that is mounted.
+pub fn own_cgroups() -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc/self/mounts");
+    let text = std::fs::read_to_string("/proc/self/cgroup").expect("/proc/self/cgroup");
+    let place = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let holds = |mount: &Vec<&str>| match mount[2] {
+            "cgroup2" => controllers.is_empty(),
+            "cgroup" => !controllers.is_empty() && controllers.split(',').all(|c| mount[3].split(',').any(|o| o == c)),
+            _ => false,
+        };
+        let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|f| f.len() > 3);
+        let mount = fields.into_iter().find(holds)?;
+        Some(PathBuf::from(mount[1]).join(path.trim_start_matches('/')))
+    };
+    text.lines().filter_map(place).filter(|dir| dir.is_dir()).collect()
+}
+
 /// The CPU time of a process in clock ticks.
 pub fn cpu_ticks(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
