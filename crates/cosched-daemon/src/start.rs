@@ -2,6 +2,7 @@
 
 use crate::args::Args;
 use crate::call::Call;
+use crate::cluster::Link;
 use crate::config::Config;
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
@@ -36,7 +37,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let layout = Layout::detect()?;
     let place = place(&layout, &args.cgroup)?;
     if args.check {
-        return check(&layout, place);
+        return check(&config, &layout, place);
     }
     let rights = rights(&config)?;
     let places = Places::new(&args, &config);
@@ -102,7 +103,7 @@ fn place(layout: &Layout, name: &str) -> anyhow::Result<Place> {
     Ok(Place::own_delegated(layout, name)?)
 }
 
-fn check(layout: &Layout, place: Place) -> anyhow::Result<()> {
+fn check(config: &Config, layout: &Layout, place: Place) -> anyhow::Result<()> {
     println!("cgroups    {layout}");
     let tree = Tree::open(layout, place)?;
     println!("subtree    {}", tree.v2_dir().display());
@@ -111,6 +112,11 @@ fn check(layout: &Layout, place: Place) -> anyhow::Result<()> {
     }
     if tree.jobs()?.is_empty() {
         tree.remove()?;
+    }
+    if let Some(cluster) = &config.cluster {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let reached = tokio::task::LocalSet::new().block_on(&runtime, Link::reach(cluster))?;
+        println!("store      {reached} ({}, as node {})", cluster.name, cluster.node);
     }
     println!("configuration and machine are fine");
     Ok(())

@@ -6,12 +6,17 @@ use super::{FromStore, memory::Memory};
 #[cfg(feature = "etcd")]
 use crate::config::EtcdFile;
 use crate::config::{ClusterConfig, StoreChoice};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cosched_cluster::OpId;
-use cosched_cluster::store::Op;
+use cosched_cluster::store::{Do, Done, Op, OpDone, Range, Txn};
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// How long a store is waited for that is tried.
+const REACH_TIME: Duration = Duration::from_secs(5);
+
+const HINT: &str = "Is etcd up? Check endpoints, certificates, user and password in [etcd]";
 
 /// A store that answers.
 #[derive(Debug)]
@@ -40,10 +45,34 @@ impl Link {
             StoreChoice::Etcd(file) => Arm::Etcd(Box::new(Etcd::new(&etcd_config(file, answer_max)?, to)?)),
             #[cfg(not(feature = "etcd"))]
             StoreChoice::Etcd(_) => {
-                anyhow::bail!("this coschedd was built without etcd. Build it with the cargo feature `etcd`")
+                bail!("this coschedd was built without etcd. Build it with the cargo feature `etcd`")
             }
         };
         Ok(Link { arm, from })
+    }
+
+    /// Asks for the cluster once, to see whether the store answers; in words.
+    ///
+    /// # Errors
+    /// It does not, or refuses us.
+    pub(crate) async fn reach(config: &ClusterConfig) -> anyhow::Result<String> {
+        let mut link = Link::new(config, REACH_TIME)?;
+        let get = Do::Get(Range::one(config.keys().state()));
+        link.call(OpId(1), Op::Txn(Txn { then: vec![get], ..Txn::default() }));
+        let answer = tokio::time::timeout(REACH_TIME * 2, link.told()).await;
+        let done = match answer {
+            Ok(FromStore::Done(_, done)) => done,
+            Ok(other) => bail!("the store answers something else: {other:?}"),
+            Err(_) => bail!("the store does not answer. {HINT}"),
+        };
+        match done {
+            Ok(OpDone::Txn { done, .. }) => Ok(match done.first() {
+                Some(Done::Got(found)) if found.is_empty() => "answers; the cluster is new".to_owned(),
+                _ => "answers; the cluster is there".to_owned(),
+            }),
+            Ok(other) => bail!("the store answers something else: {other:?}"),
+            Err(e) => bail!("{e}. {HINT}"),
+        }
     }
 
     /// Begins an operation.
