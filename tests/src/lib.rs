@@ -185,7 +185,7 @@ impl Daemon {
 
     /// Whether a job's cgroup is frozen.
     pub fn frozen(&self, id: u64) -> bool {
-        std::fs::read_to_string(self.v2_job(id).join("gang/cgroup.freeze")).is_ok_and(|s| s.trim() == "1")
+        procs::is_frozen(&self.v2_job(id))
     }
 
     /// The v2 cgroup of a job.

@@ -184,3 +184,8 @@ pub fn unmount(dir: &Path) {
         eprintln!("{} stays mounted", dir.display());
     }
 }
+
+/// Whether the processes of a job, given by its v2 cgroup, are stopped.
+pub fn is_frozen(job: &Path) -> bool {
+    std::fs::read_to_string(job.join("gang/cgroup.freeze")).is_ok_and(|text| text.trim() == "1")
+}
