@@ -191,7 +191,8 @@ fn the_store_may_go_and_come_back() {
     let other = spinning_gang(&cluster, &[]);
     assert!(other > id);
     for id in [id, other] {
-        cluster.node(0).cosched(&["kill", "-9", &id.to_string()]);
+        let out = cluster.node(0).cosched(&["kill", "-9", &id.to_string()]);
+        assert!(out.status.success(), "{}", stderr(&out));
         assert!(wait_until(|| nothing_is_left(&cluster, id)));
     }
 }
@@ -296,7 +297,7 @@ fn memory_is_never_oversubscribed_and_queues_have_their_limits() {
     assert_eq!(said.code(), Some(137));
 
     // A job that takes more than it said: what comes later waits for its memory, although that one says little.
-    let take = "import time; block = bytearray(900 << 20); time.sleep(600)";
+    let take = "import time; block = b\"x\" * (900 << 20); time.sleep(600)";
     let greedy = detach(node, &["--cpus", "1", "--", "python3", "-c", take]);
     let seen = || job(node, greedy).nodes[0].memory_bytes.is_some_and(|bytes| bytes > 800 << 20);
     assert!(wait_until(seen), "{:?}", job(node, greedy));
