@@ -59,7 +59,7 @@ impl<'a> Batch<'a> {
 
     /// Nodes that left, joined, or have something else than before.
     pub(super) fn nodes(&mut self, lost: &[NodeId]) {
-        lost.iter().for_each(|id| self.input(Input::Leave(*id)));
+        lost.iter().for_each(|id| self.leave(*id));
         for (name, live) in &self.replica.nodes {
             let node = &live.value.node;
             let (id, capacity) = (NodeId(node.id), capacity(node));
@@ -69,10 +69,28 @@ impl<'a> Batch<'a> {
                 self.boots.push((name.clone(), node.id, node.boot.clone()));
             }
             if planned.is_some_and(|planned| planned != capacity || new_boot) {
-                self.input(Input::Leave(id));
+                self.leave(id);
             }
             if planned != Some(capacity) || new_boot {
                 self.input(Input::Join(id, capacity));
+            }
+        }
+    }
+
+    /// A node is gone. Jobs that go on without it, and whose main process was there, end as soon as they are empty:
+    /// nobody is left who could say so.
+    fn leave(&mut self, id: NodeId) {
+        let name = self.replica.name_of(id).to_owned();
+        let led = |job: &Job| job.ask.lead.as_ref() == Some(&name);
+        let parts =
+            self.planner.state().jobs.iter().filter(|(_, job)| {
+                job.place.as_ref().is_some_and(|place| place.parts.iter().any(|part| part.node == id))
+            });
+        let had: Vec<u64> = parts.map(|(job, _)| job.0).collect();
+        self.input(Input::Leave(id));
+        for job in had {
+            if let Some(job) = self.load(job).filter(|job| led(job)) {
+                job.closing = true;
             }
         }
     }
