@@ -28,6 +28,8 @@ pub(super) struct Replica {
     pub(super) revision: Revision,
     pub(super) tree: Option<Result<Tree, FormatError>>,
     pub(super) state: Option<At<State>>,
+    /// States of before, of other generations, whose plans were not looked at yet: a plan that is skipped cannot be followed.
+    pub(super) earlier: Vec<State>,
     /// Something that all need cannot be read.
     pub(super) unreadable: Option<String>,
     pub(super) nodes: BTreeMap<String, At<Live>>,
@@ -69,6 +71,10 @@ impl Replica {
             Place::State => match decode(&value) {
                 Ok(state) => {
                     self.unreadable = None;
+                    let state: State = state;
+                    if let Some(old) = self.state.take().filter(|old| old.value.generation != state.generation) {
+                        self.earlier.push(old.value);
+                    }
                     self.state = Some(At { value: state, revision: mod_revision });
                 }
                 Err(e) => self.unreadable = Some(format!("{key}: {e}")),
