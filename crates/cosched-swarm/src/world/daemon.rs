@@ -24,7 +24,7 @@ impl World {
         }
         host.settings.boot = format!("boot {}", host.boots);
         host.settings.clock.synchronised = host.clock_ok;
-        host.driver = None;
+        (host.driver, host.behind) = (None, 0);
         host.member = Some(Member::new(now, host.settings.clone(), &host.found()));
         self.tell(node, |_, _| ());
     }
@@ -116,6 +116,10 @@ impl World {
     }
 
     pub(super) fn looks_at_clock(&mut self, node: usize, clock: Clock) {
+        let hung_until = self.hosts[node].hung_until;
+        if self.now < hung_until {
+            return self.push(hung_until, Event::LooksAtClock { node, clock });
+        }
         // Another look is on its way when the clock was set in between.
         let clock = Clock { synchronised: clock.synchronised && self.hosts[node].disciplined, ..clock };
         self.hosts[node].clock_ok = clock.synchronised;

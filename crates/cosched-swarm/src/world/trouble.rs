@@ -128,6 +128,9 @@ impl World {
         for node in 0..self.hosts.len() {
             let host = &mut self.hosts[node];
             (host.cut_until, host.deaf_until, host.blind_until) = (0, 0, 0);
+            host.hung_until = host.hung_until.min(self.now);
+            self.wakes(node);
+            let host = &mut self.hosts[node];
             if host.member.as_ref().is_none_or(|member| member.out().is_some()) {
                 self.crash(node);
                 self.start(node);
