@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-bench setup-test build programs demo test bench reproduce experiments docs install uninstall clean
+.PHONY: help setup-demo setup-bench setup-test build programs demo test swarm bench reproduce experiments docs install uninstall clean
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -30,6 +30,10 @@ programs: ## compile the test programs into build/programs
 
 test: setup-test ## all checks and tests
 	@tools/test
+
+swarm: ## simulate clusters with faults, a seed after the other, for SECONDS=60 (docs/swarm.md); SWARM='--seed 17 --verbose' and so on
+	@$(CARGO) build --release --quiet -p cosched-swarm
+	@target/release/cosched-swarm $(or $(SWARM),--seconds $(or $(SECONDS),60))
 
 bench: setup-bench build ## measure: switch, cost, barrier, launch, footprint, sim, slowdown, columnsort, pipeline; one table, build/bench/*.json
 	@tools/bench/bench all

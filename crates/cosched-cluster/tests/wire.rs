@@ -196,6 +196,7 @@ fn jobs_requests_replies_and_nodes_come_back() {
         assert_eq!(decode::<Reply>(&encode(&reply)), Ok(reply));
     }
     let node = Node {
+        boot: "b".to_owned(),
         id: 3,
         instance: u64::MAX,
         home: "m".to_owned(),

@@ -77,6 +77,8 @@ pub enum Reason {
     LeaseOut,
     /// The node's clock is not synchronised (cluster).
     ClockNotSynchronised,
+    /// The node has not seen a plan that may hold by now (cluster).
+    PlanMissed,
 }
 
 impl fmt::Display for Reason {
@@ -118,6 +120,7 @@ impl fmt::Display for Reason {
             Reason::PeriodBegins => "working hours or off-hours began",
             Reason::LeaseOut => "the node's lease ran out",
             Reason::ClockNotSynchronised => "the node's clock is not synchronised",
+            Reason::PlanMissed => "the node has missed a plan, and the next one does not hold yet",
         })
     }
 }

@@ -36,7 +36,8 @@ impl Node {
         command.args(["--cgroup", &self.cgroup]).arg("--config").arg(file("cosched.toml"));
         // The node's /run/cosched, by a path that the kernel's last resort finds too.
         command.arg("--socket").arg(self.socket()).arg("--state-dir").arg(file("state"));
-        self.child = Some(command.env("COSCHED_LOG", "debug").stderr(log).spawn().expect("coschedd starts"));
+        self.child =
+            Some(command.env("COSCHED_LOG", "info,cosched_daemon=debug").stderr(log).spawn().expect("coschedd starts"));
     }
 
     /// Waits until it answers.

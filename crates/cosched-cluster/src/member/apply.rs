@@ -28,6 +28,8 @@ pub(super) struct Batch<'a> {
     pub(super) answers: Vec<Option<Answer>>,
     /// Why there is a new plan, if there is one.
     pub(super) reason: Option<Reason>,
+    /// Nodes whose machine was started anew, with that start: their names are written anew.
+    pub(super) boots: Vec<(String, u32, String)>,
 }
 
 type Outcome = Result<Answer, Answer>;
@@ -44,6 +46,7 @@ impl<'a> Batch<'a> {
             taken: Vec::new(),
             answers: Vec::new(),
             reason: None,
+            boots: Vec::new(),
         }
     }
 
@@ -56,16 +59,38 @@ impl<'a> Batch<'a> {
 
     /// Nodes that left, joined, or have something else than before.
     pub(super) fn nodes(&mut self, lost: &[NodeId]) {
-        lost.iter().for_each(|id| self.input(Input::Leave(*id)));
-        for live in self.replica.nodes.values() {
+        lost.iter().for_each(|id| self.leave(*id));
+        for (name, live) in &self.replica.nodes {
             let node = &live.value.node;
             let (id, capacity) = (NodeId(node.id), capacity(node));
             let planned = self.planner.state().nodes.get(&id).map(|record| record.capacity);
-            if planned.is_some_and(|planned| planned != capacity) {
-                self.input(Input::Leave(id));
+            let new_boot = self.replica.is_new_boot(name, node) && !self.is_full();
+            if new_boot {
+                self.boots.push((name.clone(), node.id, node.boot.clone()));
             }
-            if planned != Some(capacity) {
+            if planned.is_some_and(|planned| planned != capacity || new_boot) {
+                self.leave(id);
+            }
+            if planned != Some(capacity) || new_boot {
                 self.input(Input::Join(id, capacity));
+            }
+        }
+    }
+
+    /// A node is gone. Jobs that go on without it, and whose main process was there, end as soon as they are empty:
+    /// nobody is left who could say so.
+    fn leave(&mut self, id: NodeId) {
+        let name = self.replica.name_of(id).to_owned();
+        let led = |job: &Job| job.ask.lead.as_ref() == Some(&name);
+        let parts =
+            self.planner.state().jobs.iter().filter(|(_, job)| {
+                job.place.as_ref().is_some_and(|place| place.parts.iter().any(|part| part.node == id))
+            });
+        let had: Vec<u64> = parts.map(|(job, _)| job.0).collect();
+        self.input(Input::Leave(id));
+        for job in had {
+            if let Some(job) = self.load(job).filter(|job| led(job)) {
+                job.closing = true;
             }
         }
     }
@@ -92,7 +117,7 @@ impl<'a> Batch<'a> {
         let replica = self.replica;
         for ((revision, id), request) in &replica.requests {
             // The state, and for each request its deletion and a reply, and a job.
-            if 2 * self.taken.len() + self.jobs.len() + 4 > TXN_OPS_MAX {
+            if self.is_full() {
                 break;
             }
             let (waited, outcome) = match request {
@@ -102,6 +127,11 @@ impl<'a> Batch<'a> {
             self.taken.push((*revision, id.clone()));
             self.answers.push(waited.then(|| outcome.unwrap_or_else(|refused| refused)));
         }
+    }
+
+    /// Whether another request or job might not fit into the transaction.
+    fn is_full(&self) -> bool {
+        2 * self.taken.len() + self.jobs.len() + self.boots.len() + 4 > TXN_OPS_MAX
     }
 
     fn request(&mut self, request: &Request) -> Outcome {
@@ -348,8 +378,7 @@ impl<'a> Batch<'a> {
     pub(super) fn finish(&mut self) {
         let ids: Vec<JobId> = self.planner.state().jobs.keys().copied().collect();
         for id in ids {
-            let full = 2 * self.taken.len() + self.jobs.len() + 4 > TXN_OPS_MAX;
-            if full && !self.jobs.contains_key(&id.0) {
+            if self.is_full() && !self.jobs.contains_key(&id.0) {
                 continue;
             }
             let record = &self.planner.state().jobs[&id];

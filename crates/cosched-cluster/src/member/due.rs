@@ -106,10 +106,11 @@ impl Member {
     /// A node is there that is not in the plan as it is.
     fn has_joins(&self) -> bool {
         let state = self.replica.state.as_ref().map(|state| &state.value);
-        self.replica.nodes.values().any(|live| {
+        self.replica.nodes.iter().any(|(name, live)| {
             let node = &live.value.node;
             let planned = state.and_then(|state| state.nodes.get(&NodeId(node.id)));
-            node.cpus > 0 && planned.is_none_or(|planned| planned.capacity != super::commit::capacity(node))
+            self.replica.is_new_boot(name, node)
+                || node.cpus > 0 && planned.is_none_or(|planned| planned.capacity != super::commit::capacity(node))
         })
     }
 

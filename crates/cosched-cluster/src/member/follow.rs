@@ -5,7 +5,7 @@ use super::session::Flight;
 use super::types::{Action, Notice};
 use crate::store::{Do, Op, Txn};
 use crate::wire::{Ack, Clock, encode};
-use cosched_core::cluster::{FollowAction, Follower, Plan};
+use cosched_core::cluster::{FollowAction, Follower, Plan, Planner};
 use cosched_core::{Reason, Time};
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ pub(super) struct Follow {
     /// What would be run if it was.
     plan: Option<Arc<Plan>>,
     acknowledged: u64,
+    newest_seen: u64,
     pub(super) load: u32,
     load_written_at: Time,
     /// What lies in the store, if that is known.
@@ -40,6 +41,7 @@ impl Follow {
             clock_ok: clock.synchronised,
             plan: None,
             acknowledged: 0,
+            newest_seen: 0,
             load: 0,
             load_written_at: Time(0),
             written: None,
@@ -54,13 +56,25 @@ impl Follow {
 impl Member {
     /// The state may be another one: its plan is made and seen.
     pub(super) fn state_is_known(&mut self) {
-        self.ensure_planner();
-        let (Some(id), Some(planner)) = (self.id, &self.work.planner) else { return };
-        let plan = Arc::clone(planner.value.plan());
+        let Some(id) = self.id else { return };
         if self.follow.follower.is_none() {
             self.follow.follower = Some(Follower::new(id));
             self.tell_lease();
         }
+        for earlier in std::mem::take(&mut self.replica.earlier) {
+            if self.follow.newest_seen < earlier.generation
+                && let Ok(planner) = Planner::new(earlier)
+            {
+                self.see_plan(Arc::clone(planner.plan()));
+            }
+        }
+        self.ensure_planner();
+        let Some(planner) = &self.work.planner else { return };
+        self.see_plan(Arc::clone(planner.value.plan()));
+    }
+
+    fn see_plan(&mut self, plan: Arc<Plan>) {
+        self.follow.newest_seen = self.follow.newest_seen.max(plan.generation);
         if let Some(follower) = &mut self.follow.follower {
             follower.see(self.now.wall, plan);
         }

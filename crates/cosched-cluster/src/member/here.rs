@@ -4,7 +4,7 @@ use super::Member;
 use super::types::{Action, Found};
 use crate::wire::{Ask, Attempt, PartEnd};
 use cosched_core::cluster::{Part, Stage};
-use cosched_core::{JobId, Reason};
+use cosched_core::{JobId, Reason, Standing};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,8 @@ struct Wanted {
 impl Member {
     /// What runs here is compared with what should.
     pub(super) fn here_changed(&mut self) {
-        if !self.session.is_joined() {
+        // What the plan says of a machine that was started anew is not true any more, until somebody has planned with it.
+        if !self.session.is_joined() || self.replica.is_new_boot(&self.settings.name, &self.record()) {
             return;
         }
         let wanted = self.wanted_here();
@@ -91,6 +92,18 @@ impl Member {
             (!over).then_some((*id, Wanted { attempt: job.attempt, part, ends, closing: job.closing }))
         };
         state.value.jobs.iter().filter_map(wanted).collect()
+    }
+
+    /// Whether nothing would come of saying that a gang is asleep or awake here. An agent says so at every sample while
+    /// the other nodes of the gang are of another opinion.
+    pub(super) fn is_known(&self, id: JobId, asleep: bool) -> bool {
+        let (Some(state), Some(job)) = (&self.replica.state, self.replica.jobs.get(&id.0)) else { return false };
+        let Some(record) = state.value.jobs.get(&id) else { return false };
+        let (on, own) = (&job.value.asleep_on, &self.settings.name);
+        let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
+        let all = parts.iter().all(|part| on.contains(self.replica.name_of(part.node)));
+        let as_it_is = (record.standing == Standing::Asleep) == (asleep && all);
+        on.contains(own) == asleep && (as_it_is || record.standing == Standing::Suspended)
     }
 
     fn want(&mut self, id: JobId, wanted: &Wanted) {

@@ -151,6 +151,9 @@ impl Member {
 
     /// A gang uses no CPU here (`true`), or uses it again.
     pub fn asleep(&mut self, now: Moment, job: JobId, asleep: bool) {
+        if self.is_known(job, asleep) {
+            return;
+        }
         let report = |attempt| match asleep {
             true => Ask::Asleep { job: job.0, attempt },
             false => Ask::Awake { job: job.0, attempt },

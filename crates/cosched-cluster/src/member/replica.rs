@@ -28,10 +28,14 @@ pub(super) struct Replica {
     pub(super) revision: Revision,
     pub(super) tree: Option<Result<Tree, FormatError>>,
     pub(super) state: Option<At<State>>,
+    /// States of before, of other generations, whose plans were not looked at yet: a plan that is skipped cannot be followed.
+    pub(super) earlier: Vec<State>,
     /// Something that all need cannot be read.
     pub(super) unreadable: Option<String>,
     pub(super) nodes: BTreeMap<String, At<Live>>,
     pub(super) names: BTreeMap<String, u32>,
+    /// The start of each node's machine that the plan counts on.
+    pub(super) boots: BTreeMap<String, String>,
     /// The other way round.
     pub(super) by_id: BTreeMap<NodeId, String>,
     pub(super) jobs: BTreeMap<u64, At<Job>>,
@@ -67,6 +71,10 @@ impl Replica {
             Place::State => match decode(&value) {
                 Ok(state) => {
                     self.unreadable = None;
+                    let state: State = state;
+                    if let Some(old) = self.state.take().filter(|old| old.value.generation != state.generation) {
+                        self.earlier.push(old.value);
+                    }
                     self.state = Some(At { value: state, revision: mod_revision });
                 }
                 Err(e) => self.unreadable = Some(format!("{key}: {e}")),
@@ -78,7 +86,8 @@ impl Replica {
                 Err(e) => self.unreadable = Some(format!("{key}: {e}")),
             },
             Place::Name(name) => {
-                if let Ok(Name { id }) = decode(&value) {
+                if let Ok(Name { id, boot }) = decode(&value) {
+                    self.boots.insert(name.to_owned(), boot);
                     self.names.insert(name.to_owned(), id);
                     self.by_id.insert(NodeId(id), name.to_owned());
                 }
@@ -110,6 +119,7 @@ impl Replica {
             Place::State => self.state = None,
             Place::Node(name) => drop(self.nodes.remove(name)),
             Place::Name(name) => {
+                self.boots.remove(name);
                 if let Some(id) = self.names.remove(name) {
                     self.by_id.remove(&NodeId(id));
                 }
@@ -138,6 +148,11 @@ impl Replica {
     /// The name of a node.
     pub(super) fn name_of(&self, id: NodeId) -> &str {
         self.by_id.get(&id).map_or("?", String::as_str)
+    }
+
+    /// Whether a live node's machine was started anew, and the plan still counts on what ran there before.
+    pub(super) fn is_new_boot(&self, name: &str, node: &Node) -> bool {
+        self.boots.get(name).is_some_and(|boot| *boot != node.boot)
     }
 
     /// The record of a live node.

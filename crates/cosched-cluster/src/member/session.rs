@@ -125,6 +125,11 @@ impl Session {
     }
 }
 
+/// What is kept of a name for ever.
+pub(super) fn name_of(id: u32, boot: &str) -> Name {
+    Name { id, boot: boot.to_owned() }
+}
+
 impl Member {
     pub(super) fn session_timeout(&self) -> Option<Time> {
         match self.session.phase {
@@ -310,7 +315,7 @@ impl Member {
         let id = self.replica.by_id.keys().last().map_or(0, |last| last.0 + 1);
         let (name, number) = (keys.name(&self.settings.name), keys.id(id));
         let then = vec![
-            Do::Put { key: name.clone(), value: encode(&Name { id }), lease: None },
+            Do::Put { key: name.clone(), value: encode(&name_of(id, &self.settings.boot)), lease: None },
             Do::Put { key: number.clone(), value: self.settings.name.clone().into_bytes(), lease: None },
         ];
         let compare = vec![Compare::absent(name), Compare::absent(number)];
@@ -373,6 +378,7 @@ impl Member {
             id: self.id.map_or(0, |id| id.0),
             instance: self.settings.instance,
             home: self.settings.home.clone(),
+            boot: self.settings.boot.clone(),
             cpus: capacity.cpus,
             memory_bytes: capacity.memory_bytes,
             disk_bytes: capacity.disk_bytes,

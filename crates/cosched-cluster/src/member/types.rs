@@ -28,6 +28,9 @@ pub struct Settings {
     /// What only one living daemon can hold: the machine and the locked directory of its state. A daemon of the same
     /// name and home has died, and its place is taken at once.
     pub home: String,
+    /// Which start of the machine: another text when all processes of before are gone (the kernel's boot id; in a
+    /// container also the start of its first process). The node's parts of jobs are then lost, however short it was away.
+    pub boot: String,
     /// The version of its daemon, for people.
     pub version: String,
     /// What the node has.
@@ -66,6 +69,7 @@ impl Settings {
             name: name.to_owned(),
             instance,
             home: name.to_owned(),
+            boot: String::new(),
             version: String::new(),
             capacity,
             clock: Clock { synchronised: true, error_ns: 0 },

@@ -123,6 +123,6 @@ mirror! {
         Arrival, Departure, UserRequest, Settings, NoCpuUsed, NoCpuForLong, CpuUsed, NewPlan, SlotBoundary, SampleDue, MessageWaiting,
         MessageArrived, HasWork, BehindItsShare, Boosted, NoCandidate, NotSeenYet, Alone, WaitsMuch, WaitsLittle, MaySpin,
         SpinsInVain, NodeJoined, NodeLost, WaitsForNode, WaitsForMemory, WaitsForDisk, WaitsForExclusive, RowsFull,
-        BehindOthers, MemoryGrew, TimeLimit, Rebalanced, PeriodBegins, LeaseOut, ClockNotSynchronised,
+        BehindOthers, MemoryGrew, TimeLimit, Rebalanced, PeriodBegins, LeaseOut, ClockNotSynchronised, PlanMissed,
     }
 }

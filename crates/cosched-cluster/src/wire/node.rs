@@ -21,6 +21,8 @@ pub struct Node {
     pub id: u32,
     /// Which life of the daemon: another number at every start.
     pub instance: u64,
+    /// Which start of its machine; see [`crate::Settings::boot`].
+    pub boot: String,
     /// What only one living daemon can hold: the machine and the locked directory of its state.
     pub home: String,
     /// CPUs for jobs.
@@ -65,5 +67,7 @@ stored_as_is!(Written, "cosched-written", 1);
 pub(crate) struct Name {
     /// Its number in plans.
     pub(crate) id: u32,
+    /// The start of its machine that the plan counts on: what was begun there before is gone.
+    pub(crate) boot: String,
 }
 stored_as_is!(Name, "cosched-name", 1);

@@ -3,7 +3,9 @@
 //! Problem: plans come early, late or not at all, and each holds from a slot of its own. Rule. A node keeps the plan that
 //! holds and those that are to come, and changes over at their slots. It acknowledges what it has seen. A plan that comes
 //! after its slot is taken at once, and the node says how many slots it missed; when it hears of a generation that it has
-//! not seen, it says by how many it is behind, until it has caught up. When its lease is out it runs no gang slots,
+//! not seen, it says by how many it is behind, until it has caught up. Of a plan that it skipped it does not know from when
+//! that held, so it runs no gang slots from when it notices until the next one that it has seen holds: ranks that run
+//! while their partners wait are better than ranks that run when their partners do not. When its lease is out it runs no gang slots,
 //! because others may count on that (see `generation.rs`); with a new lease it goes on.
 
 use super::plan::Plan;
@@ -43,6 +45,8 @@ pub struct Follower {
     plans: VecDeque<Arc<Plan>>,
     /// The generation of the plan in use; `None` while none is.
     in_use: Option<u64>,
+    /// The first generation seen after one that was not: older ones are used no more.
+    usable_from: u64,
     lease_until: Time,
     /// Whether the lease was out when the node last looked.
     lapsed: bool,
@@ -59,6 +63,7 @@ impl Follower {
             node,
             plans: VecDeque::new(),
             in_use: None,
+            usable_from: 0,
             lease_until: Time(0),
             lapsed: true,
             known: 0,
@@ -70,8 +75,10 @@ impl Follower {
     /// A plan was read from the store.
     pub fn see(&mut self, now: Time, plan: Arc<Plan>) {
         let generation = plan.generation;
-        if self.plans.back().is_some_and(|newest| newest.generation >= generation) {
-            return;
+        match self.plans.back().map(|newest| newest.generation) {
+            Some(newest) if newest >= generation => return,
+            Some(newest) if newest + 1 < generation => self.usable_from = generation,
+            _ => (),
         }
         // What has not begun when the new one does never holds.
         while self.plans.back().is_some_and(|later| later.holds_from() >= plan.holds_from()) {
@@ -118,6 +125,12 @@ impl Follower {
             self.plans.pop_front();
         }
         let Some(plan) = self.plans.front().filter(|plan| plan.holds_from() <= now) else { return };
+        if plan.generation < self.usable_from {
+            if self.in_use.take().is_some() {
+                self.actions.push_back(FollowAction::RunNoSlots(Reason::PlanMissed));
+            }
+            return;
+        }
         if self.in_use != Some(plan.generation) {
             self.in_use = Some(plan.generation);
             self.actions.push_back(FollowAction::Use(Arc::clone(plan)));
@@ -127,7 +140,10 @@ impl Follower {
     /// When the node wants to be woken, and why.
     pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
         let lease = self.in_use.map(|_| (self.lease_until, Reason::LeaseOut));
-        let waiting = self.plans.iter().find(|plan| self.in_use.is_none_or(|in_use| plan.generation > in_use));
+        let is_next = |plan: &&Arc<Plan>| {
+            plan.generation >= self.usable_from && self.in_use.is_none_or(|in_use| plan.generation > in_use)
+        };
+        let waiting = self.plans.iter().find(is_next);
         // Without a lease only a renewal helps.
         let begins = waiting.map(|plan| (plan.holds_from(), Reason::NewPlan)).filter(|_| !self.lapsed);
         [lease, begins].into_iter().flatten().min_by_key(|(t, _)| *t)
@@ -219,6 +235,26 @@ mod tests {
             FollowAction::Use(plan(3, 8)),
         ];
         assert_eq!(actions(&mut f), expected);
+    }
+
+    /// Found by cosched-swarm, seed 4: a node that was away for two plans went on with the one before them until the second
+    /// held, and ran gangs in other slots than everybody else, long after its lease.
+    #[test]
+    fn a_node_that_missed_a_plan_runs_no_slots_until_the_next_one_holds() {
+        let mut f = with_lease();
+        f.see(Time(0), plan(1, 0));
+        actions(&mut f);
+        f.see(Time(500), plan(3, 20));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(3), FollowAction::RunNoSlots(Reason::PlanMissed)]);
+        assert_eq!((f.in_use(), f.poll_timeout()), (None, Some((Time(2000), Reason::NewPlan))));
+        // One that takes its slot, and one that is seen in order.
+        f.see(Time(600), plan(4, 20));
+        f.see(Time(700), plan(5, 30));
+        assert_eq!(f.poll_timeout(), Some((Time(2000), Reason::NewPlan)));
+        actions(&mut f);
+        f.handle_timeout(Time(2000));
+        assert_eq!(actions(&mut f), [FollowAction::Use(plan(4, 20))]);
+        assert_eq!(f.poll_timeout(), Some((Time(3000), Reason::NewPlan)));
     }
 
     #[test]

@@ -37,6 +37,9 @@ use tokio::time::Instant;
 /// How often the load of programs that are not registered, and the memory of jobs, are looked at.
 const LOOK_PERIOD: Duration = Duration::from_secs(5);
 
+/// More than this a job has to grow before others hear of it.
+const MEMORY_STEP: u64 = 16 << 20;
+
 /// Counts for the metrics.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
@@ -318,8 +321,13 @@ impl Driver {
             let jobs = jobs.min(self.identity.cpus.len() as u32);
             cluster.member.load(moment, (load.average[0].round() as u32).saturating_sub(jobs));
         }
+        let own = cluster.member.id();
         for (id, live) in &self.live {
-            if let Some(bytes) = live.cgroup.memory_peak() {
+            let Some(bytes) = live.cgroup.memory_peak().or_else(|| live.cgroup.memory_current()) else { continue };
+            let place = cluster.member.state().and_then(|state| state.jobs.get(&JobId(*id))?.place.as_ref());
+            let part = place.and_then(|place| place.parts.iter().find(|part| Some(part.node) == own));
+            let known = part.map_or(0, |part| part.memory_bytes);
+            if bytes > known + (known / 16).max(MEMORY_STEP) {
                 cluster.member.memory(moment, JobId(*id), bytes);
             }
         }

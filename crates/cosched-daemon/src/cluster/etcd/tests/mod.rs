@@ -24,7 +24,7 @@ const WATCHDOG: Duration = Duration::from_secs(40);
 fn with_etcd<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     let there = Command::new("etcd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !there {
-        eprintln!("left out: etcd is not installed (tools/setup test)");
+        eprintln!("SKIPPED: etcd is not installed (tools/setup test)");
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

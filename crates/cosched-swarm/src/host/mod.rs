@@ -1,0 +1,137 @@
+//! A node: its clocks, its daemon, which may be dead, and the processes of jobs, which outlive the daemon.
+
+mod driver;
+mod processes;
+
+pub use driver::{Driver, Mangle, SlotBegins};
+pub use processes::{Local, Phase, Processes};
+
+use crate::clock::HostClock;
+use cosched_cluster::store::{Range, Revision};
+use cosched_cluster::wire::{Answer, Attempt, PartEnd};
+use cosched_cluster::{AskId, Found, Member, Notice, OpId, Settings};
+use cosched_core::cluster::{Capacity, Plan};
+use cosched_core::{JobId, Reason};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A watch, as the store keeps it.
+#[derive(Debug)]
+pub struct Watch {
+    pub(crate) range: Range,
+    pub(crate) next: Revision,
+}
+
+/// A node.
+#[derive(Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its daemon's control plane; `None` while the daemon is dead.
+    pub member: Option<Member>,
+    /// The part of the daemon that runs jobs; `None` before the node has a number.
+    pub driver: Option<Driver>,
+    /// How often the daemon was started.
+    pub(crate) life: u64,
+    /// How often the machine was started.
+    pub(crate) boots: u64,
+    pub(crate) watches: BTreeMap<OpId, Watch>,
+    /// Nothing passes between it and the store until then.
+    pub cut_until: u64,
+    /// Its operations reach the store until then, but it hears no answers.
+    pub deaf_until: u64,
+    /// Its watches tell nothing until then.
+    pub blind_until: u64,
+    /// The daemon is stopped (as by SIGSTOP) until then.
+    pub hung_until: u64,
+    /// A guard has let all processes run, because the daemon hung.
+    pub(crate) thawed: bool,
+    /// Ends of processes that a hanging daemon has not seen.
+    pub(crate) missed_ends: Vec<(JobId, Attempt, PartEnd)>,
+    /// Its jobs.
+    pub processes: Processes,
+    /// The plan in use.
+    pub plan: Option<Arc<Plan>>,
+    /// Why it ran no slots, whenever it began not to.
+    pub no_slots: Vec<Reason>,
+    /// What came of requests, in this life.
+    pub answers: BTreeMap<AskId, Vec<Answer>>,
+    /// Jobs that were asked for in this life, by request.
+    pub(crate) asked: BTreeMap<AskId, String>,
+    /// What was said.
+    pub notices: Vec<Notice>,
+    /// By how many generations it is behind.
+    pub behind: u64,
+    /// Its clocks.
+    pub clock: HostClock,
+    /// What the kernel says of them.
+    pub(crate) clock_ok: bool,
+    /// Whether a time service corrects the clock.
+    pub(crate) disciplined: bool,
+    /// The longest cycle that it has had, in nanoseconds.
+    pub(crate) cycle_ns_max: u64,
+    /// What its member is made with.
+    pub settings: Settings,
+    /// What it really has.
+    pub capacity: Capacity,
+    /// Its memory, when none of it is taken out.
+    pub(crate) memory_bytes_whole: u64,
+}
+
+impl Host {
+    pub(crate) fn new(settings: Settings, steady: u64) -> Host {
+        Host {
+            name: settings.name.clone(),
+            member: None,
+            driver: None,
+            life: 0,
+            boots: 0,
+            watches: BTreeMap::new(),
+            cut_until: 0,
+            deaf_until: 0,
+            blind_until: 0,
+            hung_until: 0,
+            thawed: false,
+            missed_ends: Vec::new(),
+            processes: Processes::new(settings.capacity.cpus),
+            plan: None,
+            no_slots: Vec::new(),
+            answers: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            notices: Vec::new(),
+            behind: 0,
+            clock: HostClock::new(steady),
+            clock_ok: true,
+            disciplined: true,
+            cycle_ns_max: 0,
+            capacity: settings.capacity,
+            memory_bytes_whole: settings.capacity.memory_bytes,
+            settings,
+        }
+    }
+
+    /// What the machine has, before its daemon is started for the first time.
+    pub fn set_capacity(&mut self, capacity: Capacity) {
+        (self.capacity, self.settings.capacity) = (capacity, capacity);
+        self.memory_bytes_whole = capacity.memory_bytes;
+        self.processes = Processes::new(capacity.cpus);
+    }
+
+    /// What a daemon finds when it starts.
+    pub(crate) fn found(&self) -> Vec<Found> {
+        let found = |(job, part): (&JobId, &Local)| Found {
+            job: *job,
+            attempt: part.attempt,
+            ended: part.ended.then(|| PartEnd { cpu_time_ns: part.cpu_ns, ..PartEnd::default() }),
+        };
+        self.processes.parts.iter().map(found).collect()
+    }
+
+    /// Whether slots mean the same here as elsewhere.
+    pub(crate) fn is_sound(&self, now: u64) -> bool {
+        self.member.is_some()
+            && self.clock_ok
+            && now >= self.hung_until
+            && self.clock.error_ns(now).unsigned_abs() <= self.settings.lead.clock_error_ns / 2
+    }
+}

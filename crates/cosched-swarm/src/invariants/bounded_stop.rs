@@ -1,0 +1,62 @@
+//! No process stays stopped for longer than a bound, whatever single thing breaks.
+//!
+//! Why: a job that nobody thaws is lost to its user (DESIGN.md, chapter 5: "whatever dies … no job stays stopped"). What a
+//! user has suspended, and what waits for memory, stays stopped for as long as that lasts. All others wait for their turn
+//! only: twice the longest cycle of the node, and [`REST_NS`] for a new plan to hold and for a guard or a new daemon to
+//! notice a dead one.
+
+use super::{Invariant, Seen};
+
+/// Beside two cycles, in nanoseconds: a lease (5 s) and its doubt, a plan's lead, a look at the clock.
+pub(crate) const REST_NS: u64 = 12_000_000_000;
+
+pub(super) struct BoundedStop;
+
+impl Invariant for BoundedStop {
+    fn name(&self) -> &'static str {
+        "bounded_stop"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        match seen {
+            Seen::Stopped { node, job, for_ns, most_ns } if for_ns > most_ns => {
+                let ms = |ns: &u64| ns / 1_000_000;
+                Err(format!("job {job} is stopped on node {node} for {} ms, at most {} ms", ms(for_ns), ms(most_ns)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::host::Phase;
+    use crate::world::{Broken, MS, ROOT, S, World, job, submit};
+    use cosched_cluster::wire::{Ask, Sharing};
+    use cosched_core::Disposition;
+
+    /// Two gangs take turns, and a daemon dies while one of them is stopped.
+    fn dies_in_a_slot(broken: Option<Broken>) -> Option<&'static str> {
+        let mut world = World::new(1, 2);
+        (world.broken, world.job_ns_max) = (broken, 1000 * S);
+        (0..2).for_each(|node| world.start(node));
+        world.run(S);
+        world.ask(0, ROOT, Ask::ClusterSharing { sharing: Sharing::Strict });
+        for name in ["a", "b"] {
+            world.ask(0, ROOT, submit(job(name, 8)));
+        }
+        world.run(10 * S + 30 * MS);
+        let parts = world.hosts[1].processes.parts.values();
+        assert_eq!(parts.filter(|part| part.to == Disposition::Stop).count(), 1, "one waits for its turn");
+        assert!(world.hosts[1].processes.parts.values().all(|part| matches!(part.phases[0], Phase::Sleeps(_))));
+        world.crash(1);
+        world.run(60 * S);
+        world.violation.map(|violation| violation.invariant)
+    }
+
+    #[test]
+    fn a_guard_that_thaws_nobody_is_noticed() {
+        assert_eq!(dies_in_a_slot(None), None);
+        assert_eq!(dies_in_a_slot(Some(Broken::NobodyThaws)), Some("bounded_stop"));
+    }
+}

@@ -1,0 +1,39 @@
+//! Every job ends in a final state once faults are over and its processes end.
+//!
+//! Why: a job that is never over keeps its memory, disk space and cells for ever, and its user waits for ever. At the end
+//! all nodes are well, know the same plan, have answered all, and nothing is left in the store but records of what was.
+
+use super::{Invariant, Seen};
+
+pub(super) struct FinalStates;
+
+impl Invariant for FinalStates {
+    fn name(&self) -> &'static str {
+        "final_states"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        let Seen::Over(over) = seen else { return Ok(()) };
+        if let Some(open) = over.open.first() {
+            return Err(format!("{} jobs have no end; the first: {open}", over.open.len()));
+        }
+        if let Some((node, job)) = over.alive.first() {
+            return Err(format!("{} parts are alive; the first: job {job} on node {node}", over.alive.len()));
+        }
+        match over.nodes.first().or(over.litter.first()) {
+            Some(why) => Err(why.clone()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::invariants::is_noticed;
+    use crate::world::Broken;
+
+    #[test]
+    fn ends_that_are_not_told_are_noticed() {
+        assert!(is_noticed(Broken::EndsUntold, "final_states"));
+    }
+}

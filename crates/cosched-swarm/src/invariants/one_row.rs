@@ -1,0 +1,64 @@
+//! A gang's processes are never split over rows: nodes that follow the same plan run it in the same slots.
+//!
+//! Why: a rank that runs while its partners do not only spins ("all processes of a parallel program … concurrently":
+//! LLNL, "Gang Scheduler Design"). For nodes whose clocks are right the slot's number and the plan's generation decide;
+//! no message is sent. Gangs that start before their plan holds are left out: they run out of turn on all nodes that
+//! know of them already.
+
+use super::{Invariant, Seen};
+use cosched_core::{JobId, NodeId};
+use std::collections::BTreeMap;
+
+/// How many slots are remembered.
+const SLOTS: usize = 512;
+
+/// Who ran in a slot on one of the nodes, and on which that was.
+type Ran = BTreeMap<JobId, (bool, usize)>;
+
+#[derive(Default)]
+pub(super) struct OneRow {
+    /// By generation and slot.
+    slots: BTreeMap<(u64, u64), Ran>,
+}
+
+impl Invariant for OneRow {
+    fn name(&self) -> &'static str {
+        "one_row"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        let Seen::Slot { node, id, sound: true, slot, .. } = seen else { return Ok(()) };
+        let key = (slot.plan.generation, slot.slot);
+        let ran = self.slots.entry(key).or_default();
+        for (job, planned) in slot.plan.jobs.iter().filter(|(_, planned)| planned.home.is_some()) {
+            if slot.early.contains(job) || !planned.parts.iter().any(|part| part.node == NodeId(*id)) {
+                continue;
+            }
+            let here = slot.own.contains_key(job);
+            let (there, other) = *ran.entry(*job).or_insert((here, *node));
+            if there != here {
+                let (runs, waits) = if here { (*node, other) } else { (other, *node) };
+                let (generation, slot) = key;
+                return Err(format!(
+                    "generation {generation}, slot {slot}: job {job} runs on node {runs} and waits on node {waits}"
+                ));
+            }
+        }
+        while self.slots.len() > SLOTS {
+            self.slots.pop_first();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::host::Mangle;
+    use crate::invariants::is_noticed;
+    use crate::world::Broken;
+
+    #[test]
+    fn a_node_that_is_a_slot_late_is_noticed() {
+        assert!(is_noticed(Broken::Mangle(Mangle::OneLate), "one_row"));
+    }
+}

@@ -1,0 +1,58 @@
+//! A node does not go on with an old plan for longer than its lease.
+//!
+//! Why: that is what planners count on when they say from when a plan holds (`core::cluster::holds_from`; Gray &
+//! Cheriton 1989): a node reads the newest state before it renews its lease, so one that was cut off stops its slots
+//! before the others could harm it for long. The bound is the length of a lease, the time that news may take, and two
+//! slots, counted from when the next plan holds.
+
+use super::{Invariant, Seen};
+use std::collections::BTreeMap;
+
+/// The lease of 5 s, 500 ms for news, 100 ms for clocks.
+const MOST_NS: u64 = 5_600_000_000;
+
+#[derive(Default)]
+pub(super) struct Outdated {
+    /// From when each generation holds.
+    from: BTreeMap<u64, u64>,
+}
+
+impl Invariant for Outdated {
+    fn name(&self) -> &'static str {
+        "outdated"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        match seen {
+            Seen::State { state, now_wall_ns, .. } => {
+                let from = state.from_slot.saturating_mul(state.config.slot_length_ns);
+                // A planner whose clock was set back a moment ago may say that its plan holds since long.
+                self.from.entry(state.generation).or_insert(from.max(*now_wall_ns));
+            }
+            Seen::Slot { node, sound: true, wall_ns, slot, .. } => {
+                let generation = slot.plan.generation;
+                let Some((next, from)) = self.from.range(generation + 1..).next() else { return Ok(()) };
+                let late_ns = wall_ns.saturating_sub(*from);
+                if late_ns > MOST_NS + 2 * slot.plan.slot_length_ns {
+                    return Err(format!(
+                        "node {node} begins a slot by generation {generation}, and {next} holds since {} ms",
+                        late_ns / 1_000_000
+                    ));
+                }
+            }
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::invariants::is_noticed;
+    use crate::world::Broken;
+
+    #[test]
+    fn a_node_that_is_never_told_of_plans_is_noticed() {
+        assert!(is_noticed(Broken::OldPlans, "outdated"));
+    }
+}

@@ -1,0 +1,207 @@
+//! One seed: a world is made, lives through a storm, becomes quiet, and must have come to a good end.
+
+use crate::world::{Broken, Counts, Log, MS, S, Violation, World};
+use cosched_core::cluster::{Capacity, Packing, Queue};
+use cosched_core::{Policy, Sharing};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// For how long a cluster may take until the last job has ended, after all faults are over.
+const END_NS_MAX: u64 = 3600 * S;
+
+/// For how long it is then watched whether it is quiet.
+const QUIET_NS: u64 = 300 * S;
+
+/// What a world is made with; the rest is the seed's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many nodes; `None` leaves it to the seed: 2 to 5.
+    pub nodes: Option<usize>,
+    /// How many jobs.
+    pub jobs: u64,
+    /// For how long users and faults go on, in minutes of simulated time.
+    pub minutes: u64,
+    /// How the world is broken on purpose.
+    pub broken: Option<Broken>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { nodes: None, jobs: 40, minutes: 2, broken: None }
+    }
+}
+
+/// What came of a seed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The invariant that did not hold.
+    pub violation: Option<Violation>,
+    /// What happened.
+    pub counts: Counts,
+    /// How long the world lived, in nanoseconds of its time.
+    pub simulated_ns: u64,
+    /// While nothing happened: renewals of leases in an hour, by all nodes.
+    pub renewals_per_h: u64,
+    /// While nothing happened: everything else that the store was asked for, in an hour.
+    pub others_per_h: u64,
+}
+
+thread_local! {
+    /// What a panic of this thread said.
+    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps what panics say for [`seed`], instead of printing it.
+pub fn quiet_panics() {
+    std::panic::set_hook(Box::new(|info| SAID.with(|said| *said.borrow_mut() = Some(info.to_string()))));
+}
+
+/// Runs one seed.
+pub fn seed(seed: u64, options: &Options) -> Outcome {
+    replay(seed, options, None).0
+}
+
+/// Runs one seed and writes down what happens; the last lines come back.
+pub fn replay(seed: u64, options: &Options, log: Option<Log>) -> (Outcome, Vec<String>) {
+    let mut world = make(seed, options);
+    world.log = log;
+    let lived = catch_unwind(AssertUnwindSafe(|| live(&mut world, options)));
+    let quiet = lived.unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let what = SAID.with(|said| said.borrow_mut().take()).or(text).unwrap_or_default();
+        world.violation.get_or_insert(Violation { invariant: "panic", what, at_ns: world.now });
+        (0, 0)
+    });
+    let per_h = |many: u64| many * 3600 * S / QUIET_NS;
+    let last = world.log.take().map(|log| log.last.into()).unwrap_or_default();
+    let outcome = Outcome {
+        seed,
+        violation: world.violation.take(),
+        counts: world.counts,
+        simulated_ns: world.now,
+        renewals_per_h: per_h(quiet.0),
+        others_per_h: per_h(quiet.1),
+    };
+    (outcome, last)
+}
+
+fn make(seed: u64, options: &Options) -> World {
+    let mut world = World::new(seed, 0);
+    let nodes = options.nodes.unwrap_or_else(|| world.dice.between(2, 5) as usize);
+    let alike = world.dice.one_in(2);
+    for node in 0..nodes {
+        let cpus = if alike { 4 } else { world.dice.between(1, 8) as u32 };
+        world.add_host(&format!("n{node}"));
+        let host = &mut world.hosts[node];
+        host.set_capacity(Capacity { cpus, memory_bytes: 1 << 30, disk_bytes: 1 << 30 });
+    }
+    world.lively = true;
+    world.broken = options.broken;
+    world.agent.idle_after_ns = 4 * S;
+    world.agent.drop_after_ns = 12 * S;
+    let config = {
+        let dice = &mut world.dice;
+        let mut config = cosched_core::cluster::Config {
+            slot_length_ns: dice.pick(&[50, 100, 100, 250]) * MS,
+            policy: dice.pick(&[Policy::Gang, Policy::Gang, Policy::Gang, Policy::Auto]),
+            sharing: dice.pick(&[Sharing::Strict, Sharing::Strict, Sharing::Paired, Sharing::Soft]),
+            packing: dice.pick(&[Packing::FirstFit, Packing::BestFit, Packing::Buddy]),
+            rows_max: dice.pick(&[1, 2, 4, 64]),
+            ..cosched_core::cluster::Config::default()
+        };
+        let [normal, short, alone] = crate::world::QUEUES.map(str::to_owned);
+        config.queues = vec![
+            Queue { name: normal, ..Queue::default() },
+            Queue { name: short, time_ns_max: Some(crate::world::SHORT_NS), ..Queue::default() },
+            Queue { name: alone, exclusive: true, ..Queue::default() },
+        ];
+        config
+    };
+    for host in &mut world.hosts {
+        host.settings.initial = config.clone();
+        // A cluster's planners that are all eager conflict more.
+        host.settings.rank_delay_ns = if seed.is_multiple_of(7) { 1 } else { 300 * MS };
+        host.settings.rebalance_ns = 20 * S;
+        host.settings.load_period_ns = 10 * S;
+    }
+    world
+}
+
+/// The whole life of a world; what was asked of the store while it was quiet: renewals and everything else.
+fn live(world: &mut World, options: &Options) -> (u64, u64) {
+    for node in 0..world.hosts.len() {
+        world.start(node);
+        let wait = world.dice.below(300) * MS;
+        world.run(wait);
+    }
+    storm(world, options);
+    world.all_is_well_again();
+    let end = world.now + END_NS_MAX;
+    while world.now < end && world.violation.is_none() {
+        world.everybody_lets_go();
+        world.run(20 * S);
+        if world.is_over() {
+            break;
+        }
+    }
+    // Nodes that were out of touch are given time.
+    world.run(30 * S);
+    if world.violation.is_none() {
+        world.see_over();
+    }
+    if world.violation.is_some() {
+        return (0, 0);
+    }
+    world.quiet(QUIET_NS)
+}
+
+/// Users and faults.
+fn storm(world: &mut World, options: &Options) {
+    let end = world.now + options.minutes * 60 * S;
+    // Most faults come alone: the first seconds after one show the most.
+    let fault_gap_s = world.dice.pick(&[0, 60, 20, 20, 8, 3]);
+    let change_gap_s = world.dice.pick(&[30, 6, 2]);
+    let (mut submitted, mut next_fault, mut next_change) = (0, world.now + 2 * S, world.now);
+    while world.now < end && world.violation.is_none() {
+        let left_ns = end - world.now;
+        let next_submit = match options.jobs - submitted {
+            0 => end,
+            left => world.now + world.dice.below(2 * (left_ns / left) + 1),
+        };
+        let until = next_submit.min(next_fault.max(world.now)).min(next_change.max(world.now)).min(end);
+        world.run(until - world.now);
+        if world.now >= next_submit && submitted < options.jobs {
+            submitted += 1;
+            world.somebody_submits(submitted);
+        }
+        if world.now >= next_fault {
+            if fault_gap_s > 0 {
+                world.something_breaks();
+            }
+            next_fault = world.now + world.dice.between(S / 10, 2 * fault_gap_s.max(1) * S);
+        }
+        if world.now >= next_change {
+            world.somebody_changes();
+            next_change = world.now + world.dice.between(1, 2 * change_gap_s * S);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_says_everything() {
+        let options = Options { minutes: 1, jobs: 15, ..Options::default() };
+        let log = || Some(Log::default());
+        let (first, second) = (replay(5, &options, log()), replay(5, &options, log()));
+        assert_eq!(first, second);
+        assert_ne!(first.0.counts, seed(6, &options).counts);
+        assert_eq!(first.0, seed(5, &options), "a log changes nothing");
+    }
+}

@@ -1,0 +1,142 @@
+//! Daemons and machines that start, die, hang, and whose clocks are set.
+
+use super::{Broken, Event, MS, S, World};
+use crate::host::Processes;
+use cosched_cluster::Member;
+use cosched_cluster::wire::Clock;
+use cosched_core::JobId;
+
+/// How long a guard waits for a sign of life.
+const GUARD_NS: u64 = 2 * S;
+
+impl World {
+    /// Starts the daemon of a node; its jobs are as they were.
+    pub fn start(&mut self, node: usize) {
+        let now = self.moment(node);
+        self.note(|| format!("n{node}: the daemon starts"));
+        let boasts = self.broken == Some(Broken::Boasts);
+        let host = &mut self.hosts[node];
+        host.life += 1;
+        host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
+        host.settings.capacity = host.capacity;
+        if boasts {
+            host.settings.capacity.memory_bytes *= 2;
+        }
+        host.settings.boot = format!("boot {}", host.boots);
+        host.settings.clock.synchronised = host.clock_ok;
+        (host.driver, host.behind) = (None, 0);
+        host.member = Some(Member::new(now, host.settings.clone(), &host.found()));
+        self.tell(node, |_, _| ());
+    }
+
+    /// The daemon dies; its lease and its jobs do not. A guard lets all processes run.
+    pub fn crash(&mut self, node: usize) {
+        self.note(|| format!("n{node}: the daemon dies"));
+        let host = &mut self.hosts[node];
+        host.processes.advance(self.now);
+        (host.member, host.driver, host.plan) = (None, None, None);
+        host.watches.clear();
+        host.missed_ends.clear();
+        (host.hung_until, host.thawed) = (0, false);
+        // Nobody waits for answers any more, and nobody ends what ignores a polite kill.
+        host.asked.clear();
+        for part in host.processes.parts.values_mut().filter(|part| part.ignores_kill) {
+            part.dies_at = None;
+        }
+        self.tell(node, |_, _| ());
+    }
+
+    /// The whole machine dies, with all its processes, and forgets them.
+    pub fn power_off(&mut self, node: usize) {
+        self.note(|| format!("n{node}: the machine dies"));
+        self.crash(node);
+        let host = &mut self.hosts[node];
+        host.boots += 1;
+        host.processes = Processes::new(host.capacity.cpus);
+        host.processes.advance(self.now);
+        self.set_wake(node);
+    }
+
+    /// The daemon hangs; a guard notices after a while.
+    pub(super) fn hang(&mut self, node: usize, ns: u64) {
+        self.note(|| format!("n{node}: the daemon hangs for {} ms", ns / MS));
+        self.hosts[node].hung_until = self.now + ns;
+        self.push(self.now + GUARD_NS, Event::Guards { node });
+        self.push(self.now + ns, Event::Wakes { node });
+    }
+
+    pub(super) fn guards(&mut self, node: usize) {
+        if self.now < self.hosts[node].hung_until && self.broken != Some(Broken::NobodyThaws) {
+            self.hosts[node].thawed = true;
+            self.tell(node, |_, _| ());
+        }
+    }
+
+    /// The daemon goes on, and sees what it missed.
+    pub(super) fn wakes(&mut self, node: usize) {
+        if self.now < self.hosts[node].hung_until {
+            return;
+        }
+        self.tell(node, |member, now| member.handle_timeout(now));
+        for (job, attempt, end) in std::mem::take(&mut self.hosts[node].missed_ends) {
+            self.tell(node, |member, now| member.part_ended(now, job, attempt, end));
+        }
+    }
+
+    /// Somebody sets the clock. The kernel says that it is not synchronised, and the daemon hears of it.
+    pub(super) fn step_clock(&mut self, node: usize, ns: i64) {
+        self.note(|| format!("n{node}: the clock is set by {} ms", ns / MS as i64));
+        let slow = self.dice.one_in(8);
+        let looks = self.now + self.dice.between(MS, if slow { S } else { 20 * MS });
+        let right = self.now + self.dice.between(2 * S, 20 * S);
+        let host = &mut self.hosts[node];
+        host.clock.step(ns);
+        host.disciplined = false;
+        self.set_wake(node);
+        self.push(looks, Event::LooksAtClock { node, clock: bad() });
+        self.push(right, Event::SetsClock { node });
+    }
+
+    /// The time service is lost: the clock drifts, and the kernel says so.
+    pub(super) fn lose_time(&mut self, node: usize, ns: u64) {
+        self.note(|| format!("n{node}: no time service for {} ms", ns / MS));
+        self.hosts[node].disciplined = false;
+        self.push(self.now + S, Event::LooksAtClock { node, clock: bad() });
+        self.push(self.now + ns.max(2 * S), Event::SetsClock { node });
+    }
+
+    pub(super) fn sets_clock(&mut self, node: usize) {
+        self.note(|| format!("n{node}: the clock is right again"));
+        let host = &mut self.hosts[node];
+        host.clock.set_right(self.now);
+        host.disciplined = true;
+        self.set_wake(node);
+        let looks = self.now + self.dice.between(100 * MS, 2 * S);
+        self.push(looks, Event::LooksAtClock { node, clock: Clock { synchronised: true, error_ns: MS } });
+    }
+
+    pub(super) fn looks_at_clock(&mut self, node: usize, clock: Clock) {
+        let hung_until = self.hosts[node].hung_until;
+        if self.now < hung_until {
+            return self.push(hung_until, Event::LooksAtClock { node, clock });
+        }
+        // Another look is on its way when the clock was set in between.
+        let clock = Clock { synchronised: clock.synchronised && self.hosts[node].disciplined, ..clock };
+        self.hosts[node].clock_ok = clock.synchronised;
+        let wall = self.moment(node).wall;
+        let host = &mut self.hosts[node];
+        if let Some(driver) = &mut host.driver {
+            driver.refresh(wall, &host.processes);
+        }
+        self.tell(node, |member, now| member.clock(now, clock));
+    }
+
+    /// Jobs that a node has, alive or not; for tests.
+    pub fn jobs_on(&self, node: usize) -> Vec<JobId> {
+        self.hosts[node].processes.parts.keys().copied().collect()
+    }
+}
+
+fn bad() -> Clock {
+    Clock { synchronised: false, error_ns: S }
+}

@@ -1,0 +1,202 @@
+//! Between nodes and the store: delay, loss, partition, and a store that hangs or goes away and comes back.
+//!
+//! Operations of one daemon may overtake each other, as parallel calls do; what a watch tells is in order, as a stream is.
+
+use super::{Broken, Event, MS, S, World};
+use crate::host::Watch;
+use crate::invariants::Seen;
+use cosched_cluster::OpId;
+use cosched_cluster::store::{Do, Event as Change, Op, OpDone, Range, StoreError, Txn};
+use cosched_cluster::wire::{Job, decode};
+use cosched_core::Time;
+use cosched_core::cluster::State;
+
+impl World {
+    fn delay(&mut self) -> u64 {
+        if self.dice.below(1000) < self.slow {
+            3 * S / 2 + self.dice.below(2 * S)
+        } else {
+            MS / 5 + self.dice.below(2 * MS)
+        }
+    }
+
+    fn is_cut(&mut self, node: usize) -> bool {
+        self.now < self.hosts[node].cut_until || self.dice.below(1000) < self.lossy
+    }
+
+    /// A member asks the store.
+    pub(super) fn asks(&mut self, node: usize, op: OpId, what: Op) {
+        let kind = match &what {
+            Op::KeepAlive(_) => "renewals",
+            Op::Txn(txn) if txn.then.iter().all(|op| matches!(op, Do::Get(_))) => "reads",
+            Op::Txn(_) => "writes",
+            _ => "others",
+        };
+        *self.ops.entry(kind).or_default() += 1;
+        if kind != "renewals" {
+            self.see(&Seen::Asked { node, what: kind });
+        }
+        if !self.is_cut(node) {
+            let at = self.now + self.delay();
+            let life = self.hosts[node].life;
+            self.push(at, Event::Arrives { node, life, op, what });
+        }
+    }
+
+    pub(super) fn arrives(&mut self, node: usize, life: u64, op: OpId, mut what: Op) {
+        if self.now < self.store_stops_until {
+            return self.push(self.store_stops_until + 1, Event::Arrives { node, life, op, what });
+        }
+        if self.now < self.store_away_until {
+            let done = Err(StoreError::Unavailable("connection refused".to_owned()));
+            let at = self.now + self.delay();
+            return self.push(at, Event::Answers { node, life, op, done });
+        }
+        if let (Some(Broken::NoConditions), Op::Txn(txn)) = (self.broken, &mut what) {
+            txn.compare.clear();
+        }
+        let watch = match &what {
+            Op::Watch { range, from } => Some(Watch { range: range.clone(), next: *from }),
+            _ => None,
+        };
+        let mut done = self.store.call(Time(self.now), what);
+        self.look_at_store();
+        if let (Some(watch), Ok(_), true) = (watch, &done, self.hosts[node].life == life) {
+            self.hosts[node].watches.insert(op, watch);
+            self.tell_watches();
+        }
+        // A connection that breaks at the wrong moment: it was done, and nobody knows.
+        if self.lossy > 0 && self.dice.below(2000) < self.lossy {
+            done = Err(StoreError::Unavailable("connection reset".to_owned()));
+        }
+        if !self.is_cut(node) {
+            let at = self.now + self.delay();
+            self.push(at, Event::Answers { node, life, op, done });
+        }
+    }
+
+    pub(super) fn answers(&mut self, node: usize, life: u64, op: OpId, done: Result<OpDone, StoreError>) {
+        let host = &self.hosts[node];
+        if host.life != life || self.now < host.cut_until || self.now < host.deaf_until {
+            return;
+        }
+        if self.now < host.hung_until {
+            return self.push(host.hung_until, Event::Answers { node, life, op, done });
+        }
+        self.tell(node, |member, now| member.handle_done(now, op, done));
+    }
+
+    pub(super) fn tells(&mut self, node: usize, life: u64, id: OpId) {
+        let host = &mut self.hosts[node];
+        if host.life != life {
+            return;
+        }
+        let Some(watch) = host.watches.get_mut(&id) else { return };
+        let until = [host.cut_until, host.deaf_until, host.blind_until, host.hung_until];
+        let until = until.into_iter().chain([self.store_stops_until, self.store_away_until]).max().unwrap_or(0);
+        if self.now < until {
+            return self.push(until + 100 * MS, Event::Tells { node, life, watch: id });
+        }
+        match self.store.news(&watch.range, watch.next) {
+            Ok(news) => {
+                watch.next = news.revision + 1;
+                self.tell(node, |member, now| member.handle_news(now, id, news));
+            }
+            Err(e) => {
+                host.watches.remove(&id);
+                self.tell(node, |member, now| member.handle_watch_lost(now, id, e));
+            }
+        }
+    }
+
+    pub(super) fn cuts(&mut self, node: usize, life: u64, watch: OpId) {
+        if self.hosts[node].life == life && self.hosts[node].watches.remove(&watch).is_some() {
+            let why = StoreError::Unavailable("the stream ended".to_owned());
+            self.tell(node, |member, now| member.handle_watch_lost(now, watch, why));
+        }
+    }
+
+    /// The store has changed: watches tell so after a while.
+    fn tell_watches(&mut self) {
+        for node in 0..self.hosts.len() {
+            let life = self.hosts[node].life;
+            let ids: Vec<OpId> = self.hosts[node].watches.keys().copied().collect();
+            for watch in ids {
+                let at = self.now + MS / 5 + self.dice.below(3 * MS);
+                self.push(at, Event::Tells { node, life, watch });
+            }
+        }
+    }
+
+    /// Shows the invariants what has changed in the store, and lets watches tell it.
+    pub(super) fn look_at_store(&mut self) {
+        if self.store.revision() < self.looked {
+            return;
+        }
+        let all = Range::prefix(self.keys.prefix());
+        let news = self.store.news(&all, self.looked).unwrap_or_default();
+        self.looked = self.store.revision() + 1;
+        if news.events.is_empty() {
+            return;
+        }
+        for change in &news.events {
+            self.look_at_change(change);
+        }
+        self.tell_watches();
+    }
+
+    fn look_at_change(&mut self, change: &Change) {
+        let entry = &change.entry;
+        let Some(rest) = entry.key.strip_prefix(self.keys.prefix()) else { return };
+        let (folder, name) = rest.split_once('/').unwrap_or((rest, ""));
+        match folder {
+            "state" if !change.deleted => {
+                let Ok(state) = decode::<State>(&entry.value) else { return };
+                let old = self.state.as_ref().map_or(0, |state| state.generation);
+                self.counts.plans += u64::from(state.generation != old);
+                let (generation, jobs) = (state.generation, state.jobs.len());
+                let from_ns = (state.from_slot * state.config.slot_length_ns).saturating_sub(crate::clock::EPOCH_NS);
+                let from_s = from_ns as f64 / S as f64;
+                self.note(|| format!("store: state, generation {generation} from {from_s:.4}, {jobs} jobs"));
+                self.states.push_back(entry.value.clone());
+                if self.states.len() > 3 {
+                    self.states.pop_front();
+                }
+                let seen = Seen::State {
+                    state: &state,
+                    capacity: &self.capacity,
+                    now_wall_ns: self.now + crate::clock::EPOCH_NS,
+                };
+                super::see(&mut self.checks, &mut self.violation, self.now, &seen);
+                self.state = Some(state);
+            }
+            "requests" => {
+                // A request that is put anew where it lies already is told as a new one, because it may never be.
+                self.see(&Seen::Request { id: name, came: !change.deleted });
+            }
+            "jobs" if !change.deleted => {
+                if let Ok(job) = decode::<Job>(&entry.value) {
+                    self.counts.jobs = self.counts.jobs.max(job.id);
+                    self.see(&Seen::Record(&job));
+                }
+            }
+            "nodes" => {
+                let what = if change.deleted { "is gone" } else { "is there" };
+                self.note(|| format!("store: the lease key of {name} {what}"));
+            }
+            _ => (),
+        }
+    }
+
+    /// A store that was restored from an old copy, if the world is broken so.
+    pub(super) fn forget_writes(&mut self) {
+        if self.broken != Some(Broken::StoreForgets) {
+            return;
+        }
+        if let Some(value) = self.states.pop_front() {
+            let then = vec![Do::Put { key: self.keys.state(), value, lease: None }];
+            let _ = self.store.call(Time(self.now), Op::Txn(Txn { then, ..Txn::default() }));
+            self.look_at_store();
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! How time passes: the next thing that happens happens, and so on.
+
+use super::{Event, S, World};
+use crate::invariants::Seen;
+use cosched_core::{Disposition, Time};
+
+impl World {
+    /// Lets time pass, until something that must hold does not.
+    pub fn run(&mut self, ns: u64) {
+        let end = self.now + ns;
+        // Tests reach into nodes between two runs.
+        (0..self.hosts.len()).for_each(|node| self.set_wake(node));
+        let mut steps = 0_u64;
+        while self.violation.is_none() {
+            let wake = self.wakes.iter().enumerate().filter_map(|(node, at)| Some(((*at)?.max(self.now), node))).min();
+            let event = self.events.first_key_value().map(|((at, _), _)| *at);
+            let up = self.now >= self.store_stops_until && self.now >= self.store_away_until;
+            let expiry = self.store.next_expiry().map(|at| at.0.max(self.now)).filter(|_| up);
+            let Some(next) = [wake.map(|(at, _)| at), event, expiry].into_iter().flatten().min() else { break };
+            if next > end {
+                break;
+            }
+            steps = if next > self.now { 0 } else { steps + 1 };
+            assert!(steps < 100_000, "time stands still at {next}: {wake:?} {event:?} {expiry:?}");
+            self.now = self.now.max(next);
+            self.counts.events += 1;
+            if expiry.is_some_and(|at| at <= self.now) {
+                self.store.expire(Time(self.now));
+                self.look_at_store();
+            } else if event.is_some_and(|at| at <= self.now) {
+                if let Some((_, event)) = self.events.pop_first() {
+                    self.happens(event);
+                }
+            } else if let Some((_, node)) = wake {
+                self.tell(node, |member, now| member.handle_timeout(now));
+            }
+            if self.compacts && self.dice.one_in(200) && self.store.revision() > 1 {
+                let _ = self.store.compact(self.store.revision());
+            }
+        }
+        self.now = self.now.max(if self.violation.is_none() { end } else { 0 });
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Arrives { node, life, op, what } => self.arrives(node, life, op, what),
+            Event::Answers { node, life, op, done } => self.answers(node, life, op, done),
+            Event::Tells { node, life, watch } => self.tells(node, life, watch),
+            Event::Cuts { node, life, watch } => self.cuts(node, life, watch),
+            Event::Starts { node } if self.hosts[node].member.is_none() => self.start(node),
+            Event::Starts { .. } => (),
+            Event::LooksAtClock { node, clock } => self.looks_at_clock(node, clock),
+            Event::SetsClock { node } => self.sets_clock(node),
+            Event::Guards { node } => self.guards(node),
+            Event::Wakes { node } => self.wakes(node),
+            Event::StoreIsBack => {
+                self.store.extend_leases(Time(self.now));
+                self.forget_writes();
+            }
+            Event::Clears => (self.lossy, self.slow) = (0, 0),
+            Event::Leaves { node, starts_after } => {
+                self.crash(node);
+                self.push(self.now + starts_after, Event::Starts { node });
+            }
+            Event::Ticks => self.ticks(),
+        }
+    }
+
+    /// When a node's daemon or its processes have something to do.
+    pub(super) fn set_wake(&mut self, node: usize) {
+        let host = &self.hosts[node];
+        let clock = &host.clock;
+        let member = host.member.as_ref().and_then(|member| member.poll_timeout()).map(|at| clock.when_steady(at));
+        let driver = host.driver.as_ref().and_then(|driver| driver.poll_timeout()).map(|at| clock.when_wall(at));
+        let daemon = member.into_iter().chain(driver).min().map(|at| at.max(host.hung_until));
+        self.wakes[node] = daemon.into_iter().chain(host.processes.next()).min();
+    }
+
+    fn ticks(&mut self) {
+        self.push(self.now + S, Event::Ticks);
+        let second = self.now / S;
+        for node in 0..self.hosts.len() {
+            self.note_capacity(node);
+            if second.is_multiple_of(8) {
+                self.corrects_rate(node);
+            }
+            if self.lively && second.is_multiple_of(3) {
+                self.samples_memory(node);
+            }
+            self.look_for_stopped(node);
+            if let Some(driver) = &mut self.hosts[node].driver {
+                driver.show_again();
+            }
+            self.tell(node, |_, _| ());
+        }
+    }
+
+    /// Clocks drift, and a time service sets their rate so that the error goes away.
+    fn corrects_rate(&mut self, node: usize) {
+        if !self.lively {
+            return;
+        }
+        let host = &mut self.hosts[node];
+        let noise = self.dice.between(0, 40_000) as i64 - 20_000;
+        if host.disciplined {
+            let rate = (-host.clock.error_ns(self.now) / 8).clamp(-400_000, 400_000);
+            host.clock.set_rate(self.now, rate + noise);
+        } else {
+            host.clock.set_rate(self.now, 15 * noise);
+        }
+        self.set_wake(node);
+    }
+
+    /// A daemon looks at what jobs use, and tells what is more than it knew.
+    fn samples_memory(&mut self, node: usize) {
+        if self.now < self.hosts[node].hung_until || self.hosts[node].member.is_none() {
+            return;
+        }
+        let parts = self.hosts[node].processes.parts.iter_mut();
+        let mut more = Vec::new();
+        for (job, part) in parts.filter(|(_, part)| !part.ended && part.memory_bytes > part.told_bytes) {
+            part.told_bytes = part.memory_bytes;
+            more.push((*job, part.memory_bytes));
+        }
+        for (job, bytes) in more {
+            self.tell(node, |member, now| member.memory(now, job, bytes));
+        }
+    }
+
+    /// How long each stopped process has been so without a reason.
+    fn look_for_stopped(&mut self, node: usize) {
+        let host = &mut self.hosts[node];
+        let most_ns = 2 * host.cycle_ns_max + crate::invariants::STOPPED_REST_NS;
+        let mut stopped = Vec::new();
+        for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| !part.ended) {
+            let held_here = host.driver.as_ref().is_some_and(|driver| driver.is_held(*id));
+            let held = held_here || self.state.as_ref().is_some_and(|state| super::look::is_held(state, *id));
+            match part.stopped_since {
+                Some(_) if held => part.stopped_since = Some(self.now),
+                Some(since) if part.to == Disposition::Stop => stopped.push((*id, self.now - since)),
+                _ => (),
+            }
+        }
+        for (job, for_ns) in stopped {
+            self.see(&Seen::Stopped { node, job, for_ns, most_ns });
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Users: they submit jobs of all kinds from any node, and change their minds.
+
+use super::{S, World};
+use cosched_cluster::AskId;
+use cosched_cluster::wire::{Ask, By, Class, JobAsk, KillHow, NodeAsk, OnNodeLoss, Policy, Sharing, WantAsk};
+use cosched_core::{JobId, Standing};
+
+/// The administrator.
+pub const ROOT: By = By { uid: 0, gid: 0, admin: true };
+
+/// A user.
+pub fn user(uid: u32) -> By {
+    By { uid, gid: uid, admin: false }
+}
+
+/// A job of so many CPUs.
+pub fn job(name: &str, cpus: u32) -> JobAsk {
+    JobAsk {
+        name: name.to_owned(),
+        command: vec!["true".to_owned()],
+        cwd: None,
+        environment: Vec::new(),
+        log_path: None,
+        class: Class::Batch,
+        policy: None,
+        want: WantAsk::Total { cpus, memory_per_cpu_bytes: 1 << 20, disk_bytes: 0 },
+        queue: None,
+        on_node_loss: OnNodeLoss::Kill,
+        lead: None,
+    }
+}
+
+/// The request for it.
+pub fn submit(job: JobAsk) -> Ask {
+    Ask::Submit(Box::new(job))
+}
+
+/// The queues of a lively world: time-shared, with limits, exclusive.
+pub(crate) const QUEUES: [&str; 3] = ["normal", "short", "alone"];
+
+/// The time limit of the second, in nanoseconds.
+pub(crate) const SHORT_NS: u64 = 20 * S;
+
+impl World {
+    /// A user asks a node for something; `None` if nobody is there.
+    pub fn ask(&mut self, node: usize, by: By, ask: Ask) -> Option<AskId> {
+        let now = self.moment(node);
+        let name = match &ask {
+            Ask::Submit(job) => job.name.clone(),
+            _ => String::new(),
+        };
+        if self.log.is_some() {
+            let text: String = format!("{ask:?}").chars().take(200).collect();
+            self.note(|| format!("n{node}: user {} asks: {text}", by.uid));
+        }
+        self.counts.asks += 1;
+        let host = &mut self.hosts[node];
+        let id = host.member.as_mut().filter(|_| self.now >= host.hung_until)?.ask(now, by, ask).ok()?;
+        if !name.is_empty() {
+            host.asked.insert(id, name);
+        }
+        self.tell(node, |_, _| ());
+        Some(id)
+    }
+
+    /// Somebody submits the `n`th job.
+    pub fn somebody_submits(&mut self, n: u64) {
+        let nodes = self.hosts.len() as u64;
+        let all: u64 = self.hosts.iter().map(|host| u64::from(host.capacity.cpus)).sum();
+        let dice = &mut self.dice;
+        let memory = dice.pick(&[0, 1 << 20, 1 << 26, 1 << 28]);
+        let mut ask = job(&format!("job {n}"), 1);
+        ask.want = match dice.below(4) {
+            // A few want more than there is.
+            0 => WantAsk::Total { cpus: dice.between(1, all + 1) as u32, memory_per_cpu_bytes: memory, disk_bytes: 0 },
+            1 => WantAsk::Total { cpus: dice.between(1, 3) as u32, memory_per_cpu_bytes: memory, disk_bytes: 1 << 28 },
+            _ => {
+                let many = if dice.one_in(2) { 1 } else { dice.between(1, nodes) };
+                let first = dice.below(nodes);
+                let want = |k: u64| NodeAsk {
+                    node: format!("n{}", (first + k) % nodes),
+                    cpus: dice.between(1, 4) as u32,
+                    cpus_min: 1,
+                    memory_bytes: memory,
+                    disk_bytes: 0,
+                };
+                WantAsk::PerNode((0..many).map(want).collect())
+            }
+        };
+        ask.class = dice.pick(&[Class::Express, Class::Interactive, Class::Interactive, Class::Batch, Class::Standby]);
+        ask.policy = dice.pick(&[None, None, None, Some(Policy::Gang), Some(Policy::Local), Some(Policy::Auto)]);
+        let queue = dice.pick(&[None, None, None, Some(QUEUES[0]), Some(QUEUES[1]), Some(QUEUES[2])]);
+        ask.queue = queue.map(str::to_owned);
+        ask.on_node_loss = dice.pick(&[OnNodeLoss::Kill, OnNodeLoss::Keep, OnNodeLoss::Requeue]);
+        if let WantAsk::PerNode(wants) = &ask.want
+            && dice.one_in(2)
+        {
+            ask.lead = Some(wants[0].node.clone());
+        }
+        let by = dice.pick(&[ROOT, user(1), user(2), user(3)]);
+        let node = dice.below(nodes) as usize;
+        self.ask(node, by, submit(ask));
+    }
+
+    /// Somebody changes something.
+    pub fn somebody_changes(&mut self) {
+        let known = self.state.as_ref().map_or(1, |state| state.next_order.max(1));
+        let nodes = self.hosts.len() as u64;
+        let dice = &mut self.dice;
+        // Mostly one of the newest.
+        let job = known - dice.below(known.min(8));
+        let ask = match dice.below(16) {
+            0..=2 => Ask::Suspend { job },
+            3..=5 => Ask::Resume { job },
+            6 | 7 => Ask::Kill { job, how: KillHow::FORCE },
+            8 => Ask::Class { job, class: dice.pick(&[Class::Express, Class::Batch, Class::Standby]) },
+            9 => Ask::Policy { job, policy: dice.pick(&[None, Some(Policy::Gang), Some(Policy::Local)]) },
+            10 => Ask::ClusterPolicy { policy: dice.pick(&[Policy::Gang, Policy::Gang, Policy::Local, Policy::Auto]) },
+            11 => Ask::ClusterSharing { sharing: dice.pick(&[Sharing::Strict, Sharing::Paired, Sharing::Soft]) },
+            12 => Ask::SlotLength { ns: dice.between(50, 300) * super::MS },
+            13 => Ask::Ceiling { permille: dice.between(100, 1000) as u32 },
+            _ => Ask::Drain { node: format!("n{}", dice.below(nodes)), drains: dice.one_in(2) },
+        };
+        let by = dice.pick(&[ROOT, ROOT, ROOT, user(1)]);
+        let node = dice.below(nodes) as usize;
+        self.ask(node, by, ask);
+    }
+
+    /// Nobody keeps anything back any more.
+    pub(crate) fn everybody_lets_go(&mut self) {
+        let Some(state) = self.state.clone() else { return };
+        let suspended = |(id, job): (&JobId, &cosched_core::cluster::JobRecord)| {
+            (job.standing == Standing::Suspended).then_some(*id)
+        };
+        for id in state.jobs.iter().filter_map(suspended) {
+            self.ask(0, ROOT, Ask::Resume { job: id.0 });
+        }
+        let drained = state.nodes.iter().filter(|(_, node)| node.drains).map(|(id, _)| *id);
+        let drained: Vec<_> = drained.collect();
+        let name_of = |world: &World, id| Some(world.hosts[0].member.as_ref()?.name_of(id)?.to_owned());
+        for id in drained {
+            if let Some(node) = name_of(self, id) {
+                self.ask(0, ROOT, Ask::Drain { node, drains: false });
+            }
+        }
+    }
+}
