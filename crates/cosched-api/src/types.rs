@@ -155,6 +155,10 @@ wire! {
         /// What it wants of each of its nodes, instead of `cpus` and `mem_bytes`.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub nodes: Vec<NodeResources>,
+        /// The user to whom the job will belong; the caller by default. Another user: administrators only, and only with
+        /// `pid` 0, since processes that are added later must run as the owner. For launchers that act for users (Slurm).
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub owner_uid: Option<u32>,
     }
 }
 

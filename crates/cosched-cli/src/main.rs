@@ -16,6 +16,7 @@ mod programs;
 mod record;
 mod run;
 mod sim;
+mod slurm;
 mod table;
 mod top;
 mod workload;
