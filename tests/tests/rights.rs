@@ -156,6 +156,49 @@ fn nobody_forges_the_owner_of_a_job() {
     assert_eq!(jobs.iter().map(|job| job.uid).collect::<Vec<_>>(), [BOB]);
 }
 
+/// A job for this user.
+fn job_for(uid: u32) -> JobRequest {
+    JobRequest { owner_uid: Some(uid), ..empty_job(None) }
+}
+
+#[test]
+fn an_owner_is_named_by_administrators_only() {
+    if !needs_root() {
+        return;
+    }
+    let d = start();
+    as_user(&d, BOB, |c| {
+        for uid in [0, ANN, 1, u32::MAX - 1] {
+            assert_eq!(code(c.register(&job_for(uid))), ErrorCode::Forbidden, "uid {uid}");
+            let pid = std::process::id() as i32;
+            assert_eq!(code(c.register(&JobRequest { pid, ..job_for(uid) })), ErrorCode::Forbidden, "uid {uid}");
+        }
+        assert_eq!(c.register(&job_for(BOB)).unwrap().uid, BOB);
+    });
+    let mut root = d.client();
+    assert_eq!(code(root.register(&job_for(u32::MAX))), ErrorCode::Invalid);
+    // Nobody's process comes with it, or root's could end in a user's hands.
+    let of_root = Sleeper::of(0);
+    for pid in [std::process::id() as i32, of_root.pid()] {
+        assert_eq!(code(root.register(&JobRequest { pid, ..job_for(ANN) })), ErrorCode::Invalid, "pid {pid}");
+    }
+    let express = JobRequest { class: Some(Class::Express), ..job_for(ANN) };
+    let job = root.register(&express).unwrap();
+    assert_eq!((job.uid, job.class), (ANN, Class::Express));
+    // It is Ann's as if she had registered it: she may use it, root's processes stay out, and Bob may do nothing.
+    let (hers, bobs) = (Sleeper::of(ANN), Sleeper::of(BOB));
+    assert_eq!(code(root.add_process(job.id, &process(of_root.pid()))), ErrorCode::Forbidden);
+    assert_eq!(as_user(&d, BOB, |c| code(c.add_process(job.id, &process(bobs.pid())))), ErrorCode::Forbidden);
+    as_user(&d, ANN, |c| c.add_process(job.id, &process(hers.pid())).map(drop)).unwrap();
+    assert_eq!(d.job_pids(job.id), [hers.pid()]);
+    let events = root.events(job.id).unwrap().events;
+    assert!(events[0].detail.ends_with(", by root"), "{events:?}");
+    // A queueing system may start more jobs at once than a user may leave empty.
+    for _ in 0..17 {
+        root.register(&job_for(BOB)).unwrap();
+    }
+}
+
 #[test]
 fn no_process_of_another_user_enters_a_job() {
     if !needs_root() {

@@ -178,6 +178,10 @@ wire! {
         /// The environment of its program, for a job that a daemon is to start anew (`on_node_loss`: `requeue`).
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub environment: Vec<(String, String)>,
+        /// The user to whom the job will belong; the caller by default. Another user: administrators only, and only with
+        /// `pid` 0, since processes that are added later must run as the owner. For launchers that act for users (Slurm).
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub owner_uid: Option<u32>,
     }
 }
 

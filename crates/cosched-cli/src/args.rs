@@ -80,6 +80,8 @@ pub(crate) enum Commands {
     Model(crate::model::Model),
     /// Look at running pipelines of stages, and at reports of their runs
     Pipeline(crate::pipeline::Pipeline),
+    /// What Slurm's hooks call, so that its jobs are cosched jobs
+    Slurm(crate::slurm::Slurm),
     /// Write the man pages
     Man(Man),
     /// Write the completions of a shell

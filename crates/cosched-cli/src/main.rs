@@ -17,6 +17,7 @@ mod programs;
 mod record;
 mod run;
 mod sim;
+mod slurm;
 mod table;
 mod top;
 mod workload;

@@ -66,6 +66,29 @@ impl Rights {
         ))
     }
 
+    /// Who owns the job that `peer` submits: himself, or with an administrator's right somebody else.
+    pub(crate) fn owner(&self, peer: Peer, wanted_uid: Option<u32>) -> Answer<u32> {
+        let owner = wanted_uid.unwrap_or(peer.uid);
+        if wanted_uid == Some(Peer::NOBODY.uid) {
+            let hint = "Give the number of the user who is to own the job.";
+            return Err(refuse(
+                ErrorCode::Invalid,
+                "no job for nobody",
+                "uid 4294967295 means that there is none",
+                hint,
+            ));
+        }
+        if owner == peer.uid || self.is_admin(peer) {
+            return Ok(owner);
+        }
+        Err(refuse(
+            ErrorCode::Forbidden,
+            format!("no job for {}", user_name(owner)),
+            format!("you are {}, and only administrators submit jobs for others", user_name(peer.uid)),
+            "Leave out `owner_uid`: the job is yours then.",
+        ))
+    }
+
     /// May `peer` move this job of his from its class to `to`?
     pub(crate) fn reclass(&self, peer: Peer, job: &Record, to: Class) -> Answer<()> {
         self.change_job(peer, job)?;
@@ -135,6 +158,18 @@ mod tests {
         assert!(rights().reclass(OWNER, &job, Class::Interactive).is_err());
         assert!(rights().reclass(OTHER, &job, Class::Standby).is_err());
         assert!(rights().reclass(ROOT, &job, Class::Express).is_ok());
+    }
+
+    #[test]
+    fn only_administrators_submit_for_others() {
+        assert_eq!(rights().owner(OWNER, None).unwrap(), 1000);
+        assert_eq!(rights().owner(OWNER, Some(1000)).unwrap(), 1000);
+        for other in [0, 42, 990, 1001] {
+            assert_eq!(rights().owner(OWNER, Some(other)).unwrap_err().code, ErrorCode::Forbidden);
+        }
+        assert!(rights().owner(Peer::NOBODY, Some(0)).is_err());
+        assert_eq!(rights().owner(ROOT, Some(u32::MAX)).unwrap_err().code, ErrorCode::Invalid);
+        assert_eq!(rights().owner(ROOT, Some(1000)).unwrap(), 1000);
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Sim(options) => crate::sim::sim(cli, options),
         Commands::Model(options) => crate::model::model(cli, options),
         Commands::Pipeline(options) => crate::pipeline::pipeline(cli, options),
+        Commands::Slurm(options) => crate::slurm::slurm(cli, options),
         Commands::Man(options) => pages::man(options.dir.as_deref()),
         Commands::Completions(options) => pages::completions(options.shell),
         Commands::Version => pages::version(cli),

@@ -1,0 +1,157 @@
+//! What Slurm tells its hooks by their environment (slurm.conf, "PROLOG AND EPILOG SCRIPTS"; prolog_epilog.html).
+//!
+//! A task prolog's environment is the user's: what is read from it can only concern that user's own job, as the daemon
+//! decides by the uid.
+
+use crate::out::{EXIT_REFUSED, Failure};
+use std::process::Command;
+
+/// A Slurm job on this node. What is absent is not known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SlurmJob {
+    /// Slurm's number: of an array's tasks, each has its own.
+    pub(super) id: u32,
+    /// As squeue shows it: `17`, or `17_3` in an array.
+    pub(super) label: String,
+    /// Its owner.
+    pub(super) uid: Option<u32>,
+    pub(super) name: Option<String>,
+    pub(super) partition: Option<String>,
+    pub(super) qos: Option<String>,
+    /// CPUs on this node.
+    pub(super) cpus: Option<u32>,
+    /// Memory on this node.
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) work_dir: Option<String>,
+    /// The task, in a task prolog.
+    pub(super) task_pid: Option<i32>,
+}
+
+impl SlurmJob {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// When it is not one that Slurm makes.
+    pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Result<SlurmJob, Failure> {
+        let text = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let number = |name: &str| text(name)?.parse::<u32>().ok();
+        let Some(id) = number("SLURM_JOB_ID") else {
+            let why = "SLURM_JOB_ID is not in the environment";
+            let hint = "Slurm calls this: set Prolog, TaskProlog and Epilog in slurm.conf (docs/slurm.md)";
+            return Err(Failure::explained(EXIT_REFUSED, "this is no hook of a Slurm job", why, hint));
+        };
+        let label = match (text("SLURM_ARRAY_JOB_ID"), text("SLURM_ARRAY_TASK_ID")) {
+            (Some(array), Some(task)) => format!("{array}_{task}"),
+            _ => id.to_string(),
+        };
+        let cpus = cpus_here(&text);
+        Ok(SlurmJob {
+            id,
+            label,
+            uid: number("SLURM_JOB_UID"),
+            name: text("SLURM_JOB_NAME"),
+            partition: text("SLURM_JOB_PARTITION"),
+            qos: text("SLURM_JOB_QOS"),
+            cpus,
+            memory_bytes: memory_here(&number, cpus),
+            work_dir: text("SLURM_JOB_WORK_DIR").or_else(|| text("SLURM_SUBMIT_DIR")),
+            task_pid: number("SLURM_TASK_PID").and_then(|pid| i32::try_from(pid).ok()),
+        })
+    }
+
+    /// The cosched job's name.
+    pub(super) fn cosched_name(&self) -> String {
+        format!("slurm-{}", self.id)
+    }
+
+    /// What stands where other jobs have their command.
+    pub(super) fn command(&self) -> Vec<String> {
+        ["slurm".to_owned(), self.label.clone()].into_iter().chain(self.name.clone()).collect()
+    }
+}
+
+/// Megabytes for the node, or for each CPU; 0 means all there is, which says nothing.
+fn memory_here(number: &impl Fn(&str) -> Option<u32>, cpus: Option<u32>) -> Option<u64> {
+    let per_cpu = || Some(u64::from(number("SLURM_MEM_PER_CPU")?) * u64::from(cpus?));
+    let megabytes = number("SLURM_MEM_PER_NODE").map(u64::from).or_else(per_cpu);
+    megabytes.filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
+}
+
+/// `SLURM_JOB_CPUS_PER_NODE` counts in the order of the job's nodes: `4`, `4(x3),2`.
+fn cpus_here(text: &impl Fn(&str) -> Option<String>) -> Option<u32> {
+    let counts = expand(&text("SLURM_JOB_CPUS_PER_NODE")?)?;
+    let first = *counts.first()?;
+    if counts.iter().all(|count| *count == first) {
+        return Some(first);
+    }
+    let nodes = text("SLURM_JOB_NODELIST").or_else(|| text("SLURM_NODELIST"))?;
+    let own = text("SLURMD_NODENAME")?;
+    // Only unfolds the list; nobody is asked.
+    let output = Command::new("scontrol").args(["show", "hostnames", &nodes]).output().ok()?;
+    let index = String::from_utf8_lossy(&output.stdout).lines().position(|node| node == own)?;
+    counts.get(index).copied()
+}
+
+fn expand(counts: &str) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for part in counts.split(',') {
+        let (count, times) = part.strip_suffix(')').and_then(|part| part.split_once("(x")).unwrap_or((part, "1"));
+        let times: usize = times.parse().ok().filter(|times| *times <= 1 << 20)?;
+        all.extend(std::iter::repeat_n(count.parse::<u32>().ok()?, times));
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(text: &str) -> Result<SlurmJob, Failure> {
+        let find =
+            |name: &str| text.split(' ').find_map(|pair| pair.strip_prefix(&format!("{name}="))).map(str::to_owned);
+        SlurmJob::of(find)
+    }
+
+    #[test]
+    fn a_prolog_of_22_05() {
+        let job = job("SLURM_JOB_ID=1 SLURM_JOB_UID=65534 SLURM_JOB_PARTITION=main SLURM_JOB_CPUS_PER_NODE=2 SLURM_JOB_WORK_DIR=/w")
+            .unwrap();
+        let expected = SlurmJob {
+            id: 1,
+            label: "1".into(),
+            uid: Some(65534),
+            partition: Some("main".into()),
+            cpus: Some(2),
+            work_dir: Some("/w".into()),
+            ..SlurmJob::default()
+        };
+        assert_eq!(job, expected);
+        assert_eq!((job.cosched_name(), job.command()), ("slurm-1".into(), vec!["slurm".into(), "1".into()]));
+    }
+
+    #[test]
+    fn an_arrays_task_and_its_memory() {
+        let array = "SLURM_JOB_ID=20 SLURM_ARRAY_JOB_ID=17 SLURM_ARRAY_TASK_ID=3 SLURM_JOB_NAME=arr";
+        let task = job(&format!("{array} SLURM_MEM_PER_NODE=100 SLURM_TASK_PID=77")).unwrap();
+        assert_eq!((task.cosched_name(), task.command().join(" ")), ("slurm-20".into(), "slurm 17_3 arr".into()));
+        assert_eq!((task.memory_bytes, task.task_pid), (Some(100 << 20), Some(77)));
+        let per_cpu = job(&format!("{array} SLURM_MEM_PER_CPU=100 SLURM_JOB_CPUS_PER_NODE=4(x3)")).unwrap();
+        assert_eq!((per_cpu.memory_bytes, per_cpu.cpus), (Some(400 << 20), Some(4)));
+        assert_eq!(job(&format!("{array} SLURM_MEM_PER_NODE=0")).unwrap().memory_bytes, None);
+    }
+
+    #[test]
+    fn counts_are_unfolded() {
+        assert_eq!(expand("4"), Some(vec![4]));
+        assert_eq!(expand("4(x2),2,1(x1)"), Some(vec![4, 4, 2, 1]));
+        for bad in ["", "x", "4(x", "4(xa)", "4(x99999999999)", "4,,2"] {
+            assert_eq!(expand(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn without_slurm_it_says_so() {
+        let failure = job("HOME=/").unwrap_err();
+        assert!(failure.code == EXIT_REFUSED && failure.message.contains("TaskProlog"), "{}", failure.message);
+    }
+}

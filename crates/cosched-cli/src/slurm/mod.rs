@@ -1,0 +1,101 @@
+//! `cosched slurm`: what Slurm's own hooks call, so that jobs of `sbatch`, `srun` and `salloc` are cosched jobs.
+//!
+//! The prolog runs as root before a job's first step on a node and registers the job for its user. The task prolog runs as
+//! the user in each task, between slurmstepd's preparations and the program, and puts the task into the job. The epilog
+//! runs as root and ends what is left. The cosched job of Slurm's job 17 is the one named `slurm-17` of that user: nothing
+//! else is remembered, so nothing can be out of date. slurmstepd stays outside: it must never be frozen.
+//!
+//! A hook that fails does not fail the user's job, unless the site wants that of the prolog: `when_down = "fail"`.
+
+mod check;
+mod controller;
+mod environment;
+mod epilog;
+mod help;
+mod jobs;
+mod log;
+mod prolog;
+mod settings;
+mod task;
+
+use crate::args::Cli;
+use crate::out::Failure;
+use clap::{Args, Subcommand};
+use cosched_api::{Client, SYSTEM_SOCKET};
+use environment::SlurmJob;
+use settings::Settings;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longer than a daemon's answer takes, and short beside Slurm's own limits for its hooks.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Options of `cosched slurm`.
+#[derive(Args, Debug)]
+#[command(after_help = help::SLURM, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Slurm {
+    /// The site's settings; what is not in them, or no file, means the defaults
+    #[arg(long, global = true, value_name = "FILE", default_value = "/etc/cosched-slurm.toml")]
+    settings: PathBuf,
+
+    #[command(subcommand)]
+    hook: Hook,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum Hook {
+    /// For Prolog: registers the job for its user
+    Prolog,
+    /// For TaskProlog: puts the task into the job, before its program starts
+    TaskProlog,
+    /// For Epilog: ends what is left of the job
+    Epilog,
+    /// Say what of this node's Slurm, settings and daemon does not go together
+    Check,
+}
+
+/// Runs a hook; returns its exit code.
+pub(crate) fn slurm(cli: &Cli, options: &Slurm) -> Result<u8, Failure> {
+    if matches!(options.hook, Hook::Check) {
+        return check::check(cli, &options.settings);
+    }
+    let (settings, problem) = match Settings::read(&options.settings) {
+        Ok(settings) => (settings, None),
+        Err(failure) => (Settings::default(), Some(failure)),
+    };
+    let job = SlurmJob::of(|name| std::env::var(name).ok())?;
+    if let Some(failure) = problem {
+        log::write(&settings, job.id, &format!("{}; the defaults hold", failure.message));
+    }
+    let context = Context { cli, settings, job };
+    match options.hook {
+        Hook::Prolog => Ok(prolog::prolog(&context)),
+        Hook::TaskProlog => task::task_prolog(&context),
+        Hook::Epilog | Hook::Check => Ok(epilog::epilog(&context)),
+    }
+}
+
+/// What a hook knows.
+struct Context<'a> {
+    cli: &'a Cli,
+    settings: Settings,
+    job: SlurmJob,
+}
+
+impl Context<'_> {
+    /// The machine's daemon, and no user's own: Slurm's jobs share the machine.
+    fn connect(&self) -> Result<Client, Failure> {
+        connect(self.cli, &self.settings)
+    }
+
+    fn log(&self, text: &str) {
+        log::write(&self.settings, self.job.id, text);
+    }
+}
+
+fn connect(cli: &Cli, settings: &Settings) -> Result<Client, Failure> {
+    let socket = cli.socket.clone().or_else(|| settings.socket.clone()).unwrap_or_else(|| SYSTEM_SOCKET.into());
+    let mut client = Client::connect(socket)?;
+    client.set_answer_timeout(ANSWER_TIMEOUT);
+    Ok(client)
+}

@@ -1,0 +1,45 @@
+//! The prolog: root, once for each job and node, before the job's first step there.
+
+use super::settings::WhenDown;
+use super::{Context, controller, jobs};
+use crate::out::{EXIT_REFUSED, Failure};
+
+/// Registers the job. Slurm drains the node when this is not 0.
+pub(super) fn prolog(context: &Context<'_>) -> u8 {
+    let Err(failure) = register(context) else { return 0 };
+    match context.settings.when_down {
+        WhenDown::Run => {
+            context.log(&format!("it runs without cosched: {}", failure.message));
+            0
+        }
+        WhenDown::Fail => {
+            context.log(&format!("it does not run here: {}", failure.message));
+            failure.code.max(1)
+        }
+    }
+}
+
+fn register(context: &Context<'_>) -> Result<(), Failure> {
+    let mut slurm = context.job.clone();
+    if context.settings.ask_slurmctld
+        && let Err(why) = controller::complete(&mut slurm)
+    {
+        context.log(&format!("its name, QOS and memory are not known: {why}"));
+    }
+    let Some(class) = context.settings.class_of(&slurm) else { return Ok(()) };
+    let Some(uid) = slurm.uid else {
+        let why = "SLURM_JOB_UID is not in the environment";
+        return Err(Failure::explained(
+            EXIT_REFUSED,
+            "the job's owner is not known",
+            why,
+            "Call it from Slurm's Prolog",
+        ));
+    };
+    let mut client = context.connect()?;
+    // A job that was requeued here may have left one, whose processes Slurm has ended.
+    if jobs::living(&mut client, &slurm, uid)?.is_empty() {
+        jobs::register(&mut client, &slurm, class, Some(uid))?;
+    }
+    Ok(())
+}
