@@ -140,24 +140,32 @@ fn ranks_on_other_nodes_get_the_environment_and_join_their_nodes_job() {
     let nodes = Nodes::start(2, |_, _| "slot_length = \"20ms\"\n".to_owned());
     for words in [nodes.net.openmpi(&[0, 1]), nodes.net.mpich(&[0, 1])] {
         let there = register(&nodes.node(1).socket());
-        let script = "echo $(hostname) $COSCHED_JOB $COSCHED_JOB_SUBMITTED $COSCHED_WAIT; \
-                      echo $(hostname) $(grep ^0:: /proc/self/cgroup)";
-        let mut all = vec!["--wait", "spin-block:50", "--", "timeout", "-k", "1", "20"];
-        all.extend(words.iter().map(String::as_str));
-        all.extend(["sh", "-c", script]);
+        let rank = nodes.net.dir.join("rank");
+        let text = "#!/bin/sh\necho $1 $(hostname) $COSCHED_JOB $COSCHED_JOB_SUBMITTED $COSCHED_WAIT\n\
+                    echo $1 $(hostname) $(grep ^0:: /proc/self/cgroup)\n";
+        std::fs::write(&rank, text).unwrap();
+        std::fs::set_permissions(&rank, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        // Once as it is, and once without the time: then the job of the same id at the other node counts as the same.
+        let mpirun = format!("timeout -k 1 20 {} {}", words.join(" "), rank.display());
+        let script = format!(
+            "{mpirun} other; unset COSCHED_JOB_SUBMITTED; \
+             export OMPI_MCA_orte_launch_agent=\"$(echo \"$OMPI_MCA_orte_launch_agent\" | sed 's/COSCHED_JOB_SUBMITTED=[0-9]* //')\"; \
+             {mpirun} same"
+        );
+        let all = ["--wait", "spin-block:50", "--", "sh", "-c", script.as_str()];
         let run = nodes.node(0).spawn_run(&all).wait_with_output().unwrap();
         let (text, problems) = (stdout(&run), stderr(&run));
         assert!(run.status.success(), "{text}{problems}");
         let here = nodes.node(0).client().jobs(true).unwrap().jobs.last().unwrap().clone();
         assert_eq!(here.id, there, "the test's own premise");
         for name in ["n1", "n2"] {
-            let line = format!("{name} {} {} spin-block:50\n", here.id, here.submitted_unix_ms);
+            let line = format!("other {name} {} {} spin-block:50\n", here.id, here.submitted_unix_ms);
             assert!(text.contains(&line), "{words:?}: no `{line}` in\n{text}{problems}");
         }
         let cgroup = |n: usize| format!("n{} 0::/{}/job-{}/gang\n", n + 1, nodes.node(n).cgroup, here.id);
-        assert!(text.contains(&cgroup(0)), "{text}");
-        // Another job of the same id: the rank of the second node must not enter it.
-        assert!(!text.contains(&cgroup(1)), "{text}");
+        assert!(text.contains(&format!("other {}", cgroup(0))), "{text}");
+        assert!(!text.contains(&format!("other {}", cgroup(1))), "another job of the same id was entered: {text}");
+        assert!(text.contains(&format!("same {}", cgroup(1))), "{words:?}: the rank did not join: {text}{problems}");
 
         // The id alone, as a user carries it by hand, means the node's own job of this id.
         let mut by_hand = Command::new(nodes.net.agent());

@@ -128,6 +128,7 @@ impl Net {
             procs::own_cgroups().iter().map(|dir| format!("echo $$ > {}/cgroup.procs\n", dir.display())).collect();
         let text = format!(
             "#!/bin/sh\nwhile case \"$1\" in -*) true ;; *) false ;; esac; do shift; done\n\
+             # With them, what is executed next would join the job of this node again.\nunset LD_PRELOAD COSCHED_JOB\n\
              host=$1\nshift\ncase $host in\n{cases}*) echo \"agent: no host $host\" >&2; exit 255 ;;\nesac\n{out}\
              exec env -i PATH=\"$PATH\" HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
              nsenter -t $pid -n -u -m -- taskset -c $cpu /bin/sh -c \"$*\"\n"

@@ -63,6 +63,7 @@ fn help_texts() {
     let place = Place::new();
     let subcommands = [
         "run",
+        "join",
         "ps",
         "show",
         "status",
