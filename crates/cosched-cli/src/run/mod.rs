@@ -92,6 +92,7 @@ impl<'a> Launch<'a> {
             nodes: options.nodes.clone(),
             queue: options.queue.clone(),
             on_node_loss: options.on_node_loss.map(Into::into),
+            owner_uid: None,
             environment: if options.on_node_loss == Some(NodeLoss::Requeue) { environment() } else { Vec::new() },
         };
         let socket = SocketChoice::find(cli.socket.clone());

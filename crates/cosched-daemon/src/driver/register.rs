@@ -130,7 +130,7 @@ impl Live {
 }
 
 /// A job of another user begins empty: who is added later is checked against the owner then.
-fn process_for_another(owner_uid: u32) -> ErrorBody {
+pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
     refuse(
         ErrorCode::Invalid,
         format!("no process at once for a job of {}", user_name(owner_uid)),

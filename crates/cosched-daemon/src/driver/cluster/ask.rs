@@ -94,7 +94,10 @@ impl Driver {
     }
 
     fn send_ask(&mut self, peer: Peer, ask: Ask, pending: Pending) {
-        let by = self.by(peer);
+        self.send_ask_by(self.by(peer), ask, pending);
+    }
+
+    fn send_ask_by(&mut self, by: By, ask: Ask, pending: Pending) {
         let Some(cluster) = &mut self.cluster else { return };
         let moment = cluster.moment();
         match cluster.member.ask(moment, by, ask) {
@@ -113,23 +116,27 @@ impl Driver {
     }
 
     fn submit(&mut self, peer: Peer, request: JobRequest, reply: To) {
-        match self.checked(peer, request) {
-            Ok((ask, held, waiting)) => {
+        let owner = self.rights.owner(peer, request.owner_uid);
+        match owner.and_then(|owner| Ok((owner, self.checked(peer, owner, request)?))) {
+            Ok((owner, (ask, held, waiting))) => {
                 let launcher = Launcher::new(held, waiting, reply);
-                self.send_ask(peer, Ask::Submit(Box::new(ask)), Pending::Submit { launcher });
+                // An administrator's right to choose express, and the owner's name.
+                let by = By { admin: self.rights.is_admin(peer), ..self.by(Peer { uid: owner, pid: None }) };
+                self.send_ask_by(by, Ask::Submit(Box::new(ask)), Pending::Submit { launcher });
             }
             Err(e) => drop(reply.send(Err(e))),
         }
     }
 
     /// What can be refused before anybody else hears of it is refused here.
-    fn checked(&self, peer: Peer, request: JobRequest) -> Answer<(JobAsk, Option<Held>, Option<Waiting>)> {
+    fn checked(&self, peer: Peer, owner: u32, request: JobRequest) -> Answer<(JobAsk, Option<Held>, Option<Waiting>)> {
         if request.command.is_empty() {
             let hint = "Give the program and its arguments.";
             return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
         }
         let held = match request.pid {
             0 => None,
+            _ if owner != peer.uid => return Err(super::super::register::process_for_another(owner)),
             pid => {
                 super::super::register::check_process(peer, pid)?;
                 let gone = |_| {
