@@ -122,6 +122,7 @@ impl<'a> Runner<'a> {
             for (number, end) in measured.jobs.iter_mut().enumerate() {
                 end.iter_mut().for_each(|end| slurm.add_report(&self.name(number), end));
             }
+            slurm::correct(&mut measured, crate::jobset::cpus());
         }
         let signal = if let Outcome::Interrupted(signal) = measured.outcome { Some(signal) } else { None };
         Ok(Done { run: self.record(wanted, &measured), signal })

@@ -5,7 +5,7 @@
 //! the supervisor's; the beginning is the submission's, as the user waits from there on.
 
 use crate::format::command_line;
-use crate::jobset::{End, STAGE, Usage};
+use crate::jobset::{End, Measured, Outcome, STAGE, Usage};
 use crate::out::{EXIT_REFUSED, Failure};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -73,6 +73,21 @@ impl Slurm {
         }
         end.max_memory_bytes = inside.max_process_kib * 1024;
         end.usage = Some(inside);
+    }
+}
+
+/// What is known of the whole set after the reports: `sbatch --wait` ends seconds after the last job, and the jobs' own CPU
+/// time looked like that of strangers.
+pub(crate) fn correct(measured: &mut Measured, cpus: usize) {
+    let ends: Vec<&End> = measured.jobs.iter().flatten().collect();
+    let cpu_us: u64 =
+        ends.iter().filter_map(|end| end.usage.as_ref()).map(|usage| usage.user_us + usage.system_us).sum();
+    let own = cpu_us as f64 / 1e6 / (measured.elapsed_s * cpus as f64);
+    let begin_s = ends.iter().map(|end| end.start_s).fold(f64::INFINITY, f64::min);
+    let end_s = ends.iter().map(|end| end.end_s).fold(0.0, f64::max);
+    measured.others_cpu_share = measured.others_cpu_share.map(|share| (share - own).max(0.0));
+    if measured.outcome == Outcome::Done && end_s > begin_s {
+        measured.elapsed_s = end_s - begin_s;
     }
 }
 
@@ -150,6 +165,24 @@ mod tests {
         assert!(shares(&partition("OverSubscribe=FORCE:4"), 8).unwrap_err().contains("not 8"));
         assert!(shares(&partition("OverSubscribe=NO"), 2).unwrap_err().contains("does not let"));
         assert!(shares("", 2).is_err());
+    }
+
+    #[test]
+    fn a_set_ends_with_its_last_job_and_not_with_sbatch() {
+        let end = |start_s, end_s| {
+            let usage = Some(Usage { user_us: 3_000_000, system_us: 1_000_000, ..Usage::default() });
+            Some(End { start_s, end_s, usage, max_memory_bytes: 0, output: String::new() })
+        };
+        let jobs = vec![end(0.5, 8.5), end(0.5, 10.5), None];
+        let mut set =
+            Measured { outcome: Outcome::Done, elapsed_s: 20.0, jobs, others_cpu_share: Some(0.3), oom_kills: 0 };
+        correct(&mut set, 2);
+        assert_eq!(set.elapsed_s, 10.0);
+        assert!((set.others_cpu_share.unwrap() - 0.1).abs() < 1e-9, "{set:?}");
+        set.outcome = Outcome::Limit;
+        set.elapsed_s = 20.0;
+        correct(&mut set, 2);
+        assert_eq!(set.elapsed_s, 20.0);
     }
 
     #[test]

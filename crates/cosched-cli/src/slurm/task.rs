@@ -5,11 +5,14 @@
 
 use super::{Context, jobs};
 use crate::out::{Failure, print};
-use cosched_api::{Class, Client, ClientError, ErrorCode, Job, KillRequest, ProcessRequest};
+use cosched_api::{Class, Client, ClientError, ErrorCode, Job, JobState, KillRequest, ProcessRequest};
+use std::time::Duration;
 
 /// How often a job may end between finding it and entering it.
 const ATTEMPTS: u32 = 5;
 const SIGKILL: i32 = 9;
+/// How often a task of a suspended job asks whether it is resumed.
+const RESUME_POLL: Duration = Duration::from_secs(1);
 
 /// Puts the task into its job. The task runs in any case; what it prints, Slurm puts into the task's environment.
 pub(super) fn task_prolog(context: &Context<'_>) -> Result<u8, Failure> {
@@ -37,6 +40,9 @@ fn enter(context: &Context<'_>) -> Result<Option<(Job, String)>, Failure> {
     let socket = client.path().display().to_string();
     for attempt in 1.. {
         let Some(job) = find(context, &mut client, class)? else { return Ok(None) };
+        if job.state == JobState::Suspended {
+            await_resumed(&mut client, job.id)?;
+        }
         match client.add_process(job.id, &ProcessRequest { pid, start_ticks: None }) {
             Ok(job) => return Ok(Some((job, socket))),
             Err(error) if attempt < ATTEMPTS && has_ended(&error) => {}
@@ -44,6 +50,15 @@ fn enter(context: &Context<'_>) -> Result<Option<(Job, String)>, Failure> {
         }
     }
     Ok(None)
+}
+
+/// A task that is frozen before its program starts is still slurmstepd to Slurm's proctrack/linuxproc, which does not kill it.
+/// This process, outside of the job, it does.
+fn await_resumed(client: &mut Client, id: u64) -> Result<(), Failure> {
+    while client.job(id)?.state == JobState::Suspended {
+        std::thread::sleep(RESUME_POLL);
+    }
+    Ok(())
 }
 
 fn has_ended(error: &ClientError) -> bool {
