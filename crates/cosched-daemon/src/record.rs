@@ -81,7 +81,7 @@ pub(crate) struct PartOf {
     pub(crate) spans: bool,
     /// Its main process runs here.
     pub(crate) lead: bool,
-    /// Its main process has ended: as soon as it is empty here it is over.
+    /// It is to end, or its main process has ended: as soon as it is empty here it is over.
     pub(crate) closing: bool,
 }
 

@@ -46,7 +46,7 @@ impl Driver {
             let part = self.state.jobs.get(&id).and_then(|record| record.part);
             if live.cgroup.populated().unwrap_or(false) {
                 live.end_at = None;
-            } else if part.is_some_and(|part| part.closing || !part.lead && live.kill_at.is_some()) {
+            } else if part.is_some_and(|part| part.closing && !part.lead) {
                 self.finish(id);
             } else if part.is_some_and(|part| !part.lead) {
                 // Others of its processes may come: the end of the main process, elsewhere, is the end.

@@ -134,7 +134,10 @@ impl Driver {
             tracing::error!(id, "the job could not be signalled: {e}");
         }
         live.kill_at = (signal != 9).then(|| Instant::now() + Duration::from_millis(grace_ms));
-        self.remember(id, |record| record.event(unix_ms(), "signal", format!("signal {signal}: {reason}")));
+        self.remember(id, |record| {
+            record.part = record.part.map(|part| PartOf { closing: true, ..part });
+            record.event(unix_ms(), "signal", format!("signal {signal}: {reason}"));
+        });
         // What is frozen cannot end by itself.
         self.plan_is_stale = true;
     }
