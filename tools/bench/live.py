@@ -37,6 +37,7 @@ class Daemon:
         self.cgroup = f"cosched-bench-{os.getpid()}"
         self.started = []
         self.process = None
+        self.prefix = []  # words before the daemon's, as taskset's
         self.also_remove = []  # names of further cgroups of ours, removed with the daemon's
 
     def __enter__(self):
@@ -54,7 +55,7 @@ class Daemon:
 
     def _start(self):
         (self.dir / "config.toml").write_text(self.config)
-        command = [self.binaries / "coschedd", "--socket", self.socket, "--state-dir", self.dir / "state",
+        command = [*self.prefix, self.binaries / "coschedd", "--socket", self.socket, "--state-dir", self.dir / "state",
                    "--runtime-dir", self.dir / "run", "--cgroup", self.cgroup, "--config", self.dir / "config.toml"]
         self.log = open(self.dir / "coschedd.log", "w")
         # A session of its own: Ctrl-C is for this program, which then ends the daemon in order.
