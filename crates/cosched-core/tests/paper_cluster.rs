@@ -326,3 +326,31 @@ fn the_best_nodes_are_chosen_by_load_and_memory() {
     assert_eq!(place(5, 2, 40), [0], "two threads on each of three nodes, and most memory on the first");
     assert_eq!(place(6, 1, 90), [1], "only there");
 }
+
+/// Queues of a running cluster: jobs stay in the queue of the same name, wherever it stands now, and are served by it.
+#[test]
+fn queues_change_under_the_jobs_that_are_in_them() {
+    use cosched_core::cluster::{Queue, Refusal, Stage};
+    let queue = |name: &str| Queue { name: name.to_owned(), ..Queue::default() };
+    let config = Config { queues: vec![queue("day"), queue("night")], ..Config::default() };
+    let mut planner = cluster(config, &[4, 4], 100);
+    let submit = |id: u64, queue: u32| Input::Submit(JobSpec { queue, ..spec(id, Class::Batch, total(8, 1)) });
+    for (id, queue) in [(1, 0), (2, 0), (3, 1), (4, 0)] {
+        tell(&mut planner, submit(id, queue));
+    }
+    let before = planner.state().clone();
+    let refused = |planner: &mut Planner, queues| planner.handle(Time(0), Time(0), Input::Queues(queues)).unwrap_err();
+    assert_eq!(refused(&mut planner, vec![]), Refusal::Queues);
+    assert_eq!(refused(&mut planner, vec![queue("day"), queue("day")]), Refusal::Queues);
+    assert_eq!(refused(&mut planner, vec![queue("day")]), Refusal::QueueInUse(JobId(3)));
+    assert_eq!(planner.state(), &before, "nothing has changed");
+
+    let limited = Queue { time_ns_max: Some(SLOT_NS), ..queue("night") };
+    tell(&mut planner, Input::Queues(vec![limited, queue("new"), queue("day")]));
+    let of: Vec<u32> = planner.state().jobs.values().map(|job| job.spec.queue).collect();
+    assert_eq!(of, [2, 2, 0, 2]);
+    assert_eq!(planner.poll_timeout().map(|(at, _)| at), Some(Time(SLOT_NS)), "the limit holds for who is there");
+    // A planner that begins with this state goes on alike.
+    assert_eq!(Planner::new(planner.state().clone()).unwrap().plan(), planner.plan());
+    assert!(planner.state().jobs.values().all(|job| job.stage == Stage::Ready));
+}

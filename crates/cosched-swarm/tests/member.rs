@@ -483,3 +483,91 @@ fn storms_of_conflicts_lose_nothing() {
     world.run(200 * S);
     world.check_end();
 }
+
+/// A gang that used no CPU for very long is not waited for on any of its nodes: it stays asleep when it uses CPU again,
+/// whoever says so, until its user resumes it; and his record tells him.
+#[test]
+fn a_gang_that_was_dropped_comes_back_when_its_user_says_so() {
+    use cosched_core::Standing;
+    let mut world = started(22, 2);
+    world.job_ns_max = 1000 * S;
+    world.ask(0, user(1), submit(job("a", 8)));
+    world.run(2 * S);
+    let id = JobId(1);
+    let standing = |world: &World| world.state().unwrap().jobs[&id].standing;
+    let says = |world: &mut World, node: usize, what: &str| {
+        for _ in 0..3 {
+            world.tell(node, |member, now| match what {
+                "asleep" => member.asleep(now, id, true),
+                "awake" => member.asleep(now, id, false),
+                _ => member.dropped(now, id),
+            });
+            world.run(S);
+        }
+    };
+    for (node, what, expected) in [
+        (0, "asleep", Standing::Scheduled),
+        (1, "asleep", Standing::Asleep),
+        (0, "dropped", Standing::Asleep),
+        // It is waited for on the other one.
+        (1, "awake", Standing::Scheduled),
+        (1, "asleep", Standing::Asleep),
+        (1, "dropped", Standing::Asleep),
+        (0, "dropped", Standing::Asleep),
+        (1, "awake", Standing::Asleep),
+    ] {
+        says(&mut world, node, what);
+        assert_eq!(standing(&world), expected, "n{node} {what}");
+    }
+    let told = world.jobs()[0].history.iter().filter(|event| event.what.starts_with("dropped")).count();
+    assert_eq!(told, 1);
+    world.ask(1, user(1), Ask::Resume { job: 1 });
+    world.run(S);
+    assert_eq!((standing(&world), world.jobs()[0].dropped_on.len()), (Standing::Scheduled, 0));
+    says(&mut world, 0, "asleep");
+    says(&mut world, 1, "asleep");
+    assert_eq!(standing(&world), Standing::Asleep);
+    says(&mut world, 1, "awake");
+    assert_eq!(standing(&world), Standing::Scheduled);
+    // What is known is said once: two transactions for each report that changed something.
+    let writes = world.ops["writes"];
+    assert!(writes < 100, "{writes}");
+}
+
+#[test]
+fn administrators_change_queues_and_shares_of_a_running_cluster() {
+    use cosched_cluster::wire::{Queue, Shares};
+    let mut world = started(23, 2);
+    let queue = |name: &str| Queue {
+        name: name.to_owned(),
+        exclusive: false,
+        memory_bytes_max: None,
+        disk_bytes_max: None,
+        time_ns_max: None,
+    };
+    let shares = Shares { express: 9, interactive: 3, batch: 2, standby: 1 };
+    let queues = |names: &[&str]| Ask::Queues { queues: names.iter().map(|name| queue(name)).collect() };
+    world.job_ns_max = 20 * S;
+    world.ask(0, user(1), submit(job("a", 8)));
+    let asked = [
+        (user(1), queues(&["", "b"]), Some("for administrators")),
+        (ROOT, queues(&["b"]), Some("job 1 is in a queue that is left out")),
+        (ROOT, queues(&["b", "b"]), Some("a name of its own")),
+        (ROOT, queues(&["b", ""]), None),
+        (ROOT, Ask::Shares { working: shares, off: shares }, None),
+    ]
+    .map(|(by, ask, why)| (world.ask(0, by, ask).unwrap(), why));
+    world.run(2 * S);
+    for (ask, why) in asked {
+        let answer = world.hosts[0].answers.get(&ask);
+        match why {
+            None => assert_eq!(answer, Some(&vec![Answer::Done])),
+            Some(why) => assert!(refusal(answer).contains(why), "{answer:?}"),
+        }
+    }
+    let config = world.state().unwrap().config;
+    assert_eq!((config.queues[0].name.as_str(), config.working.express), ("b", 9));
+    assert_eq!(world.state().unwrap().jobs[&JobId(1)].spec.queue, 1);
+    world.run(40 * S);
+    world.check_end();
+}

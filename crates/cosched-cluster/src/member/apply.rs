@@ -139,7 +139,7 @@ impl<'a> Batch<'a> {
         match (&request.ask, request.by) {
             (Ask::Submit(ask), Some(by)) => self.submit(by, ask, request.at_ns),
             (Ask::Suspend { job }, Some(by)) => self.change(by, *job, Input::Suspend(JobId(*job)), "suspended"),
-            (Ask::Resume { job }, Some(by)) => self.change(by, *job, Input::Resume(JobId(*job)), "resumed"),
+            (Ask::Resume { job }, Some(by)) => self.resume(by, *job),
             (Ask::Kill { job, how }, Some(by)) => self.kill(by, *job, *how),
             (Ask::Class { job, class }, Some(by)) => self.class(by, *job, *class),
             (Ask::Policy { job, policy }, Some(by)) => {
@@ -151,6 +151,12 @@ impl<'a> Batch<'a> {
             (Ask::ClusterSharing { sharing }, Some(by)) => self.setting(by, Input::ClusterSharing((*sharing).into())),
             (Ask::SlotLength { ns }, Some(by)) => self.setting(by, Input::SlotLength(*ns)),
             (Ask::Ceiling { permille }, Some(by)) => self.setting(by, Input::Ceiling(*permille)),
+            (Ask::Shares { working, off }, Some(by)) => {
+                self.setting(by, Input::Shares((*working).into(), (*off).into()))
+            }
+            (Ask::Queues { queues }, Some(by)) => {
+                self.setting(by, Input::Queues(queues.iter().cloned().map(Into::into).collect()))
+            }
             (Ask::Drain { node, drains }, Some(by)) => {
                 let id = self.node(node, "the node cannot be drained")?;
                 self.setting(by, Input::Drain(id, *drains))
@@ -159,6 +165,7 @@ impl<'a> Batch<'a> {
             (Ask::MainEnded { job, attempt, exit }, None) => self.main_ended(origin, *job, *attempt, *exit),
             (Ask::Asleep { job, attempt }, None) => self.asleep(origin, *job, *attempt, true),
             (Ask::Awake { job, attempt }, None) => self.asleep(origin, *job, *attempt, false),
+            (Ask::Dropped { job, attempt }, None) => self.dropped(origin, *job, *attempt),
             (Ask::Memory { job, attempt, bytes }, None) => self.memory(origin, *job, *attempt, *bytes),
             (Ask::Choice { job, policy, reason }, None) => {
                 self.input(Input::Choice(JobId(*job), (*policy).into(), (*reason).into()));
@@ -301,6 +308,16 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
+    /// It is watched anew, too, if it was asleep or dropped.
+    fn resume(&mut self, by: By, id: u64) -> Outcome {
+        self.change(by, id, Input::Resume(JobId(id)), "resumed")?;
+        self.jobs.entry(id).and_modify(|job| {
+            job.asleep_on.clear();
+            job.dropped_on.clear();
+        });
+        Ok(Answer::Done)
+    }
+
     fn kill(&mut self, by: By, id: u64, how: KillHow) -> Outcome {
         self.change(by, id, Input::Kill(JobId(id)), "killed")?;
         self.jobs.entry(id).and_modify(|job| {
@@ -355,7 +372,11 @@ impl<'a> Batch<'a> {
 
     /// A gang is asleep when it is on all its nodes.
     fn asleep(&mut self, origin: &str, id: u64, attempt: Attempt, asleep: bool) -> Outcome {
-        let Some((_, job)) = self.part(origin, id, attempt) else { return Ok(Answer::Done) };
+        let dropped = !asleep && self.is_dropped(id);
+        let Some((_, job)) = self.part(origin, id, attempt).filter(|_| !dropped) else { return Ok(Answer::Done) };
+        if !asleep {
+            job.dropped_on.clear();
+        }
         match asleep {
             true => job.asleep_on.insert(origin.to_owned()),
             false => job.asleep_on.remove(origin),
@@ -364,6 +385,25 @@ impl<'a> Batch<'a> {
         let place = self.planner.state().jobs.get(&JobId(id)).and_then(|job| job.place.as_ref());
         let all = place.is_some_and(|place| place.parts.iter().all(|p| on.contains(self.replica.name_of(p.node))));
         self.input(if all { Input::Asleep(JobId(id)) } else { Input::Awake(JobId(id)) });
+        Ok(Answer::Done)
+    }
+
+    /// Whether nobody waits for a gang on any of its nodes.
+    fn is_dropped(&mut self, id: u64) -> bool {
+        let Some(on) = self.load(id).map(|job| job.dropped_on.clone()) else { return false };
+        let place = self.planner.state().jobs.get(&JobId(id)).and_then(|job| job.place.as_ref());
+        place.is_some_and(|place| place.parts.iter().all(|part| on.contains(self.replica.name_of(part.node))))
+    }
+
+    /// LLNL, "Gang Scheduler Design": a program that uses no CPU "for an extended period … is completely removed". It
+    /// has no cells while it sleeps; from now on it does not get any back by waking either, until its user resumes it.
+    fn dropped(&mut self, origin: &str, id: u64, attempt: Attempt) -> Outcome {
+        let Some((_, job)) = self.part(origin, id, attempt) else { return Ok(Answer::Done) };
+        let is_new = job.dropped_on.insert(origin.to_owned());
+        if is_new && self.is_dropped(id) {
+            let wall = self.wall.0;
+            self.jobs.entry(id).and_modify(|job| job.note(wall, None, "dropped: no CPU used for long"));
+        }
         Ok(Answer::Done)
     }
 

@@ -103,6 +103,10 @@ impl Member {
         let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
         let all = parts.iter().all(|part| on.contains(self.replica.name_of(part.node)));
         let as_it_is = (record.standing == Standing::Asleep) == (asleep && all);
+        if !asleep && parts.iter().all(|part| job.value.dropped_on.contains(self.replica.name_of(part.node))) {
+            // Only a user brings it back.
+            return true;
+        }
         on.contains(own) == asleep && (as_it_is || record.standing == Standing::Suspended)
     }
 

@@ -161,6 +161,14 @@ impl Member {
         self.report_of(now, job, report);
     }
 
+    /// A sleeping gang used no CPU here for very long.
+    pub fn dropped(&mut self, now: Moment, job: JobId) {
+        let own = &self.settings.name;
+        if !self.replica.jobs.get(&job.0).is_some_and(|known| known.value.dropped_on.contains(own)) {
+            self.report_of(now, job, |attempt| Ask::Dropped { job: job.0, attempt });
+        }
+    }
+
     /// A job was seen to use so much memory here, in bytes.
     pub fn memory(&mut self, now: Moment, job: JobId, bytes: u64) {
         self.report_of(now, job, |attempt| Ask::Memory { job: job.0, attempt, bytes });

@@ -21,23 +21,27 @@ pub(super) struct Config {
     queues: Vec<Queue>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// What the classes are worth; see core's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shares {
-    express: u32,
-    interactive: u32,
-    batch: u32,
-    standby: u32,
+#[allow(missing_docs, reason = "core says what each means")]
+pub struct Shares {
+    pub express: u32,
+    pub interactive: u32,
+    pub batch: u32,
+    pub standby: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+/// A queue; see core's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Queue {
-    name: String,
-    exclusive: bool,
-    memory_bytes_max: Option<u64>,
-    disk_bytes_max: Option<u64>,
-    time_ns_max: Option<u64>,
+#[allow(missing_docs, reason = "core says what each means")]
+pub struct Queue {
+    pub name: String,
+    pub exclusive: bool,
+    pub memory_bytes_max: Option<u64>,
+    pub disk_bytes_max: Option<u64>,
+    pub time_ns_max: Option<u64>,
 }
 
 impl From<&Core> for Config {

@@ -173,6 +173,9 @@ pub struct Job {
     pub ended_on: BTreeMap<String, PartEnd>,
     /// The nodes on which it uses no CPU.
     pub asleep_on: BTreeSet<String>,
+    /// The nodes on which it used none for so long that nobody waits for it there. On all of them: it is left to the
+    /// operating system until a user resumes it.
+    pub dropped_on: BTreeSet<String>,
     /// Its main process has ended: empty parts are over.
     pub closing: bool,
     /// The user who ended it.
@@ -199,6 +202,7 @@ impl Job {
             attempt: 0,
             ended_on: BTreeMap::new(),
             asleep_on: BTreeSet::new(),
+            dropped_on: BTreeSet::new(),
             closing: false,
             killed_by: None,
             kill_how: None,
@@ -223,6 +227,7 @@ impl Job {
         self.attempt += 1;
         self.ended_on.clear();
         self.asleep_on.clear();
+        self.dropped_on.clear();
         self.closing = false;
         self.main_exit = None;
     }

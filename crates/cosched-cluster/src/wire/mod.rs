@@ -12,6 +12,7 @@ mod node;
 mod request;
 mod state;
 
+pub use config::{Queue, Shares};
 pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, NodeAsk, PartEnd, WantAsk, Why};
 pub use names::{Class, OnNodeLoss, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;

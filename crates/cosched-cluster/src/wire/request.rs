@@ -1,5 +1,6 @@
 //! What users and nodes ask of whoever plans, and what came of it.
 
+use super::config::{Queue, Shares};
 use super::job::{Attempt, Exit, JobAsk, KillHow, PartEnd};
 use super::names::{Class, Policy, Reason, Sharing};
 use super::stored_as_is;
@@ -42,6 +43,10 @@ pub enum Ask {
     SlotLength { ns: u64 },
     /// The ceiling on the share of gangs, in thousandths.
     Ceiling { permille: u32 },
+    /// What the classes are worth in working hours and in off-hours.
+    Shares { working: Shares, off: Shares },
+    /// The queues, the most urgent first; jobs stay in the queue of the same name.
+    Queues { queues: Vec<Queue> },
     /// Whether a node gets new jobs (`false`) or not.
     Drain { node: String, drains: bool },
     /// A node says that the last process of a job has ended there.
@@ -52,6 +57,8 @@ pub enum Ask {
     Asleep { job: u64, attempt: Attempt },
     /// A node says that it uses CPU again.
     Awake { job: u64, attempt: Attempt },
+    /// A node says that a sleeping gang used no CPU there for very long: nobody waits for it any more.
+    Dropped { job: u64, attempt: Attempt },
     /// A node says how much memory a job was seen to use there.
     Memory { job: u64, attempt: Attempt, bytes: u64 },
     /// A node says what auto has chosen for a job.

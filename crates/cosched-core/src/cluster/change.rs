@@ -2,6 +2,7 @@
 
 use super::input::{Input, Refusal};
 use super::planner::Planner;
+use super::queue::Queue;
 use super::state::{JobRecord, JobSpec, NodeWant, Stage, Want};
 use crate::id::{JobId, NodeId};
 use crate::job::Policy;
@@ -45,7 +46,9 @@ impl Planner {
             | Input::ClusterPolicy(_)
             | Input::ClusterSharing(_)
             | Input::SlotLength(_)
-            | Input::Ceiling(_) => self.change_settings(&input),
+            | Input::Ceiling(_)
+            | Input::Shares(..) => self.change_settings(&input),
+            Input::Queues(queues) => self.change_queues(queues).map(|()| Reason::Settings),
         }
     }
 
@@ -79,9 +82,30 @@ impl Planner {
             Input::SlotLength(ns) => config.slot_length_ns = ns,
             Input::Ceiling(permille) if !(1..=1000).contains(&permille) => return Err(Refusal::Ceiling(permille)),
             Input::Ceiling(permille) => config.ceiling_permille = permille,
+            Input::Shares(working, off) => (config.working, config.off) = (working, off),
             _ => (),
         }
         Ok(Reason::Settings)
+    }
+
+    /// Jobs are in a queue by its place, so they move with its name.
+    fn change_queues(&mut self, queues: Vec<Queue>) -> Result<(), Refusal> {
+        let at = |name: &str| queues.iter().position(|queue| queue.name == name);
+        if queues.is_empty() || queues.iter().enumerate().any(|(n, queue)| at(&queue.name) != Some(n)) {
+            return Err(Refusal::Queues);
+        }
+        let old = &self.state.config.queues;
+        let moved = |(id, job): (&JobId, &JobRecord)| {
+            let to = at(&old[job.spec.queue as usize].name).ok_or(Refusal::QueueInUse(*id))?;
+            Ok((*id, to as u32))
+        };
+        let moved: Vec<(JobId, u32)> = self.state.jobs.iter().map(moved).collect::<Result<_, Refusal>>()?;
+        for (id, to) in moved {
+            self.job(id)?.spec.queue = to;
+        }
+        self.state.config.queues = queues;
+        self.lay_anew();
+        Ok(())
     }
 
     fn job(&mut self, id: JobId) -> Result<&mut JobRecord, Refusal> {

@@ -1,13 +1,14 @@
 //! What can happen in a cluster, and what its hosts have to do.
 
 use super::plan::Plan;
-use super::queue::Limit;
+use super::queue::{Limit, Queue};
 use super::state::{Capacity, JobSpec, Period};
-use crate::class::Class;
+use crate::class::{Class, Shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Policy, Sharing};
 use crate::reason::Reason;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 
 /// What can happen.
@@ -57,6 +58,11 @@ pub enum Input {
     SlotLength(u64),
     /// The ceiling on the share of gangs, in thousandths.
     Ceiling(u32),
+    /// What the classes are worth in working hours, and in off-hours.
+    Shares(Shares, Shares),
+    /// The queues, the most urgent first. Jobs stay in the queue of the same name; limits of memory and disk space hold for
+    /// new jobs, those of time for all.
+    Queues(Vec<Queue>),
 }
 
 /// What the hosts have to do.
@@ -131,6 +137,10 @@ pub enum Refusal {
     SlotLength(u64),
     /// A ceiling of none or of more than all.
     Ceiling(u32),
+    /// No queue at all, or two of one name.
+    Queues,
+    /// The job is in a queue that would not be there any more.
+    QueueInUse(JobId),
     /// The job is in another stage than the input needs.
     Stage(JobId),
 }
@@ -140,6 +150,8 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::UnknownJob(job) => write!(f, "there is no job {job}"),
             Refusal::DuplicateJob(job) => write!(f, "there is a job {job} already"),
+            Refusal::Queues => f.write_str("at least one queue is needed, each with a name of its own"),
+            Refusal::QueueInUse(job) => write!(f, "job {job} is in a queue that is left out"),
             Refusal::UnknownNode(node) => write!(f, "there is no node {}", node.0),
             Refusal::DuplicateNode(node) => write!(f, "node {} is named twice", node.0),
             Refusal::NoCpus => f.write_str("at least one CPU is needed"),

@@ -195,8 +195,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Columns have other numbers now; the cells of jobs are where they were.
-    fn lay_anew(&mut self) {
+    /// Columns or queues have other numbers now; the cells of jobs are where they were.
+    pub(super) fn lay_anew(&mut self) {
         let sound = self.derive();
         debug_assert!(sound.is_ok(), "the planner's own state holds: {sound:?}");
         self.look_at_rows();

@@ -24,6 +24,7 @@ impl Driver {
         if let Some(live) = self.live.get_mut(&job.0) {
             live.dropped = true;
         }
+        self.tell_dropped(job);
         let after = words(self.config.drop_after);
         tracing::info!(id = job.0, "dropped: it used no CPU for {after}");
         let detail =

@@ -183,7 +183,8 @@ impl World {
             }
             AgentAction::Asleep { job, .. } => member.asleep(now, job, true),
             AgentAction::Awake { job, .. } => member.asleep(now, job, false),
-            AgentAction::Dropped { .. } | AgentAction::Set { .. } => (),
+            AgentAction::Dropped { job, .. } => member.dropped(now, job),
+            AgentAction::Set { .. } => (),
         }
     }
 

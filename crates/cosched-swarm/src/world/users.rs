@@ -2,7 +2,9 @@
 
 use super::{S, World};
 use cosched_cluster::AskId;
-use cosched_cluster::wire::{Ask, By, Class, JobAsk, KillHow, NodeAsk, OnNodeLoss, Policy, Sharing, WantAsk};
+use cosched_cluster::wire::{
+    Ask, By, Class, JobAsk, KillHow, NodeAsk, OnNodeLoss, Policy, Queue, Shares, Sharing, WantAsk,
+};
 use cosched_core::{JobId, Standing};
 
 /// The administrator.
@@ -40,6 +42,25 @@ pub(crate) const QUEUES: [&str; 3] = ["normal", "short", "alone"];
 
 /// The time limit of the second, in nanoseconds.
 pub(crate) const SHORT_NS: u64 = 20 * S;
+
+fn shares(dice: &mut crate::dice::Dice) -> Shares {
+    let mut share = || dice.between(1, 16) as u32;
+    Shares { express: share(), interactive: share(), batch: share(), standby: share() }
+}
+
+/// The queues in another order, with other limits; sometimes one is left out.
+fn queues(dice: &mut crate::dice::Dice) -> Vec<Queue> {
+    let first = dice.below(3) as usize;
+    let queue = |name: &str| Queue {
+        name: name.to_owned(),
+        exclusive: name == QUEUES[2],
+        memory_bytes_max: None,
+        disk_bytes_max: None,
+        time_ns_max: (name == QUEUES[1]).then_some(SHORT_NS / 2),
+    };
+    let many = if dice.one_in(4) { 2 } else { 3 };
+    (0..many).map(|k| queue(QUEUES[(first + k) % 3])).collect()
+}
 
 impl World {
     /// A user asks a node for something; `None` if nobody is there.
@@ -109,7 +130,9 @@ impl World {
         let dice = &mut self.dice;
         // Mostly one of the newest.
         let job = known - dice.below(known.min(8));
-        let ask = match dice.below(16) {
+        let ask = match dice.below(18) {
+            16 => Ask::Shares { working: shares(dice), off: shares(dice) },
+            17 => Ask::Queues { queues: queues(dice) },
             0..=2 => Ask::Suspend { job },
             3..=5 => Ask::Resume { job },
             6 | 7 => Ask::Kill { job, how: KillHow::FORCE },

@@ -97,6 +97,7 @@ impl Cluster {
     ) -> anyhow::Result<Cluster> {
         let settings = Settings {
             home,
+            boot: cosched_linux::observe::boot_id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             initial: initial(config, of),
             ttl_s: config.node_lease.as_secs().max(2),
@@ -300,6 +301,14 @@ impl Driver {
         if let Some(cluster) = &mut self.cluster {
             let moment = cluster.moment();
             cluster.member.asleep(moment, job, asleep);
+        }
+    }
+
+    /// A gang used no CPU for very long.
+    pub(super) fn tell_dropped(&mut self, job: JobId) {
+        if let Some(cluster) = &mut self.cluster {
+            let moment = cluster.moment();
+            cluster.member.dropped(moment, job);
         }
     }
 
