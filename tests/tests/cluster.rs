@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const TOOLS: [&str; 2] = ["etcd", "openssl"];
 
 /// Short leases and slots: the tests wait for both. The clocks of one machine agree.
-const QUICK: &str = "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"2s\"\n";
+const QUICK: &str = "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"4s\"\n";
 
 const SPIN: &str = "while :; do :; done";
 
@@ -172,7 +172,7 @@ fn the_store_may_go_and_come_back() {
         }
         contact(&cluster, false);
         // Longer than the lease.
-        std::thread::sleep(Duration::from_secs(3));
+        std::thread::sleep(Duration::from_secs(5));
         assert!(runs(&cluster), "{way}: the job stands still");
         let status = cluster.node(0).client().status().unwrap();
         assert!(status.warnings.iter().any(|warning| warning.what.contains("store")), "{:?}", status.warnings);

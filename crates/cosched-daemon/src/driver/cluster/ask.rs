@@ -52,10 +52,6 @@ impl Driver {
             Op::AddProcess(id, request) if !self.live.contains_key(&id) => {
                 drop(reply.send(self.cluster_record(id).and_then(|_| Err(not_here(id, request.pid)))));
             }
-            // What its user is to wake again is known here only.
-            Op::Resume(id) if self.live.get(&id).is_some_and(|live| live.dropped) => {
-                drop(reply.send(self.resume(peer, id).and_then(|_| self.view_in_cluster(id)).map(job_reply)));
-            }
             Op::Suspend(id) => self.change_in_cluster(peer, id, Ask::Suspend { job: id }, reply),
             Op::Resume(id) => self.change_in_cluster(peer, id, Ask::Resume { job: id }, reply),
             Op::Kill(id, request) => self.kill_in_cluster(peer, id, request, reply),

@@ -126,6 +126,7 @@ impl Driver {
         if !live.cgroup.populated().unwrap_or(true) {
             return self.finish(id);
         }
+        tracing::info!(id, signal, %reason, "a job is to end here");
         let sent = match signal {
             9 => live.cgroup.kill(),
             signal => live.cgroup.signal_all(signal).map(drop),

@@ -11,6 +11,7 @@ pub(super) struct Mirrored {
     class: Class,
     policy: Option<Policy>,
     suspended: bool,
+    asleep: bool,
 }
 
 impl Mirrored {
@@ -18,7 +19,8 @@ impl Mirrored {
         // What is to end must be able to.
         let ends = matches!(record.stage, Stage::Ending(_) | Stage::Clearing);
         let suspended = record.standing == Standing::Suspended && !ends;
-        Mirrored { class: record.spec.class, policy: record.spec.policy, suspended }
+        let asleep = record.standing == Standing::Asleep;
+        Mirrored { class: record.spec.class, policy: record.spec.policy, suspended, asleep }
     }
 }
 
@@ -93,6 +95,11 @@ impl Driver {
             (false, true) => self.own_input(PlannerInput::Suspend(job)),
             (true, false) => self.own_input(PlannerInput::Resume(job)),
             _ => (),
+        }
+        // A user has resumed it, maybe on another node.
+        let woken = old.is_some_and(|old| old.asleep) && !new.asleep;
+        if woken && self.live.get(&id).is_some_and(|live| live.asleep) {
+            self.awake(job, "resumed".to_owned());
         }
     }
 

@@ -50,7 +50,9 @@ impl Driver {
         view.policy = view.own_policy.unwrap_or(view.policy);
         view.restarts = job.attempt;
         view.queue = cluster.queue(planned, job);
-        (view.state, view.waits_for) = state(planned, job, view.state);
+        // A job of this node alone falls asleep by the node's own plan; of one that spans nodes a part may.
+        let here = if self.is_own(job.id) { view.state } else { api::JobState::Running };
+        (view.state, view.waits_for) = state(planned, job, here);
         (view.nodes, view.cpus) = cluster.resources(planned, job);
         view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000);
         if let Some(End { exit, cpu_time_ns, memory_peak_bytes, .. }) = job.end {
@@ -215,15 +217,15 @@ impl Cluster {
 /// Where a job is in its life, and what it waits for.
 fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
     let Some(planned) = planned.filter(|_| job.end.is_none()) else { return (api::JobState::Ended, None) };
+    let dropped = planned.place.as_ref().is_some_and(|place| job.dropped_on.len() == place.parts.len());
     match planned.stage {
         Stage::Waiting(reason) => (api::JobState::Waiting, Some(reason.to_string())),
         Stage::Clearing => (api::JobState::Waiting, Some("its processes end, then it is started anew".to_owned())),
         Stage::Ending(_) => (api::JobState::Running, None),
         Stage::Ready => match planned.standing {
             Standing::Suspended => (api::JobState::Suspended, None),
-            Standing::Asleep if here == api::JobState::Dropped => (here, None),
+            Standing::Asleep if dropped => (api::JobState::Dropped, None),
             Standing::Asleep => (api::JobState::Asleep, None),
-            // A job of one node falls asleep by its node's own plan.
             Standing::Scheduled if matches!(here, api::JobState::Asleep | api::JobState::Dropped) => (here, None),
             Standing::Scheduled => (api::JobState::Running, None),
         },
