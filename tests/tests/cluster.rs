@@ -45,7 +45,9 @@ fn spinning_gang(cluster: &Cluster, more: &[&str]) -> u64 {
     let id = detach(cluster.node(0), &[more, &["--nodes", "n1:1,n2:1", "--", "sh", "-c", SPIN]].concat());
     assert!(wait_until(|| cluster.node(1).v2_job(id).exists()), "no part on the second node");
     let words = ["join", "--job", &id.to_string(), "--", "sh", "-c", SPIN];
-    cluster.node(1).command("cosched").args(words).spawn().unwrap();
+    let mut second = cluster.node(1).command("cosched").args(words).spawn().unwrap();
+    // It is waited for: a process that has ended and is not would look as if it was there.
+    std::thread::spawn(move || second.wait());
     assert!(wait_until(|| !cluster.node(1).job_pids(id).is_empty()), "nobody joined");
     id
 }

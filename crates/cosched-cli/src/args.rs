@@ -409,7 +409,7 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 }
 
 /// `TERM`, `SIGTERM`, `term` or `15`.
-/// NODE[:CPUS[:MEM]]
+/// `NODE`, `NODE:CPUS` or `NODE:CPUS:MEM`.
 fn parse_node(text: &str) -> Result<NodeResources, String> {
     let mut parts = text.split(':');
     let name = parts.next().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Names of users, from the system's password file alone: a look-up must never wait for a network.
 
 const PASSWD: &str = "/etc/passwd";
+const GROUP: &str = "/etc/group";
 
 /// The name of a user, or the number where it has none.
 pub(crate) fn user_name(uid: u32) -> String {
@@ -17,11 +18,30 @@ pub(crate) fn user_id(name: &str) -> Option<u32> {
 /// The primary group of a user.
 pub(crate) fn group_of(uid: u32) -> Option<u32> {
     let text = std::fs::read_to_string(PASSWD).unwrap_or_default();
+    passwd_line(&text, uid).and_then(|mut fields| fields.nth(3)?.parse().ok())
+}
+
+/// All groups of a user, the primary one first.
+pub(crate) fn groups_of(uid: u32) -> Option<Vec<u32>> {
+    let passwd = std::fs::read_to_string(PASSWD).unwrap_or_default();
+    let name = passwd_line(&passwd, uid)?.next()?;
+    let groups = std::fs::read_to_string(GROUP).unwrap_or_default();
+    Some(std::iter::once(group_of(uid)?).chain(memberships(&groups, name)).collect())
+}
+
+fn passwd_line(passwd: &str, uid: u32) -> Option<std::str::Split<'_, char>> {
+    let of = |line: &&str| line.split(':').nth(2).is_some_and(|field| field.parse() == Ok(uid));
+    passwd.lines().find(of).map(|line| line.split(':'))
+}
+
+/// The groups whose lists of members have this name.
+fn memberships(groups: &str, name: &str) -> Vec<u32> {
     let of = |line: &str| {
         let mut fields = line.split(':').skip(2);
-        (fields.next()?.parse() == Ok(uid)).then(|| fields.next()?.parse().ok()).flatten()
+        let gid = fields.next()?.parse().ok()?;
+        fields.next()?.split(',').any(|member| member == name).then_some(gid)
     };
-    text.lines().find_map(of)
+    groups.lines().filter_map(of).collect()
 }
 
 fn entries(passwd: &str) -> impl Iterator<Item = (&str, u32)> {
@@ -42,6 +62,8 @@ mod tests {
         assert_eq!(user_name(0), "root");
         assert_eq!(user_id("root"), Some(0));
         assert_eq!(group_of(0), Some(0));
+        assert_eq!(groups_of(0).map(|groups| groups[0]), Some(0));
+        assert_eq!(memberships("audio:x:29:bob,ann\nann:x:1000:\nann2:x:1001:annette\n", "ann"), [29]);
         assert_eq!(user_id("4711"), Some(4711));
         assert_eq!(user_name(4_000_000_001), "4000000001");
     }

@@ -9,7 +9,7 @@
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
 //! - [`mod@file`] reads and writes whole blocks of files without the page cache, several at a time;
 //! - [`thread`] is the scheduling of single threads of this process, for the stages of a pipeline;
-//! - [`clock`] notices steps of the wall clock, [`load`] is how busy the CPUs are;
+//! - [`clock`] notices steps of the wall clock, [`load`] is how busy the CPUs are, [`user`] starts programs as somebody else;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
 //! This crate knows neither plans nor policies: the daemon turns a plan into a [`slots::Table`].
@@ -43,6 +43,7 @@ pub mod switch;
 pub mod thaw;
 pub mod thread;
 pub mod tree;
+pub mod user;
 pub mod waits;
 
 pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets};

@@ -8,7 +8,10 @@ use super::signals::Signals;
 use crate::out::say;
 use cosched_api::{Client, ClientError, Job, JobState, ProcessRequest};
 use std::ffi::OsString;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -102,7 +105,9 @@ impl Place {
             return;
         }
         let path = std::env::temp_dir().join(format!("cosched-hosts-{id}-{}.{kind}", std::process::id()));
-        match std::fs::write(&path, text) {
+        // In a directory where everybody writes: a file of our own, never one that is there.
+        let created = File::options().write(true).create_new(true).mode(0o600).open(&path);
+        match created.and_then(|mut file| file.write_all(text.as_bytes())) {
             Ok(()) => {
                 let named = variables.iter().map(|variable| ((*variable).to_owned(), path.clone().into_os_string()));
                 self.environment.extend(named);

@@ -358,7 +358,9 @@ impl<'a> Batch<'a> {
     /// Without its main process a job that has not started never will, and one that has is over when it is empty.
     fn main_ended(&mut self, origin: &str, id: u64, attempt: Attempt, exit: Exit) -> Outcome {
         let started = self.planner.state().jobs.get(&JobId(id)).is_some_and(|job| job.place.is_some());
-        let of_lead = |job: &&mut Job| job.attempt == attempt && job.ask.lead.as_deref() == Some(origin);
+        // In later lives another node may stand in for the one where it was submitted.
+        let of_lead =
+            |job: &&mut Job| job.attempt == attempt && (attempt > 0 || job.ask.lead.as_deref() == Some(origin));
         if let Some(job) = self.load(id).filter(of_lead) {
             job.main_exit = Some(exit);
             job.closing = true;

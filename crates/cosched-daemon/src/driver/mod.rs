@@ -193,13 +193,7 @@ impl Driver {
             packing: config.packing,
             shares: period::shares(&config, &period),
         });
-        let agent = Agent::new(AgentConfig {
-            node: NODE,
-            idle_after_ns: config.idle_after.as_nanos() as u64,
-            drop_after_ns: config.drop_after.as_nanos() as u64,
-            drive_boundaries: false,
-            ..AgentConfig::default()
-        });
+        let agent = agent(&config);
         let plan = Arc::clone(planner.plan());
         let shares = period::shares(&config, &period);
         let memory_bytes = config.memory_bytes.unwrap_or_else(cosched_linux::observe::memory_total);
@@ -459,6 +453,17 @@ impl Driver {
     fn not_needed(&self) -> bool {
         self.identity.embedded && self.live.is_empty() && self.empty_since.elapsed() >= self.config.embedded_exit_after
     }
+}
+
+/// Who watches the gangs; the slot thread drives the boundaries.
+fn agent(config: &Config) -> Agent {
+    Agent::new(AgentConfig {
+        node: NODE,
+        idle_after_ns: config.idle_after.as_nanos() as u64,
+        drop_after_ns: config.drop_after.as_nanos() as u64,
+        drive_boundaries: false,
+        ..AgentConfig::default()
+    })
 }
 
 fn alone(name: &str) -> ErrorBody {

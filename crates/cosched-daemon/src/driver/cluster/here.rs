@@ -1,7 +1,7 @@
 //! The parts of jobs on this node: they begin, they are to end, they have ended.
 
 use super::super::{Driver, job_reply};
-use super::{part_end, view};
+use super::{Cluster, part_end, view};
 use crate::clock::unix_ms;
 use crate::record::{PartOf, Record};
 use crate::refuse::{Answer, refuse};
@@ -51,15 +51,26 @@ impl Launcher {
     }
 }
 
+impl Cluster {
+    /// Whether the main process of a job is this node's: where it was submitted, and in later lives, if that node has no part, where its
+    /// first part is.
+    fn leads(&self, job: &Job, parts: &[Part]) -> bool {
+        let lead = job.ask.lead.as_deref();
+        let has_part = |name: &str| parts.iter().any(|part| self.member.name_of(part.node) == Some(name));
+        let first = parts.first().is_some_and(|part| Some(part.node) == self.member.id());
+        lead == Some(self.node.as_str()) || job.attempt > 0 && first && !lead.is_some_and(has_part)
+    }
+}
+
 impl Driver {
     /// A job has a place here: it gets what it needs, and its main process, if that waits here.
     pub(super) fn start_here(&mut self, job: Job, part: Part) {
         let Some(cluster) = &mut self.cluster else { return };
         let id = job.id;
-        let lead = job.ask.lead.as_deref() == Some(cluster.node.as_str());
-        let launcher = cluster.launchers.get(&id).filter(|_| lead && job.attempt == 0);
         let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(id)));
-        let spans = planned.and_then(|job| job.place.as_ref()).is_some_and(|place| place.parts.len() > 1);
+        let parts = planned.and_then(|job| job.place.as_ref()).map_or(&[][..], |place| &place.parts);
+        let (spans, lead) = (parts.len() > 1, cluster.leads(&job, parts));
+        let launcher = cluster.launchers.get(&id).filter(|_| lead && job.attempt == 0);
         let mut record = view::record_of(&job, &self.boot_id);
         (record.cpus, record.mem_bytes) = (part.cpus, Some(part.memory_bytes).filter(|bytes| *bytes > 0));
         record.part = Some(PartOf { attempt: job.attempt, spans, lead, closing: false });
@@ -171,6 +182,14 @@ impl Driver {
     /// The last process of a job has ended here; the record says how.
     pub(in super::super) fn tell_part_end(&mut self, id: u64, attempt: Attempt) {
         let end = self.state.jobs.get(&id).map(part_end).unwrap_or_default();
+        let stands_in = self.state.jobs.get(&id).is_some_and(|record| record.part.is_some_and(|part| part.lead))
+            && self.cluster.as_ref().is_some_and(|cluster| {
+                let lead = cluster.member.job(JobId(id)).and_then(|job| job.ask.lead.as_deref());
+                lead != Some(cluster.node.as_str())
+            });
+        if stands_in {
+            self.tell_main_end(id, attempt, end.exit.unwrap_or_default());
+        }
         if let Some(cluster) = &mut self.cluster {
             cluster.mirrored.remove(&id);
             cluster.early.remove(&id);
@@ -215,9 +234,13 @@ impl Driver {
 
     /// The main process of a job has ended that has no part here, or none yet.
     pub(super) fn main_ended_elsewhere(&mut self, id: u64, exit: Exit) {
-        let Some(cluster) = &mut self.cluster else { return };
-        let moment = cluster.moment();
-        if let Some(attempt) = cluster.member.job(JobId(id)).map(|job| job.attempt) {
+        // Launchers begin the first life of a job; later ones begin where there is a part.
+        self.tell_main_end(id, 0, exit);
+    }
+
+    fn tell_main_end(&mut self, id: u64, attempt: Attempt, exit: Exit) {
+        if let Some(cluster) = &mut self.cluster {
+            let moment = cluster.moment();
             cluster.member.main_ended(moment, JobId(id), attempt, exit);
         }
     }

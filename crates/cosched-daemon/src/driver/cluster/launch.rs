@@ -7,14 +7,14 @@ use crate::rights::Peer;
 use crate::users;
 use cosched_api::{ExitReport, ExitStatus};
 use cosched_cluster::wire::Job;
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use tokio::sync::oneshot;
 
-/// The shell waits for a line until it is in the job's cgroup, then becomes the program.
-const GATE: &str = "read -r go && exec \"$@\" </dev/null";
+/// The shell, as the owner, waits for a line until it is in the job's cgroup, goes to the directory, opens the output, and becomes the
+/// program: what the owner may not do, it cannot.
+const GATE: &str = "read -r go && cd -- \"$1\" || exit 125; log=$2; shift 2; exec \"$@\" </dev/null >>\"$log\" 2>&1";
 
 impl Driver {
     pub(super) fn launch_anew(&mut self, job: &Job) {
@@ -45,30 +45,19 @@ impl Driver {
 
     fn spawn_in(&mut self, job: &Job) -> io::Result<Child> {
         let owner = job.owner.uid;
-        let mut command = match owner == rustix::process::geteuid().as_raw() {
-            true => Command::new("sh"),
-            false => {
-                let group =
-                    users::group_of(owner).ok_or_else(|| io::Error::other(format!("no user has uid {owner} here")))?;
-                let mut command = Command::new("setpriv");
-                command.args([&format!("--reuid={owner}"), &format!("--regid={group}"), "--init-groups", "--", "sh"]);
-                command
-            }
-        };
-        command.args(["-c", GATE, "sh"]).args(&job.ask.command);
+        // By its full name, and as the owner from its first instruction on: PATH and LD_PRELOAD are his.
+        let mut command = Command::new("/bin/sh");
+        let cwd = job.ask.cwd.as_deref().unwrap_or("/");
+        let log = job.ask.log_path.as_deref().unwrap_or("/dev/null");
+        command.args(["-c", GATE, "sh", cwd, log]).args(&job.ask.command);
         command.env_clear().envs(job.ask.environment.iter().map(|(name, value)| (name, value)));
         command.env("COSCHED_JOB", job.id.to_string());
-        if let Some(cwd) = &job.ask.cwd {
-            command.current_dir(cwd);
+        if owner != rustix::process::geteuid().as_raw() {
+            let groups =
+                users::groups_of(owner).ok_or_else(|| io::Error::other(format!("no user has uid {owner} here")))?;
+            cosched_linux::user::run_as(&mut command, owner, groups[0], groups);
         }
-        let (out, err) = match &job.ask.log_path {
-            Some(path) => {
-                let file = File::options().append(true).open(path)?;
-                (Stdio::from(file.try_clone()?), Stdio::from(file))
-            }
-            None => (Stdio::null(), Stdio::null()),
-        };
-        let mut child = command.stdin(Stdio::piped()).stdout(out).stderr(err).spawn()?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let live = self.live.get(&job.id).ok_or_else(|| io::Error::other("the job has no cgroup"))?;
         let opened = live.cgroup.attach(child.id() as i32).map_err(io::Error::other).and_then(|()| {
             let mut gate = child.stdin.take().ok_or_else(|| io::Error::other("no way to the gate"))?;
