@@ -130,7 +130,7 @@ def gang(a, b, command):
     """A job over both nodes, the same program on each; its id."""
     words = ["run", "--json", "-d", "--nodes", "a:1,b:1", "--", "taskset", "-c", str(a.cpu), *command]
     job = json.loads(a.cli(*words))
-    until(lambda: str(job["id"]) in (b.try_cli("show", "--json", job["id"]) or ""))
+    until(lambda: str(job["id"]) in (b.try_cli("show", "--json", str(job["id"])) or ""))
     join = [b.binaries / "cosched", "--socket", b.socket, "join", "--job", str(job["id"]), "--", "taskset", "-c",
             str(b.cpu), *[word.replace("/a.txt", "/b.txt") for word in command]]
     started = until_joined(b, join)
@@ -205,6 +205,8 @@ def latency(node, name, runs):
 
     job, bare = [], []
     for _ in range(runs):
+        # The plan without the run before this one is to hold: until then nobody may start early.
+        time.sleep(1)
         bare.append(once(program))
         job.append(once(node.run_words(program, "--nodes", "a:1,b:1")))
     return {"setting": name, "runs": runs, "p50_ms": median(job) - median(bare), "max_ms": max(job) - median(bare)}

@@ -2,7 +2,7 @@
 
 use super::super::Driver;
 use cosched_cluster::{Action, Notice};
-use cosched_core::Reason;
+use cosched_core::{JobId, Reason};
 
 impl Driver {
     pub(super) fn act_in_cluster(&mut self, action: Action) {
@@ -12,7 +12,8 @@ impl Driver {
             Action::Drop(watch) => cluster.link.drop_watch(watch),
             Action::Use(plan) => {
                 tracing::debug!(generation = plan.generation, from_slot = plan.from_slot, "the cluster's plan");
-                cluster.early.clear();
+                // Those that it does not have wait for a later plan, and go on until then.
+                cluster.early.retain(|id| !plan.jobs.contains_key(&JobId(*id)));
                 (cluster.plan, cluster.no_slots) = (Some(plan), None);
                 self.plan_is_stale = true;
             }
