@@ -95,6 +95,11 @@ impl Member {
     }
 
     fn commit(&mut self, acks: &BTreeMap<String, Ack>, holds: Time, refuse_submits: bool) {
+        if self.replica.is_ahead() {
+            // It came while acknowledgements were read.
+            self.work.stage = Stage::Resting;
+            return;
+        }
         let Some(planner) = self.planner() else { return };
         let before = planner.state().clone();
         let lost = self.lost_nodes();

@@ -188,7 +188,7 @@ impl Member {
     }
 
     pub(super) fn work_timeout(&self) -> Option<Time> {
-        if !self.session.is_joined() || !matches!(self.work.stage, Stage::Resting) {
+        if !self.session.is_joined() || !matches!(self.work.stage, Stage::Resting) || self.replica.is_ahead() {
             return None;
         }
         match self.work.since {
@@ -198,7 +198,7 @@ impl Member {
     }
 
     pub(super) fn go_on_planning(&mut self) {
-        if !matches!(self.work.stage, Stage::Resting) {
+        if !matches!(self.work.stage, Stage::Resting) || self.replica.is_ahead() {
             return;
         }
         if !self.has_work() {

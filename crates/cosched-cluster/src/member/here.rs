@@ -62,7 +62,10 @@ impl Member {
     /// What runs here is compared with what should.
     pub(super) fn here_changed(&mut self) {
         // What the plan says of a machine that was started anew is not true any more, until somebody has planned with it.
-        if !self.session.is_joined() || self.replica.is_new_boot(&self.settings.name, &self.record()) {
+        if !self.session.is_joined()
+            || self.replica.is_ahead()
+            || self.replica.is_new_boot(&self.settings.name, &self.record())
+        {
             return;
         }
         let wanted = self.wanted_here();

@@ -135,6 +135,12 @@ impl Replica {
         }
     }
 
+    /// The state was read by itself, and what belongs to it is still to be told: jobs' records and requests are older. It is
+    /// good for following plans, not for judging jobs or for planning.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.state_revision() > self.revision
+    }
+
     /// When the planner's state was last changed; 0 while there is none.
     pub(super) fn state_revision(&self) -> Revision {
         self.state.as_ref().map_or(0, |state| state.revision)
