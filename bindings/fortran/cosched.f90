@@ -38,8 +38,8 @@ module cosched_c
         character(kind=c_char) :: node(256)
         integer(c_int32_t) :: cpus, runnable, jobs, job_cpus
         real(c_double) :: load_1min, load_5min, load_15min
-        integer(c_int64_t) :: memory_bytes, memory_available_bytes, memory_declared_bytes
-        integer(c_int64_t) :: reserved(4)
+        integer(c_int64_t) :: memory_bytes, memory_available_bytes, memory_declared_bytes, measured_unix_ms
+        integer(c_int64_t) :: reserved(3)
     end type
 
     interface
@@ -246,6 +246,8 @@ module cosched
         integer :: cpus = 0, runnable = 0, jobs = 0, job_cpus = 0
         real(real64) :: load_1min = 0, load_5min = 0, load_15min = 0
         integer(int64) :: memory_bytes = 0, memory_available_bytes = 0, memory_declared_bytes = 0
+        ! When that was measured, in ms since the Unix epoch, on another node than the daemon's; cosched_unknown: now.
+        integer(int64) :: measured_unix_ms = cosched_unknown
     end type
 
     public :: cosched_version_number, cosched_check_version, cosched_strerror, cosched_last_error
@@ -420,7 +422,8 @@ contains
         ierr = int(c_node_load(handle%pointer, to_c(node), c))
         if (ierr /= 0) return
         load = cosched_load(from_c(c%node), c%cpus, c%runnable, c%jobs, c%job_cpus, c%load_1min, c%load_5min, &
-                            c%load_15min, c%memory_bytes, c%memory_available_bytes, c%memory_declared_bytes)
+                            c%load_15min, c%memory_bytes, c%memory_available_bytes, c%memory_declared_bytes, &
+                            c%measured_unix_ms)
     end subroutine
 
     ! Text for C: without the blanks behind it, ended by NUL.

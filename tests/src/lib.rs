@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod procs;
+pub mod users;
 
 use cosched_api::Client;
 use std::fs::File;
@@ -59,41 +60,68 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one with this configuration (TOML) and waits until it answers.
     pub fn start(config: &str) -> Daemon {
-        let alone = alone();
-        let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let cgroup = format!("cst-{}-{n}", std::process::id());
-        let mut daemon = Daemon { dir, cgroup, child: None, config: config.to_owned(), _alone: alone };
+        let mut daemon = Daemon::prepare(config);
         daemon.launch();
         daemon
     }
 
+    /// The same with a disk of this size for its state alone.
+    pub fn start_on_disk(config: &str, size: &str) -> Daemon {
+        let mut daemon = Daemon::prepare(config);
+        procs::mount_tmpfs(&daemon.state_dir(), size);
+        daemon.launch();
+        daemon
+    }
+
+    fn prepare(config: &str) -> Daemon {
+        let alone = alone();
+        let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let cgroup = format!("cst-{}-{n}", std::process::id());
+        Daemon { dir, cgroup, child: None, config: config.to_owned(), _alone: alone }
+    }
+
+    /// What it is to be configured by when it is started again.
+    pub fn configure(&mut self, config: &str) {
+        config.clone_into(&mut self.config);
+    }
+
+    /// Where its state is.
+    pub fn state_dir(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
     /// Starts it (again) on the same state.
     pub fn launch(&mut self) {
-        let config = self.dir.path().join("cosched.toml");
-        File::create(&config).and_then(|mut f| f.write_all(self.config.as_bytes())).expect("configuration");
         let log = File::options().create(true).append(true).open(self.log_path()).expect("log");
-        let child = self
-            .command("coschedd")
-            .args(["--cgroup", &self.cgroup])
-            .arg("--config")
-            .arg(config)
-            .arg("--socket")
-            .arg(self.socket())
-            .arg("--state-dir")
-            .arg(self.dir.path().join("state"))
-            .stderr(log)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("coschedd starts");
-        self.child = Some(child);
+        self.child = Some(self.coschedd().stderr(log).spawn().expect("coschedd starts"));
         let answers = wait_until(|| Client::connect(self.socket()).is_ok_and(|mut c| c.status().is_ok()));
         assert!(answers, "the daemon does not answer; its log:\n{}", self.log());
     }
 
+    /// Tries to start it on the same state; it is expected to end by itself. The words of another program may come before it.
+    pub fn try_start(&self, before: &[&str]) -> Output {
+        let daemon = self.coschedd();
+        let mut command = self.with_environment(Command::new("timeout"));
+        command.arg("20").args(before).arg(daemon.get_program()).args(daemon.get_args()).stdin(Stdio::null());
+        command.output().expect("it runs")
+    }
+
+    fn coschedd(&self) -> Command {
+        let config = self.dir.path().join("cosched.toml");
+        File::create(&config).and_then(|mut f| f.write_all(self.config.as_bytes())).expect("configuration");
+        let mut command = self.command("coschedd");
+        command.args(["--cgroup", &self.cgroup]).arg("--config").arg(config).arg("--socket").arg(self.socket());
+        command.arg("--state-dir").arg(self.state_dir()).stdin(Stdio::null());
+        command
+    }
+
     /// A command of ours, in the test's environment.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(bin_dir().join(program));
+        self.with_environment(Command::new(bin_dir().join(program)))
+    }
+
+    fn with_environment(&self, mut command: Command) -> Command {
         command
             .env("COSCHED_SOCKET", self.socket())
             .env("COSCHED_LOG", "debug")
@@ -218,6 +246,7 @@ impl Drop for Daemon {
         }
         procs::remove_tree_everywhere(&self.cgroup);
         procs::unmount(&self.dir.path().join("agent"));
+        procs::unmount(&self.state_dir());
         if std::thread::panicking() {
             eprintln!("--- the daemon's log\n{}", self.log());
         }
@@ -249,6 +278,27 @@ pub fn wait_until(mut ready: impl FnMut() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     false
+}
+
+/// A program that `make programs` builds; the test is skipped, and says so, where it cannot be built.
+pub fn program(name: &str) -> Option<String> {
+    built(&format!("build/programs/{name}"), "is not built: `make programs` says what it needs")
+}
+
+/// A file that `make test` installs below target; says so when it is not there.
+pub fn target(name: &str) -> Option<String> {
+    built(&format!("target/{name}"), "is not there: `tools/setup test` installs it")
+}
+
+/// The full path of a file below the project; a link stays one, since programs find themselves by their names.
+fn built(name: &str, why_not: &str) -> Option<String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+    if !path.exists() {
+        println!("SKIPPED: {name} {why_not}");
+        return None;
+    }
+    let dir = path.parent()?.canonicalize().ok()?;
+    Some(dir.join(path.file_name()?).display().to_string())
 }
 
 /// What a command wrote to stdout.

@@ -170,19 +170,57 @@ impl CpuTime {
     }
 }
 
-/// Unmounts the hierarchy that a killed daemon left for the kernel's last resort.
+/// Makes a file system of this size at a directory.
+///
+/// # Panics
+/// When it cannot be mounted.
+pub fn mount_tmpfs(dir: &Path, size: &str) {
+    std::fs::create_dir_all(dir).expect("directory");
+    let options = format!("size={size},mode=755");
+    let mut mount = std::process::Command::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "-o", &options, "cst"]).arg(dir).status();
+    assert!(mounted.is_ok_and(|status| status.success()), "no file system at {}", dir.display());
+}
+
+/// Fills a file system until nothing more fits; the file that did it.
+pub fn fill_disk(dir: &Path) -> PathBuf {
+    let path = dir.join("filler");
+    let mut file = std::fs::File::create(&path).expect("filler");
+    while std::io::Write::write_all(&mut file, &[0; 512]).is_ok() {}
+    path
+}
+
+/// Unmounts a test's own file system, or the hierarchy that a killed daemon left for the kernel's last resort.
 pub fn unmount(dir: &Path) {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    if !mounts.lines().any(|line| line.split(' ').nth(1) == dir.to_str()) {
-        return;
-    }
+    let Some(line) = mounts.lines().find(|line| line.split(' ').nth(1) == dir.to_str()) else { return };
+    let hierarchy = name_of_hierarchy(line);
     for cgroup in sub_directories(dir) {
         // Its processes are gone; if not, the unmount says so.
         let _ = std::fs::remove_dir(cgroup);
     }
-    if !std::process::Command::new("umount").arg(dir).status().is_ok_and(|s| s.success()) {
-        eprintln!("{} stays mounted", dir.display());
+    // The kernel forgets a hierarchy only if no cgroup is left in it at the unmounting, and a removed one takes a moment to go.
+    for _ in 0..5 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if !std::process::Command::new("umount").arg(dir).status().is_ok_and(|s| s.success()) {
+            return eprintln!("{} stays mounted", dir.display());
+        }
+        let Some(name) = &hierarchy else { return };
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let listed = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        if !listed.lines().any(|line| line.split(':').nth(1) == Some(name)) {
+            return;
+        }
+        let again = ["-t", "cgroup", "-o", &format!("none,{name}"), "cgroup"];
+        let _ = std::process::Command::new("mount").args(again).arg(dir).status();
     }
+    let _ = std::process::Command::new("umount").arg(dir).status();
+}
+
+/// `name=…` of a line of /proc/self/mounts, when it is a v1 hierarchy with a name.
+fn name_of_hierarchy(line: &str) -> Option<String> {
+    let options = line.split(' ').nth(3).filter(|_| line.split(' ').nth(2) == Some("cgroup"))?;
+    options.split(',').find(|option| option.starts_with("name=")).map(str::to_owned)
 }
 
 /// Whether the processes of a job, given by its v2 cgroup, are stopped.

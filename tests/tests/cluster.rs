@@ -1,56 +1,13 @@
 //! Clusters of real daemons on a real etcd: jobs that span nodes, from `cosched run` to their end, and whatever fails
 //! meanwhile.
 
-use cosched_api::{ErrorCode, Job, JobState};
-use cosched_tests::cluster::{Cluster, Node, needs};
-use cosched_tests::{clean_look, procs, stderr, stdout, wait_until};
-use std::path::PathBuf;
+use cosched_api::{ErrorCode, JobState};
+use cosched_tests::cluster::jobs::{SPIN, without};
+use cosched_tests::cluster::{Cluster, needs};
+use cosched_tests::{clean_look, procs, program, stderr, stdout, wait_until};
 use std::time::{Duration, Instant};
 
 const TOOLS: [&str; 2] = ["etcd", "openssl"];
-
-/// Short leases and slots: the tests wait for both. The clocks of one machine agree.
-const QUICK: &str = "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"4s\"\n";
-
-const SPIN: &str = "while :; do :; done";
-
-/// A cluster whose nodes have all met.
-fn cluster(nodes: usize, config: &str) -> Cluster {
-    let cluster = Cluster::start(nodes, &format!("{QUICK}{config}"));
-    assert!(wait_until(|| (0..nodes).all(|n| names(cluster.node(n)).len() == nodes)), "the nodes do not meet");
-    cluster
-}
-
-fn names(node: &Node) -> Vec<String> {
-    let nodes = node.client().status().unwrap().nodes.unwrap_or_default();
-    nodes.into_iter().map(|node| node.name).collect()
-}
-
-fn job(node: &Node, id: u64) -> Job {
-    node.client().job(id).unwrap()
-}
-
-fn state(node: &Node, id: u64) -> JobState {
-    job(node, id).state
-}
-
-/// `cosched run --detach ARGS` on a node; the job's id.
-fn detach(node: &Node, args: &[&str]) -> u64 {
-    let out = node.cosched(&[&["run", "-d"], args].concat());
-    stdout(&out).trim().parse().unwrap_or_else(|_| panic!("{args:?}: {}", stderr(&out)))
-}
-
-/// A gang over the first two nodes that computes on both: its second part joins as a rank does.
-fn spinning_gang(cluster: &Cluster, more: &[&str]) -> u64 {
-    let id = detach(cluster.node(0), &[more, &["--nodes", "n1:1,n2:1", "--", "sh", "-c", SPIN]].concat());
-    assert!(wait_until(|| cluster.node(1).v2_job(id).exists()), "no part on the second node");
-    let words = ["join", "--job", &id.to_string(), "--", "sh", "-c", SPIN];
-    let mut second = cluster.node(1).command("cosched").args(words).spawn().unwrap();
-    // It is waited for: a process that has ended and is not would look as if it was there.
-    std::thread::spawn(move || second.wait());
-    assert!(wait_until(|| !cluster.node(1).job_pids(id).is_empty()), "nobody joined");
-    id
-}
 
 /// The CPU time of a job on each of two nodes in the next `ms` milliseconds, in microseconds.
 fn used_in(cluster: &Cluster, jobs: &[u64], ms: u64) -> Vec<[u64; 2]> {
@@ -63,34 +20,19 @@ fn used_in(cluster: &Cluster, jobs: &[u64], ms: u64) -> Vec<[u64; 2]> {
     read().iter().zip(before).map(|(now, then)| [now[0] - then[0], now[1] - then[1]]).collect()
 }
 
-fn nothing_is_left(cluster: &Cluster, id: u64) -> bool {
-    (0..2).all(|n| !cluster.node(n).v2_job(id).exists())
-}
-
-fn program(name: &str) -> Option<String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../build/programs").join(name);
-    if path.exists() {
-        return path.canonicalize().ok().map(|path| path.display().to_string());
-    }
-    println!("SKIPPED: build/programs/{name} is not built: `make programs` says what it needs");
-    None
-}
-
-/// A launcher's words without what says where its ranks go: the job says that.
-fn without_hosts(words: Vec<String>, hosts: &str) -> Vec<String> {
-    let at = words.iter().position(|word| word == hosts).unwrap();
-    words.into_iter().enumerate().filter(|(k, _)| *k != at && *k != at + 1).map(|(_, word)| word).collect()
-}
-
 #[test]
 fn mpi_jobs_span_nodes_without_being_told_where_they_run() {
     if !needs(&[&TOOLS[..], &["mpirun.openmpi", "mpiexec.mpich"]].concat()) {
         return;
     }
-    let cluster = cluster(2, "");
-    let open_mpi = without_hosts(cluster.net().openmpi(&[0, 1]), "--host");
-    let mpich = without_hosts(cluster.net().mpich(&[0, 1]), "-hosts");
-    for (words, barrier) in [(open_mpi, "barrier-mpi"), (mpich, "mpich/barrier-mpi")] {
+    let cluster = Cluster::met(2, "");
+    let open_mpi = without(cluster.net().openmpi(&[0, 1]), "--host");
+    let mpich = without(cluster.net().mpich(&[0, 1]), "-hosts");
+    let open_mpi_5 = cluster.net().openmpi_5(&[0, 1]).map(|words| without(words, "--host"));
+    let all =
+        [(Some(open_mpi), "barrier-mpi"), (open_mpi_5, "openmpi5/barrier-mpi"), (Some(mpich), "mpich/barrier-mpi")];
+    for (words, barrier) in all {
+        let Some(words) = words else { continue };
         let Some(barrier) = program(barrier) else { continue };
         let mut all = vec!["--nodes", "n1:1,n2:1", "--", "timeout", "-k", "1", "60"];
         all.extend(words.iter().map(String::as_str));
@@ -106,8 +48,8 @@ fn mpi_jobs_span_nodes_without_being_told_where_they_run() {
         let result: serde_json::Value = serde_json::from_str(stdout(&out).trim()).unwrap();
         assert_eq!(result["members"], 2, "{result}");
         let id = id.expect("it was seen");
-        assert!(wait_until(|| state(cluster.node(1), id) == JobState::Ended && nothing_is_left(&cluster, id)));
-        assert_eq!(job(cluster.node(1), id).exit.unwrap().code, Some(0));
+        assert!(wait_until(|| cluster.node(1).state(id) == Some(JobState::Ended) && cluster.is_clear_of(id)));
+        assert_eq!(cluster.node(1).job(id).exit.unwrap().code, Some(0));
     }
 }
 
@@ -116,8 +58,8 @@ fn gangs_over_two_nodes_take_turns_and_obey_from_anywhere() {
     if !needs(&TOOLS) {
         return;
     }
-    let cluster = cluster(2, "sharing = \"strict\"\n");
-    let [first, second] = [spinning_gang(&cluster, &[]), spinning_gang(&cluster, &[])];
+    let cluster = Cluster::met(2, "sharing = \"strict\"\n");
+    let [first, second] = [cluster.gang(&[0, 1], SPIN, &[]), cluster.gang(&[0, 1], SPIN, &[])];
     // Each has its turns on both nodes, and in a turn the other one does not run: together they do not have more than a CPU.
     clean_look(|| {
         let used = used_in(&cluster, &[first, second], 3000);
@@ -144,14 +86,14 @@ fn gangs_over_two_nodes_take_turns_and_obey_from_anywhere() {
     let (from, name) = (cluster.node(1), first.to_string());
     assert!(from.cosched(&["suspend", &name]).status.success());
     assert!(wait_until(|| (0..2).all(|n| procs::is_frozen(&cluster.node(n).v2_job(first)))));
-    assert_eq!(state(cluster.node(0), first), JobState::Suspended);
+    assert_eq!(cluster.node(0).state(first), Some(JobState::Suspended));
     assert!(from.cosched(&["resume", &name]).status.success());
     assert!(wait_until(|| used_in(&cluster, &[first], 200)[0].iter().all(|used| *used > 20_000)));
     assert!(from.cosched(&["class", &name, "standby"]).status.success());
-    assert_eq!(job(cluster.node(0), first).class, cosched_api::Class::Standby);
+    assert_eq!(cluster.node(0).job(first).class, cosched_api::Class::Standby);
     assert!(from.cosched(&["kill", &name, &second.to_string()]).status.success());
-    assert!(wait_until(|| [first, second].iter().all(|id| nothing_is_left(&cluster, *id))));
-    assert!(wait_until(|| state(from, second) == JobState::Ended));
+    assert!(wait_until(|| [first, second].iter().all(|id| cluster.is_clear_of(*id))));
+    assert!(wait_until(|| from.state(second) == Some(JobState::Ended)));
 }
 
 #[test]
@@ -159,8 +101,8 @@ fn the_store_may_go_and_come_back() {
     if !needs(&TOOLS) {
         return;
     }
-    let mut cluster = cluster(2, "");
-    let id = spinning_gang(&cluster, &[]);
+    let mut cluster = Cluster::met(2, "");
+    let id = cluster.gang(&[0, 1], SPIN, &[]);
     let runs = |cluster: &Cluster| wait_until(|| used_in(cluster, &[id], 300)[0].iter().all(|used| *used > 20_000));
     let contact = |cluster: &Cluster, there: bool| {
         let answers = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().store_answers;
@@ -174,7 +116,7 @@ fn the_store_may_go_and_come_back() {
         }
         contact(&cluster, false);
         // Longer than the lease.
-        std::thread::sleep(Duration::from_secs(5));
+        std::thread::sleep(Duration::from_secs(7));
         assert!(runs(&cluster), "{way}: the job stands still");
         let status = cluster.node(0).client().status().unwrap();
         assert!(status.warnings.iter().any(|warning| warning.what.contains("store")), "{:?}", status.warnings);
@@ -185,17 +127,17 @@ fn the_store_may_go_and_come_back() {
         }
         contact(&cluster, true);
         assert!(runs(&cluster), "{way}");
-        assert_eq!(state(cluster.node(1), id), JobState::Running, "{way}");
+        assert_eq!(cluster.node(1).state(id), Some(JobState::Running), "{way}");
         let slots = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().plan_in_use.is_some();
         assert!(wait_until(|| (0..2).all(slots)), "{way}: no slots again");
     }
     // What was asked before is still known, and new things are done.
-    let other = spinning_gang(&cluster, &[]);
+    let other = cluster.gang(&[0, 1], SPIN, &[]);
     assert!(other > id);
     for id in [id, other] {
         let out = cluster.node(0).cosched(&["kill", "-9", &id.to_string()]);
         assert!(out.status.success(), "{}", stderr(&out));
-        assert!(wait_until(|| nothing_is_left(&cluster, id)));
+        assert!(wait_until(|| cluster.is_clear_of(id)));
     }
 }
 
@@ -204,12 +146,12 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
     if !needs(&TOOLS) {
         return;
     }
-    let mut cluster = cluster(2, "");
+    let mut cluster = Cluster::met(2, "");
     let rule = |rule: &'static str| ["--on-node-loss", rule, "--nodes", "n1:1,n2:1", "--", "sleep", "600"];
-    let [killed, kept] = ["kill", "keep"].map(|what| detach(cluster.node(0), &rule(what)));
-    let script = "echo begun; exec sleep 600";
+    let [killed, kept] = ["kill", "keep"].map(|what| cluster.node(0).detach(&rule(what)));
+    let script = "echo begun $COSCHED_NODES; cat $HYDRA_HOST_FILE $OMPI_MCA_orte_default_hostfile; echo $OMPI_MCA_orte_launch_agent; exec sleep 600";
     let again = ["--on-node-loss", "requeue", "--nodes", "n1:1,n2:1", "--", "sh", "-c", script];
-    let requeued = detach(cluster.node(0), &again);
+    let requeued = cluster.node(0).detach(&again);
     let all = [killed, kept, requeued];
     assert!(wait_until(|| all.iter().all(|id| (0..2).all(|n| cluster.node(n).v2_job(*id).exists()))));
     let pid = cluster.node(0).job_pids(kept);
@@ -217,28 +159,35 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
     for n in 0..2 {
         cluster.node_mut(n).kill_daemon();
         cluster.node_mut(n).restart();
-        assert!(wait_until(|| names(cluster.node(n)).len() == 2));
-        assert!(all.iter().all(|id| state(cluster.node(n), *id) == JobState::Running));
+        assert!(wait_until(|| cluster.node(n).names().len() == 2));
+        assert!(all.iter().all(|id| cluster.node(n).state(*id) == Some(JobState::Running)));
     }
     assert_eq!(cluster.node(0).job_pids(kept), pid);
     // Away for longer: each job by its rule.
     cluster.node_mut(1).kill_daemon();
     let first = cluster.node(0);
-    assert!(wait_until(|| state(first, killed) == JobState::Ended), "{:?}", state(first, killed));
-    assert!(wait_until(|| state(first, requeued) == JobState::Waiting), "{:?}", state(first, requeued));
-    assert_eq!(state(first, kept), JobState::Running);
+    assert!(wait_until(|| first.state(killed) == Some(JobState::Ended)), "{:?}", first.state(killed));
+    assert!(wait_until(|| first.state(requeued) == Some(JobState::Waiting)), "{:?}", first.state(requeued));
+    assert_eq!(first.state(kept), Some(JobState::Running));
     assert_eq!(first.job_pids(kept), pid);
-    assert!(job(first, requeued).waits_for.is_some_and(|why| why.contains("node")));
+    // First its processes end, then it waits.
+    assert!(wait_until(|| first.job(requeued).waits_for.is_some_and(|why| why.contains("node"))));
     cluster.node_mut(1).restart();
     let first = cluster.node(0);
-    assert!(wait_until(|| state(first, requeued) == JobState::Running && !first.job_pids(requeued).is_empty()));
-    assert_eq!(job(first, requeued).restarts, 1);
+    assert!(wait_until(|| first.state(requeued) == Some(JobState::Running) && !first.job_pids(requeued).is_empty()));
+    assert_eq!(first.job(requeued).restarts, 1);
     let log = || stdout(&first.cosched(&["log", &requeued.to_string()]));
-    assert!(wait_until(|| log().matches("begun").count() == 2), "{}", log());
+    // It hears of its nodes as it did the first time.
+    assert!(wait_until(|| log().lines().count() == 12), "{}", log());
+    let lines: Vec<String> = log().lines().map(str::to_owned).collect();
+    assert_eq!(lines[..6], lines[6..]);
+    let all = lines[..5].concat();
+    assert!(["begun n", "n1:1", "n2:1", "n1 slots=1", "n2 slots=1"].iter().all(|words| all.contains(words)), "{all}");
+    assert!(lines[5].starts_with(&format!("env COSCHED_JOB={requeued} ")), "{}", lines[5]);
     assert!(!cluster.node(1).v2_job(killed).exists());
     for id in [kept, requeued] {
         first.cosched(&["kill", "-9", &id.to_string()]);
-        assert!(wait_until(|| nothing_is_left(&cluster, id) && state(cluster.node(1), id) == JobState::Ended));
+        assert!(wait_until(|| cluster.is_clear_of(id) && cluster.node(1).state(id) == Some(JobState::Ended)));
     }
 }
 
@@ -247,14 +196,14 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
     if !needs(&TOOLS) {
         return;
     }
-    let cluster = cluster(2, "");
-    let id = spinning_gang(&cluster, &[]);
-    let own = detach(cluster.node(1), &["--", "sh", "-c", SPIN]);
+    let cluster = Cluster::met(2, "");
+    let id = cluster.gang(&[0, 1], SPIN, &[]);
+    let own = cluster.node(1).detach(&["--", "sh", "-c", SPIN]);
     assert!(wait_until(|| !cluster.node(1).job_pids(own).is_empty()));
     cluster.cut(1);
     let cut = Instant::now();
-    assert!(wait_until(|| names(cluster.node(0)) == ["n1"]), "it is not given up");
-    assert!(wait_until(|| state(cluster.node(0), id) == JobState::Ended), "the job waits for a node that is gone");
+    assert!(wait_until(|| cluster.node(0).names() == ["n1"]), "it is not given up");
+    assert!(wait_until(|| cluster.node(0).state(id) == Some(JobState::Ended)), "the job waits for a node that is gone");
     // On the node itself nothing stands still meanwhile.
     let used = |id: u64| procs::cpu_usec(&cluster.node(1).v2_job(id));
     let before = used(own) + used(id);
@@ -262,13 +211,15 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
     assert!(used(own) + used(id) > before + 200_000, "the node's jobs stand still");
     std::thread::sleep(Duration::from_secs(30).saturating_sub(cut.elapsed()));
     cluster.heal(1);
-    assert!(wait_until(|| names(cluster.node(1)).len() == 2), "it does not come back");
-    assert!(wait_until(|| nothing_is_left(&cluster, id)), "what was given up is left");
+    assert!(wait_until(|| cluster.node(1).names().len() == 2), "it does not come back");
+    assert!(wait_until(|| cluster.is_clear_of(id)), "what was given up is left");
     // It was given up with its node, as every job whose only node is lost.
-    assert!(wait_until(|| state(cluster.node(0), own) == JobState::Ended && !cluster.node(1).v2_job(own).exists()));
-    let new = spinning_gang(&cluster, &[]);
+    assert!(
+        wait_until(|| cluster.node(0).state(own) == Some(JobState::Ended) && !cluster.node(1).v2_job(own).exists())
+    );
+    let new = cluster.gang(&[0, 1], SPIN, &[]);
     cluster.node(1).cosched(&["kill", "-9", &new.to_string()]);
-    assert!(wait_until(|| nothing_is_left(&cluster, new)));
+    assert!(wait_until(|| cluster.is_clear_of(new)));
 }
 
 #[test]
@@ -278,10 +229,10 @@ fn memory_is_never_oversubscribed_and_queues_have_their_limits() {
     }
     let queues = "memory = \"1G\"\n[[queue]]\nname = \"day\"\n[[queue]]\nname = \"small\"\nmemory_max = \"100M\"\n\
                   time_max = \"2s\"\n[[queue]]\nname = \"alone\"\nexclusive = true\n";
-    let cluster = cluster(2, queues);
+    let cluster = Cluster::met(2, queues);
     let node = cluster.node(0);
     let wants = |size: &'static str| ["--cpus", "1", "--mem", size, "--", "sleep", "600"];
-    let first = detach(node, &wants("700M"));
+    let first = node.detach(&wants("700M"));
     let mut second = node.spawn_run(&wants("400M"));
     let jobs = || node.client().jobs(false).unwrap().jobs;
     assert!(wait_until(|| jobs().len() == 2));
@@ -293,20 +244,20 @@ fn memory_is_never_oversubscribed_and_queues_have_their_limits() {
     assert!(!never.status.success());
     assert!(stderr(&never).contains("memory"), "{}", stderr(&never));
     node.cosched(&["kill", "-9", &first.to_string()]);
-    assert!(wait_until(|| state(node, waiting.id) == JobState::Running && !node.job_pids(waiting.id).is_empty()));
+    assert!(wait_until(|| node.state(waiting.id) == Some(JobState::Running) && !node.job_pids(waiting.id).is_empty()));
     node.cosched(&["kill", "-9", &waiting.id.to_string()]);
     let said = second.wait().unwrap();
     assert_eq!(said.code(), Some(137));
 
     // A job that takes more than it said: what comes later waits for its memory, although that one says little.
     let take = "import time; block = b\"x\" * (900 << 20); time.sleep(600)";
-    let greedy = detach(node, &["--cpus", "1", "--", "python3", "-c", take]);
-    let seen = || job(node, greedy).nodes[0].memory_bytes.is_some_and(|bytes| bytes > 800 << 20);
-    assert!(wait_until(seen), "{:?}", job(node, greedy));
-    let modest = detach(node, &wants("300M"));
-    assert_eq!(state(node, modest), JobState::Waiting);
+    let greedy = node.detach(&["--cpus", "1", "--", "python3", "-c", take]);
+    let seen = || node.job(greedy).nodes[0].memory_bytes.is_some_and(|bytes| bytes > 800 << 20);
+    assert!(wait_until(seen), "{:?}", node.job(greedy));
+    let modest = node.detach(&wants("300M"));
+    assert_eq!(node.state(modest), Some(JobState::Waiting));
     node.cosched(&["kill", "-9", &greedy.to_string()]);
-    assert!(wait_until(|| state(node, modest) == JobState::Running));
+    assert!(wait_until(|| node.state(modest) == Some(JobState::Running)));
 
     // Limits of queues.
     let refused = |args: &[&str], word: &str| {
@@ -315,16 +266,18 @@ fn memory_is_never_oversubscribed_and_queues_have_their_limits() {
     };
     refused(&["--queue", "small", "--cpus", "1", "--mem", "200M", "--", "true"], "queue");
     refused(&["--queue", "nigth", "--", "true"], "day, small, alone");
-    let over = detach(node, &["--queue", "small", "--cpus", "1", "--mem", "10M", "--", "sleep", "600"]);
-    assert!(wait_until(|| state(node, over) == JobState::Ended), "the time limit");
-    let alone = detach(node, &["--queue", "alone", "--cpus", "1", "--", "sleep", "600"]);
-    assert_eq!(state(node, alone), JobState::Waiting, "others are there");
+    let over = node.spawn_run(&["--queue", "small", "--cpus", "1", "--mem", "10M", "--", "sleep", "600"]);
+    let over = over.wait_with_output().unwrap();
+    assert_eq!(over.status.code(), Some(137), "the time limit");
+    assert!(stderr(&over).contains("was ended: it was over the time limit of its queue"), "{}", stderr(&over));
+    let alone = node.detach(&["--queue", "alone", "--cpus", "1", "--", "sleep", "600"]);
+    assert_eq!(node.state(alone), Some(JobState::Waiting), "others are there");
     node.cosched(&["kill", "-9", &modest.to_string()]);
-    assert!(wait_until(|| state(node, alone) == JobState::Running));
-    let late = detach(node, &wants("10M"));
-    assert_eq!(state(node, late), JobState::Waiting, "the node is another's alone");
+    assert!(wait_until(|| node.state(alone) == Some(JobState::Running)));
+    let late = node.detach(&wants("10M"));
+    assert_eq!(node.state(late), Some(JobState::Waiting), "the node is another's alone");
     node.cosched(&["kill", "-9", &alone.to_string(), &late.to_string()]);
-    assert!(wait_until(|| nothing_is_left(&cluster, alone) && state(node, late) == JobState::Ended));
+    assert!(wait_until(|| cluster.is_clear_of(alone) && node.state(late) == Some(JobState::Ended)));
 }
 
 #[test]
@@ -332,7 +285,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
     if !needs(&TOOLS) {
         return;
     }
-    let cluster = cluster(2, "");
+    let cluster = Cluster::met(2, "");
     let node = cluster.node(0);
     for (args, word, code) in [
         (&["--nodes", "n1:1,n9:1", "--", "true"][..], "there is no node n9", 125),
@@ -350,8 +303,8 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
     let ceiling = node.cosched(&["policy", "--ceiling", "1.5"]);
     assert_eq!(ceiling.status.code(), Some(6), "{}", stderr(&ceiling));
     // All or nothing, where it fits.
-    let id = detach(node, &["--cpus", "2", "--", "sleep", "600"]);
-    assert_eq!(job(cluster.node(1), id).nodes.len(), 2);
+    let id = node.detach(&["--cpus", "2", "--", "sleep", "600"]);
+    assert_eq!(cluster.node(1).job(id).nodes.len(), 2);
     // What another daemon has registered is known here by the same number, and only its owner changes it.
     let other = cluster.node(1);
     let setpriv = |args: &[&str]| {
@@ -369,13 +322,13 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
     assert!(matches!(e, cosched_api::ClientError::Refused(body) if body.code == ErrorCode::NotFound));
     // A node that drains gets no new jobs.
     assert!(node.cosched(&["nodes", "--drain", "n2"]).status.success());
-    let waits = detach(node, &["--nodes", "n2:1", "--", "sleep", "600"]);
-    assert_eq!(state(node, waits), JobState::Waiting);
+    let waits = node.detach(&["--nodes", "n2:1", "--", "sleep", "600"]);
+    assert_eq!(node.state(waits), Some(JobState::Waiting));
     assert!(stdout(&other.cosched(&["nodes"])).contains("drains"));
     assert!(node.cosched(&["nodes", "--undrain", "n2"]).status.success());
-    assert!(wait_until(|| state(node, waits) == JobState::Running));
+    assert!(wait_until(|| node.state(waits) == Some(JobState::Running)));
     node.cosched(&["kill", "-9", &id.to_string(), &waits.to_string()]);
-    assert!(wait_until(|| nothing_is_left(&cluster, id) && nothing_is_left(&cluster, waits)));
+    assert!(wait_until(|| cluster.is_clear_of(id) && cluster.is_clear_of(waits)));
 }
 
 #[test]
@@ -383,11 +336,11 @@ fn a_gang_that_sleeps_on_all_its_nodes_gives_its_slots_up() {
     if !needs(&TOOLS) {
         return;
     }
-    let cluster = cluster(2, "sharing = \"strict\"\nidle_after = \"1s\"\n");
-    let sleeper = detach(cluster.node(0), &["--nodes", "n1:1,n2:1", "--", "sh", "-c", &format!("sleep 6; {SPIN}")]);
-    let busy = spinning_gang(&cluster, &[]);
-    assert!(wait_until(|| state(cluster.node(1), sleeper) == JobState::Asleep), "it does not fall asleep");
-    assert!(wait_until(|| state(cluster.node(1), sleeper) == JobState::Running), "it does not wake");
+    let cluster = Cluster::met(2, "sharing = \"strict\"\nidle_after = \"1s\"\n");
+    let sleeper = cluster.node(0).detach(&["--nodes", "n1:1,n2:1", "--", "sh", "-c", &format!("sleep 6; {SPIN}")]);
+    let busy = cluster.gang(&[0, 1], SPIN, &[]);
+    assert!(wait_until(|| cluster.node(1).state(sleeper) == Some(JobState::Asleep)), "it does not fall asleep");
+    assert!(wait_until(|| cluster.node(1).state(sleeper) == Some(JobState::Running)), "it does not wake");
     cluster.node(1).cosched(&["kill", "-9", &sleeper.to_string(), &busy.to_string()]);
-    assert!(wait_until(|| nothing_is_left(&cluster, sleeper) && nothing_is_left(&cluster, busy)));
+    assert!(wait_until(|| cluster.is_clear_of(sleeper) && cluster.is_clear_of(busy)));
 }

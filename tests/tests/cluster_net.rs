@@ -5,20 +5,10 @@ use cosched_api::JobRequest;
 use cosched_tests::cluster::etcd::{Etcd, Security, USER};
 use cosched_tests::cluster::net::Net;
 use cosched_tests::cluster::{Nodes, needs};
-use cosched_tests::{procs, stderr, stdout, wait_until};
+use cosched_tests::{procs, program, stderr, stdout, wait_until};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-
-/// A program that `make programs` builds; the test is skipped, and says so, where it cannot be built.
-fn program(name: &str) -> Option<String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../build/programs").join(name);
-    if path.exists() {
-        return path.canonicalize().ok().map(|path| path.display().to_string());
-    }
-    println!("SKIPPED: build/programs/{name} is not built: `make programs` says what it needs");
-    None
-}
 
 /// Both libraries: the launcher's words for one rank on each of the nodes, and the barrier program.
 fn both(net: &Net, nodes: &[usize]) -> Vec<(Vec<String>, Option<String>)> {

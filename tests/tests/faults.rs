@@ -4,8 +4,8 @@
 //! at one instant, the kernel's release agent does), and after the lease (here 1 s) when the daemon hangs. The tests wait
 //! longer than that, for noisy machines.
 
-use cosched_api::JobState;
-use cosched_tests::{Daemon, needs_root, procs, wait_until};
+use cosched_api::{Job, JobState};
+use cosched_tests::{Daemon, needs_root, procs, stderr, wait_until};
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -272,4 +272,137 @@ fn a_corrupt_state_is_set_aside_with_a_message_and_the_rest_is_kept() {
     assert_eq!(std::fs::read(d.dir.path().join("state/journal.corrupt-1")).unwrap(), bytes);
     assert!(d.client().jobs(true).unwrap().jobs.len() >= 2);
     assert!(d.cosched(&["run", "--", "true"]).status.success());
+}
+
+/// A job's state, as the daemon tells it.
+fn job(d: &Daemon, id: u64) -> Job {
+    d.client().job(id).unwrap()
+}
+
+/// Starts a daemon that is to refuse, and has to say these words; the files of its state stay as they are.
+fn refuses_to_start(d: &Daemon, before: &[&str], words: &[&str]) {
+    let files = || {
+        let mut all: Vec<_> = std::fs::read_dir(d.state_dir()).unwrap().flatten().map(|e| e.path()).collect();
+        all.sort();
+        all.into_iter().map(|path| (std::fs::read(&path).ok(), path)).collect::<Vec<_>>()
+    };
+    let found = files();
+    let out = d.try_start(before);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    for word in words {
+        assert!(stderr(&out).contains(word), "`{word}` is missing in: {}", stderr(&out));
+    }
+    assert!(files() == found, "a daemon that did not start has changed its state");
+}
+
+#[test]
+fn a_full_disk_stops_no_job_and_loses_nothing() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = Daemon::start_on_disk("", "256k");
+    assert!(d.cosched(&["run", "--", "true"]).status.success());
+    let [spins, ends] = [d.detach(&["--", "sh", "-c", SPIN_2]), d.detach(&["--", "sleep", "600"])];
+    let stopped = d.detach(&["--", "sleep", "600"]);
+    assert!(d.cosched(&["suspend", &stopped.to_string()]).status.success());
+    let pids = d.job_pids(spins);
+    let filler = procs::fill_disk(&d.state_dir());
+    // The journal's last block has some room still.
+    assert!(wait_until(|| !d.cosched(&["run", "--", "true"]).status.success()), "the disk is not full");
+
+    // What cannot be remembered is refused, with the reason, and is not half there.
+    let known = d.client().jobs(true).unwrap().jobs.len();
+    for (args, code) in [(&["run", "--", "true"][..], 125), (&["suspend", &spins.to_string()], 1)] {
+        for _ in 0..2 {
+            let out = d.cosched(args);
+            assert_eq!(out.status.code(), Some(code), "{args:?}: {}", stderr(&out));
+            for word in ["No space left", "Make room", &d.state_dir().display().to_string()] {
+                assert!(stderr(&out).contains(word), "{args:?}: {}", stderr(&out));
+            }
+        }
+    }
+    assert_eq!(d.client().jobs(true).unwrap().jobs.len(), known);
+    assert_eq!(job(&d, spins).state, JobState::Running);
+    assert!(d.client().status().unwrap().warnings.iter().any(|w| w.why.contains("No space left")));
+    // What runs goes on, and can be ended, frozen or not.
+    assert!(wait_until(|| all_run(&d, &[spins])));
+    for id in [ends, stopped] {
+        let out = d.cosched(&["kill", &id.to_string()]);
+        assert!(out.status.success(), "{}", stderr(&out));
+        assert!(wait_until(|| job(&d, id).state == JobState::Ended), "{:?}", job(&d, id));
+    }
+
+    // Nobody has to do anything else than make room.
+    std::fs::remove_file(&filler).unwrap();
+    assert!(wait_until(|| d.client().status().unwrap().warnings.iter().all(|w| !w.why.contains("No space left"))));
+    assert!(d.cosched(&["run", "--", "true"]).status.success());
+    let before = d.client().jobs(true).unwrap().jobs;
+    d.kill();
+
+    // A start needs room too; without it nothing is changed.
+    let filler = procs::fill_disk(&d.state_dir());
+    refuses_to_start(&d, &[], &["No space left", "Make room"]);
+    assert!(wait_until(|| all_run(&d, &[spins])));
+    std::fs::remove_file(&filler).unwrap();
+    d.launch();
+    let after = d.client().jobs(true).unwrap().jobs;
+    let told = |jobs: &[Job]| jobs.iter().map(|job| (job.id, job.state, job.exit)).collect::<Vec<_>>();
+    assert_eq!(told(&after), told(&before));
+    assert_eq!(d.job_pids(spins), pids);
+    assert!(d.client().status().unwrap().warnings.iter().all(|w| !w.what.contains("damaged")));
+    assert!(d.cosched(&["kill", "-9", &spins.to_string()]).status.success());
+}
+
+#[test]
+fn a_journal_of_garbage_or_of_somebody_else_is_never_overwritten() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = Daemon::start("");
+    let id = d.detach(&["--", "sh", "-c", SPIN_2]);
+    assert!(wait_until(|| d.job_pids(id).len() == 2));
+    let pids = d.job_pids(id);
+    d.kill();
+    let journal = d.state_dir().join("journal");
+    let good = std::fs::read(&journal).unwrap();
+
+    // What a newer daemon wrote is not dropped by an older one.
+    let json = "{\"of-another-version\":1}";
+    let line = format!("{:08x} {json}\n", crc32(json.as_bytes()));
+    std::fs::write(&journal, [&good[..], line.as_bytes()].concat()).unwrap();
+    refuses_to_start(&d, &[], &["this version", "Use the version that wrote it"]);
+    // Root without its right to read everything.
+    std::fs::write(&journal, &good).unwrap();
+    std::os::unix::fs::chown(&journal, Some(65534), Some(65534)).unwrap();
+    std::fs::set_permissions(&journal, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let unprivileged = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"];
+    refuses_to_start(&d, &unprivileged, &["Permission denied", "the daemon's own user"]);
+    assert!(wait_until(|| all_run(&d, &[id])));
+
+    // Garbage, without an end of a line too: it is kept beside, the job that runs is not touched, and its number not given again.
+    for (n, garbage) in [(1, &b"\x7fELF\0\0\0\0"[..]), (2, b"no journal\nat all")] {
+        std::fs::write(&journal, garbage).unwrap();
+        d.launch();
+        let warnings = d.client().status().unwrap().warnings;
+        assert!(warnings.iter().any(|w| w.what.contains("damaged") && w.hint.contains("corrupt")), "{warnings:?}");
+        assert_eq!(std::fs::read(d.state_dir().join(format!("journal.corrupt-{n}"))).unwrap(), garbage);
+        assert_eq!(d.job_pids(id), pids);
+        assert!(all_run(&d, &[id]));
+        let new = d.detach(&["--", "true"]);
+        assert!(new > id, "{new}");
+        assert!(wait_until(|| job(&d, new).state == JobState::Ended));
+        d.kill();
+    }
+    // Whoever puts the good one back has everything.
+    std::fs::write(&journal, &good).unwrap();
+    d.launch();
+    assert_eq!(job(&d, id).state, JobState::Running);
+    assert!(d.cosched(&["kill", "-9", &id.to_string()]).status.success());
+    assert!(wait_until(|| d.job_cgroups().is_empty()));
+}
+
+/// The sum of a journal's line, by the definition of CRC-32 and not by our code.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |sum: u32| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 };
+    !bytes.iter().fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), |sum, _| step(sum)))
 }

@@ -1,18 +1,7 @@
 //! Real parallel programs run unchanged: Open MPI, MPICH, OpenMP, PyTorch.
 
-use cosched_tests::{Daemon, needs_root, stderr, stdout};
-use std::path::PathBuf;
+use cosched_tests::{Daemon, needs_root, program, stderr, stdout};
 use std::process::Command;
-
-/// A program that `make programs` builds; the test is skipped, and says so, where it cannot be built.
-fn program(name: &str) -> Option<String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../build/programs").join(name);
-    if path.exists() {
-        return Some(path.display().to_string());
-    }
-    println!("SKIPPED: build/programs/{name} is not built: `make programs` says what it needs");
-    None
-}
 
 fn installed(command: &str) -> bool {
     let found =

@@ -1,67 +1,12 @@
 //! What one user must not be able to do to another, each tried for real: by threads that have become that user.
 
 use cosched_api::{
-    Class, ClassRequest, Client, ClientError, ErrorCode, ExitReport, ExitStatus, Job, JobRequest, JobState,
-    KillRequest, NodeResources, PolicyRequest, ProcessRequest, ResourcesRequest,
+    Class, ClassRequest, ClientError, ErrorCode, ExitReport, ExitStatus, JobRequest, JobState, KillRequest,
+    NodeResources, PolicyRequest, ProcessRequest, ResourcesRequest,
 };
+use cosched_tests::users::{ANN, BOB, Sleeper, as_user, cgroups, code, empty_job, process, raw, start, successor_of};
 use cosched_tests::{Daemon, needs_root, procs, wait_until};
-use rustix::process::Uid;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-
-const ANN: u32 = 65534;
-const BOB: u32 = 65533;
-
-fn start() -> Daemon {
-    let d = Daemon::start("");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(d.dir.path(), mode).unwrap();
-    d
-}
-
-/// Does something with a client of this user's own. The kernel knows a user for each thread; the others stay root.
-fn as_user<T: Send>(d: &Daemon, uid: u32, work: impl FnOnce(&mut Client) -> T + Send) -> T {
-    let socket = d.socket();
-    std::thread::scope(|scope| {
-        let run = || {
-            let uid = Uid::from_raw(uid);
-            rustix::thread::set_thread_res_uid(uid, uid, uid).expect("root may become anybody");
-            work(&mut Client::connect(&socket).expect("the daemon listens"))
-        };
-        scope.spawn(run).join().expect("the user's thread")
-    })
-}
-
-/// A process of a user's, which ends with the test.
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn of(uid: u32) -> Sleeper {
-        Sleeper(Command::new("sleep").arg("1000").uid(uid).gid(uid).current_dir("/").spawn().unwrap())
-    }
-
-    fn pid(&self) -> i32 {
-        self.0.id() as i32
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn empty_job(class: Option<Class>) -> JobRequest {
-    JobRequest { command: vec!["program".to_owned()], class, ..JobRequest::default() }
-}
-
-fn process(pid: i32) -> ProcessRequest {
-    ProcessRequest { pid, start_ticks: None }
-}
 
 /// A job of this user's with one process.
 fn job_of(d: &Daemon, uid: u32) -> (u64, Sleeper) {
@@ -74,26 +19,12 @@ fn job_of(d: &Daemon, uid: u32) -> (u64, Sleeper) {
     (id, sleeper)
 }
 
-fn code(result: Result<Job, ClientError>) -> ErrorCode {
-    match result {
-        Err(ClientError::Refused(body)) => {
-            assert!(!body.what.is_empty() && !body.why.is_empty() && !body.hint.is_empty(), "{body:?}");
-            body.code
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-fn cgroups(pid: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()
-}
-
 #[test]
 fn a_user_touches_no_job_of_another() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let (id, anns) = job_of(&d, ANN);
     let bobs = Sleeper::of(BOB);
     let before = d.client().job(id).unwrap();
@@ -102,11 +33,11 @@ fn a_user_touches_no_job_of_another() {
         [
             c.suspend(id),
             c.resume(id),
-            c.kill(id, &KillRequest { signal: 9, grace_ms: None }),
-            c.kill(id, &KillRequest { signal: 0, grace_ms: None }),
+            c.kill(id, &KillRequest { signal: 9, grace_ms: None, here: false }),
+            c.kill(id, &KillRequest { signal: 0, grace_ms: None, here: false }),
             c.set_class(id, &ClassRequest { class: Class::Standby }),
             c.set_job_policy(id, &PolicyRequest::default()),
-            c.set_resources(id, &ResourcesRequest { nodes }),
+            c.set_resources(id, &ResourcesRequest { nodes, ..ResourcesRequest::default() }),
             c.add_process(id, &process(bobs.pid())),
             c.add_process(id, &process(anns.pid())),
             c.remove_process(id, &process(anns.pid())),
@@ -124,25 +55,12 @@ fn a_user_touches_no_job_of_another() {
     assert!(!cgroups(bobs.pid()).contains(&format!("{}/job-", d.cgroup)), "{}: {}", d.cgroup, cgroups(bobs.pid()));
 }
 
-/// Sends this as the body of a request; the status and the answer.
-fn raw(d: &Daemon, method: &str, path: &str, header: &str, body: &str) -> String {
-    let mut stream = UnixStream::connect(d.socket()).unwrap();
-    let length = body.len();
-    let text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}Content-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(text.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
 #[test]
 fn nobody_forges_the_owner_of_a_job() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     for forged in ["\"uid\":0", "\"user\":\"root\"", "\"owner\":0", "\"id\":1", "\"gid\":0"] {
         let body = format!("{{\"command\":[\"x\"],\"pid\":0,{forged}}}");
         let answer = as_user(&d, BOB, |_| raw(&d, "POST", "/v1/jobs", "", &body));
@@ -166,7 +84,7 @@ fn an_owner_is_named_by_administrators_only() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     as_user(&d, BOB, |c| {
         for uid in [0, ANN, 1, u32::MAX - 1] {
             assert_eq!(code(c.register(&job_for(uid))), ErrorCode::Forbidden, "uid {uid}");
@@ -204,7 +122,7 @@ fn no_process_of_another_user_enters_a_job() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let (anns, _first) = job_of(&d, ANN);
     let (of_bob, of_root, of_ann) = (Sleeper::of(BOB), Sleeper::of(0), Sleeper::of(ANN));
     let me = std::process::id() as i32;
@@ -235,7 +153,7 @@ fn a_user_does_not_raise_a_class() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let (id, _sleeper) = job_of(&d, ANN);
     as_user(&d, ANN, |c| {
         assert_eq!(code(c.register(&empty_job(Some(Class::Express)))), ErrorCode::Forbidden);
@@ -259,15 +177,15 @@ fn a_dead_process_a_thread_and_a_number_that_is_none_are_refused() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let (id, first) = job_of(&d, ANN);
     let mut dead = Sleeper::of(ANN);
-    dead.0.kill().unwrap();
+    dead.kill();
     // Not yet waited for: a zombie has a number still.
     assert!(wait_until(|| std::fs::read_to_string(format!("/proc/{}/stat", dead.pid())).unwrap().contains(") Z ")));
     let refused = |pid: i32| as_user(&d, ANN, |c| code(c.add_process(id, &process(pid))));
     assert_eq!(refused(dead.pid()), ErrorCode::NotFound);
-    dead.0.wait().unwrap();
+    dead.wait();
     assert_eq!(refused(dead.pid()), ErrorCode::NotFound);
     assert_eq!(refused(i32::MAX), ErrorCode::NotFound);
     for pid in [0, -1, i32::MIN] {
@@ -284,31 +202,19 @@ fn a_dead_process_a_thread_and_a_number_that_is_none_are_refused() {
     assert_eq!(d.job_pids(id), [first.pid()]);
 }
 
-/// A process that has the number of one that ended a moment ago; none where the kernel does not let us.
-fn successor_of(pid: i32) -> Option<Sleeper> {
-    for _ in 0..200 {
-        std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).ok()?;
-        let next = Sleeper::of(ANN);
-        if next.pid() == pid {
-            return Some(next);
-        }
-    }
-    None
-}
-
 #[test]
 fn a_process_with_the_number_of_a_dead_one_is_not_taken_for_it() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let (id, first) = job_of(&d, ANN);
     let meant = Sleeper::of(ANN);
     let request = ProcessRequest { pid: meant.pid(), start_ticks: Some(start_ticks(meant.pid())) };
     drop(meant);
     // Clock ticks are 10 ms: the successor must not have started in the same one.
     std::thread::sleep(std::time::Duration::from_millis(30));
-    let Some(other) = successor_of(request.pid) else {
+    let Some(other) = successor_of(request.pid, ANN) else {
         println!("SKIPPED: this kernel does not give a number away again when it is asked to");
         return;
     };
@@ -331,7 +237,7 @@ fn a_process_leaves_to_where_it_came_from() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let sleeper = Sleeper::of(ANN);
     let before = cgroups(sleeper.pid());
     as_user(&d, ANN, |c| {
@@ -360,13 +266,16 @@ fn a_job_without_a_process_outlives_the_daemon_and_their_number_is_limited() {
     if !needs_root() {
         return;
     }
-    let mut d = start();
+    let mut d = start("");
     let ids = as_user(&d, ANN, |c| (0..16).map(|_| c.register(&empty_job(None)).unwrap().id).collect::<Vec<u64>>());
     assert_eq!(as_user(&d, ANN, |c| code(c.register(&empty_job(None)))), ErrorCode::Conflict);
     as_user(&d, BOB, |c| c.register(&empty_job(None)).map(drop)).unwrap();
     // One that is killed makes room: it has no process whose end would end it.
     as_user(&d, ANN, |c| {
-        assert_eq!(c.kill(ids[0], &KillRequest { signal: 15, grace_ms: None }).unwrap().state, JobState::Ended);
+        assert_eq!(
+            c.kill(ids[0], &KillRequest { signal: 15, grace_ms: None, here: false }).unwrap().state,
+            JobState::Ended
+        );
         c.register(&empty_job(None)).unwrap();
     });
     d.kill();
@@ -385,7 +294,7 @@ fn resources_are_checked_given_and_changed() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let have = d.client().status().unwrap().cpus.len() as u32;
     let node = d.client().version().unwrap().node;
     let of = |cpus, cpus_min| NodeResources {
@@ -412,18 +321,31 @@ fn resources_are_checked_given_and_changed() {
             other => panic!("{other:?}"),
         }
     }
-    let changed = c.set_resources(job.id, &ResourcesRequest { nodes: vec![of(Some(1), None)] }).unwrap();
+    let changed = c
+        .set_resources(job.id, &ResourcesRequest { nodes: vec![of(Some(1), None)], ..ResourcesRequest::default() })
+        .unwrap();
     assert_eq!((changed.cpus, changed.nodes[0].cpus), (1, Some(1)));
-    assert_eq!(code(c.set_resources(job.id, &ResourcesRequest { nodes: Vec::new() })), ErrorCode::Invalid);
     assert_eq!(
-        code(c.set_resources(job.id, &ResourcesRequest { nodes: vec![of(Some(have + 1), None)] })),
+        code(c.set_resources(job.id, &ResourcesRequest { nodes: Vec::new(), ..ResourcesRequest::default() })),
         ErrorCode::Invalid
     );
+    assert_eq!(
+        code(c.set_resources(
+            job.id,
+            &ResourcesRequest { nodes: vec![of(Some(have + 1), None)], ..ResourcesRequest::default() }
+        )),
+        ErrorCode::Invalid
+    );
+    let memory = ResourcesRequest { mem_bytes: Some(7 << 20), ..ResourcesRequest::default() };
+    let changed = c.set_resources(job.id, &memory).unwrap();
+    assert_eq!((changed.cpus, changed.mem_bytes), (1, Some(7 << 20)), "CPUs stay");
+    let twice = ResourcesRequest { nodes: vec![of(Some(1), None)], ..memory };
+    assert_eq!(code(c.set_resources(job.id, &twice)), ErrorCode::Invalid);
     assert_eq!(c.job(job.id).unwrap().cpus, 1);
     let load = c.load(None).unwrap();
     assert_eq!((load.name.as_str(), load.cpus, load.jobs, load.job_cpus), (node.as_str(), have, 1, 1));
     assert!(load.runnable >= 1 && load.memory_available_bytes < load.memory_bytes);
-    assert_eq!(load.memory_declared_bytes, 5 << 20);
+    assert_eq!(load.memory_declared_bytes, 7 << 20);
     assert!(matches!(c.load(Some("else where")), Err(ClientError::Refused(_))));
 }
 
@@ -432,7 +354,7 @@ fn use_is_what_the_kernel_counts() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let id = d.detach(&["--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 1000"]);
     assert!(wait_until(|| d.client().job(id).unwrap().r#use.unwrap().cpu_time_us > 20_000));
     let job = d.client().job(id).unwrap();
@@ -445,7 +367,7 @@ fn use_is_what_the_kernel_counts() {
         text.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap().parse().unwrap()
     };
     assert!(used.cpu_time_us <= usage(&kernel));
-    d.client().kill(id, &KillRequest { signal: 9, grace_ms: None }).unwrap();
+    d.client().kill(id, &KillRequest { signal: 9, grace_ms: None, here: false }).unwrap();
     let ended = d.client().wait(id, std::time::Duration::from_secs(15)).unwrap();
     assert_eq!(ended.state, JobState::Ended);
     assert!(ended.r#use.unwrap().cpu_time_us >= used.cpu_time_us / 1000 * 1000);
@@ -457,7 +379,7 @@ fn a_client_of_another_version_is_told_so() {
     if !needs_root() {
         return;
     }
-    let d = start();
+    let d = start("");
     let refused = raw(&d, "GET", "/v1/jobs", "Cosched-Api: 2.0\r\n", "");
     assert!(refused.starts_with("HTTP/1.1 422 ") && refused.contains("version 2.0 of the interface"), "{refused}");
     assert!(raw(&d, "GET", "/v1/jobs", "Cosched-Api: new\r\n", "").starts_with("HTTP/1.1 400 "));

@@ -17,7 +17,8 @@ impl Delegation {
     fn new(delegate: bool) -> Delegation {
         let home = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
         chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        let name = format!("cst-{}-user-{delegate}", std::process::id());
+        // As unique as his home.
+        let name = home.path().file_name().expect("a name").to_string_lossy().into_owned();
         let d = Delegation { name, home };
         for dir in d.dirs().iter().filter(|_| delegate) {
             std::fs::create_dir(dir).unwrap();
@@ -47,6 +48,7 @@ impl Delegation {
             .env("COSCHED_SOCKET", self.home.path().join("coschedd.sock"))
             .env("HOME", self.home.path())
             .env("XDG_RUNTIME_DIR", self.home.path())
+            .env("XDG_CONFIG_HOME", self.home.path())
             .env("XDG_STATE_HOME", self.home.path().join("state"))
             .current_dir("/")
             .output()
@@ -108,4 +110,34 @@ fn without_a_delegated_subtree_it_says_what_to_do() {
     for word in ["cgroup", "may not write", "administrator"] {
         assert!(stderr(&out).contains(word), "`{word}` is missing in: {}", stderr(&out));
     }
+}
+
+#[test]
+fn a_users_own_daemon_can_have_queues() {
+    if !needs_root() || !can_run() {
+        return;
+    }
+    let d = Delegation::new(true);
+    let config = d.home.path().join("cosched");
+    std::fs::create_dir(&config).unwrap();
+    let text = "memory = \"1G\"\n[[queue]]\nname = \"day\"\n[[queue]]\nname = \"small\"\nmemory_max = \"100M\"\n";
+    std::fs::write(config.join("cosched.toml"), text).unwrap();
+    let out = d.cosched(&["run", "--queue", "small", "--mem", "50M", "--", "sh", "-c", "id -u; exit 6"]);
+    assert_eq!((out.status.code(), stdout(&out).as_str()), (Some(6), "65534\n"), "{}", stderr(&out));
+    let refused = d.cosched(&["run", "--queue", "small", "--mem", "500M", "--", "true"]);
+    assert!(stderr(&refused).contains("permits"), "{}", stderr(&refused));
+    let ids =
+        [0, 1].map(|_| stdout(&d.cosched(&["run", "-d", "--mem", "900M", "--", "sleep", "300"])).trim().to_owned());
+    let state = |id: &str| {
+        let job: cosched_api::Job = serde_json::from_slice(&d.cosched(&["--json", "show", id]).stdout).unwrap();
+        job.state
+    };
+    assert_eq!(ids.each_ref().map(|id| state(id)), [cosched_api::JobState::Running, cosched_api::JobState::Waiting]);
+    for id in &ids {
+        assert!(d.cosched(&["kill", "-s", "KILL", id]).status.success());
+        assert!(wait_until(|| state(id) == cosched_api::JobState::Ended));
+    }
+    let daemon = d.daemon().expect("his daemon still runs");
+    procs::signal(daemon, rustix::process::Signal::TERM);
+    assert!(wait_until(|| procs::state(daemon).is_none_or(|s| s == 'Z')));
 }

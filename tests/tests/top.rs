@@ -2,9 +2,12 @@
 //! terminals that is not ours tells what is on the screen.
 
 use cosched_api::{Class, JobState};
+use cosched_tests::cluster::jobs::PULSE;
+use cosched_tests::cluster::{Cluster, needs};
 use cosched_tests::{Daemon, needs_root, procs, stderr, stdout, wait_until};
 use rustix::process::Signal;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -21,10 +24,15 @@ struct Screen {
 }
 
 impl Screen {
-    /// Runs a shell's script on it.
+    /// Runs a shell's script on it, for this daemon.
     fn start(d: &Daemon, script: &str) -> Screen {
+        Screen::with(&d.socket(), (24, 80), script)
+    }
+
+    /// The same for any daemon, on a screen of these rows and columns.
+    fn with(socket: &Path, (rows, columns): (u16, u16), script: &str) -> Screen {
         let mut child = Command::new("script")
-            .env("COSCHED_SOCKET", d.socket())
+            .env("COSCHED_SOCKET", socket)
             .args(["--quiet", "--flush", "--return", "--command", script, "/dev/null"])
             .env("TOP", cosched_tests::bin_dir().join("cosched"))
             .env("TERM", "xterm-256color")
@@ -32,7 +40,7 @@ impl Screen {
             .stdout(Stdio::piped())
             .spawn()
             .expect("script (util-linux) runs");
-        let parser = Arc::new(Mutex::new(vt100::Parser::new(24, 80, 0)));
+        let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let (mut output, shared) = (child.stdout.take().unwrap(), parser.clone());
         let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
@@ -260,4 +268,58 @@ fn without_a_terminal_it_refuses_and_pipes_get_text_or_objects() {
     for id in [id, other] {
         d.cosched(&["kill", "-9", &id.to_string()]);
     }
+}
+
+#[test]
+fn a_cluster_is_seen_and_steered_from_any_of_its_nodes() {
+    if !needs(&["etcd", "openssl"]) {
+        return;
+    }
+    let cluster = Cluster::met(3, "sharing = \"strict\"\n");
+    let wide = cluster.gang(&[0, 1], PULSE, &["--name", "wide"]);
+    let other = cluster.gang(&[0, 1], PULSE, &["--name", "other"]);
+    let frozen = || (0..2).all(|n| procs::is_frozen(&cluster.node(n).v2_job(wide)));
+    for (at, rows, columns) in [(1, 24, 80), (2, 60, 200)] {
+        let script = SHELL.replace("rows 24 cols 80", &format!("rows {rows} cols {columns}"));
+        let mut screen = Screen::with(&cluster.node(at).socket(), (rows, columns), &script);
+        for what in ["wide", "other", "2 running", "n1", "n2", "n3"] {
+            screen.shows(what);
+        }
+        if at == 1 {
+            // The row that runs now moves.
+            for row in [">  0", ">  1"] {
+                screen.shows(row);
+            }
+        }
+        assert!(screen.text().lines().all(|line| line.chars().count() <= usize::from(columns)));
+        screen.press("/wide\r");
+        assert!(wait_until(|| !screen.text().contains("other")), "{}", screen.text());
+        screen.press("s");
+        screen.shows("suspend it?");
+        screen.press("y");
+        assert!(wait_until(|| cluster.all_say(wide, JobState::Suspended)), "{}", screen.text());
+        assert!(wait_until(frozen));
+        screen.shows("1 suspended");
+        screen.press("r");
+        screen.shows("let it go on?");
+        screen.press("y");
+        assert!(wait_until(|| cluster.all_say(wide, JobState::Running)), "{}", screen.text());
+        screen.press(if at == 1 { "cs" } else { "cb" });
+        screen.shows("make it");
+        screen.press("y");
+        let class = if at == 1 { Class::Standby } else { Class::Batch };
+        assert!(wait_until(|| cluster.nodes().iter().all(|node| node.job(wide).class == class)), "{}", screen.text());
+        if at == 2 {
+            screen.press("k");
+            screen.shows("end it");
+            screen.press("y");
+            assert!(wait_until(|| cluster.all_say(wide, JobState::Ended)), "{}", screen.text());
+            assert!(wait_until(|| cluster.is_clear_of(wide)));
+        }
+        screen.press("q");
+        let text = screen.ended();
+        assert!(text.contains("code=0"), "{text}");
+    }
+    assert!(cluster.all_say(other, JobState::Running));
+    cluster.end(2, &[other]);
 }

@@ -32,7 +32,8 @@ class Install(unittest.TestCase):
                          "usr/lib/cosched/libcosched_wait.so", "etc/cosched.toml",
                          "usr/lib/libcosched.so", "usr/lib/pkgconfig/cosched.pc", "usr/include/cosched.h",
                          "usr/include/cosched/pipeline.hpp",
-                         "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service"]:
+                         "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service",
+                         "usr/lib/tmpfiles.d/cosched.conf"]:
             self.assertIn(expected, files)
         unit = (self.stage / "usr/lib/systemd/system/coschedd.service").read_text()
         self.assertIn("\nprefix=/usr\n", "\n" + (self.stage / "usr/lib/pkgconfig/cosched.pc").read_text())

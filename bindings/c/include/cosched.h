@@ -87,7 +87,7 @@ typedef enum {
    */
   COSCHED_ERR_NO_DAEMON = -2,
   /**
-   * No such job, or no such process.
+   * No such job, process or node.
    */
   COSCHED_ERR_NOT_FOUND = -3,
   /**
@@ -317,7 +317,7 @@ typedef struct {
    */
   uint32_t unused;
   /**
-   * The memory that it says it needs; COSCHED_UNKNOWN: it does not.
+   * The memory that it says it needs, on all its nodes together; COSCHED_UNKNOWN: it does not.
    */
   uint64_t memory_bytes;
   /**
@@ -343,7 +343,8 @@ typedef struct {
 } cosched_job;
 
 /**
- * What a job uses. COSCHED_UNKNOWN where the kernel does not tell.
+ * What a job uses: in a cluster, on the node of the daemon that is asked, and when it has ended, on all its nodes.
+ * COSCHED_UNKNOWN where the kernel does not tell.
  */
 typedef struct {
   /**
@@ -418,9 +419,15 @@ typedef struct {
    */
   uint64_t memory_declared_bytes;
   /**
+   * When that was measured, in ms since the Unix epoch: of another node than the daemon's. A node tells anew, within half a
+   * minute, when one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
+   * COSCHED_UNKNOWN: now.
+   */
+  uint64_t measured_unix_ms;
+  /**
    * For later versions.
    */
-  uint64_t reserved[4];
+  uint64_t reserved[3];
 } cosched_load;
 
 /**
@@ -609,10 +616,12 @@ int cosched_get_use(cosched_t *handle,
                     cosched_use *result);
 
 /**
- * How busy a node is, into `*result`. `node` is its name; NULL or "": the daemon's.
+ * How busy a node is, into `*result`. `node` is its name; NULL or "": the daemon's. In a cluster any daemon tells of any of
+ * its nodes.
  *
- * Errors: COSCHED_ERR_UNSUPPORTED when the daemon does not have this node; COSCHED_ERR_INVALID when `result` is NULL; and those
- * of the connection.
+ * Errors: COSCHED_ERR_NOT_FOUND when no node of the cluster has this name now, with those that are there;
+ * COSCHED_ERR_UNSUPPORTED when the daemon is of one machine, and this is not its name; COSCHED_ERR_CONFLICT when the node has
+ * just joined and said nothing yet; COSCHED_ERR_INVALID when `result` is NULL; and those of the connection.
  */
 int cosched_node_load(cosched_t *handle,
                       const char *node,
@@ -631,8 +640,9 @@ int cosched_node_load(cosched_t *handle,
  * A daemon of one machine knows one node: more nodes, or the name of another, are refused with COSCHED_ERR_UNSUPPORTED.
  *
  * Errors: COSCHED_ERR_INVALID for what can never fit; COSCHED_ERR_FORBIDDEN for class express, unless the caller is an
- * administrator; COSCHED_ERR_CONFLICT when this user has 16 jobs without a process already; and those of the connection:
- * COSCHED_ERR_NO_DAEMON, COSCHED_ERR_TIMEOUT, COSCHED_ERR_DAEMON.
+ * administrator; COSCHED_ERR_CONFLICT when this user has 16 jobs without a process already, and when a cluster has no such
+ * node or none that can ever fit it; and those of the connection: COSCHED_ERR_NO_DAEMON, COSCHED_ERR_TIMEOUT,
+ * COSCHED_ERR_DAEMON.
  */
 int cosched_register(cosched_t *handle,
                      const char *name,
@@ -680,11 +690,13 @@ int cosched_remove_process(cosched_t *handle,
                            int pid);
 
 /**
- * Changes what a job wants, while it runs, as for cosched_register: all that is said there is replaced.
+ * Changes what a job wants, while it runs, as for cosched_register: all that is said there is replaced. A job that has
+ * started keeps its nodes, and gets what it wants more at once or not at all; one that waits keeps its place in its queue.
  *
- * Errors: COSCHED_ERR_INVALID for what can never fit, and when `node_count` is 0; COSCHED_ERR_UNSUPPORTED for a node that the
- * daemon does not have; COSCHED_ERR_NOT_FOUND, COSCHED_ERR_FORBIDDEN, COSCHED_ERR_CONFLICT as for cosched_add_process; and those
- * of the connection. The job stays as it was then.
+ * Errors: COSCHED_ERR_INVALID for what can never fit, and when `node_count` is 0; COSCHED_ERR_UNSUPPORTED for a node that a
+ * daemon of one machine does not have; COSCHED_ERR_CONFLICT when a cluster has no such node, can never fit it, or has no room
+ * for more now (cosched_last_error tells what is lacking), and when the job has ended; COSCHED_ERR_NOT_FOUND,
+ * COSCHED_ERR_FORBIDDEN as for cosched_add_process; and those of the connection. The job stays as it was then.
  */
 int cosched_set_resources(cosched_t *handle,
                           uint64_t job,

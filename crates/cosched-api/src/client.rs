@@ -2,11 +2,11 @@
 
 use crate::error::ClientError;
 use crate::http;
-use crate::machine::NodeRequest;
-use crate::resources::{NodeLoad, ProcessRequest, ResourcesRequest, Version};
+use crate::job_state::EventList;
+use crate::machine::{NodeRequest, QueuesRequest};
+use crate::resources::{LoadList, NodeLoad, ProcessRequest, ResourcesRequest, Version};
 use crate::types::{
-    ClassRequest, ErrorBody, ErrorCode, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest,
-    Status,
+    ClassRequest, ErrorBody, ErrorCode, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status,
 };
 use crate::version::{API_VERSION, ApiVersion};
 use serde::Serialize;
@@ -68,6 +68,11 @@ impl Client {
             Some(name) => self.get(&format!("/v1/load?node={}", escape(name))),
             None => self.get("/v1/load"),
         }
+    }
+
+    /// `GET /v1/loads`: how busy all nodes are.
+    pub fn loads(&mut self) -> Result<LoadList> {
+        self.get("/v1/loads")
     }
 
     /// `GET /v1/jobs`: the jobs that have not ended, or all that are remembered.
@@ -138,6 +143,11 @@ impl Client {
     /// `PUT /v1/nodes/{name}`: whether a node gets new jobs.
     pub fn set_node(&mut self, name: &str, request: &NodeRequest) -> Result<Status> {
         self.call("PUT", &format!("/v1/nodes/{name}"), Some(&encode(request)), self.answer_timeout)
+    }
+
+    /// `PUT /v1/queues`: the queues of the cluster.
+    pub fn set_queues(&mut self, request: &QueuesRequest) -> Result<Status> {
+        self.call("PUT", "/v1/queues", Some(&encode(request)), self.answer_timeout)
     }
 
     /// `PUT /v1/policy`: the machine's policy, sharing and slot length.
@@ -378,7 +388,7 @@ mod tests {
         let strange = "HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nouch";
         let server = server(&path, vec![vec![refusal, strange]]);
         let mut client = Client::connect(&path).unwrap();
-        let kill = KillRequest { signal: 15, grace_ms: Some(5000) };
+        let kill = KillRequest { signal: 15, grace_ms: Some(5000), here: false };
         match client.kill(7, &kill) {
             Err(ClientError::Refused(body)) => {
                 assert_eq!((body.code, body.hint.as_str()), (ErrorCode::Forbidden, "h h"))

@@ -98,10 +98,13 @@ wire! {
 }
 
 wire! {
-    /// A cluster, as one of its nodes sees it.
+    /// A cluster, as one of its nodes sees it, or one machine that has queues.
     pub struct ClusterStatus {
         /// Its name.
         pub name: String,
+        /// It is one machine: the ceiling is that of all its gangs, and there will be no other node.
+        #[serde(default)]
+        pub alone: bool,
         /// Whether its store answers.
         pub store_answers: bool,
         /// Its newest plan that is known here.
@@ -109,10 +112,96 @@ wire! {
         /// The plan that this node runs; none while it runs no gang slots.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub plan_in_use: Option<u64>,
-        /// The most CPU time of a node that gangs that span nodes may have together, 0 to 1.
+        /// The most CPU time of a node that gangs that span nodes may have together (on one machine: all gangs), 0 to 1.
         pub ceiling: f64,
         /// The queues, the most urgent first.
         pub queues: Vec<QueueStatus>,
+        /// Where new gangs that span nodes go.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub packing: Option<Packing>,
+        /// The most rows of the matrix.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub rows_max: Option<u32>,
+        /// What the classes are worth in working hours.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub shares: Option<ClassShares>,
+        /// What they are worth in off-hours.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub off_hours: Option<ClassShares>,
+    }
+}
+
+wire! {
+    /// Where a gang that spans nodes goes.
+    pub enum Packing {
+        /// Into the first row of the matrix with room.
+        FirstFit,
+        /// Into the row that has the least room left.
+        BestFit,
+        /// Onto a block of 2^k neighbouring nodes.
+        Buddy,
+    }
+}
+
+impl Packing {
+    /// Every packing.
+    pub const ALL: [Packing; 3] = [Packing::FirstFit, Packing::BestFit, Packing::Buddy];
+
+    /// Its name on the wire, on command lines and in configuration files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Packing::FirstFit => "first-fit",
+            Packing::BestFit => "best-fit",
+            Packing::Buddy => "buddy",
+        }
+    }
+}
+
+wire! {
+    /// What the classes are worth: CPU time under contention is in proportion to it. 1 to 1000 each.
+    #[derive(Copy, Eq)]
+    #[serde(deny_unknown_fields)]
+    pub struct ClassShares {
+        /// Of express jobs.
+        pub express: u32,
+        /// Of interactive jobs.
+        pub interactive: u32,
+        /// Of batch jobs.
+        pub batch: u32,
+        /// Of standby jobs.
+        pub standby: u32,
+    }
+}
+
+wire! {
+    /// A queue, as it is to be. A limit that is absent is none.
+    #[derive(Eq, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct Queue {
+        /// Its name: letters, digits, `.`, `-` and `_`.
+        pub name: String,
+        /// Whether its jobs have their nodes for themselves.
+        #[serde(default)]
+        pub exclusive: bool,
+        /// The most memory that a job may ask for, on all its nodes together.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes_max: Option<u64>,
+        /// The most disk space on one node that a job may ask for.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub disk_bytes_max: Option<u64>,
+        /// The longest time from when a job is made ready until it has ended.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub time_ms_max: Option<u64>,
+    }
+}
+
+wire! {
+    /// `PUT /v1/queues`: the queues of the cluster. Jobs stay in the queue of the same name: one that has jobs cannot be left
+    /// out. Limits of memory and disk space hold for jobs that come later, those of time for all.
+    #[serde(deny_unknown_fields)]
+    pub struct QueuesRequest {
+        /// All of them, the most urgent first.
+        pub queues: Vec<Queue>,
     }
 }
 
@@ -134,6 +223,9 @@ wire! {
         pub time_ms_max: Option<u64>,
         /// Its jobs that wait.
         pub waiting: u32,
+        /// Its jobs that have started.
+        #[serde(default)]
+        pub running: u32,
     }
 }
 

@@ -28,11 +28,20 @@ wire! {
 }
 
 wire! {
-    /// `POST /v1/jobs/{id}/resources`: what the job wants from now on.
+    /// `POST /v1/jobs/{id}/resources`: what the job wants from now on. A job that has started keeps its nodes, and gets at
+    /// once what it wants more, or is refused.
+    #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct ResourcesRequest {
-        /// Of each of its nodes.
+        /// Of each of its nodes, instead of `cpus` and `mem_bytes`: this replaces all that was said before.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub nodes: Vec<NodeResources>,
+        /// CPUs at a time in all, of a job of one node or one that asked for a number of CPUs; as before when absent.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cpus: Option<u32>,
+        /// Memory in all, likewise.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub mem_bytes: Option<u64>,
     }
 }
 
@@ -94,6 +103,18 @@ wire! {
         pub memory_available_bytes: u64,
         /// The memory that the jobs declare, together.
         pub memory_declared_bytes: u64,
+        /// When that was measured: present for another node than the daemon's. A node tells anew, within half a minute, when
+        /// one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub measured_unix_ms: Option<u64>,
+    }
+}
+
+wire! {
+    /// `GET /v1/loads`.
+    pub struct LoadList {
+        /// The nodes that have said how busy they are, by name.
+        pub nodes: Vec<NodeLoad>,
     }
 }
 

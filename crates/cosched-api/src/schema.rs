@@ -3,6 +3,7 @@
 //! `docs/schema/openapi.json` is this, written out; a test keeps the two the same, and the daemon's test asks its router
 //! for every path of the table.
 
+use crate::job_state::*;
 use crate::machine::*;
 use crate::resources::*;
 use crate::types::*;
@@ -49,6 +50,8 @@ pub const ROUTES: &[Route] = &[
         route("get", "/v1/load", "How busy a node is", None, "NodeLoad"),
         ("node", "string", "The node's name; the daemon's own when absent"),
     ),
+    route("get", "/v1/loads", "How busy all nodes are", None, "LoadList"),
+    route("put", "/v1/queues", "The queues of the cluster", Some("QueuesRequest"), "Status"),
     route("put", "/v1/nodes/{name}", "Whether a node of the cluster gets new jobs", Some("NodeRequest"), "Status"),
     route("put", "/v1/policy", "Change the machine's policy while jobs run", Some("PolicyRequest"), "Status"),
     with_query(
@@ -118,6 +121,10 @@ pub const TEXT: &str = "text";
         NodeStatus,
         ClusterStatus,
         QueueStatus,
+        Queue,
+        QueuesRequest,
+        Packing,
+        ClassShares,
         NodeRequest,
         Status,
         NodeResources,
@@ -125,6 +132,7 @@ pub const TEXT: &str = "text";
         ProcessRequest,
         JobUse,
         NodeLoad,
+        LoadList,
         Version,
         StatusFile,
         ErrorCode,

@@ -3,7 +3,8 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
-use crate::machine::{Clock, ClusterStatus, Load, NodeStatus, Period};
+use crate::job_state::JobState;
+use crate::machine::{ClassShares, Clock, ClusterStatus, Load, NodeStatus, Packing, Period};
 use crate::resources::{JobUse, NodeResources};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
 use crate::wire::wire;
@@ -79,26 +80,6 @@ wire! {
         Paired,
         /// Run on what the current gang leaves idle.
         Soft,
-    }
-}
-
-wire! {
-    /// Where a job is in its life.
-    pub enum JobState {
-        /// In its queue: it has no place yet, or its nodes lack memory for it now. `waits_for` says why.
-        Waiting,
-        /// Scheduled by its policy.
-        Running,
-        /// A gang that used no CPU for a while: it has no slots until it wakes.
-        Asleep,
-        /// A gang that used none for very long: Linux schedules it for good, or until somebody resumes it.
-        Dropped,
-        /// Stopped by its user or an administrator.
-        Suspended,
-        /// All its processes have ended.
-        Ended,
-        /// Its processes vanished while no daemon was looking (a restart of the machine).
-        Lost,
     }
 }
 
@@ -182,6 +163,11 @@ wire! {
         /// `pid` 0, since processes that are added later must run as the owner. For launchers that act for users (Slurm).
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub owner_uid: Option<u32>,
+        /// For launchers that each start a part of a job on their own node: the first one's request makes it, and the others
+        /// get the same job, if it lives and has the owner, the name and the nodes that they give. Only with `pid` 0. On
+        /// several nodes such a job has no main process: it ends when it is empty on all of them.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub once: bool,
     }
 }
 
@@ -205,7 +191,7 @@ wire! {
         pub own_policy: Option<Policy>,
         /// CPUs at a time.
         pub cpus: u32,
-        /// Declared memory.
+        /// Declared memory, on all its nodes together.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes: Option<u64>,
         /// Where it is in its life.
@@ -267,6 +253,14 @@ wire! {
         /// Its queue, in a cluster.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub queue: Option<String>,
+        /// In a cluster, of a job that lives and has other nodes than the daemon's: on which nodes that which is told
+        /// of its use (CPU time, memory, processes, shares) was measured. None of it is known of the others here, nor of any
+        /// where the list is empty. Absent where it is the whole job's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub use_of_nodes: Option<Vec<String>>,
+        /// Why it ends or has ended, in a cluster, unless it ended by itself: who killed it, a time limit, a lost node.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub ended_why: Option<String>,
         /// What it waits for, while its state is `waiting`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub waits_for: Option<String>,
@@ -307,6 +301,10 @@ wire! {
         /// After a signal that ends programs (1, 2, 3, 15): kill -9 what is left after this time. Never, when absent.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub grace_ms: Option<u64>,
+        /// In a cluster, for a job that has other nodes too: only what is on the node of the daemon that is asked. After a
+        /// signal that ends programs the job's part there is over as soon as it is empty; the other parts go on.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub here: bool,
     }
 }
 
@@ -344,18 +342,18 @@ wire! {
         /// For a cluster only: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ceiling: Option<f64>,
-    }
-}
-
-wire! {
-    /// One thing that happened to a job.
-    pub struct Event {
-        /// When.
-        pub unix_ms: u64,
-        /// A short fixed word: registered, main-exited, suspended, resumed, asleep, awake, dropped, class, policy, signal, ended, lost, found.
-        pub what: String,
-        /// The rest, for people.
-        pub detail: String,
+        /// For a cluster only: where new gangs that span nodes go.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub packing: Option<Packing>,
+        /// For a cluster only: the most rows of the matrix, 1 to 1000.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub rows_max: Option<u32>,
+        /// For a cluster only: what the classes are worth in working hours.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub shares: Option<ClassShares>,
+        /// For a cluster only: what they are worth in off-hours.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub off_hours: Option<ClassShares>,
     }
 }
 
@@ -364,14 +362,6 @@ wire! {
     pub struct JobList {
         /// By id.
         pub jobs: Vec<Job>,
-    }
-}
-
-wire! {
-    /// `GET /v1/jobs/{id}/events`.
-    pub struct EventList {
-        /// In order of time.
-        pub events: Vec<Event>,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::run::waiting::{WaitOption, parse_strategy, parse_wait};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cosched_api::{Class, NodeResources, Policy, Sharing, Waiting, parse};
+use cosched_api::{Class, NodeResources, Packing, Policy, Sharing, Waiting, parse};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,10 +58,14 @@ pub(crate) enum Commands {
     Kill(Kill),
     /// Change the class of jobs
     Class(ChangeClass),
+    /// Change the CPUs and the memory that jobs want
+    Resources(crate::commands::resources::ChangeResources),
     /// Show or change the policy of the machine or of one job
     Policy(ChangePolicy),
-    /// List the nodes of the cluster and its queues, or drain nodes
+    /// List the nodes of the cluster with their load and the queues, or drain nodes
     Nodes(Nodes),
+    /// List the queues of the cluster, or change them
+    Queues(crate::commands::queues::Queues),
     /// Wait until jobs have ended
     Wait(Jobs),
     /// Show the output of a detached job, or a job's events
@@ -106,7 +110,7 @@ pub(crate) struct Run {
           conflicts_with_all = ["cpus", "mem"])]
     pub(crate) nodes: Vec<NodeResources>,
 
-    /// In a cluster: the queue [default: the first one]
+    /// The queue, where there are some [default: the first one]
     #[arg(long, value_name = "NAME")]
     pub(crate) queue: Option<String>,
 
@@ -249,7 +253,7 @@ pub(crate) struct ChangePolicy {
     pub(crate) policy: Option<String>,
 
     /// This job's policy, not the machine's (several times for several jobs)
-    #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot", "ceiling"])]
+    #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot", "ceiling", "packing", "rows", "shares", "off_hours"])]
     pub(crate) job: Vec<String>,
 
     /// What the gangs that are not current may do: nothing (strict), or run on what is idle: all (soft), or
@@ -261,9 +265,25 @@ pub(crate) struct ChangePolicy {
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub(crate) slot: Option<Duration>,
 
-    /// In a cluster: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1
+    /// The most CPU time that gangs may have together, 0.01 to 1; in a cluster: of a node, those that span nodes
     #[arg(long, value_name = "PART")]
     pub(crate) ceiling: Option<f64>,
+
+    /// In a cluster: where new gangs that span nodes go: buddy, first-fit or best-fit
+    #[arg(long, value_name = "HOW", value_parser = named(Packing::ALL.map(|p| (p.name(), p))), hide_possible_values = true)]
+    pub(crate) packing: Option<Packing>,
+
+    /// In a cluster: the most rows of the matrix; those that there are stay until their gangs have ended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rows: Option<u32>,
+
+    /// In a cluster: what classes are worth in working hours, as interactive=8,batch=2; the others stay
+    #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
+    pub(crate) shares: Vec<(Class, u32)>,
+
+    /// In a cluster: what classes are worth in off-hours
+    #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
+    pub(crate) off_hours: Vec<(Class, u32)>,
 }
 
 #[derive(Args, Debug)]
@@ -372,13 +392,15 @@ pub(crate) fn is_run(words: &[OsString]) -> bool {
 }
 
 fn class_parser() -> impl TypedValueParser<Value = Class> {
-    named([
-        ("express", Class::Express),
-        ("interactive", Class::Interactive),
-        ("batch", Class::Batch),
-        ("standby", Class::Standby),
-    ])
+    named(CLASSES)
 }
+
+const CLASSES: [(&str, Class); 4] = [
+    ("express", Class::Express),
+    ("interactive", Class::Interactive),
+    ("batch", Class::Batch),
+    ("standby", Class::Standby),
+];
 
 fn policy_parser() -> impl TypedValueParser<Value = Policy> {
     named(Policy::ALL.map(|policy| (policy.name(), policy)))
@@ -401,6 +423,15 @@ fn named<const N: usize, T: Copy + Send + Sync + 'static>(
     PossibleValuesParser::new(all.map(|(name, _)| name)).map(value)
 }
 
+/// `CLASS=N`.
+fn parse_share(text: &str) -> Result<(Class, u32), String> {
+    let wrong = || format!("`{text}` is not what a class is worth; write CLASS=N, as in batch=4, N from 1 to 1000");
+    let (name, share) = text.split_once('=').ok_or_else(wrong)?;
+    let class = CLASSES.into_iter().find(|(known, _)| *known == name).map(|(_, class)| class);
+    let share = share.parse().ok().filter(|share| (1..=1000).contains(share));
+    class.zip(share).ok_or_else(wrong)
+}
+
 fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.05..=600.0).contains(&seconds) => Ok(seconds),
@@ -408,9 +439,8 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// `TERM`, `SIGTERM`, `term` or `15`.
 /// `NODE`, `NODE:CPUS` or `NODE:CPUS:MEM`.
-fn parse_node(text: &str) -> Result<NodeResources, String> {
+pub(crate) fn parse_node(text: &str) -> Result<NodeResources, String> {
     let mut parts = text.split(':');
     let name = parts.next().unwrap_or_default();
     if name.is_empty() {
@@ -428,6 +458,7 @@ fn parse_node(text: &str) -> Result<NodeResources, String> {
     Ok(NodeResources { name: name.to_owned(), cpus, memory_bytes, ..NodeResources::default() })
 }
 
+/// `TERM`, `SIGTERM`, `term` or `15`.
 fn parse_signal(text: &str) -> Result<i32, String> {
     use nix::sys::signal::Signal;
     if let Ok(number) = text.parse::<i32>() {

@@ -1,8 +1,22 @@
 //! Numbers for people.
 
-use cosched_api::{Class, JobState};
+use cosched_api::{Class, Job};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+
+/// What is known, else a dash.
+pub(crate) fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+/// What was measured of a job, for a table: with a plus where other nodes have more of it, a dash where only they do.
+pub(crate) fn measured(job: &Job, text: Option<String>) -> String {
+    match job.use_of_nodes.as_deref() {
+        None => or_dash(text),
+        Some([]) => or_dash(None),
+        Some(_) => or_dash(text.map(|text| text + "+")),
+    }
+}
 
 /// Bytes in powers of 1024, three digits: `512K`, `1.5G`.
 pub(crate) fn size(bytes: u64) -> String {
@@ -112,18 +126,6 @@ pub(crate) fn class(class: Class) -> &'static str {
         Class::Interactive => "interactive",
         Class::Batch => "batch",
         Class::Standby => "standby",
-    }
-}
-
-pub(crate) fn state(state: JobState) -> &'static str {
-    match state {
-        JobState::Waiting => "waiting",
-        JobState::Running => "running",
-        JobState::Asleep => "asleep",
-        JobState::Dropped => "dropped",
-        JobState::Suspended => "suspended",
-        JobState::Ended => "ended",
-        JobState::Lost => "lost",
     }
 }
 

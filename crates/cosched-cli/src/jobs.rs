@@ -3,6 +3,12 @@
 use crate::args::Cli;
 use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say};
 use cosched_api::{Client, Job, JobState, SocketChoice, parse};
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// An answer that takes longer is explained.
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The daemon that runs; no command but `run` starts one.
 pub(crate) fn connect(cli: &Cli) -> Result<Client, Failure> {
@@ -16,9 +22,10 @@ pub(crate) fn for_each(
     mut action: impl FnMut(&mut Client, u64) -> Result<u8, Failure>,
 ) -> Result<u8, Failure> {
     let mut client = connect(cli)?;
+    let path = client.path().to_owned();
     let mut first = 0;
     for word in words {
-        let code = match find(&mut client, word).and_then(|id| action(&mut client, id)) {
+        let code = match find(&mut client, word).and_then(|id| patiently(&path, || action(&mut client, id))) {
             Ok(code) => code,
             // Only the reader's going away ends with 0; the rest would not be read either.
             Err(failure) if failure.code == 0 => return Err(failure),
@@ -32,6 +39,31 @@ pub(crate) fn for_each(
         first = if first == 0 { code } else { first };
     }
     Ok(first)
+}
+
+/// Does something that asks the daemon behind a socket, and says why that takes long where the cluster's store is away.
+pub(crate) fn patiently<T>(socket: &Path, ask: impl FnOnce() -> T) -> T {
+    let (done, waits) = channel::<()>();
+    let socket = socket.to_owned();
+    std::thread::spawn(move || {
+        if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
+            && let Ok(mut client) = Client::connect(&socket)
+            && let Some(cluster) = without_store(&mut client)
+            // It may have been answered meanwhile.
+            && waits.recv_timeout(Duration::ZERO) == Err(RecvTimeoutError::Timeout)
+        {
+            say(&format!("the store of cluster {cluster} does not answer; waiting for it"));
+        }
+    });
+    let answer = ask();
+    drop(done);
+    answer
+}
+
+/// The cluster of the daemon, where its store does not answer now.
+pub(crate) fn without_store(client: &mut Client) -> Option<String> {
+    let cluster = client.status().ok()?.cluster?;
+    (!cluster.store_answers && !cluster.alone).then_some(cluster.name)
 }
 
 /// The id of the job that `word` means.

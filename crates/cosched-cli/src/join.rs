@@ -67,7 +67,7 @@ pub(crate) fn join(cli: &Cli, options: &Join) -> Result<u8, Failure> {
 }
 
 /// How the job waits is how its new process waits.
-fn plan(job: &Job, program: &Path) -> Result<Option<Plan>, Failure> {
+pub(crate) fn plan(job: &Job, program: &Path) -> Result<Option<Plan>, Failure> {
     let Some(waiting) = &job.waiting else { return Ok(None) };
     // `None` where the library is not installed on this node: nobody asked for it here.
     let plan = Plan::new(None, program)?;

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     // Internal stages come before anything else: each `cosched run` passes through one.
     let result = match words.next().as_deref().and_then(OsStr::to_str) {
         Some(run::GATE) => run::gate(words),
+        Some(run::AGAIN) => run::again(words),
         Some(run::SESSION) => run::session(words),
         Some(jobset::STAGE) => jobset::stage(words),
         Some(run::SUPERVISE) => parse(words).and_then(|cli| run::supervise(&cli)),

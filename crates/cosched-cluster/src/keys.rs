@@ -79,6 +79,11 @@ impl Keys {
         self.key(format_args!("state"))
     }
 
+    /// A key that is never there: who may put it may put all others.
+    pub fn scratch(&self) -> Key {
+        self.key(format_args!("scratch"))
+    }
+
     /// A node's record.
     pub fn node(&self, name: &str) -> Key {
         self.key(format_args!("nodes/{name}"))

@@ -2,8 +2,8 @@
 
 use cosched_cluster::store::TXN_BYTES_MAX;
 use cosched_cluster::wire::{
-    self, Ack, Answer, Ask, By, Clock, Exit, FormatError, Job, JobAsk, KillHow, Node, NodeAsk, PartEnd, Reply, Request,
-    WantAsk, Why, decode, encode,
+    self, Ack, Answer, Ask, By, Clock, Exit, FormatError, Job, JobAsk, KillHow, Measured, Node, NodeAsk, PartEnd,
+    Reply, Request, WantAsk, Why, decode, encode,
 };
 use cosched_core::cluster::{
     Capacity, Cells, Config, Input, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing, Part, Period, Place,
@@ -113,10 +113,11 @@ prop_compose! {
         row_turns in prop::collection::vec(any::<u64>().prop_map(Time), 0..4),
         early in prop::collection::vec(any::<u64>().prop_map(JobId), 0..4),
         nodes in prop::collection::btree_map(any::<u32>(), node(), 0..5),
+        drained_away in prop::collection::btree_set(any::<u32>().prop_map(NodeId), 0..4),
         jobs in prop::collection::btree_map(any::<u64>(), job(), 0..5),
     ) -> State {
         let (nodes, jobs) = (nodes.into_values().collect(), jobs.into_values().collect());
-        State { config, generation, from_slot, start, row_turns, early, next_order, nodes, jobs }
+        State { config, generation, from_slot, start, row_turns, early, next_order, nodes, drained_away, jobs }
     }
 }
 
@@ -149,7 +150,9 @@ fn ask(want: WantAsk) -> JobAsk {
         want,
         queue: Some("night".to_owned()),
         on_node_loss: wire::OnNodeLoss::Requeue,
+        waiting: None,
         lead: Some("a".to_owned()),
+        once: false,
     }
 }
 
@@ -169,7 +172,7 @@ fn jobs_requests_replies_and_nodes_come_back() {
     let total = WantAsk::Total { cpus: 8, memory_per_cpu_bytes: 1, disk_bytes: 2 };
     let (job, attempt) = (7, 2);
     let asks = [
-        Ask::Submit(Box::new(ask(total))),
+        Ask::Submit(Box::new(ask(total.clone()))),
         Ask::Suspend { job },
         Ask::Resume { job },
         Ask::Kill { job, how: KillHow::FORCE },
@@ -178,6 +181,9 @@ fn jobs_requests_replies_and_nodes_come_back() {
         Ask::ClusterPolicy { policy: wire::Policy::Local },
         Ask::ClusterSharing { sharing: wire::Sharing::Strict },
         Ask::SlotLength { ns: 5 },
+        Ask::Resources { job, want: total.clone() },
+        Ask::Packing { packing: wire::Packing::BestFit },
+        Ask::RowsMax { rows: 7 },
         Ask::Ceiling { permille: 900 },
         Ask::Drain { node: "b".to_owned(), drains: true },
         Ask::PartEnded { job, attempt, end },
@@ -205,19 +211,21 @@ fn jobs_requests_replies_and_nodes_come_back() {
         disk_bytes: 4,
         clock: Clock { synchronised: true, error_ns: 5 },
         version: "0.1.0".to_owned(),
+        jobs_known: 7,
     };
     assert_eq!(decode::<Node>(&encode(&node)), Ok(node));
-    let ack = Ack { generation: u64::MAX, other_threads: 3 };
+    let measured = Measured { at_ns: 9, runnable: 3, load_milli: [1, 20, 300], memory_available_bytes: 5 };
+    let ack = Ack { generation: u64::MAX, other_threads: 3, measured: Some(measured) };
     assert_eq!(decode::<Ack>(&encode(&ack)), Ok(ack));
 }
 
 #[test]
 fn what_is_not_known_is_refused_with_a_reason() {
-    let ack = Ack { generation: 1, other_threads: 2 };
+    let ack = Ack { generation: 1, other_threads: 2, measured: None };
     let text = String::from_utf8(encode(&ack)).unwrap();
-    let newer = text.replace("\"version\":1", "\"version\":2").replace("generation", "generations");
+    let newer = text.replace("\"version\":2", "\"version\":3").replace("generation", "generations");
     let error = decode::<Ack>(newer.as_bytes()).unwrap_err();
-    assert_eq!(error, FormatError::Version { format: "cosched-ack", found: 2, known: 1 });
+    assert_eq!(error, FormatError::Version { format: "cosched-ack", found: 3, known: 2 });
     assert!(error.to_string().contains("run the same version of cosched on all nodes"), "{error}");
     let error = decode::<Node>(text.as_bytes()).unwrap_err();
     assert_eq!(error, FormatError::Format { found: "cosched-ack".to_owned(), expected: "cosched-node" });

@@ -38,7 +38,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "cosched")]
     pub cgroup: String,
 
-    /// Check the configuration, say what this machine offers, and end
+    /// Check the configuration, the store (may it be read and written?), the clock and who may read the password; say what
+    /// this machine offers, and end. Nothing is changed
     #[arg(long)]
     pub check: bool,
 }

@@ -3,8 +3,8 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, NodeLoad, NodeRequest, PolicyRequest,
-    ProcessRequest, ResourcesRequest, Status, Version,
+    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, LoadList, NodeLoad, NodeRequest,
+    PolicyRequest, ProcessRequest, QueuesRequest, ResourcesRequest, Status, Version,
 };
 use tokio::sync::oneshot;
 
@@ -31,6 +31,8 @@ pub(crate) enum Op {
         /// The node; the daemon's own when absent.
         node: Option<String>,
     },
+    /// `GET /v1/loads`
+    Loads,
     /// `GET /v1/jobs`
     List {
         /// With the ended ones.
@@ -64,10 +66,29 @@ pub(crate) enum Op {
     Policy(u64, PolicyRequest),
     /// `PUT /v1/nodes/{name}`
     Node(String, NodeRequest),
+    /// `PUT /v1/queues`
+    Queues(QueuesRequest),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
     /// `GET /metrics`
     Metrics,
+}
+
+impl Op {
+    /// The job that it is about, if it is about one.
+    pub(crate) fn job(&self) -> Option<u64> {
+        match self {
+            Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Suspend(id) | Op::Resume(id) => Some(*id),
+            Op::Exit(id, _) => Some(*id),
+            Op::Kill(id, _) => Some(*id),
+            Op::Class(id, _) => Some(*id),
+            Op::Resources(id, _) => Some(*id),
+            Op::AddProcess(id, _) | Op::RemoveProcess(id, _) => Some(*id),
+            Op::Policy(id, _) => Some(*id),
+            Op::Status | Op::Version | Op::Load { .. } | Op::List { .. } | Op::Register(_) | Op::Node(..) => None,
+            Op::MachinePolicy(_) | Op::Metrics | Op::Loads | Op::Queues(_) => None,
+        }
+    }
 }
 
 /// What can be answered.
@@ -85,6 +106,8 @@ pub(crate) enum Reply {
     Version(Version),
     /// A node.
     Load(NodeLoad),
+    /// All nodes.
+    Loads(LoadList),
     /// The metrics, as text.
     Metrics(String),
 }

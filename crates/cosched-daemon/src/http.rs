@@ -1,11 +1,12 @@
 //! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
 
 use crate::call::{Call, Op, Reply};
+use crate::door::Door;
 use crate::refuse::{internal, refuse};
 use crate::rights::Peer;
 use axum::body::Bytes;
 use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -17,18 +18,17 @@ use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, VERSION_HEADER}
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
+
+/// The longest request: a command and an environment may be long.
+const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// The longest that `GET …/wait` waits before it answers with the job as it is.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Peer {
-        match stream.io().peer_cred() {
-            Ok(cred) => Peer { uid: cred.uid(), pid: cred.pid() },
-            Err(_) => Peer::NOBODY,
-        }
+impl Connected<IncomingStream<'_, Door>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Door>) -> Peer {
+        stream.io().peer()
     }
 }
 
@@ -79,6 +79,8 @@ pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/version", get(version))
         .route("/v1/load", get(load))
+        .route("/v1/loads", get(loads))
+        .route("/v1/queues", put(queues))
         .route("/v1/policy", put(machine_policy))
         .route("/v1/nodes/{name}", put(node))
         .route("/v1/jobs", get(list).post(register))
@@ -97,6 +99,7 @@ pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
         .with_state(calls)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(axum::middleware::from_fn(check_version))
 }
 
@@ -128,6 +131,14 @@ struct LoadQuery {
 
 async fn load(calls: Calls, from: From, Asked(query): Asked<LoadQuery>) -> Response {
     ask(calls, from, Op::Load { node: query.node }).await
+}
+
+async fn loads(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Loads).await
+}
+
+async fn queues(calls: Calls, from: From, body: Bytes) -> Response {
+    with_body(calls, from, &body, Op::Queues).await
 }
 
 async fn node(calls: Calls, from: From, Path(name): Path<String>, body: Bytes) -> Response {
@@ -275,6 +286,7 @@ fn success(reply: Reply) -> Response {
         Reply::Events(events) => Json(events).into_response(),
         Reply::Status(status) => Json(status).into_response(),
         Reply::Version(version) => Json(version).into_response(),
+        Reply::Loads(loads) => Json(loads).into_response(),
         Reply::Load(load) => Json(load).into_response(),
         Reply::Metrics(text) => ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response(),
     }

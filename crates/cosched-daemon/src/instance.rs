@@ -3,6 +3,9 @@
 use crate::args::Args;
 use crate::config::Config;
 use anyhow::{Context, bail};
+use cosched_linux::Tree;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -131,4 +134,25 @@ pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<()> {
         .mode(mode)
         .create(dir)
         .with_context(|| format!("cannot make the directory {}", dir.display()))
+}
+
+/// A daemon that has this machine and the lock of this directory has no living twin.
+pub(crate) fn home(state_dir: &Path) -> String {
+    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_else(|_| cosched_linux::observe::hostname());
+    let dir = state_dir.canonicalize().unwrap_or_else(|_| state_dir.to_owned());
+    format!("{}:{}", machine.trim(), dir.display())
+}
+
+/// Two daemons on one subtree would switch each other's jobs.
+pub(crate) fn lock_tree(tree: &Tree) -> anyhow::Result<File> {
+    let dir = tree.v2_dir();
+    let lock = File::open(dir).with_context(|| format!("the cgroup {} cannot be opened", dir.display()))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        bail!(
+            "another daemon has its jobs in the cgroup {}. Use that one (`cosched status`), or give this one another \
+             --cgroup, --socket and --state-dir",
+            dir.display()
+        );
+    }
+    Ok(lock)
 }

@@ -3,13 +3,16 @@
 mod args;
 mod calendar;
 mod call;
+mod check;
 mod clock;
 pub mod cluster;
 mod config;
+mod door;
 mod driver;
 mod guard;
 mod http;
 mod instance;
+mod journal;
 mod metrics;
 mod pollable;
 mod probe;

@@ -130,33 +130,12 @@ fn seconds(buckets: &Buckets) -> Vec<(f64, u64)> {
 /// The jobs by class and state; every pair is there, so that a series does not vanish with its last job.
 pub(crate) fn jobs(counts: &BTreeMap<(Class, JobState), u64>) -> Values {
     let classes = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
-    let states = [
-        JobState::Waiting,
-        JobState::Running,
-        JobState::Asleep,
-        JobState::Dropped,
-        JobState::Suspended,
-        JobState::Ended,
-        JobState::Lost,
-    ];
-    let pairs = classes.into_iter().flat_map(|class| states.into_iter().map(move |state| (class, state)));
+    let pairs = classes.into_iter().flat_map(|class| JobState::ALL.into_iter().map(move |state| (class, state)));
     let series = pairs.map(|(class, state)| {
-        let labels = vec![("class", crate::rights::name(class).to_owned()), ("state", state_name(state).to_owned())];
+        let labels = vec![("class", crate::rights::name(class).to_owned()), ("state", state.name().to_owned())];
         (labels, counts.get(&(class, state)).copied().unwrap_or(0) as f64)
     });
     Values::Gauge(series.collect())
-}
-
-fn state_name(state: JobState) -> &'static str {
-    match state {
-        JobState::Waiting => "waiting",
-        JobState::Running => "running",
-        JobState::Asleep => "asleep",
-        JobState::Dropped => "dropped",
-        JobState::Suspended => "suspended",
-        JobState::Ended => "ended",
-        JobState::Lost => "lost",
-    }
 }
 
 #[cfg(test)]

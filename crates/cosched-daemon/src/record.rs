@@ -83,6 +83,12 @@ pub(crate) struct PartOf {
     pub(crate) lead: bool,
     /// It is to end, or its main process has ended: as soon as it is empty here it is over.
     pub(crate) closing: bool,
+    /// In which life of the cluster's store it began; 0 if that is not known.
+    #[serde(default)]
+    pub(crate) tree: u64,
+    /// It has no main process on any node: it is over when it is empty on all.
+    #[serde(default)]
+    pub(crate) alike: bool,
 }
 
 /// The cgroups of a process, each relative to its mount.
@@ -123,7 +129,7 @@ impl Record {
             own_policy: req.policy,
             cpus,
             mem_bytes: req.mem_bytes,
-            command: req.command,
+            command: shown(req.command),
             cwd: req.cwd,
             pid: req.pid,
             submitted_unix_ms: now_unix_ms,
@@ -160,6 +166,27 @@ impl Record {
     }
 }
 
+/// So much of a command is kept to be shown, in bytes: ended jobs are kept too, and users may write what they like.
+const COMMAND_BYTES_MAX: usize = 8 << 10;
+
+/// A command that is kept to be shown and not to be run: its first words, and … for the rest.
+pub(crate) fn shown(mut command: Vec<String>) -> Vec<String> {
+    let mut left = COMMAND_BYTES_MAX;
+    for at in 0..command.len() {
+        let word = &mut command[at];
+        if word.len() < left {
+            left -= word.len() + 1;
+            continue;
+        }
+        let end = (0..=left.min(word.len())).rev().find(|end| word.is_char_boundary(*end)).unwrap_or(0);
+        word.truncate(end);
+        word.push('…');
+        command.truncate(at + 1);
+        break;
+    }
+    command
+}
+
 /// The name of a program without its directories.
 pub(crate) fn base_name(command: &[String]) -> String {
     let program = command.first().map(String::as_str).unwrap_or("?");
@@ -187,6 +214,18 @@ mod tests {
         assert_eq!(Record::new(1, 0, 1, req.clone(), "b", 0).class, Class::Batch);
         req.class = Some(Class::Standby);
         assert_eq!(Record::new(1, 0, 1, req, "b", 0).class, Class::Standby);
+    }
+
+    #[test]
+    fn long_commands_are_cut() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        assert_eq!(shown(words(&["a", "b c"])), words(&["a", "b c"]));
+        let long = shown(words(&["sh", "-c", &"ä".repeat(COMMAND_BYTES_MAX), "more"]));
+        assert_eq!(long.len(), 3);
+        assert!(long[2].ends_with("ä…") && long[2].len() <= COMMAND_BYTES_MAX);
+        let many = shown(vec![String::new(); 3 * COMMAND_BYTES_MAX]);
+        assert_eq!((many.len(), many.last().unwrap().as_str()), (COMMAND_BYTES_MAX + 1, "…"));
+        assert!(shown(Vec::new()).is_empty());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Refusals: what happened, why, what to do.
 
 use cosched_api::{ErrorBody, ErrorCode};
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 /// The result of a request.
 pub(crate) type Answer<T> = Result<T, ErrorBody>;
@@ -22,6 +24,21 @@ pub(crate) fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> 
         what,
         why.to_string(),
         "Nothing was changed. The daemon's log says more; `cosched status` shows what is wrong.",
+    )
+}
+
+/// The disk did not take what was to be remembered.
+pub(crate) fn unwritten(dir: &Path, e: &io::Error) -> ErrorBody {
+    let dir = dir.display();
+    let hint = match e.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "Make room there, and ask again".to_owned(),
+        _ => "Look at that disk, and ask again".to_owned(),
+    };
+    refuse(
+        ErrorCode::Internal,
+        format!("the state in {dir} could not be written"),
+        e.to_string(),
+        format!("{hint}. Nothing was changed; jobs that run go on, and `cosched kill` ends them."),
     )
 }
 

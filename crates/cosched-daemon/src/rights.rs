@@ -8,6 +8,7 @@ use crate::refuse::{Answer, refuse};
 use crate::users::user_name;
 use cosched_api::{Class, ErrorCode};
 use std::collections::BTreeSet;
+use tokio::net::UnixStream;
 
 /// The process at the other end of the socket, as the kernel names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,11 @@ pub(crate) struct Peer {
 impl Peer {
     /// Somebody whom the kernel does not name: uid -1 owns no job and is no administrator.
     pub(crate) const NOBODY: Peer = Peer { uid: u32::MAX, pid: None };
+
+    /// Who is at the other end.
+    pub(crate) fn of(stream: &UnixStream) -> Peer {
+        stream.peer_cred().map_or(Peer::NOBODY, |cred| Peer { uid: cred.uid(), pid: cred.pid() })
+    }
 }
 
 /// The users with all rights.
@@ -103,6 +109,19 @@ impl Rights {
         ))
     }
 
+    /// May `peer` change the nodes or the queues, as the message is to call them?
+    pub(crate) fn change_for_all(&self, peer: Peer, what: &str) -> Answer<()> {
+        if self.is_admin(peer) {
+            return Ok(());
+        }
+        Err(refuse(
+            ErrorCode::Forbidden,
+            format!("{what} yours to change"),
+            format!("you are {}, and it concerns the jobs of all users", crate::users::user_name(peer.uid)),
+            "Ask an administrator: root, and those whom `admins` in /etc/cosched.toml names.",
+        ))
+    }
+
     /// May `peer` change what holds for the whole machine?
     pub(crate) fn change_machine(&self, peer: Peer) -> Answer<()> {
         if self.is_admin(peer) {
@@ -179,5 +198,8 @@ mod tests {
         assert!(rights().submit(ROOT, Class::Express).is_ok());
         assert!(rights().change_machine(OWNER).is_err());
         assert!(rights().change_machine(ROOT).is_ok());
+        let refused = rights().change_for_all(OWNER, "the queues are not").unwrap_err();
+        assert_eq!(refused.what, "the queues are not yours to change");
+        assert!(rights().change_for_all(ROOT, "the queues are not").is_ok());
     }
 }

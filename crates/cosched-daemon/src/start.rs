@@ -2,22 +2,22 @@
 
 use crate::args::Args;
 use crate::call::Call;
-use crate::cluster::Link;
-use crate::config::Config;
+use crate::cluster::own::{self, OwnStore};
+use crate::config::{ClusterConfig, Config};
+use crate::door::Door;
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
 use crate::instance::{self, Places};
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
-use crate::{clock, http, users};
+use crate::{check, clock, http, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::{Layout, Place, SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
-use rustix::fs::{FlockOperation, flock};
-use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
@@ -30,20 +30,21 @@ use tokio::sync::mpsc;
 /// Why it could not start; nothing was changed then.
 pub fn run(args: Args) -> anyhow::Result<()> {
     start_log();
-    let config = match args.config.clone().or_else(instance::default_config) {
+    let mut config = match args.config.clone().or_else(instance::default_config) {
         Some(path) => Config::load(&path)?,
         None => Config::default(),
     };
     let layout = Layout::detect()?;
     let place = place(&layout, &args.cgroup)?;
     if args.check {
-        return check(&config, &layout, place);
+        return check::check(&config, &args, &layout, place);
     }
     let rights = rights(&config)?;
     let places = Places::new(&args, &config);
     instance::check_free(&args, &places)?;
     instance::make_dir(&places.runtime_dir)?;
-    let (store, state, warnings) = open_state(&places.state_dir)?;
+    let (store, state, mut warnings) = open_state(&places.state_dir)?;
+    let own = open_own(&mut config, &places.state_dir, &mut warnings)?;
     let machinery = machinery(&config, &args, &places, &layout, place)?;
     let listener = instance::listen(&args, &places)?;
     let metrics = config.metrics_listen.map(instance::listen_for_metrics).transpose()?;
@@ -55,17 +56,20 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         layout: layout.to_string(),
         cpus: observe::cpus_allowed(),
         wait_dir: places.runtime_dir.join("wait"),
-        home: home(&places.state_dir),
+        home: instance::home(&places.state_dir),
         disk_bytes: disk_bytes(&places.state_dir),
         warnings,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let open_files_max = realtime::raise_open_files();
+    let guests = rights.clone();
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
     let served = tokio::task::LocalSet::new().block_on(&runtime, async {
-        let driver = Driver::new(config, identity, rights, (store, state), machinery, to_driver)?;
+        let driver = Driver::new(config, identity, rights, (store, state, own), machinery, to_driver)?;
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
-        serve(driver, (calls, called), UnixListener::from_std(listener)?, metrics).await
+        let door = Door::new(UnixListener::from_std(listener)?, guests, open_files_max);
+        serve(driver, (calls, called), door, metrics).await
     });
     // A socket of systemd's stays; ours and the one that `cosched` made for us go.
     if !args.listen_stdin || args.embedded {
@@ -78,13 +82,6 @@ fn start_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("COSCHED_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
-}
-
-/// A daemon that has this machine and the lock of this directory has no living twin.
-fn home(state_dir: &Path) -> String {
-    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_else(|_| observe::hostname());
-    let dir = state_dir.canonicalize().unwrap_or_else(|_| state_dir.to_owned());
-    format!("{}:{}", machine.trim(), dir.display())
 }
 
 /// The size of the file system of a directory.
@@ -103,25 +100,6 @@ fn place(layout: &Layout, name: &str) -> anyhow::Result<Place> {
     Ok(Place::own_delegated(layout, name)?)
 }
 
-fn check(config: &Config, layout: &Layout, place: Place) -> anyhow::Result<()> {
-    println!("cgroups    {layout}");
-    let tree = Tree::open(layout, place)?;
-    println!("subtree    {}", tree.v2_dir().display());
-    for probe in mechanism::probe(&tree) {
-        println!("mechanism  {}: {}", probe.name, probe.why);
-    }
-    if tree.jobs()?.is_empty() {
-        tree.remove()?;
-    }
-    if let Some(cluster) = &config.cluster {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let reached = tokio::task::LocalSet::new().block_on(&runtime, Link::reach(cluster))?;
-        println!("store      {reached} ({}, as node {})", cluster.name, cluster.node);
-    }
-    println!("configuration and machine are fine");
-    Ok(())
-}
-
 fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<Warning>)> {
     let opened = Store::open(dir);
     if opened.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock) {
@@ -131,17 +109,44 @@ fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<War
             dir.display()
         );
     }
-    let Opened { store, state, damaged } = opened
-        .with_context(|| format!("the state in {} cannot be opened; choose another --state-dir", dir.display()))?;
-    let warnings = damaged.map(|(aside, lines)| Warning {
+    let Opened { store, state, damaged } = opened.map_err(|e| no_state(dir, &e))?;
+    Ok((store, state, damaged.map(damage).into_iter().collect()))
+}
+
+/// The store of a machine alone that has queues, or what is left of it by a daemon that had some.
+fn open_own(config: &mut Config, dir: &Path, warnings: &mut Vec<Warning>) -> anyhow::Result<Option<OwnStore>> {
+    let is_own = config.cluster.as_ref().map(ClusterConfig::is_alone);
+    if is_own == Some(false) || is_own.is_none() && !OwnStore::is_in(dir) {
+        return Ok(None);
+    }
+    let own::Opened { store, damaged } = OwnStore::open(dir).map_err(|e| no_state(dir, &e))?;
+    warnings.extend(damaged.map(damage));
+    // The machine may have been given another name; in the store it keeps the first one.
+    if let (Some(cluster), Some(name)) = (&mut config.cluster, store.node_name()) {
+        cluster.node = name;
+    }
+    Ok(Some(store))
+}
+
+/// What everybody is told of a damaged file.
+fn damage((aside, lines): (PathBuf, usize)) -> Warning {
+    let warning = Warning {
         what: format!("{lines} damaged lines in the state"),
         why: "the file was changed by somebody else, or the disk failed".to_owned(),
         hint: format!("The damaged file was set aside as {}; all other lines were taken over.", aside.display()),
-    });
-    if let Some(w) = &warnings {
-        tracing::error!("{}: {}. {}", w.what, w.why, w.hint);
-    }
-    Ok((store, state, warnings.into_iter().collect()))
+    };
+    tracing::error!("{}: {}. {}", warning.what, warning.why, warning.hint);
+    warning
+}
+
+fn no_state(dir: &Path, e: &io::Error) -> anyhow::Error {
+    let hint = match e.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room there; jobs that run go on until then",
+        io::ErrorKind::PermissionDenied => "The directory and the files in it have to be the daemon's own user's",
+        io::ErrorKind::InvalidData => "Use the version that wrote it, or move the directory away and begin anew",
+        _ => "Look at that disk, or choose another --state-dir",
+    };
+    anyhow::anyhow!("the state in {} cannot be opened: {e}. {hint}. Nothing was changed", dir.display())
 }
 
 fn machinery(
@@ -152,7 +157,7 @@ fn machinery(
     place: Place,
 ) -> anyhow::Result<Machinery> {
     let tree = Tree::open(layout, place)?;
-    let lock = lock_tree(&tree)?;
+    let lock = instance::lock_tree(&tree)?;
     // What an earlier daemon left frozen must not wait for the new plan.
     thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
     if !tree.set_reserve(config.reserve)? {
@@ -168,20 +173,6 @@ fn machinery(
     let mechanism = mechanism::choose(&tree, true, None)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
     Ok(Machinery { tree, slots, guard, probe: ProbeKeeper::new(exe), _lock: lock })
-}
-
-/// Two daemons on one subtree would switch each other's jobs.
-fn lock_tree(tree: &Tree) -> anyhow::Result<File> {
-    let dir = tree.v2_dir();
-    let lock = File::open(dir).with_context(|| format!("the cgroup {} cannot be opened", dir.display()))?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-        bail!(
-            "another daemon has its jobs in the cgroup {}. Use that one (`cosched status`), or give this one another \
-             --cgroup, --socket and --state-dir",
-            dir.display()
-        );
-    }
-    Ok(lock)
 }
 
 fn guard_exe() -> anyhow::Result<PathBuf> {
@@ -205,7 +196,7 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
 async fn serve(
     driver: Driver,
     (calls, called): (mpsc::Sender<Call>, mpsc::Receiver<Call>),
-    listener: UnixListener,
+    door: Door,
     metrics: Option<TcpListener>,
 ) -> anyhow::Result<()> {
     let (stop, stopped) = mpsc::channel(1);
@@ -214,7 +205,7 @@ async fn serve(
         tokio::spawn(async move { axum::serve(listener, app).await })
     });
     let app = http::router(calls).into_make_service_with_connect_info::<crate::rights::Peer>();
-    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let server = tokio::spawn(async move { axum::serve(door, app).await });
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {

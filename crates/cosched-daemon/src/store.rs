@@ -1,21 +1,19 @@
-//! The state on disk: a journal of lines, each with its own checksum.
+//! The state on disk: jobs and settings of the machine, in a journal (`journal.rs`).
 //!
-//! A line is `CRC32 in hex, space, JSON`. A change is one appended line, on the disk before it is acknowledged. A crash
-//! at any byte leaves a prefix of complete lines and at most one torn one at the end, which was never acknowledged and
-//! is cut off at the next start. Anything else that does not check is damage: the file is set aside under another name,
-//! every line that still checks is taken over, and the daemon says so. From time to time the journal is written anew
-//! with only the present state, beside the old one, and renamed over it.
+//! Facts that are true although the disk did not take them are owed: they are written as soon as there is room.
 
+use crate::journal::{Found, Journal};
 use crate::record::Record;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// Written anew when it is longer than this and more than twice as long as it has to be.
-const COMPACT_BYTES: u64 = 1 << 20;
+/// How often what is owed to the disk is tried again.
+const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
 /// What the machine's operator set while the daemon ran; it outlives a restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +27,9 @@ pub(crate) struct Settings {
     /// How often a daemon was started on this state.
     #[serde(default)]
     pub(crate) starts: u64,
+    /// What the configuration file said at the last start, on a machine alone with queues.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) file: Vec<cosched_cluster::wire::Ask>,
 }
 
 /// All that is remembered.
@@ -66,25 +67,23 @@ impl State {
         }
     }
 
-    fn lines(&self) -> io::Result<Vec<u8>> {
-        let mut out = line(&Change::LastId(self.last_id))?;
-        out.extend(line(&Change::Settings(self.settings.clone()))?);
-        for record in self.jobs.values() {
-            out.extend(line(&Change::Put(Box::new(record.clone())))?);
-        }
-        Ok(out)
+    /// The changes that lead from nothing to this state.
+    fn changes(&self) -> impl Iterator<Item = Change> {
+        let first = [Change::LastId(self.last_id), Change::Settings(self.settings.clone())];
+        first.into_iter().chain(self.jobs.values().map(|record| Change::Put(Box::new(record.clone()))))
     }
 }
 
 /// The file store of one machine.
 #[derive(Debug)]
 pub(crate) struct Store {
-    path: PathBuf,
-    file: File,
-    bytes: u64,
-    /// Written anew beyond this length.
-    compact_bytes: u64,
-    compact_bytes_min: u64,
+    journal: Journal,
+    /// Jobs whose records in memory are newer than those on the disk.
+    owed: BTreeSet<u64>,
+    /// When they are tried again.
+    retry_at: Option<Instant>,
+    /// Why the last write failed.
+    problem: Option<String>,
     /// Held for the life of the daemon, so that two of them never write the same journal.
     _lock: File,
 }
@@ -104,25 +103,21 @@ impl Store {
     /// Opens or makes the journal in `dir`.
     ///
     /// # Errors
-    /// Of the file system; `WouldBlock` when another daemon holds the directory.
+    /// Of the file system; `WouldBlock` when another daemon holds the directory; `InvalidData` when another version of the
+    /// daemon has written what this one would lose. Nothing was changed then.
     pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
         std::fs::create_dir_all(dir)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        let path = dir.join("journal");
-        let old = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(e),
-        };
-        let (state, bad_lines) = read(&old);
-        let damaged = match bad_lines {
-            0 => None,
-            n => Some((set_aside(&path)?, n)),
-        };
-        let (file, bytes) = write_anew(&path, &state)?;
-        let store =
-            Store { path, file, bytes, compact_bytes: COMPACT_BYTES, compact_bytes_min: COMPACT_BYTES, _lock: lock };
+        let (mut journal, Found { changes, damaged }) = Journal::open(&dir.join("journal"))?;
+        let mut state = State::default();
+        changes.into_iter().for_each(|change| state.apply(change));
+        // Also to see that there is room: a daemon that could remember nothing does not start.
+        journal.rewrite(state.changes()).inspect_err(|_| {
+            // The damaged file is still in its place: the next start finds it there.
+            let _ = damaged.as_ref().map(|(aside, _)| std::fs::remove_file(aside));
+        })?;
+        let store = Store { journal, owed: BTreeSet::new(), retry_at: None, problem: None, _lock: lock };
         Ok(Opened { store, state, damaged })
     }
 
@@ -141,73 +136,74 @@ impl Store {
         self.change(state, Change::Settings(settings))
     }
 
-    fn change(&mut self, state: &mut State, change: Change) -> io::Result<()> {
-        let line = line(&change)?;
-        if let Err(e) = self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
-            // A torn line in the middle of the file would look like damage later: begin with a clean file.
-            (self.file, self.bytes) = write_anew(&self.path, state)?;
-            return Err(e);
+    /// Remembers that ids up to this one were given.
+    pub(crate) fn last_id(&mut self, state: &mut State, id: u64) -> io::Result<()> {
+        self.change(state, Change::LastId(id))
+    }
+
+    /// Where the journal is.
+    pub(crate) fn dir(&self) -> &Path {
+        self.journal.dir()
+    }
+
+    /// Why the last write failed, if it did.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// A job's record in memory could not be put on the disk, and is true all the same: it is written when that can be.
+    pub(crate) fn owe(&mut self, id: u64) {
+        self.owed.insert(id);
+        self.retry_at.get_or_insert_with(|| Instant::now() + RETRY_PERIOD);
+    }
+
+    /// When to try again to write what is owed.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// Tries to write what is owed, if that is due.
+    pub(crate) fn pay(&mut self, state: &State) {
+        if self.retry_at.is_some_and(|at| at <= Instant::now()) {
+            self.retry_at = Some(Instant::now() + RETRY_PERIOD);
+            if self.write(state, None).is_ok() {
+                tracing::info!("the state is written again");
+            }
         }
-        self.bytes += line.len() as u64;
+    }
+
+    fn change(&mut self, state: &mut State, change: Change) -> io::Result<()> {
+        self.write(state, Some(&change))?;
         state.apply(change);
-        if self.bytes > self.compact_bytes {
-            (self.file, self.bytes) = write_anew(&self.path, state)?;
-            self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
+        if self.journal.is_stale()
+            && let Err(e) = self.journal.rewrite(state.changes())
+        {
+            // The change is on the disk: that the journal cannot be shortened now is no failure of it.
+            tracing::warn!("the journal could not be shortened: {e}");
         }
         Ok(())
     }
-}
 
-fn line(change: &Change) -> io::Result<Vec<u8>> {
-    let json = serde_json::to_string(change)?;
-    Ok(format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes())
-}
-
-/// Reads a journal: the state, and the number of lines that are damaged. A torn last line is not damage.
-fn read(bytes: &[u8]) -> (State, usize) {
-    let mut state = State::default();
-    let mut damaged = 0;
-    for text in bytes.split_inclusive(|b| *b == b'\n') {
-        match parse(text) {
-            Some(change) => state.apply(change),
-            None if text.last() != Some(&b'\n') => (),
-            None => damaged += 1,
+    /// Appends what is owed, and this change.
+    fn write(&mut self, state: &State, last: Option<&Change>) -> io::Result<()> {
+        let written = self.append(state, last);
+        self.problem = written.as_ref().err().map(io::Error::to_string);
+        if written.is_ok() {
+            self.owed.clear();
+            self.retry_at = None;
         }
+        written
     }
-    (state, damaged)
-}
 
-fn parse(line: &[u8]) -> Option<Change> {
-    let line = line.strip_suffix(b"\n")?;
-    let (sum, json) = (line.get(..8)?, line.get(8..)?.strip_prefix(b" ")?);
-    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
-    (sum == crc32fast::hash(json)).then(|| serde_json::from_slice(json).ok())?
-}
-
-fn set_aside(path: &Path) -> io::Result<PathBuf> {
-    let mut n = 1;
-    loop {
-        let to = path.with_extension(format!("corrupt-{n}"));
-        if !to.exists() {
-            std::fs::copy(path, &to)?;
-            return Ok(to);
+    fn append(&mut self, state: &State, last: Option<&Change>) -> io::Result<()> {
+        if self.journal.is_unsure() {
+            self.journal.rewrite(state.changes())?;
+            self.owed.clear();
         }
-        n += 1;
+        let owed = self.owed.iter().filter_map(|id| state.jobs.get(id)).cloned();
+        let owed: Vec<Change> = owed.map(|record| Change::Put(Box::new(record))).collect();
+        self.journal.append(owed.iter().chain(last))
     }
-}
-
-/// Writes the state to a new file and puts it in the journal's place; the old one stays until that is done.
-fn write_anew(path: &Path, state: &State) -> io::Result<(File, u64)> {
-    let new = path.with_extension("new");
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(&new)?;
-    let lines = state.lines()?;
-    file.write_all(&lines)?;
-    file.sync_all()?;
-    std::fs::rename(&new, path)?;
-    if let Some(dir) = path.parent() {
-        File::open(dir)?.sync_all()?;
-    }
-    Ok((file, lines.len() as u64))
 }
 
 #[cfg(test)]
@@ -215,21 +211,28 @@ mod tests {
     use super::*;
     use crate::record::example;
 
+    fn read(bytes: &[u8]) -> (State, usize) {
+        let (changes, damaged) = crate::journal::read(bytes);
+        let mut state = State::default();
+        changes.into_iter().for_each(|change| state.apply(change));
+        (state, damaged)
+    }
+
     fn changes(dir: &Path) -> (Vec<(u64, State)>, Vec<u8>) {
         let Opened { mut store, mut state, .. } = Store::open(dir).unwrap();
-        let mut acknowledged = vec![(store.bytes, state.clone())];
+        let mut acknowledged = vec![(store.journal.bytes(), state.clone())];
         for id in 1..6 {
             let mut record = example(id);
             store.put(&mut state, &record).unwrap();
-            acknowledged.push((store.bytes, state.clone()));
+            acknowledged.push((store.journal.bytes(), state.clone()));
             record.suspended = true;
             store.put(&mut state, &record).unwrap();
-            acknowledged.push((store.bytes, state.clone()));
+            acknowledged.push((store.journal.bytes(), state.clone()));
         }
         store.forget(&mut state, 2).unwrap();
-        acknowledged.push((store.bytes, state.clone()));
+        acknowledged.push((store.journal.bytes(), state.clone()));
         store.settings(&mut state, Settings { slot_length_ms: Some(20), ..Settings::default() }).unwrap();
-        acknowledged.push((store.bytes, state.clone()));
+        acknowledged.push((store.journal.bytes(), state.clone()));
         (acknowledged, std::fs::read(dir.join("journal")).unwrap())
     }
 
@@ -279,6 +282,47 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_the_end_of_a_line_of_ours_is_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let (acknowledged, bytes) = changes(dir.path());
+        let all = &acknowledged.last().unwrap().1;
+        for garbage in [&b"\0\0\0\0"[..], b"not a journal", b"1234abcd {\"put\xff\0", b"\x7fELF\x02"] {
+            assert_eq!(read(garbage), (State::default(), 1), "{garbage:?}");
+            assert_eq!(read(&[&bytes, garbage].concat()), (all.clone(), 1), "{garbage:?}");
+        }
+        let mut last = bytes;
+        *last.last_mut().unwrap() = b'x';
+        assert_eq!(read(&last), (all.clone(), 1), "the last line is whole but for its end");
+    }
+
+    #[test]
+    fn a_state_of_another_version_is_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, bytes) = changes(dir.path());
+        let json = "{\"move\":{\"id\":1}}";
+        let line = format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()));
+        let newer = [bytes, line.into_bytes()].concat();
+        std::fs::write(dir.path().join("journal"), &newer).unwrap();
+        assert_eq!(Store::open(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(std::fs::read(dir.path().join("journal")).unwrap(), newer);
+        assert!(!dir.path().join("journal.corrupt-1").exists());
+    }
+
+    #[test]
+    fn what_is_owed_is_written_with_the_next_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let Opened { mut store, mut state, .. } = Store::open(dir.path()).unwrap();
+        store.put(&mut state, &example(1)).unwrap();
+        state.jobs.get_mut(&1).unwrap().suspended = true;
+        store.owe(1);
+        assert!(store.due().is_some());
+        store.put(&mut state, &example(2)).unwrap();
+        assert!(store.due().is_none());
+        drop(store);
+        assert_eq!(Store::open(dir.path()).unwrap().state, state);
+    }
+
+    #[test]
     fn two_daemons_cannot_have_the_same_directory() {
         let dir = tempfile::tempdir().unwrap();
         let _first = Store::open(dir.path()).unwrap();
@@ -289,12 +333,12 @@ mod tests {
     fn the_journal_does_not_grow_without_end() {
         let dir = tempfile::tempdir().unwrap();
         let Opened { mut store, mut state, .. } = Store::open(dir.path()).unwrap();
-        (store.compact_bytes, store.compact_bytes_min) = (10_000, 10_000);
+        store.journal.compact_beyond(10_000);
         let record = example(1);
         for _ in 0..100 {
             store.put(&mut state, &record).unwrap();
         }
-        assert!(store.bytes < 20_000, "{} bytes", store.bytes);
+        assert!(store.journal.bytes() < 20_000, "{} bytes", store.journal.bytes());
         assert_eq!(read(&std::fs::read(dir.path().join("journal")).unwrap()).0, state);
     }
 

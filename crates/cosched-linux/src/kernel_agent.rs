@@ -51,13 +51,24 @@ impl KernelAgent {
         let exe = fs::canonicalize(guard_exe).map_err(|e| failed("find", guard_exe, &e))?;
         let live = format!("live-{}", std::process::id());
         let agent = KernelAgent { run_dir, instance: instance.into(), live, paths: tree.thaw_paths() };
-        agent.mount()?;
-        agent.place_link(&exe)?;
-        agent.set_signals(false).map_err(|e| failed("write", &agent.file(CONFIG), &e))?;
-        agent.control("release_agent", agent.file(LINK).as_os_str())?;
-        agent.self_test(&exe)?;
-        agent.enter()?;
-        Ok(agent)
+        match agent.set_up(&exe) {
+            Ok(()) => Ok(agent),
+            Err(problem) => {
+                // A hierarchy that nobody uses would stay until the machine is restarted. It may be in use by the guard of an
+                // earlier daemon: then it stays.
+                let _ = KernelAgent::remove_leftover(&agent.run_dir, instance);
+                Err(problem)
+            }
+        }
+    }
+
+    fn set_up(&self, exe: &Path) -> Result<(), Problem> {
+        self.mount()?;
+        self.place_link(exe)?;
+        self.set_signals(false).map_err(|e| failed("write", &self.file(CONFIG), &e))?;
+        self.control("release_agent", self.file(LINK).as_os_str())?;
+        self.self_test(exe)?;
+        self.enter()
     }
 
     /// Adds a process (with its threads): while one of them lives, the last resort waits.

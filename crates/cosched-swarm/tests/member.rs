@@ -1,6 +1,6 @@
 //! Members of a cluster, one situation each.
 
-use cosched_cluster::wire::{Answer, Ask, Class, Clock, KillHow, OnNodeLoss, Why};
+use cosched_cluster::wire::{Answer, Ask, Class, Clock, KillHow, Measured, OnNodeLoss, Why};
 use cosched_cluster::{NotTaken, Notice};
 use cosched_core::cluster::{Capacity, Period};
 use cosched_core::{JobId, NodeId, Reason};
@@ -18,6 +18,10 @@ fn refusal(answer: Option<&Vec<Answer>>) -> String {
         Some([Answer::Refused { what, why, hint }]) => format!("{what}: {why}. {hint}"),
         other => panic!("{other:?}"),
     }
+}
+
+fn measured(load_milli: u32) -> Measured {
+    Measured { at_ns: 7, runnable: 3, load_milli: [load_milli, 20, 10], memory_available_bytes: 5 << 30 }
 }
 
 #[test]
@@ -43,11 +47,12 @@ fn a_job_over_nodes_runs_and_ends() {
     assert_eq!((end.why, end.cpu_time_ns), (Why::Finished, 3));
 }
 
-/// Only renewals go to the store.
+/// Only renewals go to the store, and with each the look whether the state is what it was.
 #[test]
 fn an_idle_hour_costs_renewals_only() {
     let mut world = started(3, 4);
     world.ask(0, user(1), submit(job("a", 6)));
+    (0..4).for_each(|node| world.tell(node, |member, now| member.measured(now, measured(0))));
     world.run(60 * S);
     world.check_end();
     let revision = world.store.revision();
@@ -58,12 +63,14 @@ fn an_idle_hour_costs_renewals_only() {
         for node in 0..4 {
             let flicker = (world.now / (60 * S) % 2) as u32;
             world.tell(node, |member, now| member.load(now, flicker));
+            world.tell(node, |member, now| member.measured(now, measured(400 * flicker)));
             let clock = Clock { synchronised: true, error_ns: world.now % 1000 };
             world.tell(node, |member, now| member.clock(now, clock));
         }
     }
-    let renewals = world.ops.remove("renewals").unwrap();
+    let [renewals, checks] = ["renewals", "checks"].map(|kind| world.ops.remove(kind).unwrap());
     assert_eq!(world.ops, [].into(), "{renewals} renewals");
+    assert!(checks.abs_diff(renewals) <= 4, "{checks} looks, {renewals} renewals");
     assert_eq!(world.store.revision(), revision);
     assert!((4 * 2100..=4 * 2200).contains(&renewals), "{renewals}: one every third of 5 s");
 }
@@ -206,7 +213,8 @@ fn a_node_that_was_given_up_ends_what_it_still_runs() {
     world.run(30 * S);
     assert_eq!(world.state().unwrap().nodes.len(), 3);
     assert_eq!(world.jobs()[0].attempt, 1, "it was started anew");
-    assert_eq!(world.running().len(), 3);
+    let lives = world.hosts.iter().map(|host| host.processes.parts[&JobId(1)].attempt);
+    assert_eq!(lives.collect::<Vec<_>>(), [1, 1, 1], "what it still ran of the first life is gone");
     world.run(600 * S);
     world.check_end();
 }
@@ -532,42 +540,4 @@ fn a_gang_that_was_dropped_comes_back_when_its_user_says_so() {
     // What is known is said once: two transactions for each report that changed something.
     let writes = world.ops["writes"];
     assert!(writes < 100, "{writes}");
-}
-
-#[test]
-fn administrators_change_queues_and_shares_of_a_running_cluster() {
-    use cosched_cluster::wire::{Queue, Shares};
-    let mut world = started(23, 2);
-    let queue = |name: &str| Queue {
-        name: name.to_owned(),
-        exclusive: false,
-        memory_bytes_max: None,
-        disk_bytes_max: None,
-        time_ns_max: None,
-    };
-    let shares = Shares { express: 9, interactive: 3, batch: 2, standby: 1 };
-    let queues = |names: &[&str]| Ask::Queues { queues: names.iter().map(|name| queue(name)).collect() };
-    world.job_ns_max = 20 * S;
-    world.ask(0, user(1), submit(job("a", 8)));
-    let asked = [
-        (user(1), queues(&["", "b"]), Some("for administrators")),
-        (ROOT, queues(&["b"]), Some("job 1 is in a queue that is left out")),
-        (ROOT, queues(&["b", "b"]), Some("a name of its own")),
-        (ROOT, queues(&["b", ""]), None),
-        (ROOT, Ask::Shares { working: shares, off: shares }, None),
-    ]
-    .map(|(by, ask, why)| (world.ask(0, by, ask).unwrap(), why));
-    world.run(2 * S);
-    for (ask, why) in asked {
-        let answer = world.hosts[0].answers.get(&ask);
-        match why {
-            None => assert_eq!(answer, Some(&vec![Answer::Done])),
-            Some(why) => assert!(refusal(answer).contains(why), "{answer:?}"),
-        }
-    }
-    let config = world.state().unwrap().config;
-    assert_eq!((config.queues[0].name.as_str(), config.working.express), ("b", 9));
-    assert_eq!(world.state().unwrap().jobs[&JobId(1)].spec.queue, 1);
-    world.run(40 * S);
-    world.check_end();
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-use tempfile::TempDir;
 
 /// The ways to wait that every program is tried with.
 const WAYS: [&str; 6] = ["busy", "spin-block", "spin-block:0", "spin-block:60000000", "spin-yield:0", "spin-yield"];
@@ -15,9 +14,16 @@ fn library() -> PathBuf {
     beside.into_iter().find(|path| path.is_file()).expect("libcosched_wait.so: run by cargo, which builds it")
 }
 
+/// For what is compiled here: where cargo keeps what it builds, for what is static is never dropped.
 fn dir() -> &'static Path {
-    static DIR: OnceLock<TempDir> = OnceLock::new();
-    DIR.get_or_init(|| tempfile::Builder::new().prefix("cst-wait").tempdir().unwrap()).path()
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wait");
+        // What an earlier run left, if there was one.
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    })
 }
 
 /// Compiles a C program of tests/programs; `None` where this machine cannot (no compiler, no static C library).
@@ -201,7 +207,8 @@ fn programs_into_which_it_is_not_loaded_or_that_have_a_poll_of_their_own() {
     }
     let own = compile("own_poll", "own-poll", &[]).unwrap();
     same(&own, &[]);
-    let setuid = dir().join("setuid");
+    let own = tempfile::Builder::new().prefix("cst-wait").tempdir().unwrap();
+    let setuid = own.path().join("setuid");
     std::fs::copy(stress(), &setuid).unwrap();
     std::fs::set_permissions(&setuid, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
     same(&setuid, &["errors"]);

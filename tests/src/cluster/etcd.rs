@@ -20,12 +20,12 @@ pub enum Security {
     TlsAndUsers,
 }
 
-/// A server.
+/// A server, or several that are one store. They are counted from 0.
 #[derive(Debug)]
 pub struct Etcd {
     host: Host,
     security: Security,
-    child: Option<Child>,
+    children: Vec<Option<Child>>,
 }
 
 impl Etcd {
@@ -34,7 +34,15 @@ impl Etcd {
     /// # Panics
     /// When it does not.
     pub fn start(host: &Host, security: Security) -> Etcd {
-        let mut etcd = Etcd { host: host.clone(), security, child: None };
+        Etcd::start_members(host, security, 1)
+    }
+
+    /// The same with so many members, on one node.
+    ///
+    /// # Panics
+    /// When they do not answer.
+    pub fn start_members(host: &Host, security: Security, members: usize) -> Etcd {
+        let mut etcd = Etcd { host: host.clone(), security, children: (0..members).map(|_| None).collect() };
         if security == Security::TlsAndUsers {
             make_certificates(&host.dir, &host.address);
             fs::write(etcd.file("password"), PASSWORD).expect("password");
@@ -46,24 +54,16 @@ impl Etcd {
         etcd
     }
 
-    /// Starts it (again) on its data.
-    fn launch(&mut self) {
-        let file = |name: &str| self.file(name).display().to_string();
-        let log = File::options().create(true).append(true).open(self.file("etcd.log")).expect("log");
-        let peer = "http://127.0.0.1:2380";
-        let mut command = self.host.command("etcd");
-        command.arg("--data-dir").arg(file("data")).args(["--name", "t", "--logger", "zap", "--log-level", "warn"]);
-        command.args(["--listen-client-urls", &self.endpoint(), "--advertise-client-urls", &self.endpoint()]);
-        command.args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]);
-        command.arg(format!("--initial-cluster=t={peer}"));
-        // Alone, it elects itself: the shorter its patience, the sooner a test goes on.
-        command.args(["--heartbeat-interval=50", "--election-timeout=500", "--bcrypt-cost=4"]);
-        if self.security == Security::TlsAndUsers {
-            command.args(["--cert-file", &file("server.pem"), "--key-file", &file("server.key")]);
-            command.args(["--trusted-ca-file", &file("ca.pem"), "--client-cert-auth"]);
+    /// Starts the members that do not run, on their data, and waits until they answer.
+    ///
+    /// # Panics
+    /// When they do not.
+    pub fn launch(&mut self) {
+        for member in 0..self.children.len() {
+            if self.children[member].is_none() {
+                self.children[member] = Some(self.spawn(member));
+            }
         }
-        let child = command.stdout(log.try_clone().expect("log")).stderr(log).spawn().expect("etcd starts");
-        self.child = Some(child);
         let answers = crate::wait_until(|| {
             let asked = self.ctl(&["endpoint", "health", "--command-timeout=2s"]);
             // Once users are there, `health` needs one: a refusal is an answer too.
@@ -73,20 +73,68 @@ impl Etcd {
         assert!(answers, "etcd does not answer; its log:\n{log}");
     }
 
+    fn spawn(&self, member: usize) -> Child {
+        let file = |name: &str| self.file(name).display().to_string();
+        let log = File::options().create(true).append(true).open(self.file("etcd.log")).expect("log");
+        let mut command = self.host.command("etcd");
+        command.args(["--data-dir", &file(&data_of(member)), "--name", &name_of(member)]);
+        command.args(["--logger", "zap", "--log-level", "warn"]);
+        let endpoint = self.endpoint_of(member);
+        command.args(["--listen-client-urls", &endpoint, "--advertise-client-urls", &endpoint]);
+        command.args(["--listen-peer-urls", &peer_of(member), "--initial-advertise-peer-urls", &peer_of(member)]);
+        let all: Vec<String> = (0..self.children.len()).map(|n| format!("{}={}", name_of(n), peer_of(n))).collect();
+        command.args(["--initial-cluster", &all.join(",")]);
+        // Alone, it elects itself: the shorter its patience, the sooner a test goes on.
+        command.args(["--heartbeat-interval=50", "--election-timeout=500", "--bcrypt-cost=4"]);
+        if self.security == Security::TlsAndUsers {
+            command.args(["--cert-file", &file("server.pem"), "--key-file", &file("server.key")]);
+            command.args(["--trusted-ca-file", &file("ca.pem"), "--client-cert-auth"]);
+        }
+        command.stdout(log.try_clone().expect("log")).stderr(log).spawn().expect("etcd starts")
+    }
+
     fn needs_user(&self) -> bool {
         let asked = self.ctl(&["get", "/cosched/", "--command-timeout=2s"]);
         crate::stderr(&asked).contains("user name is empty") || self.ctl_as_user(&["get", "/cosched/"]).status.success()
     }
 
-    /// Where it listens.
+    /// Where the first one listens.
     pub fn endpoint(&self) -> String {
+        self.endpoint_of(0)
+    }
+
+    fn endpoint_of(&self, member: usize) -> String {
         let scheme = if self.security == Security::Plain { "http" } else { "https" };
-        format!("{scheme}://{}:2379", self.host.address)
+        format!("{scheme}://{}:{}", self.host.address, 2379 + 10 * member)
+    }
+
+    fn endpoints(&self) -> Vec<String> {
+        (0..self.children.len()).map(|member| self.endpoint_of(member)).collect()
+    }
+
+    /// The member that leads the others.
+    ///
+    /// # Panics
+    /// When nobody does.
+    pub fn leader(&self) -> usize {
+        let leads = |member: &usize| {
+            let words = ["--command-timeout=2s", "endpoint", "status", "--write-out=json"];
+            let said = crate::stdout(&self.ctl_at(*member, "client", &words));
+            let said: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+            let status = &said[0]["Status"];
+            !status["leader"].is_null() && status["leader"] == status["header"]["member_id"]
+        };
+        let mut leader = None;
+        crate::wait_until(|| {
+            leader = (0..self.children.len()).find(leads);
+            leader.is_some()
+        });
+        leader.expect("a leader")
     }
 
     /// The configuration of a daemon that uses it: a table `[etcd]`.
     pub fn config(&self) -> String {
-        let mut text = format!("[etcd]\nendpoints = [\"{}\"]\n", self.endpoint());
+        let mut text = format!("[etcd]\nendpoints = {:?}\n", self.endpoints());
         if self.security == Security::TlsAndUsers {
             let keys = [("ca_file", "ca.pem"), ("cert_file", "client.pem"), ("key_file", "client.key")];
             for (key, name) in keys.into_iter().chain([("password_file", "password")]) {
@@ -103,9 +151,17 @@ impl Etcd {
         self.host.dir.join(name)
     }
 
-    /// kill -9.
+    /// kill -9, of all members.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
+        (0..self.children.len()).for_each(|member| self.kill_member(member));
+    }
+
+    /// kill -9.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn kill_member(&mut self, member: usize) {
+        if let Some(mut child) = self.children[member].take() {
             child.kill().expect("kill");
             child.wait().expect("wait");
         }
@@ -117,18 +173,75 @@ impl Etcd {
         self.launch();
     }
 
-    /// Stops it for a while, as a machine that hangs.
+    /// A disk that is lost: it starts again, with nothing in it but the users.
+    pub fn lose_data(&mut self) {
+        self.kill();
+        fs::remove_dir_all(self.file(&data_of(0))).expect("etcd's data");
+        self.launch();
+        if self.security == Security::TlsAndUsers {
+            self.make_users();
+        }
+    }
+
+    /// A copy of all that it has, in a file.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn save(&self) {
+        let user = format!("--user={ROOT}");
+        let file = self.file("snapshot").display().to_string();
+        let saved = self.ctl(&[&user, "snapshot", "save", &file]);
+        assert!(saved.status.success(), "{}", crate::stderr(&saved));
+    }
+
+    /// It starts again with that copy.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn put_back(&mut self) {
+        self.kill();
+        fs::remove_dir_all(self.file(&data_of(0))).expect("etcd's data");
+        let [file, data] = ["snapshot", &data_of(0)].map(|name| self.file(name).display().to_string());
+        let (name, peer) = (name_of(0), peer_of(0));
+        let all = format!("{name}={peer}");
+        let words = ["--name", &name, "--initial-cluster", &all, "--initial-advertise-peer-urls", &peer];
+        let put = self.ctl(&[&["snapshot", "restore", &file, "--data-dir", &data], &words[..]].concat());
+        assert!(put.status.success(), "{}", crate::stderr(&put));
+        self.launch();
+    }
+
+    /// Stops it for a while, as a machine that hangs: all members.
     pub fn freeze(&self) {
-        self.signal(rustix::process::Signal::STOP);
+        (0..self.children.len()).for_each(|member| self.freeze_member(member));
     }
 
-    /// Lets it go on.
+    /// The same with one of them.
+    pub fn freeze_member(&self, member: usize) {
+        self.signal(member, rustix::process::Signal::STOP);
+    }
+
+    /// Lets all that run go on.
     pub fn thaw(&self) {
-        self.signal(rustix::process::Signal::CONT);
+        let run = (0..self.children.len()).filter(|member| self.children[*member].is_some());
+        run.for_each(|member| self.signal(member, rustix::process::Signal::CONT));
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
-        crate::procs::signal(self.child.as_ref().expect("it runs").id() as i32, signal);
+    fn signal(&self, member: usize, signal: rustix::process::Signal) {
+        crate::procs::signal(self.children[member].as_ref().expect("it runs").id() as i32, signal);
+    }
+
+    /// A user `reader`, with the same password, who may read below `/cosched/` and not write.
+    pub fn make_reader(&self) {
+        let root = format!("--user={ROOT}");
+        for step in [
+            &["role", "add", "reader"][..],
+            &["role", "grant-permission", "reader", "--prefix=true", "read", "/cosched/"],
+            &["user", "add", &format!("reader:{PASSWORD}")],
+            &["user", "grant-role", "reader", "reader"],
+        ] {
+            let done = self.ctl(&[&[root.as_str()], step].concat());
+            assert!(done.status.success(), "etcdctl {step:?}: {}", crate::stderr(&done));
+        }
     }
 
     /// etcdctl, on the server's own node, with the right certificate and no user.
@@ -144,8 +257,12 @@ impl Etcd {
 
     /// The same with the certificate of this name.
     pub fn ctl_with(&self, certificate: &str, words: &[&str]) -> Output {
-        let mut command = self.host.command("timeout");
-        command.args(["10", "etcdctl", "--endpoints", &self.endpoint(), "--dial-timeout=3s"]).env("ETCDCTL_API", "3");
+        self.ctl_at(0, certificate, words)
+    }
+
+    fn ctl_at(&self, member: usize, certificate: &str, words: &[&str]) -> Output {
+        let (mut command, endpoint) = (self.host.command("timeout"), self.endpoint_of(member));
+        command.args(["10", "etcdctl", "--endpoints", &endpoint, "--dial-timeout=3s"]).env("ETCDCTL_API", "3");
         if self.security == Security::TlsAndUsers {
             command.arg("--cacert").arg(self.file("ca.pem"));
             command.arg("--cert").arg(self.file(&format!("{certificate}.pem")));
@@ -174,7 +291,7 @@ impl Etcd {
 impl Drop for Etcd {
     fn drop(&mut self) {
         // It may have ended already.
-        if let Some(mut child) = self.child.take() {
+        for mut child in self.children.iter_mut().filter_map(Option::take) {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -182,6 +299,18 @@ impl Drop for Etcd {
             eprintln!("--- etcd's log\n{}", fs::read_to_string(self.file("etcd.log")).unwrap_or_default());
         }
     }
+}
+
+fn name_of(member: usize) -> String {
+    format!("t{member}")
+}
+
+fn data_of(member: usize) -> String {
+    format!("data{member}")
+}
+
+fn peer_of(member: usize) -> String {
+    format!("http://127.0.0.1:{}", 2380 + 10 * member)
 }
 
 /// A signer, the server's and a client's certificate; and another signer's, whom the server does not know.

@@ -72,12 +72,16 @@ pub(super) fn remove(dir: &Path) {
 
 /// The hierarchies that killed daemons left for the kernel's last resort go with their mounts, once they are empty.
 fn unmount_agents(anchor: i32, dir: &Path) {
-    for node in procs::sub_directories(dir) {
-        let agent = format!("/proc/{anchor}/root{}", node.join("run/agent").display());
+    let nodes = procs::sub_directories(dir);
+    // A second daemon of a node has its socket beside the first one's directory.
+    for agent in nodes.iter().flat_map(|node| ["run/agent", "agent"].map(|name| node.join(name))) {
+        let agent = format!("/proc/{anchor}/root{}", agent.display());
         for cgroup in procs::sub_directories(Path::new(&agent)) {
             let _ = fs::remove_dir(cgroup);
         }
     }
+    // A removed one takes a moment to go, and the kernel forgets a hierarchy only if none is left in it at the unmounting.
+    std::thread::sleep(std::time::Duration::from_millis(50));
 }
 
 /// A process by number and the time of its start.

@@ -1,6 +1,7 @@
 //! Clusters for tests: nodes that are namespaces, a real etcd, real daemons. As root only.
 
 pub mod etcd;
+pub mod jobs;
 mod leftovers;
 pub mod net;
 mod node;
@@ -76,15 +77,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// So many nodes, and a store with TLS, users and passwords. `config` (TOML) is added to every node's configuration.
-    pub fn start(nodes: usize, config: &str) -> Cluster {
-        Cluster::start_with(nodes, Security::TlsAndUsers, config)
-    }
-
-    /// The same with a store of this kind.
-    pub fn start_with(count: usize, security: Security, config: &str) -> Cluster {
+    /// So many nodes, and a store of so many members with TLS, users and passwords. `config` (TOML) is added to every node's
+    /// configuration.
+    pub fn start(count: usize, members: usize, config: &str) -> Cluster {
         let net = Net::new(count + 1);
-        let etcd = Etcd::start(&net.hosts[count], security);
+        let etcd = Etcd::start_members(&net.hosts[count], Security::TlsAndUsers, members);
         let table = etcd.config();
         let nodes = Nodes { nodes: Vec::new(), net };
         let mut cluster = Cluster { nodes, etcd, etcd_place: count };

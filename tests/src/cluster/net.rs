@@ -158,6 +158,23 @@ impl Net {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
+    /// The same of Open MPI 5, whose launcher is another one (PRRTE); by its full path, from which it finds itself on the
+    /// other nodes. `None` where it is not installed.
+    pub fn openmpi_5(&self, nodes: &[usize]) -> Option<Vec<String>> {
+        let launcher = crate::target("openmpi5/bin/mpirun")?;
+        let hosts: Vec<&str> = nodes.iter().map(|n| self.hosts[*n].address.as_str()).collect();
+        let subnet = format!("{SUBNET}.0/24");
+        let text = format!(
+            "{launcher} -np {} --host {} --bind-to none --prtemca plm_ssh_agent {} --prtemca prte_tmpdir_base {} \
+             --prtemca prte_if_include {subnet} --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include {subnet}",
+            nodes.len(),
+            hosts.join(","),
+            self.agent().display(),
+            self.dir.display(),
+        );
+        Some(text.split_whitespace().map(str::to_owned).collect())
+    }
+
     /// The same of MPICH. Its transport is chosen in the environment, which it passes on.
     pub fn mpich(&self, nodes: &[usize]) -> Vec<String> {
         let hosts: Vec<&str> = nodes.iter().map(|n| self.hosts[*n].address.as_str()).collect();
@@ -174,6 +191,11 @@ impl Net {
 }
 
 impl Host {
+    /// The process that holds the node's namespaces.
+    pub fn anchor(&self) -> i32 {
+        self.pid
+    }
+
     /// A command on this node. A watchdog of 60 s is the caller's choice: `timeout` in front.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");

@@ -29,6 +29,13 @@ impl Node {
         node
     }
 
+    /// The cgroup of another daemon on this node, which goes with the net as its own does.
+    pub fn another_cgroup(&self) -> String {
+        let name = format!("{}-another", self.cgroup);
+        leftovers::cgroup(self.host.dir.parent().expect("the net"), &name);
+        name
+    }
+
     fn launch(&mut self) {
         let file = |name: &str| self.host.dir.join(name);
         let log = File::options().create(true).append(true).open(file("coschedd.log")).expect("log");

@@ -71,7 +71,8 @@ Exit codes:
 
 pub(crate) const PS: &str = "\
 TIME is CPU time, CPU% is in percent of one CPU over the last seconds, ROW is the job's home row of the matrix, \
-SHARE the part of the time in which it owns its CPUs.
+SHARE the part of the time in which it owns its CPUs. In a cluster a node knows what a job uses there: a plus \
+after TIME and MEM says that the job's other nodes have more of it, a dash that only others do.
 
 Examples:
   cosched ps
@@ -135,10 +136,54 @@ Examples:
   cosched policy                       what is in force
   cosched policy gang --sharing strict
   cosched policy --slot 50ms
+  cosched policy --shares interactive=8,batch=2 --off-hours batch=16     a cluster's
   cosched policy local --job 7         one job only
   cosched policy default --job 7       it follows the machine again";
 
+pub(crate) const RESOURCES: &str = "\
+A job that waits in its queue keeps its place there. One that has started keeps its nodes, since processes cannot move; \
+what it gives back is free at once, and what it wants more it gets at once, or the command says what is lacking and \
+nothing changes. It does not get memory for which a job waits that came before it. More or fewer CPUs of a job on \
+several nodes are divided evenly, unless --nodes says otherwise. Owners and administrators only, on any node.
+
+Examples:
+  cosched resources 7 --cpus 4
+  cosched resources 7 --mem 8G              and the same CPUs as before
+  cosched resources 7 --nodes a:4:2G,b:2:1G
+
+Exit codes:
+  0 success   2 wrong usage   3 no daemon reachable   4 no such job   5 not your right   6 refused: no room, or it can never be";
+
+pub(crate) const QUEUES: &str = "\
+Jobs are served queue by queue, the first queue first. A job of an exclusive queue has its nodes for itself. STARTED \
+jobs have their place. Below: what else the cluster keeps, which `cosched policy` changes.
+
+Examples:
+  cosched queues
+  cosched queues --json | jq '.[] | select(.waiting > 0).name'
+  cosched queues --toml > queues.toml      to edit, for `cosched queues set queues.toml`
+
+Exit codes:
+  0 success   3 no daemon reachable   5 not your right   6 refused, as without a cluster";
+
+pub(crate) const QUEUES_SET: &str = "\
+The file has a table [[queue]] for each queue, the most urgent first: name, and exclusive, memory_max, disk_max and \
+time_max where wanted; what else is in it is not read. These are all queues of the cluster then, on every node, while \
+jobs run. A job stays in the queue of its name: a queue that has jobs cannot be left out, and the refusal names them. \
+Limits of memory and disk hold for jobs that come later, those of time for all that run; an exclusive queue's for jobs \
+that start later.
+
+Examples:
+  cosched queues set /etc/cosched.toml
+  printf '[[queue]]\nname = \"short\"\ntime_max = \"10min\"\n[[queue]]\nname = \"default\"\n' | cosched queues set -
+
+Exit codes:
+  0 success   1 the file cannot be read   3 no daemon reachable   5 not your right   6 refused, and nothing has changed";
+
 pub(crate) const LOG: &str = "\
+The files are in $XDG_STATE_HOME/cosched/logs, by default ~/.local/state/cosched/logs, root's in /var/log/cosched. \
+They stay when their jobs have ended: a user removes his own; root's go after 90 days where systemd-tmpfiles runs.
+
 Examples:
   cosched log 7
   cosched log -f night
@@ -244,8 +289,10 @@ Exit codes:
   0 success   1 the file cannot be read, or ends early   2 wrong usage   6 no trace, or nothing in it is usable";
 
 pub(crate) const NODES: &str = "\
-OTHERS is the number of threads of programs that are no jobs, that run or wait on the node. A node that is drained keeps its
-jobs and gets no new ones. Settings that hold for a node: /etc/cosched.toml there; see docs/cluster.md.
+LOAD is the mean over a minute of threads that run or wait for a CPU, FREE the memory that new programs could have; a node tells \
+anew when they have changed much. OTHERS is the number of those threads that are no jobs', as the plan counts on it.
+A node that is drained keeps its jobs and gets no new ones. One machine that has queues is a node, too. Settings that hold for a \
+node: /etc/cosched.toml there; see docs/cluster.md.
 
 Examples:
   cosched nodes
@@ -253,4 +300,4 @@ Examples:
   cosched nodes --undrain b7
 
 Exit codes:
-  0 success   3 no daemon reachable   5 not your right   6 refused, as without a cluster";
+  0 success   3 no daemon reachable   5 not your right   6 refused, as without a cluster and without queues";

@@ -1,7 +1,7 @@
 //! `cosched ps`.
 
 use crate::args::Cli;
-use crate::out::{Failure, print, print_json, terminal_width, use_colour};
+use crate::out::{Failure, print, print_json, say, terminal_width, use_colour};
 use crate::table::{Cell, Column, numbers, render, words};
 use crate::{format, jobs};
 use cosched_api::{Job, JobState};
@@ -24,11 +24,18 @@ const COLUMNS: [Column; 13] = [
 
 /// `cosched ps`.
 pub(crate) fn ps(cli: &Cli, all: bool) -> Result<u8, Failure> {
-    let list = jobs::connect(cli)?.jobs(all)?;
+    let mut client = jobs::connect(cli)?;
+    let list = client.jobs(all)?;
     if cli.json {
         print_json(&list)?;
     } else {
         print(&table(&list.jobs, terminal_width(), use_colour()))?;
+    }
+    if let Some(cluster) = jobs::without_store(&mut client) {
+        say(&format!(
+            "the store of cluster {cluster} does not answer: these are the jobs that this daemon knows of, and jobs on \
+             other nodes may be missing or have ended"
+        ));
     }
     Ok(0)
 }
@@ -39,7 +46,7 @@ fn table(jobs: &[Job], width: Option<usize>, colour: bool) -> String {
 }
 
 fn row(job: &Job, colour: bool) -> Vec<Cell> {
-    let or_dash = |value: Option<String>| Cell::from(value.unwrap_or_else(|| "-".into()));
+    let or_dash = |value: Option<String>| Cell::from(format::or_dash(value));
     let state_colour = match job.state {
         _ if !colour => "",
         JobState::Running => "\x1b[32m",
@@ -56,8 +63,8 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
         Cell { text: state_and_exit(job), colour: state_colour },
         job.cpus.to_string().into(),
         or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}"))),
-        format::duration_ms(job.cpu_time_ms).into(),
-        or_dash(job.memory_bytes.map(format::size)),
+        format::measured(job, Some(format::duration_ms(job.cpu_time_ms))).into(),
+        format::measured(job, job.memory_bytes.map(format::size)).into(),
         or_dash(job.row.map(|row| row.to_string())),
         or_dash(job.share.map(format::percent)),
         format::command_line(&job.command).into(),
@@ -66,7 +73,7 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
 
 /// `running`, `ended 0`, `ended SIG9`.
 fn state_and_exit(job: &Job) -> String {
-    let state = format::state(job.state);
+    let state = job.state.name();
     match job.exit.map(|exit| (exit.code, exit.signal)) {
         Some((Some(code), _)) => format!("{state} {code}"),
         Some((None, Some(signal))) => format!("{state} SIG{signal}"),
@@ -96,6 +103,12 @@ mod tests {
              7  a.out  ann   interactive  gang    running        2   100  12.3s  1.5G    0    50%  mpirun -n 2 ./a.out\n\
              12  night  ann   interactive  gang    ended SIG9     2     -  12.3s     -    -      -  mpirun -n 2 ./a.out\n"
         );
+        // Of jobs on several nodes a node knows its own part.
+        let mut parts = [jobs[0].clone(), jobs[0].clone()];
+        (parts[0].use_of_nodes, parts[1].use_of_nodes) = (Some(vec!["a".into()]), Some(vec![]));
+        let text = table(&parts, None, false);
+        assert!(text.contains("12.3s+  1.5G+"), "{text}");
+        assert!(text.lines().nth(2).is_some_and(|line| !line.contains("12.3s") && !line.contains("1.5G")), "{text}");
         let narrow = table(&jobs, Some(80), false);
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
         assert!(!narrow.contains("ROW") && narrow.contains("COMMAND"), "{narrow}");

@@ -14,7 +14,8 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) fn log(cli: &Cli, options: &Log) -> Result<u8, Failure> {
     let mut client = jobs::connect(cli)?;
     let id = jobs::find(&mut client, &options.job)?;
-    let job = client.job(id)?;
+    let socket = client.path().to_owned();
+    let job = jobs::patiently(&socket, || client.job(id))?;
     match &job.log_path {
         Some(path) if !options.events => output(&mut client, &job, path, options.follow)?,
         _ => {
@@ -80,5 +81,5 @@ fn is_over(client: &mut Client, id: u64) -> Result<bool, Failure> {
 }
 
 fn line(event: &Event) -> String {
-    format!("{}  {:<12}{}", format::moment(event.unix_ms), event.what, event.detail).trim_end().to_owned() + "\n"
+    format!("{}  {:<18}  {}", format::moment(event.unix_ms), event.what, event.detail).trim_end().to_owned() + "\n"
 }

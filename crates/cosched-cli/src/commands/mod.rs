@@ -6,6 +6,8 @@ mod log;
 pub(crate) mod matrix;
 mod nodes;
 mod pages;
+pub(crate) mod queues;
+pub(crate) mod resources;
 mod show;
 mod status;
 mod steer;
@@ -29,6 +31,8 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Resume(options) => steer::resume(cli, &options.jobs),
         Commands::Kill(options) => steer::kill(cli, options),
         Commands::Class(options) => steer::class(cli, options),
+        Commands::Resources(options) => resources::resources(cli, options),
+        Commands::Queues(options) => queues::queues(cli, options),
         Commands::Policy(options) => steer::policy(cli, options),
         Commands::Nodes(options) => nodes::nodes(cli, options),
         Commands::Wait(options) => steer::wait(cli, &options.jobs),

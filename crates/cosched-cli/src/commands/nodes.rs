@@ -1,37 +1,62 @@
-//! `cosched nodes`: the nodes of the cluster and its queues.
+//! `cosched nodes`: the nodes of the cluster, or the one machine, how busy they are, and the queues.
 
 use crate::args::{Cli, Nodes};
 use crate::format;
-use crate::jobs::connect;
-use crate::out::{Failure, print, print_json};
-use crate::table::{Cell, numbers, render, words};
-use cosched_api::{ClusterStatus, NodeRequest, NodeStatus, QueueStatus};
-
-const EXIT_NO_CLUSTER: u8 = 6;
+use crate::jobs::{connect, patiently};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json};
+use crate::table::{numbers, render, words};
+use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus, Status};
+use serde::Serialize;
 
 /// Lists, or drains first.
 pub(crate) fn nodes(cli: &Cli, options: &Nodes) -> Result<u8, Failure> {
     let mut client = connect(cli)?;
-    for name in &options.drain {
-        client.set_node(name, &NodeRequest { drains: true })?;
-    }
-    for name in &options.undrain {
-        client.set_node(name, &NodeRequest { drains: false })?;
+    let socket = client.path().to_owned();
+    let changes = [(&options.drain, true), (&options.undrain, false)];
+    for (name, drains) in changes.into_iter().flat_map(|(names, drains)| names.iter().map(move |name| (name, drains))) {
+        patiently(&socket, || client.set_node(name, &NodeRequest { drains }))?;
     }
     let status = client.status()?;
-    let (Some(nodes), Some(cluster)) = (&status.nodes, &status.cluster) else {
-        let hint = "set store, cluster and node in /etc/cosched.toml: see docs/cluster.md";
-        return Err(Failure::explained(EXIT_NO_CLUSTER, "there is no cluster", "this daemon serves one machine", hint));
-    };
+    let (nodes, cluster) = status_of_cluster(&status)?;
+    // Without the store nobody knows how busy the others are; who is there is known all the same.
+    let loads = client.loads().map(|list| list.nodes).unwrap_or_default();
     if cli.json {
-        print_json(nodes)?;
+        let both = |node| Both { node, measured: loads.iter().find(|load| load.name == node.name) };
+        print_json(&nodes.iter().map(both).collect::<Vec<_>>())?;
     } else {
-        print(&text(nodes, cluster))?;
+        print(&text(nodes, &loads, cluster))?;
     }
     Ok(0)
 }
 
-fn text(nodes: &[NodeStatus], cluster: &ClusterStatus) -> String {
+/// What the cluster says of a node, and how busy the node says it is.
+#[derive(Serialize)]
+struct Both<'a> {
+    #[serde(flatten)]
+    node: &'a NodeStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<&'a NodeLoad>,
+}
+
+/// The cluster's part of a status; an error where there is no cluster.
+pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &ClusterStatus), Failure> {
+    match (&status.nodes, &status.cluster) {
+        (Some(nodes), Some(cluster)) => Ok((nodes, cluster)),
+        _ => {
+            let hint = "set store, cluster and node, or queues, in /etc/cosched.toml: see docs/cluster.md";
+            let why = "this daemon serves one machine without queues";
+            Err(Failure::explained(EXIT_REFUSED, "there is no cluster", why, hint))
+        }
+    }
+}
+
+fn text(nodes: &[NodeStatus], loads: &[NodeLoad], cluster: &ClusterStatus) -> String {
+    if cluster.alone {
+        let store = if cluster.store_answers { "" } else { "; its queues cannot be written now" };
+        let ceiling = format::percent(cluster.ceiling);
+        let tables = (node_table(nodes, loads), super::queues::table(&cluster.queues));
+        return format!("one machine{store}; gangs have at most {ceiling} of its slots\n\n{}\n{}", tables.0, tables.1);
+    }
     let store = if cluster.store_answers { "" } else { ", whose store does not answer now" };
     let plan = cluster.plan_in_use.map_or("no plan".to_owned(), |plan| format!("plan {plan}"));
     format!(
@@ -39,17 +64,19 @@ fn text(nodes: &[NodeStatus], cluster: &ClusterStatus) -> String {
         cluster.name,
         cluster.plan_generation,
         format::percent(cluster.ceiling),
-        node_table(nodes),
-        queue_table(&cluster.queues)
+        node_table(nodes, loads),
+        super::queues::table(&cluster.queues)
     )
 }
 
-fn node_table(nodes: &[NodeStatus]) -> String {
+fn node_table(nodes: &[NodeStatus], loads: &[NodeLoad]) -> String {
     let columns = [
         words("NODE", 0),
         words("STATE", 0),
         numbers("CPUS", 0),
         numbers("MEM", 1),
+        numbers("LOAD", 1),
+        numbers("FREE", 2),
         numbers("OTHERS", 2),
         words("CLOCK", 2),
         words("VERSION", 3),
@@ -60,45 +87,22 @@ fn node_table(nodes: &[NodeStatus]) -> String {
             (true, true) => "drains",
             (true, false) => "up",
         };
+        let measured = loads.iter().find(|load| load.name == node.name);
         let synchronised = node.clock.as_ref().and_then(|clock| clock.synchronised);
         let clock = synchronised.map_or("-", |good| if good { "good" } else { "not synchronised" });
         vec![
             node.name.as_str().into(),
             state.into(),
             node.cpus.to_string().into(),
-            or_dash(node.memory_bytes.map(format::size)),
-            or_dash(node.load.map(|load| format!("{load:.0}"))),
+            format::or_dash(node.memory_bytes.map(format::size)).into(),
+            format::or_dash(measured.map(|load| format!("{:.2}", load.load_1min))).into(),
+            format::or_dash(measured.map(|load| format::size(load.memory_available_bytes))).into(),
+            format::or_dash(node.load.map(|load| format!("{load:.0}"))).into(),
             clock.into(),
-            or_dash(node.version.clone()),
+            format::or_dash(node.version.clone()).into(),
         ]
     };
     render(&columns, &nodes.iter().map(row).collect::<Vec<_>>(), None)
-}
-
-fn queue_table(queues: &[QueueStatus]) -> String {
-    let columns = [
-        words("QUEUE", 0),
-        words("KIND", 0),
-        numbers("WAITING", 0),
-        numbers("MEM MAX", 1),
-        numbers("DISK MAX", 2),
-        numbers("TIME MAX", 1),
-    ];
-    let row = |queue: &QueueStatus| {
-        vec![
-            queue.name.as_str().into(),
-            if queue.exclusive { "exclusive" } else { "shared" }.into(),
-            queue.waiting.to_string().into(),
-            or_dash(queue.memory_bytes_max.map(format::size)),
-            or_dash(queue.disk_bytes_max.map(format::size)),
-            or_dash(queue.time_ms_max.map(format::duration_ms)),
-        ]
-    };
-    render(&columns, &queues.iter().map(row).collect::<Vec<_>>(), None)
-}
-
-fn or_dash(value: Option<String>) -> Cell {
-    value.unwrap_or_else(|| "-".to_owned()).into()
 }
 
 #[cfg(test)]
@@ -118,29 +122,40 @@ mod tests {
             drains: true,
             version: None,
         };
-        let queue = QueueStatus {
+        let load =
+            NodeLoad { name: "a".to_owned(), load_1min: 1.257, memory_available_bytes: 1 << 29, ..NodeLoad::default() };
+        let queue = cosched_api::QueueStatus {
             name: "night".to_owned(),
             exclusive: true,
             memory_bytes_max: Some(1 << 30),
             disk_bytes_max: None,
             time_ms_max: Some(90_000),
             waiting: 2,
+            running: 0,
         };
         let cluster = ClusterStatus {
             name: "c".to_owned(),
+            alone: false,
             store_answers: false,
             plan_generation: 9,
             plan_in_use: Some(8),
             ceiling: 0.8,
             queues: vec![queue],
+            packing: None,
+            rows_max: None,
+            shares: None,
+            off_hours: None,
         };
         assert_eq!(
-            text(&[node], &cluster),
+            text(std::slice::from_ref(&node), std::slice::from_ref(&load), &cluster),
             "cluster c, whose store does not answer now; this node runs plan 8 of 9; gangs that span nodes have at most 80% of a node\n\n\
-             NODE  STATE   CPUS   MEM  OTHERS  CLOCK  VERSION\n\
-             a     drains     2  1.0G       3  -      -\n\n\
-             QUEUE  KIND       WAITING  MEM MAX  DISK MAX  TIME MAX\n\
-             night  exclusive        2     1.0G         -     1m30s\n"
+             NODE  STATE   CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
+             a     drains     2  1.0G  1.26  512M       3  -      -\n\n\
+             QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX\n\
+             night  exclusive        2        0     1.0G         -     1m30s\n"
         );
+        let alone = ClusterStatus { alone: true, store_answers: true, ..cluster };
+        let text = text(&[node], &[load], &alone);
+        assert!(text.starts_with("one machine; gangs have at most 80% of its slots\n\nNODE"), "{text}");
     }
 }

@@ -44,13 +44,13 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("nodes", nodes(job));
     add("queue", job.queue.clone());
     add("restarts", Some(job.restarts).filter(|count| *count > 0).map(|count| count.to_string()));
-    add("first pid", Some(job.pid.to_string()));
-    add("processes", job.processes.map(|count| count.to_string()));
+    add("first pid", Some(job.pid).filter(|pid| *pid != 0).map(|pid| pid.to_string()));
+    add("processes", job.processes.map(|count| format!("{count}{}", on_nodes(job))));
     add("matrix", matrix(job));
     add("waiting", job.waiting.as_ref().map(waiting));
     add("boosts", job.boosts.map(|count| format!("{count}: so often a message raised it")));
     add("output", job.log_path.clone());
-    add("cgroup", Some(job.cgroup.clone()));
+    add("cgroup", Some(job.cgroup.clone()).filter(|path| !path.is_empty()));
     lines.iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:<11}{value}");
         text
@@ -58,14 +58,20 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
 }
 
 fn state(job: &Job) -> String {
-    let state = format::state(job.state);
+    let state = job.state.name();
     let exit = job.exit.map(|exit| match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("by signal {signal}"),
         (None, None) => "it is not known how".into(),
     });
     match (job.state, exit) {
-        (JobState::Ended, Some(exit)) => format!("{state}, {exit}"),
+        (JobState::Ended, Some(exit)) => match &job.ended_why {
+            Some(why) => format!("{state}, {exit}: {why}"),
+            None => format!("{state}, {exit}"),
+        },
+        (JobState::Ended, None) if job.ended_why.is_some() => {
+            format!("{state}: {}", job.ended_why.as_deref().unwrap_or_default())
+        }
         (JobState::Ended, None) => format!("{state}; nobody saw how"),
         (JobState::Waiting, _) => match &job.waits_for {
             Some(why) => format!("{state}: {why}"),
@@ -132,7 +138,10 @@ fn waiting(waiting: &JobWaiting) -> String {
 }
 
 fn cpu_time(job: &Job) -> String {
-    let total = format::duration_ms(job.cpu_time_ms);
+    if job.use_of_nodes.as_ref().is_some_and(Vec::is_empty) {
+        return "not known on this node; its nodes know their parts".into();
+    }
+    let total = format!("{}{}", format::duration_ms(job.cpu_time_ms), on_nodes(job));
     job.cpu_percent.map_or(total.clone(), |percent| format!("{total}, now {percent:.0}% of one CPU"))
 }
 
@@ -149,7 +158,15 @@ fn memory(job: &Job) -> Option<String> {
     let parts = [("now", job.memory_bytes), ("at most", job.memory_peak_bytes), ("declared", job.mem_bytes)];
     let known: Vec<String> =
         parts.iter().filter_map(|(name, bytes)| bytes.map(|bytes| format!("{name} {}", format::size(bytes)))).collect();
-    (!known.is_empty()).then(|| known.join(", "))
+    (!known.is_empty()).then(|| known.join(", ") + &on_nodes(job))
+}
+
+/// Where its use was measured, when it has other nodes, too.
+fn on_nodes(job: &Job) -> String {
+    match job.use_of_nodes.as_deref() {
+        None | Some([]) => String::new(),
+        Some(names) => format!(" on {} alone", names.join(", ")),
+    }
 }
 
 fn matrix(job: &Job) -> Option<String> {
@@ -163,6 +180,30 @@ fn matrix(job: &Job) -> Option<String> {
 mod tests {
     use super::*;
     use crate::jobs::tests::job;
+
+    #[test]
+    fn what_other_nodes_know_is_not_told_as_the_whole_job_s() {
+        let mut job = job(7, "a.out");
+        (job.use_of_nodes, job.processes, job.memory_bytes) = (Some(vec!["b".into()]), Some(3), Some(1 << 20));
+        let shown = text(&job, job.submitted_unix_ms);
+        for line in ["CPU time   12.3s on b alone\n", "processes  3 on b alone\n", "memory     now 1.0M on b alone\n"] {
+            assert!(shown.contains(line), "`{line}` is missing in:\n{shown}");
+        }
+        (job.use_of_nodes, job.processes, job.memory_bytes) = (Some(vec![]), None, None);
+        (job.pid, job.cgroup) = (0, String::new());
+        let shown = text(&job, job.submitted_unix_ms);
+        assert!(shown.contains("CPU time   not known on this node"), "{shown}");
+        assert!(!shown.contains("first pid") && !shown.contains("cgroup"), "{shown}");
+    }
+
+    #[test]
+    fn who_ended_a_job_is_told() {
+        let mut job = job(7, "a.out");
+        (job.state, job.ended_why) = (JobState::Ended, Some("killed by ann".into()));
+        assert_eq!(state(&job), "ended: killed by ann");
+        job.exit = Some(cosched_api::ExitStatus { code: None, signal: Some(9) });
+        assert_eq!(state(&job), "ended, by signal 9: killed by ann");
+    }
 
     #[test]
     fn a_running_gang() {

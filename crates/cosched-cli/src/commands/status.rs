@@ -4,7 +4,7 @@ use super::matrix;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, use_colour};
 use crate::{format, jobs};
-use cosched_api::{Clock, Distribution, Period, Status};
+use cosched_api::{Clock, Distribution, Period, QueueStatus, Status};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) fn status(cli: &Cli, watch: bool) -> Result<u8, Failure> {
 
 /// Nothing on a machine alone: a section without lines is not shown.
 fn cluster(status: &Status) -> String {
-    let Some(cluster) = &status.cluster else { return String::new() };
+    let Some(cluster) = status.cluster.as_ref().filter(|cluster| !cluster.alone) else { return String::new() };
     let nodes = status.nodes.as_deref().unwrap_or_default();
     let names: Vec<&str> = nodes.iter().take(8).map(|node| node.name.as_str()).collect();
     let more = if nodes.len() > names.len() { ", … (`cosched nodes`)" } else { "" };
@@ -46,12 +46,29 @@ fn cluster(status: &Status) -> String {
     format!("{}{store}; {plan}; {} nodes: {}{more}", cluster.name, nodes.len(), names.join(", "))
 }
 
+/// Of one machine that has them; `cosched nodes` shows those of a cluster.
+fn queues(status: &Status) -> String {
+    let Some(cluster) = status.cluster.as_ref().filter(|cluster| cluster.alone) else { return String::new() };
+    let store = if cluster.store_answers { "" } else { "; they cannot be written now" };
+    let queue = |queue: &QueueStatus| match queue.waiting {
+        0 => queue.name.clone(),
+        waiting => format!("{} ({waiting} wait)", queue.name),
+    };
+    let names: Vec<String> = cluster.queues.iter().map(queue).collect();
+    let ceiling = match cluster.ceiling {
+        1.0.. => String::new(),
+        part => format!("; gangs have at most {} of the slots", format::percent(part)),
+    };
+    format!("{}{ceiling}{store}", names.join(", "))
+}
+
 fn text(status: &Status, now_unix_ms: u64, colour: bool) -> String {
     let mut sections = vec![
         ("daemon", daemon(status, now_unix_ms)),
         ("CPUs", cpus(status)),
         ("policy", policy(status)),
         ("cluster", cluster(status)),
+        ("queues", queues(status)),
         ("jobs", counts(status)),
         ("matrix", matrix_lines(status)),
         ("switches", switches(status)),
@@ -59,7 +76,7 @@ fn text(status: &Status, now_unix_ms: u64, colour: bool) -> String {
         ("mechanism", mechanisms(status)),
         ("cgroups", status.layout.clone()),
         ("safety", safety(status)),
-        ("clock", status.clock.as_ref().map(clock).unwrap_or_default()),
+        ("clock", status.clock.as_ref().map(|of| clock(of, is_cluster(status))).unwrap_or_default()),
     ];
     sections.push(("wrong", warnings(status, colour)));
     let mut text = String::new();
@@ -97,7 +114,12 @@ fn load(status: &Status) -> Option<String> {
     Some(format!("\nbusy: {}{average}{free}", busy.join(" ")))
 }
 
-fn clock(clock: &Clock) -> String {
+/// Whether slots have to agree with those of other machines.
+fn is_cluster(status: &Status) -> bool {
+    status.cluster.as_ref().is_some_and(|cluster| !cluster.alone)
+}
+
+fn clock(clock: &Clock, in_cluster: bool) -> String {
     let kept = match (clock.synchronised, clock.error_estimated_us) {
         (None, _) => "the kernel does not tell whether it is synchronised".to_owned(),
         (Some(true), Some(us)) => format!("synchronised, wrong by about {}", format::latency_us(us as f64)),
@@ -107,6 +129,10 @@ fn clock(clock: &Clock) -> String {
     let needed = match (&clock.holds_slots, clock.required) {
         (Some(why), _) => format!("; gangs have no slots: {why}"),
         (None, true) => "; gangs have slots only while it is".to_owned(),
+        (None, false) if in_cluster => {
+            "; gangs have slots in any case (require_synchronised_clock = false), which may not agree with other nodes'"
+                .to_owned()
+        }
         (None, false) => "; on one machine gangs do not need it".to_owned(),
     };
     let steps = match (clock.steps, clock.last_step_ms, clock.last_step_unix_ms) {
@@ -129,12 +155,25 @@ pub(super) fn policy(status: &Status) -> String {
     format!("{}, {} sharing, {slots}{period}", status.policy.name(), status.sharing.name())
 }
 
+/// The same with all else that `cosched policy` sets for a cluster.
+pub(super) fn policy_of_all(status: &Status) -> String {
+    let mut text = policy(status);
+    let Some(cluster) = &status.cluster else { return text };
+    text.push_str(&format!("; a ceiling of {}", format::percent(cluster.ceiling)));
+    if !cluster.alone {
+        let packing = cluster.packing.map(|packing| format!(", {} packing", packing.name()));
+        let rows = cluster.rows_max.map(|rows| format!(", at most {rows} rows"));
+        text.extend(packing.into_iter().chain(rows));
+    }
+    text
+}
+
 fn counts(status: &Status) -> String {
     let parts: Vec<String> = status
         .jobs
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(state, count)| format!("{count} {}", format::state(*state)))
+        .map(|(state, count)| format!("{count} {}", state.name()))
         .collect();
     if parts.is_empty() { "none".into() } else { parts.join(", ") }
 }
@@ -231,6 +270,13 @@ pub(crate) mod tests {
             "clock": {"synchronised": true, "error_estimated_us": 130, "error_us_max": 9000, "required": false, "steps": 0},
         }))
         .expect("the literal is a status")
+    }
+
+    #[test]
+    fn the_clock_of_a_node_is_not_called_one_machine_s() {
+        let of = Clock { synchronised: Some(false), ..Clock::default() };
+        assert_eq!(clock(&of, false), "not synchronised; on one machine gangs do not need it");
+        assert!(clock(&of, true).contains("may not agree with other nodes'"));
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use super::status;
 use crate::args::{ChangeClass, ChangePolicy, Cli, Kill};
-use crate::format;
-use crate::jobs::{connect, for_each};
+use crate::jobs::{connect, for_each, patiently};
 use crate::out::{Failure, print, print_json, say};
-use cosched_api::{ClassRequest, Client, ClientError, Job, JobState, KillRequest, Policy, PolicyRequest};
+use cosched_api::{
+    Class, ClassRequest, ClassShares, Client, ClientError, Job, JobState, KillRequest, Policy, PolicyRequest,
+};
 use std::time::Duration;
 
 /// Less than the daemon's limit for one poll.
@@ -34,7 +35,7 @@ fn kill_request(options: &Kill) -> KillRequest {
     let signal = if options.nine { SIGKILL } else { options.signal.unwrap_or(SIGTERM) };
     let usual = (options.signal.is_none() && !options.nine).then_some(GRACE);
     let grace = options.grace.or(usual);
-    KillRequest { signal, grace_ms: grace.and_then(|grace| u64::try_from(grace.as_millis()).ok()) }
+    KillRequest { signal, grace_ms: grace.and_then(|grace| u64::try_from(grace.as_millis()).ok()), here: false }
 }
 
 /// `cosched class JOB… CLASS`.
@@ -47,7 +48,15 @@ pub(crate) fn class(cli: &Cli, options: &ChangeClass) -> Result<u8, Failure> {
 pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
     let policy = Policy::ALL.into_iter().find(|p| options.policy.as_deref() == Some(p.name()));
     let slot_length_ms = options.slot.map(|slot| u64::try_from(slot.as_millis()).unwrap_or(u64::MAX));
-    let request = PolicyRequest { policy, sharing: options.sharing, slot_length_ms, ceiling: options.ceiling };
+    let request = PolicyRequest {
+        policy,
+        sharing: options.sharing,
+        slot_length_ms,
+        ceiling: options.ceiling,
+        packing: options.packing,
+        rows_max: options.rows,
+        ..PolicyRequest::default()
+    };
     if !options.job.is_empty() {
         return each(cli, &options.job, |client, id| client.set_job_policy(id, &request));
     }
@@ -56,16 +65,48 @@ pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
         return Err(Failure::explained(2, "`default` needs --job", why, "cosched policy default --job JOB"));
     }
     let mut client = connect(cli)?;
+    let request = with_shares(request, options, &mut client)?;
     let nothing = request == PolicyRequest::default();
-    let status = if nothing { client.status()? } else { client.set_policy(&request)? };
+    let socket = client.path().to_owned();
+    let status = if nothing { client.status()? } else { patiently(&socket, || client.set_policy(&request))? };
     if cli.json {
         print_json(&status)?;
     } else if nothing {
-        print(&format!("{}\n", status::policy(&status)))?;
+        print(&format!("{}\n", status::policy_of_all(&status)))?;
     } else {
-        say(&format!("now {}", status::policy(&status)));
+        say(&format!("now {}", status::policy_of_all(&status)));
     }
     Ok(0)
+}
+
+/// Adds what classes are to be worth; those that are not named are worth what they are.
+fn with_shares(
+    mut request: PolicyRequest,
+    options: &ChangePolicy,
+    client: &mut Client,
+) -> Result<PolicyRequest, Failure> {
+    if options.shares.is_empty() && options.off_hours.is_empty() {
+        return Ok(request);
+    }
+    let present = client.status()?.cluster.and_then(|cluster| Some((cluster.shares?, cluster.off_hours?)));
+    // Without a cluster the daemon says so.
+    let nothing = ClassShares { express: 1, interactive: 1, batch: 1, standby: 1 };
+    let (working, off) = present.unwrap_or((nothing, nothing));
+    let over = |present, changes: &[(Class, u32)]| (!changes.is_empty()).then(|| over(present, changes));
+    (request.shares, request.off_hours) = (over(working, &options.shares), over(off, &options.off_hours));
+    Ok(request)
+}
+
+fn over(mut shares: ClassShares, changes: &[(Class, u32)]) -> ClassShares {
+    for (class, share) in changes {
+        *match class {
+            Class::Express => &mut shares.express,
+            Class::Interactive => &mut shares.interactive,
+            Class::Batch => &mut shares.batch,
+            Class::Standby => &mut shares.standby,
+        } = *share;
+    }
+    shares
 }
 
 /// `cosched wait JOB…`: the exit code is the first of the jobs' that is not 0.
@@ -77,10 +118,9 @@ pub(crate) fn wait(cli: &Cli, words: &[String]) -> Result<u8, Failure> {
         }
         match job.exit {
             Some(exit) => Ok(crate::run::shell_code(exit)),
-            None => Err(Failure::other(format!(
-                "job {id} is over ({}), but nobody saw how it ended",
-                format::state(job.state)
-            ))),
+            None => {
+                Err(Failure::other(format!("job {id} is over ({}), but nobody saw how it ended", job.state.name())))
+            }
         }
     })
 }
@@ -97,7 +137,7 @@ fn until_ended(client: &mut Client, id: u64) -> Result<Job, ClientError> {
 }
 
 /// One request a job; the answers are printed only as JSON.
-fn each(
+pub(super) fn each(
     cli: &Cli,
     words: &[String],
     mut request: impl FnMut(&mut Client, u64) -> Result<Job, ClientError>,
@@ -116,12 +156,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shares_that_are_not_named_stay() {
+        let present = ClassShares { express: 9, interactive: 8, batch: 7, standby: 6 };
+        let changed = over(present, &[(Class::Batch, 1), (Class::Express, 2)]);
+        assert_eq!(changed, ClassShares { express: 2, interactive: 8, batch: 1, standby: 6 });
+    }
+
+    #[test]
     fn kill_has_the_grace_of_its_kind() {
         let kill = |signal, grace, nine| kill_request(&Kill { signal, grace, nine, jobs: Vec::new() });
-        assert_eq!(kill(None, None, false), KillRequest { signal: 15, grace_ms: Some(5000) });
-        assert_eq!(kill(Some(10), None, false), KillRequest { signal: 10, grace_ms: None });
-        assert_eq!(kill(None, None, true), KillRequest { signal: 9, grace_ms: None });
+        assert_eq!(kill(None, None, false), KillRequest { signal: 15, grace_ms: Some(5000), here: false });
+        assert_eq!(kill(Some(10), None, false), KillRequest { signal: 10, grace_ms: None, here: false });
+        assert_eq!(kill(None, None, true), KillRequest { signal: 9, grace_ms: None, here: false });
         let second = Some(Duration::from_secs(1));
-        assert_eq!(kill(Some(2), second, false), KillRequest { signal: 2, grace_ms: Some(1000) });
+        assert_eq!(kill(Some(2), second, false), KillRequest { signal: 2, grace_ms: Some(1000), here: false });
     }
 }

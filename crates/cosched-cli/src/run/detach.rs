@@ -88,10 +88,10 @@ fn prepare() -> Result<(File, PathBuf), Failure> {
 }
 
 fn log_directory() -> PathBuf {
-    if rustix::process::getuid().is_root() {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    if state.is_none() && rustix::process::getuid().is_root() {
         return "/var/log/cosched".into();
     }
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || Path::new(&std::env::var_os("HOME").unwrap_or_else(|| "/".into())).join(".local/state");
     state.unwrap_or_else(home).join("cosched/logs")
 }

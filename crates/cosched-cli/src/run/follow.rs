@@ -28,6 +28,7 @@ pub(crate) struct Follow<'a> {
     next: Option<Instant>,
     /// While the daemon is away.
     away: Option<Away>,
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl<'a> Follow<'a> {
     /// Begins a little later; `client` only says where the daemon is.
     pub(crate) fn new(client: &'a Client, job: &'a Job) -> Follow<'a> {
         let next = Some(Instant::now() + FIRST_POLL_AFTER);
-        Follow { client, id: job.id, cgroup: &job.cgroup, poll: None, next, away: None }
+        Follow { client, id: job.id, cgroup: &job.cgroup, poll: None, next, away: None, ended: false }
     }
 
     /// Becomes readable when there is something to do.
@@ -58,6 +59,11 @@ impl<'a> Follow<'a> {
     /// Nothing more will come: the job has ended, or the daemon does not know it.
     pub(crate) fn is_over(&self) -> bool {
         self.poll.is_none() && self.next.is_none()
+    }
+
+    /// The daemon has said that the job has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// How long nobody has answered.
@@ -92,7 +98,8 @@ impl<'a> Follow<'a> {
         match answer {
             Ok(job) => {
                 self.away = None;
-                if !matches!(job.state, JobState::Ended | JobState::Lost) {
+                self.ended = matches!(job.state, JobState::Ended | JobState::Lost);
+                if !self.ended {
                     // A pause, so that a daemon that answers at once cannot make this busy.
                     self.next = Some(Instant::now() + PAUSE_MIN);
                 }

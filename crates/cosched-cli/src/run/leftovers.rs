@@ -5,6 +5,7 @@ use super::is_over;
 use super::signals::Signals;
 use super::watch::wait;
 use crate::args::Leftovers;
+use crate::jobs::without_store;
 use crate::out::say;
 use cosched_api::{Client, Job, KillRequest};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 const SILENT_FOR: Duration = Duration::from_secs(2);
 /// What `--leftovers kill` gives processes between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the launcher waits for a daemon that went away before it gives up.
+/// How long the launcher waits for a daemon, or for the cluster's store, that went away before it gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -22,7 +23,7 @@ const SIGTERM: i32 = 15;
 pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, job: &Job) {
     if what == Leftovers::Kill {
         let grace_ms = u64::try_from(GRACE.as_millis()).ok();
-        if let Err(error) = client.kill(job.id, &KillRequest { signal: SIGTERM, grace_ms }) {
+        if let Err(error) = client.kill(job.id, &KillRequest { signal: SIGTERM, grace_ms, here: false }) {
             say(&format!("the processes that job {} left could not be ended: {error}", job.id));
         }
     }
@@ -30,12 +31,13 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
     let Ok(mut killer) = Client::connect(client.path()) else { return };
     let mut follow = Follow::new(client, job);
     let started = Instant::now();
-    let (mut said, mut interrupts) = (false, 0);
+    let mut looks = [SILENT_FOR, PATIENCE].into_iter().peekable();
+    let mut interrupts = 0;
     while !follow.is_over() {
-        let message_due = (!said).then_some(started + SILENT_FOR);
+        let message_due = looks.peek().map(|after| started + *after);
         let Ok(ready) = wait(signals, None, &follow, message_due) else { return };
         while let Some(signal) = signals.next() {
-            let _ = killer.kill(job.id, &KillRequest { signal: signal.number, grace_ms: None });
+            let _ = killer.kill(job.id, &KillRequest { signal: signal.number, grace_ms: None, here: false });
             interrupts += u32::from(signal.number == SIGINT);
         }
         if interrupts > 1 {
@@ -47,28 +49,50 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
             say(&format!("the daemon has gone; processes of job {} may be left", job.id));
             return;
         }
-        if !said && started.elapsed() >= SILENT_FOR {
-            said = true;
-            tell(&mut killer, job);
+        if let Some(after) = looks.next_if(|after| started.elapsed() >= *after)
+            && tell(&mut killer, job, after == PATIENCE) == Waits::InVain
+        {
+            return;
         }
     }
 }
 
-fn tell(client: &mut Client, job: &Job) {
-    let Ok(now) = client.job(job.id) else { return };
-    if now.restarts > 0 || now.state == cosched_api::JobState::Waiting {
-        let id = job.id;
-        return say(&format!(
-            "a node of job {id} was lost; it is started anew (`cosched show {id}`, `cosched log -f {id}`)"
-        ));
-    }
+/// Whether it is worth while to wait on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    On,
+    InVain,
+}
+
+/// Says what is waited for; a second time only where that is a store that does not come.
+fn tell(client: &mut Client, job: &Job, again: bool) -> Waits {
+    let Ok(now) = client.job(job.id) else { return Waits::On };
+    let id = job.id;
     if is_over(&now) {
-        return;
+        return Waits::On;
+    }
+    if now.processes.unwrap_or(0) == 0
+        && let Some(cluster) = without_store(client)
+    {
+        let (then, waits) = match again {
+            false => ("waiting for it".to_owned(), Waits::On),
+            true => (format!("the end of job {id} is kept, and written when it is back"), Waits::InVain),
+        };
+        say(&format!("the command has ended; the store of cluster {cluster} does not answer: {then}"));
+        return waits;
+    }
+    if again {
+        return Waits::On;
+    }
+    if now.restarts > 0 || now.state == cosched_api::JobState::Waiting {
+        say(&format!("a node of job {id} was lost; it is started anew (`cosched show {id}`, `cosched log -f {id}`)"));
+        return Waits::On;
     }
     let count = match now.processes {
         Some(1) => "1 process that it left".to_owned(),
         Some(count) => format!("{count} processes that it left"),
         None => "processes that it left".to_owned(),
     };
-    say(&format!("the command has ended; waiting for {count} (`cosched kill {}` ends them)", job.id));
+    say(&format!("the command has ended; waiting for {count} (`cosched kill {id}` ends them)"));
+    Waits::On
 }

@@ -4,6 +4,7 @@
 //! passes signals on, follows the daemon ([`mod@follow`]), reports the end, and ends with the command's exit code. A
 //! detached job has a supervisor ([`mod@detach`]) that does the same in a session of its own.
 
+mod again;
 pub(crate) mod carry;
 mod detach;
 mod find;
@@ -16,6 +17,7 @@ mod thaw;
 pub(crate) mod waiting;
 mod watch;
 
+pub(crate) use again::{AGAIN, again};
 pub(crate) use detach::supervise;
 pub(crate) use find::find_program;
 pub(crate) use gate::gate;
@@ -93,6 +95,7 @@ impl<'a> Launch<'a> {
             queue: options.queue.clone(),
             on_node_loss: options.on_node_loss.map(Into::into),
             owner_uid: None,
+            once: false,
             environment: if options.on_node_loss == Some(NodeLoss::Requeue) { environment() } else { Vec::new() },
         };
         let socket = SocketChoice::find(cli.socket.clone());
@@ -123,13 +126,15 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
     }
     let placed = match place::wait(&mut client, job.clone(), &signals, &mut gate) {
         Ok(Placed::At(job)) => Ok(*job),
-        Ok(Placed::Never) => Err(None),
-        Err(e) => Err(Some(e)),
+        Ok(Placed::Never(signal)) => Err((signal, None)),
+        Err(e) => Err((None, Some(e))),
     };
     let job = match placed {
         Ok(job) => job,
-        Err(why) => {
-            let exit = watch::wire_status(cancel(gate)?);
+        Err((signal, why)) => {
+            let cancelled = watch::wire_status(cancel(gate)?);
+            // The gate ends by itself then; the person's signal is what ended the job.
+            let exit = signal.map_or(cancelled, |signal| cosched_api::ExitStatus { code: None, signal: Some(signal) });
             let _ = client.report_exit(job.id, &ExitReport { exit });
             return match why {
                 None => Ok(shell_code(exit)),
@@ -137,21 +142,38 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
             };
         }
     };
+    let outside = job.cgroup.is_empty() && !job.nodes.is_empty();
+    if outside {
+        let names: Vec<&str> = job.nodes.iter().map(|node| node.name.as_str()).collect();
+        say(&format!(
+            "job {} has its CPUs on {}, not on this node: the command runs here outside of it, and what it starts there \
+             joins it",
+            job.id,
+            names.join(", ")
+        ));
+    }
     let place = Place::of(&job);
     let mut environment = carry::environment(&job, launch.waiting.as_ref());
     environment.extend(place.environment.iter().cloned());
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {
         let mut follow = Follow::new(&client, &job);
-        let status = watch::until_exit(&mut main, &signals, &mut follow);
+        let status = watch::until_exit(&mut main, &signals, &mut follow, outside);
         watch::wire_status(status.map_err(|e| failed("cannot wait for the command", &e))?)
     };
     match report(launch, &mut client, &job, exit) {
-        Ok(job) if is_over(&job) => {}
+        Ok(job) if is_over(&job) || job.ended_why.is_some() => tell_why(&job),
         Ok(job) => leftovers::finish(launch.leftovers, &mut client, &signals, &job),
         Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
     }
     Ok(shell_code(exit))
+}
+
+/// Says why a job ended, where that was not its own doing.
+fn tell_why(job: &Job) {
+    if let Some(why) = &job.ended_why {
+        say(&format!("job {} was ended: {why}", job.id));
+    }
 }
 
 /// For a daemon that may have to start the program anew. What is not text cannot be passed on.

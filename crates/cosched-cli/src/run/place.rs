@@ -13,24 +13,26 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A daemon that is away for less than this is not worth a word.
+const AWAY_MIN: Duration = Duration::from_secs(5);
 
 /// What became of a job that waited.
 #[derive(Debug)]
 pub(crate) enum Placed {
     /// It has its place.
     At(Box<Job>),
-    /// It has ended, or the person does not want it any more.
-    Never,
+    /// It has ended, or the person does not want it any more: by this signal, or the gate has ended.
+    Never(Option<i32>),
 }
 
 /// Waits until the job has its place, telling what it waits for.
 ///
 /// # Errors
-/// The daemon does not answer any more.
+/// The daemon does not know the job any more.
 pub(crate) fn wait(
     client: &mut Client,
     mut job: Job,
@@ -41,6 +43,7 @@ pub(crate) fn wait(
         return Ok(Placed::At(Box::new(job)));
     }
     let (mut told, mut pause) = (None, PAUSE_MIN);
+    let (mut away, mut told_away) = (None::<Instant>, false);
     while job.state == JobState::Waiting {
         if told != job.waits_for {
             told.clone_from(&job.waits_for);
@@ -49,21 +52,31 @@ pub(crate) fn wait(
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
-        if signals.next().is_some() || gate.ended().is_some() {
-            return Ok(Placed::Never);
+        let signal = signals.next().map(|signal| signal.number);
+        if signal.is_some() || gate.ended().is_some() {
+            return Ok(Placed::Never(signal));
         }
         job = match client.job(job.id) {
             Ok(job) => job,
-            // The daemon may be restarted meanwhile.
+            // The daemon is started again sooner or later, and still knows the job then.
             Err(ClientError::Unreachable { .. }) => {
-                *client = Client::connect(client.path())?;
-                client.job(job.id)?
+                away.get_or_insert_with(Instant::now);
+                if let Ok(fresh) = Client::connect(client.path()) {
+                    *client = fresh;
+                }
+                if !told_away && away.is_some_and(|since| since.elapsed() >= AWAY_MIN) {
+                    told_away = true;
+                    say(&format!("job {} waits: the daemon does not answer", job.id));
+                }
+                continue;
             }
             Err(e) => return Err(e),
         };
+        (away, told_away) = (None, false);
     }
     if super::is_over(&job) {
-        return Ok(Placed::Never);
+        super::tell_why(&job);
+        return Ok(Placed::Never(None));
     }
     let pid = gate.pid() as i32;
     if job.pid != pid && !job.cgroup.is_empty() {

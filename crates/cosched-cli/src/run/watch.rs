@@ -4,12 +4,15 @@ use super::follow::Follow;
 use super::gate::Pipe;
 use super::signals::{Received, Signals, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// What a command outside of its job gets to end in, once that has ended.
+const END_GRACE: Duration = Duration::from_secs(5);
 
 /// The command's process.
 #[derive(Debug)]
@@ -36,10 +39,18 @@ impl MainProcess {
     }
 }
 
-/// Waits for the command's end, passing signals on and following the daemon.
-pub(crate) fn until_exit(main: &mut MainProcess, signals: &Signals, follow: &mut Follow<'_>) -> io::Result<ExitStatus> {
+/// Waits for the command's end, passing signals on and following the daemon. A command that is outside of its job, on a
+/// node where that has no part, is no daemon's to end: when its job has been ended, it is ended here.
+pub(crate) fn until_exit(
+    main: &mut MainProcess,
+    signals: &Signals,
+    follow: &mut Follow<'_>,
+    outside: bool,
+) -> io::Result<ExitStatus> {
+    let mut end = [Signal::TERM, Signal::KILL].into_iter();
+    let mut end_at = None;
     loop {
-        let ready = wait(signals, Some(main.pidfd.as_fd()), follow, None)?;
+        let ready = wait(signals, Some(main.pidfd.as_fd()), follow, end_at)?;
         if ready.process {
             return main.child.wait();
         }
@@ -47,6 +58,13 @@ pub(crate) fn until_exit(main: &mut MainProcess, signals: &Signals, follow: &mut
             main.pass_on(signal);
         }
         follow.step(ready.daemon);
+        if outside && follow.has_ended() && end_at.is_none_or(|at| at <= Instant::now()) {
+            // KILL is the last word.
+            end_at = end.next().map(|signal| {
+                send(main.pid, signal.as_raw());
+                Instant::now() + END_GRACE
+            });
+        }
     }
 }
 

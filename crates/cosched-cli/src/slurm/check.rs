@@ -1,23 +1,24 @@
 //! `cosched slurm check`: what of this node's Slurm, settings and daemon does not go together.
 
-use super::connect;
 use super::settings::Settings;
+use super::{connect, names};
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json};
+use cosched_api::Status;
 use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
 
 /// One thing that was looked at.
 #[derive(Debug, PartialEq, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     /// `ok`, `note` (works, but look at it) or `wrong`.
-    verdict: &'static str,
-    what: String,
+    pub(super) verdict: &'static str,
+    pub(super) what: String,
 }
 
 impl Finding {
-    fn new(verdict: &'static str, what: impl Into<String>) -> Finding {
+    pub(super) fn new(verdict: &'static str, what: impl Into<String>) -> Finding {
         Finding { verdict, what: what.into() }
     }
 }
@@ -25,7 +26,8 @@ impl Finding {
 /// Looks, prints, and returns 1 when something is wrong.
 pub(super) fn check(cli: &Cli, path: &Path) -> Result<u8, Failure> {
     let settings = Settings::read(path)?;
-    let mut findings = vec![daemon(cli, &settings)];
+    let status = connect(cli, &settings).and_then(|mut client| Ok(client.status()?));
+    let mut findings = vec![daemon(&status)];
     match (ask(&["show", "config"]), ask(&["show", "partition", "--oneliner"])) {
         (Ok(config), Ok(partitions)) => {
             findings.extend(hooks(&config));
@@ -33,6 +35,9 @@ pub(super) fn check(cli: &Cli, path: &Path) -> Result<u8, Failure> {
             findings.extend(sharing(&partitions));
         }
         (Err(why), _) | (_, Err(why)) => findings.push(Finding::new("wrong", why)),
+    }
+    if let (Ok(status), Ok(nodes)) = (&status, ask(&["show", "nodes", "--oneliner"])) {
+        findings.extend(names::agree(&nodes, &hostname(), status));
     }
     let wrong = findings.iter().any(|finding| finding.verdict == "wrong");
     if cli.json {
@@ -45,11 +50,30 @@ pub(super) fn check(cli: &Cli, path: &Path) -> Result<u8, Failure> {
     Ok(u8::from(wrong))
 }
 
-fn daemon(cli: &Cli, settings: &Settings) -> Finding {
-    match connect(cli, settings).and_then(|mut client| Ok(client.version()?)) {
-        Ok(version) => Finding::new("ok", format!("coschedd {} answers on {}", version.version, version.node)),
+fn daemon(status: &Result<Status, Failure>) -> Finding {
+    match status {
+        Ok(Status { version, node, cluster: None, .. }) => {
+            Finding::new("ok", format!("coschedd {version} answers on {node}, a machine of its own"))
+        }
+        Ok(Status { version, node, cluster: Some(cluster), .. }) if cluster.alone => {
+            Finding::new("ok", format!("coschedd {version} answers on {node}, a machine of its own with queues"))
+        }
+        Ok(Status { version, node, cluster: Some(cluster), .. }) if cluster.store_answers => {
+            Finding::new("ok", format!("coschedd {version} answers on {node}, a node of cluster {}", cluster.name))
+        }
+        Ok(Status { node, cluster: Some(cluster), .. }) => Finding::new(
+            "wrong",
+            format!(
+                "coschedd on {node} has no contact with the store of cluster {}; `cosched status` says why",
+                cluster.name
+            ),
+        ),
         Err(failure) => Finding::new("wrong", failure.message.replace("\n  ", "; ")),
     }
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 fn ask(words: &[&str]) -> Result<String, String> {
@@ -122,11 +146,13 @@ fn plugins(config: &str, unified: bool) -> Vec<Finding> {
     found
 }
 
+/// The value of a key in a line of `scontrol show --oneliner`.
+pub(super) fn field(line: &str, key: &str) -> String {
+    let find = |word: &str| Some(word.strip_prefix(key)?.strip_prefix('=')?.to_owned());
+    line.split_ascii_whitespace().find_map(find).unwrap_or_default()
+}
+
 fn sharing(partitions: &str) -> Vec<Finding> {
-    let field = |line: &str, key: &str| {
-        let find = |word: &str| Some(word.strip_prefix(key)?.strip_prefix('=')?.to_owned());
-        line.split_ascii_whitespace().find_map(find).unwrap_or_default()
-    };
     let finding = |line: &str| {
         let (name, shared) = (field(line, "PartitionName"), field(line, "OverSubscribe"));
         match shared.split(':').next() {

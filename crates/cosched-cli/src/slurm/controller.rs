@@ -1,8 +1,9 @@
-//! What slurmctld says of a job that it does not tell the prolog: name, QOS, the number in an array, memory.
+//! What slurmctld says of a job that it does not tell the prolog: name, QOS, the number in an array, memory, all nodes.
 //!
 //! One request for each job and node. Its name, which is the user's, stands last: no name can pass for a QOS.
 
-use super::environment::SlurmJob;
+use super::environment::{SlurmJob, shares};
+use super::hostlist;
 use cosched_api::parse;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -12,8 +13,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The columns of `squeue -O`, with their widths.
-const COLUMNS: [(&str, usize); 5] =
-    [("JobID", 16), ("JobArrayID", 48), ("QOS", 128), ("tres-alloc", 512), ("Name", 256)];
+const COLUMNS: [(&str, usize); 6] =
+    [("JobID", 16), ("JobArrayID", 48), ("QOS", 128), ("tres-alloc", 512), ("NodeList", NODES_WIDTH), ("Name", 256)];
+/// Longer host lists come cut off.
+const NODES_WIDTH: usize = 4096;
 
 /// Adds to `job` what slurmctld knows.
 ///
@@ -57,12 +60,19 @@ fn output_of(child: &mut Child) -> Result<String, String> {
 fn add(job: &mut SlurmJob, text: &str) -> bool {
     let id = job.id.to_string();
     let Some(fields) = text.lines().map(fields_of).find(|fields| fields[0] == id) else { return false };
-    let [_, label, qos, tres, name] = fields;
+    let [_, label, qos, tres, nodes, name] = fields;
     let known = |text: &str| Some(text.to_owned()).filter(|text| !matches!(text.as_str(), "" | "(null)" | "N/A"));
     job.label = known(label).unwrap_or(id);
     job.qos = known(qos).or(job.qos.take());
     job.name = known(name).or(job.name.take());
-    job.memory_bytes = memory_per_node(tres).or(job.memory_bytes);
+    let names = Some(nodes).filter(|nodes| nodes.len() < NODES_WIDTH).and_then(hostlist::expand).unwrap_or_default();
+    if names.len() as u32 == job.node_count && job.shares.is_empty() {
+        job.shares = shares(names, &job.cpu_counts, |_| None);
+    }
+    if let Some(bytes) = memory_per_node(tres) {
+        job.memory_bytes = Some(bytes);
+        job.shares.iter_mut().for_each(|share| share.memory_bytes = Some(bytes));
+    }
     true
 }
 
@@ -87,17 +97,20 @@ fn memory_per_node(tres: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn line(fields: [&str; 5]) -> String {
+    fn line(fields: [&str; 6]) -> String {
         let text: String = COLUMNS.iter().zip(fields).map(|((_, width), field)| format!("{field:width$}")).collect();
         text + "\n"
     }
 
     #[test]
     fn the_line_of_the_job_is_found() {
-        let text = line(["21", "17_4", "low", "cpu=1", "b"])
-            + &line(["17", "17_5", "(null)", "cpu=4,mem=200M,node=2,billing=4", "naïve job"]);
-        let mut job = SlurmJob { id: 17, label: "17".into(), ..SlurmJob::default() };
+        let text = line(["21", "17_4", "low", "cpu=1", "n1", "b"])
+            + &line(["17", "17_5", "(null)", "cpu=4,mem=200M,node=2,billing=4", "n[1-2]", "naïve job"]);
+        let cpu_counts = vec![3, 1];
+        let mut job = SlurmJob { id: 17, label: "17".into(), node_count: 2, cpu_counts, ..SlurmJob::default() };
         assert!(add(&mut job, &text));
+        let shares: Vec<_> = job.shares.iter().map(|s| (s.node.as_str(), s.cpus, s.memory_bytes)).collect();
+        assert_eq!(shares, [("n1", Some(3), Some(100 << 20)), ("n2", Some(1), Some(100 << 20))]);
         assert_eq!((job.label.as_str(), job.qos.as_deref(), job.name.as_deref()), ("17_5", None, Some("naïve job")));
         assert_eq!(job.memory_bytes, Some(100 << 20));
         assert!(!add(&mut SlurmJob { id: 18, ..SlurmJob::default() }, &text));

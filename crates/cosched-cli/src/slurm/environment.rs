@@ -3,8 +3,17 @@
 //! A task prolog's environment is the user's: what is read from it can only concern that user's own job, as the daemon
 //! decides by the uid.
 
+use super::hostlist;
 use crate::out::{EXIT_REFUSED, Failure};
-use std::process::Command;
+
+/// What a Slurm job has of one of its nodes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Share {
+    /// Slurm's name of the node.
+    pub(super) node: String,
+    pub(super) cpus: Option<u32>,
+    pub(super) memory_bytes: Option<u64>,
+}
 
 /// A Slurm job on this node. What is absent is not known.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +31,14 @@ pub(super) struct SlurmJob {
     pub(super) cpus: Option<u32>,
     /// Memory on this node.
     pub(super) memory_bytes: Option<u64>,
+    /// Slurm's name of this node.
+    pub(super) node: Option<String>,
+    /// How many nodes it has; 0 where that is not known.
+    pub(super) node_count: u32,
+    /// All its nodes, in Slurm's order; none where that is not known.
+    pub(super) shares: Vec<Share>,
+    /// CPUs on each of its nodes, in that order.
+    pub(super) cpu_counts: Vec<u32>,
     pub(super) work_dir: Option<String>,
     /// The task, in a task prolog.
     pub(super) task_pid: Option<i32>,
@@ -44,7 +61,20 @@ impl SlurmJob {
             (Some(array), Some(task)) => format!("{array}_{task}"),
             _ => id.to_string(),
         };
-        let cpus = cpus_here(&text);
+        let node = text("SLURMD_NODENAME");
+        let counts = text("SLURM_JOB_CPUS_PER_NODE").or_else(|| text("SLURM_TASKS_PER_NODE"));
+        let counts = counts.and_then(|counts| expand(&counts)).unwrap_or_default();
+        let names = text("SLURM_JOB_NODELIST").or_else(|| text("SLURM_NODELIST"));
+        let names = names.and_then(|names| hostlist::expand(&names)).unwrap_or_default();
+        let node_count = number("SLURM_JOB_NUM_NODES").unwrap_or(names.len() as u32);
+        // A prolog may be told the nodes of the first step there only.
+        let names = if names.len() as u32 == node_count { names } else { Vec::new() };
+        let memory = |cpus| memory_of(&number, cpus);
+        let shares = shares(names, &counts, memory);
+        let own = shares.iter().find(|share| Some(&share.node) == node.as_ref());
+        // Where the nodes are not known, all have the same, or nothing is known.
+        let alike = || counts.first().copied().filter(|first| counts.iter().all(|count| count == first));
+        let cpus = own.map_or_else(alike, |share| share.cpus);
         Ok(SlurmJob {
             id,
             label,
@@ -53,7 +83,11 @@ impl SlurmJob {
             partition: text("SLURM_JOB_PARTITION"),
             qos: text("SLURM_JOB_QOS"),
             cpus,
-            memory_bytes: memory_here(&number, cpus),
+            memory_bytes: memory(cpus),
+            node,
+            node_count,
+            shares,
+            cpu_counts: counts,
             work_dir: text("SLURM_JOB_WORK_DIR").or_else(|| text("SLURM_SUBMIT_DIR")),
             task_pid: number("SLURM_TASK_PID").and_then(|pid| i32::try_from(pid).ok()),
         })
@@ -70,28 +104,24 @@ impl SlurmJob {
     }
 }
 
-/// Megabytes for the node, or for each CPU; 0 means all there is, which says nothing.
-fn memory_here(number: &impl Fn(&str) -> Option<u32>, cpus: Option<u32>) -> Option<u64> {
+/// Megabytes for each node, or for each CPU; 0 means all there is, which says nothing.
+fn memory_of(number: &impl Fn(&str) -> Option<u32>, cpus: Option<u32>) -> Option<u64> {
     let per_cpu = || Some(u64::from(number("SLURM_MEM_PER_CPU")?) * u64::from(cpus?));
     let megabytes = number("SLURM_MEM_PER_NODE").map(u64::from).or_else(per_cpu);
     megabytes.filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
 }
 
-/// `SLURM_JOB_CPUS_PER_NODE` counts in the order of the job's nodes: `4`, `4(x3),2`.
-fn cpus_here(text: &impl Fn(&str) -> Option<String>) -> Option<u32> {
-    let counts = expand(&text("SLURM_JOB_CPUS_PER_NODE")?)?;
-    let first = *counts.first()?;
-    if counts.iter().all(|count| *count == first) {
-        return Some(first);
-    }
-    let nodes = text("SLURM_JOB_NODELIST").or_else(|| text("SLURM_NODELIST"))?;
-    let own = text("SLURMD_NODENAME")?;
-    // Only unfolds the list; nobody is asked.
-    let output = Command::new("scontrol").args(["show", "hostnames", &nodes]).output().ok()?;
-    let index = String::from_utf8_lossy(&output.stdout).lines().position(|node| node == own)?;
-    counts.get(index).copied()
+/// Nodes and counts are in the same order; counts of another number say nothing.
+pub(super) fn shares(names: Vec<String>, counts: &[u32], memory: impl Fn(Option<u32>) -> Option<u64>) -> Vec<Share> {
+    let known = counts.len() == names.len();
+    let share = |(at, node): (usize, String)| {
+        let cpus = counts.get(at).copied().filter(|_| known);
+        Share { node, cpus, memory_bytes: memory(cpus) }
+    };
+    names.into_iter().enumerate().map(share).collect()
 }
 
+/// `SLURM_JOB_CPUS_PER_NODE` counts in the order of the job's nodes: `4`, `4(x3),2`.
 fn expand(counts: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in counts.split(',') {
@@ -122,6 +152,7 @@ mod tests {
             uid: Some(65534),
             partition: Some("main".into()),
             cpus: Some(2),
+            cpu_counts: vec![2],
             work_dir: Some("/w".into()),
             ..SlurmJob::default()
         };
@@ -138,6 +169,27 @@ mod tests {
         let per_cpu = job(&format!("{array} SLURM_MEM_PER_CPU=100 SLURM_JOB_CPUS_PER_NODE=4(x3)")).unwrap();
         assert_eq!((per_cpu.memory_bytes, per_cpu.cpus), (Some(400 << 20), Some(4)));
         assert_eq!(job(&format!("{array} SLURM_MEM_PER_NODE=0")).unwrap().memory_bytes, None);
+    }
+
+    #[test]
+    fn each_node_has_its_share() {
+        let text = "SLURM_JOB_ID=20 SLURM_JOB_NODELIST=n[1-3] SLURM_JOB_CPUS_PER_NODE=2(x2),1 SLURM_MEM_PER_CPU=10";
+        let wide = job(&format!("{text} SLURMD_NODENAME=n3")).unwrap();
+        let share = |node: &str, cpus, megabytes: u64| Share {
+            node: node.into(),
+            cpus: Some(cpus),
+            memory_bytes: Some(megabytes << 20),
+        };
+        assert_eq!(wide.shares, [share("n1", 2, 20), share("n2", 2, 20), share("n3", 1, 10)]);
+        assert_eq!((wide.cpus, wide.memory_bytes), (Some(1), Some(10 << 20)));
+        // The prolog of a step on one of the nodes.
+        let step =
+            job("SLURM_JOB_ID=20 SLURM_NODELIST=n2 SLURM_JOB_NUM_NODES=2 SLURM_JOB_CPUS_PER_NODE=2(x2)").unwrap();
+        assert_eq!((step.node_count, step.shares, step.cpus), (2, Vec::new(), Some(2)));
+        // Of a node that is not in the list nothing is known.
+        assert_eq!(job(&format!("{text} SLURMD_NODENAME=x")).unwrap().cpus, None);
+        let tasks = job("SLURM_JOB_ID=20 SLURM_NODELIST=n1,n2 SLURM_TASKS_PER_NODE=3(x2) SLURMD_NODENAME=n2").unwrap();
+        assert_eq!((tasks.cpus, tasks.shares.len()), (Some(3), 2));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use super::{Context, jobs};
 use crate::out::{EXIT_REFUSED, Failure};
-use cosched_api::{JobState, KillRequest};
-use std::time::Duration;
+use cosched_api::{Client, Job, JobState, KillRequest};
+use std::time::{Duration, Instant};
 
 /// How long a process may take to go after SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(20);
 const SIGKILL: i32 = 9;
 
 /// Ends the job. Never a failure for Slurm, which would drain the node: without a daemon nothing is frozen either.
@@ -30,14 +31,43 @@ fn end(context: &Context<'_>) -> Result<(), Failure> {
     };
     let mut client = context.connect()?;
     for job in jobs::living(&mut client, &context.job, uid)? {
-        let killed = client.kill(job.id, &KillRequest { signal: SIGKILL, grace_ms: None });
-        let ended = client.wait(job.id, PATIENCE)?;
-        if !matches!(ended.state, JobState::Ended | JobState::Lost) {
-            killed?;
-            let why = format!("{} of its processes are left", ended.processes.unwrap_or_default());
-            let hint = "`cosched show` lists them; a process in an uninterruptible wait ends after it";
-            return Err(Failure::explained(1, &format!("job {} does not end", job.id), &why, hint));
+        let spans = job.nodes.len() > 1;
+        match job.processes {
+            // Elsewhere Slurm still gives its processes the time that KillWait says: their epilogs come.
+            Some(_) if spans => end_here(&mut client, &job)?,
+            // Its part here has ended, and others may go on.
+            None if spans && job.state != JobState::Waiting => (),
+            _ => end_all(&mut client, &job)?,
         }
     }
     Ok(())
+}
+
+fn end_all(client: &mut Client, job: &Job) -> Result<(), Failure> {
+    let killed = client.kill(job.id, &KillRequest { signal: SIGKILL, grace_ms: None, here: false });
+    let now = client.wait(job.id, PATIENCE)?;
+    if jobs::ended(&now) {
+        return Ok(());
+    }
+    killed?;
+    Err(does_not_end(&now))
+}
+
+fn end_here(client: &mut Client, job: &Job) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut now = client.kill(job.id, &KillRequest { signal: SIGKILL, grace_ms: None, here: true })?;
+    while now.processes.is_some_and(|processes| processes > 0) && !jobs::ended(&now) {
+        if Instant::now() > deadline {
+            return Err(does_not_end(&now));
+        }
+        std::thread::sleep(POLL);
+        now = client.job(job.id)?;
+    }
+    Ok(())
+}
+
+fn does_not_end(job: &Job) -> Failure {
+    let why = format!("{} of its processes are left", job.processes.unwrap_or_default());
+    let hint = "`cosched show` lists them; a process in an uninterruptible wait ends after it";
+    Failure::explained(1, &format!("job {} does not end", job.id), &why, hint)
 }

@@ -1,42 +1,138 @@
-//! The cosched job of a Slurm job: found by name and owner, or registered.
+//! The cosched job of a Slurm job: found by name, owner and node, or registered.
 
+use super::Context;
 use super::environment::SlurmJob;
+use super::settings::Target;
+use super::spread::Spread;
 use crate::out::Failure;
-use cosched_api::{Class, Client, Job, JobRequest, JobState, NodeResources};
+use cosched_api::{Client, ClientError, ErrorCode, Job, JobRequest, JobState, OnNodeLoss, Status};
+use std::time::{Duration, Instant};
 
-/// The jobs of this Slurm job that live, the oldest first.
+/// So long news of a job may take from one node of a cluster to another.
+const NEWS_TIME_MAX: Duration = Duration::from_secs(2);
+const NEWS_POLL: Duration = Duration::from_millis(50);
+
+/// The jobs of this Slurm job that live and have this node, the best first: one over all nodes, then the oldest. Where
+/// other nodes' daemons are in the same cluster, each of them may have one of this name.
 pub(super) fn living(client: &mut Client, slurm: &SlurmJob, uid: u32) -> Result<Vec<Job>, Failure> {
-    let name = slurm.cosched_name();
+    let (name, own) = (slurm.cosched_name(), client.version()?.node);
     let mut jobs = client.jobs(false)?.jobs;
-    jobs.retain(|job| job.name == name && job.uid == uid && !matches!(job.state, JobState::Ended | JobState::Lost));
-    jobs.sort_by_key(|job| job.id);
+    jobs.retain(|job| job.name == name && job.uid == uid && !ended(job) && is_of(job, slurm, &own));
+    jobs.sort_by_key(|job| (std::cmp::Reverse(job.nodes.len()), job.id));
     Ok(jobs)
 }
 
-/// Registers it without a process; `owner_uid` when it is another user's.
+pub(super) fn ended(job: &Job) -> bool {
+    matches!(job.state, JobState::Ended | JobState::Lost)
+}
+
+/// Whether it has this node, and no node that Slurm's job has not: an earlier run of a requeued job may have had others.
+fn is_of(job: &Job, slurm: &SlurmJob, own: &str) -> bool {
+    let here = job.nodes.is_empty() || job.nodes.iter().any(|node| node.name.is_empty() || node.name == own);
+    let among = |name: &str| slurm.shares.iter().any(|share| share.node == name);
+    here && (job.nodes.len() < 2 || slurm.shares.is_empty() || job.nodes.iter().all(|node| among(&node.name)))
+}
+
+/// Registers it without a process, or gets the one that a hook on another node has registered meanwhile; `owner_uid` when
+/// it is another user's.
 pub(super) fn register(
+    context: &Context<'_>,
     client: &mut Client,
     slurm: &SlurmJob,
-    class: Class,
+    target: &Target,
     owner_uid: Option<u32>,
 ) -> Result<Job, Failure> {
-    // Slurm's idea of a node may be larger than the machine: then the job has what there is.
-    let there_bytes = client.load(None)?.memory_bytes;
-    let here = NodeResources {
-        cpus: slurm.cpus,
-        cpus_min: slurm.cpus.map(|_| 1),
-        memory_bytes: slurm.memory_bytes.map(|bytes| bytes.min(there_bytes)),
-        ..NodeResources::default()
+    let status = client.status()?;
+    if let Some(cluster) = status.cluster.as_ref().filter(|cluster| !cluster.store_answers) {
+        let why = format!("the store of cluster {} does not answer", cluster.name);
+        return Err(Failure::explained(1, "no job can be registered now", &why, "`cosched status` says more"));
+    }
+    let spread = Spread::of(slurm, &status);
+    let spans = spread.nodes.len() > 1;
+    let alone_because = match register_once(client, &request(slurm, target, owner_uid, &status, spread.nodes)) {
+        Err(ClientError::Refused(body)) if spans && body.code != ErrorCode::Internal => {
+            Some(format!("{}: {}", body.what, body.why))
+        }
+        answer => {
+            if let Some(why) = spread.alone_because {
+                context.log(&format!("it is a cosched job on each of its nodes, and no gang: {why}"));
+            }
+            return Ok(answer?);
+        }
     };
-    let request = JobRequest {
+    let spread = Spread::here(slurm, &status, alone_because);
+    let job = register_once(client, &request(slurm, target, owner_uid, &status, spread.nodes))?;
+    context.log(&format!(
+        "it is a cosched job on each of its nodes, and no gang: {}",
+        spread.alone_because.unwrap_or_default()
+    ));
+    Ok(job)
+}
+
+/// The job of another hook may not have been told of on this node yet.
+fn register_once(client: &mut Client, request: &JobRequest) -> Result<Job, ClientError> {
+    let deadline = Instant::now() + NEWS_TIME_MAX;
+    loop {
+        match client.register(request) {
+            Err(ClientError::Refused(body)) if body.code == ErrorCode::NotFound && Instant::now() < deadline => {
+                std::thread::sleep(NEWS_POLL);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+fn request(
+    slurm: &SlurmJob,
+    target: &Target,
+    owner_uid: Option<u32>,
+    status: &Status,
+    nodes: Vec<cosched_api::NodeResources>,
+) -> JobRequest {
+    JobRequest {
         command: slurm.command(),
         name: Some(slurm.cosched_name()),
-        class: Some(class),
+        class: Some(target.class),
+        queue: target.queue.clone().filter(|_| status.cluster.is_some()),
         cwd: slurm.work_dir.clone(),
         detached: true,
-        nodes: vec![here],
+        nodes,
+        // Slurm ends a job that loses a node, unless its user wants otherwise (--no-kill).
+        on_node_loss: status.cluster.as_ref().map(|_| OnNodeLoss::Keep),
         owner_uid,
+        once: true,
         ..JobRequest::default()
-    };
-    Ok(client.register(&request)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::environment::Share;
+    use super::*;
+
+    #[test]
+    fn a_job_of_this_node_is_told_from_those_of_others_and_of_earlier_runs() {
+        let job = |nodes: &[&str]| {
+            let nodes: Vec<_> = nodes.iter().map(|name| serde_json::json!({ "name": name })).collect();
+            let job = serde_json::json!({
+                "id": 7, "name": "slurm-17", "uid": 1, "user": "u", "class": "batch", "policy": "gang", "cpus": 1,
+                "state": "running", "command": [], "pid": 0, "submitted_unix_ms": 0, "cpu_time_ms": 0, "detached": true,
+                "cgroup": "", "nodes": nodes,
+            });
+            serde_json::from_value::<Job>(job).unwrap()
+        };
+        let shares = ["a", "b"].map(|node| Share { node: node.into(), ..Share::default() }).to_vec();
+        let slurm = SlurmJob { shares, ..SlurmJob::default() };
+        for (nodes, here) in [
+            (&[][..], true),
+            (&["a"], true),
+            (&["b"], false),
+            (&["a", "b"], true),
+            (&["b", "c"], false),
+            (&["a", "c"], false),
+        ] {
+            assert_eq!(is_of(&job(nodes), &slurm, "a"), here, "{nodes:?}");
+        }
+        assert!(is_of(&job(&["a", "c"]), &SlurmJob::default(), "a"), "where Slurm's nodes are not known");
+    }
 }

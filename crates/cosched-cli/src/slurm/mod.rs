@@ -2,8 +2,8 @@
 //!
 //! The prolog runs as root before a job's first step on a node and registers the job for its user. The task prolog runs as
 //! the user in each task, between slurmstepd's preparations and the program, and puts the task into the job. The epilog
-//! runs as root and ends what is left. The cosched job of Slurm's job 17 is the one named `slurm-17` of that user: nothing
-//! else is remembered, so nothing can be out of date. slurmstepd stays outside: it must never be frozen.
+//! runs as root and ends what is left. The cosched job of Slurm's job 17 is the one named `slurm-17` of that user, over all
+//! its nodes where these are in one cosched cluster: nothing else is remembered, so nothing can be out of date. slurmstepd stays outside: it must never be frozen.
 //!
 //! A hook that fails does not fail the user's job, unless the site wants that of the prolog: `when_down = "fail"`.
 
@@ -12,10 +12,13 @@ mod controller;
 mod environment;
 mod epilog;
 mod help;
+mod hostlist;
 mod jobs;
 mod log;
+mod names;
 mod prolog;
 mod settings;
+mod spread;
 mod task;
 
 use crate::args::Cli;

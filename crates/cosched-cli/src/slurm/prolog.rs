@@ -26,7 +26,7 @@ fn register(context: &Context<'_>) -> Result<(), Failure> {
     {
         context.log(&format!("its name, QOS and memory are not known: {why}"));
     }
-    let Some(class) = context.settings.class_of(&slurm) else { return Ok(()) };
+    let Some(target) = context.settings.target_of(&slurm) else { return Ok(()) };
     let Some(uid) = slurm.uid else {
         let why = "SLURM_JOB_UID is not in the environment";
         return Err(Failure::explained(
@@ -38,8 +38,13 @@ fn register(context: &Context<'_>) -> Result<(), Failure> {
     };
     let mut client = context.connect()?;
     // A job that was requeued here may have left one, whose processes Slurm has ended.
-    if jobs::living(&mut client, &slurm, uid)?.is_empty() {
-        jobs::register(&mut client, &slurm, class, Some(uid))?;
+    // Without slurmctld the prolog of a step may not know the job's other nodes: its tasks do, and register it.
+    let left_to_tasks = slurm.node_count > 1
+        && slurm.shares.is_empty()
+        && client.status()?.cluster.is_some_and(|cluster| !cluster.alone);
+    if left_to_tasks || !jobs::living(&mut client, &slurm, uid)?.is_empty() {
+        return Ok(());
     }
+    jobs::register(context, &mut client, &slurm, &target, Some(uid))?;
     Ok(())
 }

@@ -23,9 +23,35 @@ pub(super) struct Settings {
     /// For jobs of partitions and QOS that are not named.
     pub(super) class: Mapped,
     /// By partition.
-    pub(super) partitions: BTreeMap<String, Mapped>,
+    pub(super) partitions: BTreeMap<String, Rule>,
     /// By QOS; before the partition's.
-    pub(super) qos: BTreeMap<String, Mapped>,
+    pub(super) qos: BTreeMap<String, Rule>,
+}
+
+/// What the settings say of the jobs of a partition or QOS.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a class (`express`, `interactive`, `batch`, `standby` or `off`), or { class = …, queue = … }"
+)]
+pub(super) enum Rule {
+    /// A class, and the first queue.
+    Class(Mapped),
+    /// A class and a queue of cosched's cluster.
+    Queue {
+        /// The class.
+        class: Mapped,
+        /// The queue's name.
+        queue: String,
+    },
+}
+
+/// What a job is registered as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) class: Class,
+    pub(super) queue: Option<String>,
 }
 
 /// What becomes of a job.
@@ -85,16 +111,23 @@ impl Settings {
         }
     }
 
-    /// The class of a job; none when it is not to be scheduled by cosched.
-    pub(super) fn class_of(&self, job: &SlurmJob) -> Option<Class> {
-        let of = |map: &BTreeMap<String, Mapped>, key: &Option<String>| map.get(key.as_ref()?).copied();
-        match of(&self.qos, &job.qos).or_else(|| of(&self.partitions, &job.partition)).unwrap_or(self.class) {
-            Mapped::Express => Some(Class::Express),
-            Mapped::Interactive => Some(Class::Interactive),
-            Mapped::Batch => Some(Class::Batch),
-            Mapped::Standby => Some(Class::Standby),
-            Mapped::Off => None,
-        }
+    /// Class and queue of a job; none when it is not to be scheduled by cosched.
+    pub(super) fn target_of(&self, job: &SlurmJob) -> Option<Target> {
+        let of = |map: &BTreeMap<String, Rule>, key: &Option<String>| map.get(key.as_ref()?).cloned();
+        let rule = of(&self.qos, &job.qos).or_else(|| of(&self.partitions, &job.partition));
+        let (class, queue) = match rule {
+            Some(Rule::Queue { class, queue }) => (class, Some(queue)),
+            Some(Rule::Class(class)) => (class, None),
+            None => (self.class, None),
+        };
+        let class = match class {
+            Mapped::Express => Class::Express,
+            Mapped::Interactive => Class::Interactive,
+            Mapped::Batch => Class::Batch,
+            Mapped::Standby => Class::Standby,
+            Mapped::Off => return None,
+        };
+        Some(Target { class, queue })
     }
 }
 
@@ -122,17 +155,19 @@ mod tests {
 
     #[test]
     fn the_qos_goes_before_the_partition() {
-        let text =
-            "class = \"standby\"\n[partitions]\nshort = \"interactive\"\nwhole = \"off\"\n[qos]\nurgent = \"express\"";
+        let text = "class = \"standby\"\n[partitions]\nshort = \"interactive\"\nwhole = \"off\"\n\
+             long = { class = \"batch\", queue = \"night\" }\n[qos]\nurgent = \"express\"";
         let settings: Settings = toml::from_str(text).unwrap();
         let class = |partition: &str, qos: Option<&str>| {
             let (partition, qos) = (Some(partition.to_owned()), qos.map(str::to_owned));
-            settings.class_of(&SlurmJob { partition, qos, ..SlurmJob::default() })
+            settings.target_of(&SlurmJob { partition, qos, ..SlurmJob::default() })
         };
-        assert_eq!(class("main", None), Some(Class::Standby));
-        assert_eq!(class("short", Some("normal")), Some(Class::Interactive));
+        let first_queue = |class| Some(Target { class, queue: None });
+        assert_eq!(class("main", None), first_queue(Class::Standby));
+        assert_eq!(class("short", Some("normal")), first_queue(Class::Interactive));
         assert_eq!(class("whole", None), None);
-        assert_eq!(class("whole", Some("urgent")), Some(Class::Express));
+        assert_eq!(class("whole", Some("urgent")), first_queue(Class::Express));
+        assert_eq!(class("long", None), Some(Target { class: Class::Batch, queue: Some("night".into()) }));
     }
 
     #[test]
@@ -140,7 +175,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("settings");
         assert_eq!(Settings::read(&file).unwrap(), Settings::default());
-        for text in ["when_down = \"stop\"", "clas = \"batch\"", "[partitions]\nshort = \"bacth\""] {
+        let partitions = ["\"bacth\"", "{ class = \"batch\" }", "{ class = \"batch\", queue = \"a\", cpus = 1 }"];
+        let partitions = partitions.map(|value| format!("[partitions]\nshort = {value}"));
+        let keys = ["when_down = \"stop\"", "clas = \"batch\""].map(str::to_owned);
+        for text in keys.iter().chain(&partitions) {
             std::fs::write(&file, text).unwrap();
             assert_eq!(Settings::read(&file).unwrap_err().code, EXIT_REFUSED, "{text}");
         }

@@ -1,18 +1,23 @@
 //! The task prolog: the user, in each task, as a child of the process that will execute the task's program.
 //!
-//! A job in which no process is left ends (a `salloc` between two steps), and where there is no prolog there is none yet:
-//! then the first task registers it. Several tasks may do so at once; the oldest job is the one, and the others are withdrawn.
+//! A job in which no process is left on any of its nodes ends (a `salloc` between two steps), and where there is no prolog there
+//! is none yet: then the first task registers it. Several tasks, on several nodes, may do so at once: the daemons make one job of it.
 
+use super::settings::Target;
 use super::{Context, jobs};
 use crate::out::{Failure, print};
-use cosched_api::{Class, Client, ClientError, ErrorCode, Job, JobState, KillRequest, ProcessRequest};
-use std::time::Duration;
+use cosched_api::{Class, Client, ClientError, ErrorCode, Job, JobState, ProcessRequest};
+use std::time::{Duration, Instant};
 
-/// How often a job may end between finding it and entering it.
+/// How often a job that is on this node may refuse a process: it may end between finding it and entering it.
 const ATTEMPTS: u32 = 5;
-const SIGKILL: i32 = 9;
-/// How often a task of a suspended job asks whether it is resumed.
-const RESUME_POLL: Duration = Duration::from_secs(1);
+/// So long a job may take to begin on this node.
+const BEGIN_TIME_MAX: Duration = Duration::from_secs(10);
+const BEGIN_POLL: Duration = Duration::from_millis(50);
+/// A job that does not begin here for so long may be about to end on all its nodes: it is asked for anew.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// How often a task of a job that is suspended, or waits for memory, asks whether that is over.
+const TURN_POLL: Duration = Duration::from_secs(1);
 
 /// Puts the task into its job. The task runs in any case; what it prints, Slurm puts into the task's environment.
 pub(super) fn task_prolog(context: &Context<'_>) -> Result<u8, Failure> {
@@ -30,56 +35,93 @@ pub(super) fn task_prolog(context: &Context<'_>) -> Result<u8, Failure> {
 }
 
 fn enter(context: &Context<'_>) -> Result<Option<(Job, String)>, Failure> {
-    // The prolog knows the QOS better; what it registered is entered whatever the settings say to the task.
-    let class = context.settings.class_of(&context.job);
     let pid = match context.job.task_pid {
         Some(pid) => pid,
         None => rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()),
     };
     let mut client = context.connect()?;
     let socket = client.path().display().to_string();
-    for attempt in 1.. {
-        let Some(job) = find(context, &mut client, class)? else { return Ok(None) };
-        if job.state == JobState::Suspended {
-            await_resumed(&mut client, job.id)?;
+    let Some(mut job) = find(context, &mut client)? else { return Ok(None) };
+    let (mut refused, mut since, mut asked) = (0, Instant::now(), Instant::now());
+    loop {
+        if await_turn(context, &mut client, &job)? {
+            (since, asked) = (Instant::now(), Instant::now());
         }
-        match client.add_process(job.id, &ProcessRequest { pid, start_ticks: None }) {
+        let error = match client.add_process(job.id, &ProcessRequest { pid, start_ticks: None }) {
             Ok(job) => return Ok(Some((job, socket))),
-            Err(error) if attempt < ATTEMPTS && has_ended(&error) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => error,
+        };
+        let now = client.job(job.id).ok().filter(|job| !jobs::ended(job));
+        // With a process count it is on this node.
+        refused += u32::from(now.as_ref().is_some_and(|job| job.processes.is_some()));
+        if !is_not_there(&error) || refused >= ATTEMPTS || since.elapsed() > BEGIN_TIME_MAX {
+            return Err(error.into());
         }
+        std::thread::sleep(BEGIN_POLL);
+        job = match now {
+            Some(now) if asked.elapsed() < ASK_AGAIN => now,
+            Some(now) => {
+                asked = Instant::now();
+                register(context, &mut client)?.unwrap_or(now)
+            }
+            None => match find(context, &mut client)? {
+                Some(found) => found,
+                None => return Ok(None),
+            },
+        };
     }
-    Ok(None)
 }
 
-/// A task that is frozen before its program starts is still slurmstepd to Slurm's proctrack/linuxproc, which does not kill it.
-/// This process, outside of the job, it does.
-fn await_resumed(client: &mut Client, id: u64) -> Result<(), Failure> {
-    while client.job(id)?.state == JobState::Suspended {
-        std::thread::sleep(RESUME_POLL);
+/// Waits while the job may not run; whether it had to. A task that is frozen before its program starts is still slurmstepd to
+/// Slurm's proctrack/linuxproc, which does not kill it. This process, outside of the job, it does.
+fn await_turn(context: &Context<'_>, client: &mut Client, job: &Job) -> Result<bool, Failure> {
+    let stands = |job: &Job| matches!(job.state, JobState::Suspended | JobState::Waiting);
+    // One that has only just been registered waits for a moment.
+    let brief = Instant::now();
+    let mut said = false;
+    let mut now = job.clone();
+    while stands(&now) {
+        if !said && (now.state == JobState::Suspended || brief.elapsed() >= TURN_POLL) {
+            let why = now.waits_for.as_deref().unwrap_or("it is suspended");
+            context.log(&format!("its tasks wait, cosched job {} does not run now: {why}", now.id));
+            said = true;
+        }
+        std::thread::sleep(if said { TURN_POLL } else { BEGIN_POLL });
+        now = match client.job(job.id) {
+            // Whoever enters it hears that it has gone.
+            Err(error) if is_not_there(&error) => break,
+            answer => answer?,
+        };
     }
-    Ok(())
+    if said {
+        context.log(&format!("its tasks go on: cosched job {} is {}", now.id, now.state.name()));
+    }
+    Ok(said)
 }
 
-fn has_ended(error: &ClientError) -> bool {
+fn is_not_there(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused(body) if matches!(body.code, ErrorCode::NotFound | ErrorCode::Conflict))
 }
 
 /// The job that is there, or a new one, unless its class is off.
-fn find(context: &Context<'_>, client: &mut Client, class: Option<Class>) -> Result<Option<Job>, Failure> {
+fn find(context: &Context<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
     let uid = rustix::process::getuid().as_raw();
-    if let Some(job) = jobs::living(client, &context.job, uid)?.into_iter().next() {
-        return Ok(Some(job));
+    match jobs::living(client, &context.job, uid)?.into_iter().next() {
+        Some(job) => Ok(Some(job)),
+        None => register(context, client),
     }
-    let Some(class) = class else { return Ok(None) };
-    let own = match jobs::register(client, &context.job, class, None) {
+}
+
+fn register(context: &Context<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
+    // The prolog knows the QOS better; what it registered is entered whatever the settings say to the task.
+    let Some(target) = context.settings.target_of(&context.job) else { return Ok(None) };
+    let job = match jobs::register(context, client, &context.job, &target, None) {
         // Express is an administrator's to give, and the task is the user's.
-        Err(_) if class == Class::Express => jobs::register(client, &context.job, Class::Interactive, None)?,
+        Err(_) if target.class == Class::Express => {
+            let lower = Target { class: Class::Interactive, ..target };
+            jobs::register(context, client, &context.job, &lower, None)?
+        }
         other => other?,
     };
-    let oldest = jobs::living(client, &context.job, uid)?.into_iter().next().unwrap_or_else(|| own.clone());
-    if oldest.id != own.id {
-        client.kill(own.id, &KillRequest { signal: SIGKILL, grace_ms: None })?;
-    }
-    Ok(Some(oldest))
+    Ok(Some(job))
 }

@@ -52,7 +52,7 @@ impl Order {
         match self {
             Order::Suspend(id) => client.suspend(id),
             Order::Resume(id) => client.resume(id),
-            Order::Kill(id) => client.kill(id, &KillRequest { signal: 15, grace_ms: Some(GRACE_MS) }),
+            Order::Kill(id) => client.kill(id, &KillRequest { signal: 15, grace_ms: Some(GRACE_MS), here: false }),
             Order::Class(id, class) => client.set_class(id, &ClassRequest { class }),
         }
     }

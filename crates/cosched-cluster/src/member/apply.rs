@@ -6,11 +6,15 @@
 use super::commit::capacity;
 use super::finish;
 use super::replica::Replica;
+use super::sizes::sizes;
 use crate::store::{Revision, TXN_OPS_MAX};
-use crate::wire::{Ack, Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, KillHow, PartEnd, Request, WantAsk};
-use cosched_core::cluster::{Input, JobSpec, NodeWant, Planner, Refusal, Stage, Want};
+use crate::wire::{Ack, Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, KillHow, PartEnd, Queue, Request, WantAsk};
+use cosched_core::cluster::{Input, JobSpec, Limit, NodeWant, Planner, Refusal, Stage, Want};
 use cosched_core::{JobId, NodeId, Reason, Time};
 use std::collections::BTreeMap;
+
+/// So many jobs are named in a refusal.
+const JOBS_NAMED_MAX: usize = 10;
 
 /// A step.
 pub(super) struct Batch<'a> {
@@ -147,6 +151,7 @@ impl<'a> Batch<'a> {
                 self.jobs.entry(*job).and_modify(|job| job.ask.policy = *policy);
                 Ok(Answer::Done)
             }
+            (Ask::Resources { job, want }, Some(by)) => self.resources(by, *job, want),
             (Ask::ClusterPolicy { policy }, Some(by)) => self.setting(by, Input::ClusterPolicy((*policy).into())),
             (Ask::ClusterSharing { sharing }, Some(by)) => self.setting(by, Input::ClusterSharing((*sharing).into())),
             (Ask::SlotLength { ns }, Some(by)) => self.setting(by, Input::SlotLength(*ns)),
@@ -154,17 +159,19 @@ impl<'a> Batch<'a> {
             (Ask::Shares { working, off }, Some(by)) => {
                 self.setting(by, Input::Shares((*working).into(), (*off).into()))
             }
-            (Ask::Queues { queues }, Some(by)) => {
-                self.setting(by, Input::Queues(queues.iter().cloned().map(Into::into).collect()))
-            }
+            (Ask::Packing { packing }, Some(by)) => self.setting(by, Input::Packing((*packing).into())),
+            (Ask::RowsMax { rows }, Some(by)) => self.setting(by, Input::RowsMax(*rows)),
+            (Ask::Queues { queues }, Some(by)) => self.queues(by, queues),
             (Ask::Drain { node, drains }, Some(by)) => {
-                let id = self.node(node, "the node cannot be drained")?;
+                let id = self.any_node(node, "the node cannot be drained")?;
                 self.setting(by, Input::Drain(id, *drains))
             }
             (Ask::PartEnded { job, attempt, end }, None) => self.part_ended(origin, *job, *attempt, *end),
             (Ask::MainEnded { job, attempt, exit }, None) => self.main_ended(origin, *job, *attempt, *exit),
             (Ask::Asleep { job, attempt }, None) => self.asleep(origin, *job, *attempt, true),
             (Ask::Awake { job, attempt }, None) => self.asleep(origin, *job, *attempt, false),
+            (Ask::Empty { job, attempt }, None) => self.empty(origin, *job, *attempt, true),
+            (Ask::Occupied { job, attempt }, None) => self.empty(origin, *job, *attempt, false),
             (Ask::Dropped { job, attempt }, None) => self.dropped(origin, *job, *attempt),
             (Ask::Memory { job, attempt, bytes }, None) => self.memory(origin, *job, *attempt, *bytes),
             (Ask::Choice { job, policy, reason }, None) => {
@@ -189,12 +196,15 @@ impl<'a> Batch<'a> {
                 "Choose interactive, batch or standby.",
             ));
         }
+        if let Some(job) = self.same(by, ask) {
+            return Ok(Answer::Submitted { job });
+        }
         let id = JobId(self.planner.state().next_order + 1);
         let spec = JobSpec {
             id,
             class: ask.class.into(),
             policy: ask.policy.map(Into::into),
-            want: self.want(&ask.want)?,
+            want: self.want(&ask.want, what)?,
             queue: self.queue(ask.queue.as_deref())?,
             on_node_loss: ask.on_node_loss.into(),
         };
@@ -204,7 +214,26 @@ impl<'a> Batch<'a> {
         Ok(Answer::Submitted { job: id.0 })
     }
 
-    fn want(&self, ask: &WantAsk) -> Result<Want, Answer> {
+    /// The job that another launcher has asked for in these words, if it is not about to end.
+    fn same(&self, by: By, ask: &JobAsk) -> Option<u64> {
+        if !ask.once {
+            return None;
+        }
+        // One that is being cleared begins anew.
+        let lives = |stage: Stage| !matches!(stage, Stage::Ending(_));
+        let is_same = |job: &&Job| {
+            let known = &job.ask;
+            job.owner.uid == by.uid
+                && (known.once, &known.name) == (true, &ask.name)
+                && known.want.nodes().eq(ask.want.nodes())
+                && !job.closing
+        };
+        let living = self.planner.state().jobs.iter().filter(|(_, record)| lives(record.stage)).map(|(id, _)| id.0);
+        let known = |id| self.jobs.get(&id).or_else(|| self.replica.jobs.get(&id).map(|job| &job.value));
+        living.filter_map(known).find(is_same).map(|job| job.id)
+    }
+
+    fn want(&self, ask: &WantAsk, what: &str) -> Result<Want, Answer> {
         Ok(match ask {
             WantAsk::Total { cpus, memory_per_cpu_bytes, disk_bytes } => {
                 Want::Total { cpus: *cpus, memory_per_cpu_bytes: *memory_per_cpu_bytes, disk_bytes: *disk_bytes }
@@ -212,7 +241,7 @@ impl<'a> Batch<'a> {
             WantAsk::PerNode(asks) => {
                 let want = |ask: &crate::wire::NodeAsk| {
                     Ok(NodeWant {
-                        node: self.node(&ask.node, "the job is refused")?,
+                        node: self.node(&ask.node, what)?,
                         cpus: ask.cpus,
                         cpus_min: ask.cpus_min,
                         memory_bytes: ask.memory_bytes,
@@ -229,9 +258,22 @@ impl<'a> Batch<'a> {
         let nodes = &self.planner.state().nodes;
         let id = self.replica.names.get(name).map(|id| NodeId(*id)).filter(|id| nodes.contains_key(id));
         id.ok_or_else(|| {
-            let known: Vec<&str> = nodes.keys().take(20).map(|id| self.replica.name_of(*id)).collect();
-            Answer::refused(what, format!("there is no node {name}"), format!("Nodes are: {}.", known.join(", ")))
+            let why = match self.replica.names.contains_key(name) {
+                true => format!("node {name} is not there: its daemon does not run, or does not reach the store"),
+                false => format!("there is no node {name}"),
+            };
+            let mut known: Vec<&str> = nodes.keys().take(20).map(|id| self.replica.name_of(*id)).collect();
+            known.sort_unstable();
+            Answer::refused(what, why, format!("Nodes are: {}.", known.join(", ")))
         })
+    }
+
+    /// A node that takes part, or has.
+    fn any_node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
+        match self.replica.names.get(name) {
+            Some(id) => Ok(NodeId(*id)),
+            None => self.node(name, what),
+        }
     }
 
     fn queue(&self, name: Option<&str>) -> Result<u32, Answer> {
@@ -247,7 +289,13 @@ impl<'a> Batch<'a> {
 
     fn user_input(&mut self, input: Input, what: &str) -> Result<(), Answer> {
         let applied = self.planner.apply(self.wall, input);
-        let refused = |refusal| Answer::refused(what, self.tell(refusal), "`cosched status` shows what there is.");
+        let refused = |refusal| {
+            let hint = match refusal {
+                Refusal::DuplicateNode(_) => "Name each node once, with all the CPUs that the job is to have there.",
+                _ => "`cosched nodes` shows what there is.",
+            };
+            Answer::refused(what, self.tell(refusal), hint)
+        };
         self.reason = Some(applied.map_err(refused)?);
         Ok(())
     }
@@ -260,14 +308,66 @@ impl<'a> Batch<'a> {
                 format!("the job needs {wanted} CPUs on node {}, which has {has}", name(node))
             }
             Refusal::LittleMemory { node, wanted, has } => {
-                format!("the job wants {wanted} bytes of memory on node {}, which has {has}", name(node))
+                let [wanted, has] = sizes([wanted, has]);
+                format!("the job wants {wanted} of memory on node {}, which has {has}", name(node))
             }
             Refusal::LittleDisk { node, wanted, has } => {
-                format!("the job wants {wanted} bytes of disk space on node {}, which has {has}", name(node))
+                let [wanted, has] = sizes([wanted, has]);
+                format!("the job wants {wanted} of disk space on node {}, which has {has}", name(node))
+            }
+            Refusal::NoMemoryNow { node, wanted, left } => {
+                let [wanted, left] = sizes([wanted, left]);
+                format!("the job wants {wanted} of memory on node {}, and the others there leave {left}", name(node))
+            }
+            Refusal::NoDiskNow { node, wanted, left } => {
+                let [wanted, left] = sizes([wanted, left]);
+                format!(
+                    "the job wants {wanted} of disk space on node {}, and the others there leave {left}",
+                    name(node)
+                )
+            }
+            Refusal::OthersWait(node) => {
+                format!("what node {} has left is for jobs that came before and wait for it", name(node))
+            }
+            Refusal::Queue(at, Limit::Memory { wanted, most }) => {
+                let [wanted, most] = sizes([wanted, most]);
+                format!("the job wants {wanted} of memory, queue {} permits {most}", self.queue_name(at))
+            }
+            Refusal::Queue(at, Limit::Disk { wanted, most }) => {
+                let [wanted, most] = sizes([wanted, most]);
+                format!("the job wants {wanted} of disk space on a node, queue {} permits {most}", self.queue_name(at))
             }
             Refusal::DuplicateNode(node) => format!("node {} is named twice", name(node)),
             other => other.to_string(),
         }
+    }
+
+    fn queue_name(&self, at: u32) -> &str {
+        self.planner.state().config.queues.get(at as usize).map_or("", |queue| &queue.name)
+    }
+
+    /// Jobs stay in the queue of the same name, so one that has jobs cannot be left out: its jobs are named.
+    fn queues(&mut self, by: By, queues: &[Queue]) -> Outcome {
+        let there = &self.planner.state().config.queues;
+        let left_out = |at: u32| there.get(at as usize).filter(|had| queues.iter().all(|new| new.name != had.name));
+        let jobs: Vec<String> = self
+            .planner
+            .state()
+            .jobs
+            .iter()
+            .filter_map(|(id, job)| Some(format!("{id} in {}", left_out(job.spec.queue)?.name)))
+            .collect();
+        if by.admin && !queues.is_empty() && !jobs.is_empty() {
+            let more = jobs.len().saturating_sub(JOBS_NAMED_MAX);
+            let named = jobs[..jobs.len() - more].join(", ");
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            return Err(Answer::refused(
+                "the queues are not changed",
+                format!("these jobs are in queues that are left out: {named}{rest}"),
+                "Keep these queues until their jobs have ended, or end the jobs.",
+            ));
+        }
+        self.setting(by, Input::Queues(queues.iter().cloned().map(Into::into).collect()))
     }
 
     fn setting(&mut self, by: By, input: Input) -> Outcome {
@@ -335,6 +435,20 @@ impl<'a> Batch<'a> {
         }
         self.change(by, id, Input::Class(JobId(id), class.into()), "class changed")?;
         self.jobs.entry(id).and_modify(|job| job.ask.class = class);
+        Ok(Answer::Done)
+    }
+
+    /// A job that has started has the change at once, or it is refused; see core's `resources.rs`.
+    fn resources(&mut self, by: By, id: u64, ask: &WantAsk) -> Outcome {
+        let what = "the job's resources are not changed";
+        self.own_job(by, id)?;
+        let want = self.want(ask, what)?;
+        self.user_input(Input::Resources(JobId(id), want), what)?;
+        let wall = self.wall.0;
+        self.jobs.entry(id).and_modify(|job| {
+            job.ask.want = ask.clone();
+            job.note(wall, Some(by.uid), "resources changed");
+        });
         Ok(Answer::Done)
     }
 
@@ -409,6 +523,30 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
+    /// What comes of it shows at the end of the step: in the same one it may have a process again.
+    fn empty(&mut self, origin: &str, id: u64, attempt: Attempt, empty: bool) -> Outcome {
+        if let Some((_, job)) = self.part(origin, id, attempt) {
+            match empty {
+                true => job.empty_on.insert(origin.to_owned()),
+                false => job.empty_on.remove(origin),
+            };
+        }
+        Ok(Answer::Done)
+    }
+
+    /// A job without a main process that is empty on all its nodes is over.
+    fn close_empty(&mut self) {
+        for (id, job) in &mut self.jobs {
+            let record = self.planner.state().jobs.get(&JobId(*id));
+            let Some(place) = record.and_then(|record| record.place.as_ref()) else { continue };
+            let is_empty = |node| {
+                let name = self.replica.name_of(node);
+                job.empty_on.contains(name) || job.ended_on.contains_key(name)
+            };
+            job.closing |= job.ask.lead.is_none() && job.ask.once && place.parts.iter().all(|part| is_empty(part.node));
+        }
+    }
+
     fn memory(&mut self, origin: &str, id: u64, attempt: Attempt, bytes: u64) -> Outcome {
         if let Some((node, _)) = self.part(origin, id, attempt) {
             self.input(Input::Memory(JobId(id), node, bytes));
@@ -418,6 +556,7 @@ impl<'a> Batch<'a> {
 
     /// Jobs of which nothing is left end, or begin anew. What does not fit into this transaction goes into the next.
     pub(super) fn finish(&mut self) {
+        self.close_empty();
         let ids: Vec<JobId> = self.planner.state().jobs.keys().copied().collect();
         for id in ids {
             if self.is_full() && !self.jobs.contains_key(&id.0) {

@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 /// How soon acknowledgements are read again while some are missing, and a commit is tried again after a conflict.
 const AGAIN_NS: u64 = 50_000_000;
 
+/// So often the wait after a conflict doubles while the watch does not tell what was in the way: to 1.6 s.
+const CONFLICT_DOUBLINGS_MAX: u32 = 5;
+
 /// How soon a state that does not fit into the store is tried again.
 const TOO_LARGE_NS: u64 = 5_000_000_000;
 
@@ -46,15 +49,7 @@ impl Member {
 
     pub(super) fn acks_read(&mut self, done: Vec<Done>) {
         self.work.stage = Stage::Resting;
-        let mut acks: BTreeMap<String, Ack> = BTreeMap::new();
-        for entry in done.into_iter().flat_map(|done| match done {
-            Done::Got(entries) => entries,
-            _ => Vec::new(),
-        }) {
-            if let (Some(name), Ok(ack)) = (self.settings.keys.acks_name(&entry.key), decode(&entry.value)) {
-                acks.insert(name.to_owned(), ack);
-            }
-        }
+        let acks = self.acks_of(done);
         self.hear_of(acks.values().map(|ack| ack.generation).max().unwrap_or(0));
         let members = self.members(&acks);
         let newest = self.replica.generation();
@@ -65,6 +60,18 @@ impl Member {
         }
         let holds = holds_from(self.now.wall, newest, &members, &self.settings.lead);
         self.commit(&acks, holds, false);
+    }
+
+    /// What nodes have said, by their names.
+    pub(super) fn acks_of(&self, done: Vec<Done>) -> BTreeMap<String, Ack> {
+        let entries = done.into_iter().flat_map(|done| match done {
+            Done::Got(entries) => entries,
+            _ => Vec::new(),
+        });
+        let ack = |entry: crate::store::Entry| {
+            Some((self.settings.keys.acks_name(&entry.key)?.to_owned(), decode(&entry.value).ok()?))
+        };
+        entries.filter_map(ack).collect()
     }
 
     /// The live nodes that may be running slots. Any of them may have renewed its lease a moment ago, and may do so until
@@ -85,11 +92,15 @@ impl Member {
     /// The planner of the present state, or of a cluster that begins.
     fn planner(&mut self) -> Option<Planner> {
         self.ensure_planner();
+        let known = self.jobs_known();
         match (&self.replica.state, self.work.planner.take()) {
+            (Some(_), Some(planner)) if planner.value.state().next_order < known => {
+                Planner::new(State { next_order: known, ..planner.value.state().clone() }).ok()
+            }
             (Some(_), planner) => planner.map(|planner| planner.value),
             (None, _) => {
-                let state = State { config: self.settings.initial.clone(), ..State::default() };
-                Planner::new(state).ok()
+                let config = self.settings.initial.clone();
+                Planner::new(State { config, next_order: known, ..State::default() }).ok()
             }
         }
     }
@@ -221,7 +232,8 @@ impl Member {
         self.work.refuse_submits = false;
         let Some(pending) = self.work.pending.take() else { return };
         if !succeeded {
-            self.work.hold_until = self.now.steady + AGAIN_NS;
+            self.work.hold_until = self.now.steady + (AGAIN_NS << self.work.conflicts.min(CONFLICT_DOUBLINGS_MAX));
+            self.work.conflicts += 1;
             self.ensure_planner();
             return self.say(Notice::Conflict);
         }

@@ -47,6 +47,8 @@ pub(super) struct Work {
     since_revision: Revision,
     /// Not before then.
     pub(super) hold_until: Time,
+    /// How many commits in a row met a conflict while the watch told nothing.
+    pub(super) conflicts: u32,
     /// When nodes of the plan were first seen to be gone.
     gone_since: BTreeMap<NodeId, Time>,
     pub(super) rebalanced: Time,
@@ -74,7 +76,7 @@ impl Member {
             Ok(planner) => self.work.planner = Some(At { value: planner, revision: state.revision }),
             Err(e) => {
                 self.work.planner = None;
-                self.replica.unreadable = Some(format!("{}: {e}", self.settings.keys.state()));
+                self.replica.is_unusable(self.settings.keys.state(), e.to_string());
             }
         }
     }
@@ -90,6 +92,7 @@ impl Member {
         if self.work.since_revision != revision {
             (self.work.since_revision, self.work.since) = (revision, None);
             self.work.state_seen = self.now.steady;
+            self.work.conflicts = 0;
         }
         let now = self.now.steady;
         let gone: Vec<NodeId> = match &self.replica.state {

@@ -4,7 +4,7 @@ use super::Member;
 use super::session::Flight;
 use super::types::{Action, Notice};
 use crate::store::{Do, Op, Txn};
-use crate::wire::{Ack, Clock, encode};
+use crate::wire::{Ack, Clock, Measured, encode};
 use cosched_core::cluster::{FollowAction, Follower, Plan, Planner};
 use cosched_core::{Reason, Time};
 use std::sync::Arc;
@@ -28,6 +28,9 @@ pub(super) struct Follow {
     newest_seen: u64,
     pub(super) load: u32,
     load_written_at: Time,
+    /// How busy the node is.
+    pub(super) measured: Option<Measured>,
+    measured_written_at: Time,
     /// What lies in the store, if that is known.
     pub(super) written: Option<Ack>,
 }
@@ -44,6 +47,8 @@ impl Follow {
             newest_seen: 0,
             load: 0,
             load_written_at: Time(0),
+            measured: None,
+            measured_written_at: Time(0),
             written: None,
         }
     }
@@ -124,8 +129,9 @@ impl Member {
     pub(super) fn follow_timeout(&self) -> Option<Time> {
         let (at, _) = self.follow.follower.as_ref()?.poll_timeout()?;
         let writing = self.is_under_way(|flight| matches!(flight, Flight::Ack(_)));
-        let load = self.load_due().filter(|_| self.session.is_joined() && !writing);
-        [Some(self.steady(at)), load].into_iter().flatten().min()
+        let tells = self.session.is_joined() && !writing;
+        let load = [self.load_due(), self.measured_due()].map(|due| due.filter(|_| tells));
+        [Some(self.steady(at))].into_iter().chain(load).flatten().min()
     }
 
     /// A time of the wall clock by the steady one.
@@ -178,12 +184,22 @@ impl Member {
         }
         let generation = self.follow.acknowledged;
         let written = self.follow.written;
-        let load_due = self.load_due().is_some_and(|at| at <= self.now.steady);
+        let is_due = |due: Option<Time>| due.is_some_and(|at| at <= self.now.steady);
         let other_threads = match written {
-            Some(written) if !load_due => written.other_threads,
+            Some(written) if !is_due(self.load_due()) => written.other_threads,
             _ => self.follow.load,
         };
-        let ack = Ack { generation, other_threads };
+        // What is written anyway tells how busy the node is, too.
+        let measured = match written {
+            Some(written)
+                if (written.generation, written.other_threads) == (generation, other_threads)
+                    && !is_due(self.measured_due()) =>
+            {
+                written.measured
+            }
+            _ => self.follow.measured,
+        };
+        let ack = Ack { generation, other_threads, measured };
         if written == Some(ack) {
             return;
         }
@@ -196,6 +212,18 @@ impl Member {
         let old = self.follow.written.replace(ack);
         if old.is_none_or(|old| old.other_threads != ack.other_threads) {
             self.follow.load_written_at = self.now.steady;
+        }
+        self.follow.measured_written_at = self.now.steady;
+    }
+
+    /// When people may be told how busy the node is now. The first time that is at once.
+    fn measured_due(&self) -> Option<Time> {
+        let now = self.follow.measured?;
+        match self.follow.written?.measured {
+            None => Some(self.now.steady),
+            Some(told) => told
+                .is_old(&now, self.settings.capacity.memory_bytes)
+                .then(|| self.follow.measured_written_at + self.settings.load_period_ns),
         }
     }
 

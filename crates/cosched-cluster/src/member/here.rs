@@ -23,6 +23,10 @@ enum Status {
 #[derive(Debug, Default)]
 pub(super) struct Here {
     jobs: BTreeMap<JobId, (Attempt, Status)>,
+    /// In which tree those were found that the daemon did not begin.
+    trees: BTreeMap<JobId, u64>,
+    /// Whether those without a main process were last said to be empty.
+    empty: BTreeMap<JobId, bool>,
 }
 
 impl Here {
@@ -31,7 +35,37 @@ impl Here {
             Some(end) => Status::Ended(end, false),
             None => Status::Running,
         };
-        Here { jobs: found.iter().map(|found| (found.job, (found.attempt, status(found)))).collect() }
+        Here {
+            jobs: found.iter().map(|found| (found.job, (found.attempt, status(found)))).collect(),
+            trees: found.iter().map(|found| (found.job, found.tree)).collect(),
+            empty: BTreeMap::new(),
+        }
+    }
+
+    /// Forgets the jobs of every other tree than this one; those of them that have processes here.
+    pub(super) fn forget_others(&mut self, tree: u64) -> Vec<JobId> {
+        let trees = std::mem::take(&mut self.trees);
+        let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.jobs)
+            .into_iter()
+            .partition(|(job, _)| trees.get(job).is_some_and(|of| *of == 0 || *of == tree));
+        self.jobs = own;
+        let living = others.into_iter().filter(|(_, (_, status))| !matches!(status, Status::Ended(..)));
+        living.map(|(job, _)| job).collect()
+    }
+
+    /// The store may not have what was said: ends are said once more, and so is what is given back, job and life.
+    pub(super) fn say_again(&mut self) -> Vec<(JobId, Attempt, bool)> {
+        for (_, status) in self.jobs.values_mut() {
+            if let Status::Ended(_, said) = status {
+                *said = false;
+            }
+        }
+        self.empty.retain(|job, _| self.jobs.contains_key(job));
+        self.empty.iter().filter_map(|(job, empty)| Some((*job, self.running(*job)?, *empty))).collect()
+    }
+
+    pub(super) fn note_empty(&mut self, job: JobId, empty: bool) {
+        self.empty.insert(job, empty);
     }
 
     pub(super) fn ended(&mut self, job: JobId, attempt: Attempt, end: PartEnd) {
@@ -45,6 +79,14 @@ impl Here {
     pub(super) fn running(&self, job: JobId) -> Option<Attempt> {
         let (attempt, status) = self.jobs.get(&job)?;
         matches!(status, Status::Running | Status::Closing).then_some(*attempt)
+    }
+}
+
+/// That a job without a main process has no process here, or has one again.
+pub(super) fn is_empty(job: JobId, attempt: Attempt, empty: bool) -> Ask {
+    match empty {
+        true => Ask::Empty { job: job.0, attempt },
+        false => Ask::Occupied { job: job.0, attempt },
     }
 }
 
@@ -160,7 +202,10 @@ impl Member {
                 };
                 self.kill(id, attempt, reason);
             }
-            Some((_, Status::Ended(..))) => drop(self.here.jobs.remove(&id)),
+            Some((_, Status::Ended(..))) => {
+                self.here.jobs.remove(&id);
+                self.here.empty.remove(&id);
+            }
             Some((_, Status::Killing)) | None => (),
         }
     }

@@ -10,6 +10,7 @@
 //! The host calls `handle_*`, does what `poll_action` says and calls `handle_timeout` at `poll_timeout`.
 //! Source: DESIGN.md, chapter 6; the manner of quinn-proto.
 
+mod anew;
 mod apply;
 mod commit;
 mod due;
@@ -19,12 +20,13 @@ mod here;
 mod outbox;
 mod replica;
 mod session;
+mod sizes;
 mod types;
 
 pub use types::{Action, AskId, Found, Moment, NotTaken, Notice, OpId, Settings};
 
-use crate::store::{News, Op, OpDone, StoreError};
-use crate::wire::{Ask, Attempt, By, Clock, Exit, Job, Node, PartEnd, Policy, Reason as WireReason};
+use crate::store::{Do, News, Op, OpDone, Range, StoreError, Txn};
+use crate::wire::{Ask, Attempt, By, Clock, Exit, Job, Measured, Node, PartEnd, Policy, Reason as WireReason};
 use cosched_core::cluster::{Capacity, Period, State};
 use cosched_core::{JobId, NodeId, Time};
 use due::Work;
@@ -48,6 +50,8 @@ pub struct Member {
     work: Work,
     /// The node's number, once it is known.
     id: Option<NodeId>,
+    /// When the tree was made that was read last.
+    tree: Option<u64>,
     /// Operations under way: what for, and until when an answer is waited for.
     flights: BTreeMap<OpId, (Flight, Time)>,
     last_op: u64,
@@ -67,6 +71,7 @@ impl Member {
             outbox: Outbox::default(),
             work: Work::default(),
             id: None,
+            tree: None,
             flights: BTreeMap::new(),
             last_op: 0,
             actions: VecDeque::new(),
@@ -169,6 +174,12 @@ impl Member {
         }
     }
 
+    /// A job without a main process has no process here (`true`), or has one again.
+    pub fn empty(&mut self, now: Moment, job: JobId, empty: bool) {
+        self.here.note_empty(job, empty);
+        self.report_of(now, job, |attempt| here::is_empty(job, attempt, empty));
+    }
+
     /// A job was seen to use so much memory here, in bytes.
     pub fn memory(&mut self, now: Moment, job: JobId, bytes: u64) {
         self.report_of(now, job, |attempt| Ask::Memory { job: job.0, attempt, bytes });
@@ -192,6 +203,26 @@ impl Member {
         self.now = now;
         self.follow.load = threads;
         self.go_on(now);
+    }
+
+    /// How busy the node is, for people anywhere in the cluster.
+    pub fn measured(&mut self, now: Moment, measured: Measured) {
+        self.now = now;
+        self.follow.measured = Some(measured);
+        self.go_on(now);
+    }
+
+    /// Reads what a node, or every node, has last said of itself: the answer comes as [`Action::Loads`]. `None` while the
+    /// store is out of reach; when it is lost meanwhile no answer comes.
+    pub fn read_loads(&mut self, now: Moment, node: Option<&str>) -> Option<OpId> {
+        self.now = now;
+        if !self.session.is_joined() {
+            return None;
+        }
+        let keys = &self.settings.keys;
+        let range = node.map_or_else(|| keys.acks(), |name| Range::one(keys.ack(name)));
+        let id = OpId(self.last_op + 1);
+        Some(self.send(Flight::Loads(id), Op::Txn(Txn { then: vec![Do::Get(range)], ..Txn::default() })))
     }
 
     /// The kernel's view of the clock.
@@ -233,6 +264,11 @@ impl Member {
     /// The node's number in plans.
     pub fn id(&self) -> Option<NodeId> {
         self.id
+    }
+
+    /// What tells the tree of the store from one that was there before, once it was read.
+    pub fn tree(&self) -> u64 {
+        self.tree.unwrap_or(0)
     }
 
     /// Whether the member is in touch with the store.

@@ -1,8 +1,8 @@
 //! What a node knows of the store: its own copy of what all watch.
 
 use crate::keys::{Keys, Place};
-use crate::store::{Entry, Event, LeaseId, News, Revision};
-use crate::wire::{FormatError, Job, Name, Node, Reply, Request, Tree, decode};
+use crate::store::{Entry, Event, Key, LeaseId, News, Revision};
+use crate::wire::{FormatError, Job, Name, Node, Reply, Request, Stored, Tree, decode};
 use cosched_core::NodeId;
 use cosched_core::cluster::State;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +30,8 @@ pub(super) struct Replica {
     pub(super) state: Option<At<State>>,
     /// States of before, of other generations, whose plans were not looked at yet: a plan that is skipped cannot be followed.
     pub(super) earlier: Vec<State>,
-    /// Something that all need cannot be read.
-    pub(super) unreadable: Option<String>,
+    /// What all need and cannot be read, and why. Without it nobody can say who runs where: nothing is judged.
+    unreadable: BTreeMap<Key, String>,
     pub(super) nodes: BTreeMap<String, At<Live>>,
     pub(super) names: BTreeMap<String, u32>,
     /// The start of each node's machine that the plan counts on.
@@ -68,39 +68,30 @@ impl Replica {
         match keys.place(&key) {
             Place::Tree => self.tree = Some(decode(&value)),
             Place::State if self.state_revision() >= mod_revision => (),
-            Place::State => match decode(&value) {
-                Ok(state) => {
-                    self.unreadable = None;
-                    let state: State = state;
-                    if let Some(old) = self.state.take().filter(|old| old.value.generation != state.generation) {
-                        self.earlier.push(old.value);
-                    }
-                    self.state = Some(At { value: state, revision: mod_revision });
+            Place::State => {
+                let Some(state) = self.readable::<State>(&key, &value) else { return };
+                if let Some(old) = self.state.take().filter(|old| old.value.generation != state.generation) {
+                    self.earlier.push(old.value);
                 }
-                Err(e) => self.unreadable = Some(format!("{key}: {e}")),
-            },
-            Place::Node(name) => match decode(&value) {
-                Ok(node) => {
-                    self.nodes.insert(name.to_owned(), At { value: Live { node, lease }, revision: mod_revision });
-                }
-                Err(e) => self.unreadable = Some(format!("{key}: {e}")),
-            },
-            Place::Name(name) => {
-                if let Ok(Name { id, boot }) = decode(&value) {
-                    self.boots.insert(name.to_owned(), boot);
-                    self.names.insert(name.to_owned(), id);
-                    self.by_id.insert(NodeId(id), name.to_owned());
-                }
+                self.state = Some(At { value: state, revision: mod_revision });
             }
-            Place::Job(id) => match decode::<Job>(&value) {
-                Ok(job) => {
-                    if let Some(end) = &job.end {
-                        self.ended.insert((end.at_ns, id));
-                    }
-                    self.jobs.insert(id, At { value: job, revision: mod_revision });
+            Place::Node(name) => {
+                let Some(node) = self.readable(&key, &value) else { return };
+                self.nodes.insert(name.to_owned(), At { value: Live { node, lease }, revision: mod_revision });
+            }
+            Place::Name(name) => {
+                let Some(Name { id, boot }) = self.readable(&key, &value) else { return };
+                self.boots.insert(name.to_owned(), boot);
+                self.names.insert(name.to_owned(), id);
+                self.by_id.insert(NodeId(id), name.to_owned());
+            }
+            Place::Job(id) => {
+                let Some(job) = self.readable::<Job>(&key, &value) else { return };
+                if let Some(end) = &job.end {
+                    self.ended.insert((end.at_ns, id));
                 }
-                Err(e) => self.unreadable = Some(format!("{key}: {e}")),
-            },
+                self.jobs.insert(id, At { value: job, revision: mod_revision });
+            }
             Place::Request(id) => {
                 self.requests.insert((create_revision, id.to_owned()), decode(&value));
             }
@@ -113,7 +104,37 @@ impl Replica {
         }
     }
 
+    /// A value that all need.
+    fn readable<T: Stored>(&mut self, key: &str, value: &[u8]) -> Option<T> {
+        match decode(value) {
+            Ok(value) => {
+                self.unreadable.remove(key);
+                Some(value)
+            }
+            Err(e) => {
+                self.unreadable.insert(key.to_owned(), e.to_string());
+                None
+            }
+        }
+    }
+
+    /// A value that was read cannot be used.
+    pub(super) fn is_unusable(&mut self, key: Key, why: String) {
+        self.unreadable.insert(key, why);
+    }
+
+    /// What cannot be read, and why.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        let (key, why) = self.unreadable.first_key_value()?;
+        let more = match self.unreadable.len() {
+            1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        Some(format!("{key}: {why}{more}"))
+    }
+
     fn delete(&mut self, keys: &Keys, key: &str) {
+        self.unreadable.remove(key);
         match keys.place(key) {
             Place::Tree => self.tree = None,
             Place::State => self.state = None,

@@ -44,6 +44,8 @@ pub(super) enum Flight {
     Asks(u64, Vec<String>),
     /// What others have acknowledged.
     Acks,
+    /// The same, for a user.
+    Loads(OpId),
     /// A plan.
     Commit,
     /// To give up the lease.
@@ -77,8 +79,6 @@ pub(super) struct Session {
     was_joined: bool,
     /// Since when the member is in touch without an interruption.
     pub(super) since: Time,
-    /// Up to this revision the state is known.
-    known: Revision,
     /// Since when another daemon was seen to have the name.
     name_taken_since: Option<Time>,
     /// What was last said to be unusable, to say it once.
@@ -103,7 +103,6 @@ impl Session {
             lost_since: None,
             was_joined: false,
             since: now,
-            known: 0,
             name_taken_since: None,
             said: None,
             untold: None,
@@ -226,7 +225,7 @@ impl Member {
 
     fn land_well(&mut self, flight: Flight, done: OpDone) {
         match (flight, done) {
-            (Flight::Resume(at), OpDone::KeptAlive { ttl_s, .. }) if ttl_s > 0 => self.has_lease(at, ttl_s),
+            (Flight::Resume(at), OpDone::KeptAlive { ttl_s }) if ttl_s > 0 => self.has_lease(at, ttl_s),
             (Flight::Resume(..), OpDone::KeptAlive { .. }) => {
                 self.session.lease = None;
                 self.away(0);
@@ -240,8 +239,8 @@ impl Member {
             (Flight::Claim, OpDone::Txn { revision, succeeded: true, .. }) => self.claimed(revision),
             (Flight::Claim, OpDone::Txn { .. }) => self.start_reading(),
             (Flight::Watch, OpDone::Watching) => self.joined(),
-            (Flight::Renew(at), OpDone::KeptAlive { ttl_s, revision }) => self.renewed(at, ttl_s, revision),
-            (Flight::ReadState(until), OpDone::Txn { revision, done, .. }) => self.read_state(until, revision, done),
+            (Flight::Renew(at), OpDone::KeptAlive { ttl_s }) => self.renewed(at, ttl_s),
+            (Flight::ReadState(until), OpDone::Txn { done, .. }) => self.read_state(until, done),
             // Somebody else has the node's name, or its lease ran out: reading anew tells.
             (Flight::Record, OpDone::Txn { succeeded: false, .. }) => {
                 self.fall(StoreError::LeaseNotFound);
@@ -251,6 +250,10 @@ impl Member {
                 self.asks_written((upto, read), revision, succeeded, done);
             }
             (Flight::Acks, OpDone::Txn { done, .. }) => self.acks_read(done),
+            (Flight::Loads(id), OpDone::Txn { done, .. }) => {
+                let acks = self.acks_of(done);
+                self.actions.push_back(Action::Loads(id, acks));
+            }
             (Flight::Commit, OpDone::Txn { revision, succeeded, .. }) => self.committed(revision, succeeded),
             (Flight::Leave, _) => self.left(),
             _ => (),
@@ -278,15 +281,18 @@ impl Member {
         });
         let entries = got.next().unwrap_or_default();
         let asked: Option<Entry> = got.next().unwrap_or_default().pop();
-        self.replica = Replica::read(&self.settings.keys, revision, entries);
-        self.session.known = revision;
+        let before = std::mem::replace(&mut self.replica, Replica::read(&self.settings.keys, revision, entries));
         self.outbox.found_written(&self.settings, asked.as_ref());
         match &self.replica.tree {
-            None => return self.make_tree(),
+            None => {
+                // Whoever makes the tree anew reads it next, and knows nothing of before then.
+                self.keep_numbers(&before);
+                return self.make_tree();
+            }
             Some(Err(why)) => return self.unusable(why.to_string()),
-            Some(Ok(_)) => (),
+            Some(Ok(tree)) => self.know_tree(tree.made_ns, &before),
         }
-        if let Some(why) = self.replica.unreadable.clone() {
+        if let Some(why) = self.replica.unreadable() {
             return self.unusable(why);
         }
         let Some(id) = self.replica.names.get(&self.settings.name) else { return self.make_name() };
@@ -295,6 +301,8 @@ impl Member {
     }
 
     fn unusable(&mut self, why: String) {
+        // When it can be used again, that is news, as when the store is back.
+        self.session.lost_since.get_or_insert(self.now.steady);
         if self.session.said.as_ref() != Some(&why) {
             self.session.said = Some(why.clone());
             self.say(Notice::Unusable(why));
@@ -304,7 +312,7 @@ impl Member {
 
     fn make_tree(&mut self) {
         let key = self.settings.keys.tree();
-        let value = encode(&Tree { made_by: self.settings.version.clone() });
+        let value = encode(&Tree { made_by: self.settings.version.clone(), made_ns: self.now.wall.0 });
         let then = vec![Do::Put { key: key.clone(), value, lease: None }];
         self.send(Flight::Make, Op::Txn(Txn { compare: vec![Compare::absent(key)], then, or_else: vec![] }));
     }
@@ -341,7 +349,8 @@ impl Member {
         self.session.name_taken_since = None;
         let lease = self.session.lease;
         // What is known already counts as acknowledged from the first moment, or planners would wait for this node.
-        let ack = Ack { generation: self.replica.generation(), other_threads: self.follow.load };
+        let measured = self.follow.measured;
+        let ack = Ack { generation: self.replica.generation(), other_threads: self.follow.load, measured };
         let then = vec![
             Do::Put { key, value: encode(&self.record()), lease },
             Do::Put { key: self.settings.keys.ack(&self.settings.name), value: encode(&ack), lease },
@@ -384,6 +393,7 @@ impl Member {
             disk_bytes: capacity.disk_bytes,
             clock: self.settings.clock,
             version: self.settings.version.clone(),
+            jobs_known: self.settings.jobs_known,
         }
     }
 
@@ -414,12 +424,11 @@ impl Member {
 
     /// Something in the copy has changed.
     pub(super) fn changed(&mut self) {
-        self.session.known = self.session.known.max(self.replica.revision);
         if !self.session.is_joined() {
             return;
         }
         let other = |live: &At<Live>| live.value.node.instance != self.settings.instance;
-        if let Some(why) = self.replica.unreadable.clone() {
+        if let Some(why) = self.replica.unreadable() {
             return self.unusable(why);
         }
         match self.replica.nodes.get(&self.settings.name) {
@@ -436,21 +445,21 @@ impl Member {
         self.look_for_work();
     }
 
-    fn renewed(&mut self, asked_at: Time, ttl_s: u64, revision: Revision) {
+    /// Planners count on it that a node knows the state of before its renewal: the renewal counts when that was asked for, of
+    /// all of the store, for one member of it may be behind. While nothing changes, nothing is carried.
+    fn renewed(&mut self, asked_at: Time, ttl_s: u64) {
         if ttl_s == 0 {
             return self.fall(StoreError::LeaseNotFound);
         }
         let until = asked_at + ttl_s * 1_000_000_000;
         self.session.renew_at = asked_at + ttl_s * 1_000_000_000 / 3;
-        // Planners count on it that a node knows the state of before its renewal.
-        if revision <= self.session.known {
-            return self.confirm_lease(until);
-        }
-        let then = vec![Do::Get(Range::one(self.settings.keys.state()))];
-        self.send(Flight::ReadState(until), Op::Txn(Txn { then, ..Txn::default() }));
+        let key = self.settings.keys.state();
+        let compare = vec![Compare::unchanged(key.clone(), self.replica.state_revision())];
+        let or_else = vec![Do::Get(Range::one(key))];
+        self.send(Flight::ReadState(until), Op::Txn(Txn { compare, then: vec![], or_else }));
     }
 
-    fn read_state(&mut self, until: Time, revision: Revision, done: Vec<Done>) {
+    fn read_state(&mut self, until: Time, done: Vec<Done>) {
         if self.session.untold.is_some_and(|untold| self.replica.revision < untold) {
             return self.fall(StoreError::Unavailable("the watch is silent".to_owned()));
         }
@@ -458,9 +467,8 @@ impl Member {
             let newest = entries.first().map(|entry| entry.mod_revision);
             self.session.untold = newest.filter(|newest| *newest > self.replica.revision);
             entries.into_iter().for_each(|entry| self.replica.put(&self.settings.keys, entry));
+            self.changed();
         }
-        self.session.known = self.session.known.max(revision);
-        self.changed();
         self.confirm_lease(until);
     }
 

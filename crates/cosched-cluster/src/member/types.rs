@@ -2,9 +2,10 @@
 
 use crate::keys::Keys;
 use crate::store::{Op, StoreError};
-use crate::wire::{Answer, Attempt, Clock, Job, PartEnd};
+use crate::wire::{Ack, Answer, Attempt, Clock, Job, PartEnd};
 use cosched_core::cluster::{Capacity, Config, Lead, Part, Plan};
 use cosched_core::{JobId, NodeId, Reason, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What time it is.
@@ -33,6 +34,8 @@ pub struct Settings {
     pub boot: String,
     /// The version of its daemon, for people.
     pub version: String,
+    /// The highest number of a job that is known here.
+    pub jobs_known: u64,
     /// What the node has.
     pub capacity: Capacity,
     /// Its clock.
@@ -71,6 +74,7 @@ impl Settings {
             home: name.to_owned(),
             boot: String::new(),
             version: String::new(),
+            jobs_known: 0,
             capacity,
             clock: Clock { synchronised: true, error_ns: 0 },
             initial: Config::default(),
@@ -111,6 +115,8 @@ pub struct Found {
     pub job: JobId,
     /// In which life.
     pub attempt: Attempt,
+    /// In which tree ([`crate::Member::tree`]) it began; 0 if that is not known.
+    pub tree: u64,
     /// How its last process ended here; `None` if some are left.
     pub ended: Option<PartEnd>,
 }
@@ -187,8 +193,12 @@ pub enum Action {
         /// In which life.
         attempt: Attempt,
     },
+    /// The store has lost what it knew of this job, and will not know it again. Its processes go on, and nobody plans them.
+    Forgotten(JobId),
     /// What came of a user's request.
     Reply(AskId, Answer),
+    /// What nodes have last said of themselves, for who asked with [`super::Member::read_loads`].
+    Loads(OpId, BTreeMap<String, Ack>),
     /// For the log and for people.
     Say(Notice),
 }

@@ -50,6 +50,18 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
+    /// A store with what an earlier one had, at a revision that is not below that of any entry. It has no leases and
+    /// knows no earlier changes.
+    pub fn restored(revision: Revision, entries: Vec<Entry>) -> MemoryStore {
+        let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+        MemoryStore { revision, compacted: revision, entries, ..MemoryStore::default() }
+    }
+
+    /// Gives no lease a number that another store has given: etcd's are random, so one of before is nobody's.
+    pub fn leases_unlike(&mut self, other: &MemoryStore) {
+        self.last_lease = self.last_lease.max(other.last_lease);
+    }
+
     /// The number of the last change.
     pub fn revision(&self) -> Revision {
         self.revision
@@ -133,7 +145,7 @@ impl MemoryStore {
             lease.until = now + lease.ttl_s * 1_000_000_000;
             lease.ttl_s
         });
-        OpDone::KeptAlive { ttl_s, revision: self.revision }
+        OpDone::KeptAlive { ttl_s }
     }
 
     fn end_lease(&mut self, id: LeaseId) {
@@ -173,6 +185,30 @@ impl MemoryStore {
             self.revision = next;
         }
         Ok(OpDone::Txn { revision: self.revision, succeeded, done })
+    }
+
+    /// What a transaction would change if it came now, each key once.
+    ///
+    /// # Errors
+    /// As etcd would refuse it.
+    pub fn preview(&self, txn: &Txn) -> Result<Vec<Event>, StoreError> {
+        self.check(txn)?;
+        let revision = self.revision + 1;
+        let succeeds = txn.compare.iter().all(|compare| self.holds(compare));
+        let ops = if succeeds { &txn.then } else { &txn.or_else };
+        // A key is not put twice, nor put and deleted: each operation sees what was there before.
+        let changes = ops.iter().flat_map(|op| match op {
+            Do::Get(_) => Vec::new(),
+            Do::Put { key, value, lease } => {
+                vec![Event { entry: self.put_entry(key, value.clone(), *lease, revision), deleted: false }]
+            }
+            Do::Delete(range) => self
+                .read(range)
+                .into_iter()
+                .map(|old| Event { entry: gone(old.key, revision), deleted: true })
+                .collect(),
+        });
+        Ok(changes.collect())
     }
 
     /// What etcd checks before it does anything. Leases are checked in the branch that would be taken only.
@@ -225,9 +261,8 @@ impl MemoryStore {
     }
 
     fn put(&mut self, key: Key, value: Vec<u8>, lease: Option<LeaseId>, revision: Revision) {
-        let old = self.entries.get(&key);
-        let create_revision = old.map_or(revision, |old| old.create_revision);
-        if let Some(old) = old.and_then(|old| old.lease)
+        let entry = self.put_entry(&key, value, lease, revision);
+        if let Some(old) = self.entries.get(&key).and_then(|old| old.lease)
             && let Some(old) = self.leases.get_mut(&old)
         {
             old.keys.remove(&key);
@@ -235,9 +270,13 @@ impl MemoryStore {
         if let Some(lease) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
             lease.keys.insert(key.clone());
         }
-        let entry = Entry { key: key.clone(), value, create_revision, mod_revision: revision, lease };
         self.history.push(Event { entry: entry.clone(), deleted: false });
         self.entries.insert(key, entry);
+    }
+
+    fn put_entry(&self, key: &str, value: Vec<u8>, lease: Option<LeaseId>, revision: Revision) -> Entry {
+        let create_revision = self.entries.get(key).map_or(revision, |old| old.create_revision);
+        Entry { key: key.to_owned(), value, create_revision, mod_revision: revision, lease }
     }
 
     /// Deletes a key that is there, at the present revision.
@@ -246,8 +285,11 @@ impl MemoryStore {
         if let Some(lease) = old.lease.and_then(|lease| self.leases.get_mut(&lease)) {
             lease.keys.remove(key);
         }
-        let entry =
-            Entry { key: old.key, value: Vec::new(), create_revision: 0, mod_revision: self.revision, lease: None };
-        self.history.push(Event { entry, deleted: true });
+        self.history.push(Event { entry: gone(old.key, self.revision), deleted: true });
     }
+}
+
+/// What is told of a deleted key.
+fn gone(key: Key, revision: Revision) -> Entry {
+    Entry { key, value: Vec::new(), create_revision: 0, mod_revision: revision, lease: None }
 }

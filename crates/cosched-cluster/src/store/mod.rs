@@ -191,12 +191,10 @@ pub enum OpDone {
         /// The store's revision.
         revision: Revision,
     },
-    /// A lease was renewed.
+    /// A lease was renewed. What etcd says here of its revision is what the member that was asked knows, which may be behind.
     KeptAlive {
         /// Its length; 0 when there is no such lease any more.
         ttl_s: u64,
-        /// The store's revision.
-        revision: Revision,
     },
     /// A lease was ended, or was not there.
     Revoked,

@@ -45,6 +45,27 @@ pub enum WantAsk {
     },
 }
 
+impl WantAsk {
+    /// The nodes that are named.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &str> {
+        let asks = match self {
+            WantAsk::PerNode(asks) => asks.as_slice(),
+            WantAsk::Total { .. } => &[],
+        };
+        asks.iter().map(|ask| ask.node.as_str())
+    }
+}
+
+/// How a job's processes wait for messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitAsk {
+    /// The name of a way to wait, as users give it.
+    pub mode: String,
+    /// The spin time in µs; `None`: each process finds its own.
+    pub spin_us: Option<u32>,
+}
+
 /// A job as a user asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +84,9 @@ pub struct JobAsk {
     pub class: Class,
     /// Its own policy; `None` follows the cluster's.
     pub policy: Option<Policy>,
+    /// How its processes wait; `None` when they have no library for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitAsk>,
     /// CPUs, memory and disk space.
     pub want: WantAsk,
     /// Its queue by name; `None` is the first.
@@ -71,6 +95,9 @@ pub struct JobAsk {
     pub on_node_loss: OnNodeLoss,
     /// The node of its main process. When its part there has ended, the others end as soon as they are empty.
     pub lead: Option<String>,
+    /// Several launchers ask for the same job, each on its own node: there is one of this owner, name and nodes at a time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
 }
 
 /// How a process ended.
@@ -176,6 +203,9 @@ pub struct Job {
     /// The nodes on which it used none for so long that nobody waits for it there. On all of them: it is left to the
     /// operating system until a user resumes it.
     pub dropped_on: BTreeSet<String>,
+    /// The nodes on which it has no process now. For jobs without a main process: on all its nodes means that it is over.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub empty_on: BTreeSet<String>,
     /// Its main process has ended: empty parts are over.
     pub closing: bool,
     /// The user who ended it.
@@ -203,6 +233,7 @@ impl Job {
             ended_on: BTreeMap::new(),
             asleep_on: BTreeSet::new(),
             dropped_on: BTreeSet::new(),
+            empty_on: BTreeSet::new(),
             closing: false,
             killed_by: None,
             kill_how: None,
@@ -228,6 +259,7 @@ impl Job {
         self.ended_on.clear();
         self.asleep_on.clear();
         self.dropped_on.clear();
+        self.empty_on.clear();
         self.closing = false;
         self.main_exit = None;
     }
@@ -262,7 +294,9 @@ mod tests {
             want: WantAsk::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 },
             queue: None,
             on_node_loss: OnNodeLoss::Kill,
+            waiting: None,
             lead: Some("b".to_owned()),
+            once: false,
         };
         let mut job = Job::new(7, By { uid: 1, gid: 1, admin: false }, ask, 5);
         let end = |code, cpu_time_ns, memory_peak_bytes| PartEnd {

@@ -13,10 +13,10 @@ mod request;
 mod state;
 
 pub use config::{Queue, Shares};
-pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, NodeAsk, PartEnd, WantAsk, Why};
-pub use names::{Class, OnNodeLoss, Period, Policy, Reason, Sharing};
+pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, NodeAsk, PartEnd, WaitAsk, WantAsk, Why};
+pub use names::{Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;
-pub use node::{Ack, Clock, Node, Written};
+pub use node::{Ack, Clock, Measured, Node, Written};
 pub use request::{Answer, Ask, By, Reply, Request};
 
 use flate2::Compression;
@@ -182,5 +182,8 @@ pub(crate) use stored_as_is;
 pub struct Tree {
     /// The version of cosched that made it, for people.
     pub made_by: String,
+    /// When it was made, by the wall clock, in nanoseconds: what tells it from one that was there before.
+    #[serde(default)]
+    pub made_ns: u64,
 }
 stored_as_is!(Tree, "cosched-tree", 1);

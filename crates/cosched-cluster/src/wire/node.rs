@@ -35,10 +35,37 @@ pub struct Node {
     pub clock: Clock,
     /// The version of its daemon.
     pub version: String,
+    /// The highest number of a job that was ever known here: processes of that job may live, whatever the store knows.
+    #[serde(default)]
+    pub jobs_known: u64,
 }
 stored_as_is!(Node, "cosched-node", 1);
 
-/// `acks/<name>`, with the node's lease: what planners read before they plan, and nobody watches.
+/// How busy a node was when it last said so, for people; nothing is planned by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// When, since the Unix epoch.
+    pub at_ns: u64,
+    /// Threads that ran or waited for a CPU then.
+    pub runnable: u32,
+    /// The same on average over 1, 5 and 15 minutes, in thousandths.
+    pub load_milli: [u32; 3],
+    /// Memory that new programs could have without swapping.
+    pub memory_available_bytes: u64,
+}
+
+impl Measured {
+    /// Whether others ought to hear of `now`: a load is another one by half a thread and an eighth, or the memory by a
+    /// sixteenth of the node's. Less than that is flicker, which would cost the store for nothing.
+    pub(crate) fn is_old(&self, now: &Measured, memory_bytes: u64) -> bool {
+        let loads = self.load_milli.iter().zip(&now.load_milli);
+        loads.clone().any(|(old, new)| old.abs_diff(*new) > 500 + old / 8)
+            || self.memory_available_bytes.abs_diff(now.memory_available_bytes) > memory_bytes / 16
+    }
+}
+
+/// `acks/<name>`, with the node's lease: what planners read before they plan, and nobody watches; users read it, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ack {
@@ -46,8 +73,10 @@ pub struct Ack {
     pub generation: u64,
     /// Runnable threads of programs that are not registered.
     pub other_threads: u32,
+    /// How busy it was.
+    pub measured: Option<Measured>,
 }
-stored_as_is!(Ack, "cosched-ack", 1);
+stored_as_is!(Ack, "cosched-ack", 2);
 
 /// `asked/<name>`: the last request that a node wrote. Every write of requests moves it, so that one that was delayed on
 /// its way cannot be carried out twice.

@@ -1,8 +1,8 @@
 //! What users and nodes ask of whoever plans, and what came of it.
 
 use super::config::{Queue, Shares};
-use super::job::{Attempt, Exit, JobAsk, KillHow, PartEnd};
-use super::names::{Class, Policy, Reason, Sharing};
+use super::job::{Attempt, Exit, JobAsk, KillHow, PartEnd, WantAsk};
+use super::names::{Class, Packing, Policy, Reason, Sharing};
 use super::stored_as_is;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,8 @@ pub enum Ask {
     Class { job: u64, class: Class },
     /// Give it another policy; `None` follows the cluster's.
     Policy { job: u64, policy: Option<Policy> },
+    /// What it wants from now on.
+    Resources { job: u64, want: WantAsk },
     /// The cluster's policy.
     ClusterPolicy { policy: Policy },
     /// Soft or strict.
@@ -43,6 +45,10 @@ pub enum Ask {
     SlotLength { ns: u64 },
     /// The ceiling on the share of gangs, in thousandths.
     Ceiling { permille: u32 },
+    /// Where new gangs go.
+    Packing { packing: Packing },
+    /// The most rows.
+    RowsMax { rows: u32 },
     /// What the classes are worth in working hours and in off-hours.
     Shares { working: Shares, off: Shares },
     /// The queues, the most urgent first; jobs stay in the queue of the same name.
@@ -59,6 +65,10 @@ pub enum Ask {
     Awake { job: u64, attempt: Attempt },
     /// A node says that a sleeping gang used no CPU there for very long: nobody waits for it any more.
     Dropped { job: u64, attempt: Attempt },
+    /// A node says that a job without a main process has no process there.
+    Empty { job: u64, attempt: Attempt },
+    /// A node says that it has one again.
+    Occupied { job: u64, attempt: Attempt },
     /// A node says how much memory a job was seen to use there.
     Memory { job: u64, attempt: Attempt, bytes: u64 },
     /// A node says what auto has chosen for a job.
@@ -78,7 +88,7 @@ pub struct Request {
     /// What.
     pub ask: Ask,
 }
-stored_as_is!(Request, "cosched-request", 1);
+stored_as_is!(Request, "cosched-request", 2);
 
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

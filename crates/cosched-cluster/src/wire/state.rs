@@ -22,6 +22,8 @@ pub struct State {
     early: Vec<u64>,
     next_order: u64,
     nodes: Vec<Node>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    drained_away: Vec<u32>,
     jobs: Vec<Job>,
 }
 
@@ -111,7 +113,8 @@ impl Stored for Core {
     type Body = State;
 
     fn to_body(&self) -> State {
-        let Core { config, generation, from_slot, start, row_turns, early, next_order, nodes, jobs } = self;
+        let Core { config, generation, from_slot, start, row_turns, early, next_order, nodes, drained_away, jobs } =
+            self;
         State {
             config: config.into(),
             generation: *generation,
@@ -121,12 +124,14 @@ impl Stored for Core {
             early: early.iter().map(|id| id.0).collect(),
             next_order: *next_order,
             nodes: nodes.iter().map(|(id, node)| Node::new(*id, node)).collect(),
+            drained_away: drained_away.iter().map(|id| id.0).collect(),
             jobs: jobs.iter().map(|(id, job)| Job::new(*id, job)).collect(),
         }
     }
 
     fn from_body(body: State) -> Result<Core, String> {
-        let State { config, generation, from_slot, start, row_turns_ns, early, next_order, nodes, jobs } = body;
+        let State { config, generation, from_slot, start, row_turns_ns, early, next_order, nodes, drained_away, jobs } =
+            body;
         let (many_nodes, many_jobs) = (nodes.len(), jobs.len());
         let state = Core {
             config: config.into(),
@@ -137,6 +142,7 @@ impl Stored for Core {
             early: early.into_iter().map(JobId).collect(),
             next_order,
             nodes: nodes.into_iter().map(Node::known).collect(),
+            drained_away: drained_away.into_iter().map(NodeId).collect(),
             jobs: jobs.into_iter().map(Job::known).collect(),
         };
         if state.nodes.len() < many_nodes || state.jobs.len() < many_jobs {

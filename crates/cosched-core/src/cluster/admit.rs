@@ -83,7 +83,7 @@ impl Planner {
         }
     }
 
-    fn claim(&self, id: JobId, claims: &mut Claims) {
+    pub(super) fn claim(&self, id: JobId, claims: &mut Claims) {
         let job = &self.state.jobs[&id];
         let at = |node: &NodeId| self.layout.index_of(*node).map(|at| at as u32);
         match (&job.place, &job.spec.want) {

@@ -12,12 +12,18 @@ use crate::reason::Reason;
 use crate::time::Time;
 use alloc::vec::Vec;
 
+/// The most rows that an operator may permit.
+pub(super) const ROWS_MAX: u32 = 1000;
+
 impl Planner {
     pub(super) fn take(&mut self, now: Time, input: Input) -> Result<Reason, Refusal> {
         match input {
             Input::Join(id, capacity) => self.join(id, capacity).map(|()| Reason::NodeJoined),
             Input::Leave(id) => self.leave(id).map(|()| Reason::NodeLost),
-            Input::Drain(id, drains) => self.drain(id, drains).map(|()| Reason::UserRequest),
+            Input::Drain(id, drains) => {
+                self.drain(id, drains);
+                Ok(Reason::UserRequest)
+            }
             Input::Load(id, threads) => {
                 self.state.nodes.get_mut(&id).ok_or(Refusal::UnknownNode(id))?.other_threads_seen = threads;
                 Ok(Reason::SampleDue)
@@ -47,7 +53,10 @@ impl Planner {
             | Input::ClusterSharing(_)
             | Input::SlotLength(_)
             | Input::Ceiling(_)
+            | Input::Packing(_)
+            | Input::RowsMax(_)
             | Input::Shares(..) => self.change_settings(&input),
+            Input::Resources(id, want) => self.change_resources(id, want).map(|()| Reason::UserRequest),
             Input::Queues(queues) => self.change_queues(queues).map(|()| Reason::Settings),
         }
     }
@@ -82,6 +91,9 @@ impl Planner {
             Input::SlotLength(ns) => config.slot_length_ns = ns,
             Input::Ceiling(permille) if !(1..=1000).contains(&permille) => return Err(Refusal::Ceiling(permille)),
             Input::Ceiling(permille) => config.ceiling_permille = permille,
+            Input::Packing(packing) => config.packing = packing,
+            Input::RowsMax(rows) if !(1..=ROWS_MAX).contains(&rows) => return Err(Refusal::Rows(rows)),
+            Input::RowsMax(rows) => config.rows_max = rows,
             Input::Shares(working, off) => (config.working, config.off) = (working, off),
             _ => (),
         }
@@ -122,10 +134,11 @@ impl Planner {
     }
 
     fn submit(&mut self, now: Time, mut spec: JobSpec) -> Result<(), Refusal> {
-        if let Want::PerNode(wants) = &mut spec.want {
-            wants.sort_by_key(|want| want.node);
+        spec.want.sort();
+        if self.state.jobs.contains_key(&spec.id) {
+            return Err(Refusal::DuplicateJob(spec.id));
         }
-        self.check(&spec)?;
+        self.check_want(spec.queue, &spec.want)?;
         let (id, order) = (spec.id, self.state.next_order);
         self.state.next_order += 1;
         self.waiting.insert((spec.queue, order, id));
@@ -143,16 +156,13 @@ impl Planner {
         Ok(())
     }
 
-    /// Whether the job could ever run, on the nodes that there are.
-    fn check(&self, spec: &JobSpec) -> Result<(), Refusal> {
-        if self.state.jobs.contains_key(&spec.id) {
-            return Err(Refusal::DuplicateJob(spec.id));
+    /// Whether a job of this queue could ever run, on the nodes that there are.
+    pub(super) fn check_want(&self, at: u32, want: &Want) -> Result<(), Refusal> {
+        let queue = self.state.config.queues.get(at as usize).ok_or(Refusal::UnknownQueue(at))?;
+        if let Some(limit) = queue.exceeded(want) {
+            return Err(Refusal::Queue(at, limit));
         }
-        let queue = self.state.config.queues.get(spec.queue as usize).ok_or(Refusal::UnknownQueue(spec.queue))?;
-        if let Some(limit) = queue.exceeded(spec) {
-            return Err(Refusal::Queue(spec.queue, limit));
-        }
-        match &spec.want {
+        match want {
             Want::PerNode(wants) => {
                 if wants.is_empty() {
                     return Err(Refusal::NoCpus);

@@ -18,6 +18,7 @@
 //! Source: LLNL, "Gang Scheduler Design"; Feitelson 1996, "Packing schemes for gang scheduling".
 //! Units: turns; amounts and budgets in sixteenths of a turn, of one CPU where nodes are meant.
 
+use super::ceiling::Ceiling;
 use super::layout::{Layout, Span};
 use super::lineup::{self, Cache};
 use super::plan::{LINEUPS_MAX, PlannedRow, Turn};
@@ -103,18 +104,18 @@ pub(super) fn cycle(
     let best = |of: &Vec<usize>| of.iter().map(|gang| u64::from(gangs[*gang].share)).max().unwrap_or(1);
     let best: Vec<u64> = residents.iter().map(best).collect();
     let weights = scaled(&best, CYCLE_TURNS_MAX);
-    let mut budget = Budget::new((layout, rows), gangs, claims, ceiling_permille, (&weights, &best, &residents));
+    let budget = Budget::new((layout, rows), gangs, claims, ceiling_permille, (&weights, &best, &residents));
     let (stretch, open) = budget.open_turns(weights.iter().sum());
     let mut weights: Vec<u64> = weights.iter().map(|w| w * stretch).collect();
     weights.push(open);
-    budget.grant(stretch, weights.iter().sum());
+    let mut ceiling = budget.ceiling(stretch, weights.iter().sum());
     residents.push(Vec::new());
 
     let empty = Row::empty(layout);
     let cells = rows.iter().chain([&empty]).zip(&residents).zip(&weights);
     let rows: Vec<lineup::Row> =
         cells.map(|((cells, residents), turns)| lineup::Row { cells, residents, turns: *turns }).collect();
-    let planned = lineup::all(&rows, gangs, &mut budget, cache);
+    let planned = lineup::all(&rows, gangs, (&budget, &mut ceiling), cache);
     let mut turns_16 = vec![0; gangs.len()];
     for ((planned, runs), weight) in planned.iter().zip(&weights) {
         let each = *weight as u32 * LINEUPS_MAX / planned.lineups.len() as u32;
@@ -152,9 +153,7 @@ pub(super) struct Budget {
     cpus: Vec<u64>,
     /// Whether what gangs leave is for others on this node.
     claimed: Vec<bool>,
-    /// What is left under the ceiling, once granted.
-    spare_16: Vec<u64>,
-    pub(super) has_ceiling: bool,
+    has_ceiling: bool,
 }
 
 impl Budget {
@@ -204,7 +203,7 @@ impl Budget {
             claimed[node].then(|| (all - claims[node].blocked(cpus[node] as u32, room), all))
         };
         let rows_part = (0..nodes).map(open).collect();
-        Budget { used_16, part, rows_part, cpus, claimed, spare_16: Vec::new(), has_ceiling: ceiling < 1000 }
+        Budget { used_16, part, rows_part, cpus, claimed, has_ceiling: ceiling < 1000 }
     }
 
     /// How often a cycle of `turns` is repeated, and how many open turns there are then.
@@ -231,34 +230,17 @@ impl Budget {
         (stretch, length - stretch * turns)
     }
 
-    /// Fixes what is left in a cycle of `turns`, after the due turns of a cycle that was stretched so often.
-    fn grant(&mut self, stretch: u64, turns: u64) {
+    /// What is left in a cycle of `turns`, after the due turns of a cycle that was stretched so often.
+    fn ceiling(&self, stretch: u64, turns: u64) -> Ceiling {
         let spare = |node: usize| match self.part[node] {
             Some((num, den)) => (16 * self.cpus[node] * turns * num / den).saturating_sub(self.used_16[node] * stretch),
             None => u64::MAX,
         };
-        if self.has_ceiling {
-            self.spare_16 = (0..self.part.len()).map(spare).collect();
-        }
+        if self.has_ceiling { Ceiling::new((0..self.part.len()).map(spare)) } else { Ceiling::default() }
     }
 
     /// Whether a gang may have more than its due: nobody else has a claim on its nodes.
     pub(super) fn permits(&self, gang: &Gang) -> bool {
         self.claimed.is_empty() || gang.cpus.iter().all(|(node, _)| !self.claimed[*node as usize])
-    }
-
-    /// Takes what a gang uses beyond its due, if the ceiling leaves it on all its nodes.
-    pub(super) fn take(&mut self, gang: &Gang, turns_16: u64) -> bool {
-        if !self.has_ceiling {
-            return true;
-        }
-        let spare = &mut self.spare_16;
-        if !gang.cpus.iter().all(|(node, cpus)| spare[*node as usize] >= u64::from(*cpus) * turns_16) {
-            return false;
-        }
-        for (node, cpus) in gang.cpus.iter().filter(|(node, _)| self.part[*node as usize].is_some()) {
-            spare[*node as usize] -= u64::from(*cpus) * turns_16;
-        }
-        true
     }
 }

@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use super::queue::{Limit, Queue};
-use super::state::{Capacity, JobSpec, Period};
+use super::state::{Capacity, JobSpec, Packing, Period, Want};
 use crate::class::{Class, Shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Policy, Sharing};
@@ -38,6 +38,8 @@ pub enum Input {
     Class(JobId, Class),
     /// It has another policy now, or follows the cluster's.
     JobPolicy(JobId, Option<Policy>),
+    /// It wants this from now on; see `resources.rs`.
+    Resources(JobId, Want),
     /// What auto has chosen for it: anything but [`Policy::Auto`].
     Choice(JobId, Policy, Reason),
     /// An agent says that this gang uses no CPU.
@@ -58,6 +60,10 @@ pub enum Input {
     SlotLength(u64),
     /// The ceiling on the share of gangs, in thousandths.
     Ceiling(u32),
+    /// Where new gangs go.
+    Packing(Packing),
+    /// The most rows; those that there are stay until their gangs have ended.
+    RowsMax(u32),
     /// What the classes are worth in working hours, and in off-hours.
     Shares(Shares, Shares),
     /// The queues, the most urgent first. Jobs stay in the queue of the same name; limits of memory and disk space hold for
@@ -129,6 +135,39 @@ pub enum Refusal {
         /// The CPUs that have its memory and disk space.
         most: u64,
     },
+    /// A job that has started keeps its nodes.
+    KeepsNodes(JobId),
+    /// A job that has started keeps at least a CPU of each of its nodes.
+    FewerThanNodes {
+        /// The CPUs that the job wants.
+        wanted: u32,
+        /// Its nodes.
+        nodes: u32,
+    },
+    /// The other jobs on the node leave less memory now than the job wants there.
+    NoMemoryNow {
+        /// The node.
+        node: NodeId,
+        /// What the job wants.
+        wanted: u64,
+        /// What they leave.
+        left: u64,
+    },
+    /// The other jobs on the node leave less disk space now than the job wants there.
+    NoDiskNow {
+        /// The node.
+        node: NodeId,
+        /// What the job wants.
+        wanted: u64,
+        /// What they leave.
+        left: u64,
+    },
+    /// What the node has left is for jobs that came before and wait for it.
+    OthersWait(NodeId),
+    /// No row has room for the cells that the job wants, and there may be no more rows.
+    RowsFull,
+    /// A number of rows that cannot be.
+    Rows(u32),
     /// No such queue.
     UnknownQueue(u32),
     /// More than the queue permits.
@@ -167,6 +206,29 @@ impl fmt::Display for Refusal {
             Refusal::NeverFits { wanted, most } => {
                 write!(f, "the job wants {wanted} CPUs; {most} have the memory and disk space that it wants")
             }
+            Refusal::KeepsNodes(job) => write!(f, "job {job} has started, and keeps its nodes: no more and no fewer"),
+            Refusal::FewerThanNodes { wanted, nodes } => {
+                write!(f, "the job has started on {nodes} nodes and needs a CPU of each: {wanted} are too few")
+            }
+            Refusal::NoMemoryNow { node, wanted, left } => {
+                write!(
+                    f,
+                    "the job wants {wanted} bytes of memory on node {}, and the others there leave {left}",
+                    node.0
+                )
+            }
+            Refusal::NoDiskNow { node, wanted, left } => {
+                write!(
+                    f,
+                    "the job wants {wanted} bytes of disk space on node {}, the others there leave {left}",
+                    node.0
+                )
+            }
+            Refusal::OthersWait(node) => {
+                write!(f, "what node {} has left is for jobs that came before and wait for it", node.0)
+            }
+            Refusal::RowsFull => f.write_str("no row of the matrix has room for that, and there may be no more rows"),
+            Refusal::Rows(rows) => write!(f, "{rows} rows are out of range: 1 to {}", super::change::ROWS_MAX),
             Refusal::UnknownQueue(queue) => write!(f, "there is no queue {queue}"),
             Refusal::Queue(queue, Limit::Memory { wanted, most }) => {
                 write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most}")

@@ -2,8 +2,10 @@
 //!
 //! See `cycle.rs` for the rule. A row's line-ups depend on the gangs that live there, on those of other rows that fit
 //! into what is free, and on nothing else while there is no ceiling; so they are kept from plan to plan, and an arrival
-//! costs the row that it goes to and those where it fits.
+//! costs the row that it goes to and those where it fits. Under a ceiling they also depend on what that leaves of each
+//! node (see `ceiling.rs`).
 
+use super::ceiling::{Bound, Ceiling};
 use super::cycle::{Budget, Gang};
 use super::plan::{LINEUPS_MAX, PlannedRow};
 use super::row::{Bits, Row as Cells};
@@ -37,8 +39,17 @@ struct Kept {
     guests: Key,
     /// The versions of the gangs of other rows that fit in, whether they may run there or not.
     fits: Vec<u64>,
-    planned: Arc<PlannedRow>,
+    made: Made,
+}
+
+/// A row's line-ups, and what they depend on beside its gangs.
+#[derive(Debug)]
+struct Made {
+    row: Arc<PlannedRow>,
     runs: Runs,
+    /// The row's turns, if there was a ceiling.
+    turns: Option<u64>,
+    bounds: Vec<Bound>,
 }
 
 /// The line-ups of the last plan, by the version of the row's first gang; 0 for the row of open turns.
@@ -64,7 +75,7 @@ pub(super) fn lineups_for(best: u64, shares: impl Iterator<Item = u32> + Clone) 
 pub(super) fn all(
     rows: &[Row],
     gangs: &[Gang],
-    budget: &mut Budget,
+    (budget, ceiling): (&Budget, &mut Ceiling),
     cache: &mut Cache,
 ) -> Vec<(Arc<PlannedRow>, Runs)> {
     let permitted: Vec<bool> = gangs.iter().map(|gang| budget.permits(gang)).collect();
@@ -97,18 +108,15 @@ pub(super) fn all(
         };
         lineups.guests = lineups.fits.iter().copied().filter(|at| permitted[*at]).collect();
         let (guests, fits) = (key(&lineups.guests), lineups.fits.iter().map(|at| gangs[*at].version).collect());
-        let (made, runs) = match kept.filter(|kept| kept.guests == guests && !budget.has_ceiling) {
-            Some(kept) => (kept.planned, kept.runs),
-            None => {
-                let (made, runs) = lineups.make(budget);
-                (Arc::new(made), runs)
-            }
-        };
-        planned.push((Arc::clone(&made), Arc::clone(&runs)));
-        // Under a ceiling line-ups depend on other rows.
-        if !budget.has_ceiling {
-            cache.rows.insert(name, Kept { residents, guests, fits, planned: made, runs });
-        }
+        let turns = ceiling.is_there().then_some(row.turns);
+        let same = |kept: &Kept| kept.guests == guests && kept.made.turns == turns;
+        let again = kept.filter(same).map(|kept| kept.made).filter(|made| ceiling.again(&made.bounds));
+        let made = again.unwrap_or_else(|| {
+            let (made, runs) = lineups.make(ceiling);
+            Made { row: Arc::new(made), runs, turns, bounds: ceiling.end_row() }
+        });
+        planned.push((Arc::clone(&made.row), Arc::clone(&made.runs)));
+        cache.rows.insert(name, Kept { residents, guests, fits, made });
     }
     cache.newest = versions.last().map_or(0, |gang| gang.0).max(cache.newest);
     planned
@@ -165,28 +173,32 @@ impl<'a> Lineups<'a> {
         u64::from(self.gangs[gang].share)
     }
 
-    fn make(&self, budget: &mut Budget) -> (PlannedRow, Runs) {
+    fn make(&self, ceiling: &mut Ceiling) -> (PlannedRow, Runs) {
         let (mut always, part): (Vec<usize>, Vec<usize>) =
             self.row.residents.iter().partition(|gang| self.share(**gang) == self.best);
-        let mut optional: Vec<usize> = part.iter().chain(&self.guests).copied().collect();
+        // The least that a gang can take; who cannot have that is nobody's rival.
+        let affords = |at: &usize| ceiling.affords(self.gangs[*at].cpus, self.row.turns);
+        let mut optional: Vec<usize> =
+            self.guests.iter().copied().filter(affords).chain(part.iter().copied()).collect();
         optional.sort_unstable();
         let rivals = self.rivals(&optional);
-        let of = self.how_many(&part, &optional, &rivals, budget.has_ceiling);
+        let of = self.how_many(&part, &optional, &rivals, ceiling.is_there());
         let mut free = self.free.clone();
         let mut options = Vec::new();
         for (gang, rival) in optional.into_iter().zip(rivals) {
             let may = self.permitted[gang];
-            if may && !rival && !budget.has_ceiling {
+            let share = self.gangs[gang].share;
+            let due = part.binary_search(&gang).map_or(0, |_| u64::from(due(share, self.best, of)));
+            let extra_16 = self.row.turns * u64::from(LINEUPS_MAX / of) * (u64::from(of) - due);
+            if may && !rival && ceiling.take(self.gangs[gang].cpus, extra_16) {
                 // It is in nobody's way.
                 free.take(self.gangs[gang].spans);
                 always.push(gang);
             } else {
-                let share = self.gangs[gang].share;
-                let due = part.binary_search(&gang).map_or(0, |_| u64::from(due(share, self.best, of)));
                 options.push(Optional { gang, due, may, rival, runs: 0, extra: 0 });
             }
         }
-        let mut one = |nth| self.one((nth, of), (&always, &free), &mut options, budget);
+        let mut one = |nth| self.one((nth, of), (&always, &free), &mut options, ceiling);
         let mut lineups: Vec<Vec<usize>> = (0..of).map(&mut one).collect();
         // Line-ups that repeat themselves need not be told twice.
         while lineups.len() > 1 && lineups[..lineups.len() / 2] == lineups[lineups.len() / 2..] {
@@ -230,7 +242,7 @@ impl<'a> Lineups<'a> {
         (nth, of): (u32, u32),
         (always, free): (&[usize], &Bits),
         optional: &mut [Optional],
-        budget: &mut Budget,
+        ceiling: &mut Ceiling,
     ) -> Vec<usize> {
         let (nth, of) = (u64::from(nth), u64::from(of));
         let is_due = |o: &Optional| (nth + 1) * o.due / of > nth * o.due / of;
@@ -253,7 +265,12 @@ impl<'a> Lineups<'a> {
         let turns_16 = self.row.turns * u64::from(LINEUPS_MAX) / of;
         for (.., at) in queue {
             let gang = &self.gangs[optional[at].gang];
-            if left.contains(gang.spans) && budget.take(gang, turns_16) {
+            if !left.contains(gang.spans) {
+                continue;
+            }
+            // What a budget cannot give now it cannot give later.
+            optional[at].may = ceiling.take(gang.cpus, turns_16);
+            if optional[at].may {
                 left.take(gang.spans);
                 run.push(optional[at].gang);
                 optional[at].runs += 1;

@@ -15,6 +15,8 @@
 
 mod admit;
 mod buddy;
+mod cap;
+mod ceiling;
 mod change;
 mod cycle;
 mod fill;
@@ -30,9 +32,11 @@ mod planner;
 mod publish;
 mod queue;
 mod rebalance;
+mod resources;
 mod row;
 mod state;
 
+pub use cap::cap;
 pub use fill::fill;
 pub use follow::{FollowAction, Follower};
 pub use generation::{Lead, Member, holds_from};

@@ -140,7 +140,8 @@ impl Planner {
         if self.state.nodes.contains_key(&id) {
             return Err(Refusal::DuplicateNode(id));
         }
-        let record = NodeRecord { capacity, drains: false, other_threads_seen: 0, other_threads: 0 };
+        let drains = self.state.drained_away.remove(&id);
+        let record = NodeRecord { capacity, drains, other_threads_seen: 0, other_threads: 0 };
         self.state.nodes.insert(id, record);
         self.lay_anew();
         Ok(())
@@ -148,8 +149,9 @@ impl Planner {
 
     /// A node is gone, with all that ran on it.
     pub(super) fn leave(&mut self, id: NodeId) -> Result<(), Refusal> {
-        if self.state.nodes.remove(&id).is_none() {
-            return Err(Refusal::UnknownNode(id));
+        let Some(node) = self.state.nodes.remove(&id) else { return Err(Refusal::UnknownNode(id)) };
+        if node.drains {
+            self.state.drained_away.insert(id);
         }
         let parts = |place: &Option<Place>| place.as_ref().is_some_and(|p| p.parts.iter().any(|part| part.node == id));
         let hit: Vec<JobId> =
@@ -190,9 +192,13 @@ impl Planner {
         }
     }
 
-    pub(super) fn drain(&mut self, id: NodeId, drains: bool) -> Result<(), Refusal> {
-        self.state.nodes.get_mut(&id).ok_or(Refusal::UnknownNode(id))?.drains = drains;
-        Ok(())
+    /// Who asks for it knows that there is such a node, here or away.
+    pub(super) fn drain(&mut self, id: NodeId, drains: bool) {
+        match self.state.nodes.get_mut(&id) {
+            Some(node) => node.drains = drains,
+            None if drains => drop(self.state.drained_away.insert(id)),
+            None => drop(self.state.drained_away.remove(&id)),
+        }
     }
 
     /// Columns or queues have other numbers now; the cells of jobs are where they were.

@@ -98,7 +98,9 @@ impl Planner {
         };
         let mut claims: Vec<Claim> = self.state.nodes.values().map(of_node).collect();
         for job in self.state.jobs.values() {
-            let takes_part = job.stage == Stage::Ready && job.standing == Standing::Scheduled;
+            // One that is being ended has to run to see that.
+            let ends = matches!(job.stage, Stage::Clearing | Stage::Ending(_));
+            let takes_part = ends || job.stage == Stage::Ready && job.standing == Standing::Scheduled;
             let [part] = job.place.as_ref().map_or(&[][..], |place| &place.parts) else { continue };
             if takes_part
                 && self.policy(job) == Policy::Gang

@@ -4,7 +4,7 @@
 //! and can be scheduled in either a time-shared … or exclusive fashion." (Strazdins & Uhlmann 2004, section 3.)
 //! A job of an exclusive queue has its nodes for itself: it starts when they are empty, and nobody joins it there.
 
-use super::state::{JobSpec, Want};
+use super::state::Want;
 use alloc::string::String;
 
 /// A queue. A limit of `None` is none.
@@ -42,9 +42,9 @@ pub enum Limit {
 }
 
 impl Queue {
-    /// The first limit that a job exceeds.
-    pub fn exceeded(&self, spec: &JobSpec) -> Option<Limit> {
-        let (memory, disk) = match &spec.want {
+    /// The first limit that a job exceeds which wants this.
+    pub fn exceeded(&self, want: &Want) -> Option<Limit> {
+        let (memory, disk) = match want {
             Want::PerNode(wants) => (
                 wants.iter().fold(0, |sum: u64, want| sum.saturating_add(want.memory_bytes)),
                 wants.iter().map(|want| want.disk_bytes).max().unwrap_or(0),

@@ -11,7 +11,7 @@ use crate::job::{Policy, Sharing};
 use crate::plan::Standing;
 use crate::reason::Reason;
 use crate::time::Time;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -147,6 +147,15 @@ pub enum Want {
     },
 }
 
+impl Want {
+    /// Nodes in the order in which they are placed.
+    pub(super) fn sort(&mut self) {
+        if let Want::PerNode(wants) = self {
+            wants.sort_by_key(|want| want.node);
+        }
+    }
+}
+
 /// What becomes of a job one of whose nodes is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OnNodeLoss {
@@ -257,6 +266,8 @@ pub struct State {
     pub next_order: u64,
     /// The nodes that take part.
     pub nodes: BTreeMap<NodeId, NodeRecord>,
+    /// Nodes that do not take part now, and get no new jobs when they do again.
+    pub drained_away: BTreeSet<NodeId>,
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, JobRecord>,
 }

@@ -2,13 +2,14 @@
 
 #[cfg(feature = "etcd")]
 use super::etcd::{Etcd, EtcdConfig, Tls};
-use super::{FromStore, memory::Memory};
+use super::{FromStore, memory::Memory, own::OwnStore};
 #[cfg(feature = "etcd")]
 use crate::config::EtcdFile;
 use crate::config::{ClusterConfig, StoreChoice};
 use anyhow::{Context, bail};
 use cosched_cluster::OpId;
-use cosched_cluster::store::{Do, Done, Op, OpDone, Range, Txn};
+use cosched_cluster::store::{Compare, Do, Done, Of, Op, OpDone, Range, Txn};
+use cosched_cluster::wire::{Node, decode};
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -17,6 +18,15 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 const REACH_TIME: Duration = Duration::from_secs(5);
 
 const HINT: &str = "Is etcd up? Check endpoints, certificates, user and password in [etcd]";
+
+/// What was found in a store that answers and may be written.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    /// Nobody has begun the cluster yet.
+    pub(crate) is_new: bool,
+    /// A daemon has the node's name now, and what it says of itself, if that can be read.
+    pub(crate) same_name: Option<Option<Node>>,
+}
 
 /// A store that answers.
 #[derive(Debug)]
@@ -33,14 +43,16 @@ enum Arm {
 }
 
 impl Link {
-    /// The store of the configuration; nothing is connected yet. An answer is waited for so long.
+    /// The store of the configuration; nothing is connected yet. An answer is waited for so long. `own` is a machine's
+    /// own store, where that is chosen.
     ///
     /// # Errors
     /// A file cannot be read, or the configuration cannot be.
-    pub(crate) fn new(config: &ClusterConfig, answer_max: Duration) -> anyhow::Result<Link> {
+    pub(crate) fn new(config: &ClusterConfig, answer_max: Duration, own: Option<OwnStore>) -> anyhow::Result<Link> {
         let (to, from) = unbounded_channel();
         let arm = match &config.store {
             StoreChoice::Memory => Arm::Memory(Memory::new(to)),
+            StoreChoice::Own => Arm::Memory(Memory::own(own.context("the machine's own store is not open")?, to)),
             #[cfg(feature = "etcd")]
             StoreChoice::Etcd(file) => Arm::Etcd(Box::new(Etcd::new(&etcd_config(file, answer_max)?, to)?)),
             #[cfg(not(feature = "etcd"))]
@@ -51,27 +63,40 @@ impl Link {
         Ok(Link { arm, from })
     }
 
-    /// Asks for the cluster once, to see whether the store answers; in words.
+    /// Asks for the cluster once, to see whether the store answers, and whether it would let us write.
     ///
     /// # Errors
     /// It does not, or refuses us.
-    pub(crate) async fn reach(config: &ClusterConfig) -> anyhow::Result<String> {
-        let mut link = Link::new(config, REACH_TIME)?;
-        let get = Do::Get(Range::one(config.keys().state()));
-        link.call(OpId(1), Op::Txn(Txn { then: vec![get], ..Txn::default() }));
-        let answer = tokio::time::timeout(REACH_TIME * 2, link.told()).await;
-        let done = match answer {
-            Ok(FromStore::Done(_, done)) => done,
+    pub(crate) async fn reach(config: &ClusterConfig) -> anyhow::Result<Reached> {
+        let mut link = Link::new(config, REACH_TIME, None)?;
+        let keys = config.keys();
+        let read = [keys.state(), keys.node(&config.node)].map(|key| Do::Get(Range::one(key)));
+        let done = link.do_once(Txn { then: read.into(), ..Txn::default() }).await?;
+        let found = |at: usize| match done.get(at) {
+            Some(Done::Got(found)) => found.first(),
+            _ => None,
+        };
+        let is_new = found(0).is_none();
+        // Of another version: that it is there is known all the same.
+        let same_name = found(1).map(|entry| decode::<Node>(&entry.value).ok());
+        // The condition cannot hold, so nothing is written; etcd asks who may write, and whether there is room, first.
+        let never = Compare { key: keys.scratch(), of: Of::Create, is: i64::MAX as u64 };
+        let put = Do::Put { key: keys.scratch(), value: Vec::new(), lease: None };
+        let write =
+            Txn { compare: vec![never], then: vec![put, Do::Delete(Range::one(keys.state()))], or_else: vec![] };
+        link.do_once(write).await.context("the cluster can be read, but not written")?;
+        Ok(Reached { is_new, same_name })
+    }
+
+    /// Does a transaction, and waits for what came of it.
+    async fn do_once(&mut self, txn: Txn) -> anyhow::Result<Vec<Done>> {
+        self.call(OpId(1), Op::Txn(txn));
+        let answer = tokio::time::timeout(REACH_TIME * 2, self.told()).await;
+        match answer {
+            Ok(FromStore::Done(_, Ok(OpDone::Txn { done, .. }))) => Ok(done),
+            Ok(FromStore::Done(_, Err(e))) => bail!("{e}. {HINT}"),
             Ok(other) => bail!("the store answers something else: {other:?}"),
             Err(_) => bail!("the store does not answer. {HINT}"),
-        };
-        match done {
-            Ok(OpDone::Txn { done, .. }) => Ok(match done.first() {
-                Some(Done::Got(found)) if found.is_empty() => "answers; the cluster is new".to_owned(),
-                _ => "answers; the cluster is there".to_owned(),
-            }),
-            Ok(other) => bail!("the store answers something else: {other:?}"),
-            Err(e) => bail!("{e}. {HINT}"),
         }
     }
 
@@ -91,6 +116,11 @@ impl Link {
             #[cfg(feature = "etcd")]
             Arm::Etcd(etcd) => etcd.drop_watch(id),
         }
+    }
+
+    /// What the store has told already.
+    pub(crate) fn told_now(&mut self) -> Option<FromStore> {
+        self.from.try_recv().ok()
     }
 
     /// The next thing that the store tells.

@@ -1,8 +1,10 @@
-//! A store that nobody shares and that ends with the daemon: a cluster of one node, for trying out and for tests.
+//! A store that nobody shares: a cluster of one node. It ends with the daemon, for trying out and for tests, or lies in a
+//! file.
 
 use super::FromStore;
+use super::own::OwnStore;
 use cosched_cluster::OpId;
-use cosched_cluster::store::{MemoryStore, Op, OpDone, Range, Revision};
+use cosched_cluster::store::{MemoryStore, News, Op, OpDone, Range, Revision, StoreError};
 use cosched_core::Time;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc::UnboundedSender;
@@ -11,15 +13,24 @@ use tokio::time::Instant;
 /// The store and its watches.
 #[derive(Debug)]
 pub(super) struct Memory {
-    store: MemoryStore,
-    begin: Instant,
+    store: Kind,
     watches: BTreeMap<OpId, (Range, Revision)>,
     to: UnboundedSender<FromStore>,
 }
 
+#[derive(Debug)]
+enum Kind {
+    Forgetful(MemoryStore, Instant),
+    Own(Box<OwnStore>),
+}
+
 impl Memory {
     pub(super) fn new(to: UnboundedSender<FromStore>) -> Memory {
-        Memory { store: MemoryStore::new(), begin: Instant::now(), watches: BTreeMap::new(), to }
+        Memory { store: Kind::Forgetful(MemoryStore::new(), Instant::now()), watches: BTreeMap::new(), to }
+    }
+
+    pub(super) fn own(store: OwnStore, to: UnboundedSender<FromStore>) -> Memory {
+        Memory { store: Kind::Own(Box::new(store)), watches: BTreeMap::new(), to }
     }
 
     /// Does an operation and tells what came of it, then what the watches see.
@@ -28,7 +39,10 @@ impl Memory {
             Op::Watch { range, from } => Some((range.clone(), *from)),
             _ => None,
         };
-        let done = self.store.call(Time(self.begin.elapsed().as_nanos() as u64), op);
+        let done = match &mut self.store {
+            Kind::Forgetful(store, begin) => store.call(Time(begin.elapsed().as_nanos() as u64), op),
+            Kind::Own(store) => store.call(op),
+        };
         if let (Some(watch), Ok(OpDone::Watching)) = (watch, &done) {
             self.watches.insert(id, watch);
         }
@@ -62,5 +76,14 @@ impl Memory {
     fn tell(&self, what: FromStore) {
         // Whoever listens may have gone; then nobody wants to know.
         let _ = self.to.send(what);
+    }
+}
+
+impl Kind {
+    fn news(&self, range: &Range, from: Revision) -> Result<News, StoreError> {
+        match self {
+            Kind::Forgetful(store, _) => store.news(range, from),
+            Kind::Own(store) => store.news(range, from),
+        }
     }
 }

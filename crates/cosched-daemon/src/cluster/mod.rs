@@ -4,8 +4,9 @@
 pub mod etcd;
 mod link;
 mod memory;
+pub(crate) mod own;
 
-pub(crate) use link::Link;
+pub(crate) use link::{Link, Reached};
 
 use cosched_cluster::OpId;
 use cosched_cluster::store::{News, OpDone, StoreError};

@@ -1,6 +1,8 @@
 //! The part of the configuration that makes a node one of a cluster's.
 
 use super::{ConfigError, choice, range, set_duration};
+use crate::cluster::own;
+use cosched_api::{self as api, QueueTable};
 use cosched_cluster::{Keys, check_name};
 use cosched_core::cluster::{Packing, Queue};
 use serde::Deserialize;
@@ -9,6 +11,9 @@ use std::time::Duration;
 
 /// What etcd's lease can be.
 const NODE_LEASE: std::ops::RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_secs(300);
+
+/// The most rows of a matrix, unless somebody says otherwise.
+const ROWS_MAX: u32 = 64;
 
 /// A node of a cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +36,15 @@ pub(crate) struct ClusterConfig {
     pub(crate) ceiling_permille: u32,
     /// The queues, the most urgent first, in a cluster that begins.
     pub(crate) queues: Vec<Queue>,
+    /// Whether the file names queues.
+    pub(crate) queues_are_set: bool,
 }
 
 /// What the nodes of a cluster share.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StoreChoice {
+    /// A file of the state's directory: the node is a machine alone, with queues, admission by memory or a ceiling.
+    Own,
     /// Nothing that outlives the daemon: a cluster of this node alone, for trying out and for tests.
     Memory,
     /// etcd.
@@ -62,17 +71,6 @@ pub(crate) struct EtcdFile {
     pub(crate) password_file: Option<PathBuf>,
 }
 
-/// A table `[[queue]]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FileQueue {
-    name: String,
-    exclusive: Option<bool>,
-    memory_max: Option<String>,
-    disk_max: Option<String>,
-    time_max: Option<String>,
-}
-
 /// What the file says of clusters.
 pub(super) struct FileCluster {
     pub(super) store: Option<String>,
@@ -84,7 +82,9 @@ pub(super) struct FileCluster {
     pub(super) packing: Option<String>,
     pub(super) rows_max: Option<u32>,
     pub(super) ceiling: Option<f64>,
-    pub(super) queue: Option<Vec<FileQueue>>,
+    pub(super) queue: Option<Vec<QueueTable>>,
+    /// Whether `memory` is set.
+    pub(super) memory: bool,
 }
 
 /// What `store` can be.
@@ -124,19 +124,11 @@ impl FileCluster {
     pub(super) fn read(self) -> Result<Option<ClusterConfig>, ConfigError> {
         let names = [("file", Kind::File), ("memory", Kind::Memory), ("etcd", Kind::Etcd)];
         let kind = self.store.as_deref().map_or(Ok(Kind::File), |store| choice("store", store, &names))?;
+        if kind == Kind::File && self.etcd.is_none() {
+            return self.alone();
+        }
         let store = match (kind, self.etcd) {
-            (Kind::File, None) => {
-                return alone(&[
-                    ("cluster", self.cluster.is_some()),
-                    ("node", self.node.is_some()),
-                    ("node_lease", self.node_lease.is_some()),
-                    ("rebalance_period", self.rebalance_period.is_some()),
-                    ("rows_max", self.rows_max.is_some()),
-                    ("ceiling", self.ceiling.is_some()),
-                    ("queue", self.queue.is_some()),
-                ]);
-            }
-            (Kind::File | Kind::Memory, Some(_)) => {
+            (Kind::File, _) | (Kind::Memory, Some(_)) => {
                 return Err(error(
                     "`[etcd]` is set, but the store is another one",
                     "the table says how etcd is reached",
@@ -157,11 +149,7 @@ impl FileCluster {
             return Err(range("rebalance_period", &format!("{}ms", rebalance_period.as_millis()), "1s and more"));
         }
         let packings = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit), ("buddy", Packing::Buddy)];
-        let ceiling = self.ceiling.unwrap_or(1.0);
-        if !(0.01..=1.0).contains(&ceiling) {
-            return Err(range("ceiling", &ceiling.to_string(), "0.01 to 1"));
-        }
-        let rows_max = self.rows_max.unwrap_or(64);
+        let rows_max = self.rows_max.unwrap_or(ROWS_MAX);
         if !(1..=1000).contains(&rows_max) {
             return Err(range("rows_max", &rows_max.to_string(), "1 to 1000"));
         }
@@ -173,29 +161,66 @@ impl FileCluster {
             rebalance_period,
             packing: self.packing.map_or(Ok(Packing::Buddy), |text| choice("packing", &text, &packings))?,
             rows_max,
-            ceiling_permille: (ceiling * 1000.0).round() as u32,
+            ceiling_permille: ceiling(self.ceiling)?,
+            queues_are_set: self.queue.is_some(),
+            queues: queues(self.queue)?,
+        }))
+    }
+
+    /// A machine alone: what only a cluster has would be ignored. With something that only the planner of a cluster can
+    /// do it is a cluster of one.
+    fn alone(self) -> Result<Option<ClusterConfig>, ConfigError> {
+        let of_nodes = "the store is \"file\", which other machines cannot read";
+        let of_rows = "it is about gangs that span nodes, and one machine has none";
+        let keys = [
+            ("cluster", self.cluster.is_some(), of_nodes),
+            ("node", self.node.is_some(), of_nodes),
+            ("node_lease", self.node_lease.is_some(), of_nodes),
+            ("rebalance_period", self.rebalance_period.is_some(), of_rows),
+            ("rows_max", self.rows_max.is_some(), of_rows),
+        ];
+        if let Some((key, _, why)) = keys.into_iter().find(|(_, set, _)| *set) {
+            let hint = "Set store = \"etcd\" for a cluster, or take the key out.";
+            return Err(error(format!("`{key}` is set, but this is one machine"), why, hint));
+        }
+        if !self.memory && self.ceiling.is_none() && self.queue.is_none() {
+            return Ok(None);
+        }
+        let host = cosched_linux::observe::hostname();
+        Ok(Some(ClusterConfig {
+            store: StoreChoice::Own,
+            name: own::NAME.to_owned(),
+            node: if check_name(&host).is_ok() { host } else { "localhost".to_owned() },
+            // Nobody else could take the node's place, and it has no gangs that span nodes.
+            node_lease: *NODE_LEASE.end(),
+            rebalance_period: Duration::from_secs(60),
+            packing: Packing::Buddy,
+            rows_max: ROWS_MAX,
+            ceiling_permille: ceiling(self.ceiling)?,
+            queues_are_set: self.queue.is_some(),
             queues: queues(self.queue)?,
         }))
     }
 }
 
 impl ClusterConfig {
+    /// Whether this is one machine, whose store is a file of its own.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.store == StoreChoice::Own
+    }
+
     /// Where the cluster lies in its store.
     pub(crate) fn keys(&self) -> Keys {
         Keys::new(&self.name).expect("the name was checked when it was read")
     }
 }
 
-/// A machine alone: what only a cluster has would be ignored.
-fn alone(keys: &[(&str, bool)]) -> Result<Option<ClusterConfig>, ConfigError> {
-    match keys.iter().find(|(_, set)| *set) {
-        None => Ok(None),
-        Some((key, _)) => Err(error(
-            format!("`{key}` is set, but this is one machine"),
-            "the store is \"file\", which other machines cannot read",
-            "Set store = \"etcd\" for a cluster, or take the key out.",
-        )),
+fn ceiling(part: Option<f64>) -> Result<u32, ConfigError> {
+    let part = part.unwrap_or(1.0);
+    if !(0.01..=1.0).contains(&part) {
+        return Err(range("ceiling", &part.to_string(), "0.01 to 1"));
     }
+    Ok((part * 1000.0).round() as u32)
 }
 
 fn check_etcd(etcd: EtcdFile) -> Result<EtcdFile, ConfigError> {
@@ -233,11 +258,11 @@ fn name(key: &str, name: String) -> Result<String, ConfigError> {
     }
 }
 
-fn queues(tables: Option<Vec<FileQueue>>) -> Result<Vec<Queue>, ConfigError> {
+fn queues(tables: Option<Vec<QueueTable>>) -> Result<Vec<Queue>, ConfigError> {
     let Some(tables) = tables else { return Ok(vec![Queue { name: "default".to_owned(), ..Queue::default() }]) };
     let mut queues: Vec<Queue> = Vec::new();
     for table in tables {
-        let queue = table.read()?;
+        let queue = queue(&table)?;
         if queues.iter().any(|other| other.name == queue.name) {
             let what = format!("the queue `{}` is there twice", queue.name);
             return Err(error(what, "jobs name their queue", "Give each queue a name of its own."));
@@ -254,20 +279,18 @@ fn queues(tables: Option<Vec<FileQueue>>) -> Result<Vec<Queue>, ConfigError> {
     Ok(queues)
 }
 
-impl FileQueue {
-    fn read(self) -> Result<Queue, ConfigError> {
-        let size = |key: &str, text: Option<String>| text.map(|text| super::size(key, &text)).transpose();
-        let mut time = Duration::MAX;
-        let limited = self.time_max.is_some();
-        set_duration(&mut time, "time_max", self.time_max)?;
-        Ok(Queue {
-            name: name("name", self.name)?,
-            exclusive: self.exclusive.unwrap_or(false),
-            memory_bytes_max: size("memory_max", self.memory_max)?,
-            disk_bytes_max: size("disk_max", self.disk_max)?,
-            time_ns_max: limited.then(|| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
-        })
+fn queue(table: &QueueTable) -> Result<Queue, ConfigError> {
+    let api::Queue { name: text, exclusive, memory_bytes_max, disk_bytes_max, time_ms_max } =
+        table.read().map_err(|e| {
+            let what = format!("`{}` of the queue `{}` cannot be used", e.key, e.queue);
+            error(what, e.why.to_string(), "Take the key out for no limit.")
+        })?;
+    if time_ms_max == Some(0) {
+        let what = format!("`time_max` of the queue `{text}` is nothing");
+        return Err(error(what, "no job could run in it", "Name at least 1ms, or take the key out for no limit."));
     }
+    let time_ns_max = time_ms_max.map(|ms| ms.saturating_mul(1_000_000));
+    Ok(Queue { name: name("name", text)?, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max })
 }
 
 fn error(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ConfigError {
@@ -281,9 +304,34 @@ mod tests {
 
     #[test]
     fn a_machine_alone_has_none() {
-        assert_eq!(Config::parse("store = \"file\"").unwrap().cluster, None);
-        let e = Config::parse("ceiling = 0.5").unwrap_err();
-        assert!(e.what.contains("one machine"), "{e}");
+        for text in ["", "store = \"file\"", "packing = \"best-fit\"", "[shares]\nbatch = 3"] {
+            assert_eq!(Config::parse(text).unwrap().cluster, None, "{text}");
+        }
+        for key in
+            ["cluster = \"c\"", "node = \"a\"", "node_lease = \"5s\"", "rows_max = 3", "rebalance_period = \"9s\""]
+        {
+            let e = Config::parse(key).unwrap_err();
+            assert!(e.what.contains("one machine"), "{e}");
+        }
+    }
+
+    #[test]
+    fn a_machine_alone_with_queues_or_limits_plans_as_a_cluster_of_one() {
+        for text in ["ceiling = 0.5", "memory = \"1G\"", "[[queue]]\nname = \"day\""] {
+            let config = Config::parse(text).unwrap();
+            let own = config.cluster.unwrap();
+            assert!(own.is_alone(), "{text}");
+            assert_eq!((own.queues.len(), config.require_synchronised_clock), (1, false), "{text}");
+        }
+        let config = Config::parse("ceiling = 0.5\npacking = \"best-fit\"").unwrap();
+        assert_eq!(config.packing, cosched_core::Packing::BestFit, "of the machine's own matrix");
+        assert_eq!(config.cluster.unwrap().ceiling_permille, 500);
+        for (text, word) in
+            [("ceiling = 0.5\npacking = \"buddy\"", "first-fit, best-fit"), ("ceiling = 0", "0.01 to 1")]
+        {
+            let e = Config::parse(text).unwrap_err().to_string();
+            assert!(e.contains(word), "{text}: {e}");
+        }
     }
 
     #[test]
@@ -321,6 +369,7 @@ mod tests {
             ("store = \"memory\"\nqueue = []", "no queue"),
             ("store = \"memory\"\n[[queue]]\nname = \"a\"\n[[queue]]\nname = \"a\"", "twice"),
             ("store = \"memory\"\n[[queue]]\nname = \"a\"\nmemory_max = \"much\"", "size"),
+            ("store = \"memory\"\n[[queue]]\nname = \"a\"\ntime_max = \"0s\"", "is nothing"),
             ("packing = \"buddy\"", "first-fit, best-fit"),
         ] {
             let e = Config::parse(text).unwrap_err().to_string();

@@ -141,7 +141,7 @@ struct File {
     rebalance_period: Option<String>,
     rows_max: Option<u32>,
     ceiling: Option<f64>,
-    queue: Option<Vec<cluster::FileQueue>>,
+    queue: Option<Vec<cosched_api::QueueTable>>,
 }
 
 #[derive(Deserialize)]
@@ -215,9 +215,11 @@ impl Config {
             rows_max: file.rows_max,
             ceiling: file.ceiling,
             queue: file.queue,
+            memory: c.memory_bytes.is_some(),
         }
         .read()?;
-        if let Some(v) = file.packing.filter(|_| c.cluster.is_none()) {
+        let alone = c.cluster.as_ref().is_none_or(ClusterConfig::is_alone);
+        if let Some(v) = file.packing.filter(|_| alone) {
             let names = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit)];
             c.packing = choice("packing", &v, &names)?;
         }
@@ -228,7 +230,7 @@ impl Config {
         set_duration(&mut c.lease, "lease", file.lease)?;
         set_duration(&mut c.embedded_exit_after, "embedded_exit_after", file.embedded_exit_after)?;
         // Slots of several nodes lie on their clocks.
-        c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(c.cluster.is_some());
+        c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(!alone);
         c.metrics_listen = file.metrics_listen.map(|text| address("metrics_listen", &text)).transpose()?;
         c.status_file = file.status_file.or(c.status_file);
         c.reserve = file.reserve.unwrap_or(c.reserve);

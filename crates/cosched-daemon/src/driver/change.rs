@@ -50,7 +50,7 @@ impl Driver {
 
     /// Sends a signal to every process of a job.
     pub(super) fn kill(&mut self, peer: Peer, id: u64, request: KillRequest) -> Answer<Job> {
-        let KillRequest { signal, grace_ms } = request;
+        let KillRequest { signal, grace_ms, here: _ } = request;
         if !(1..=64).contains(&signal) {
             return Err(refuse(
                 ErrorCode::Invalid,
@@ -62,7 +62,12 @@ impl Driver {
         let record = self.changeable(peer, id)?;
         // A stopped process takes no polite signal: let it run to its end.
         if ENDING.contains(&signal) && record.suspended {
-            self.resume(peer, id)?;
+            // Also when the disk is full.
+            self.remember(id, |r| {
+                r.suspended = false;
+                r.event(unix_ms(), "resumed", by(peer));
+            });
+            self.plan_change(PlannerInput::Resume(JobId(id)))?;
         }
         let Some(live) = self.live.get_mut(&id) else { return self.view_job(id) };
         let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal).map(drop) };
@@ -91,7 +96,8 @@ impl Driver {
 
     /// Gives a job its own policy, or lets it follow the machine's again.
     pub(super) fn job_policy(&mut self, peer: Peer, id: u64, request: PolicyRequest) -> Answer<Job> {
-        if request.sharing.is_some() || request.slot_length_ms.is_some() || request.ceiling.is_some() {
+        let common = request.sharing.is_some() || request.slot_length_ms.is_some() || request.ceiling.is_some();
+        if common || machine::is_for_clusters(&request) {
             return Err(refuse(
                 ErrorCode::Invalid,
                 "sharing and slot length are not a job's own",

@@ -91,15 +91,7 @@ impl ClockState {
         if self.last_step.is_some_and(|(.., at)| at.elapsed() < STEP_REST) {
             return Some("the wall clock was set a moment ago".to_owned());
         }
-        match self.error {
-            None => Some("the kernel does not tell whether the wall clock is synchronised".to_owned()),
-            Some(error) if !error.synchronised => Some("the wall clock is not synchronised".to_owned()),
-            Some(error) if error.error_ns_estimated as f64 > ERROR_SHARE_MAX * slot_length_ns as f64 => {
-                let ms = error.error_ns_estimated as f64 / 1e6;
-                Some(format!("the wall clock may be wrong by {ms:.1} ms, more than a tenth of a slot"))
-            }
-            Some(_) => None,
-        }
+        not_good_enough(self.error, slot_length_ns)
     }
 
     /// Why gangs have no slots now; none when they have.
@@ -134,6 +126,19 @@ impl ClockState {
         all.count("clock_steps", "How often it was set since the daemon started", self.steps);
         let held = flag(self.holds.is_some());
         all.gauge("clock_holds_slots", "Whether gangs have no slots because of the clock", held);
+    }
+}
+
+/// Why a clock is not good enough for slots of this length, where it has to be synchronised.
+pub(crate) fn not_good_enough(error: Option<ClockError>, slot_length_ns: u64) -> Option<String> {
+    match error {
+        None => Some("the kernel does not tell whether the wall clock is synchronised".to_owned()),
+        Some(error) if !error.synchronised => Some("the wall clock is not synchronised".to_owned()),
+        Some(error) if error.error_ns_estimated as f64 > ERROR_SHARE_MAX * slot_length_ns as f64 => {
+            let ms = error.error_ns_estimated as f64 / 1e6;
+            Some(format!("the wall clock may be wrong by {ms:.1} ms, more than a tenth of a slot"))
+        }
+        Some(_) => None,
     }
 }
 

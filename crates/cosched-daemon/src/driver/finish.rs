@@ -46,8 +46,13 @@ impl Driver {
             let part = self.state.jobs.get(&id).and_then(|record| record.part);
             if live.cgroup.populated().unwrap_or(false) {
                 live.end_at = None;
+                if live.told_empty != Some(false) {
+                    self.tell_empty(id);
+                }
             } else if part.is_some_and(|part| part.closing && !part.lead) {
                 self.finish(id);
+            } else if part.is_some_and(|part| part.alike) {
+                live.end_at.get_or_insert(Instant::now() + REPORT_GRACE);
             } else if part.is_some_and(|part| !part.lead) {
                 // Others of its processes may come: the end of the main process, elsewhere, is the end.
             } else if self.state.jobs.get(&id).is_some_and(|r| r.exit.is_some()) {
@@ -68,7 +73,10 @@ impl Driver {
         }
         let ends: Vec<u64> = self.live.iter().filter(|(_, l)| due(l.end_at)).map(|(id, _)| *id).collect();
         for id in ends {
-            self.finish(id);
+            match self.state.jobs.get(&id).and_then(|record| record.part) {
+                Some(part) if part.alike && !part.closing => self.tell_empty(id),
+                _ => self.finish(id),
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::clock::now;
 use crate::config::SLOT_LENGTH_MS;
-use crate::refuse::{Answer, internal, refuse};
+use crate::refuse::{Answer, internal, refuse, unwritten};
 use crate::rights::Peer;
 use cosched_api::{ErrorCode, PolicyRequest};
 use cosched_core::PlannerInput;
@@ -17,15 +17,23 @@ impl Driver {
             return Err(refuse(
                 ErrorCode::Unsupported,
                 "there is no ceiling here",
-                "it is for gangs that span the nodes of a cluster",
-                "On one machine `reserve` of the configuration keeps CPU time for what is no job.",
+                "this machine plans without one",
+                "Set `ceiling` in the configuration (1.0 for none yet) and start the daemon again; then it can be changed.",
+            ));
+        }
+        if is_for_clusters(&request) {
+            return Err(refuse(
+                ErrorCode::Unsupported,
+                "packing, rows and shares cannot be changed here",
+                "this daemon serves one machine, which has them from its configuration",
+                "Set `packing`, [shares] and [off_hours] in cosched.toml, and restart the daemon; jobs go on meanwhile.",
             ));
         }
         let mut settings = self.state.settings.clone();
         settings.policy = request.policy.or(settings.policy);
         settings.sharing = request.sharing.or(settings.sharing);
         settings.slot_length_ms = request.slot_length_ms.or(settings.slot_length_ms);
-        self.store.settings(&mut self.state, settings).map_err(|e| internal("the state could not be written", e))?;
+        self.store.settings(&mut self.state, settings).map_err(|e| unwritten(self.store.dir(), &e))?;
         let inputs = [
             request.policy.map(|p| PlannerInput::MachinePolicy(core_policy(p))),
             request.sharing.map(|s| PlannerInput::MachineSharing(core_sharing(s))),
@@ -49,6 +57,11 @@ impl Driver {
         self.settle(true);
         Ok(())
     }
+}
+
+/// Whether a request changes what only a cluster keeps in its store.
+pub(super) fn is_for_clusters(request: &PolicyRequest) -> bool {
+    request.packing.is_some() || request.rows_max.is_some() || request.shares.is_some() || request.off_hours.is_some()
 }
 
 /// Whether a slot can be so long.

@@ -40,11 +40,15 @@ impl Driver {
             return Err(internal(what(), e));
         }
         live.end_at = None;
+        if live.told_empty != Some(false) {
+            self.tell_empty(id);
+        }
         if record.pid == 0 {
             record.pid = held.pid();
             record.origin = origin.as_ref().map(record::Origin::from);
             record.event(unix_ms(), "process", format!("its first process is {}", held.pid()));
-            self.commit(&record)?;
+            // It is in, whether or not the disk takes that.
+            self.keep(record);
         }
         tracing::debug!(id, pid = held.pid(), uid = peer.uid, "a process entered a job");
         self.view_job(id)
@@ -102,7 +106,7 @@ impl Driver {
     }
 
     /// The process ended while it was moved. Should its number mean another one already, that one goes back.
-    fn put_back_successor(&self, held: &Held, origin: Option<&Origin>) {
+    pub(super) fn put_back_successor(&self, held: &Held, origin: Option<&Origin>) {
         let successor = process::start_ticks(held.pid()).is_some_and(|ticks| ticks != held.start_ticks());
         if successor && let Some(origin) = origin {
             let result = self.machinery.tree.send_back(held.pid(), origin);

@@ -1,7 +1,6 @@
 //! `GET /metrics`: what the daemon counts, at this moment.
 
 use super::Driver;
-use super::view::job_state;
 use crate::metrics::{Snapshot, Values, jobs};
 use std::collections::BTreeMap;
 
@@ -27,8 +26,8 @@ impl Driver {
         let guarded = self.machinery.guard.pid().is_some();
         all.gauge("guard_up", "Whether the guard that thaws jobs lives", f64::from(u8::from(guarded)));
         let mut counts = BTreeMap::new();
-        for record in self.state.jobs.values() {
-            *counts.entry((record.class, job_state(record, self.live.get(&record.id)))).or_insert(0) += 1;
+        for of in self.classes_and_states() {
+            *counts.entry(of).or_insert(0) += 1;
         }
         all.add("jobs", "Jobs by class and state, the ended ones that are remembered included", jobs(&counts));
         all.count("jobs_registered", "Jobs that were ever registered on this state", self.state.last_id);

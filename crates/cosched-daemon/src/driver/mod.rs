@@ -26,22 +26,25 @@ mod usage;
 mod view;
 mod waiting;
 
+pub(crate) use clock::not_good_enough;
 pub(crate) use machine::{core_policy, core_sharing};
 
 use crate::call::{Call, Op, Reply};
 use crate::clock::now;
+use crate::cluster::own::OwnStore;
 use crate::config::Config;
 use crate::guard::GuardKeeper;
 use crate::pollable::pollable;
 use crate::probe::ProbeKeeper;
 use crate::record::Record;
-use crate::refuse::{Answer, internal, no_such_job, refuse};
+use crate::refuse::{Answer, no_such_job, refuse, unwritten};
 use crate::rights::Rights;
 use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
+use anyhow::Context;
 use auto::Choice;
 use cluster::Cluster;
-use cosched_api::{ErrorBody, ErrorCode, Job, Warning};
+use cosched_api::{ErrorBody, ErrorCode, Job, LoadList, Warning};
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig, Shares,
     Time,
@@ -126,6 +129,8 @@ struct Live {
     kill_at: Option<Instant>,
     /// When to end the job although nobody said how its main process ended.
     end_at: Option<Instant>,
+    /// Of a job without a main process: whether the cluster was told that it has no process here. `None`: not known.
+    told_empty: Option<bool>,
 }
 
 /// The owner of all state.
@@ -170,18 +175,21 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Takes over the state and the jobs that an earlier daemon left.
+    /// Takes over the state and the jobs that an earlier daemon left. `own` is the store of a machine alone that has
+    /// queues, or had them.
     pub(crate) fn new(
         config: Config,
         identity: Identity,
         rights: Rights,
-        (mut store, mut state): (Store, State),
+        (mut store, mut state, own): (Store, State, Option<OwnStore>),
         machinery: Machinery,
         calls: mpsc::Sender<Call>,
     ) -> anyhow::Result<Driver> {
         let cpus = identity.cpus.len() as u32;
         let settings = Settings { starts: state.settings.starts + 1, ..state.settings.clone() };
-        store.settings(&mut state, settings)?;
+        let counted = store.settings(&mut state, settings);
+        counted
+            .with_context(|| format!("the state in {} cannot be written; make room there", store.dir().display()))?;
         let settings = &state.settings;
         let slot_length = settings.slot_length_ms.map_or(config.slot_length, Duration::from_millis);
         let period = period::PeriodState::new(&config.working_hours);
@@ -230,14 +238,25 @@ impl Driver {
             boosts: boost::Boosts::default(),
             empty_since: Instant::now(),
         };
-        driver.machinery.guard.revive();
-        driver.machinery.revive_probe();
-        driver.recover()?;
-        driver.join_cluster()?;
-        driver.on_clock();
-        driver.apply_mechanism()?;
-        driver.settle(true);
+        driver.take_up(own)?;
         Ok(driver)
+    }
+
+    /// Begins with what there is.
+    fn take_up(&mut self, own: Option<OwnStore>) -> anyhow::Result<()> {
+        self.machinery.guard.revive();
+        self.machinery.revive_probe();
+        match own {
+            Some(own) if self.config.cluster.is_none() => self.recover_without_queues(own)?,
+            own => {
+                self.recover()?;
+                self.join_cluster(own)?;
+            }
+        }
+        self.on_clock();
+        self.apply_mechanism()?;
+        self.settle(true);
+        Ok(())
     }
 
     /// Works until `stop` says to end, or until an embedded daemon is not needed any more.
@@ -300,6 +319,7 @@ impl Driver {
             Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
             Op::Version => Ok(Reply::Version(self.view_version())),
             Op::Load { node } => self.view_load(node.as_deref()).map(Reply::Load),
+            Op::Loads => self.view_load(None).map(|load| Reply::Loads(LoadList { nodes: vec![load] })),
             Op::Metrics => Ok(Reply::Metrics(self.view_metrics())),
             Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
             Op::Register(request) => self.register(peer, *request).map(job_reply),
@@ -316,6 +336,7 @@ impl Driver {
             Op::RemoveProcess(id, request) => self.remove_process(peer, id, request).map(job_reply),
             Op::Policy(id, request) => self.job_policy(peer, id, request).map(job_reply),
             Op::Node(name, _) => self.own_node(&name).and_then(|name| Err(alone(&name))),
+            Op::Queues(_) => Err(no_queues()),
             Op::MachinePolicy(request) => {
                 self.machine_policy(peer, request).map(|()| Reply::Status(Box::new(self.view_status())))
             }
@@ -403,9 +424,15 @@ impl Driver {
     fn remember(&mut self, id: u64, change: impl FnOnce(&mut Record)) {
         let Some(mut record) = self.state.jobs.get(&id).cloned() else { return };
         change(&mut record);
+        self.keep(record);
+    }
+
+    /// Takes a record that is true whether or not the disk takes it.
+    fn keep(&mut self, record: Record) {
         if let Err(e) = self.store.put(&mut self.state, &record) {
-            tracing::error!("the state could not be written: {e}");
-            self.state.jobs.insert(id, record);
+            tracing::error!(id = record.id, "the state could not be written, and will be tried again: {e}");
+            self.store.owe(record.id);
+            self.state.jobs.insert(record.id, record);
         }
         self.touch_status();
     }
@@ -413,7 +440,10 @@ impl Driver {
     /// Puts a changed record on the disk, or refuses.
     fn commit(&mut self, record: &Record) -> Answer<()> {
         self.touch_status();
-        self.store.put(&mut self.state, record).map_err(|e| internal("the state could not be written", e))
+        self.store.put(&mut self.state, record).map_err(|e| {
+            tracing::error!(id = record.id, "the state could not be written: {e}");
+            unwritten(self.store.dir(), &e)
+        })
     }
 
     fn record(&self, id: u64) -> Answer<&Record> {
@@ -424,8 +454,8 @@ impl Driver {
     fn deadline(&self) -> Instant {
         let agent = self.agent.poll_timeout().map(|(t, _)| instant(t));
         let jobs = self.live.values().flat_map(|l| [l.kill_at, l.end_at]).flatten();
-        let embedded = (self.identity.embedded && self.live.is_empty())
-            .then(|| self.empty_since + self.config.embedded_exit_after);
+        let embedded =
+            (self.identity.embedded && self.is_empty()).then(|| self.empty_since + self.config.embedded_exit_after);
         let scan = self.boosts.any().then(|| Instant::now() + boost::SCAN_PERIOD);
         let status = self.status_file.due(!self.live.is_empty());
         let far = Instant::now() + Duration::from_secs(3600);
@@ -436,6 +466,7 @@ impl Driver {
             .chain(scan)
             .chain(status)
             .chain(self.period_due())
+            .chain(self.store.due().map(Instant::from_std))
             .chain(self.cluster.as_ref().map(Cluster::due))
             .fold(far, Instant::min)
     }
@@ -446,12 +477,18 @@ impl Driver {
             self.agent.handle_timeout(t);
         }
         self.look_at_calendar(false);
+        self.store.pay(&self.state);
         self.overdue();
         self.on_time_in_cluster();
     }
 
+    /// No job is here, and none waits.
+    fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.cluster.as_ref().is_none_or(Cluster::is_empty)
+    }
+
     fn not_needed(&self) -> bool {
-        self.identity.embedded && self.live.is_empty() && self.empty_since.elapsed() >= self.config.embedded_exit_after
+        self.identity.embedded && self.is_empty() && self.empty_since.elapsed() >= self.config.embedded_exit_after
     }
 }
 
@@ -469,6 +506,11 @@ fn agent(config: &Config) -> Agent {
 fn alone(name: &str) -> ErrorBody {
     let hint = "Give jobs their machine by hand, or make it a node of a cluster (store = \"etcd\").";
     refuse(ErrorCode::Unsupported, format!("{name} cannot be drained"), "it is not a node of a cluster", hint)
+}
+
+fn no_queues() -> ErrorBody {
+    let hint = "Make it a node of a cluster (store = \"etcd\"): docs/cluster.md.";
+    refuse(ErrorCode::Unsupported, "there are no queues here", "this daemon serves one machine", hint)
 }
 
 fn job_reply(job: Job) -> Reply {

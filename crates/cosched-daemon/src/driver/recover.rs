@@ -4,6 +4,7 @@ use super::{Driver, Live};
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
 use cosched_core::{JobId, PlannerInput};
+use tokio::time::Instant;
 
 impl Driver {
     /// Takes every remembered job that still has processes back under control, and ends the others.
@@ -33,6 +34,10 @@ impl Driver {
         self.watch.add(record.id, &cgroup.events_path())?;
         self.live.insert(record.id, Live::of_record(cgroup, record));
         self.reopen_page(record);
+        if let Some(live) = self.live.get_mut(&record.id).filter(|_| record.part.is_some_and(|part| part.alike)) {
+            // What the last daemon has told is not known: it is told anew.
+            (live.told_empty, live.end_at) = (None, Some(Instant::now()));
+        }
         if !self.is_own(record.id) {
             // The cluster says what becomes of it.
             self.remember(record.id, |r| r.event(unix_ms(), "found", "the daemon was restarted"));

@@ -9,7 +9,9 @@ use crate::rights::{Peer, name};
 use crate::users::user_name;
 use cosched_api::{ErrorBody, ErrorCode, Job, JobRequest};
 use cosched_core::{JobId, PlannerInput};
-use cosched_linux::process;
+use cosched_linux::process::{self, Held};
+use cosched_linux::{JobCgroup, Origin};
+use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,6 +24,7 @@ const EMPTY_JOBS_MAX: usize = 16;
 impl Driver {
     /// Registers a job whose first process waits; that process is in the job's cgroups when this returns.
     pub(super) fn register(&mut self, peer: Peer, request: JobRequest) -> Answer<Job> {
+        check_once(&request)?;
         let fitted = self.fit_new(request.cpus, request.mem_bytes, &request.nodes)?;
         if request.command.is_empty() {
             return Err(refuse(
@@ -32,13 +35,16 @@ impl Driver {
             ));
         }
         let owner_uid = self.rights.owner(peer, request.owner_uid)?;
-        match request.pid {
-            // An administrator who acts for others counts himself: a node's queueing system may start many jobs at once.
-            0 if owner_uid != peer.uid => {}
-            0 => self.check_empty_jobs(peer)?,
-            _ if owner_uid != peer.uid => return Err(process_for_another(owner_uid)),
-            pid => check_process(peer, pid)?,
+        if let Some(id) = self.same(owner_uid, &request) {
+            return self.view_job(id);
         }
+        let held = match request.pid {
+            // An administrator who acts for others counts himself: a node's queueing system may start many jobs at once.
+            0 if owner_uid != peer.uid => None,
+            0 => self.check_empty_jobs(peer).map(|()| None)?,
+            _ if owner_uid != peer.uid => return Err(process_for_another(owner_uid)),
+            pid => Some(hold_own(peer, pid)?),
+        };
         let id = self.state.last_id + 1;
         let cpus = fitted.cpus;
         let mut record = Record::new(id, owner_uid, cpus, request, &self.boot_id, unix_ms());
@@ -49,7 +55,7 @@ impl Driver {
         let detail = format!("class {}, {cpus} CPUs, pid {}{for_another}", name(record.class), record.pid);
         record.event(unix_ms(), "registered", detail);
         self.commit(&record)?;
-        self.enter(&record).inspect_err(|e| {
+        self.enter(&record, held.as_ref()).inspect_err(|e| {
             self.remember(id, |r| {
                 r.event(unix_ms(), "lost", e.why.clone());
                 r.ended_unix_ms = Some(unix_ms());
@@ -63,11 +69,18 @@ impl Driver {
         self.view_job(id)
     }
 
+    /// The job that another launcher has registered in these words.
+    fn same(&self, owner_uid: u32, request: &JobRequest) -> Option<u64> {
+        let records = self.live.keys().filter_map(|id| self.state.jobs.get(id));
+        let is_same = |r: &&Record| r.uid == owner_uid && r.by_api && Some(&r.name) == request.name.as_ref();
+        records.filter(|_| request.once).find(is_same).map(|record| record.id)
+    }
+
     /// A job without a process costs its user nothing, so somebody has to count.
-    fn check_empty_jobs(&self, peer: Peer) -> Answer<()> {
+    pub(super) fn check_empty_jobs(&self, peer: Peer) -> Answer<()> {
         let empty =
             self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|r| r.pid == 0 && r.uid == peer.uid);
-        if empty.count() < EMPTY_JOBS_MAX {
+        if empty.count() + self.empty_jobs_in_cluster(peer.uid) < EMPTY_JOBS_MAX {
             return Ok(());
         }
         Err(refuse(
@@ -79,11 +92,11 @@ impl Driver {
     }
 
     /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
-    pub(super) fn enter(&mut self, record: &Record) -> Answer<()> {
+    pub(super) fn enter(&mut self, record: &Record, held: Option<&Held>) -> Answer<()> {
         let what = || format!("job {} got no cgroup", record.id);
         let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
-        let attached = if record.pid == 0 { Ok(()) } else { cgroup.attach(record.pid) };
-        let entered = attached
+        let entered = held
+            .map_or(Ok(()), |held| self.attach(&cgroup, held))
             .map_err(|e| internal(what(), e))
             .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
@@ -95,6 +108,18 @@ impl Driver {
         }
         self.live.insert(record.id, Live::of_record(cgroup, record));
         Ok(())
+    }
+
+    /// Moves a process that may have ended since it was checked: whoever has its number now stays where he is, or goes back.
+    fn attach(&self, cgroup: &JobCgroup, held: &Held) -> io::Result<()> {
+        let ended = || io::Error::other(format!("process {} has ended", held.pid()));
+        let origin = held.alive().then(|| Origin::of(held.pid())).ok_or_else(ended)?;
+        let moved = cgroup.attach(held.pid());
+        if !held.alive() {
+            self.put_back_successor(held, origin.as_ref());
+            return Err(ended());
+        }
+        moved.map_err(io::Error::other)
     }
 
     /// Tells the planner about a job that is in its cgroups.
@@ -124,9 +149,23 @@ impl Live {
             chosen: Choice::default(),
             waiters: Vec::new(),
             kill_at: None,
+            told_empty: Some(false),
             end_at: (record.pid == 0).then(|| Instant::now() + EMPTY_JOB_GRACE),
         }
     }
+}
+
+/// Which job is meant must be clear, and who comes second has no process to begin it with.
+pub(super) fn check_once(request: &JobRequest) -> Answer<()> {
+    if !request.once || request.pid == 0 && request.name.is_some() {
+        return Ok(());
+    }
+    Err(refuse(
+        ErrorCode::Invalid,
+        "the job cannot be registered `once`",
+        "it has a process, or no name",
+        "Give it a name and pid 0, then add processes.",
+    ))
 }
 
 /// A job of another user begins empty: who is added later is checked against the owner then.
@@ -139,8 +178,19 @@ pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
     )
 }
 
+/// Takes hold of a process that may become the peer's job; what is checked is what is held, whoever has its number later.
+pub(super) fn hold_own(peer: Peer, pid: i32) -> Answer<Held> {
+    let gone = || {
+        let (what, why) = (format!("there is no process {pid}"), "it has ended");
+        refuse(ErrorCode::NotFound, what, why, "Nothing was changed.")
+    };
+    let held = Held::open(pid);
+    check_process(peer, pid)?;
+    held.ok().filter(Held::alive).ok_or_else(gone)
+}
+
 /// The process must be the peer itself or its child, and run as the peer's user: nobody registers what is not his.
-pub(super) fn check_process(peer: Peer, pid: i32) -> Answer<()> {
+fn check_process(peer: Peer, pid: i32) -> Answer<()> {
     let not_yours = |why: String| {
         let hint = "Register the calling process or a child of it, as `cosched run` does.";
         refuse(ErrorCode::Forbidden, format!("process {pid} cannot become a job"), why, hint)

@@ -7,6 +7,7 @@
 use super::Driver;
 use super::change::by;
 use crate::clock::unix_ms;
+use crate::record::Record;
 use crate::refuse::{Answer, refuse};
 use crate::rights::Peer;
 use cosched_api::{ErrorBody, ErrorCode, Job, NodeResources, ResourcesRequest};
@@ -27,10 +28,8 @@ impl Driver {
     /// `POST /v1/jobs/{id}/resources`
     pub(super) fn change_resources(&mut self, peer: Peer, id: u64, request: ResourcesRequest) -> Answer<Job> {
         let mut record = self.changeable(peer, id)?;
-        if request.nodes.is_empty() {
-            return Err(invalid("no resources are given", "`nodes` is an empty list", "Give one entry for each node."));
-        }
-        let fitted = self.fit(&request.nodes)?;
+        let nodes = wanted(&record, request)?;
+        let fitted = self.fit(&nodes)?;
         record.event(unix_ms(), "resources", format!("{} CPUs {}", fitted.cpus, by(peer)));
         (record.cpus, record.mem_bytes, record.nodes) = (fitted.cpus, fitted.mem_bytes, fitted.nodes);
         self.commit(&record)?;
@@ -45,11 +44,7 @@ impl Driver {
             return Ok(Fitted { nodes: Vec::new(), ..self.fit(&[asked])? });
         }
         if cpus.is_some() || mem.is_some() {
-            return Err(invalid(
-                "the job's resources are given twice",
-                "`nodes` stands beside `cpus` or `mem_bytes`",
-                "Leave `cpus` and `mem_bytes` out.",
-            ));
+            return Err(twice());
         }
         self.fit(nodes)
     }
@@ -76,6 +71,33 @@ impl Driver {
         let given = NodeResources { name, cpus: Some(cpus), ..asked.clone() };
         Ok(Fitted { cpus, mem_bytes: asked.memory_bytes, nodes: vec![given] })
     }
+}
+
+/// What a job wants from now on, node by node. CPUs and memory alone leave the rest as it is.
+fn wanted(record: &Record, request: ResourcesRequest) -> Answer<Vec<NodeResources>> {
+    let ResourcesRequest { nodes, cpus, mem_bytes } = request;
+    if cpus.is_none() && mem_bytes.is_none() {
+        let why = "`nodes` is an empty list, and neither `cpus` nor `mem_bytes` is there";
+        return match nodes.is_empty() {
+            true => Err(invalid("no resources are given", why, "Give one entry for each node, or `cpus`.")),
+            false => Ok(nodes),
+        };
+    }
+    if !nodes.is_empty() {
+        return Err(twice());
+    }
+    let disk_bytes = record.nodes.first().and_then(|node| node.disk_bytes);
+    let memory_bytes = mem_bytes.or(record.mem_bytes);
+    Ok(vec![NodeResources { cpus: cpus.or(Some(record.cpus)), memory_bytes, disk_bytes, ..NodeResources::default() }])
+}
+
+/// Two ways of asking at once.
+pub(super) fn twice() -> ErrorBody {
+    invalid(
+        "the job's resources are given twice",
+        "`nodes` stands beside `cpus` or `mem_bytes`",
+        "Leave `cpus` and `mem_bytes` out, or `nodes`.",
+    )
 }
 
 /// As many CPUs as wanted, or all of `have` if at least so many are enough.

@@ -68,6 +68,8 @@ impl Driver {
             nodes: record.nodes.clone(),
             queue: None,
             waits_for: None,
+            use_of_nodes: None,
+            ended_why: None,
             restarts: 0,
             r#use: Some(used),
         }
@@ -79,7 +81,7 @@ impl Driver {
         let m = &self.machinery;
         let stats = m.slots.stats();
         let mut jobs = BTreeMap::new();
-        for state in self.states() {
+        for (_, state) in self.classes_and_states() {
             *jobs.entry(state).or_insert(0) += 1;
         }
         api::Status {
@@ -126,11 +128,14 @@ impl Driver {
         }
     }
 
-    /// The state of every job that is remembered.
-    fn states(&self) -> Vec<api::JobState> {
+    /// Class and state of every job that is remembered: in a cluster of all its jobs, for those that wait have no node.
+    pub(super) fn classes_and_states(&self) -> Vec<(api::Class, api::JobState)> {
         match &self.cluster {
-            Some(_) => self.list_in_cluster(true).jobs.into_iter().map(|job| job.state).collect(),
-            None => self.state.jobs.values().map(|record| job_state(record, self.live.get(&record.id))).collect(),
+            Some(_) => self.list_in_cluster(true).jobs.into_iter().map(|job| (job.class, job.state)).collect(),
+            None => {
+                let of = |record: &Record| (record.class, job_state(record, self.live.get(&record.id)));
+                self.state.jobs.values().map(of).collect()
+            }
         }
     }
 
@@ -140,6 +145,13 @@ impl Driver {
         let mut warn = |what: &str, why: String, hint: &str| {
             all.push(api::Warning { what: what.to_owned(), why, hint: hint.to_owned() });
         };
+        if let Some(why) = self.store.problem() {
+            let hint = format!(
+                "Make room in {}. Until then new jobs and changes are refused, and jobs that run go on.",
+                self.store.dir().display()
+            );
+            warn("the state could not be written", why.to_owned(), &hint);
+        }
         if m.slots.realtime_priority().is_none() {
             warn(
                 "the slot thread has no real-time priority",

@@ -61,7 +61,7 @@ pub unsafe extern "C" fn cosched_resume(handle: *mut cosched_t, job: u64) -> c_i
 /// As for cosched_set_class.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_kill(handle: *mut cosched_t, job: u64, signal: c_int) -> c_int {
-    let request = KillRequest { signal, grace_ms: None };
+    let request = KillRequest { signal, grace_ms: None, here: false };
     // SAFETY: the caller's promise.
     unsafe { with("cosched_kill", handle, |connection| connection.ask(|client| client.kill(job, &request)).map(drop)) }
 }

@@ -40,10 +40,12 @@ pub unsafe extern "C" fn cosched_get_use(handle: *mut cosched_t, job: u64, resul
     }
 }
 
-/// How busy a node is, into `*result`. `node` is its name; NULL or "": the daemon's.
+/// How busy a node is, into `*result`. `node` is its name; NULL or "": the daemon's. In a cluster any daemon tells of any of
+/// its nodes.
 ///
-/// Errors: COSCHED_ERR_UNSUPPORTED when the daemon does not have this node; COSCHED_ERR_INVALID when `result` is NULL; and those
-/// of the connection.
+/// Errors: COSCHED_ERR_NOT_FOUND when no node of the cluster has this name now, with those that are there;
+/// COSCHED_ERR_UNSUPPORTED when the daemon is of one machine, and this is not its name; COSCHED_ERR_CONFLICT when the node has
+/// just joined and said nothing yet; COSCHED_ERR_INVALID when `result` is NULL; and those of the connection.
 ///
 /// # Safety
 /// As for cosched_get_job; `node` is NULL or a text.
@@ -150,6 +152,7 @@ fn load_facts(load: &NodeLoad) -> cosched_load {
         memory_bytes: load.memory_bytes,
         memory_available_bytes: load.memory_available_bytes,
         memory_declared_bytes: load.memory_declared_bytes,
-        reserved: [0; 4],
+        measured_unix_ms: load.measured_unix_ms.unwrap_or(UNKNOWN),
+        reserved: [0; 3],
     }
 }

@@ -32,8 +32,9 @@ const COMMAND_BYTES_MAX: u64 = 4096;
 /// A daemon of one machine knows one node: more nodes, or the name of another, are refused with COSCHED_ERR_UNSUPPORTED.
 ///
 /// Errors: COSCHED_ERR_INVALID for what can never fit; COSCHED_ERR_FORBIDDEN for class express, unless the caller is an
-/// administrator; COSCHED_ERR_CONFLICT when this user has 16 jobs without a process already; and those of the connection:
-/// COSCHED_ERR_NO_DAEMON, COSCHED_ERR_TIMEOUT, COSCHED_ERR_DAEMON.
+/// administrator; COSCHED_ERR_CONFLICT when this user has 16 jobs without a process already, and when a cluster has no such
+/// node or none that can ever fit it; and those of the connection: COSCHED_ERR_NO_DAEMON, COSCHED_ERR_TIMEOUT,
+/// COSCHED_ERR_DAEMON.
 ///
 /// # Safety
 /// `handle` is NULL or a handle, `name` NULL or a text, `nodes` points to `node_count` entries, `job` is NULL or a place.
@@ -133,11 +134,13 @@ pub unsafe extern "C" fn cosched_remove_process(handle: *mut cosched_t, job: u64
     unsafe { with("cosched_remove_process", handle, work) }
 }
 
-/// Changes what a job wants, while it runs, as for cosched_register: all that is said there is replaced.
+/// Changes what a job wants, while it runs, as for cosched_register: all that is said there is replaced. A job that has
+/// started keeps its nodes, and gets what it wants more at once or not at all; one that waits keeps its place in its queue.
 ///
-/// Errors: COSCHED_ERR_INVALID for what can never fit, and when `node_count` is 0; COSCHED_ERR_UNSUPPORTED for a node that the
-/// daemon does not have; COSCHED_ERR_NOT_FOUND, COSCHED_ERR_FORBIDDEN, COSCHED_ERR_CONFLICT as for cosched_add_process; and those
-/// of the connection. The job stays as it was then.
+/// Errors: COSCHED_ERR_INVALID for what can never fit, and when `node_count` is 0; COSCHED_ERR_UNSUPPORTED for a node that a
+/// daemon of one machine does not have; COSCHED_ERR_CONFLICT when a cluster has no such node, can never fit it, or has no room
+/// for more now (cosched_last_error tells what is lacking), and when the job has ended; COSCHED_ERR_NOT_FOUND,
+/// COSCHED_ERR_FORBIDDEN as for cosched_add_process; and those of the connection. The job stays as it was then.
 ///
 /// # Safety
 /// As for cosched_register.
@@ -150,7 +153,8 @@ pub unsafe extern "C" fn cosched_set_resources(
 ) -> c_int {
     let work = |connection: &Connection| {
         // SAFETY: the caller's promise.
-        let request = ResourcesRequest { nodes: unsafe { resources(nodes, node_count) }? };
+        let nodes = unsafe { resources(nodes, node_count) }?;
+        let request = ResourcesRequest { nodes, ..ResourcesRequest::default() };
         connection.ask(|client| client.set_resources(job, &request)).map(drop)
     };
     // SAFETY: the caller's promise.

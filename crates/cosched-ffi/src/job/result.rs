@@ -85,7 +85,7 @@ pub extern "C" fn cosched_strerror(code: c_int) -> *const c_char {
         -2 => c"no daemon answers",
         -3 => c"no such job or process",
         -4 => c"not permitted",
-        -5 => c"not in the present state of the job or the process",
+        -5 => c"not in the present state of the job, the process or the cluster",
         -6 => c"not supported by this daemon or machine",
         -7 => c"versions that do not go together",
         -8 => c"the daemon failed",

@@ -12,7 +12,7 @@ pub enum cosched_err {
     INVALID = -1,
     /// No daemon answers on the socket.
     NO_DAEMON = -2,
-    /// No such job, or no such process.
+    /// No such job, process or node.
     NOT_FOUND = -3,
     /// Not the caller's right.
     FORBIDDEN = -4,
@@ -84,7 +84,8 @@ pub struct cosched_resources {
     pub reserved: [u64; 4],
 }
 
-/// What a job uses. COSCHED_UNKNOWN where the kernel does not tell.
+/// What a job uses: in a cluster, on the node of the daemon that is asked, and when it has ended, on all its nodes.
+/// COSCHED_UNKNOWN where the kernel does not tell.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct cosched_use {
@@ -119,7 +120,7 @@ pub struct cosched_job {
     pub pid: i32,
     /// 0.
     pub unused: u32,
-    /// The memory that it says it needs; COSCHED_UNKNOWN: it does not.
+    /// The memory that it says it needs, on all its nodes together; COSCHED_UNKNOWN: it does not.
     pub memory_bytes: u64,
     /// The disk space that it says it needs; COSCHED_UNKNOWN: it does not.
     pub disk_bytes: u64,
@@ -159,8 +160,12 @@ pub struct cosched_load {
     pub memory_available_bytes: u64,
     /// The memory that its jobs say they need, together.
     pub memory_declared_bytes: u64,
+    /// When that was measured, in ms since the Unix epoch: of another node than the daemon's. A node tells anew, within half a
+    /// minute, when one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
+    /// COSCHED_UNKNOWN: now.
+    pub measured_unix_ms: u64,
     /// For later versions.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 3],
 }
 
 /// COSCHED_UNKNOWN.

@@ -80,6 +80,11 @@ impl Driver {
         }
     }
 
+    /// Whose plans it follows.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
     /// The plan in use or the last one, and whether there are slots.
     pub fn plan(&self) -> (Option<&Arc<ClusterPlan>>, bool) {
         (self.plan.as_ref(), self.slots)
@@ -126,6 +131,8 @@ impl Driver {
             Some(Mangle::OneLate) if !filled.turns.is_empty() => filled.turns.rotate_right(1),
             _ => (),
         }
+        // Also when the store has lost its data and generations begin anew.
+        filled.generation = self.filled.generation + 1;
         self.filled = Arc::new(filled);
         self.set.retain(|job, _| self.filled.jobs.contains_key(job));
         self.agent.handle(now, AgentInput::Plan(Arc::clone(&self.filled)));
@@ -163,6 +170,10 @@ impl Driver {
             let cpus = job.parts[0].cpus;
             let policy = Some(job.policy);
             self.tell(now, PlannerInput::Submit(Job { id, class: job.class, policy, cpus, node: Some(self.node) }));
+        }
+        let cpus = job.parts[0].cpus;
+        if self.own.plan().jobs.get(&id).is_some_and(|known| known.cpus != cpus) {
+            self.tell(now, PlannerInput::Cpus(id, cpus));
         }
         let known = self.own.plan().jobs.get(&id).map(|known| (known.class, known.policy, known.standing));
         let (class, policy, standing) = known.unwrap_or((Class::Batch, Policy::Gang, Standing::Scheduled));

@@ -8,7 +8,7 @@ pub use processes::{Local, Phase, Processes};
 
 use crate::clock::HostClock;
 use cosched_cluster::store::{Range, Revision};
-use cosched_cluster::wire::{Answer, Attempt, PartEnd};
+use cosched_cluster::wire::{Ack, Answer, Attempt, PartEnd};
 use cosched_cluster::{AskId, Found, Member, Notice, OpId, Settings};
 use cosched_core::cluster::{Capacity, Plan};
 use cosched_core::{JobId, Reason};
@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub struct Watch {
     pub(crate) range: Range,
     pub(crate) next: Revision,
+    /// The store ended it, and the node has not heard so.
+    pub(crate) ended: bool,
 }
 
 /// A node.
@@ -56,6 +58,8 @@ pub struct Host {
     pub no_slots: Vec<Reason>,
     /// What came of requests, in this life.
     pub answers: BTreeMap<AskId, Vec<Answer>>,
+    /// What nodes said of themselves, when that was last asked for.
+    pub loads: Option<BTreeMap<String, Ack>>,
     /// Jobs that were asked for in this life, by request.
     pub(crate) asked: BTreeMap<AskId, String>,
     /// What was said.
@@ -97,6 +101,7 @@ impl Host {
             plan: None,
             no_slots: Vec::new(),
             answers: BTreeMap::new(),
+            loads: None,
             asked: BTreeMap::new(),
             notices: Vec::new(),
             behind: 0,
@@ -122,6 +127,7 @@ impl Host {
         let found = |(job, part): (&JobId, &Local)| Found {
             job: *job,
             attempt: part.attempt,
+            tree: part.tree,
             ended: part.ended.then(|| PartEnd { cpu_time_ns: part.cpu_ns, ..PartEnd::default() }),
         };
         self.processes.parts.iter().map(found).collect()

@@ -27,8 +27,18 @@ pub struct Local {
     pub spans: bool,
     /// The main process is elsewhere: when these processes have ended, others may come.
     pub follows: bool,
+    /// Several launchers asked for it: it has no main process, and says whether it is empty.
+    pub once: bool,
+    /// What was last said of that.
+    pub(crate) told_empty: Option<bool>,
     /// Its main process has ended elsewhere.
     pub closing: bool,
+    /// The store does not know the job any more: it is left to the operating system.
+    pub forgotten: bool,
+    /// In which tree of the store it was begun, and in which life of the store.
+    pub tree: u64,
+    /// The second of these.
+    pub(crate) store_life: u64,
     /// What is still to come; the first one is under way.
     pub phases: VecDeque<Phase>,
     /// When the sleep that is under way ends.
@@ -162,7 +172,12 @@ mod tests {
             cpus,
             spans: false,
             follows: false,
+            once: false,
+            told_empty: None,
             closing: false,
+            forgotten: false,
+            tree: 0,
+            store_life: 0,
             phases: phases.iter().copied().collect(),
             sleeps_until: None,
             dies_at: None,

@@ -3,10 +3,13 @@
 //! Why: a user who was told a number relies on it, and one whose daemon died in the middle must not find his job twice.
 //! A request comes into the store once and goes once. A name stands for one job at most, an acknowledged one for exactly
 //! the number that was told, and the processes of a job are begun once on each of its nodes in each of its lives: neither
-//! a daemon that was started anew nor a machine that lost everything begins them again.
+//! a daemon that was started anew nor a machine that lost everything begins them again. Of what several launchers ask for
+//! (`once`) there is one job of an owner, a name and nodes at a time. A store that has lost its data or was put back
+//! begins anew: what it was told before may be lost or come again; nobody gets two answers.
 
 use super::{Invariant, Seen};
-use cosched_cluster::wire::Answer;
+use cosched_cluster::wire::{Answer, Job};
+use cosched_core::cluster::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
@@ -16,7 +19,13 @@ pub(super) struct ExactlyOnce {
     /// Jobs by name.
     jobs: BTreeMap<String, u64>,
     told: BTreeMap<String, Answer>,
+    /// In this life of the store.
+    told_here: BTreeMap<String, Answer>,
     begun: BTreeSet<(usize, u64, u32)>,
+    /// Jobs that several ask for and that are not about to end, by what they are.
+    once: BTreeMap<(u32, String, String), u64>,
+    /// Jobs that are being ended for good.
+    ending: BTreeSet<u64>,
 }
 
 impl Invariant for ExactlyOnce {
@@ -26,12 +35,19 @@ impl Invariant for ExactlyOnce {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
+            Seen::AnotherStore => self.forget(),
+            Seen::State { state, .. } => {
+                let ending = state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::Ending(_)));
+                self.ending = ending.map(|(id, _)| id.0).collect();
+                self.once.retain(|_, id| !self.ending.contains(id));
+            }
             Seen::Request { id, came: true } if self.requests.insert((*id).to_owned(), true).is_some() => {
                 return Err(format!("request {id} is written twice"));
             }
             Seen::Request { id, came: false } if self.requests.insert((*id).to_owned(), false) != Some(true) => {
                 return Err(format!("request {id} is carried out twice"));
             }
+            Seen::Record(job) if job.ask.once => return self.is_alone(job),
             Seen::Record(job) => {
                 let known = *self.jobs.entry(job.ask.name.clone()).or_insert(job.id);
                 if known != job.id {
@@ -42,13 +58,14 @@ impl Invariant for ExactlyOnce {
                 if let Some(known) = self.told.insert((*name).to_owned(), (*answer).clone()) {
                     return Err(format!("{name} is answered twice: {known:?}, {answer:?}"));
                 }
+                self.told_here.insert((*name).to_owned(), (*answer).clone());
                 return self.fits(name, answer);
             }
             Seen::Begun { node, job, attempt } if !self.begun.insert((*node, job.0, *attempt)) => {
                 return Err(format!("job {job}, life {attempt}, is begun twice on node {node}"));
             }
             Seen::Over(_) => {
-                return self.told.iter().try_for_each(|(name, answer)| self.fits(name, answer));
+                return self.told_here.iter().try_for_each(|(name, answer)| self.fits(name, answer));
             }
             _ => (),
         }
@@ -57,6 +74,30 @@ impl Invariant for ExactlyOnce {
 }
 
 impl ExactlyOnce {
+    /// A store that was lost knows nothing of what was, and one that was put back may carry out once more what it has.
+    fn forget(&mut self) {
+        *self = ExactlyOnce { told: std::mem::take(&mut self.told), ..ExactlyOnce::default() };
+    }
+
+    fn is_alone(&mut self, job: &Job) -> Result<(), String> {
+        let what = (job.owner.uid, job.ask.name.clone(), format!("{:?}", job.ask.want));
+        let ends = job.closing || job.end.is_some() || job.killed_by.is_some() || self.ending.contains(&job.id);
+        // Its owner may want other resources of it.
+        self.once.retain(|known, id| *id != job.id || *known == what);
+        match self.once.get(&what) {
+            Some(known) if *known != job.id && !ends => Err(format!("{what:?} is job {known} and job {}", job.id)),
+            Some(known) if *known == job.id && ends => {
+                self.once.remove(&what);
+                Ok(())
+            }
+            None if !ends => {
+                self.once.insert(what, job.id);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether what was told is what is.
     fn fits(&self, name: &str, answer: &Answer) -> Result<(), String> {
         match (answer, self.jobs.get(name)) {

@@ -1,17 +1,20 @@
 //! Generations only rise: by one in the store, and on each node never back.
 //!
 //! Why: a plan is named by its generation. Two plans of one name could hold in the same slot, and a node that went back
-//! would run what others have left.
+//! would run what others have left. When the store has lost its data or was put back, generations begin anew, and each
+//! node goes back once.
 
 use super::{Invariant, Seen};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(super) struct Generations {
-    /// Of the newest plan in the store, and from which slot it holds, in nanoseconds.
-    stored: (u64, u64),
-    /// The newest that each node has used.
-    used: BTreeMap<usize, u64>,
+    /// Of the newest plan in the store, and from which slot it holds, in nanoseconds; none after the store was lost.
+    stored: Option<(u64, u64)>,
+    /// In which life of the store that is.
+    life: u64,
+    /// The newest that each node has used, and up to which life of the store it may be of an earlier one.
+    used: BTreeMap<usize, (u64, u64)>,
 }
 
 impl Invariant for Generations {
@@ -23,7 +26,10 @@ impl Invariant for Generations {
         match seen {
             Seen::State { state, .. } => {
                 let from = state.from_slot.saturating_mul(state.config.slot_length_ns);
-                let (old, old_from) = std::mem::replace(&mut self.stored, (state.generation, from));
+                let first = (self.life == 0).then_some((0, 0));
+                let Some((old, old_from)) = self.stored.replace((state.generation, from)).or(first) else {
+                    return Ok(());
+                };
                 let new = state.generation;
                 if new != old && new != old + 1 {
                     return Err(format!("generation {old} is followed by {new}"));
@@ -32,12 +38,17 @@ impl Invariant for Generations {
                     return Err(format!("generation {new} holds {} ms before {old}", (old_from - from) / 1_000_000));
                 }
             }
-            Seen::Uses { node, generation } => {
-                let newest = self.used.entry(*node).or_default();
-                if generation < newest {
+            Seen::AnotherStore => (self.stored, self.life) = (None, self.life + 1),
+            Seen::Uses { node, plan } => {
+                let (newest, life) = self.used.entry(*node).or_default();
+                let generation = plan.generation;
+                if generation < *newest && *life == self.life {
                     return Err(format!("node {node} goes back from generation {newest} to {generation}"));
                 }
-                *newest = *generation;
+                if generation < *newest {
+                    *life = self.life;
+                }
+                *newest = generation;
             }
             _ => (),
         }

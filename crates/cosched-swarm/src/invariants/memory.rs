@@ -30,6 +30,9 @@ impl Invariant for Memory {
     }
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        if let Seen::AnotherStore = seen {
+            self.before.clear();
+        }
         let Seen::State { state, capacity, .. } = seen else { return Ok(()) };
         let mut now = BTreeMap::new();
         for (node, has) in *capacity {

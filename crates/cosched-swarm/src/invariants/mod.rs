@@ -6,6 +6,7 @@ mod exactly_once;
 mod final_states;
 mod generations;
 mod memory;
+mod numbers;
 mod one_row;
 mod outdated;
 mod quiet;
@@ -15,7 +16,7 @@ pub(crate) use bounded_stop::REST_NS as STOPPED_REST_NS;
 use crate::host::SlotBegins;
 use cosched_cluster::wire::{Answer, Attempt, Job};
 use cosched_core::JobId;
-use cosched_core::cluster::{Capacity, State};
+use cosched_core::cluster::{Capacity, Plan, State};
 use std::collections::BTreeMap;
 
 /// What an invariant is told, as the world goes on.
@@ -34,8 +35,8 @@ pub enum Seen<'a> {
     Uses {
         /// The node.
         node: usize,
-        /// The plan's generation.
-        generation: u64,
+        /// The plan.
+        plan: &'a Plan,
     },
     /// A slot begins on a node.
     Slot {
@@ -88,7 +89,18 @@ pub enum Seen<'a> {
         /// In which life.
         attempt: Attempt,
     },
-    /// Somebody asks the store for something else than to renew a lease.
+    /// The store has lost its data, or was put back to an earlier copy of it. What it has is told next.
+    AnotherStore,
+    /// A job has got its number.
+    Numbered {
+        /// The number.
+        job: JobId,
+        /// A node that takes part.
+        node: usize,
+        /// The highest number that is known there from an earlier life of the store.
+        known: u64,
+    },
+    /// Somebody asks the store for something.
     Asked {
         /// The node.
         node: usize,
@@ -114,6 +126,14 @@ pub struct Over {
     pub litter: Vec<String>,
 }
 
+/// What names a plan: when the store begins another life, generations come again, and nodes that have not heard of that
+/// go on by plans of before for a while.
+type PlanId = (u64, u64, u32);
+
+fn id_of(plan: &Plan) -> PlanId {
+    (plan.generation, plan.from_slot, plan.start)
+}
+
 /// Something that must always hold.
 pub trait Invariant: Send {
     /// Its name, which is that of its file.
@@ -137,6 +157,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<generations::Generations>::default(),
         Box::<exactly_once::ExactlyOnce>::default(),
         Box::<memory::Memory>::default(),
+        Box::new(numbers::Numbers),
         Box::<quiet::Quiet>::default(),
     ]
 }

@@ -5,7 +5,7 @@
 //! no message is sent. Gangs that start before their plan holds are left out: they run out of turn on all nodes that
 //! know of them already.
 
-use super::{Invariant, Seen};
+use super::{Invariant, PlanId, Seen, id_of};
 use cosched_core::{JobId, NodeId};
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ type Ran = BTreeMap<JobId, (bool, usize)>;
 
 #[derive(Default)]
 pub(super) struct OneRow {
-    /// By generation and slot.
-    slots: BTreeMap<(u64, u64), Ran>,
+    /// By slot and plan.
+    slots: BTreeMap<(u64, PlanId), Ran>,
 }
 
 impl Invariant for OneRow {
@@ -28,7 +28,7 @@ impl Invariant for OneRow {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let Seen::Slot { node, id, sound: true, slot, .. } = seen else { return Ok(()) };
-        let key = (slot.plan.generation, slot.slot);
+        let key = (slot.slot, id_of(&slot.plan));
         let ran = self.slots.entry(key).or_default();
         for (job, planned) in slot.plan.jobs.iter().filter(|(_, planned)| planned.home.is_some()) {
             if slot.early.contains(job) || !planned.parts.iter().any(|part| part.node == NodeId(*id)) {
@@ -38,7 +38,7 @@ impl Invariant for OneRow {
             let (there, other) = *ran.entry(*job).or_insert((here, *node));
             if there != here {
                 let (runs, waits) = if here { (*node, other) } else { (other, *node) };
-                let (generation, slot) = key;
+                let (slot, (generation, ..)) = key;
                 return Err(format!(
                     "generation {generation}, slot {slot}: job {job} runs on node {runs} and waits on node {waits}"
                 ));

@@ -3,9 +3,9 @@
 //! Why: that is what planners count on when they say from when a plan holds (`core::cluster::holds_from`; Gray &
 //! Cheriton 1989): a node reads the newest state before it renews its lease, so one that was cut off stops its slots
 //! before the others could harm it for long. The bound is the length of a lease, the time that news may take, and two
-//! slots, counted from when the next plan holds.
+//! slots, counted from when the next plan holds; in a store that was put back, the plan of then is the next one.
 
-use super::{Invariant, Seen};
+use super::{Invariant, PlanId, Seen, id_of};
 use std::collections::BTreeMap;
 
 /// The lease of 5 s, 500 ms for news, 100 ms for clocks.
@@ -13,8 +13,10 @@ const MOST_NS: u64 = 5_600_000_000;
 
 #[derive(Default)]
 pub(super) struct Outdated {
-    /// From when each generation holds.
-    from: BTreeMap<u64, u64>,
+    /// From when each plan holds, in the order in which they came.
+    from: Vec<u64>,
+    /// The place of each in that order, where it came last.
+    order: BTreeMap<PlanId, usize>,
 }
 
 impl Invariant for Outdated {
@@ -27,15 +29,21 @@ impl Invariant for Outdated {
             Seen::State { state, now_wall_ns, .. } => {
                 let from = state.from_slot.saturating_mul(state.config.slot_length_ns);
                 // A planner whose clock was set back a moment ago may say that its plan holds since long.
-                self.from.entry(state.generation).or_insert(from.max(*now_wall_ns));
+                let plan = (state.generation, state.from_slot, state.start);
+                let newest = self.from.len().checked_sub(1);
+                if newest.is_none() || self.order.get(&plan).copied() != newest {
+                    self.order.insert(plan, self.from.len());
+                    self.from.push(from.max(*now_wall_ns));
+                }
             }
             Seen::Slot { node, sound: true, wall_ns, slot, .. } => {
                 let generation = slot.plan.generation;
-                let Some((next, from)) = self.from.range(generation + 1..).next() else { return Ok(()) };
+                let Some(at) = self.order.get(&id_of(&slot.plan)) else { return Ok(()) };
+                let Some(from) = self.from.get(at + 1) else { return Ok(()) };
                 let late_ns = wall_ns.saturating_sub(*from);
                 if late_ns > MOST_NS + 2 * slot.plan.slot_length_ns {
                     return Err(format!(
-                        "node {node} begins a slot by generation {generation}, and {next} holds since {} ms",
+                        "node {node} begins a slot by generation {generation}, and the next plan holds since {} ms",
                         late_ns / 1_000_000
                     ));
                 }

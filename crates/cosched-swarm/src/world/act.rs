@@ -7,7 +7,7 @@ use cosched_cluster::store::{Do, Op};
 use cosched_cluster::wire::{Attempt, Job, PartEnd};
 use cosched_cluster::{Action, Member, Moment, Notice};
 use cosched_core::cluster::{Part, Plan};
-use cosched_core::{AgentAction, AgentConfig, Disposition, JobId};
+use cosched_core::{AgentAction, AgentConfig, Disposition, JobId, Reason};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -65,6 +65,7 @@ impl World {
         let keeps = host.member.is_none() && self.broken == Some(Broken::NobodyThaws);
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| !part.ended) {
             part.to = match &host.driver {
+                _ if part.forgotten => Disposition::Run,
                 Some(driver) if !host.thawed => driver.disposition(*id, part),
                 _ if keeps => part.to,
                 _ => Disposition::Run,
@@ -117,6 +118,9 @@ impl World {
                 }
             }
             Action::StartHere { job, part } => self.start_here(node, &job, part),
+            Action::KillHere { job, reason: Reason::Departure, .. } if self.is_unknown(node, job) => {
+                self.forgotten(node, job);
+            }
             Action::KillHere { job, attempt, .. } => self.kill_here(node, job, attempt),
             Action::CloseHere { job, attempt } => {
                 let parts = &mut self.hosts[node].processes.parts;
@@ -124,6 +128,7 @@ impl World {
                     part.closing = true;
                 }
             }
+            Action::Forgotten(job) => self.forgotten(node, job),
             Action::Reply(id, answer) => {
                 let host = &mut self.hosts[node];
                 host.answers.entry(id).or_default().push(answer.clone());
@@ -132,6 +137,7 @@ impl World {
                     self.told.insert(name, answer);
                 }
             }
+            Action::Loads(_, acks) => self.hosts[node].loads = Some(acks),
             Action::Behind(many) => self.hosts[node].behind = many,
             Action::Say(notice) => {
                 self.counts.conflicts += u64::from(notice == Notice::Conflict);
@@ -151,12 +157,14 @@ impl World {
         };
         let host = &mut self.hosts[node];
         let id = host.member.as_ref()?.id()?;
+        // A store without its data gives another number.
+        host.driver.take_if(|driver| driver.node() != id);
         let config = AgentConfig { node: id, ..self.agent.clone() };
         Some(host.driver.get_or_insert_with(|| Driver::new(id, host.capacity.cpus, config, mangle)))
     }
 
     fn uses(&mut self, node: usize, plan: Arc<Plan>) {
-        self.see(&Seen::Uses { node, generation: plan.generation });
+        self.see(&Seen::Uses { node, plan: &plan });
         let wall = self.moment(node).wall;
         let shares = self.hosts[node].member.as_ref().and_then(|member| Some(*member.state()?.config.shares()));
         self.hosts[node].plan = Some(Arc::clone(&plan));
@@ -190,6 +198,10 @@ impl World {
 
     fn start_here(&mut self, node: usize, job: &Job, part: Part) {
         let (id, attempt) = (JobId(job.id), job.attempt);
+        if self.hosts[node].processes.parts.get(&id).is_some_and(|part| part.is_alive()) {
+            // Of an earlier life of the store: the node took no part when the number was given.
+            return self.number_is_taken(node, id, attempt);
+        }
         self.counts.begun += 1;
         self.see(&Seen::Begun { node, job: id, attempt });
         let phases = if self.lively {
@@ -209,8 +221,13 @@ impl World {
             attempt,
             cpus: part.cpus,
             spans: record.is_some_and(|place| place.parts.len() > 1),
-            follows,
+            follows: follows || job.ask.once,
+            once: job.ask.once,
+            told_empty: None,
             closing: job.closing,
+            forgotten: false,
+            tree: self.hosts[node].member.as_ref().map_or(0, Member::tree),
+            store_life: self.store_life,
             phases,
             sleeps_until: None,
             dies_at: None,
@@ -227,6 +244,27 @@ impl World {
         host.processes.parts.insert(id, local);
         if let Some(driver) = &mut host.driver {
             driver.refresh(wall, &host.processes);
+        }
+    }
+
+    fn number_is_taken(&mut self, node: usize, job: JobId, attempt: Attempt) {
+        self.note(|| format!("n{node}: another job {job} lives here"));
+        let now = self.moment(node);
+        if let Some(member) = &mut self.hosts[node].member {
+            member.part_ended(now, job, attempt, PartEnd::default());
+        }
+    }
+
+    /// Whether a job is to end here because the store has no word of it.
+    fn is_unknown(&self, node: usize, job: JobId) -> bool {
+        self.hosts[node].member.as_ref().is_some_and(|member| member.job(job).is_none())
+    }
+
+    /// The store has lost a job: it goes on here, and nobody stops it any more.
+    fn forgotten(&mut self, node: usize, job: JobId) {
+        self.note(|| format!("n{node}: job {job} is known here only"));
+        if let Some(part) = self.hosts[node].processes.parts.get_mut(&job) {
+            (part.forgotten, part.closing) = (true, true);
         }
     }
 

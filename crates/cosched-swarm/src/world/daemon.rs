@@ -14,11 +14,15 @@ impl World {
     pub fn start(&mut self, node: usize) {
         let now = self.moment(node);
         self.note(|| format!("n{node}: the daemon starts"));
+        let untold = self.broken == Some(Broken::NumbersUntold);
         let boasts = self.broken == Some(Broken::Boasts);
         let host = &mut self.hosts[node];
         host.life += 1;
         host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
         host.settings.capacity = host.capacity;
+        // A daemon's own files say so.
+        let newest = host.processes.parts.keys().last().map_or(0, |job| job.0);
+        host.settings.jobs_known = if untold { 0 } else { host.settings.jobs_known.max(newest) };
         if boasts {
             host.settings.capacity.memory_bytes *= 2;
         }
@@ -40,6 +44,7 @@ impl World {
         (host.hung_until, host.thawed) = (0, false);
         // Nobody waits for answers any more, and nobody ends what ignores a polite kill.
         host.asked.clear();
+        host.processes.parts.values_mut().for_each(|part| part.told_empty = None);
         for part in host.processes.parts.values_mut().filter(|part| part.ignores_kill) {
             part.dies_at = None;
         }

@@ -1,8 +1,8 @@
 //! What is in the world, for tests and invariants.
 
 use super::World;
+use super::trouble::measured;
 use crate::invariants::{Over, Seen};
-use cosched_cluster::Member;
 use cosched_cluster::store::Range;
 use cosched_cluster::wire::{Job, decode};
 use cosched_core::cluster::{Capacity, Stage, State};
@@ -155,6 +155,11 @@ impl World {
 
     /// Nothing happens that anybody would have to write down, for so long; what was asked of the store.
     pub(crate) fn quiet(&mut self, ns: u64) -> (u64, u64) {
+        // A daemon that has just begun says how busy its node is.
+        for node in 0..self.hosts.len() {
+            self.tell(node, |member, now| member.measured(now, measured(now, 0)));
+        }
+        self.run(2 * super::S);
         self.ops.clear();
         self.see(&Seen::Quiet(true));
         let end = self.now + ns;
@@ -164,21 +169,25 @@ impl World {
             round += 1;
             let flicker = round % 2 * if self.broken == Some(super::Broken::Flickers) { 40 } else { 1 };
             for node in 0..self.hosts.len() {
-                self.tell(node, |member, now| member.load(now, flicker));
+                self.tell(node, |member, now| {
+                    member.load(now, flicker);
+                    member.measured(now, measured(now, 400 * flicker));
+                });
             }
             self.run(35 * super::S);
         }
         self.see(&Seen::Quiet(false));
         let renewals = self.ops.remove("renewals").unwrap_or(0);
+        self.ops.remove("checks");
         (renewals, self.ops.values().sum())
     }
 
     /// The numbers of nodes, for what they really have.
     pub(super) fn note_capacity(&mut self, node: usize) {
         let host = &self.hosts[node];
-        if let Some(id) = host.member.as_ref().and_then(Member::id) {
-            let most = Capacity { memory_bytes: host.memory_bytes_whole, ..host.capacity };
-            self.capacity.insert(id.0, most);
+        let most = Capacity { memory_bytes: host.memory_bytes_whole, ..host.capacity };
+        if let Some((record, _)) = self.record_of(node) {
+            self.capacity.insert(record.id, most);
         }
     }
 }

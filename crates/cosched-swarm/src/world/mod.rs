@@ -1,6 +1,7 @@
 //! The world: true time, nodes, a store and a network between them, and what is to happen next.
 
 mod act;
+mod anew;
 mod daemon;
 mod look;
 mod network;
@@ -45,6 +46,8 @@ pub enum Broken {
     NoConditions,
     /// A node says that it has twice its memory.
     Boasts,
+    /// Daemons that are started do not know which numbers of jobs were given.
+    NumbersUntold,
     /// A node's load is told as large and small in turn.
     Flickers,
 }
@@ -52,7 +55,7 @@ pub enum Broken {
 #[derive(Debug)]
 enum Event {
     /// An operation reaches the store.
-    Arrives { node: usize, life: u64, op: OpId, what: Op },
+    Arrives { node: usize, life: u64, store: u64, op: OpId, what: Op },
     /// Its answer reaches the member.
     Answers { node: usize, life: u64, op: OpId, done: Result<OpDone, StoreError> },
     /// A watch looks for news.
@@ -125,6 +128,8 @@ pub struct World {
     pub job_ns_max: u64,
     /// Whether jobs compute, sleep, use memory and ignore kills; otherwise they sleep, and end.
     pub lively: bool,
+    /// No new processes come into jobs.
+    calm: bool,
     /// How agents judge.
     pub agent: AgentConfig,
     /// The first invariant that did not hold.
@@ -136,6 +141,14 @@ pub struct World {
     /// How it is broken on purpose.
     pub broken: Option<Broken>,
     checks: Vec<Box<dyn Invariant>>,
+    /// Which life of the store it is: it has lost its data, or was put back to a copy, so often.
+    store_life: u64,
+    /// The revision with which that began.
+    life_began: Revision,
+    /// The copy that somebody has made of it.
+    copy: Option<MemoryStore>,
+    /// What the store is to be when it is back, if not what it was.
+    another: Option<MemoryStore>,
     /// Up to this revision the store was looked at.
     looked: Revision,
     state: Option<State>,
@@ -167,12 +180,17 @@ impl World {
             keys,
             job_ns_max: 3 * S,
             lively: false,
+            calm: false,
             agent: AgentConfig::default(),
             violation: None,
             counts: Counts::default(),
             log: None,
             broken: None,
             checks: invariants::all(),
+            store_life: 0,
+            life_began: 0,
+            copy: None,
+            another: None,
             looked: 1,
             state: None,
             capacity: BTreeMap::new(),

@@ -28,26 +28,27 @@ impl World {
     pub(super) fn asks(&mut self, node: usize, op: OpId, what: Op) {
         let kind = match &what {
             Op::KeepAlive(_) => "renewals",
+            // The second half of a renewal: whether the state is what it was. It is carried only if it is not.
+            Op::Txn(txn) if txn.then.is_empty() => "checks",
             Op::Txn(txn) if txn.then.iter().all(|op| matches!(op, Do::Get(_))) => "reads",
             Op::Txn(_) => "writes",
             _ => "others",
         };
         *self.ops.entry(kind).or_default() += 1;
-        if kind != "renewals" {
-            self.see(&Seen::Asked { node, what: kind });
-        }
+        self.see(&Seen::Asked { node, what: kind });
         if !self.is_cut(node) {
             let at = self.now + self.delay();
             let life = self.hosts[node].life;
-            self.push(at, Event::Arrives { node, life, op, what });
+            self.push(at, Event::Arrives { node, life, store: self.store_life, op, what });
         }
     }
 
-    pub(super) fn arrives(&mut self, node: usize, life: u64, op: OpId, mut what: Op) {
+    pub(super) fn arrives(&mut self, (node, life, store): (usize, u64, u64), op: OpId, mut what: Op) {
         if self.now < self.store_stops_until {
-            return self.push(self.store_stops_until + 1, Event::Arrives { node, life, op, what });
+            return self.push(self.store_stops_until + 1, Event::Arrives { node, life, store, op, what });
         }
-        if self.now < self.store_away_until {
+        // A connection does not outlive the store's process.
+        if self.now < self.store_away_until || store != self.store_life {
             let done = Err(StoreError::Unavailable("connection refused".to_owned()));
             let at = self.now + self.delay();
             return self.push(at, Event::Answers { node, life, op, done });
@@ -56,7 +57,7 @@ impl World {
             txn.compare.clear();
         }
         let watch = match &what {
-            Op::Watch { range, from } => Some(Watch { range: range.clone(), next: *from }),
+            Op::Watch { range, from } => Some(Watch { range: range.clone(), next: *from, ended: false }),
             _ => None,
         };
         let mut done = self.store.call(Time(self.now), what);
@@ -91,7 +92,7 @@ impl World {
         if host.life != life {
             return;
         }
-        let Some(watch) = host.watches.get_mut(&id) else { return };
+        let Some(watch) = host.watches.get_mut(&id).filter(|watch| !watch.ended) else { return };
         let until = [host.cut_until, host.deaf_until, host.blind_until, host.hung_until];
         let until = until.into_iter().chain([self.store_stops_until, self.store_away_until]).max().unwrap_or(0);
         if self.now < until {
@@ -110,6 +111,12 @@ impl World {
     }
 
     pub(super) fn cuts(&mut self, node: usize, life: u64, watch: OpId) {
+        // Who cannot hear it now hears it as soon as he can.
+        let until = self.hosts[node].cut_until.max(self.hosts[node].hung_until);
+        if self.now < until {
+            self.hosts[node].watches.get_mut(&watch).into_iter().for_each(|watch| watch.ended = true);
+            return self.push(until, Event::Cuts { node, life, watch });
+        }
         if self.hosts[node].life == life && self.hosts[node].watches.remove(&watch).is_some() {
             let why = StoreError::Unavailable("the stream ended".to_owned());
             self.tell(node, |member, now| member.handle_watch_lost(now, watch, why));
@@ -162,12 +169,7 @@ impl World {
                 if self.states.len() > 3 {
                     self.states.pop_front();
                 }
-                let seen = Seen::State {
-                    state: &state,
-                    capacity: &self.capacity,
-                    now_wall_ns: self.now + crate::clock::EPOCH_NS,
-                };
-                super::see(&mut self.checks, &mut self.violation, self.now, &seen);
+                self.shows_state(&state);
                 self.state = Some(state);
             }
             "requests" => {
@@ -176,6 +178,8 @@ impl World {
             }
             "jobs" if !change.deleted => {
                 if let Ok(job) = decode::<Job>(&entry.value) {
+                    let is_new = entry.create_revision == entry.mod_revision;
+                    self.look_at_number(&job, is_new);
                     self.counts.jobs = self.counts.jobs.max(job.id);
                     self.see(&Seen::Record(&job));
                 }

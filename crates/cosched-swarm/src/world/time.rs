@@ -2,6 +2,7 @@
 
 use super::{Event, S, World};
 use crate::invariants::Seen;
+use cosched_core::cluster::{Plan, Stage};
 use cosched_core::{Disposition, Time};
 
 impl World {
@@ -43,7 +44,7 @@ impl World {
 
     fn happens(&mut self, event: Event) {
         match event {
-            Event::Arrives { node, life, op, what } => self.arrives(node, life, op, what),
+            Event::Arrives { node, life, store, op, what } => self.arrives((node, life, store), op, what),
             Event::Answers { node, life, op, done } => self.answers(node, life, op, done),
             Event::Tells { node, life, watch } => self.tells(node, life, watch),
             Event::Cuts { node, life, watch } => self.cuts(node, life, watch),
@@ -54,7 +55,7 @@ impl World {
             Event::Guards { node } => self.guards(node),
             Event::Wakes { node } => self.wakes(node),
             Event::StoreIsBack => {
-                self.store.extend_leases(Time(self.now));
+                self.comes_back();
                 self.forget_writes();
             }
             Event::Clears => (self.lossy, self.slow) = (0, 0),
@@ -79,6 +80,9 @@ impl World {
     fn ticks(&mut self) {
         self.push(self.now + S, Event::Ticks);
         let second = self.now / S;
+        if self.dice.one_in(20) {
+            self.copy = Some(self.store.clone());
+        }
         for node in 0..self.hosts.len() {
             self.note_capacity(node);
             if second.is_multiple_of(8) {
@@ -87,6 +91,7 @@ impl World {
             if self.lively && second.is_multiple_of(3) {
                 self.samples_memory(node);
             }
+            self.tells_empty(node);
             self.look_for_stopped(node);
             if let Some(driver) = &mut self.hosts[node].driver {
                 driver.show_again();
@@ -127,14 +132,40 @@ impl World {
         }
     }
 
+    /// A daemon tells whether jobs without a main process are empty. Sometimes a launcher comes late, or once more.
+    fn tells_empty(&mut self, node: usize) {
+        if self.now < self.hosts[node].hung_until || self.hosts[node].member.is_none() {
+            return;
+        }
+        let mut news = Vec::new();
+        for (job, part) in self.hosts[node].processes.parts.iter_mut().filter(|(_, part)| part.once && !part.ended) {
+            if part.phases.is_empty() && !part.closing && !self.calm && self.dice.one_in(10) {
+                part.phases.push_back(crate::host::Phase::Computes(S / 10));
+            }
+            let empty = part.phases.is_empty();
+            if part.told_empty.replace(empty) != Some(empty) {
+                news.push((*job, empty));
+            }
+        }
+        for (job, empty) in news {
+            self.tell(node, |member, now| member.empty(now, job, empty));
+        }
+    }
+
     /// How long each stopped process has been so without a reason.
     fn look_for_stopped(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         let most_ns = 2 * host.cycle_ns_max + crate::invariants::STOPPED_REST_NS;
+        // A node that is out of touch keeps what waited for memory when it last heard.
+        let out = host.member.as_ref().is_none_or(|member| !member.is_joined());
+        let before = host.driver.as_ref().and_then(|driver| driver.plan().0.cloned()).filter(|_| out);
+        let waits = |plan: &Plan, id| plan.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)));
         let mut stopped = Vec::new();
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| !part.ended) {
             let held_here = host.driver.as_ref().is_some_and(|driver| driver.is_held(*id));
-            let held = held_here || self.state.as_ref().is_some_and(|state| super::look::is_held(state, *id));
+            let held = held_here
+                || before.as_ref().is_some_and(|plan| waits(plan, *id))
+                || self.state.as_ref().is_some_and(|state| super::look::is_held(state, *id));
             match part.stopped_since {
                 Some(_) if held => part.stopped_since = Some(self.now),
                 Some(since) if part.to == Disposition::Stop => stopped.push((*id, self.now - since)),

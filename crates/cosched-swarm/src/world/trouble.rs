@@ -1,6 +1,8 @@
 //! What can break, and the end of it.
 
 use super::{Event, S, World};
+use cosched_cluster::Moment;
+use cosched_cluster::wire::Measured;
 use cosched_core::cluster::Period;
 
 impl World {
@@ -9,7 +11,7 @@ impl World {
         let node = self.dice.below(self.hosts.len() as u64) as usize;
         let ns = self.dice.between(1, 15) * S;
         self.counts.faults += 1;
-        match self.dice.below(22) {
+        match self.dice.below(24) {
             0 => self.cuts_off(node, ns),
             1 => self.cuts_off(node, 60 * S),
             2 => {
@@ -52,6 +54,7 @@ impl World {
             }
             19 => self.takes_leave(node, ns),
             20 => self.other_capacity(node),
+            21 => self.store_becomes_another(ns),
             _ => self.daily_life(node),
         }
     }
@@ -74,7 +77,7 @@ impl World {
     }
 
     /// The store is started anew with its data: everybody's watch ends.
-    fn store_goes_away(&mut self, ns: u64) {
+    pub(super) fn store_goes_away(&mut self, ns: u64) {
         self.note(|| format!("store: away for {} s", ns / S));
         self.store_away_until = self.now + ns;
         self.push(self.now + ns, Event::StoreIsBack);
@@ -112,7 +115,11 @@ impl World {
         let threads = self.dice.below(10) as u32;
         let period = self.dice.pick(&[Period::Working, Period::Off]);
         self.note(|| format!("n{node}: {threads} other threads; {period:?}"));
-        self.tell(node, |member, now| member.load(now, threads));
+        self.tell(node, |member, now| {
+            member.load(now, threads);
+            member.measured(now, measured(now, 1000 * threads));
+            member.read_loads(now, None);
+        });
         (0..self.hosts.len()).for_each(|node| self.tell(node, |member, now| member.calendar(now, period)));
     }
 
@@ -120,9 +127,10 @@ impl World {
     pub fn all_is_well_again(&mut self) {
         self.note(|| "all is well again".to_owned());
         (self.lossy, self.slow, self.compacts) = (0, 0, false);
+        self.calm = true;
         if self.now < self.store_away_until {
             self.store_away_until = self.now;
-            self.store.extend_leases(cosched_core::Time(self.now));
+            self.comes_back();
         }
         self.store_stops_until = self.store_stops_until.min(self.now);
         for node in 0..self.hosts.len() {
@@ -143,10 +151,16 @@ impl World {
             let boasts = self.broken == Some(super::Broken::Boasts);
             self.tell(node, |member, now| {
                 member.load(now, 0);
+                member.measured(now, measured(now, 0));
                 if !boasts {
                     member.capacity(now, capacity);
                 }
             });
         }
     }
+}
+
+/// A node with such a load.
+pub(super) fn measured(now: Moment, load_milli: u32) -> Measured {
+    Measured { at_ns: now.wall.0, runnable: load_milli / 1000, load_milli: [load_milli; 3], memory_available_bytes: 0 }
 }

@@ -3,7 +3,7 @@
 use super::{S, World};
 use cosched_cluster::AskId;
 use cosched_cluster::wire::{
-    Ask, By, Class, JobAsk, KillHow, NodeAsk, OnNodeLoss, Policy, Queue, Shares, Sharing, WantAsk,
+    Ask, By, Class, JobAsk, KillHow, NodeAsk, OnNodeLoss, Packing, Policy, Queue, Shares, Sharing, WantAsk,
 };
 use cosched_core::{JobId, Standing};
 
@@ -28,7 +28,9 @@ pub fn job(name: &str, cpus: u32) -> JobAsk {
         want: WantAsk::Total { cpus, memory_per_cpu_bytes: 1 << 20, disk_bytes: 0 },
         queue: None,
         on_node_loss: OnNodeLoss::Kill,
+        waiting: None,
         lead: None,
+        once: false,
     }
 }
 
@@ -46,6 +48,13 @@ pub(crate) const SHORT_NS: u64 = 20 * S;
 fn shares(dice: &mut crate::dice::Dice) -> Shares {
     let mut share = || dice.between(1, 16) as u32;
     Shares { express: share(), interactive: share(), batch: share(), standby: share() }
+}
+
+/// What jobs may say they need on a node, or for each CPU, in bytes.
+const MEMORY: [u64; 4] = [0, 1 << 20, 1 << 26, 1 << 28];
+
+fn node_ask(dice: &mut crate::dice::Dice, node: String, memory_bytes: u64) -> NodeAsk {
+    NodeAsk { node, cpus: dice.between(1, 4) as u32, cpus_min: 1, memory_bytes, disk_bytes: 0 }
 }
 
 /// The queues in another order, with other limits; sometimes one is left out.
@@ -67,7 +76,8 @@ impl World {
     pub fn ask(&mut self, node: usize, by: By, ask: Ask) -> Option<AskId> {
         let now = self.moment(node);
         let name = match &ask {
-            Ask::Submit(job) => job.name.clone(),
+            // Of what several ask for, the name does not tell whose answer it is.
+            Ask::Submit(job) if !job.once => job.name.clone(),
             _ => String::new(),
         };
         if self.log.is_some() {
@@ -86,28 +96,13 @@ impl World {
 
     /// Somebody submits the `n`th job.
     pub fn somebody_submits(&mut self, n: u64) {
+        if self.dice.one_in(6) {
+            return self.several_submit(n);
+        }
         let nodes = self.hosts.len() as u64;
-        let all: u64 = self.hosts.iter().map(|host| u64::from(host.capacity.cpus)).sum();
-        let dice = &mut self.dice;
-        let memory = dice.pick(&[0, 1 << 20, 1 << 26, 1 << 28]);
         let mut ask = job(&format!("job {n}"), 1);
-        ask.want = match dice.below(4) {
-            // A few want more than there is.
-            0 => WantAsk::Total { cpus: dice.between(1, all + 1) as u32, memory_per_cpu_bytes: memory, disk_bytes: 0 },
-            1 => WantAsk::Total { cpus: dice.between(1, 3) as u32, memory_per_cpu_bytes: memory, disk_bytes: 1 << 28 },
-            _ => {
-                let many = if dice.one_in(2) { 1 } else { dice.between(1, nodes) };
-                let first = dice.below(nodes);
-                let want = |k: u64| NodeAsk {
-                    node: format!("n{}", (first + k) % nodes),
-                    cpus: dice.between(1, 4) as u32,
-                    cpus_min: 1,
-                    memory_bytes: memory,
-                    disk_bytes: 0,
-                };
-                WantAsk::PerNode((0..many).map(want).collect())
-            }
-        };
+        ask.want = self.some_want();
+        let dice = &mut self.dice;
         ask.class = dice.pick(&[Class::Express, Class::Interactive, Class::Interactive, Class::Batch, Class::Standby]);
         ask.policy = dice.pick(&[None, None, None, Some(Policy::Gang), Some(Policy::Local), Some(Policy::Auto)]);
         let queue = dice.pick(&[None, None, None, Some(QUEUES[0]), Some(QUEUES[1]), Some(QUEUES[2])]);
@@ -123,14 +118,81 @@ impl World {
         self.ask(node, by, submit(ask));
     }
 
+    /// Launchers on some nodes ask for one job, most of them at nearly the same time, some again, some for other nodes.
+    fn several_submit(&mut self, n: u64) {
+        let nodes = self.hosts.len() as u64;
+        let (many, first) = (self.dice.between(1, nodes), self.dice.below(nodes));
+        let names: Vec<String> = (0..many).map(|k| format!("n{}", (first + k) % nodes)).collect();
+        let wants = names.into_iter().map(|name| node_ask(&mut self.dice, name, 1 << 20)).collect();
+        // A name comes again after a while.
+        let mut ask = job(&format!("once {}", n / 16), 1);
+        (ask.want, ask.once) = (WantAsk::PerNode(wants), true);
+        ask.on_node_loss = self.dice.pick(&[OnNodeLoss::Keep, OnNodeLoss::Keep, OnNodeLoss::Kill, OnNodeLoss::Requeue]);
+        let by = user(self.dice.between(1, 2) as u32);
+        for _ in 0..self.dice.between(1, many + 1) {
+            let node = ((first + self.dice.below(many)) % nodes) as usize;
+            self.ask(node, by, submit(ask.clone()));
+            let wait = self.dice.pick(&[0, 0, S / 1000, S / 20]);
+            self.run(wait);
+        }
+    }
+
+    /// What somebody may want.
+    fn some_want(&mut self) -> WantAsk {
+        let nodes = self.hosts.len() as u64;
+        let all: u64 = self.hosts.iter().map(|host| u64::from(host.capacity.cpus)).sum();
+        let dice = &mut self.dice;
+        let memory = dice.pick(&MEMORY);
+        match dice.below(4) {
+            // A few want more than there is.
+            0 => WantAsk::Total { cpus: dice.between(1, all + 1) as u32, memory_per_cpu_bytes: memory, disk_bytes: 0 },
+            1 => WantAsk::Total { cpus: dice.between(1, 3) as u32, memory_per_cpu_bytes: memory, disk_bytes: 1 << 28 },
+            _ => {
+                let many = if dice.one_in(2) { 1 } else { dice.between(1, nodes) };
+                let first = dice.below(nodes);
+                let names: Vec<String> = (0..many).map(|k| format!("n{}", (first + k) % nodes)).collect();
+                WantAsk::PerNode(names.into_iter().map(|name| node_ask(dice, name, memory)).collect())
+            }
+        }
+    }
+
+    /// What somebody may want from now on: mostly of the nodes that the job has, for it keeps them.
+    fn other_want(&mut self, job: u64) -> WantAsk {
+        let place = self.state.as_ref().and_then(|state| state.jobs.get(&JobId(job))?.place.as_ref());
+        let name = |id| self.hosts.iter().find_map(|host| host.member.as_ref()?.name_of(id));
+        let parts = place.map_or(&[][..], |place| &place.parts);
+        let names: Vec<String> = parts.iter().filter_map(|part| Some(name(part.node)?.to_owned())).collect();
+        if names.is_empty() || self.dice.one_in(4) {
+            let lead = self.hosts.iter().find_map(|host| host.member.as_ref()?.job(JobId(job))?.ask.lead.clone());
+            let want = self.some_want();
+            // Where the main process is there is a part: nobody here plays one that is outside of its job.
+            let has = |lead: &String| match &want {
+                WantAsk::PerNode(wants) => wants.iter().any(|want| want.node == *lead),
+                WantAsk::Total { .. } => false,
+            };
+            return match lead.filter(|lead| !has(lead)) {
+                Some(lead) => WantAsk::PerNode(vec![node_ask(&mut self.dice, lead, 1 << 20)]),
+                None => want,
+            };
+        }
+        let memory = self.dice.pick(&MEMORY);
+        WantAsk::PerNode(names.into_iter().map(|name| node_ask(&mut self.dice, name, memory)).collect())
+    }
+
     /// Somebody changes something.
     pub fn somebody_changes(&mut self) {
         let known = self.state.as_ref().map_or(1, |state| state.next_order.max(1));
         let nodes = self.hosts.len() as u64;
-        let dice = &mut self.dice;
         // Mostly one of the newest.
-        let job = known - dice.below(known.min(8));
-        let ask = match dice.below(18) {
+        let job = known - self.dice.below(known.min(8));
+        let want = self.other_want(job);
+        let dice = &mut self.dice;
+        let ask = match dice.below(22) {
+            18..=20 => Ask::Resources { job, want },
+            21 => match dice.one_in(2) {
+                true => Ask::Packing { packing: dice.pick(&[Packing::FirstFit, Packing::BestFit, Packing::Buddy]) },
+                false => Ask::RowsMax { rows: dice.between(1, 64) as u32 },
+            },
             16 => Ask::Shares { working: shares(dice), off: shares(dice) },
             17 => Ask::Queues { queues: queues(dice) },
             0..=2 => Ask::Suspend { job },

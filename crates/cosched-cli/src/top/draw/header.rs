@@ -44,7 +44,7 @@ fn counts(status: &Status) -> String {
     let living = status.jobs.iter().filter(|(state, count)| {
         **count > 0 && !matches!(state, cosched_api::JobState::Ended | cosched_api::JobState::Lost)
     });
-    let parts: Vec<String> = living.map(|(state, count)| format!("{count} {}", format::state(*state))).collect();
+    let parts: Vec<String> = living.map(|(state, count)| format!("{count} {}", state.name())).collect();
     if parts.is_empty() { "no jobs".into() } else { parts.join(", ") }
 }
 

@@ -29,15 +29,15 @@ const COLUMNS: [Column; 14] = [
     column("USER", 9, false, 100, |job| job.user.clone()),
     column("CLASS", 11, false, 0, |job| format::class(job.class).to_owned()),
     column("POLICY", 6, false, 120, |job| job.policy.name().to_owned()),
-    column("STATE", 9, false, 0, |job| format::state(job.state).to_owned()),
+    column("STATE", 9, false, 0, |job| job.state.name().to_owned()),
     column("CPUS", 4, true, 90, |job| job.cpus.to_string()),
-    column("PROCS", 5, true, 140, |job| or_dash(job.processes.map(|count| count.to_string()))),
-    column("CPU%", 5, true, 0, |job| or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}")))),
-    column("TIME", 7, true, 110, |job| format::duration_ms(job.cpu_time_ms)),
-    column("MEM", 5, true, 0, |job| or_dash(job.memory_bytes.map(format::size))),
-    column("DUE", 4, true, 0, |job| or_dash(job.share_due.map(format::percent))),
-    column("GOT", 4, true, 0, |job| or_dash(job.share_received.map(format::percent))),
-    column("OUTSIDE", 7, true, 150, |job| or_dash(job.outside_ms.map(format::duration_ms))),
+    column("PROCS", 5, true, 140, |job| format::or_dash(job.processes.map(|count| count.to_string()))),
+    column("CPU%", 5, true, 0, |job| format::or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}")))),
+    column("TIME", 7, true, 110, |job| format::measured(job, Some(format::duration_ms(job.cpu_time_ms)))),
+    column("MEM", 5, true, 0, |job| format::measured(job, job.memory_bytes.map(format::size))),
+    column("DUE", 4, true, 0, |job| format::or_dash(job.share_due.map(format::percent))),
+    column("GOT", 4, true, 0, |job| format::or_dash(job.share_received.map(format::percent))),
+    column("OUTSIDE", 7, true, 150, |job| format::or_dash(job.outside_ms.map(format::duration_ms))),
 ];
 
 /// A job that got less than this part of what was due stands out.
@@ -93,8 +93,4 @@ fn is_poor(job: &Job) -> bool {
 fn cell(text: String, right: bool) -> Cell<'static> {
     let line = Line::raw(text);
     Cell::from(if right { line.right_aligned() } else { line })
-}
-
-fn or_dash(text: Option<String>) -> String {
-    text.unwrap_or_else(|| "-".to_owned())
 }

@@ -26,8 +26,8 @@ const PING: Duration = Duration::from_secs(8);
 /// How long that answer may take.
 const PONG_MAX: Duration = Duration::from_secs(4);
 
-/// A password may take so many times longer than an answer.
-const AUTHENTICATE_FACTOR: u32 = 8;
+/// A password may take so many times longer than an answer, where there is nobody else to ask.
+const PATIENCE_MAX: u32 = 8;
 
 const TXN: &str = "/etcdserverpb.KV/Txn";
 const GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
@@ -45,6 +45,13 @@ pub(super) struct Wire {
     user: Option<(String, String)>,
     token: RefCell<Option<AsciiMetadataValue>>,
     answer_max: Duration,
+    /// So many times as long as for another answer is a token waited for.
+    patience: Cell<u32>,
+}
+
+/// How patient one is at first with so many endpoints: with others to ask, not at all.
+fn patience_min(endpoints: usize) -> u32 {
+    if endpoints > 1 { 1 } else { PATIENCE_MAX }
 }
 
 fn wrong(what: impl Into<String>, why: impl Into<String>, hint: &str) -> EtcdConfigError {
@@ -65,6 +72,7 @@ impl Wire {
             user: config.user.clone(),
             token: RefCell::new(None),
             answer_max: config.answer_max,
+            patience: Cell::new(patience_min(config.endpoints.len())),
         })
     }
 
@@ -100,10 +108,12 @@ impl Wire {
     fn hint_at_certificates(&self, why: StoreError) -> StoreError {
         match why {
             StoreError::Unavailable(text)
-                if self.https
-                    && ["closed", "reset", "broken pipe"].iter().any(|part| text.to_lowercase().contains(part)) =>
+                if ["closed", "reset", "broken pipe"].iter().any(|part| text.to_lowercase().contains(part)) =>
             {
-                let hint = "if etcd asks for a certificate of its clients, check `cert_file` and `key_file`";
+                let hint = match self.https {
+                    true => "if etcd asks for a certificate of its clients, check `cert_file` and `key_file`",
+                    false => "if etcd speaks TLS, write https:// in `endpoints`, and set `ca_file`",
+                };
                 StoreError::Unavailable(format!("{text}: {hint}"))
             }
             why => why,
@@ -113,13 +123,20 @@ impl Wire {
     async fn call_once(&self, op: Op) -> Result<OpDone, Refusal> {
         let at = self.at.get();
         let done = match self.authenticate().await {
-            Ok(()) => timeout(self.answer_max, self.call_now(op)).await.unwrap_or_else(|_| Err(late())),
+            Ok(()) => timeout(self.answer_max, self.call_now(op)).await.unwrap_or_else(|_| Err(self.late())),
             Err(why) => Err(why),
         };
         if let Err(Refusal::Other(StoreError::Unavailable(_))) = done {
             self.turn_to_next(at);
         }
         done
+    }
+
+    /// etcd says nothing at all to a token that names a later moment than it has come to: it waits for that. So it does when it
+    /// has lost its data. The next operation asks for a new one.
+    fn late(&self) -> Refusal {
+        self.token.replace(None);
+        late()
     }
 
     async fn call_now(&self, op: Op) -> Result<OpDone, Refusal> {
@@ -156,7 +173,7 @@ impl Wire {
         let answer = answers.map_err(refused)?.into_inner().message().await.map_err(refused)?;
         let gone = || Refusal::Other(StoreError::Unavailable("the connection was closed".to_owned()));
         let answer = answer.ok_or_else(gone)?;
-        Ok(OpDone::KeptAlive { ttl_s: answer.ttl.max(0) as u64, revision: words::revision(answer.header) })
+        Ok(OpDone::KeptAlive { ttl_s: answer.ttl.max(0) as u64 })
     }
 
     /// Gets a token, if etcd asks for users and there is none.
@@ -166,8 +183,12 @@ impl Wire {
             return Ok(());
         }
         let request = proto::AuthenticateRequest { name: name.clone(), password: password.clone() };
-        // etcd takes long over passwords on purpose. Nobody may wait so long, but the next one finds the token.
-        let answer = timeout(AUTHENTICATE_FACTOR * self.answer_max, self.unary(AUTHENTICATE, request)).await;
+        // etcd takes long over passwords on purpose. Nobody may wait so long, but the next one finds the token. A member that
+        // hangs looks the same: all are asked before one is waited for.
+        let answer = timeout(self.patience.get() * self.answer_max, self.unary(AUTHENTICATE, request)).await;
+        if answer.is_err() && self.at.get() + 1 == self.channels.len() {
+            self.patience.set((2 * self.patience.get()).min(PATIENCE_MAX));
+        }
         let answer: proto::AuthenticateResponse = match answer.unwrap_or_else(|_| Err(late())) {
             // etcd without users serves those who have one, too.
             Err(Refusal::Other(StoreError::Unavailable(why))) if why.contains("authentication is not enabled") => {
@@ -176,6 +197,7 @@ impl Wire {
             answer => answer?,
         };
         self.token.replace(answer.token.parse().ok());
+        self.patience.set(patience_min(self.channels.len()));
         Ok(())
     }
 
@@ -236,7 +258,7 @@ impl Wire {
         let mut answers = match timeout(self.answer_max, self.begin_watch(range, from)).await {
             Ok(Ok(answers)) => answers,
             Ok(Err(why)) => return why,
-            Err(_) => return late(),
+            Err(_) => return self.late(),
         };
         loop {
             let answer = match answers.message().await {

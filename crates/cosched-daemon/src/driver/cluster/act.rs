@@ -12,6 +12,9 @@ impl Driver {
             Action::Drop(watch) => cluster.link.drop_watch(watch),
             Action::Use(plan) => {
                 tracing::debug!(generation = plan.generation, from_slot = plan.from_slot, "the cluster's plan");
+                if let Some(reason) = cluster.no_slots {
+                    tracing::info!(generation = plan.generation, %reason, "over: gangs that span nodes have slots here again");
+                }
                 // Those that it does not have wait for a later plan, and go on until then.
                 cluster.early.retain(|id| !plan.jobs.contains_key(&JobId(*id)));
                 (cluster.plan, cluster.no_slots) = (Some(plan), None);
@@ -29,8 +32,10 @@ impl Driver {
             Action::Behind(generations) => cluster.figures.behind = generations,
             Action::StartHere { job, part } => self.start_here(*job, part),
             Action::KillHere { job, attempt, reason } => self.kill_here(job, attempt, reason),
+            Action::Forgotten(job) => self.forgotten(job),
             Action::CloseHere { job, attempt } => self.close_here(job, attempt),
             Action::Reply(ask, answer) => self.replied(ask, answer),
+            Action::Loads(op, acks) => self.loads_read(op, &acks),
             Action::Say(notice) => self.notice(notice),
         }
     }
@@ -48,7 +53,19 @@ impl Driver {
         match notice {
             Notice::Joined(id) => {
                 cluster.problem = None;
-                tracing::info!(cluster = cluster.name, node = cluster.node, number = id.0, "joined the cluster");
+                match cluster.alone {
+                    true => {
+                        tracing::info!(node = cluster.node, "this machine plans with queues and admission by memory")
+                    }
+                    false => {
+                        tracing::info!(
+                            cluster = cluster.name,
+                            node = cluster.node,
+                            number = id.0,
+                            "joined the cluster"
+                        );
+                    }
+                }
             }
             Notice::StoreLost(why) => {
                 cluster.figures.losses += 1;

@@ -2,14 +2,14 @@
 
 use super::super::{Driver, Reply, job_reply, machine};
 use super::here::Launcher;
-use super::{view, words};
+use super::{operate, view, words};
 use crate::call::{Call, Op};
-use crate::record::Record;
+use crate::record::{PartOf, Record};
 use crate::refuse::{Answer, no_such_job, refuse};
 use crate::rights::Peer;
 use cosched_api::{
     Class, ErrorCode, ExitReport, Job, JobRequest, KillRequest, NodeResources, OnNodeLoss, PolicyRequest,
-    ProcessRequest, Waiting,
+    ProcessRequest,
 };
 use cosched_cluster::wire::{Ask, By, Exit, JobAsk, KillHow, NodeAsk, WantAsk};
 use cosched_core::JobId;
@@ -36,13 +36,32 @@ pub(super) enum Pending {
     Job { id: u64, reply: To },
     /// A change of the cluster.
     Status { reply: To },
+    /// What the configuration file of a machine alone says anew.
+    File { ask: Ask },
 }
+
+/// The daemon itself asks.
+pub(super) const DAEMON: By = By { uid: 0, gid: 0, admin: true };
 
 impl Driver {
     /// Answers what means something else in a cluster; gives the rest back.
     pub(in super::super) fn answer_in_cluster(&mut self, call: Call) -> Option<Call> {
+        if call.op.job().is_some_and(|id| self.is_only_here(id) || self.ends_unwritten(&call.op, id)) {
+            return Some(call);
+        }
+        let call = self.hold_unmet(call)?;
         let Call { peer, op, reply } = call;
         match op {
+            // The store is still to be met: other nodes may have parts of it, which are to end, too.
+            Op::Kill(id, request) if !self.is_met() && !self.is_own(id) => {
+                self.kill_in_cluster(peer, id, request, reply);
+            }
+            // Of such a job only what is here can be seen and ended, as on a machine alone.
+            Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Exit(id, _) | Op::Kill(id, _)
+                if self.is_forgotten(id) =>
+            {
+                return Some(Call { peer, op, reply });
+            }
             Op::Register(request) => self.submit(peer, *request, reply),
             Op::Show(id) => drop(reply.send(self.view_in_cluster(id).map(job_reply))),
             Op::List { all } => drop(reply.send(Ok(Reply::Jobs(self.list_in_cluster(all))))),
@@ -50,7 +69,8 @@ impl Driver {
             Op::Wait(id) => self.wait_in_cluster(id, reply),
             Op::Exit(id, report) => drop(reply.send(self.exit_in_cluster(peer, id, report).map(job_reply))),
             Op::AddProcess(id, request) if !self.live.contains_key(&id) => {
-                drop(reply.send(self.cluster_record(id).and_then(|_| Err(not_here(id, request.pid)))));
+                let over = self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id))?.end).is_some();
+                drop(reply.send(self.cluster_record(id).and_then(|_| Err(not_here(id, request.pid, over)))));
             }
             Op::Suspend(id) => self.change_in_cluster(peer, id, Ask::Suspend { job: id }, reply),
             Op::Resume(id) => self.change_in_cluster(peer, id, Ask::Resume { job: id }, reply),
@@ -66,19 +86,19 @@ impl Driver {
                 let policy = request.policy.map(words::policy);
                 self.change_in_cluster(peer, id, Ask::Policy { job: id, policy }, reply);
             }
-            Op::Node(name, request) => match self.rights.change_machine(peer) {
+            Op::Node(name, request) => match self.rights.change_for_all(peer, &format!("node {name} is not")) {
                 Ok(()) => {
                     self.send_ask(peer, Ask::Drain { node: name, drains: request.drains }, Pending::Status { reply })
                 }
                 Err(e) => drop(reply.send(Err(e))),
             },
             Op::MachinePolicy(request) => self.cluster_policy(peer, request, reply),
-            Op::Resources(id, _) => drop(reply.send(Err(refuse(
-                ErrorCode::Unsupported,
-                format!("the resources of job {id} cannot be changed"),
-                "in a cluster a job keeps the place that it was given",
-                "Submit it anew with what it needs.",
-            )))),
+            Op::Resources(id, request) => self.resources_in_cluster(peer, id, request, reply),
+            Op::Queues(request) => self.change_queues(peer, request, reply),
+            Op::Load { node: Some(name) } if !name.is_empty() && name != self.node_name() => {
+                self.ask_load(Some(name), reply);
+            }
+            Op::Loads => self.ask_load(None, reply),
             op => return Some(Call { peer, op, reply }),
         }
         None
@@ -89,11 +109,11 @@ impl Driver {
         By { uid: peer.uid, gid, admin: self.rights.is_admin(peer) }
     }
 
-    fn send_ask(&mut self, peer: Peer, ask: Ask, pending: Pending) {
+    pub(super) fn send_ask(&mut self, peer: Peer, ask: Ask, pending: Pending) {
         self.send_ask_by(self.by(peer), ask, pending);
     }
 
-    fn send_ask_by(&mut self, by: By, ask: Ask, pending: Pending) {
+    pub(super) fn send_ask_by(&mut self, by: By, ask: Ask, pending: Pending) {
         let Some(cluster) = &mut self.cluster else { return };
         let moment = cluster.moment();
         match cluster.member.ask(moment, by, ask) {
@@ -105,7 +125,7 @@ impl Driver {
                     Pending::Submit { launcher: Launcher { reply: Some(reply), .. } }
                     | Pending::Job { reply, .. }
                     | Pending::Status { reply } => drop(reply.send(Err(error))),
-                    Pending::Submit { .. } => (),
+                    Pending::Submit { .. } | Pending::File { .. } => (),
                 }
             }
         }
@@ -114,8 +134,8 @@ impl Driver {
     fn submit(&mut self, peer: Peer, request: JobRequest, reply: To) {
         let owner = self.rights.owner(peer, request.owner_uid);
         match owner.and_then(|owner| Ok((owner, self.checked(peer, owner, request)?))) {
-            Ok((owner, (ask, held, waiting))) => {
-                let launcher = Launcher::new(held, waiting, reply);
+            Ok((owner, (ask, held))) => {
+                let launcher = Launcher::new(owner, held, reply);
                 // An administrator's right to choose express, and the owner's name.
                 let by = By { admin: self.rights.is_admin(peer), ..self.by(Peer { uid: owner, pid: None }) };
                 self.send_ask_by(by, Ask::Submit(Box::new(ask)), Pending::Submit { launcher });
@@ -125,58 +145,59 @@ impl Driver {
     }
 
     /// What can be refused before anybody else hears of it is refused here.
-    fn checked(&self, peer: Peer, owner: u32, request: JobRequest) -> Answer<(JobAsk, Option<Held>, Option<Waiting>)> {
+    fn checked(&self, peer: Peer, owner: u32, request: JobRequest) -> Answer<(JobAsk, Option<Held>)> {
+        super::super::register::check_once(&request)?;
         if request.command.is_empty() {
             let hint = "Give the program and its arguments.";
             return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
         }
         let held = match request.pid {
-            0 => None,
+            0 if owner != peer.uid => None,
+            0 => self.check_empty_jobs(peer).map(|()| None)?,
             _ if owner != peer.uid => return Err(super::super::register::process_for_another(owner)),
-            pid => {
-                super::super::register::check_process(peer, pid)?;
-                let gone = |_| {
-                    refuse(
-                        ErrorCode::NotFound,
-                        format!("there is no process {pid}"),
-                        "it has ended",
-                        "Nothing was changed.",
-                    )
-                };
-                Some(Held::open(pid).map_err(gone)?)
-            }
+            pid => Some(super::super::register::hold_own(peer, pid)?),
         };
         let default_class = if request.detached { Class::Batch } else { Class::Interactive };
         let class = request.class.unwrap_or(default_class);
         self.rights.submit(peer, class)?;
         let on_node_loss = request.on_node_loss.unwrap_or(OnNodeLoss::Kill);
-        let node = self.cluster.as_ref().map(|cluster| cluster.node.clone());
+        let own = self.cluster.as_ref().map(|cluster| cluster.node.clone());
+        let want = self.want(&request)?;
+        // Where the first process is to come: a job that is empty ends there.
+        let own = match &want {
+            WantAsk::PerNode(asks) if request.pid == 0 && !asks.iter().any(|ask| Some(&ask.node) == own.as_ref()) => {
+                asks.first().map(|ask| ask.node.clone())
+            }
+            _ => own,
+        };
+        let all_alike = request.once && matches!(&want, WantAsk::PerNode(asks) if asks.len() > 1);
         let ask = JobAsk {
-            want: self.want(&request)?,
+            want,
             name: request.name.unwrap_or_else(|| crate::record::base_name(&request.command)),
-            command: request.command,
+            // What is to be started anew has to be whole.
+            command: match on_node_loss {
+                OnNodeLoss::Requeue => request.command,
+                _ => crate::record::shown(request.command),
+            },
             cwd: request.cwd,
             environment: if on_node_loss == OnNodeLoss::Requeue { request.environment } else { Vec::new() },
             log_path: request.log_path,
             class: words::class(class),
             policy: request.policy.map(words::policy),
+            waiting: request.waiting.map(words::waiting),
             queue: request.queue,
             on_node_loss: words::on_node_loss(on_node_loss),
-            lead: node,
+            lead: own.filter(|_| !all_alike),
+            once: request.once,
         };
-        Ok((ask, held, request.waiting))
+        Ok((ask, held))
     }
 
     /// Nodes by name, or CPUs: on this node, where the program starts, if it has so many, else wherever it is best.
     fn want(&self, request: &JobRequest) -> Answer<WantAsk> {
         if !request.nodes.is_empty() {
             if request.cpus.is_some() || request.mem_bytes.is_some() {
-                return Err(refuse(
-                    ErrorCode::Invalid,
-                    "the job's resources are given twice",
-                    "`nodes` stands beside `cpus` or `mem_bytes`",
-                    "Give CPUs and memory node by node, or for the whole job.",
-                ));
+                return Err(super::super::resources::twice());
             }
             return Ok(WantAsk::PerNode(request.nodes.iter().map(|node| self.node_ask(node)).collect::<Answer<_>>()?));
         }
@@ -197,7 +218,7 @@ impl Driver {
         }
     }
 
-    fn node_ask(&self, asked: &NodeResources) -> Answer<NodeAsk> {
+    pub(super) fn node_ask(&self, asked: &NodeResources) -> Answer<NodeAsk> {
         let Some(cluster) = &self.cluster else { return Err(no_such_job(0)) };
         let name = if asked.name.is_empty() { cluster.node.as_str() } else { asked.name.as_str() };
         let has = || match cluster.member.nodes().find(|(known, _)| *known == name) {
@@ -222,11 +243,14 @@ impl Driver {
 
     /// The owner and the class of a job of the cluster, for the rights.
     pub(super) fn cluster_record(&self, id: u64) -> Answer<Record> {
+        if !self.is_met() && self.live.contains_key(&id) {
+            return self.record(id).cloned();
+        }
         let job = self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id)));
         job.map(|job| view::record_of(job, &self.boot_id)).ok_or_else(|| no_such_job(id))
     }
 
-    fn change_in_cluster(&mut self, peer: Peer, id: u64, ask: Ask, reply: To) {
+    pub(super) fn change_in_cluster(&mut self, peer: Peer, id: u64, ask: Ask, reply: To) {
         match self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record)) {
             Ok(()) => self.send_ask(peer, ask, Pending::Job { id, reply }),
             Err(e) => drop(reply.send(Err(e))),
@@ -235,21 +259,38 @@ impl Driver {
 
     /// A signal after which programs end goes to all nodes; another one only to a job that is here alone.
     fn kill_in_cluster(&mut self, peer: Peer, id: u64, request: KillRequest, reply: To) {
-        let KillRequest { signal, grace_ms } = request;
+        let KillRequest { signal, grace_ms, here } = request;
+        if here && !self.is_own(id) {
+            return drop(reply.send(self.kill_part(peer, id, request).map(job_reply)));
+        }
         if ENDING.contains(&signal) {
             let how = KillHow { signal, grace_ms: grace_ms.unwrap_or(GRACE_MS) };
             return self.change_in_cluster(peer, id, Ask::Kill { job: id, how }, reply);
         }
         let answer = match self.live.contains_key(&id) && self.is_own(id) {
             true => self.kill(peer, id, request).map(job_reply),
-            false => Err(refuse(
-                ErrorCode::Unsupported,
-                format!("signal {signal} cannot be sent to job {id}"),
-                "it is not on this node alone, and only signals that end programs go to all nodes",
-                "Use 15 (TERM) or 9 (KILL), or ask the daemon of the job's node.",
-            )),
+            false => self.cluster_record(id).and_then(|_| {
+                Err(refuse(
+                    ErrorCode::Unsupported,
+                    format!("signal {signal} cannot be sent to job {id}"),
+                    "it is not on this node alone, and only signals that end programs go to all nodes",
+                    "Use 15 (TERM) or 9 (KILL), or ask the daemon of the job's node.",
+                ))
+            }),
         };
         let _ = reply.send(answer);
+    }
+
+    /// A signal to what is here of a job that has other nodes too.
+    fn kill_part(&mut self, peer: Peer, id: u64, request: KillRequest) -> Answer<Job> {
+        self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record))?;
+        if self.live.contains_key(&id) {
+            if ENDING.contains(&request.signal) {
+                self.remember(id, |record| record.part = record.part.map(|part| PartOf { closing: true, ..part }));
+            }
+            self.kill(peer, id, request)?;
+        }
+        self.view_in_cluster(id)
     }
 
     fn cluster_policy(&mut self, peer: Peer, request: PolicyRequest, reply: To) {
@@ -263,11 +304,19 @@ impl Driver {
             let what = format!("the ceiling cannot be {ceiling}");
             return drop(reply.send(Err(refuse(ErrorCode::Invalid, what, "it is out of range: 0.01 to 1", hint))));
         }
+        if let Err(e) = operate::check_policy(&request) {
+            return drop(reply.send(Err(e)));
+        }
+        let state = self.cluster.as_ref().and_then(|cluster| cluster.member.state());
+        let shares = operate::shares(&request, state.map(|state| &state.config));
         let asks = [
             request.policy.map(|policy| Ask::ClusterPolicy { policy: words::policy(policy) }),
             request.sharing.map(|sharing| Ask::ClusterSharing { sharing: machine::core_sharing(sharing).into() }),
             request.slot_length_ms.map(|ms| Ask::SlotLength { ns: ms * 1_000_000 }),
             request.ceiling.map(|ceiling| Ask::Ceiling { permille: (ceiling * 1000.0).round() as u32 }),
+            request.packing.map(|packing| Ask::Packing { packing: words::packing(packing) }),
+            request.rows_max.map(|rows| Ask::RowsMax { rows }),
+            shares,
         ];
         let mut asks: Vec<Ask> = asks.into_iter().flatten().collect();
         let Some(last) = asks.pop() else {
@@ -306,26 +355,25 @@ impl Driver {
     }
 
     /// The main process of a job that had begun before its number was known here.
-    pub(super) fn enter_late(&mut self, id: u64, request: ProcessRequest, waiting: Option<Waiting>) -> Answer<Job> {
-        let mut record = self.record(id)?.clone();
-        let owner = Peer { uid: record.uid, pid: None };
+    pub(super) fn enter_late(&mut self, id: u64, request: ProcessRequest) -> Answer<Job> {
+        let owner = Peer { uid: self.record(id)?.uid, pid: None };
         self.add_process(owner, id, request)?;
-        if let Some(asked) = waiting {
-            record = self.record(id)?.clone();
-            record.waiting = Some(cosched_api::JobWaiting { asked, ..Default::default() });
-            self.commit(&record)?;
-            self.make_page(&record);
-        }
         self.remember(id, |record| record.by_api = false);
         self.view_in_cluster(id)
     }
 }
 
-fn not_here(id: u64, pid: i32) -> cosched_api::ErrorBody {
-    refuse(
-        ErrorCode::Conflict,
-        format!("process {pid} cannot enter job {id}"),
-        "the job has no place on this node, or none yet",
-        format!("`cosched show {id}` lists its nodes, and what it waits for."),
-    )
+fn not_here(id: u64, pid: i32, over: bool) -> cosched_api::ErrorBody {
+    let what = format!("process {pid} cannot enter job {id}");
+    let (why, hint) = match over {
+        true => (
+            "the job has ended".to_owned(),
+            format!("`cosched show {id}` says how; `cosched ps` lists those that live."),
+        ),
+        false => (
+            "the job has no place on this node, or none yet".to_owned(),
+            format!("`cosched show {id}` lists its nodes, and what it waits for."),
+        ),
+    };
+    refuse(ErrorCode::Conflict, what, why, hint)
 }

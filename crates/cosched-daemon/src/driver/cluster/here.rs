@@ -1,12 +1,13 @@
 //! The parts of jobs on this node: they begin, they are to end, they have ended.
 
 use super::super::{Driver, job_reply};
+use super::ask::Pending;
 use super::{Cluster, part_end, view};
 use crate::clock::unix_ms;
-use crate::record::{PartOf, Record};
+use crate::record::PartOf;
 use crate::refuse::{Answer, refuse};
-use cosched_api::{ErrorCode, Waiting};
-use cosched_cluster::wire::{Attempt, Exit, Job, KillHow};
+use cosched_api::ErrorCode;
+use cosched_cluster::wire::{Attempt, Exit, Job, KillHow, PartEnd};
 use cosched_core::cluster::Part;
 use cosched_core::{JobId, Reason};
 use cosched_linux::process::Held;
@@ -24,10 +25,10 @@ const ENTER_GRACE: Duration = Duration::from_secs(60);
 /// A process that becomes the main process of a job as soon as that has its place.
 #[derive(Debug)]
 pub(super) struct Launcher {
+    /// Whose job it is.
+    owner: u32,
     /// The process; none where processes are to be added later.
     pub(super) held: Option<Held>,
-    /// How the job's processes wait.
-    pub(super) waiting: Option<Waiting>,
     /// Who waits for an answer.
     pub(super) reply: Option<oneshot::Sender<Answer<super::super::Reply>>>,
     /// Since when.
@@ -36,18 +37,14 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
-    pub(super) fn new(
-        held: Option<Held>,
-        waiting: Option<Waiting>,
-        reply: oneshot::Sender<Answer<super::super::Reply>>,
-    ) -> Launcher {
+    pub(super) fn new(owner: u32, held: Option<Held>, reply: oneshot::Sender<Answer<super::super::Reply>>) -> Launcher {
         let now = Instant::now();
-        Launcher { held, waiting, reply: Some(reply), since: now, looked: now }
+        Launcher { owner, held, reply: Some(reply), since: now, looked: now }
     }
 
     /// When to look at it again.
-    pub(super) fn due(&self) -> Option<Instant> {
-        Some(self.looked + if self.reply.is_some() { START_WAIT } else { LAUNCHER_PERIOD })
+    pub(super) fn due(&self) -> Instant {
+        self.looked + if self.reply.is_some() { START_WAIT } else { LAUNCHER_PERIOD }
     }
 }
 
@@ -67,22 +64,27 @@ impl Driver {
     pub(super) fn start_here(&mut self, job: Job, part: Part) {
         let Some(cluster) = &mut self.cluster else { return };
         let id = job.id;
-        let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(id)));
-        let parts = planned.and_then(|job| job.place.as_ref()).map_or(&[][..], |place| &place.parts);
+        let (parts, tree) = (cluster.parts(id), cluster.member.tree());
         let (spans, lead) = (parts.len() > 1, cluster.leads(&job, parts));
-        let launcher = cluster.launchers.get(&id).filter(|_| lead && job.attempt == 0);
+        let alike = job.ask.once && job.ask.lead.is_none();
+        if self.live.contains_key(&id) {
+            return self.number_is_taken(id, job.attempt);
+        }
+        let Some(cluster) = &mut self.cluster else { return };
+        let launcher = cluster.launchers.get_mut(&id).filter(|_| lead && job.attempt == 0);
         let mut record = view::record_of(&job, &self.boot_id);
         (record.cpus, record.mem_bytes) = (part.cpus, Some(part.memory_bytes).filter(|bytes| *bytes > 0));
-        record.part = Some(PartOf { attempt: job.attempt, spans, lead, closing: false });
+        record.part = Some(PartOf { attempt: job.attempt, spans, lead, closing: false, tree, alike });
+        let mut held = None;
         if let Some(launcher) = launcher {
-            record.pid = launcher.held.as_ref().map_or(0, Held::pid);
-            record.by_api = launcher.held.is_none();
-            record.waiting = launcher.waiting.map(|asked| cosched_api::JobWaiting { asked, ..Default::default() });
+            held = launcher.held.take();
+            record.pid = held.as_ref().map_or(0, Held::pid);
+            record.by_api = held.is_none();
         }
         record.origin = Some(record.pid).filter(|pid| *pid != 0).and_then(|pid| self.origin_of(pid));
         record.event(unix_ms(), "registered", format!("{} CPUs here, attempt {}", part.cpus, job.attempt));
-        self.remember_new(&record);
-        if let Err(e) = self.enter(&record) {
+        self.keep(record.clone());
+        if let Err(e) = self.enter(&record, held.as_ref()) {
             tracing::error!(id, "the job cannot begin here: {} ({})", e.what, e.why);
             self.remember(id, |record| {
                 record.event(unix_ms(), "lost", e.why.clone());
@@ -92,8 +94,10 @@ impl Driver {
             return self.answer_launcher(id, Some(e));
         }
         if let Some(live) = self.live.get_mut(&id) {
-            // Ranks come when they come; the main process soon.
-            live.end_at = (lead && record.pid == 0).then(|| Instant::now() + ENTER_GRACE);
+            // Ranks come when they come; the main process soon. It may be there already, when the last daemon could not write
+            // that down.
+            let awaited = lead && record.pid == 0 && !live.cgroup.populated().unwrap_or(false);
+            live.end_at = (alike || awaited).then(|| Instant::now() + ENTER_GRACE);
         }
         self.make_page(&record);
         if !spans && let Err(e) = self.plan_job(&record) {
@@ -107,11 +111,15 @@ impl Driver {
         }
     }
 
-    fn remember_new(&mut self, record: &Record) {
-        if let Err(e) = self.store.put(&mut self.state, record) {
-            tracing::error!("the state could not be written: {e}");
-            self.state.jobs.insert(record.id, record.clone());
-        }
+    /// Jobs of a user's without a process that have no place here, or none yet.
+    pub(in super::super) fn empty_jobs_in_cluster(&self, uid: u32) -> usize {
+        let Some(cluster) = &self.cluster else { return 0 };
+        let pending = cluster.pending.values().filter_map(|(_, pending)| match pending {
+            Pending::Submit { launcher } => Some(launcher),
+            _ => None,
+        });
+        let is_empty = |launcher: &&Launcher| launcher.held.is_none() && launcher.owner == uid;
+        cluster.launchers.values().chain(pending).filter(is_empty).count()
     }
 
     /// Whoever registered the job hears how it went.
@@ -128,11 +136,12 @@ impl Driver {
     /// The processes of a job here are to end.
     pub(super) fn kill_here(&mut self, job: JobId, attempt: Attempt, reason: Reason) {
         let (id, asked) = (job.0, reason == Reason::UserRequest);
+        // That the store does not know it is no reason to end it.
+        if reason == Reason::Departure && self.is_forgotten(id) {
+            return self.forgotten(job);
+        }
         let how = self.cluster.as_ref().and_then(|cluster| cluster.member.job(job)?.kill_how);
         let KillHow { signal, grace_ms } = how.filter(|_| asked).unwrap_or(KillHow::FORCE);
-        if self.is_forgotten(job, reason) {
-            return;
-        }
         let Some(live) = self.live.get_mut(&id) else { return self.tell_part_end(id, attempt) };
         if !live.cgroup.populated().unwrap_or(true) {
             return self.finish(id);
@@ -154,18 +163,43 @@ impl Driver {
         self.plan_is_stale = true;
     }
 
-    /// A store that has lost its data knows no job: that is no reason to end any. They run on, unscheduled.
-    fn is_forgotten(&mut self, job: JobId, reason: Reason) -> bool {
-        let known = self.cluster.as_ref().is_some_and(|cluster| cluster.member.job(job).is_some());
-        let forgotten = reason == Reason::Departure && !known && self.live.contains_key(&job.0);
-        if forgotten {
-            tracing::error!(
-                id = job.0,
-                "the cluster does not know this job; its processes go on, and Linux schedules them"
-            );
-            self.plan_is_stale = true;
+    /// A job of a cluster that is no more lives here, with this number. Whatever came into its cgroup would be part of it.
+    fn number_is_taken(&mut self, id: u64, attempt: Attempt) {
+        let why = format!("another job {id}, of a cluster whose store was lost, lives here");
+        let e = refuse(ErrorCode::Conflict, format!("job {id} cannot begin"), why, "End that one, and ask again.");
+        tracing::error!(id, "{}: {}", e.what, e.why);
+        if let Some(cluster) = &mut self.cluster {
+            let moment = cluster.moment();
+            cluster.member.part_ended(moment, JobId(id), attempt, PartEnd::default());
         }
-        forgotten
+        self.answer_launcher(id, Some(e));
+    }
+
+    /// A store that has lost its data knows no job: that is no reason to end any. It runs on, unscheduled, and is over when it
+    /// is empty.
+    pub(super) fn forgotten(&mut self, job: JobId) {
+        let id = job.0;
+        let Some(live) = self.live.get(&id) else { return };
+        let empty = !live.cgroup.populated().unwrap_or(true);
+        tracing::error!(
+            id,
+            "the cluster does not know this job; its processes go on, and Linux schedules them; `cosched kill {id}` on \
+             this node ends those that are here"
+        );
+        self.remember(id, |record| {
+            record.part = record.part.map(|part| PartOf { closing: true, ..part });
+            record.event(unix_ms(), "forgotten", "the cluster does not know it any more");
+        });
+        self.plan_is_stale = true;
+        if empty {
+            self.finish(id);
+        }
+    }
+
+    /// Whether a job runs here that the cluster does not know.
+    pub(in super::super) fn is_forgotten(&self, id: u64) -> bool {
+        let known = self.cluster.as_ref().is_none_or(|cluster| cluster.member.job(JobId(id)).is_some());
+        !known && self.live.contains_key(&id)
     }
 
     /// The job's main process has ended elsewhere: what is empty here is over.
@@ -179,10 +213,23 @@ impl Driver {
         }
     }
 
+    /// A job without a main process has a process here, or none: the cluster knows whether it has one elsewhere.
+    pub(in super::super) fn tell_empty(&mut self, id: u64) {
+        let Some((cluster, live)) = self.cluster.as_mut().zip(self.live.get_mut(&id)) else { return };
+        let empty = !live.cgroup.populated().unwrap_or(true);
+        live.end_at = None;
+        if live.told_empty.replace(empty) != Some(empty) {
+            let moment = cluster.moment();
+            cluster.member.empty(moment, JobId(id), empty);
+        }
+    }
+
     /// The last process of a job has ended here; the record says how.
     pub(in super::super) fn tell_part_end(&mut self, id: u64, attempt: Attempt) {
         let end = self.state.jobs.get(&id).map(part_end).unwrap_or_default();
-        let stands_in = self.state.jobs.get(&id).is_some_and(|record| record.part.is_some_and(|part| part.lead))
+        let known = self.cluster.as_ref().is_some_and(|cluster| cluster.member.job(JobId(id)).is_some());
+        let stands_in = known
+            && self.state.jobs.get(&id).is_some_and(|record| record.part.is_some_and(|part| part.lead))
             && self.cluster.as_ref().is_some_and(|cluster| {
                 let lead = cluster.member.job(JobId(id)).and_then(|job| job.ask.lead.as_deref());
                 lead != Some(cluster.node.as_str())
@@ -203,7 +250,7 @@ impl Driver {
         let Some(cluster) = &mut self.cluster else { return };
         let (mut patient, mut gone) = (Vec::new(), Vec::new());
         for (id, launcher) in &mut cluster.launchers {
-            if launcher.due().is_none_or(|due| due > Instant::now()) {
+            if launcher.due() > Instant::now() {
                 continue;
             }
             launcher.looked = Instant::now();

@@ -12,9 +12,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use tokio::sync::oneshot;
 
-/// The shell, as the owner, waits for a line until it is in the job's cgroup, goes to the directory, opens the output, and becomes the
-/// program: what the owner may not do, it cannot.
-const GATE: &str = "read -r go && cd -- \"$1\" || exit 125; log=$2; shift 2; exec \"$@\" </dev/null >>\"$log\" 2>&1";
+/// The shell, as the owner, waits for a line until it is in the job's cgroup, goes to the directory, opens the output, and
+/// becomes the program, by way of `cosched` where that is installed, which tells it the job's nodes: what the owner may
+/// not do, it cannot.
+const GATE: &str = "\
+read -r go && cd -- \"$1\" || exit 125
+exec </dev/null >>\"$2\" 2>&1
+cosched=$3 socket=$4 job=$5
+shift 5
+test -x \"$cosched\" && exec \"$cosched\" __again \"$socket\" \"$job\" \"$@\"
+exec \"$@\"";
 
 impl Driver {
     pub(super) fn launch_anew(&mut self, job: &Job) {
@@ -49,7 +56,9 @@ impl Driver {
         let mut command = Command::new("/bin/sh");
         let cwd = job.ask.cwd.as_deref().unwrap_or("/");
         let log = job.ask.log_path.as_deref().unwrap_or("/dev/null");
-        command.args(["-c", GATE, "sh", cwd, log]).args(&job.ask.command);
+        let cosched = std::env::current_exe()?.with_file_name("cosched");
+        command.args(["-c", GATE, "sh", cwd, log]).arg(cosched);
+        command.args([&self.identity.socket, &job.id.to_string()]).args(&job.ask.command);
         command.env_clear().envs(job.ask.environment.iter().map(|(name, value)| (name, value)));
         command.env("COSCHED_JOB", job.id.to_string());
         if owner != rustix::process::geteuid().as_raw() {

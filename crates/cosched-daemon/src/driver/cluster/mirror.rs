@@ -1,9 +1,11 @@
 //! The node's own planner is told of what the cluster knows about jobs of this node alone, and of the cluster's settings.
 
-use super::super::Driver;
-use crate::clock::now;
+use super::super::{Driver, machine};
+use super::words;
+use crate::clock::{now, unix_ms};
+use crate::record::Record;
 use cosched_core::cluster::{JobRecord, Stage};
-use cosched_core::{Class, JobId, PlannerInput, Policy, Shares, Sharing, Standing};
+use cosched_core::{Class, JobId, NodeId, PlannerInput, Policy, Shares, Sharing, Standing};
 
 /// What the node's own planner was told of a job last.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,15 +14,42 @@ pub(super) struct Mirrored {
     policy: Option<Policy>,
     suspended: bool,
     asleep: bool,
+    /// CPUs at a time here, and the memory that it says it needs.
+    cpus: Option<u32>,
+    declared_bytes: u64,
 }
 
 impl Mirrored {
-    fn of(record: &JobRecord) -> Mirrored {
+    fn of(record: &JobRecord, node: Option<NodeId>) -> Mirrored {
+        let part = record.place.as_ref().and_then(|place| place.parts.iter().find(|part| Some(part.node) == node));
+        let declared_bytes = part.map_or(0, |part| record.spec.want.memory_bytes(part.node, part.cpus));
+        let cpus = part.map(|part| part.cpus);
         // What is to end must be able to.
         let ends = matches!(record.stage, Stage::Ending(_) | Stage::Clearing);
         let suspended = record.standing == Standing::Suspended && !ends;
         let asleep = record.standing == Standing::Asleep;
-        Mirrored { class: record.spec.class, policy: record.spec.policy, suspended, asleep }
+        let (class, policy) = (record.spec.class, record.spec.policy);
+        Mirrored { class, policy, suspended, asleep, cpus, declared_bytes }
+    }
+}
+
+impl Mirrored {
+    /// What the own planner was told when the job began or was found.
+    fn of_record(record: &Record) -> Mirrored {
+        let policy = record.own_policy.map(machine::core_policy);
+        Mirrored {
+            class: machine::core_class(record.class),
+            policy,
+            suspended: record.suspended,
+            asleep: false,
+            cpus: Some(record.cpus),
+            declared_bytes: record.mem_bytes.unwrap_or(0),
+        }
+    }
+
+    /// What the record of the job says of it, too.
+    fn kept(&self) -> (Class, Option<Policy>, bool) {
+        (self.class, self.policy, self.suspended)
     }
 }
 
@@ -36,20 +65,29 @@ struct Common {
 impl Driver {
     /// Brings the own planner into step.
     pub(super) fn mirror(&mut self) {
-        let Some(state) = self.cluster.as_ref().and_then(|cluster| cluster.member.state()) else { return };
+        let Some(cluster) = &self.cluster else { return };
+        let Some(state) = cluster.member.state() else { return };
+        let node = cluster.member.id();
         let config = &state.config;
+        let ceiling = config.ceiling_permille;
         let common = Common {
             slot_length_ns: config.slot_length_ns,
             policy: config.policy,
             sharing: config.sharing,
             shares: *config.shares(),
         };
-        let own = self.live.keys().filter(|id| self.is_own(**id));
-        let jobs: Vec<(u64, Mirrored)> =
-            own.filter_map(|id| Some((*id, Mirrored::of(state.jobs.get(&JobId(*id))?)))).collect();
+        let mirrored = |id: &u64| Some((*id, Mirrored::of(state.jobs.get(&JobId(*id))?, node)));
+        let jobs: Vec<(u64, Mirrored)> = self.live.keys().filter_map(mirrored).collect();
+        if let Some(cluster) = self.cluster.as_mut().filter(|cluster| cluster.alone && cluster.ceiling != ceiling) {
+            cluster.ceiling = ceiling;
+            self.plan_is_stale = true;
+        }
         self.mirror_settings(common);
         for (id, mirrored) in jobs {
-            self.mirror_job(id, mirrored);
+            self.mirror_resources(id, mirrored);
+            if self.is_own(id) {
+                self.mirror_job(id, mirrored);
+            }
         }
     }
 
@@ -81,10 +119,27 @@ impl Driver {
         }
     }
 
+    /// What a job wants from now on, as far as it has a part here.
+    fn mirror_resources(&mut self, id: u64, new: Mirrored) {
+        let (Some(cpus), Some(record)) = (new.cpus, self.state.jobs.get(&id)) else { return };
+        let mem_bytes = Some(new.declared_bytes).filter(|bytes| *bytes > 0);
+        let other_cpus = record.cpus != cpus;
+        if !other_cpus && record.mem_bytes == mem_bytes {
+            return;
+        }
+        self.remember(id, |record| {
+            (record.cpus, record.mem_bytes) = (cpus, mem_bytes);
+            record.event(unix_ms(), "resources", format!("{cpus} CPUs here"));
+        });
+        if other_cpus && self.is_own(id) {
+            self.own_input(PlannerInput::Cpus(JobId(id), cpus));
+        }
+    }
+
     fn mirror_job(&mut self, id: u64, new: Mirrored) {
+        let (job, known) = (JobId(id), self.state.jobs.get(&id).map(Mirrored::of_record));
         let Some(cluster) = &mut self.cluster else { return };
-        let job = JobId(id);
-        let old = cluster.mirrored.insert(id, new);
+        let old = cluster.mirrored.insert(id, new).or(known);
         if old.map(|old| old.class) != Some(new.class) {
             self.own_input(PlannerInput::Class(job, new.class));
         }
@@ -96,6 +151,14 @@ impl Driver {
             (true, false) => self.own_input(PlannerInput::Resume(job)),
             _ => (),
         }
+        if known.map(|known| known.kept()) != Some(new.kept()) {
+            // So that it is scheduled the same before the store answers, or without one.
+            self.remember(id, |record| {
+                record.class = words::api_class(new.class.into());
+                record.own_policy = new.policy.map(machine::wire_policy);
+                record.suspended = new.suspended;
+            });
+        }
         // A user has resumed it, maybe on another node.
         let woken = old.is_some_and(|old| old.asleep) && !new.asleep;
         if woken && self.live.get(&id).is_some_and(|live| live.asleep) {
@@ -103,7 +166,7 @@ impl Driver {
         }
     }
 
-    fn own_input(&mut self, input: PlannerInput) {
+    pub(super) fn own_input(&mut self, input: PlannerInput) {
         if let Err(e) = self.planner.handle(now(), input) {
             tracing::error!("the node's own planner refused what the cluster says: {e}");
         }

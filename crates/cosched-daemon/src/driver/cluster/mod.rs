@@ -6,24 +6,30 @@
 //! is kept in step with the cluster's state (`mirror.rs`); those that span nodes come from the cluster's plan (`fill`).
 
 mod act;
+mod alone;
 mod ask;
 mod here;
 mod launch;
 mod mirror;
+mod operate;
 mod reply;
+mod unmet;
 mod view;
 mod words;
 
-use super::Driver;
+use super::{Driver, core_policy, core_sharing};
+use crate::call::Call;
 use crate::clock::now;
+use crate::cluster::own::OwnStore;
 use crate::cluster::{FromStore, Link};
 use crate::config::{ClusterConfig, Config};
 use crate::record::Record;
 use crate::refuse::Answer;
+use crate::store::State;
 use ask::Pending;
 use cosched_cluster::wire::{Clock, Exit, PartEnd};
-use cosched_cluster::{AskId, Found, Member, Moment, Settings};
-use cosched_core::cluster::{Capacity, Config as CoreConfig, Period, Plan, Stage, fill};
+use cosched_cluster::{AskId, Found, Member, Moment, OpId, Settings};
+use cosched_core::cluster::{Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill};
 use cosched_core::{JobId, Reason, Sharing, Standing, Time};
 use cosched_linux::State as SwitchState;
 use here::Launcher;
@@ -58,6 +64,10 @@ pub(super) struct Figures {
 /// What is known of the cluster.
 pub(super) struct Cluster {
     name: String,
+    /// It is one machine, whose store is a file of its own.
+    alone: bool,
+    /// The most of all slots that the gangs of one machine may have, in thousandths.
+    ceiling: u32,
     node: String,
     member: Member,
     link: Link,
@@ -68,12 +78,18 @@ pub(super) struct Cluster {
     no_slots: Option<Reason>,
     /// Gangs that may run before the plan that has them holds.
     early: BTreeSet<u64>,
+    /// What was asked about jobs before the store was met, and since when.
+    unmet: Vec<(Instant, Call)>,
     /// What users of this daemon have asked for.
     pending: BTreeMap<AskId, (Instant, Pending)>,
     /// Processes that wait for their jobs to start.
     launchers: BTreeMap<u64, Launcher>,
     /// Those who wait for a job's end.
     waiters: BTreeMap<u64, Vec<oneshot::Sender<Answer<super::Reply>>>>,
+    /// Who waits for how busy nodes are.
+    load_askers: BTreeMap<OpId, operate::LoadAsker>,
+    /// Whether the queues of the configuration have been compared with the cluster's.
+    compared: bool,
     /// What the node's own planner was told of jobs of this node alone.
     mirrored: BTreeMap<u64, Mirrored>,
     figures: Figures,
@@ -83,7 +99,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// A node that has not met its cluster yet. `records` are its jobs.
+    /// A node that has not met its cluster yet. `state` has its jobs; `own` is the store of a machine alone.
     ///
     /// # Errors
     /// The way to the store cannot be.
@@ -91,15 +107,17 @@ impl Cluster {
         config: &ClusterConfig,
         of: &Config,
         capacity: Capacity,
-        instance: u64,
-        home: String,
-        records: &BTreeMap<u64, Record>,
+        (instance, home): (u64, String),
+        state: &State,
+        own: Option<OwnStore>,
     ) -> anyhow::Result<Cluster> {
+        let alone = config.is_alone();
         let settings = Settings {
             home,
             boot: cosched_linux::observe::boot_id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            initial: initial(config, of),
+            initial: initial(config, of, alone.then_some(&state.settings)),
+            jobs_known: own.as_ref().map_or(0, OwnStore::last_job).max(state.last_id),
             ttl_s: config.node_lease.as_secs().max(2),
             rebalance_ns: config.rebalance_period.as_nanos() as u64,
             keep_ended_max: of.keep_ended,
@@ -107,12 +125,14 @@ impl Cluster {
             clock: Clock { synchronised: !of.require_synchronised_clock, error_ns: 0 },
             ..Settings::new(config.keys(), &config.node, instance, capacity)
         };
-        let link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()))?;
+        let link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()), own)?;
         let begin = Instant::now();
-        let found: Vec<Found> = records.values().filter_map(found).collect();
+        let found: Vec<Found> = state.jobs.values().filter_map(found).collect();
         let member = Member::new(Moment { steady: Time(0), wall: now() }, settings, &found);
         Ok(Cluster {
             name: config.name.clone(),
+            alone,
+            ceiling: 1000,
             node: config.node.clone(),
             member,
             link,
@@ -120,9 +140,12 @@ impl Cluster {
             plan: None,
             no_slots: None,
             early: BTreeSet::new(),
+            unmet: Vec::new(),
             pending: BTreeMap::new(),
             launchers: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            load_askers: BTreeMap::new(),
+            compared: false,
             mirrored: BTreeMap::new(),
             figures: Figures::default(),
             problem: Some("it has not answered yet".to_owned()),
@@ -130,8 +153,19 @@ impl Cluster {
         })
     }
 
+    /// No job runs or waits anywhere.
+    pub(super) fn is_empty(&self) -> bool {
+        self.member.state().is_none_or(|state| state.jobs.is_empty()) && self.pending.is_empty()
+    }
+
     fn moment(&self) -> Moment {
         Moment { steady: Time(self.begin.elapsed().as_nanos() as u64), wall: now() }
+    }
+
+    /// The parts of a job, by its place; none while it has no place.
+    fn parts(&self, id: u64) -> &[Part] {
+        let planned = self.member.state().and_then(|state| state.jobs.get(&JobId(id)));
+        planned.and_then(|job| job.place.as_ref()).map_or(&[], |place| &place.parts)
     }
 
     /// The next thing that the store tells.
@@ -146,17 +180,20 @@ impl Cluster {
     pub(super) fn due(&self) -> Instant {
         let member = self.member.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0));
         let pending = self.pending.values().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
-        let launchers = self.launchers.values().filter_map(Launcher::due);
-        member.into_iter().chain(pending).chain(launchers).fold(self.look_at, Instant::min)
+        let launchers = self.launchers.values().map(Launcher::due);
+        let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
+        let loads = self.load_askers.values().map(operate::LoadAsker::due);
+        member.into_iter().chain(pending).chain(loads).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
     }
 }
 
-/// What a cluster begins with that this node is the first of.
-fn initial(config: &ClusterConfig, of: &Config) -> CoreConfig {
+/// What a cluster begins with that this node is the first of. Of a machine alone also what was set while it ran.
+fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Settings>) -> CoreConfig {
+    let slot_length = set.and_then(|set| set.slot_length_ms).map(Duration::from_millis);
     CoreConfig {
-        slot_length_ns: of.slot_length.as_nanos() as u64,
-        policy: of.policy,
-        sharing: of.sharing,
+        slot_length_ns: slot_length.unwrap_or(of.slot_length).as_nanos() as u64,
+        policy: set.and_then(|set| set.policy).map_or(of.policy, core_policy),
+        sharing: set.and_then(|set| set.sharing).map_or(of.sharing, core_sharing),
         packing: config.packing,
         rows_max: config.rows_max,
         working: of.shares,
@@ -171,7 +208,7 @@ fn initial(config: &ClusterConfig, of: &Config) -> CoreConfig {
 fn found(record: &Record) -> Option<Found> {
     let part = record.part?;
     let ended = record.ended().then(|| part_end(record));
-    Some(Found { job: JobId(record.id), attempt: part.attempt, ended })
+    Some(Found { job: JobId(record.id), attempt: part.attempt, tree: part.tree, ended })
 }
 
 /// What is told of a part that is over.
@@ -185,18 +222,19 @@ fn part_end(record: &Record) -> PartEnd {
 
 impl Driver {
     /// Makes the node one of its cluster's, if it is to be.
-    pub(super) fn join_cluster(&mut self) -> anyhow::Result<()> {
+    pub(super) fn join_cluster(&mut self, own: Option<OwnStore>) -> anyhow::Result<()> {
         let Some(config) = &self.config.cluster else { return Ok(()) };
         let capacity = Capacity {
             cpus: self.identity.cpus.len() as u32,
             memory_bytes: self.memory_bytes,
             disk_bytes: self.identity.disk_bytes,
         };
-        let (instance, home) = (self.identity.started_unix_ms, self.identity.home.clone());
-        self.cluster = Some(Cluster::new(config, &self.config, capacity, instance, home, &self.state.jobs)?);
+        let who = (self.identity.started_unix_ms, self.identity.home.clone());
+        self.cluster = Some(Cluster::new(config, &self.config, capacity, who, &self.state, own)?);
         if let Some(period) = self.view_period() {
             self.tell_period(period);
         }
+        self.meet_own_store();
         Ok(())
     }
 
@@ -213,6 +251,9 @@ impl Driver {
             (Some(plan), Some(node)) => fill(plan, node, &self.own_plan, &shares),
             _ => cosched_core::Plan::clone(&self.own_plan),
         };
+        if cluster.alone {
+            plan = cap(plan, cluster.ceiling);
+        }
         // Two planners make it, and the node may fall back to one of them: it counts for itself.
         plan.generation = self.plan.generation + 1;
         Arc::new(plan)
@@ -239,6 +280,9 @@ impl Driver {
     pub(super) fn on_store(&mut self, told: FromStore) {
         let Some(cluster) = &mut self.cluster else { return };
         let moment = cluster.moment();
+        if let FromStore::Done(_, Err(why)) | FromStore::WatchLost(_, why) = &told {
+            tracing::debug!("the store: {why}");
+        }
         match told {
             FromStore::Done(op, done) => cluster.member.handle_done(moment, op, done),
             FromStore::News(watch, news) => cluster.member.handle_news(moment, watch, news),
@@ -271,6 +315,8 @@ impl Driver {
             }
         }
         self.mirror();
+        self.compare_queues();
+        self.answer_unmet();
         self.answer_cluster_waiters();
     }
 
@@ -329,12 +375,12 @@ impl Driver {
             let jobs: u32 = self.live.keys().filter_map(|id| self.state.jobs.get(id)).map(|record| record.cpus).sum();
             let jobs = jobs.min(self.identity.cpus.len() as u32);
             cluster.member.load(moment, (load.average[0].round() as u32).saturating_sub(jobs));
+            cluster.member.measured(moment, operate::measured(moment, &load));
         }
         let own = cluster.member.id();
         for (id, live) in &self.live {
             let Some(bytes) = live.cgroup.memory_peak().or_else(|| live.cgroup.memory_current()) else { continue };
-            let place = cluster.member.state().and_then(|state| state.jobs.get(&JobId(*id))?.place.as_ref());
-            let part = place.and_then(|place| place.parts.iter().find(|part| Some(part.node) == own));
+            let part = cluster.parts(*id).iter().find(|part| Some(part.node) == own);
             let known = part.map_or(0, |part| part.memory_bytes);
             if bytes > known + (known / 16).max(MEMORY_STEP) {
                 cluster.member.memory(moment, JobId(*id), bytes);

@@ -22,10 +22,15 @@ impl Driver {
                     let _ = reply.send(Err(error(told)));
                 }
             }
+            (Pending::File { ask }, Told::Refused { what, why, .. }) => self.file_refused(&ask, &what, &why),
+            (Pending::File { .. }, _) => (),
             (Pending::Job { id, reply }, Told::Done) => {
                 let _ = reply.send(self.view_in_cluster(id).map(job_reply));
             }
             (Pending::Status { reply }, Told::Done) => {
+                // What is shown has to be what was set.
+                self.mirror();
+                self.settle(false);
                 let _ = reply.send(Ok(Reply::Status(Box::new(self.view_status()))));
             }
             (Pending::Job { reply, .. } | Pending::Status { reply }, told) => {
@@ -40,19 +45,21 @@ impl Driver {
         let Some(cluster) = &mut self.cluster else { return };
         if begun && let Some(held) = &launcher.held {
             let request = cosched_api::ProcessRequest { pid: held.pid(), start_ticks: Some(held.start_ticks()) };
-            let entered = self.enter_late(job, request, launcher.waiting);
+            let entered = self.enter_late(job, request);
             if let Some(reply) = launcher.reply {
                 let _ = reply.send(entered.map(job_reply));
             }
             return;
         }
-        let placed = |id: JobId| cluster.member.state().and_then(|state| state.jobs.get(&id)?.place.as_ref());
-        let elsewhere = placed(JobId(job)).is_some_and(|place| {
-            let own = cluster.member.id();
-            !place.parts.iter().any(|part| Some(part.node) == own)
-        });
+        if cluster.launchers.contains_key(&job) {
+            // Two of this node's have asked for the same job.
+            if let Some(reply) = launcher.reply {
+                let _ = reply.send(self.view_in_cluster(job).map(job_reply));
+            }
+            return;
+        }
         cluster.launchers.insert(job, launcher);
-        if begun || elsewhere {
+        if begun {
             self.answer_launcher(job, None);
         }
     }
@@ -68,16 +75,24 @@ impl Driver {
                 let _ = waiter.send(self.view_in_cluster(id).map(job_reply));
             }
         }
+        self.answer_launchers_of_ended();
         // A job that has found its place on other nodes alone has nothing here that would tell its launcher.
         self.answer_launchers_elsewhere();
+    }
+
+    fn answer_launchers_of_ended(&mut self) {
+        let Some(cluster) = &self.cluster else { return };
+        let over = |id: &&u64| cluster.member.job(JobId(**id)).is_some_and(|job| job.end.is_some());
+        let ids: Vec<u64> = cluster.launchers.keys().filter(over).copied().collect();
+        ids.into_iter().for_each(|id| self.answer_launcher(id, None));
     }
 
     fn answer_launchers_elsewhere(&mut self) {
         let Some(cluster) = &self.cluster else { return };
         let own = cluster.member.id();
         let elsewhere = |id: &&u64| {
-            let place = cluster.member.state().and_then(|state| state.jobs.get(&JobId(**id))?.place.as_ref());
-            place.is_some_and(|place| !place.parts.iter().any(|part| Some(part.node) == own))
+            let parts = cluster.parts(**id);
+            !parts.is_empty() && !parts.iter().any(|part| Some(part.node) == own)
         };
         let ids: Vec<u64> = cluster.launchers.keys().filter(elsewhere).copied().collect();
         ids.into_iter().for_each(|id| self.answer_launcher(id, None));
@@ -86,15 +101,21 @@ impl Driver {
     /// Users do not wait for ever for a store that is away.
     pub(super) fn overdue_in_cluster(&mut self) {
         self.look_at_launchers();
+        self.overdue_loads();
+        self.overdue_unmet();
         let Some(cluster) = &mut self.cluster else { return };
         let late = |since: &Instant| since.elapsed() >= ANSWER_TIME_MAX;
         let ids: Vec<AskId> = cluster.pending.iter().filter(|(_, (since, _))| late(since)).map(|(id, _)| *id).collect();
         for id in ids {
             let Some((_, pending)) = cluster.pending.remove(&id) else { continue };
             let why = cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned());
+            let what = match cluster.alone {
+                true => "the request could not be written",
+                false => "the cluster's store does not answer",
+            };
             let answer = refuse(
                 ErrorCode::Internal,
-                "the cluster's store does not answer",
+                what,
                 why,
                 "The request is kept, and carried out when the store is back. `cosched status` shows the store's state.",
             );
@@ -110,6 +131,7 @@ impl Pending {
         match self {
             Pending::Submit { launcher } => launcher.reply,
             Pending::Job { reply, .. } | Pending::Status { reply } => Some(reply),
+            Pending::File { .. } => None,
         }
     }
 }

@@ -5,13 +5,16 @@ use super::{Cluster, words};
 use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
 use cosched_api as api;
-use cosched_cluster::wire::{End, Job, WantAsk};
+use cosched_cluster::wire::{End, Job, WantAsk, Why};
 use cosched_core::cluster::{JobRecord, Stage};
-use cosched_core::{JobId, Standing};
+use cosched_core::{JobId, Reason, Standing};
 
 impl Driver {
     /// A job, wherever it is.
     pub(in super::super) fn view_in_cluster(&self, id: u64) -> Answer<api::Job> {
+        if self.is_forgotten(id) {
+            return self.view_job(id);
+        }
         let known = self.cluster.as_ref().and_then(|cluster| Some((cluster, cluster.member.job(JobId(id))?)));
         let (cluster, job) = known.ok_or_else(|| no_such_job(id))?;
         Ok(self.job_in_cluster(cluster, job))
@@ -20,7 +23,12 @@ impl Driver {
     pub(in super::super) fn list_in_cluster(&self, all: bool) -> api::JobList {
         let Some(cluster) = &self.cluster else { return api::JobList { jobs: Vec::new() } };
         let shown = cluster.member.jobs().filter(|job| all || job.end.is_none());
-        api::JobList { jobs: shown.map(|job| self.job_in_cluster(cluster, job)).collect() }
+        let is_own = |id: u64| self.is_only_here(id) || self.is_forgotten(id);
+        let own = self.state.jobs.values().filter(|record| (all || !record.ended()) && is_own(record.id));
+        let mut jobs: Vec<api::Job> = shown.map(|job| self.job_in_cluster(cluster, job)).collect();
+        jobs.extend(own.map(|record| self.job(record)));
+        jobs.sort_by_key(|job| job.id);
+        api::JobList { jobs }
     }
 
     /// What happened to a job: here and in the cluster.
@@ -54,6 +62,11 @@ impl Driver {
         let here = if self.is_own(job.id) { view.state } else { api::JobState::Running };
         (view.state, view.waits_for) = state(planned, job, here);
         (view.nodes, view.cpus) = cluster.resources(planned, job);
+        view.use_of_nodes = cluster.use_of_nodes(planned, job);
+        view.ended_why = ended_why(planned, job);
+        // In all, as the CPUs are, whichever node tells.
+        let memory = view.nodes.iter().filter_map(|node| node.memory_bytes).reduce(u64::saturating_add);
+        view.mem_bytes = memory.or_else(|| memory_in_all(&job.ask.want).filter(|_| view.nodes.is_empty()));
         view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000);
         if let Some(End { exit, cpu_time_ns, memory_peak_bytes, .. }) = job.end {
             view.exit = exit.map(|exit| api::ExitStatus { code: exit.code, signal: exit.signal });
@@ -103,10 +116,14 @@ impl Driver {
     pub(in super::super) fn view_cluster(&self) -> Option<api::ClusterStatus> {
         let cluster = self.cluster.as_ref()?;
         let state = cluster.member.state();
-        let waiting = |queue: usize| {
+        // A job that was held waits, too: it must not run.
+        let count = |queue: usize, waits: bool| {
             let jobs = state.into_iter().flat_map(|state| state.jobs.values());
-            jobs.filter(|job| job.spec.queue as usize == queue && matches!(job.stage, Stage::Waiting(_))).count() as u32
+            let is =
+                |job: &&JobRecord| job.spec.queue as usize == queue && matches!(job.stage, Stage::Waiting(_)) == waits;
+            jobs.filter(is).count() as u32
         };
+        let config = state.map(|state| &state.config);
         let queues = state.map(|state| state.config.queues.as_slice()).unwrap_or_default();
         let queue = |(at, queue): (usize, &cosched_core::cluster::Queue)| api::QueueStatus {
             name: queue.name.clone(),
@@ -114,15 +131,21 @@ impl Driver {
             memory_bytes_max: queue.memory_bytes_max,
             disk_bytes_max: queue.disk_bytes_max,
             time_ms_max: queue.time_ns_max.map(|ns| ns / 1_000_000),
-            waiting: waiting(at),
+            waiting: count(at, true),
+            running: count(at, false),
         };
         Some(api::ClusterStatus {
             name: cluster.name.clone(),
+            alone: cluster.alone,
             store_answers: cluster.member.is_joined(),
             plan_generation: state.map_or(0, |state| state.generation),
             plan_in_use: cluster.member.in_use(),
             ceiling: state.map_or(1.0, |state| f64::from(state.config.ceiling_permille) / 1000.0),
             queues: queues.iter().enumerate().map(queue).collect(),
+            packing: config.map(|config| words::api_packing(config.packing)),
+            rows_max: config.map(|config| config.rows_max),
+            shares: config.map(|config| words::api_shares(config.working)),
+            off_hours: config.map(|config| words::api_shares(config.off)),
         })
     }
 
@@ -130,7 +153,19 @@ impl Driver {
     pub(in super::super) fn cluster_warnings(&self) -> Vec<api::Warning> {
         let Some(cluster) = &self.cluster else { return Vec::new() };
         let mut all = Vec::new();
-        if let Some(why) = &cluster.problem {
+        if let Some(why) = cluster.member.out() {
+            all.push(api::Warning {
+                what: format!("this node takes no part in cluster {}", cluster.name),
+                why: why.to_owned(),
+                hint: "Jobs that run here go on. Start this daemon again when that is put right.".to_owned(),
+            });
+        } else if let Some(why) = cluster.problem.as_ref().filter(|_| cluster.alone) {
+            all.push(api::Warning {
+                what: "the queues cannot be written".to_owned(),
+                why: why.clone(),
+                hint: "Jobs go on; what users ask for waits. Is there room on the disk?".to_owned(),
+            });
+        } else if let Some(why) = &cluster.problem {
             all.push(api::Warning {
                 what: format!("no contact with the store of cluster {}", cluster.name),
                 why: why.clone(),
@@ -185,6 +220,14 @@ impl Cluster {
         at.map(|queue| queue.name.clone()).or_else(|| job.ask.queue.clone())
     }
 
+    /// Of which nodes the use of a job is known here; `None` where all of it is. A node does not tell others.
+    fn use_of_nodes(&self, planned: Option<&JobRecord>, job: &Job) -> Option<Vec<String>> {
+        let place = planned.filter(|_| job.end.is_none())?.place.as_ref()?;
+        let names = place.parts.iter().filter_map(|part| self.member.name_of(part.node));
+        let (own, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == self.node);
+        (!others.is_empty()).then(|| own.into_iter().map(str::to_owned).collect())
+    }
+
     /// What a job was given of each node, or wants while it has nothing; and its CPUs in all.
     fn resources(&self, planned: Option<&JobRecord>, job: &Job) -> (Vec<api::NodeResources>, u32) {
         let bytes = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
@@ -214,6 +257,16 @@ impl Cluster {
     }
 }
 
+/// What a job wants that leaves it to whoever plans where it goes.
+fn memory_in_all(want: &WantAsk) -> Option<u64> {
+    match want {
+        WantAsk::Total { cpus, memory_per_cpu_bytes, .. } => {
+            Some(memory_per_cpu_bytes.saturating_mul(u64::from(*cpus))).filter(|bytes| *bytes > 0)
+        }
+        WantAsk::PerNode(_) => None,
+    }
+}
+
 /// Where a job is in its life, and what it waits for.
 fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
     let Some(planned) = planned.filter(|_| job.end.is_none()) else { return (api::JobState::Ended, None) };
@@ -232,6 +285,23 @@ fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::J
     }
 }
 
+/// Why a job ends or has ended that did not end by itself.
+fn ended_why(planned: Option<&JobRecord>, job: &Job) -> Option<String> {
+    let why = match (job.end, planned.map(|planned| planned.stage)) {
+        (Some(end), _) => end.why,
+        (None, Some(Stage::Ending(Reason::TimeLimit))) => Why::TimeLimit,
+        (None, Some(Stage::Ending(Reason::NodeLost))) => Why::NodeLost,
+        (None, Some(Stage::Ending(_))) => Why::Killed { uid: job.killed_by? },
+        _ => return None,
+    };
+    match why {
+        Why::Finished => None,
+        Why::Killed { uid } => Some(format!("killed by {}", crate::users::user_name(uid))),
+        Why::TimeLimit => Some("it was over the time limit of its queue".to_owned()),
+        Why::NodeLost => Some("one of its nodes was lost".to_owned()),
+    }
+}
+
 /// A job of the cluster as a record of this daemon.
 pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
     let ask = &job.ask;
@@ -243,6 +313,7 @@ pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
         cwd: ask.cwd.clone(),
         detached: ask.log_path.is_some(),
         log_path: ask.log_path.clone(),
+        waiting: ask.waiting.as_ref().map(words::api_waiting),
         ..api::JobRequest::default()
     };
     let mut record = Record::new(job.id, job.owner.uid, 0, request, boot_id, job.submitted_ns / 1_000_000);

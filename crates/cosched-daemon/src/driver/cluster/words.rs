@@ -25,6 +25,47 @@ pub(super) fn api_policy(policy: wire::Policy) -> api::Policy {
     machine::wire_policy(policy.into())
 }
 
+pub(super) fn packing(packing: api::Packing) -> wire::Packing {
+    match packing {
+        api::Packing::FirstFit => wire::Packing::FirstFit,
+        api::Packing::BestFit => wire::Packing::BestFit,
+        api::Packing::Buddy => wire::Packing::Buddy,
+    }
+}
+
+pub(super) fn api_packing(packing: cosched_core::cluster::Packing) -> api::Packing {
+    match packing {
+        cosched_core::cluster::Packing::FirstFit => api::Packing::FirstFit,
+        cosched_core::cluster::Packing::BestFit => api::Packing::BestFit,
+        cosched_core::cluster::Packing::Buddy => api::Packing::Buddy,
+    }
+}
+
+pub(super) fn api_shares(shares: cosched_core::Shares) -> api::ClassShares {
+    let cosched_core::Shares { express, interactive, batch, standby } = shares;
+    api::ClassShares { express, interactive, batch, standby }
+}
+
+pub(super) fn shares(shares: api::ClassShares) -> wire::Shares {
+    let api::ClassShares { express, interactive, batch, standby } = shares;
+    wire::Shares { express, interactive, batch, standby }
+}
+
+pub(super) fn queue(queue: api::Queue) -> wire::Queue {
+    let api::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ms_max } = queue;
+    let time_ns_max = time_ms_max.map(|ms| ms.saturating_mul(1_000_000));
+    wire::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max }
+}
+
+pub(super) fn waiting(waiting: api::Waiting) -> wire::WaitAsk {
+    wire::WaitAsk { mode: waiting.mode.name().to_owned(), spin_us: waiting.spin_us }
+}
+
+pub(super) fn api_waiting(asked: &wire::WaitAsk) -> api::Waiting {
+    let mode = api::WaitMode::ALL.into_iter().find(|mode| mode.name() == asked.mode).unwrap_or_default();
+    api::Waiting { mode, spin_us: asked.spin_us }
+}
+
 pub(super) fn on_node_loss(rule: api::OnNodeLoss) -> wire::OnNodeLoss {
     match rule {
         api::OnNodeLoss::Kill => wire::OnNodeLoss::Kill,

@@ -58,7 +58,7 @@ fn what_a_server_that_was_killed_had_promised_is_there_when_it_is_back() {
         assert_eq!(client.get("a").await, Ok(Some("1".to_owned())));
         assert_eq!(client.get("b").await, Ok(Some("2".to_owned())), "the lease has not run out");
         let kept = client.call(Op::KeepAlive(lease)).await.unwrap();
-        assert!(matches!(kept, OpDone::KeptAlive { ttl_s: 30, .. }), "{kept:?}");
+        assert!(matches!(kept, OpDone::KeptAlive { ttl_s: 30 }), "{kept:?}");
     });
 }
 

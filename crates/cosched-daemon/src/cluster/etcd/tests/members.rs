@@ -101,7 +101,9 @@ fn job(cpus: u32) -> Ask {
         want: WantAsk::Total { cpus, memory_per_cpu_bytes: 0, disk_bytes: 0 },
         queue: None,
         on_node_loss: OnNodeLoss::Kill,
+        waiting: None,
         lead: None,
+        once: false,
     }))
 }
 

@@ -1,0 +1,70 @@
+//! Where a job is in its life, and what happened to it.
+
+use crate::wire::wire;
+use serde::{Deserialize, Serialize};
+
+wire! {
+    /// Where a job is in its life.
+    pub enum JobState {
+        /// In its queue: it has no place yet, or its nodes lack memory for it now. `waits_for` says why.
+        Waiting,
+        /// Scheduled by its policy.
+        Running,
+        /// A gang that used no CPU for a while: it has no slots until it wakes.
+        Asleep,
+        /// A gang that used none for very long: Linux schedules it for good, or until somebody resumes it.
+        Dropped,
+        /// Stopped by its user or an administrator.
+        Suspended,
+        /// All its processes have ended.
+        Ended,
+        /// Its processes vanished while no daemon was looking (a restart of the machine).
+        Lost,
+    }
+}
+
+impl JobState {
+    /// Every state.
+    pub const ALL: [JobState; 7] = [
+        JobState::Waiting,
+        JobState::Running,
+        JobState::Asleep,
+        JobState::Dropped,
+        JobState::Suspended,
+        JobState::Ended,
+        JobState::Lost,
+    ];
+
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            JobState::Waiting => "waiting",
+            JobState::Running => "running",
+            JobState::Asleep => "asleep",
+            JobState::Dropped => "dropped",
+            JobState::Suspended => "suspended",
+            JobState::Ended => "ended",
+            JobState::Lost => "lost",
+        }
+    }
+}
+
+wire! {
+    /// One thing that happened to a job.
+    pub struct Event {
+        /// When.
+        pub unix_ms: u64,
+        /// A short fixed word: registered, main-exited, suspended, resumed, asleep, awake, dropped, class, policy, signal, ended, lost, found.
+        pub what: String,
+        /// The rest, for people.
+        pub detail: String,
+    }
+}
+
+wire! {
+    /// `GET /v1/jobs/{id}/events`.
+    pub struct EventList {
+        /// In order of time.
+        pub events: Vec<Event>,
+    }
+}

@@ -1,0 +1,227 @@
+//! `cosched queues`: the queues of the cluster, and other ones.
+
+use super::nodes::status_of_cluster;
+use crate::args::Cli;
+use crate::format;
+use crate::jobs::{connect, patiently};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::table::{numbers, render, words};
+use clap::{Args, Subcommand};
+use cosched_api::{ClassShares, ClusterStatus, Queue, QueueStatus, QueueTable, QueuesRequest};
+use serde::Deserialize;
+use std::fmt::Write;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+#[command(after_help = super::help::QUEUES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Queues {
+    /// Print them as `cosched queues set` and cosched.toml take them
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) toml: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<QueuesCommand>,
+}
+
+/// What can be done with queues.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueuesCommand {
+    /// Give the cluster the queues of a file (administrators)
+    #[command(after_help = super::help::QUEUES_SET)]
+    Set {
+        /// A file with tables `[[queue]]`, as cosched.toml; `-` is standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// Lists, or changes first.
+pub(crate) fn queues(cli: &Cli, options: &Queues) -> Result<u8, Failure> {
+    let mut client = connect(cli)?;
+    let status = match &options.command {
+        Some(QueuesCommand::Set { file }) => {
+            let queues = read(file)?;
+            let names = queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ");
+            let socket = client.path().to_owned();
+            let status = patiently(&socket, || client.set_queues(&QueuesRequest { queues }))?;
+            say(&format!("the queues of the cluster are now {names}"));
+            status
+        }
+        None => client.status()?,
+    };
+    let (_, cluster) = status_of_cluster(&status)?;
+    match options {
+        _ if cli.json => print_json(&cluster.queues)?,
+        Queues { toml: true, .. } => print(&as_toml(&cluster.queues))?,
+        Queues { command: None, .. } => print(&text(cluster))?,
+        Queues { command: Some(_), .. } => (),
+    }
+    Ok(0)
+}
+
+fn text(cluster: &ClusterStatus) -> String {
+    let mut text = table(&cluster.queues);
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = write!(text, "\n{name:<10}{value}");
+        }
+    };
+    let packing = cluster.packing.map(|packing| packing.name());
+    let rows = cluster.rows_max.map(|rows| format!("{}, at most {rows} rows", packing.unwrap_or("?")));
+    line("packing", rows);
+    line("shares", cluster.shares.map(shares));
+    line("off-hours", cluster.off_hours.map(shares));
+    text.push('\n');
+    text
+}
+
+fn shares(shares: ClassShares) -> String {
+    let ClassShares { express, interactive, batch, standby } = shares;
+    format!("express {express}, interactive {interactive}, batch {batch}, standby {standby}")
+}
+
+/// The queues as a table; `cosched nodes` has it, too.
+pub(super) fn table(queues: &[QueueStatus]) -> String {
+    let columns = [
+        words("QUEUE", 0),
+        words("KIND", 0),
+        numbers("WAITING", 0),
+        numbers("STARTED", 0),
+        numbers("MEM MAX", 1),
+        numbers("DISK MAX", 2),
+        numbers("TIME MAX", 1),
+    ];
+    let row = |queue: &QueueStatus| {
+        vec![
+            queue.name.as_str().into(),
+            if queue.exclusive { "exclusive" } else { "shared" }.into(),
+            queue.waiting.to_string().into(),
+            queue.running.to_string().into(),
+            format::or_dash(queue.memory_bytes_max.map(format::size)).into(),
+            format::or_dash(queue.disk_bytes_max.map(format::size)).into(),
+            format::or_dash(queue.time_ms_max.map(format::duration_ms)).into(),
+        ]
+    };
+    render(&columns, &queues.iter().map(row).collect::<Vec<_>>(), None)
+}
+
+/// The same in the words of cosched.toml, exactly.
+fn as_toml(queues: &[QueueStatus]) -> String {
+    let mut text = String::new();
+    for queue in queues {
+        let mut line = |key: &str, value: Option<String>| {
+            if let Some(value) = value {
+                let _ = writeln!(text, "{key} = {value}");
+            }
+        };
+        line("[[queue]]\nname", Some(format!("\"{}\"", queue.name)));
+        line("exclusive", queue.exclusive.then(|| "true".to_owned()));
+        line("memory_max", queue.memory_bytes_max.map(|bytes| format!("\"{bytes}B\"")));
+        line("disk_max", queue.disk_bytes_max.map(|bytes| format!("\"{bytes}B\"")));
+        line("time_max", queue.time_ms_max.map(|ms| format!("\"{ms}ms\"")));
+    }
+    text
+}
+
+/// The part of the file that is read.
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    queue: Vec<QueueTable>,
+}
+
+fn read(path: &Path) -> Result<Vec<Queue>, Failure> {
+    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let wrong = |why: &str, hint: &str| {
+        Failure::explained(EXIT_REFUSED, &format!("{name} has no queues that can be used"), why, hint)
+    };
+    let text = match path.as_os_str() == "-" {
+        true => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map(|_| text)
+        }
+        false => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(|e| {
+        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its rights")
+    })?;
+    queues_of(&text).map_err(|why| wrong(&why, "`cosched queues --toml` shows what a file has to look like"))
+}
+
+fn queues_of(text: &str) -> Result<Vec<Queue>, String> {
+    let file: File = toml::from_str(text).map_err(|e| e.to_string().trim_end().replace('\n', "; "))?;
+    if file.queue.is_empty() {
+        return Err("there is no table [[queue]] in it".to_owned());
+    }
+    file.queue.iter().map(|table| table.read().map_err(|e| e.to_string())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster() -> ClusterStatus {
+        let queue = |name: &str, exclusive, memory_bytes_max, time_ms_max| QueueStatus {
+            name: name.to_owned(),
+            exclusive,
+            memory_bytes_max,
+            disk_bytes_max: None,
+            time_ms_max,
+            waiting: 2,
+            running: 1,
+        };
+        let worth = |interactive, batch| Some(ClassShares { express: 16, interactive, batch, standby: 1 });
+        ClusterStatus {
+            alone: false,
+            name: "c".to_owned(),
+            store_answers: true,
+            plan_generation: 9,
+            plan_in_use: Some(8),
+            ceiling: 1.0,
+            queues: vec![queue("short", false, None, Some(600_000)), queue("night", true, Some(3 << 30), None)],
+            packing: Some(cosched_api::Packing::Buddy),
+            rows_max: Some(64),
+            shares: worth(4, 2),
+            off_hours: worth(2, 4),
+        }
+    }
+
+    #[test]
+    fn queues_in_a_table() {
+        assert_eq!(
+            text(&cluster()),
+            "QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX\n\
+             short  shared           2        1        -         -    10m00s\n\
+             night  exclusive        2        1     3.0G         -         -\n\
+             \n\
+             packing   buddy, at most 64 rows\n\
+             shares    express 16, interactive 4, batch 2, standby 1\n\
+             off-hours express 16, interactive 2, batch 4, standby 1\n"
+        );
+    }
+
+    #[test]
+    fn what_is_printed_as_toml_is_read_again() {
+        let text = as_toml(&cluster().queues);
+        let read = queues_of(&format!("store = \"etcd\"\n{text}")).unwrap();
+        let names: Vec<&str> = read.iter().map(|queue| queue.name.as_str()).collect();
+        assert_eq!(names, ["short", "night"]);
+        assert_eq!((read[0].time_ms_max, read[1].memory_bytes_max), (Some(600_000), Some(3 << 30)));
+        assert!(!read[0].exclusive && read[1].exclusive);
+    }
+
+    #[test]
+    fn a_file_that_has_no_queues_or_wrong_ones_is_refused() {
+        for (text, word) in [
+            ("", "no table [[queue]]"),
+            ("[[queue]]\nname = \"a\"\nmax = 3", "max"),
+            ("[[queue]]\nname = \"a\"\ntime_max = \"long\"", "queue a: time_max"),
+            ("[[queue]]\nexclusive = true", "name"),
+            ("queue = 3", "queue"),
+        ] {
+            let e = queues_of(text).unwrap_err();
+            assert!(e.contains(word), "{text}: {e}");
+        }
+    }
+}

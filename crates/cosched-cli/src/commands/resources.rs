@@ -1,0 +1,35 @@
+//! `cosched resources`: what jobs want from now on.
+
+use super::steer::each;
+use crate::args::{Cli, parse_node};
+use crate::out::Failure;
+use clap::Args;
+use cosched_api::{NodeResources, ResourcesRequest, parse};
+
+#[derive(Args, Debug)]
+#[command(after_help = super::help::RESOURCES)]
+#[group(id = "wanted", required = true, multiple = true, args = ["cpus", "mem", "nodes"])]
+pub(crate) struct ChangeResources {
+    /// CPUs at a time, on all nodes of the job together; as before when not given
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cpus: Option<u32>,
+
+    /// Memory on all nodes of the job together, as 512M or 4G; as before when not given
+    #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]
+    pub(crate) mem: Option<u64>,
+
+    /// Node by node, as a:2,b:2 or a:2:4G; it replaces all that the job wanted before
+    #[arg(long, value_name = "NODE[:CPUS[:MEM]],…", value_delimiter = ',', value_parser = parse_node,
+          conflicts_with_all = ["cpus", "mem"])]
+    pub(crate) nodes: Vec<NodeResources>,
+
+    /// Ids or names
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+}
+
+/// `cosched resources JOB…`.
+pub(crate) fn resources(cli: &Cli, options: &ChangeResources) -> Result<u8, Failure> {
+    let request = ResourcesRequest { nodes: options.nodes.clone(), cpus: options.cpus, mem_bytes: options.mem };
+    each(cli, &options.jobs, |client, id| client.set_resources(id, &request))
+}

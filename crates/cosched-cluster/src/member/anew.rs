@@ -1,0 +1,78 @@
+//! A store that has lost its data is a new cluster, whose plans, revisions and jobs begin at 1. What was known of the old one
+//! would be taken for newer than all that is told now.
+//!
+//! Jobs of the old one go on, and nobody plans them. No new job gets the number of one of them: their cgroups and files
+//! have it, and processes that come by it would join somebody else's job. So every node says up to which number it knows
+//! jobs, and the numbers begin behind all of them.
+
+use super::Member;
+use super::due::Work;
+use super::follow::Follow;
+use super::here::is_empty;
+use super::replica::{At, Replica};
+use super::types::Action;
+use cosched_core::Reason;
+use cosched_core::cluster::State;
+
+impl Member {
+    /// The tree was read that was made then; `before` is what was known until now.
+    pub(super) fn know_tree(&mut self, made_ns: u64, before: &Replica) {
+        match self.tree.replace(made_ns) {
+            Some(old) if old == made_ns && !self.is_put_back(before) => (),
+            // The same store at an earlier moment: somebody has put a copy of it back.
+            Some(old) if old == made_ns => {
+                self.plan_anew(before);
+                for (job, attempt, empty) in self.here.say_again() {
+                    self.outbox.report(&self.settings, self.now, is_empty(job, attempt, empty));
+                }
+            }
+            Some(_) => {
+                self.plan_anew(before);
+                self.forget_here(made_ns);
+            }
+            None => self.forget_here(made_ns),
+        }
+    }
+
+    /// Revisions rise in a store; in one that was put back they may have risen above what is known since.
+    fn is_put_back(&self, before: &Replica) -> bool {
+        let plan = |state: &At<State>| (state.value.generation, state.value.from_slot, state.value.start);
+        let is_other = match (&before.state, &self.replica.state) {
+            (Some(old), Some(new)) if old.value.generation == new.value.generation => plan(old) != plan(new),
+            (Some(old), Some(new)) => {
+                old.value.generation > new.value.generation || old.value.next_order > new.value.next_order
+            }
+            (old, _) => old.is_some(),
+        };
+        is_other || self.replica.revision < before.revision
+    }
+
+    /// The numbers that were given are not to be given again.
+    pub(super) fn keep_numbers(&mut self, before: &Replica) {
+        let given = before.state.as_ref().map_or(0, |state| state.value.next_order);
+        self.settings.jobs_known = self.settings.jobs_known.max(given);
+    }
+
+    fn plan_anew(&mut self, before: &Replica) {
+        self.keep_numbers(before);
+        if self.follow.in_use().is_some() {
+            self.actions.push_back(Action::RunNoSlots(Reason::LeaseOut));
+        }
+        let (load, period) = (self.follow.load, self.work.period);
+        self.follow = Follow::new(self.settings.clock);
+        self.follow.load = load;
+        self.work = Work::default();
+        self.work.period = period;
+    }
+
+    fn forget_here(&mut self, tree: u64) {
+        let forgotten = self.here.forget_others(tree);
+        self.actions.extend(forgotten.into_iter().map(Action::Forgotten));
+    }
+
+    /// Up to this number there may be jobs somewhere.
+    pub(super) fn jobs_known(&self) -> u64 {
+        let nodes = self.replica.nodes.values().map(|live| live.value.node.jobs_known);
+        nodes.fold(self.settings.jobs_known, u64::max)
+    }
+}

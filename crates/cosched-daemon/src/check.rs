@@ -1,0 +1,96 @@
+//! `coschedd --check`: what an operator wants to know before the daemon is started. Nothing is changed.
+
+use crate::args::Args;
+use crate::cluster::own::{self, OwnStore};
+use crate::cluster::{Link, Reached};
+use crate::config::{ClusterConfig, Config, StoreChoice};
+use crate::driver::not_good_enough;
+use crate::instance::{Places, home, lock_tree};
+use anyhow::Context;
+use cosched_linux::observe::clock_error;
+use cosched_linux::{Layout, Place, Tree, mechanism};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Says what the machine offers, where jobs are kept, and what will be in the way.
+///
+/// # Errors
+/// Why the daemon could not work.
+pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place) -> anyhow::Result<()> {
+    println!("cgroups    {layout}");
+    let tree = Tree::open(layout, place)?;
+    println!("subtree    {}", tree.v2_dir().display());
+    for probe in mechanism::probe(&tree) {
+        println!("mechanism  {}: {}", probe.name, probe.why);
+    }
+    // A daemon that runs has the cgroup, also while it has no jobs.
+    match lock_tree(&tree) {
+        Ok(_lock) if tree.jobs()?.is_empty() => tree.remove()?,
+        Ok(_) => println!("jobs       an earlier daemon's are in {}", tree.v2_dir().display()),
+        Err(_) => println!("daemon     one has its jobs in {} now, and goes on", tree.v2_dir().display()),
+    }
+    let (store, mut warnings) = check_store(config, &Places::new(args, config).state_dir)?;
+    println!("store      {store}");
+    let slot_length_ns = config.slot_length.as_nanos() as u64;
+    if let Some(why) = not_good_enough(clock_error(), slot_length_ns).filter(|_| config.require_synchronised_clock) {
+        let hint = "Let chrony or another time daemon keep the clock";
+        warnings.push(format!("{why}: gangs would have no slots here. {hint}"));
+    }
+    for warning in &warnings {
+        println!("warning    {warning}");
+    }
+    println!("configuration and machine are fine{}", if warnings.is_empty() { "" } else { ", but for the warnings" });
+    Ok(())
+}
+
+/// Where jobs are kept, and who plans, in words; and what is wrong there.
+fn check_store(config: &Config, state_dir: &Path) -> anyhow::Result<(String, Vec<String>)> {
+    let dir = state_dir.display();
+    let Some(cluster) = &config.cluster else {
+        let left =
+            if OwnStore::is_in(state_dir) { "; what an earlier daemon's queues hold begins at once" } else { "" };
+        let words = format!("one machine, in {dir}; without queues, admission by memory or a ceiling{left}");
+        return Ok((words, Vec::new()));
+    };
+    if cluster.is_alone() {
+        let found = own::look(state_dir).with_context(|| format!("the store in {dir} cannot be read"))?;
+        let queues: Vec<&str> = cluster.queues.iter().map(|queue| queue.name.as_str()).collect();
+        let queues = queues.join(", ");
+        let words = format!("one machine, in {dir}: {found}; with admission by memory; queues: {queues}");
+        return Ok((words, Vec::new()));
+    }
+    let mut warnings = secrets(cluster);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // The reasons in one line: they are the whole answer.
+    let reached = tokio::task::LocalSet::new().block_on(&runtime, Link::reach(cluster));
+    let Reached { is_new, same_name } = reached.map_err(|e| anyhow::anyhow!("{e:#}"))?;
+    let own_home = home(state_dir);
+    if let Some(node) = same_name.filter(|node| node.as_ref().is_none_or(|node| node.home != own_home)) {
+        let whose = node.map_or_else(String::new, |node| format!(" (machine and state: {})", node.home));
+        warnings.push(format!(
+            "a living daemon has the name {} in cluster {}{whose}. If that is another machine this one will take no part: \
+             give each `node` a name of its own",
+            cluster.node, cluster.name
+        ));
+    }
+    let there = if is_new { "the cluster is new" } else { "the cluster is there" };
+    Ok((format!("answers, and may be written; {there} ({}, as node {})", cluster.name, cluster.node), warnings))
+}
+
+/// The files by which others could be this daemon.
+fn secrets(cluster: &ClusterConfig) -> Vec<String> {
+    let StoreChoice::Etcd(etcd) = &cluster.store else { return Vec::new() };
+    let files = [("password_file", &etcd.password_file), ("key_file", &etcd.key_file)];
+    let open = |(key, path): (&str, &Option<PathBuf>)| {
+        let path = path.as_ref()?;
+        let mode = path.metadata().ok()?.mode() & 0o7777;
+        let path = path.display();
+        (mode & 0o077 != 0).then(|| {
+            format!(
+                "`{key}` {path} can be read by others (mode {mode:o}): who has it can start programs as any user on any \
+                 node. chmod 600 {path}"
+            )
+        })
+    };
+    files.into_iter().filter_map(open).collect()
+}

@@ -1,0 +1,69 @@
+//! What is written of a key.
+
+use cosched_cluster::store::{Entry, Event, Key, Revision};
+use serde::{Deserialize, Serialize};
+
+/// A line of the file: a transaction, or a promise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Change {
+    /// These keys are there now, and those are not any more: all of it or nothing.
+    Keys { put: Vec<Kept>, deleted: Vec<Key> },
+    /// Revisions up to this one may have been told to somebody.
+    Revisions(Revision),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    key: Key,
+    #[serde(flatten)]
+    value: Value,
+    created: Revision,
+    changed: Revision,
+}
+
+/// Text as it is, so that people can read the file; what is packed by its bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Value {
+    Text(String),
+    Hex(String),
+}
+
+impl From<&Entry> for Kept {
+    fn from(entry: &Entry) -> Kept {
+        let value = match std::str::from_utf8(&entry.value) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => Value::Hex(entry.value.iter().map(|byte| format!("{byte:02x}")).collect()),
+        };
+        Kept { key: entry.key.clone(), value, created: entry.create_revision, changed: entry.mod_revision }
+    }
+}
+
+impl Kept {
+    /// As it was; `None` if somebody has written what cannot be.
+    pub(super) fn entry(self) -> Option<Entry> {
+        let value = match self.value {
+            Value::Text(text) => text.into_bytes(),
+            Value::Hex(text) => {
+                let digits = text.as_bytes().chunks(2);
+                let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+                digits.map(byte).collect::<Option<_>>()?
+            }
+        };
+        let (create_revision, mod_revision) = (self.created, self.changed);
+        Some(Entry { key: self.key, value, create_revision, mod_revision, lease: None })
+    }
+}
+
+impl Change {
+    /// What of a transaction's changes outlives the daemon; `None` if nothing does. Keys with a lease go with it.
+    pub(super) fn lasting(changes: &[Event], is_kept: impl Fn(&str) -> bool) -> Option<Change> {
+        let stays = |change: &&Event| !change.deleted && change.entry.lease.is_none();
+        let put: Vec<Kept> = changes.iter().filter(stays).map(|change| Kept::from(&change.entry)).collect();
+        let goes = |change: &&Event| !stays(change) && is_kept(&change.entry.key);
+        let deleted: Vec<Key> = changes.iter().filter(goes).map(|change| change.entry.key.clone()).collect();
+        (!put.is_empty() || !deleted.is_empty()).then_some(Change::Keys { put, deleted })
+    }
+}

@@ -1,0 +1,51 @@
+//! After damage: what is left is made to agree with itself.
+//!
+//! A line that is lost may have been the record of a job that the planner's state has, or the state that had a job. Such
+//! a job is taken out of the store altogether: what the store does not know at all goes on, scheduled by the node alone,
+//! while half known it would be ended or would hold its memory for ever. Requests go, too: the lost line may have said
+//! that they were carried out, and whoever made them has heard that the daemon died.
+
+use cosched_cluster::Keys;
+use cosched_cluster::store::{Entry, Key};
+use cosched_cluster::wire::{Job, decode, encode};
+use cosched_core::JobId;
+use cosched_core::cluster::State;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Takes out what only one half of the store knows; the highest number of a job that there was.
+pub(super) fn agree(entries: &mut BTreeMap<Key, Entry>, keys: &Keys) -> u64 {
+    let prefix = format!("{}jobs/", keys.prefix());
+    let jobs: BTreeMap<u64, Option<Job>> = entries
+        .values()
+        .filter_map(|entry| Some((entry.key.strip_prefix(&prefix)?.parse().ok()?, decode(&entry.value).ok())))
+        .collect();
+    let state: Option<State> = entries.get(&keys.state()).and_then(|entry| decode(&entry.value).ok());
+    let last = jobs.keys().copied().chain(state.iter().map(|state| state.next_order)).max().unwrap_or(0);
+    // Without its name the node would take another number, and count as lost.
+    let there = |what: &str| entries.keys().any(|key| key.starts_with(&format!("{}{what}", keys.prefix())));
+    let state = state.filter(|_| ["format", "names/", "ids/"].into_iter().all(there));
+    if state.is_none() {
+        let of_node =
+            |key: &str| ["names/", "ids/"].iter().any(|what| key.starts_with(&format!("{}{what}", keys.prefix())));
+        entries.retain(|key, _| *key != keys.state() && !of_node(key));
+    }
+    let requests = format!("{}requests/", keys.prefix());
+    entries.retain(|key, _| !key.starts_with(&requests));
+    let planned: BTreeSet<u64> = state.iter().flat_map(|state| state.jobs.keys().map(|id| id.0)).collect();
+    for (id, job) in &jobs {
+        if !planned.contains(id) && job.as_ref().is_none_or(|job| job.end.is_none()) {
+            tracing::error!(id, "the planner's state does not have this job any more");
+            entries.remove(&keys.job(*id));
+        }
+    }
+    if let Some(mut state) = state {
+        let is_known = |id: &JobId| jobs.get(&id.0).is_some_and(Option::is_some);
+        for id in state.jobs.keys().filter(|id| !is_known(id)) {
+            tracing::error!(id = id.0, "the record of this job is lost");
+        }
+        state.jobs.retain(|id, _| is_known(id));
+        state.early.retain(is_known);
+        entries.entry(keys.state()).and_modify(|entry| entry.value = encode(&state));
+    }
+    last
+}

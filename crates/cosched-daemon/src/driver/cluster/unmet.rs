@@ -1,0 +1,65 @@
+//! A daemon that has begun and has not met the store yet: what only the store can know is asked there, for a while.
+//!
+//! "There is no such job" would be wrong: the job may wait, or run on other nodes. Of a job that lives here enough is
+//! known to take orders, which wait for the store as they do whenever it is away.
+
+use super::super::Driver;
+use super::ask::ANSWER_TIME_MAX;
+use crate::call::Call;
+use crate::refuse::refuse;
+use cosched_api::ErrorCode;
+use tokio::time::Instant;
+
+impl Driver {
+    /// Whether the store was read since this daemon began.
+    pub(super) fn is_met(&self) -> bool {
+        self.cluster.as_ref().is_none_or(|cluster| cluster.member.state().is_some())
+    }
+
+    /// Keeps what cannot be answered before the store is met; gives the rest back. Who takes no part will not meet it.
+    pub(super) fn hold_unmet(&mut self, call: Call) -> Option<Call> {
+        let holds = !self.is_met() && call.op.job().is_some_and(|id| !self.live.contains_key(&id));
+        match &mut self.cluster {
+            Some(cluster) if holds && cluster.member.out().is_none() => cluster.unmet.push((Instant::now(), call)),
+            _ => return Some(call),
+        }
+        None
+    }
+
+    /// The store was met, or will not be: everybody who still waits gets an answer.
+    pub(super) fn answer_unmet(&mut self) {
+        let met = self.is_met();
+        let Some(cluster) = self.cluster.as_mut().filter(|cluster| !cluster.unmet.is_empty()) else { return };
+        if !met && cluster.member.out().is_none() {
+            return;
+        }
+        for (_, call) in std::mem::take(&mut cluster.unmet) {
+            // Who has given up does not expect that something is done.
+            if !call.reply.is_closed() {
+                self.answer(call);
+            }
+        }
+    }
+
+    /// Users do not wait for ever for a store that does not come.
+    pub(super) fn overdue_unmet(&mut self) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let waits = |(since, call): &(Instant, Call)| since.elapsed() < ANSWER_TIME_MAX && !call.reply.is_closed();
+        let (stay, late) = std::mem::take(&mut cluster.unmet).into_iter().partition(waits);
+        cluster.unmet = stay;
+        let problem = cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned());
+        for (_, Call { op, reply, .. }) in late {
+            let id = op.job().unwrap_or_default();
+            let error = refuse(
+                ErrorCode::Internal,
+                format!("whether there is a job {id} is not known yet"),
+                format!(
+                    "this daemon has begun anew, and the store of cluster {} is not reached: {problem}",
+                    cluster.name
+                ),
+                "Nothing was changed. Ask again when `cosched status` shows the store in touch, or ask on another node.",
+            );
+            let _ = reply.send(Err(error));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The store loses its data, or somebody puts it back to a copy of before: it begins another life.
+
+use super::{S, World};
+use crate::invariants::Seen;
+use cosched_cluster::store::{MemoryStore, Range, Revision};
+use cosched_cluster::wire::{Job, Node, decode};
+use cosched_core::cluster::State;
+use cosched_core::{JobId, Time};
+
+impl World {
+    /// The store is away for a while, and comes back without its data, or with an earlier copy of it.
+    pub(super) fn store_becomes_another(&mut self, ns: u64) {
+        let copy = self.copy.take().filter(|_| self.dice.one_in(2));
+        let what = if copy.is_some() { "an earlier copy of its data" } else { "no data" };
+        self.note(|| format!("store: is to come back with {what}"));
+        self.another = Some(copy.unwrap_or_default());
+        self.store_goes_away(ns);
+    }
+
+    /// The store is there again.
+    pub(super) fn comes_back(&mut self) {
+        if let Some(store) = self.another.take() {
+            self.begins_another_life(store);
+        }
+        self.store.extend_leases(Time(self.now));
+    }
+
+    /// For tests: the store comes back at once, as this one.
+    pub fn put_store(&mut self, store: MemoryStore) {
+        self.another = Some(store);
+        self.store_goes_away(S);
+    }
+
+    fn begins_another_life(&mut self, mut store: MemoryStore) {
+        store.leases_unlike(&self.store);
+        self.store = store;
+        self.store_life += 1;
+        self.life_began = self.store.revision();
+        self.looked = self.life_began + 1;
+        self.states.clear();
+        self.capacity.clear();
+        (0..self.hosts.len()).for_each(|node| self.note_capacity(node));
+        self.state = self.state();
+        self.note(|| "store: begins another life".to_owned());
+        self.see(&Seen::AnotherStore);
+        self.shows_what_there_is();
+    }
+
+    /// What the store has of its earlier life is told as if it had come just now.
+    fn shows_what_there_is(&mut self) {
+        let requests = format!("{}requests/", self.keys.prefix());
+        for entry in self.store.read(&Range::prefix(&requests)) {
+            self.see(&Seen::Request { id: entry.key.strip_prefix(&requests).unwrap_or_default(), came: true });
+        }
+        for job in self.jobs() {
+            self.see(&Seen::Record(&job));
+        }
+        let Some(state) = self.state.clone() else { return };
+        self.shows_state(&state);
+    }
+
+    pub(super) fn shows_state(&mut self, state: &State) {
+        let now_wall_ns = self.now + crate::clock::EPOCH_NS;
+        let seen = Seen::State { state, capacity: &self.capacity, now_wall_ns };
+        super::see(&mut self.checks, &mut self.violation, self.now, &seen);
+    }
+
+    /// A job has come: no node that takes part has a job of an earlier life of the store with a number like its.
+    pub(super) fn look_at_number(&mut self, job: &Job, is_new: bool) {
+        if !is_new {
+            return;
+        }
+        for node in 0..self.hosts.len() {
+            let host = &self.hosts[node];
+            // A record that came with a copy says nothing of the node: it may not have heard of this life yet.
+            let own = |(record, at): (Node, _)| record.instance == host.settings.instance && at > self.life_began;
+            let takes_part = self.record_of(node).is_some_and(own);
+            let earlier = host.processes.parts.iter().filter(|(_, part)| part.store_life < self.store_life);
+            let known = earlier.map(|(id, _)| id.0).max().filter(|_| takes_part && host.member.is_some());
+            if let Some(known) = known {
+                self.see(&Seen::Numbered { job: JobId(job.id), node, known });
+            }
+        }
+    }
+
+    /// What a node that takes part says of itself in the store, and since which revision.
+    pub(super) fn record_of(&self, node: usize) -> Option<(Node, Revision)> {
+        let entry = self.store.read(&Range::one(self.keys.node(&self.hosts[node].name))).pop()?;
+        Some((decode(&entry.value).ok()?, entry.mod_revision))
+    }
+}

@@ -1,0 +1,132 @@
+//! The store loses its data, or is put back to a copy of before: one test for each thing that the swarm has found.
+
+use cosched_cluster::store::MemoryStore;
+use cosched_cluster::wire::{Answer, Ask, JobAsk, NodeAsk, OnNodeLoss, WantAsk};
+use cosched_core::JobId;
+use cosched_swarm::world::{ROOT, S, World, job, submit, user};
+
+fn started(seed: u64, nodes: usize) -> World {
+    let mut world = World::new(seed, nodes);
+    (0..nodes).for_each(|node| world.start(node));
+    world.run(3 * S);
+    world
+}
+
+fn on_all(name: &str, once: bool) -> Ask {
+    let wants =
+        ["n0", "n1"].map(|node| NodeAsk { node: node.into(), cpus: 1, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 });
+    submit(JobAsk { want: WantAsk::PerNode(wants.to_vec()), once, on_node_loss: OnNodeLoss::Requeue, ..job(name, 1) })
+}
+
+/// The number that the next job gets.
+fn submitted(world: &mut World, node: usize, ask: Ask) -> u64 {
+    let id = world.ask(node, user(7), ask).unwrap();
+    world.run(2 * S);
+    match world.hosts[node].answers[&id][..] {
+        [Answer::Submitted { job }] => job,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+/// Seed 5 of the swarm: who makes the tree anew reads it twice, and had forgotten after the first time what was given.
+#[test]
+fn numbers_go_on_behind_those_of_a_store_that_lost_its_data() {
+    let mut world = started(5, 2);
+    world.job_ns_max = 1_000_000 * S;
+    let first = (0..5).map(|k| submitted(&mut world, 0, on_all(&format!("a{k}"), false))).max().unwrap();
+    let running = world.running();
+    world.put_store(MemoryStore::new());
+    world.run(10 * S);
+    assert!((0..2).all(|node| world.hosts[node].member.as_ref().unwrap().is_joined()));
+    assert_eq!(world.running(), running, "what ran goes on");
+    assert!(world.hosts.iter().all(|host| host.processes.parts.values().all(|part| part.forgotten)));
+    let next = submitted(&mut world, 1, on_all("b", false));
+    assert!(next > first, "job {next}, and there is a job {first}");
+    world.check();
+}
+
+/// A part that has ended since the copy was made is begun again: the cluster is the one of then, and the job comes to an end.
+#[test]
+fn a_job_of_which_a_part_has_ended_since_the_copy_ends() {
+    let mut world = started(6, 2);
+    world.job_ns_max = 1_000_000 * S;
+    let id = submitted(&mut world, 0, on_all("a", false));
+    let copy = world.store.clone();
+    let end = |world: &mut World, node: usize| {
+        let now = world.now;
+        let part = world.hosts[node].processes.parts.get_mut(&JobId(id)).unwrap();
+        part.dies_at = Some(now + 1);
+        world.run(S);
+    };
+    end(&mut world, 0);
+    assert!(world.jobs()[0].ended_on.contains_key("n0"));
+    world.put_store(copy);
+    world.run(10 * S);
+    assert!(world.running().contains(&(0, JobId(id))) && world.jobs()[0].ended_on.is_empty());
+    (0..2).for_each(|node| end(&mut world, node));
+    world.run(2 * S);
+    assert!(world.jobs()[0].end.is_some());
+    world.check();
+}
+
+/// A job without a main process is empty on one of its nodes, which has said so since the copy was made.
+#[test]
+fn a_store_that_was_put_back_hears_again_who_is_empty() {
+    let mut world = started(7, 2);
+    world.job_ns_max = 1_000_000 * S;
+    let id = submitted(&mut world, 0, on_all("a", true));
+    let copy = world.store.clone();
+    world.tell(0, |member, now| member.empty(now, JobId(id), true));
+    world.run(S);
+    assert!(world.jobs()[0].empty_on.contains("n0"));
+    world.put_store(copy);
+    world.run(10 * S);
+    world.tell(1, |member, now| member.empty(now, JobId(id), true));
+    world.run(S);
+    assert!(world.jobs()[0].closing, "{:?}", world.jobs());
+}
+
+/// A copy in which more was written since than was known of the other one is a copy all the same.
+#[test]
+fn a_node_that_was_away_notices_that_the_store_was_put_back_and_has_grown_since() {
+    let mut world = started(8, 2);
+    world.job_ns_max = 1_000_000 * S;
+    let copy = world.store.clone();
+    let lost = submitted(&mut world, 0, on_all("a", false));
+    world.hosts[1].cut_until = world.now + 20 * S;
+    world.put_store(copy);
+    world.run(12 * S);
+    for k in 0..20 {
+        world.ask(0, ROOT, Ask::Ceiling { permille: 900 + k });
+        world.run(S / 4);
+    }
+    world.run(20 * S);
+    let next = submitted(&mut world, 1, on_all("b", false));
+    assert!(next > lost);
+    let state = world.state().unwrap();
+    assert!((0..2).all(|node| world.hosts[node].member.as_ref().unwrap().in_use() == Some(state.generation)));
+    world.check();
+}
+
+/// Seed 30 of the swarm: a job that is cleared because a node was lost, and begins anew, is still the one that is asked for.
+#[test]
+fn launchers_find_a_job_that_is_being_requeued() {
+    let mut world = started(9, 3);
+    world.job_ns_max = 1_000_000 * S;
+    let id = submitted(&mut world, 0, on_all("a", true));
+    world.hosts[0].processes.parts.values_mut().for_each(|part| part.ignores_kill = true);
+    world.crash(1);
+    while world.state().unwrap().jobs[&JobId(id)].stage != cosched_core::cluster::Stage::Clearing {
+        assert!(world.now < 60 * S);
+        world.run(S / 20);
+    }
+    world.start(1);
+    while world.state().unwrap().nodes.len() < 3 {
+        assert!(world.now < 60 * S);
+        world.run(S / 20);
+    }
+    let again = world.ask(0, user(7), on_all("a", true)).unwrap();
+    world.run(S);
+    assert_eq!(world.hosts[0].answers[&again], [Answer::Submitted { job: id }]);
+    world.check();
+}

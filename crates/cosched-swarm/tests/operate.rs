@@ -1,0 +1,134 @@
+//! What operators and owners change while a cluster runs, and what nodes say of themselves.
+
+use cosched_cluster::wire::{Answer, Ask, Measured, NodeAsk, Packing, Queue, Shares, WantAsk};
+use cosched_core::JobId;
+use cosched_swarm::world::{ROOT, S, World, job, submit, user};
+
+fn started(seed: u64, nodes: usize) -> World {
+    let mut world = World::new(seed, nodes);
+    (0..nodes).for_each(|node| world.start(node));
+    world.run(3 * S);
+    world
+}
+
+fn refusal(answer: Option<&Vec<Answer>>) -> String {
+    match answer.map(Vec::as_slice) {
+        Some([Answer::Refused { what, why, hint }]) => format!("{what}: {why}. {hint}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn measured(load_milli: u32) -> Measured {
+    Measured { at_ns: 7, runnable: 3, load_milli: [load_milli, 20, 10], memory_available_bytes: 5 << 30 }
+}
+
+#[test]
+fn administrators_change_queues_and_shares_of_a_running_cluster() {
+    let mut world = started(23, 2);
+    let queue = |name: &str| Queue {
+        name: name.to_owned(),
+        exclusive: false,
+        memory_bytes_max: None,
+        disk_bytes_max: None,
+        time_ns_max: None,
+    };
+    let shares = Shares { express: 9, interactive: 3, batch: 2, standby: 1 };
+    let queues = |names: &[&str]| Ask::Queues { queues: names.iter().map(|name| queue(name)).collect() };
+    world.job_ns_max = 20 * S;
+    world.ask(0, user(1), submit(job("a", 8)));
+    let asked = [
+        (user(1), queues(&["", "b"]), Some("for administrators")),
+        (ROOT, queues(&["b"]), Some("in queues that are left out: 1 in ")),
+        (ROOT, queues(&["", "b", "b"]), Some("a name of its own")),
+        (ROOT, queues(&["b", ""]), None),
+        (ROOT, Ask::Shares { working: shares, off: shares }, None),
+        (user(1), Ask::Packing { packing: Packing::BestFit }, Some("for administrators")),
+        (ROOT, Ask::Packing { packing: Packing::BestFit }, None),
+        (user(1), Ask::RowsMax { rows: 3 }, Some("for administrators")),
+        (ROOT, Ask::RowsMax { rows: 0 }, Some("out of range")),
+        (ROOT, Ask::RowsMax { rows: 3 }, None),
+    ]
+    .map(|(by, ask, why)| (world.ask(0, by, ask).unwrap(), why));
+    world.run(2 * S);
+    for (ask, why) in asked {
+        let answer = world.hosts[0].answers.get(&ask);
+        match why {
+            None => assert_eq!(answer, Some(&vec![Answer::Done])),
+            Some(why) => assert!(refusal(answer).contains(why), "{answer:?}"),
+        }
+    }
+    let config = world.state().unwrap().config;
+    assert_eq!((config.queues[0].name.as_str(), config.working.express), ("b", 9));
+    assert_eq!((config.packing, config.rows_max), (Packing::BestFit.into(), 3));
+    assert_eq!(world.state().unwrap().jobs[&JobId(1)].spec.queue, 1);
+    world.run(40 * S);
+    world.check_end();
+}
+
+/// How busy a node is is told where anybody can read it: at once when it is new, then when it is another one.
+#[test]
+fn a_load_is_read_from_any_node() {
+    let mut world = started(24, 2);
+    let told = |world: &mut World, name: Option<&str>| {
+        world.hosts[1].loads = None;
+        world.tell(1, |member, now| assert!(member.read_loads(now, name).is_some()));
+        world.run(S);
+        world.hosts[1].loads.clone().expect("an answer")
+    };
+    let load = |world: &mut World| told(world, Some("n0")).remove("n0").and_then(|ack| ack.measured);
+    assert_eq!(load(&mut world), None, "it has said nothing");
+    world.tell(0, |member, now| member.measured(now, measured(1000)));
+    world.run(S);
+    assert_eq!(load(&mut world), Some(measured(1000)));
+    world.tell(0, |member, now| member.measured(now, measured(1600)));
+    world.run(60 * S);
+    assert_eq!(load(&mut world), Some(measured(1000)), "flicker");
+    world.tell(0, |member, now| member.measured(now, measured(1700)));
+    world.run(40 * S);
+    assert_eq!(load(&mut world), Some(measured(1700)));
+    assert_eq!(told(&mut world, None).len(), 2);
+    assert_eq!(told(&mut world, Some("n9")).len(), 0);
+    world.run(40 * S);
+    world.check_end();
+}
+
+/// The owner's wishes reach a job from any node; nobody else's do.
+#[test]
+fn resources_are_changed_by_the_owner_and_as_far_as_there_is_room() {
+    let mut world = started(25, 2);
+    world.job_ns_max = 1000 * S;
+    let per_node = |cpus: [u32; 2], memory_bytes| {
+        let ask = |(n, cpus)| NodeAsk { node: format!("n{n}"), cpus, cpus_min: cpus, memory_bytes, disk_bytes: 0 };
+        WantAsk::PerNode((0..2).zip(cpus).map(ask).collect())
+    };
+    let memory = world.state().unwrap().nodes.values().map(|node| node.capacity.memory_bytes).min().unwrap();
+    for name in ["first", "second"] {
+        let mut ask = job(name, 2);
+        ask.want = per_node([1, 1], memory / 4);
+        world.ask(0, user(1), submit(ask));
+        world.run(S);
+    }
+    let asked = [
+        (user(2), per_node([1, 1], 1), Some("another user's")),
+        (user(1), per_node([1, 1], memory), Some("the others there leave")),
+        (user(1), per_node([1, 99], 1), Some("99 CPUs on node n1, which has")),
+        (user(1), WantAsk::Total { cpus: 1, memory_per_cpu_bytes: 1, disk_bytes: 0 }, Some("needs a CPU of each")),
+        (user(1), per_node([2, 1], memory / 2), None),
+    ]
+    .map(|(by, want, why)| (world.ask(1, by, Ask::Resources { job: 1, want }).unwrap(), why));
+    world.run(2 * S);
+    for (ask, why) in asked {
+        let answer = world.hosts[1].answers.get(&ask);
+        match why {
+            None => assert_eq!(answer, Some(&vec![Answer::Done])),
+            Some(why) => assert!(refusal(answer).contains(why), "{answer:?}"),
+        }
+    }
+    let state = world.state().unwrap();
+    let parts = &state.jobs[&JobId(1)].place.as_ref().unwrap().parts;
+    let parts: Vec<_> = parts.iter().map(|part| (part.cpus, part.memory_bytes)).collect();
+    assert_eq!(parts, [(2, memory / 2), (1, memory / 2)]);
+    let record = world.jobs().into_iter().find(|job| job.id == 1).unwrap();
+    assert_eq!(record.ask.want, per_node([2, 1], memory / 2));
+    assert_eq!(record.history.last().unwrap().what, "resources changed");
+}

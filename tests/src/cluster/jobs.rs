@@ -1,0 +1,168 @@
+//! Jobs of a cluster, as tests start them and look at them.
+
+use super::{Cluster, Node};
+use crate::{procs, stderr, stdout, wait_until};
+use cosched_api::{Job, JobState};
+use std::process::Child;
+use std::time::Duration;
+
+/// Computes for ever.
+pub const SPIN: &str = "while :; do :; done";
+
+/// Computes now and then, and leaves the CPUs to others: what has to be seen to go on, and not to hinder.
+pub const PULSE: &str = "while :; do sleep 0.05; done";
+
+/// Short leases and slots: tests wait for both. The clocks of one machine agree.
+pub const QUICK: &str = "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"6s\"\n";
+
+impl Cluster {
+    /// A cluster with short leases and slots, whose nodes have all met.
+    ///
+    /// # Panics
+    /// When they do not meet.
+    pub fn met(nodes: usize, config: &str) -> Cluster {
+        Cluster::on(nodes, 1, config)
+    }
+
+    /// The same on a store of so many members.
+    ///
+    /// # Panics
+    /// When they do not meet.
+    pub fn on(nodes: usize, members: usize, config: &str) -> Cluster {
+        let cluster = Cluster::start(nodes, members, &format!("{QUICK}{config}"));
+        cluster.until_met();
+        cluster
+    }
+
+    /// Waits until every node knows all nodes.
+    ///
+    /// # Panics
+    /// When that does not come.
+    pub fn until_met(&self) {
+        let all = self.nodes();
+        assert!(wait_until(|| all.iter().all(|node| node.names().len() == all.len())), "the nodes do not meet");
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes.nodes
+    }
+
+    /// Whether nothing of a job is left on any node: no cgroup, so no process.
+    pub fn is_clear_of(&self, id: u64) -> bool {
+        self.nodes().iter().all(|node| !node.v2_job(id).exists())
+    }
+
+    /// Whether all nodes say that a job is in this state.
+    pub fn all_say(&self, id: u64, state: JobState) -> bool {
+        self.nodes().iter().all(|node| node.state(id) == Some(state))
+    }
+
+    /// A gang with a CPU of each of these nodes that runs this script on all of them: its other parts join as ranks do.
+    ///
+    /// # Panics
+    /// When it does not begin.
+    pub fn gang(&self, on: &[usize], script: &str, more: &[&str]) -> u64 {
+        let nodes: Vec<String> = on.iter().map(|n| format!("{}:1", self.node(*n).host.name)).collect();
+        let id = self.node(on[0]).detach(&[more, &["--nodes", &nodes.join(","), "--", "sh", "-c", script]].concat());
+        for n in &on[1..] {
+            let node = self.node(*n);
+            assert!(wait_until(|| node.v2_job(id).exists()), "job {id} has no part on {}", node.host.name);
+            let words = ["join", "--job", &id.to_string(), "--", "sh", "-c", script];
+            let mut rank = node.command("cosched").args(words).spawn().expect("cosched join");
+            // It is waited for: a process that has ended and is not would look as if it was there.
+            std::thread::spawn(move || rank.wait());
+        }
+        assert!(wait_until(|| on.iter().all(|n| !self.node(*n).job_pids(id).is_empty())), "nobody joined job {id}");
+        id
+    }
+
+    /// The processes of jobs on every node.
+    pub fn pids(&self, ids: &[u64]) -> Vec<Vec<i32>> {
+        self.nodes().iter().flat_map(|node| ids.iter().map(|id| node.job_pids(*id))).collect()
+    }
+
+    /// Whether a job gets CPU time on all of these nodes while we look on.
+    pub fn computes(&self, id: u64, on: &[usize]) -> bool {
+        let used = || on.iter().map(|n| procs::cpu_usec(&self.node(*n).v2_job(id))).collect::<Vec<_>>();
+        let before = used();
+        std::thread::sleep(Duration::from_millis(500));
+        used().iter().zip(before).all(|(now, then)| *now > then + 1000)
+    }
+
+    /// Processes of this name in the nodes' namespaces, whatever cgroup they are in.
+    pub fn processes_named(&self, name: &str) -> Vec<i32> {
+        let nets: Vec<_> = self.nodes().iter().filter_map(|node| procs::net_namespace(node.host.anchor())).collect();
+        let inside = |pid: &i32| procs::net_namespace(*pid).is_some_and(|net| nets.contains(&net));
+        let lives = |pid: &i32| procs::state(*pid) != Some('Z') && procs::comm(*pid).as_deref() == Some(name);
+        procs::all().into_iter().filter(|pid| lives(pid) && inside(pid)).collect()
+    }
+
+    /// Whether a node's plan has a place for a job.
+    pub fn is_planned(&self, n: usize, id: u64) -> bool {
+        let matrix = self.node(n).client().status().expect("the daemon answers").matrix;
+        matrix.rows.iter().any(|row| row.cells.contains(&Some(id)) || row.also.contains(&id))
+    }
+
+    /// Kills jobs, and waits until nothing is left of them.
+    ///
+    /// # Panics
+    /// When something stays.
+    pub fn end(&self, from: usize, ids: &[u64]) {
+        let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+        let words: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let out = self.node(from).cosched(&[&["kill", "-9"], &words[..]].concat());
+        assert!(out.status.success(), "{}", stderr(&out));
+        let id = |text: &String| text.parse().expect("an id");
+        assert!(wait_until(|| ids.iter().all(|text| self.is_clear_of(id(text)))), "something is left of {ids:?}");
+    }
+}
+
+impl Node {
+    /// The names of the nodes that this one knows.
+    pub fn names(&self) -> Vec<String> {
+        let nodes = self.client().status().map(|status| status.nodes.unwrap_or_default()).unwrap_or_default();
+        nodes.into_iter().map(|node| node.name).collect()
+    }
+
+    /// A job.
+    ///
+    /// # Panics
+    /// When the daemon does not know it.
+    pub fn job(&self, id: u64) -> Job {
+        self.client().job(id).expect("the job is known")
+    }
+
+    /// A job's state; none when the daemon does not know it.
+    pub fn state(&self, id: u64) -> Option<JobState> {
+        self.client().job(id).ok().map(|job| job.state)
+    }
+
+    /// `cosched run --detach ARGS`; the job's id.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn detach(&self, args: &[&str]) -> u64 {
+        let out = self.cosched(&[&["run", "-d"], args].concat());
+        stdout(&out).trim().parse().unwrap_or_else(|_| panic!("{args:?}: {}", stderr(&out)))
+    }
+}
+
+/// The end of a process, within the patience of tests.
+///
+/// # Panics
+/// When it does not end; it is killed then.
+pub fn until_ended(mut child: Child, what: &str) -> std::process::Output {
+    if !wait_until(|| child.try_wait().is_ok_and(|status| status.is_some())) {
+        let _ = child.kill();
+        let _ = child.wait();
+        panic!("{what} does not end");
+    }
+    child.wait_with_output().expect("its output")
+}
+
+/// A launcher's words without the option that says where its ranks go, and that option's value: the job says that.
+pub fn without(words: Vec<String>, option: &str) -> Vec<String> {
+    let at = words.iter().position(|word| word == option).expect("the option");
+    words.into_iter().enumerate().filter(|(k, _)| *k != at && *k != at + 1).map(|(_, word)| word).collect()
+}
