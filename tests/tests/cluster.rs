@@ -2,7 +2,7 @@
 //! meanwhile.
 
 use cosched_api::{ErrorCode, JobState};
-use cosched_tests::cluster::jobs::{SPIN, without};
+use cosched_tests::cluster::jobs::{SPIN, stuck_in_finalize, without};
 use cosched_tests::cluster::{Cluster, needs};
 use cosched_tests::{clean_look, procs, program, stderr, stdout, wait_until};
 use std::time::{Duration, Instant};
@@ -20,6 +20,28 @@ fn used_in(cluster: &Cluster, jobs: &[u64], ms: u64) -> Vec<[u64; 2]> {
     read().iter().zip(before).map(|(now, then)| [now[0] - then[0], now[1] - then[1]]).collect()
 }
 
+/// One rank on each of two nodes, as one job from its beginning to its end. False where MPICH did not come to its end.
+fn spans(cluster: &Cluster, words: &[String], barrier: &str) -> bool {
+    let mut all = vec!["--nodes", "n1:1,n2:1", "--", "timeout", "-k", "1", "60"];
+    all.extend(words.iter().map(String::as_str));
+    all.extend([barrier, "--iterations", "4000", "--grain-us", "500", "--json"]);
+    let run = cluster.node(0).spawn_run(&all);
+    let id = || cluster.node(1).client().jobs(false).unwrap().jobs.first().map(|job| job.id);
+    let joined = || id().is_some_and(|id| (0..2).all(|n| !cluster.node(n).job_pids(id).is_empty()));
+    let both = wait_until(joined);
+    let id = id();
+    let out = run.wait_with_output().unwrap();
+    let stuck = stuck_in_finalize(words, &out);
+    assert!(stuck || out.status.success(), "{words:?}\n{}{}", stdout(&out), stderr(&out));
+    assert!(both, "the ranks of the second node are not in the job\n{}", stderr(&out));
+    let result: serde_json::Value = serde_json::from_str(stdout(&out).lines().next().unwrap_or_default()).unwrap();
+    assert_eq!(result["members"], 2, "{result}");
+    let id = id.expect("it was seen");
+    assert!(wait_until(|| cluster.node(1).state(id) == Some(JobState::Ended) && cluster.is_clear_of(id)));
+    assert!(stuck || cluster.node(1).job(id).exit.unwrap().code == Some(0));
+    !stuck
+}
+
 #[test]
 fn mpi_jobs_span_nodes_without_being_told_where_they_run() {
     if !needs(&[&TOOLS[..], &["mpirun.openmpi", "mpiexec.mpich"]].concat()) {
@@ -34,22 +56,7 @@ fn mpi_jobs_span_nodes_without_being_told_where_they_run() {
     for (words, barrier) in all {
         let Some(words) = words else { continue };
         let Some(barrier) = program(barrier) else { continue };
-        let mut all = vec!["--nodes", "n1:1,n2:1", "--", "timeout", "-k", "1", "60"];
-        all.extend(words.iter().map(String::as_str));
-        all.extend([barrier.as_str(), "--iterations", "4000", "--grain-us", "500", "--json"]);
-        let run = cluster.node(0).spawn_run(&all);
-        let id = || cluster.node(1).client().jobs(false).unwrap().jobs.first().map(|job| job.id);
-        let joined = || id().is_some_and(|id| (0..2).all(|n| !cluster.node(n).job_pids(id).is_empty()));
-        let both = wait_until(joined);
-        let id = id();
-        let out = run.wait_with_output().unwrap();
-        assert!(out.status.success(), "{words:?}\n{}{}", stdout(&out), stderr(&out));
-        assert!(both, "the ranks of the second node are not in the job\n{}", stderr(&out));
-        let result: serde_json::Value = serde_json::from_str(stdout(&out).trim()).unwrap();
-        assert_eq!(result["members"], 2, "{result}");
-        let id = id.expect("it was seen");
-        assert!(wait_until(|| cluster.node(1).state(id) == Some(JobState::Ended) && cluster.is_clear_of(id)));
-        assert_eq!(cluster.node(1).job(id).exit.unwrap().code, Some(0));
+        assert!((0..3).any(|_| spans(&cluster, &words, &barrier)), "{words:?} does not end");
     }
 }
 
@@ -203,6 +210,14 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
     cluster.cut(1);
     let cut = Instant::now();
     assert!(wait_until(|| cluster.node(0).names() == ["n1"]), "it is not given up");
+    let gone = || cluster.node(0).client().status().unwrap().nodes.unwrap().into_iter().find(|node| !node.alive);
+    assert!(wait_until(|| gone().is_some_and(|node| node.name == "n2" && node.gone_since_unix_ms.is_some())));
+    let listed = cluster.node(0).cosched(&["nodes"]);
+    assert!(
+        stdout(&listed).lines().any(|line| line.starts_with("n2 ") && line.contains("gone ")),
+        "{}",
+        stdout(&listed)
+    );
     assert!(wait_until(|| cluster.node(0).state(id) == Some(JobState::Ended)), "the job waits for a node that is gone");
     // On the node itself nothing stands still meanwhile.
     let used = |id: u64| procs::cpu_usec(&cluster.node(1).v2_job(id));
@@ -212,6 +227,7 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
     std::thread::sleep(Duration::from_secs(30).saturating_sub(cut.elapsed()));
     cluster.heal(1);
     assert!(wait_until(|| cluster.node(1).names().len() == 2), "it does not come back");
+    assert!(wait_until(|| gone().is_none()), "it is there and gone");
     assert!(wait_until(|| cluster.is_clear_of(id)), "what was given up is left");
     // It was given up with its node, as every job whose only node is lost.
     assert!(

@@ -3,6 +3,7 @@
 
 use cosched_api::JobRequest;
 use cosched_tests::cluster::etcd::{Etcd, Security, USER};
+use cosched_tests::cluster::jobs::stuck_in_finalize;
 use cosched_tests::cluster::net::Net;
 use cosched_tests::cluster::{Nodes, needs};
 use cosched_tests::{procs, program, stderr, stdout, wait_until};
@@ -32,7 +33,9 @@ fn both_mpi_libraries_run_across_nodes() {
     let net = Net::new(2);
     for (words, barrier) in both(&net, &[0, 1]) {
         let Some(barrier) = barrier else { continue };
-        let out = on_first(&net, &words, &[&barrier, "--iterations", "10", "--grain-us", "100", "--json"]);
+        let few = [&barrier, "--iterations", "10", "--grain-us", "100", "--json"];
+        let mut runs = std::iter::repeat_with(|| on_first(&net, &words, &few)).take(3);
+        let out = runs.find(|out| !stuck_in_finalize(&words, out)).expect("an end within three runs");
         assert!(out.status.success(), "{words:?}\n{}{}", stdout(&out), stderr(&out));
         let result: serde_json::Value = serde_json::from_str(stdout(&out).trim()).unwrap();
         assert_eq!(result["members"], 2, "{result}");

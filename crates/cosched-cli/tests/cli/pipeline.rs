@@ -125,6 +125,8 @@ fn a_running_pipeline_is_listed_and_shown() {
     let output = sight.output(&["pipeline", "ls"]);
     let table = text(&output.stdout);
     assert!(table.contains("PID") && table.contains("cst-demo") && table.contains(&serving.pid()), "{table}");
+    // What limits shows once blocks have gone through all stages.
+    until("the slowest stage limits", || text(&sight.output(&["pipeline", "show"]).stdout).contains("I/O limits"));
     for which in [&[][..], &["cst-demo"], &[serving.pid().as_str()]] {
         let output = sight.output(&[&["pipeline", "show"], which].concat());
         let shown = text(&output.stdout);
