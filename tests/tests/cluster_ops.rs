@@ -1,9 +1,12 @@
 //! What operators and owners change in a cluster that runs, and how busy its nodes are: real daemons on a real etcd.
 
-use cosched_api::{ClientError, ErrorCode, Job, JobState, NodeResources, Packing, ResourcesRequest};
+use cosched_api::{
+    ClientError, ErrorCode, Job, JobRequest, JobState, NodeResources, Packing, ProcessRequest, ResourcesRequest,
+};
 use cosched_tests::cluster::{Cluster, Node, needs};
 use cosched_tests::{Daemon, bin_dir, needs_root, stderr, stdout, wait_until};
 use std::process::Output;
+use std::time::Duration;
 
 const TOOLS: [&str; 2] = ["etcd", "openssl"];
 const MIB: u64 = 1 << 20;
@@ -266,4 +269,30 @@ fn a_command_that_is_outside_of_its_job_ends_with_it() {
         assert!(stderr(&out).contains(words), "`{words}` is missing in: {}", stderr(&out));
     }
     refused(&other.cosched(&["join", "--job", &id.to_string(), "--", "true"]), 6, "the job has ended");
+}
+
+#[test]
+fn a_job_that_begins_empty_on_other_nodes_ends_when_its_processes_have() {
+    if !needs(&TOOLS) {
+        return;
+    }
+    let cluster = Cluster::met(3, "");
+    let [first, second, third] = [0, 1, 2].map(|n| cluster.node(n));
+    done(&first.cosched(&["nodes", "--drain", "n1"]));
+    let request = JobRequest { command: vec!["later".to_owned()], cpus: Some(2), ..JobRequest::default() };
+    let id = first.client().register(&request).unwrap().id;
+    assert!(is(first, id, JobState::Running), "{:?}", first.job(id));
+    let names: Vec<String> = first.job(id).nodes.into_iter().map(|node| node.name).collect();
+    assert_eq!(names, ["n2", "n3"]);
+    for node in [second, third] {
+        assert!(is(node, id, JobState::Running));
+        let mut process = node.command("sleep").arg("600").spawn().unwrap();
+        let added = ProcessRequest { pid: process.id() as i32, start_ticks: None };
+        node.client().add_process(id, &added).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(cluster.all_say(id, JobState::Running), "others may come");
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    assert!(wait_until(|| cluster.all_say(id, JobState::Ended) && cluster.is_clear_of(id)), "{:?}", first.job(id));
 }

@@ -72,7 +72,7 @@ wire! {
     pub struct NodeStatus {
         /// Its name.
         pub name: String,
-        /// Its CPUs.
+        /// Its CPUs; 0 of one that is gone.
         pub cpus: u32,
         /// Its memory for jobs.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -88,6 +88,9 @@ wire! {
         pub plan_generation: Option<u64>,
         /// Whether its lease holds.
         pub alive: bool,
+        /// When it left, if it is gone; nodes are shown so for a week.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub gone_since_unix_ms: Option<u64>,
         /// Whether it gets no new jobs.
         #[serde(default)]
         pub drains: bool,

@@ -101,6 +101,12 @@ fn moment_in(unix_ms: u64, zone: &TimeZone) -> String {
     }
 }
 
+/// The state of a node that is gone: `gone 3m12s`.
+pub(crate) fn gone(since_unix_ms: Option<u64>, now_unix_ms: u64) -> String {
+    let ago = |since| format!("gone {}", duration_ms(now_unix_ms.saturating_sub(since)));
+    since_unix_ms.map_or_else(|| "gone".to_owned(), ago)
+}
+
 /// Milliseconds since 1970, now.
 pub(crate) fn now_unix_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default()

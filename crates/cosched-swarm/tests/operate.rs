@@ -132,3 +132,67 @@ fn resources_are_changed_by_the_owner_and_as_far_as_there_is_room() {
     assert_eq!(record.ask.want, per_node([2, 1], memory / 2));
     assert_eq!(record.history.last().unwrap().what, "resources changed");
 }
+
+/// One user's jobs that wait have a limit; others, and administrators, do not feel it.
+#[test]
+fn a_users_loop_leaves_room_for_others() {
+    let mut world = started(26, 2);
+    world.job_ns_max = 10_000 * S;
+    let memory = world.state().unwrap().nodes.values().map(|node| node.capacity.memory_bytes).min().unwrap();
+    let waiting = |n| {
+        let mut ask = job(&format!("j{n}"), 2);
+        let all = NodeAsk { node: "n0".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: memory, disk_bytes: 0 };
+        ask.want = WantAsk::PerNode(vec![all]);
+        submit(ask)
+    };
+    // The first one begins, and all others wait for its memory.
+    let mut asked = Vec::new();
+    for n in 0..1003 {
+        asked.push(world.ask(0, user(1), waiting(n)).unwrap());
+        if n % 50 == 49 {
+            world.run(2 * S);
+        }
+    }
+    world.run(2 * S);
+    let answer = |world: &World, n: usize| world.hosts[0].answers.get(&asked[n]).cloned();
+    assert_eq!(answer(&world, 1000), Some(vec![Answer::Submitted { job: 1001 }]));
+    for late in [1001, 1002] {
+        assert!(refusal(answer(&world, late).as_ref()).contains("1000 of your jobs wait already"), "{late}");
+    }
+    for (by, n) in [(user(2), 2000), (ROOT, 2001)] {
+        let ask = world.ask(0, by, waiting(n)).unwrap();
+        world.run(2 * S);
+        assert!(matches!(world.hosts[0].answers[&ask][..], [Answer::Submitted { .. }]));
+    }
+    let end = Ask::Kill { job: 1, how: cosched_cluster::wire::KillHow::FORCE };
+    world.ask(0, user(1), end);
+    world.run(5 * S);
+    let again = world.ask(0, user(1), waiting(2002)).unwrap();
+    world.run(2 * S);
+    assert!(matches!(world.hosts[0].answers[&again][..], [Answer::Submitted { .. }]), "one has begun");
+}
+
+/// Who is gone is known to all, also to those that were started later; who is back is not gone.
+#[test]
+fn a_node_that_left_is_known_to_be_gone_until_it_is_back() {
+    let mut world = started(27, 3);
+    let gone = |world: &World, at: usize| -> Vec<(String, Option<u64>)> {
+        let member = world.hosts[at].member.as_ref().expect("it runs");
+        member.gone().map(|(name, left_ns)| (name.to_owned(), left_ns)).collect()
+    };
+    assert_eq!(gone(&world, 0), []);
+    world.crash(2);
+    world.run(60 * S);
+    let known = gone(&world, 0);
+    assert!(matches!(&known[..], [(name, Some(_))] if name == "n2"), "{known:?}");
+    world.crash(1);
+    world.start(1);
+    world.run(20 * S);
+    assert_eq!(gone(&world, 1), known);
+    world.start(2);
+    world.run(20 * S);
+    for at in 0..3 {
+        assert_eq!(gone(&world, at), [], "n{at}");
+    }
+    world.check_end();
+}

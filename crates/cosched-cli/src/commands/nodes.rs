@@ -24,7 +24,7 @@ pub(crate) fn nodes(cli: &Cli, options: &Nodes) -> Result<u8, Failure> {
         let both = |node| Both { node, measured: loads.iter().find(|load| load.name == node.name) };
         print_json(&nodes.iter().map(both).collect::<Vec<_>>())?;
     } else {
-        print(&text(nodes, &loads, cluster))?;
+        print(&text(nodes, &loads, cluster, format::now_unix_ms()))?;
     }
     Ok(0)
 }
@@ -50,11 +50,11 @@ pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &Clus
     }
 }
 
-fn text(nodes: &[NodeStatus], loads: &[NodeLoad], cluster: &ClusterStatus) -> String {
+fn text(nodes: &[NodeStatus], loads: &[NodeLoad], cluster: &ClusterStatus, now_unix_ms: u64) -> String {
     if cluster.alone {
         let store = if cluster.store_answers { "" } else { "; its queues cannot be written now" };
         let ceiling = format::percent(cluster.ceiling);
-        let tables = (node_table(nodes, loads), super::queues::table(&cluster.queues));
+        let tables = (node_table(nodes, loads, now_unix_ms), super::queues::table(&cluster.queues));
         return format!("one machine{store}; gangs have at most {ceiling} of its slots\n\n{}\n{}", tables.0, tables.1);
     }
     let store = if cluster.store_answers { "" } else { ", whose store does not answer now" };
@@ -64,12 +64,12 @@ fn text(nodes: &[NodeStatus], loads: &[NodeLoad], cluster: &ClusterStatus) -> St
         cluster.name,
         cluster.plan_generation,
         format::percent(cluster.ceiling),
-        node_table(nodes, loads),
+        node_table(nodes, loads, now_unix_ms),
         super::queues::table(&cluster.queues)
     )
 }
 
-fn node_table(nodes: &[NodeStatus], loads: &[NodeLoad]) -> String {
+fn node_table(nodes: &[NodeStatus], loads: &[NodeLoad], now_unix_ms: u64) -> String {
     let columns = [
         words("NODE", 0),
         words("STATE", 0),
@@ -83,9 +83,9 @@ fn node_table(nodes: &[NodeStatus], loads: &[NodeLoad]) -> String {
     ];
     let row = |node: &NodeStatus| {
         let state = match (node.alive, node.drains) {
-            (false, _) => "gone",
-            (true, true) => "drains",
-            (true, false) => "up",
+            (false, _) => format::gone(node.gone_since_unix_ms, now_unix_ms),
+            (true, true) => "drains".to_owned(),
+            (true, false) => "up".to_owned(),
         };
         let measured = loads.iter().find(|load| load.name == node.name);
         let synchronised = node.clock.as_ref().and_then(|clock| clock.synchronised);
@@ -93,7 +93,7 @@ fn node_table(nodes: &[NodeStatus], loads: &[NodeLoad]) -> String {
         vec![
             node.name.as_str().into(),
             state.into(),
-            node.cpus.to_string().into(),
+            format::or_dash(node.alive.then(|| node.cpus.to_string())).into(),
             format::or_dash(node.memory_bytes.map(format::size)).into(),
             format::or_dash(measured.map(|load| format!("{:.2}", load.load_1min))).into(),
             format::or_dash(measured.map(|load| format::size(load.memory_available_bytes))).into(),
@@ -119,6 +119,7 @@ mod tests {
             clock: None,
             plan_generation: None,
             alive: true,
+            gone_since_unix_ms: None,
             drains: true,
             version: None,
         };
@@ -146,16 +147,27 @@ mod tests {
             shares: None,
             off_hours: None,
         };
+        let gone = NodeStatus {
+            name: "b".to_owned(),
+            cpus: 0,
+            memory_bytes: None,
+            load: None,
+            alive: false,
+            gone_since_unix_ms: Some(5_000),
+            drains: false,
+            ..node.clone()
+        };
         assert_eq!(
-            text(std::slice::from_ref(&node), std::slice::from_ref(&load), &cluster),
+            text(&[node.clone(), gone], std::slice::from_ref(&load), &cluster, 197_000),
             "cluster c, whose store does not answer now; this node runs plan 8 of 9; gangs that span nodes have at most 80% of a node\n\n\
-             NODE  STATE   CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
-             a     drains     2  1.0G  1.26  512M       3  -      -\n\n\
+             NODE  STATE       CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
+             a     drains         2  1.0G  1.26  512M       3  -      -\n\
+             b     gone 3m12s     -     -     -     -       -  -      -\n\n\
              QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX\n\
              night  exclusive        2        0     1.0G         -     1m30s\n"
         );
         let alone = ClusterStatus { alone: true, store_answers: true, ..cluster };
-        let text = text(&[node], &[load], &alone);
+        let text = text(&[node], &[load], &alone, 0);
         assert!(text.starts_with("one machine; gangs have at most 80% of its slots\n\nNODE"), "{text}");
     }
 }

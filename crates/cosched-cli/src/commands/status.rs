@@ -4,7 +4,7 @@ use super::matrix;
 use crate::args::Cli;
 use crate::out::{Failure, print, print_json, use_colour};
 use crate::{format, jobs};
-use cosched_api::{Clock, Distribution, Period, QueueStatus, Status};
+use cosched_api::{Clock, Distribution, NodeStatus, Period, QueueStatus, Status};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ pub(crate) fn status(cli: &Cli, watch: bool) -> Result<u8, Failure> {
 /// Nothing on a machine alone: a section without lines is not shown.
 fn cluster(status: &Status) -> String {
     let Some(cluster) = status.cluster.as_ref().filter(|cluster| !cluster.alone) else { return String::new() };
-    let nodes = status.nodes.as_deref().unwrap_or_default();
+    let (nodes, gone): (Vec<&NodeStatus>, Vec<&NodeStatus>) =
+        status.nodes.iter().flatten().partition(|node| node.alive);
     let names: Vec<&str> = nodes.iter().take(8).map(|node| node.name.as_str()).collect();
     let more = if nodes.len() > names.len() { ", … (`cosched nodes`)" } else { "" };
     let store = if cluster.store_answers { "" } else { "; its store does not answer" };
@@ -43,7 +44,8 @@ fn cluster(status: &Status) -> String {
         Some(plan) => format!("plan {plan}, {} is the newest", cluster.plan_generation),
         None => "no plan: gangs that span nodes have no slots here".to_owned(),
     };
-    format!("{}{store}; {plan}; {} nodes: {}{more}", cluster.name, nodes.len(), names.join(", "))
+    let gone = if gone.is_empty() { String::new() } else { format!("; {} gone (`cosched nodes`)", gone.len()) };
+    format!("{}{store}; {plan}; {} nodes: {}{more}{gone}", cluster.name, nodes.len(), names.join(", "))
 }
 
 /// Of one machine that has them; `cosched nodes` shows those of a cluster.

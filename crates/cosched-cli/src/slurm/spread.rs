@@ -72,6 +72,7 @@ mod tests {
             clock: None,
             plan_generation: None,
             alive,
+            gone_since_unix_ms: None,
             drains: false,
             version: None,
         }

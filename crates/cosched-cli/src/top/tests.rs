@@ -81,18 +81,29 @@ fn questions_and_help_stand_above_the_picture() {
 fn a_cluster_shows_its_nodes_and_many_cpus_are_summed_up() {
     let mut view = view();
     let shot = view.shot.as_mut().unwrap();
-    let node = |name: &str, alive| NodeStatus {
+    let gone_since_unix_ms = Some(shot.status.started_unix_ms + 5_000);
+    let node = |name: &str| NodeStatus {
         name: name.into(),
         cpus: 64,
         memory_bytes: Some(64 << 30),
         load: Some(12.5),
         clock: None,
         plan_generation: Some(12),
-        alive,
+        alive: true,
+        gone_since_unix_ms: None,
         drains: false,
         version: None,
     };
-    shot.status.nodes = Some(vec![node("a", true), node("b", false)]);
+    let gone = NodeStatus {
+        cpus: 0,
+        memory_bytes: None,
+        load: None,
+        plan_generation: None,
+        alive: false,
+        gone_since_unix_ms,
+        ..node("b")
+    };
+    shot.status.nodes = Some(vec![node("a"), gone]);
     let wide = |job: u64| [vec![Some(job); 64], vec![None; 64]].concat();
     shot.status.matrix.columns = (0..128).map(|cpu| format!("cpu{cpu}")).collect();
     shot.status.matrix.rows = vec![

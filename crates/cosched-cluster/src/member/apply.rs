@@ -1,26 +1,30 @@
-//! One step of planning: nodes that came and went, requests in their order, jobs that are over.
+//! One step of planning: requests in their order, jobs that are over. Nodes that came and went: `nodes.rs`.
 //!
 //! Users' rights are checked here once more, where the job's owner is known for certain: a user changes only what is
 //! his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design".
 
-use super::commit::capacity;
 use super::finish;
 use super::replica::Replica;
 use super::sizes::sizes;
 use crate::store::{Revision, TXN_OPS_MAX};
-use crate::wire::{Ack, Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, KillHow, PartEnd, Queue, Request, WantAsk};
-use cosched_core::cluster::{Input, JobSpec, Limit, NodeWant, Planner, Refusal, Stage, Want};
+use crate::wire::{
+    Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, KillHow, Name, PartEnd, Queue, Request, WantAsk,
+};
+use cosched_core::cluster::{Input, JobRecord, JobSpec, Limit, NodeWant, Planner, Refusal, Stage, Want};
 use cosched_core::{JobId, NodeId, Reason, Time};
 use std::collections::BTreeMap;
+
+/// So many jobs of one user may wait at a time; of an administrator any number.
+const USER_WAITING_MAX: usize = 1000;
 
 /// So many jobs are named in a refusal.
 const JOBS_NAMED_MAX: usize = 10;
 
 /// A step.
 pub(super) struct Batch<'a> {
-    replica: &'a Replica,
+    pub(super) replica: &'a Replica,
     pub(super) planner: Planner,
-    wall: Time,
+    pub(super) wall: Time,
     refuse_submits: bool,
     /// Whether a job was taken.
     pub(super) submits: bool,
@@ -32,8 +36,8 @@ pub(super) struct Batch<'a> {
     pub(super) answers: Vec<Option<Answer>>,
     /// Why there is a new plan, if there is one.
     pub(super) reason: Option<Reason>,
-    /// Nodes whose machine was started anew, with that start: their names are written anew.
-    pub(super) boots: Vec<(String, u32, String)>,
+    /// Nodes whose machine was started anew, that left the plan or are back: their names are written anew.
+    pub(super) names: BTreeMap<String, Name>,
 }
 
 type Outcome = Result<Answer, Answer>;
@@ -50,7 +54,7 @@ impl<'a> Batch<'a> {
             taken: Vec::new(),
             answers: Vec::new(),
             reason: None,
-            boots: Vec::new(),
+            names: BTreeMap::new(),
         }
     }
 
@@ -58,61 +62,6 @@ impl<'a> Batch<'a> {
     pub(super) fn input(&mut self, input: Input) {
         if let Ok(reason) = self.planner.apply(self.wall, input) {
             self.reason = Some(reason);
-        }
-    }
-
-    /// Nodes that left, joined, or have something else than before.
-    pub(super) fn nodes(&mut self, lost: &[NodeId]) {
-        lost.iter().for_each(|id| self.leave(*id));
-        for (name, live) in &self.replica.nodes {
-            let node = &live.value.node;
-            let (id, capacity) = (NodeId(node.id), capacity(node));
-            let planned = self.planner.state().nodes.get(&id).map(|record| record.capacity);
-            let new_boot = self.replica.is_new_boot(name, node) && !self.is_full();
-            if new_boot {
-                self.boots.push((name.clone(), node.id, node.boot.clone()));
-            }
-            if planned.is_some_and(|planned| planned != capacity || new_boot) {
-                self.leave(id);
-            }
-            if planned != Some(capacity) || new_boot {
-                self.input(Input::Join(id, capacity));
-            }
-        }
-    }
-
-    /// A node is gone. Jobs that go on without it, and whose main process was there, end as soon as they are empty:
-    /// nobody is left who could say so.
-    fn leave(&mut self, id: NodeId) {
-        let name = self.replica.name_of(id).to_owned();
-        let led = |job: &Job| job.ask.lead.as_ref() == Some(&name);
-        let parts =
-            self.planner.state().jobs.iter().filter(|(_, job)| {
-                job.place.as_ref().is_some_and(|place| place.parts.iter().any(|part| part.node == id))
-            });
-        let had: Vec<u64> = parts.map(|(job, _)| job.0).collect();
-        self.input(Input::Leave(id));
-        for job in had {
-            if let Some(job) = self.load(job).filter(|job| led(job)) {
-                job.closing = true;
-            }
-        }
-    }
-
-    /// What nodes say of their load. It counts from the next rebalancing on; while there is no row that is at once.
-    pub(super) fn loads(&mut self, acks: &BTreeMap<String, Ack>, rebalances: bool) {
-        let mut news = false;
-        for (name, ack) in acks {
-            let Some(id) = self.replica.names.get(name).map(|id| NodeId(*id)) else { continue };
-            let seen = self.planner.state().nodes.get(&id).map(|node| node.other_threads_seen);
-            if seen.is_some_and(|seen| seen != ack.other_threads) {
-                self.input(Input::Load(id, ack.other_threads));
-                news = true;
-            }
-        }
-        let rows = self.planner.state().jobs.values().any(|job| job.place.as_ref().is_some_and(|p| p.home.is_some()));
-        if rebalances || news && !rows {
-            self.input(Input::Rebalance);
         }
     }
 
@@ -134,8 +83,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Whether another request or job might not fit into the transaction.
-    fn is_full(&self) -> bool {
-        2 * self.taken.len() + self.jobs.len() + self.boots.len() + 4 > TXN_OPS_MAX
+    pub(super) fn is_full(&self) -> bool {
+        2 * self.taken.len() + self.jobs.len() + self.names.len() + 4 > TXN_OPS_MAX
     }
 
     fn request(&mut self, request: &Request) -> Outcome {
@@ -199,6 +148,7 @@ impl<'a> Batch<'a> {
         if let Some(job) = self.same(by, ask) {
             return Ok(Answer::Submitted { job });
         }
+        self.check_waiting(by)?;
         let id = JobId(self.planner.state().next_order + 1);
         let spec = JobSpec {
             id,
@@ -212,6 +162,18 @@ impl<'a> Batch<'a> {
         self.submits = true;
         self.jobs.insert(id.0, Job::new(id.0, by, ask.clone(), at_ns));
         Ok(Answer::Submitted { job: id.0 })
+    }
+
+    /// The state has room for some thousands of jobs that wait: one user's loop must not take it from the others.
+    fn check_waiting(&self, by: By) -> Result<(), Answer> {
+        let waits = |record: &JobRecord| matches!(record.stage, Stage::Waiting(_));
+        let jobs = self.planner.state().jobs.iter().filter(|(_, record)| waits(record));
+        let own = jobs.filter(|(id, _)| self.known(id.0).is_some_and(|job| job.owner.uid == by.uid));
+        if by.admin || own.count() < USER_WAITING_MAX {
+            return Ok(());
+        }
+        let why = format!("{USER_WAITING_MAX} of your jobs wait already, and nobody may have more");
+        Err(Answer::refused("the job is refused", why, "Wait until some have begun, or end some that wait."))
     }
 
     /// The job that another launcher has asked for in these words, if it is not about to end.
@@ -229,8 +191,12 @@ impl<'a> Batch<'a> {
                 && !job.closing
         };
         let living = self.planner.state().jobs.iter().filter(|(_, record)| lives(record.stage)).map(|(id, _)| id.0);
-        let known = |id| self.jobs.get(&id).or_else(|| self.replica.jobs.get(&id).map(|job| &job.value));
-        living.filter_map(known).find(is_same).map(|job| job.id)
+        living.filter_map(|id| self.known(id)).find(is_same).map(|job| job.id)
+    }
+
+    /// A job's record as this step has it by now.
+    fn known(&self, id: u64) -> Option<&Job> {
+        self.jobs.get(&id).or_else(|| self.replica.jobs.get(&id).map(|job| &job.value))
     }
 
     fn want(&self, ask: &WantAsk, what: &str) -> Result<Want, Answer> {
@@ -392,7 +358,7 @@ impl<'a> Batch<'a> {
         Ok(known)
     }
 
-    fn load(&mut self, id: u64) -> Option<&mut Job> {
+    pub(super) fn load(&mut self, id: u64) -> Option<&mut Job> {
         if !self.jobs.contains_key(&id) {
             let known = self.replica.jobs.get(&id)?;
             self.jobs.insert(id, known.value.clone());
@@ -543,7 +509,7 @@ impl<'a> Batch<'a> {
                 let name = self.replica.name_of(node);
                 job.empty_on.contains(name) || job.ended_on.contains_key(name)
             };
-            job.closing |= job.ask.lead.is_none() && job.ask.once && place.parts.iter().all(|part| is_empty(part.node));
+            job.closing |= job.ask.lead.is_none() && place.parts.iter().all(|part| is_empty(part.node));
         }
     }
 

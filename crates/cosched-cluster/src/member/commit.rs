@@ -4,7 +4,7 @@ use super::Member;
 use super::apply::Batch;
 use super::due::Stage;
 use super::replica::At;
-use super::session::{Flight, name_of};
+use super::session::Flight;
 use super::types::Notice;
 use crate::store::{Compare, Do, Done, Op, Range, Revision, TXN_BYTES_MAX, TXN_OPS_MAX, Txn};
 use crate::wire::{Ack, Job, Node, Reply, decode, encode};
@@ -132,13 +132,12 @@ impl Member {
         while batch.planner.poll_action().is_some() {}
 
         let puts_state = *batch.planner.state() != before || self.replica.state.is_none();
-        let Batch { planner, jobs, answers, taken, submits, boots, .. } = batch;
+        let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
         let mut txn = Txn::default();
         self.put_state(&mut txn, &planner, puts_state);
         self.put_jobs(&mut txn, jobs);
-        for (name, id, boot) in boots {
-            let (key, value) = (self.settings.keys.name(&name), encode(&name_of(id, &boot)));
-            txn.then.push(Do::Put { key, value, lease: None });
+        for (name, written) in names {
+            txn.then.push(Do::Put { key: self.settings.keys.name(&name), value: encode(&written), lease: None });
         }
         for ((revision, id), reply) in taken.iter().zip(answers) {
             txn.compare.push(Compare { is: *revision, ..Compare::absent(self.settings.keys.request(id)) });
@@ -162,8 +161,8 @@ impl Member {
             }
             return self.commit(acks, holds, true);
         }
-        let names = lost.iter().map(|id| self.replica.name_of(*id).to_owned()).collect();
-        self.work.pending = Some(Pending { planner, puts_state, lost: names, requests: taken.len(), submits });
+        let lost = lost.iter().map(|id| self.replica.name_of(*id).to_owned()).collect();
+        self.work.pending = Some(Pending { planner, puts_state, lost, requests: taken.len(), submits });
         self.work.stage = Stage::Busy;
         self.send(Flight::Commit, Op::Txn(txn));
     }

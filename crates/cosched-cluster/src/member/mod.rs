@@ -17,6 +17,7 @@ mod due;
 mod finish;
 mod follow;
 mod here;
+mod nodes;
 mod outbox;
 mod replica;
 mod session;
@@ -299,6 +300,13 @@ impl Member {
     /// The nodes that are there, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.replica.nodes.iter().map(|(name, live)| (name.as_str(), &live.value.node))
+    }
+
+    /// The nodes that were there and are not, and when they left the plan, since the Unix epoch, by the clock of whoever planned
+    /// then; `None` until somebody has.
+    pub fn gone(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
+        let away = self.replica.names.keys().filter(|name| !self.replica.nodes.contains_key(*name));
+        away.map(|name| (name.as_str(), self.replica.left.get(name).copied()))
     }
 
     /// The name of a node, whether it is there or not.

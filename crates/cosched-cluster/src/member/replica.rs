@@ -36,7 +36,9 @@ pub(super) struct Replica {
     pub(super) names: BTreeMap<String, u32>,
     /// The start of each node's machine that the plan counts on.
     pub(super) boots: BTreeMap<String, String>,
-    /// The other way round.
+    /// When nodes that are not in the plan left it, since the Unix epoch.
+    pub(super) left: BTreeMap<String, u64>,
+    /// The name of each number.
     pub(super) by_id: BTreeMap<NodeId, String>,
     pub(super) jobs: BTreeMap<u64, At<Job>>,
     /// Jobs that are over, by the time of their end.
@@ -80,7 +82,11 @@ impl Replica {
                 self.nodes.insert(name.to_owned(), At { value: Live { node, lease }, revision: mod_revision });
             }
             Place::Name(name) => {
-                let Some(Name { id, boot }) = self.readable(&key, &value) else { return };
+                let Some(Name { id, boot, left_ns }) = self.readable(&key, &value) else { return };
+                match left_ns {
+                    Some(left_ns) => self.left.insert(name.to_owned(), left_ns),
+                    None => self.left.remove(name),
+                };
                 self.boots.insert(name.to_owned(), boot);
                 self.names.insert(name.to_owned(), id);
                 self.by_id.insert(NodeId(id), name.to_owned());
@@ -141,6 +147,7 @@ impl Replica {
             Place::Node(name) => drop(self.nodes.remove(name)),
             Place::Name(name) => {
                 self.boots.remove(name);
+                self.left.remove(name);
                 if let Some(id) = self.names.remove(name) {
                     self.by_id.remove(&NodeId(id));
                 }

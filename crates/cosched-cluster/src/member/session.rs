@@ -124,11 +124,6 @@ impl Session {
     }
 }
 
-/// What is kept of a name for ever.
-pub(super) fn name_of(id: u32, boot: &str) -> Name {
-    Name { id, boot: boot.to_owned() }
-}
-
 impl Member {
     pub(super) fn session_timeout(&self) -> Option<Time> {
         match self.session.phase {
@@ -322,8 +317,9 @@ impl Member {
         let keys = &self.settings.keys;
         let id = self.replica.by_id.keys().last().map_or(0, |last| last.0 + 1);
         let (name, number) = (keys.name(&self.settings.name), keys.id(id));
+        let value = encode(&Name { id, boot: self.settings.boot.clone(), left_ns: None });
         let then = vec![
-            Do::Put { key: name.clone(), value: encode(&name_of(id, &self.settings.boot)), lease: None },
+            Do::Put { key: name.clone(), value, lease: None },
             Do::Put { key: number.clone(), value: self.settings.name.clone().into_bytes(), lease: None },
         ];
         let compare = vec![Compare::absent(name), Compare::absent(number)];

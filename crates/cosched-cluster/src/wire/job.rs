@@ -93,7 +93,8 @@ pub struct JobAsk {
     pub queue: Option<String>,
     /// What becomes of it when a node is lost.
     pub on_node_loss: OnNodeLoss,
-    /// The node of its main process. When its part there has ended, the others end as soon as they are empty.
+    /// The node of its main process. When its part there has ended, the others end as soon as they are empty. `None`: it has no
+    /// main process, and is over when it is empty on all its nodes.
     pub lead: Option<String>,
     /// Several launchers ask for the same job, each on its own node: there is one of this owner, name and nodes at a time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -98,5 +98,8 @@ pub(crate) struct Name {
     pub(crate) id: u32,
     /// The start of its machine that the plan counts on: what was begun there before is gone.
     pub(crate) boot: String,
+    /// When it left the plan, since the Unix epoch; `None` while it takes part.
+    #[serde(default)]
+    pub(crate) left_ns: Option<u64>,
 }
 stored_as_is!(Name, "cosched-name", 1);

@@ -35,8 +35,9 @@ impl Driver {
         self.live.insert(record.id, Live::of_record(cgroup, record));
         self.reopen_page(record);
         if let Some(live) = self.live.get_mut(&record.id).filter(|_| record.part.is_some_and(|part| part.alike)) {
-            // What the last daemon has told is not known: it is told anew.
-            (live.told_empty, live.end_at) = (None, Some(Instant::now()));
+            // What the last daemon has told is not known: it is told anew. Who has had no process yet has time for it still.
+            live.told_empty = None;
+            live.end_at.get_or_insert(Instant::now());
         }
         if !self.is_own(record.id) {
             // The cluster says what becomes of it.

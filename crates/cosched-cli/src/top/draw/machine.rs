@@ -31,11 +31,11 @@ fn bars_in_line(width: u16) -> usize {
     usize::from((width / BAR_WIDTH).max(1))
 }
 
-pub(super) fn paragraph(view: &View, theme: Theme, area: Rect) -> Paragraph<'static> {
+pub(super) fn paragraph(view: &View, theme: Theme, unix_ns: u128, area: Rect) -> Paragraph<'static> {
     let Some(shot) = &view.shot else { return Paragraph::default() };
     let status = &shot.status;
     let mut lines = match &status.nodes {
-        Some(nodes) => nodes_lines(nodes, theme),
+        Some(nodes) => nodes_lines(nodes, theme, (unix_ns / 1_000_000) as u64),
         None => status.load.as_ref().map_or(Vec::new(), |load| bars(load, theme, area)),
     };
     if status.nodes.is_none() {
@@ -89,13 +89,13 @@ fn bar(name: &str, busy: f64, theme: Theme) -> Vec<Span<'static>> {
     ]
 }
 
-fn nodes_lines(nodes: &[NodeStatus], theme: Theme) -> Vec<Line<'static>> {
+fn nodes_lines(nodes: &[NodeStatus], theme: Theme, now_unix_ms: u64) -> Vec<Line<'static>> {
     let title = format!("{:<16} {:>5} {:>7} {:>7} {:>8}  {}", "NODE", "CPUS", "LOAD", "MEM", "PLAN", "STATE");
     let dash = || "-".to_owned();
     let row = |node: &NodeStatus| {
         let clock_bad = node.clock.as_ref().and_then(|clock| clock.holds_slots.clone());
         let (state, style) = match (node.alive, clock_bad, node.drains) {
-            (false, ..) => ("gone".to_owned(), theme.bad()),
+            (false, ..) => (format::gone(node.gone_since_unix_ms, now_unix_ms), theme.bad()),
             (_, Some(why), _) => (format!("no slots: {why}"), theme.bad()),
             (_, _, true) => ("drains".to_owned(), theme.middling()),
             _ => ("up".to_owned(), theme.good()),
@@ -104,7 +104,7 @@ fn nodes_lines(nodes: &[NodeStatus], theme: Theme) -> Vec<Line<'static>> {
             format!(
                 "{:<16} {:>5} {:>7} {:>7} {:>8}  ",
                 node.name,
-                node.cpus,
+                if node.alive { node.cpus.to_string() } else { dash() },
                 node.load.map_or_else(dash, |load| format!("{load:.2}")),
                 node.memory_bytes.map_or_else(dash, format::size),
                 node.plan_generation.map_or_else(dash, |generation| generation.to_string())

@@ -24,7 +24,7 @@ pub(super) fn draw(frame: &mut Frame, view: &mut View, unix_ns: u128) {
     let [head, top, list, foot] = split(view, area);
     frame.render_widget(header::line(view, theme, unix_ns, head.width), head);
     let (machine_area, matrix_area) = side_by_side(view, top);
-    frame.render_widget(machine::paragraph(view, theme, machine_area), machine_area);
+    frame.render_widget(machine::paragraph(view, theme, unix_ns, machine_area), machine_area);
     frame.render_widget(matrix::paragraph(view, theme, unix_ns, matrix_area), matrix_area);
     jobs::draw(frame, view, theme, list);
     frame.render_widget(footer(view, theme), foot);

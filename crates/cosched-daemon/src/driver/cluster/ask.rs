@@ -170,7 +170,11 @@ impl Driver {
             }
             _ => own,
         };
-        let all_alike = request.once && matches!(&want, WantAsk::PerNode(asks) if asks.len() > 1);
+        // Nobody knows where the first process is to come, or whether it comes on all nodes: then each says when it is empty.
+        let all_alike = match &want {
+            WantAsk::Total { .. } => request.pid == 0,
+            WantAsk::PerNode(asks) => request.once && asks.len() > 1,
+        };
         let ask = JobAsk {
             want,
             name: request.name.unwrap_or_else(|| crate::record::base_name(&request.command)),

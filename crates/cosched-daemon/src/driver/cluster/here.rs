@@ -66,7 +66,7 @@ impl Driver {
         let id = job.id;
         let (parts, tree) = (cluster.parts(id), cluster.member.tree());
         let (spans, lead) = (parts.len() > 1, cluster.leads(&job, parts));
-        let alike = job.ask.once && job.ask.lead.is_none();
+        let alike = job.ask.lead.is_none();
         if self.live.contains_key(&id) {
             return self.number_is_taken(id, job.attempt);
         }

@@ -2,12 +2,16 @@
 
 use super::super::Driver;
 use super::{Cluster, words};
+use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
 use cosched_api as api;
 use cosched_cluster::wire::{End, Job, WantAsk, Why};
 use cosched_core::cluster::{JobRecord, Stage};
 use cosched_core::{JobId, Reason, Standing};
+
+/// So long nodes that are gone are shown.
+const GONE_SHOWN_MS: u64 = 7 * 24 * 3600 * 1000;
 
 impl Driver {
     /// A job, wherever it is.
@@ -103,13 +107,35 @@ impl Driver {
                     }),
                     plan_generation: own.then(|| cluster.member.in_use()).flatten(),
                     alive: true,
+                    gone_since_unix_ms: None,
                     drains: planned.is_some_and(|node| node.drains),
                     version: Some(node.version.clone()),
                 }
             })
             .collect();
+        nodes.extend(self.gone_nodes());
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         Some(nodes)
+    }
+
+    /// Those that are gone, for a week: who looks for one that died at night finds it, and one that was taken out is forgotten.
+    fn gone_nodes(&self) -> impl Iterator<Item = api::NodeStatus> {
+        let now = unix_ms();
+        let gone = self.cluster.iter().flat_map(|cluster| cluster.member.gone());
+        let gone = gone.map(|(name, left_ns)| (name, left_ns.map(|ns| ns / 1_000_000)));
+        let recent = gone.filter(move |(_, since)| since.is_none_or(|since| now.saturating_sub(since) < GONE_SHOWN_MS));
+        recent.map(|(name, since)| api::NodeStatus {
+            name: name.to_owned(),
+            cpus: 0,
+            memory_bytes: None,
+            load: None,
+            clock: None,
+            plan_generation: None,
+            alive: false,
+            gone_since_unix_ms: since,
+            drains: false,
+            version: None,
+        })
     }
 
     /// `Status.cluster`
@@ -190,6 +216,8 @@ impl Driver {
         let state = cluster.member.state();
         let nodes = cluster.member.nodes().count();
         all.gauge("cluster_nodes", "Nodes whose lease holds", nodes as f64);
+        let gone = self.gone_nodes().count();
+        all.gauge("cluster_nodes_gone", "Nodes that were there within a week and are not", gone as f64);
         let generation = state.map_or(0, |state| state.generation);
         all.gauge("cluster_plan_generation", "The newest plan of the cluster that is known here", generation as f64);
         let in_use = cluster.member.in_use().unwrap_or(0);

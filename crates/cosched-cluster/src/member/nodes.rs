@@ -1,0 +1,81 @@
+//! The nodes of a step of planning: who came, who left, what they have and how busy they are.
+
+use super::apply::Batch;
+use super::commit::capacity;
+use crate::wire::{Ack, Job, Name};
+use cosched_core::NodeId;
+use cosched_core::cluster::Input;
+use std::collections::BTreeMap;
+
+impl Batch<'_> {
+    /// Nodes that left, joined, or have something else than before.
+    pub(super) fn nodes(&mut self, lost: &[NodeId]) {
+        lost.iter().for_each(|id| self.leave(*id));
+        for (name, live) in &self.replica.nodes {
+            let node = &live.value.node;
+            let (id, capacity) = (NodeId(node.id), capacity(node));
+            let planned = self.planner.state().nodes.get(&id).map(|record| record.capacity);
+            let new_boot = self.replica.is_new_boot(name, node) && !self.is_full();
+            if new_boot {
+                let written = Name { id: node.id, boot: node.boot.clone(), left_ns: None };
+                self.names.insert(name.clone(), written);
+            }
+            if planned.is_some_and(|planned| planned != capacity || new_boot) {
+                self.leave(id);
+            }
+            if planned != Some(capacity) || new_boot {
+                self.input(Input::Join(id, capacity));
+            }
+        }
+        self.note_who_left();
+    }
+
+    /// When nodes left the plan, for people. A node that is back has not left.
+    fn note_who_left(&mut self) {
+        let replica = self.replica;
+        for (name, id) in &replica.names {
+            let there = self.planner.state().nodes.contains_key(&NodeId(*id)) || replica.nodes.contains_key(name);
+            if there != replica.left.contains_key(name) || self.names.contains_key(name) || self.is_full() {
+                continue;
+            }
+            let boot = replica.boots.get(name).cloned().unwrap_or_default();
+            let left_ns = (!there).then_some(self.wall.0);
+            self.names.insert(name.clone(), Name { id: *id, boot, left_ns });
+        }
+    }
+
+    /// A node is gone. Jobs that go on without it, and whose main process was there, end as soon as they are empty:
+    /// nobody is left who could say so.
+    fn leave(&mut self, id: NodeId) {
+        let name = self.replica.name_of(id).to_owned();
+        let led = |job: &Job| job.ask.lead.as_ref() == Some(&name);
+        let parts =
+            self.planner.state().jobs.iter().filter(|(_, job)| {
+                job.place.as_ref().is_some_and(|place| place.parts.iter().any(|part| part.node == id))
+            });
+        let had: Vec<u64> = parts.map(|(job, _)| job.0).collect();
+        self.input(Input::Leave(id));
+        for job in had {
+            if let Some(job) = self.load(job).filter(|job| led(job)) {
+                job.closing = true;
+            }
+        }
+    }
+
+    /// What nodes say of their load. It counts from the next rebalancing on; while there is no row that is at once.
+    pub(super) fn loads(&mut self, acks: &BTreeMap<String, Ack>, rebalances: bool) {
+        let mut news = false;
+        for (name, ack) in acks {
+            let Some(id) = self.replica.names.get(name).map(|id| NodeId(*id)) else { continue };
+            let seen = self.planner.state().nodes.get(&id).map(|node| node.other_threads_seen);
+            if seen.is_some_and(|seen| seen != ack.other_threads) {
+                self.input(Input::Load(id, ack.other_threads));
+                news = true;
+            }
+        }
+        let rows = self.planner.state().jobs.values().any(|job| job.place.as_ref().is_some_and(|p| p.home.is_some()));
+        if rebalances || news && !rows {
+            self.input(Input::Rebalance);
+        }
+    }
+}
