@@ -104,6 +104,39 @@ fn a_rank_that_is_killed_takes_its_job_along_and_nothing_else() {
 }
 
 #[test]
+fn what_is_held_for_want_of_memory_needs_no_store_to_go_on() {
+    if !needs(&[&TOOLS[..], &["python3"]].concat()) {
+        return;
+    }
+    let cluster = Cluster::met(2, "memory = \"1G\"\n");
+    let node = cluster.node(0);
+    let first = node.detach(&["--cpus", "1", "--mem", "600M", "--", "sleep", "600"]);
+    let take = "block = b'x' * (600 << 20)\nwhile True: pass";
+    let greedy = node.detach(&["--cpus", "1", "--mem", "100M", "--", "python3", "-c", take]);
+    assert!(wait_until(|| node.state(greedy) == Some(JobState::Waiting)), "{:?}", node.job(greedy));
+    let used = || procs::cpu_usec(&node.v2_job(greedy));
+    let stands_still = || {
+        let before = used();
+        std::thread::sleep(Duration::from_secs(2));
+        used() == before
+    };
+    assert!(wait_until(stands_still), "it runs beside the other one, with more memory than there is");
+    cluster.cut_etcd();
+    let slots = || node.client().status().unwrap().cluster.unwrap().plan_in_use.is_some();
+    assert!(wait_until(|| !slots()), "the lease is out, and the plan is in use");
+    assert!(stands_still(), "it is let go while the other one has the memory");
+    procs::signal(node.job_pids(first)[0], Signal::KILL);
+    let before = used();
+    assert!(wait_until(|| used() > before + 100_000), "nobody else is there, and it stands still");
+    assert!(!node.client().status().unwrap().cluster.unwrap().store_answers, "the test's own premise");
+    cluster.heal_etcd();
+    assert!(wait_until(slots) && wait_until(|| node.state(greedy) == Some(JobState::Running)));
+    assert!(wait_until(|| cluster.computes(greedy, &[0])), "{:?}", node.job(greedy));
+    node.cosched(&["kill", "-9", &greedy.to_string()]);
+    assert!(wait_until(|| cluster.is_clear_of(greedy) && cluster.all_say(first, JobState::Ended)));
+}
+
+#[test]
 fn daemons_die_in_their_slots_and_gangs_over_nodes_go_on() {
     if !needs(&TOOLS) {
         return;

@@ -10,7 +10,7 @@ use cosched_core::{
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Four numbers that become an input; small, so that jobs and nodes are met again.
 type Step = (u8, u64, u32, u32);
@@ -158,7 +158,7 @@ fn check_slots(plan: &Plan) -> Result<(), TestCaseError> {
     for slot in plan.from_slot..plan.from_slot + length {
         let run = plan.run(slot);
         prop_assert!(run.is_sorted_by(|a, b| a < b));
-        let mut used = std::collections::BTreeSet::new();
+        let mut used = BTreeSet::new();
         for id in run {
             *owned.entry(*id).or_default() += 1;
             let (_, spans) = plan.jobs[id].home.as_ref().unwrap();
@@ -364,7 +364,7 @@ fn own_planner(cluster: &Plan, node: NodeId) -> NodePlanner {
 
 /// The node's plan gives every CPU once, gangs that span nodes have what the cluster says, and nobody starves.
 fn check_filled(cluster: &Plan, own: &NodePlan, node: NodeId) -> Result<(), TestCaseError> {
-    let plan = fill(cluster, node, own, &Shares::default());
+    let plan = fill(cluster, node, own, &Shares::default(), &BTreeSet::new());
     let spans = |id: &JobId| cluster.jobs.get(id).is_some_and(|job| job.home.is_some());
     let spanning = cluster.jobs.keys().any(|id| spans(id) && cluster.part(*id, node).is_some());
     if !spanning && own.jobs.keys().all(|id| cluster.jobs[id].stage == Stage::Ready) {

@@ -1,7 +1,8 @@
 //! What operators and owners change while a cluster runs, and what nodes say of themselves.
 
 use cosched_cluster::wire::{Answer, Ask, Measured, NodeAsk, Packing, Queue, Shares, WantAsk};
-use cosched_core::JobId;
+use cosched_core::cluster::Stage;
+use cosched_core::{Disposition, JobId};
 use cosched_swarm::world::{ROOT, S, World, job, submit, user};
 
 fn started(seed: u64, nodes: usize) -> World {
@@ -195,4 +196,41 @@ fn a_node_that_left_is_known_to_be_gone_until_it_is_back() {
         assert_eq!(gone(&world, at), [], "n{at}");
     }
     world.check_end();
+}
+
+/// What is held for want of memory does not wait for a store that is away, once nobody else has the memory.
+#[test]
+fn what_is_held_goes_on_without_a_store_when_there_is_room() {
+    let mut world = started(28, 2);
+    world.job_ns_max = 10_000 * S;
+    let memory = world.state().unwrap().nodes.values().map(|node| node.capacity.memory_bytes).min().unwrap();
+    for name in ["first", "second", "third"] {
+        let mut ask = job(name, 1);
+        let part = NodeAsk { node: "n1".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: memory / 4, disk_bytes: 0 };
+        ask.want = WantAsk::PerNode(vec![part]);
+        world.ask(0, user(1), submit(ask));
+        world.run(S);
+    }
+    // The first and the third one turn out to need half of the node each: no room for three.
+    world.tell(1, |member, now| member.memory(now, JobId(1), memory / 2));
+    world.tell(1, |member, now| member.memory(now, JobId(3), memory / 2));
+    world.run(5 * S);
+    let stopped = |world: &World| -> Vec<u64> {
+        let parts = &world.hosts[1].processes.parts;
+        parts.iter().filter(|(_, part)| part.to == Disposition::Stop).map(|(id, _)| id.0).collect()
+    };
+    assert_eq!(stopped(&world), [3]);
+    world.store_away_until = world.now + 100 * S;
+    let until = world.now + 30 * S;
+    world.run(20 * S);
+    assert!(!world.hosts[1].member.as_ref().unwrap().is_joined());
+    assert_eq!(stopped(&world), [3], "the others have the memory still");
+    // The second one ends, and what it had is enough.
+    world.hosts[1].processes.parts.get_mut(&JobId(2)).unwrap().sleeps_until = Some(until);
+    world.run(20 * S);
+    assert!(stopped(&world).is_empty());
+    world.run(100 * S);
+    assert_eq!(world.state().unwrap().jobs[&JobId(3)].stage, Stage::Ready);
+    assert!(stopped(&world).is_empty());
+    assert!(world.violation.is_none(), "{:?}", world.violation);
 }

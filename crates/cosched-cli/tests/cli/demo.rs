@@ -1,6 +1,6 @@
 //! `cosched demo` with a program and a daemon that pretend.
 
-use crate::fake::{Fake, Place, text, until};
+use crate::fake::{Fake, Place, ended, text, until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -85,7 +85,7 @@ fn an_interruption_ends_the_jobs_and_restores_the_policy() {
     until("the third run", || noted(&place).len() == 3);
     assert_eq!(fake.state().policy, Some(cosched_api::Policy::Local));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 2));
+    assert_eq!(ended(&mut child).code(), Some(128 + 2));
     let pid: i32 = noted(&place)[2].split(' ').next().unwrap().parse().unwrap();
     until("the end of the program", || test_kill_process(Pid::from_raw(pid).unwrap()).is_err());
     assert_eq!(fake.state().policy, Some(cosched_api::Policy::Gang));

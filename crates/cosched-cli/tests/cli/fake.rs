@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -277,6 +277,21 @@ pub(crate) fn bounded(command: &mut Command) -> Output {
     let _ = done.send(());
     watchdog.join().unwrap();
     output
+}
+
+/// How a process ended that must do so in time.
+pub(crate) fn ended(child: &mut Child) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if started.elapsed() >= LIMIT {
+            let _ = child.kill();
+            panic!("process {} did not end", child.id());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 pub(crate) fn text(bytes: &[u8]) -> &str {

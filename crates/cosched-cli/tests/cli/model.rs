@@ -1,7 +1,7 @@
 //! `cosched model` as its users run it: predictions, error analysis, and calibration with programs that pretend.
 
 use crate::commands::help;
-use crate::fake::{Place, bounded, text, until};
+use crate::fake::{Place, bounded, ended, text, until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use std::fs;
@@ -282,7 +282,7 @@ fn an_interrupted_calibration_leaves_no_process_and_the_old_file() {
     let pid = || fs::read_to_string(place.path("pid")).ok().and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
     until("the program runs", || pid().is_some());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(ended(&mut child).code(), Some(130));
     let pid = pid().unwrap();
     until("the program is gone", || test_kill_process(pid).is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");

@@ -1,6 +1,6 @@
 //! `cosched run` against a daemon that pretends.
 
-use crate::fake::{Fake, Place, bounded, refusal, text, until};
+use crate::fake::{Fake, Place, bounded, ended, refusal, text, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -124,12 +124,13 @@ fn start_ready(place: &Place, words: &[&str]) -> (Child, BufReader<std::process:
 fn signals_sent_to_the_launcher_reach_the_command() {
     let place = Place::new();
     let _fake = Fake::start(&place.socket);
-    let script =
-        "trap 'exit 40' TERM; trap 'exit 41' USR1; trap 'exit 42' INT; echo ready; while :; do sleep 0.05; done";
+    // It ends by itself, too: nothing else here would end it.
+    let script = "trap 'exit 40' TERM; trap 'exit 41' USR1; trap 'exit 42' INT; echo ready; \
+                  for i in $(seq 1200); do sleep 0.05; done";
     for (signal, code) in [(Signal::TERM, 40), (Signal::USR1, 41), (Signal::INT, 42)] {
         let (mut child, _stdout) = start_ready(&place, &["run", "--", "sh", "-c", script]);
         kill_process(Pid::from_child(&child), signal).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(ended(&mut child).code(), Some(code));
     }
 }
 
@@ -139,7 +140,7 @@ fn a_signal_to_the_command_itself_is_told_as_a_shell_tells_it() {
     let fake = Fake::start(&place.socket);
     let (mut child, _stdout) = start_ready(&place, &["run", "--", "sh", "-c", "echo ready; exec sleep 60"]);
     kill_process(Pid::from_raw(fake.state().jobs[0].pid).unwrap(), Signal::TERM).unwrap();
-    let status = child.wait().unwrap();
+    let status = ended(&mut child);
     assert_eq!((status.code(), status.signal()), (Some(128 + 15), None));
 }
 
@@ -157,7 +158,7 @@ fn the_launcher_waits_for_processes_that_are_left() {
     assert!(line.contains("waiting for 2 processes that it left (`cosched kill 1` ends them)"), "{line}");
     assert!(child.try_wait().unwrap().is_none());
     fake.end(1);
-    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert_eq!(ended(&mut child).code(), Some(3));
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn signals_while_waiting_for_leftovers_go_to_them() {
     let mut child = place.cosched(&["run", "--", "true"]).spawn().unwrap();
     fake.until("the report of the end", |state| state.seen.iter().any(|line| line.contains("/exit")));
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut child).code(), Some(0));
     assert!(fake.state().seen.contains(&"POST /v1/jobs/1/kill {\"signal\":15}".to_owned()));
 }
 
@@ -196,7 +197,7 @@ fn the_job_goes_on_when_the_daemon_dies_and_its_end_is_told_to_the_next_one() {
     second.state().jobs = jobs;
     second.until("the next long poll", |state| state.seen.iter().any(|line| line.contains("/wait")));
     std::fs::write(place.path("go"), "").unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(9));
+    assert_eq!(ended(&mut child).code(), Some(9));
     assert_eq!(second.state().jobs[0].exit.unwrap().code, Some(9));
 }
 
@@ -208,7 +209,7 @@ fn without_any_daemon_left_the_exit_code_is_still_the_commands() {
     drop(fake);
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(9));
+    assert_eq!(ended(&mut child).code(), Some(9));
     assert!(stderr.contains("the end of job 1 could not be reported"), "{stderr}");
 }
 
@@ -241,7 +242,7 @@ fn the_launcher_thaws_its_job_when_the_daemon_dies() {
     until("the freeze", frozen);
     drop(fake);
     until("the thaw", || !frozen());
-    let status = child.wait().unwrap();
+    let status = ended(&mut child);
     until("the empty cgroup", || std::fs::remove_dir(&cgroup).is_ok());
     assert_eq!(status.code(), Some(6));
 }

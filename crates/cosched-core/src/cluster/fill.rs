@@ -17,14 +17,15 @@ use crate::id::{JobId, NodeId};
 use crate::matrix::Matrix;
 use crate::plan::{Plan, PlannedJob, Standing, Turn};
 use crate::policy::local;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// The node's plan: `own` is what its own planner says of its single-node jobs alone, with the same slots.
 ///
 /// Its generation is the sum of both, so that it rises whenever one of them does. A job that the cluster has placed on
 /// this node alone is the own planner's, once the host has told it so; that includes one that has lost its other nodes.
-pub fn fill(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares) -> Plan {
+/// Jobs that the cluster holds do not run, but for those that are `released` (`adrift.rs`).
+pub fn fill(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares, released: &BTreeSet<JobId>) -> Plan {
     let mut plan = own.clone();
     plan.generation = cluster.generation + own.generation;
     let spanning: Vec<(JobId, &ClusterJob, u32)> = cluster
@@ -33,11 +34,8 @@ pub fn fill(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares) ->
         .filter(|(id, job)| job.parts.len() > 1 && !own.jobs.contains_key(id))
         .filter_map(|(id, job)| Some((*id, job, cluster.part(*id, node)?.cpus)))
         .collect();
-    for (id, job) in &mut plan.jobs {
-        if cluster.jobs.get(id).is_some_and(is_held) {
-            (job.standing, job.home, job.turns) = (Standing::Suspended, None, 0);
-        }
-    }
+    let is_held = |id: &JobId| cluster.jobs.get(id).is_some_and(is_held) && !released.contains(id);
+    hold(&mut plan, is_held);
     plan.jobs.extend(spanning.iter().map(|(id, job, cpus)| (*id, planned(job, *cpus))));
     if spanning.iter().any(|(_, job, _)| job.home.is_some()) {
         let filled = Filled::new(cluster, node, &plan, shares);
@@ -45,13 +43,36 @@ pub fn fill(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares) ->
         plan.slot_length_ns = cluster.slot_length_ns;
         plan.from_slot = cluster.from_slot.max(own.from_slot);
     } else {
-        let held: Vec<JobId> =
-            plan.jobs.iter().filter(|(_, job)| job.standing == Standing::Suspended).map(|(id, _)| *id).collect();
-        plan.turns.iter_mut().for_each(|turn| turn.run.retain(|id| !held.contains(id)));
-        held.iter().for_each(|id| plan.matrix.remove(*id));
+        clear(&mut plan);
     }
     weigh(&mut plan, shares);
     plan
+}
+
+/// What a node does that follows no plan of the cluster: its own plan, but for the jobs that are held (`adrift.rs`).
+pub fn without(own: &Plan, held: &BTreeSet<JobId>, shares: &Shares) -> Plan {
+    let mut plan = own.clone();
+    if !held.is_empty() {
+        hold(&mut plan, |id| held.contains(id));
+        clear(&mut plan);
+        weigh(&mut plan, shares);
+    }
+    plan
+}
+
+/// These jobs do not run.
+fn hold(plan: &mut Plan, is_held: impl Fn(&JobId) -> bool) {
+    for (_, job) in plan.jobs.iter_mut().filter(|(id, _)| is_held(id)) {
+        (job.standing, job.home, job.turns) = (Standing::Suspended, None, 0);
+    }
+}
+
+/// Who does not run has no turns.
+fn clear(plan: &mut Plan) {
+    let held: Vec<JobId> =
+        plan.jobs.iter().filter(|(_, job)| job.standing == Standing::Suspended).map(|(id, _)| *id).collect();
+    plan.turns.iter_mut().for_each(|turn| turn.run.retain(|id| !held.contains(id)));
+    held.iter().for_each(|id| plan.matrix.remove(*id));
 }
 
 /// Whether a job has started and must not run.

@@ -14,6 +14,7 @@
 //! time-slice"; SCore as Strazdins & Uhlmann (2004, section 3) tell of it.
 
 mod admit;
+mod adrift;
 mod buddy;
 mod cap;
 mod ceiling;
@@ -36,8 +37,9 @@ mod resources;
 mod row;
 mod state;
 
+pub use adrift::{held, released};
 pub use cap::cap;
-pub use fill::fill;
+pub use fill::{fill, without};
 pub use follow::{FollowAction, Follower};
 pub use generation::{Lead, Member, holds_from};
 pub use input::{Action, Input, Refusal};

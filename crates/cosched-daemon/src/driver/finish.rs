@@ -99,6 +99,8 @@ impl Driver {
         {
             tracing::error!(id, "the planner did not know a job that ended: {e}");
         }
+        // Also for those that are held here because of it.
+        self.plan_is_stale = true;
         // The slot thread lets go of the cgroup's files before the cgroup goes.
         self.settle(true);
         if !self.machinery.slots.wait_installed(LET_GO) {

@@ -2,7 +2,7 @@
 //! agent that says at every boundary what each job may do.
 //!
 //! Without a plan that holds (no lease, a bad clock) all jobs are left to the operating system, but those that a user
-//! suspended or that wait for memory stay stopped.
+//! suspended or that wait for memory stay stopped; these go on when they can and nobody plans (core `adrift.rs`).
 
 use super::processes::{Local, Processes};
 use cosched_core::cluster::{Plan as ClusterPlan, PlannedJob, Stage, fill};
@@ -48,6 +48,7 @@ pub struct Driver {
     filled: Arc<Plan>,
     set: BTreeMap<JobId, Disposition>,
     early: BTreeSet<JobId>,
+    released: BTreeSet<JobId>,
     shown: Option<SlotBegins>,
     mangle: Option<Mangle>,
 }
@@ -75,6 +76,7 @@ impl Driver {
             filled,
             set: BTreeMap::new(),
             early: BTreeSet::new(),
+            released: BTreeSet::new(),
             shown: None,
             mangle,
         }
@@ -112,12 +114,17 @@ impl Driver {
         self.early.insert(job);
     }
 
+    /// These go on, though the last plan holds them: nobody plans for the node now. Counts from the next plan or change on.
+    pub fn release(&mut self, jobs: BTreeSet<JobId>) {
+        self.released = jobs;
+    }
+
     /// Jobs came or went here, or the clock was set.
     pub fn refresh(&mut self, now: Time, here: &Processes) {
         self.tend(now, here);
         let Some(plan) = &self.plan else { return };
         self.early.retain(|job| plan.jobs.get(job).is_none_or(|job| job.home.is_none()));
-        let mut filled = fill(plan, self.node, self.own.plan(), &self.shares);
+        let mut filled = fill(plan, self.node, self.own.plan(), &self.shares, &self.released);
         if !self.slots {
             // Plans of nobody: what is stopped for another reason than slots stays so.
             filled.turns.clear();

@@ -10,9 +10,9 @@ use crate::clock::HostClock;
 use cosched_cluster::store::{Range, Revision};
 use cosched_cluster::wire::{Ack, Answer, Attempt, PartEnd};
 use cosched_cluster::{AskId, Found, Member, Notice, OpId, Settings};
-use cosched_core::cluster::{Capacity, Plan};
-use cosched_core::{JobId, Reason};
-use std::collections::BTreeMap;
+use cosched_core::cluster::{Capacity, Plan, released};
+use cosched_core::{JobId, Reason, Time};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A watch, as the store keeps it.
@@ -80,6 +80,8 @@ pub struct Host {
     pub capacity: Capacity,
     /// Its memory, when none of it is taken out.
     pub(crate) memory_bytes_whole: u64,
+    /// Its daemon is broken on purpose: it lets nobody go on without a store.
+    pub(crate) holds_on: bool,
 }
 
 impl Host {
@@ -111,8 +113,26 @@ impl Host {
             cycle_ns_max: 0,
             capacity: settings.capacity,
             memory_bytes_whole: settings.capacity.memory_bytes,
+            holds_on: false,
             settings,
         }
+    }
+
+    /// Jobs came or went here, the clock was set, or the store was lost or is back.
+    pub(crate) fn refresh(&mut self, wall: Time) {
+        let released = self.released();
+        if let Some(driver) = &mut self.driver {
+            driver.release(released);
+            driver.refresh(wall, &self.processes);
+        }
+    }
+
+    /// Jobs that the last plan holds, and that go on while the store is out of reach.
+    fn released(&self) -> BTreeSet<JobId> {
+        let adrift = self.member.as_ref().filter(|member| !member.is_joined() && !self.holds_on);
+        let known = adrift.and_then(|member| Some((member.state()?, member.id()?)));
+        let lives = |id| self.processes.parts.get(&id).is_some_and(Local::is_alive);
+        known.map(|(state, node)| released(state, node, lives)).unwrap_or_default()
     }
 
     /// What the machine has, before its daemon is started for the first time.

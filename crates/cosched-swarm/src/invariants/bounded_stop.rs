@@ -1,8 +1,8 @@
 //! No process stays stopped for longer than a bound, whatever single thing breaks.
 //!
 //! Why: a job that nobody thaws is lost to its user (DESIGN.md, chapter 5: "whatever dies … no job stays stopped"). What a
-//! user has suspended, and what waits for memory, stays stopped for as long as that lasts. All others wait for their turn
-//! only: twice the longest cycle of the node, and [`REST_NS`] for a new plan to hold and for a guard or a new daemon to
+//! user has suspended, and what waits for memory, stays stopped for as long as that lasts; on a node that is out of touch,
+//! nothing waits for memory that nobody else there uses. All others wait for their turn only: twice the longest cycle of the node, and [`REST_NS`] for a new plan to hold and for a guard or a new daemon to
 //! notice a dead one.
 
 use super::{Invariant, Seen};
@@ -32,8 +32,8 @@ impl Invariant for BoundedStop {
 mod tests {
     use crate::host::Phase;
     use crate::world::{Broken, MS, ROOT, S, World, job, submit};
-    use cosched_cluster::wire::{Ask, Sharing};
-    use cosched_core::Disposition;
+    use cosched_cluster::wire::{Ask, NodeAsk, Sharing, WantAsk};
+    use cosched_core::{Disposition, JobId};
 
     /// Two gangs take turns, and a daemon dies while one of them is stopped.
     fn dies_in_a_slot(broken: Option<Broken>) -> Option<&'static str> {
@@ -58,5 +58,36 @@ mod tests {
     fn a_guard_that_thaws_nobody_is_noticed() {
         assert_eq!(dies_in_a_slot(None), None);
         assert_eq!(dies_in_a_slot(Some(Broken::NobodyThaws)), Some("bounded_stop"));
+    }
+
+    /// One of two jobs is held for want of memory; the store goes away for longer, and then the other one ends.
+    fn held_without_a_store(broken: Option<Broken>) -> Option<&'static str> {
+        let mut world = World::new(2, 1);
+        (world.broken, world.job_ns_max) = (broken, 1000 * S);
+        world.start(0);
+        world.run(3 * S);
+        let bytes = world.state()?.nodes.values().next()?.capacity.memory_bytes;
+        for name in ["a", "b"] {
+            let part = NodeAsk { node: "n0".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: bytes / 4, disk_bytes: 0 };
+            let mut ask = job(name, 1);
+            ask.want = WantAsk::PerNode(vec![part]);
+            world.ask(0, ROOT, submit(ask));
+            world.run(S);
+        }
+        world.tell(0, |member, now| member.memory(now, JobId(2), bytes));
+        world.run(5 * S);
+        let stopped = world.hosts[0].processes.parts.values().filter(|part| part.to == Disposition::Stop);
+        assert_eq!(stopped.count(), 1, "one is held");
+        world.store_away_until = world.now + 100 * S;
+        let end = world.now + 20 * S;
+        world.hosts[0].processes.parts.get_mut(&JobId(1))?.sleeps_until = Some(end);
+        world.run(90 * S);
+        world.violation.map(|violation| violation.invariant)
+    }
+
+    #[test]
+    fn a_daemon_that_holds_for_nobody_is_noticed() {
+        assert_eq!(held_without_a_store(None), None);
+        assert_eq!(held_without_a_store(Some(Broken::HoldsOn)), Some("bounded_stop"));
     }
 }

@@ -18,10 +18,8 @@ impl World {
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
         if self.now >= host.hung_until {
-            if std::mem::take(&mut host.thawed)
-                && let Some(driver) = &mut host.driver
-            {
-                driver.refresh(now.wall, &host.processes);
+            if std::mem::take(&mut host.thawed) {
+                host.refresh(now.wall);
             }
             if let Some(driver) = &mut host.driver {
                 driver.handle_timeout(now.wall);
@@ -141,7 +139,11 @@ impl World {
             Action::Behind(many) => self.hosts[node].behind = many,
             Action::Say(notice) => {
                 self.counts.conflicts += u64::from(notice == Notice::Conflict);
-                self.hosts[node].notices.push(notice);
+                let (wall, host) = (self.moment(node).wall, &mut self.hosts[node]);
+                if matches!(notice, Notice::StoreLost(_) | Notice::StoreBack(_) | Notice::Joined(_)) {
+                    host.refresh(wall);
+                }
+                host.notices.push(notice);
             }
             Action::Missed { .. } => self.counts.missed += 1,
         }
@@ -242,9 +244,7 @@ impl World {
         let wall = self.moment(node).wall;
         let host = &mut self.hosts[node];
         host.processes.parts.insert(id, local);
-        if let Some(driver) = &mut host.driver {
-            driver.refresh(wall, &host.processes);
-        }
+        host.refresh(wall);
     }
 
     fn number_is_taken(&mut self, node: usize, job: JobId, attempt: Attempt) {
@@ -306,9 +306,7 @@ impl World {
             host.missed_ends.push((job, attempt, end));
             return;
         }
-        if let Some(driver) = &mut host.driver {
-            driver.refresh(now.wall, &host.processes);
-        }
+        host.refresh(now.wall);
         let untold = self.broken == Some(Broken::EndsUntold);
         if let Some(member) = host.member.as_mut().filter(|_| !untold) {
             member.part_ended(now, job, attempt, end);

@@ -16,7 +16,9 @@ impl World {
         self.note(|| format!("n{node}: the daemon starts"));
         let untold = self.broken == Some(Broken::NumbersUntold);
         let boasts = self.broken == Some(Broken::Boasts);
+        let holds_on = self.broken == Some(Broken::HoldsOn);
         let host = &mut self.hosts[node];
+        host.holds_on = holds_on;
         host.life += 1;
         host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
         host.settings.capacity = host.capacity;
@@ -129,10 +131,7 @@ impl World {
         let clock = Clock { synchronised: clock.synchronised && self.hosts[node].disciplined, ..clock };
         self.hosts[node].clock_ok = clock.synchronised;
         let wall = self.moment(node).wall;
-        let host = &mut self.hosts[node];
-        if let Some(driver) = &mut host.driver {
-            driver.refresh(wall, &host.processes);
-        }
+        self.hosts[node].refresh(wall);
         self.tell(node, |member, now| member.clock(now, clock));
     }
 

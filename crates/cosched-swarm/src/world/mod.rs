@@ -38,6 +38,8 @@ pub enum Broken {
     OldPlans,
     /// There is no guard: what a dead daemon has stopped stays so.
     NobodyThaws,
+    /// A daemon that is out of touch lets nobody go on who is held for want of memory.
+    HoldsOn,
     /// A daemon does not say that processes have ended.
     EndsUntold,
     /// The store loses its last writes when it is started anew.

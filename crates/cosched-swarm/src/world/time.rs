@@ -2,8 +2,9 @@
 
 use super::{Event, S, World};
 use crate::invariants::Seen;
+use cosched_cluster::Member;
 use cosched_core::cluster::{Plan, Stage};
-use cosched_core::{Disposition, Time};
+use cosched_core::{Disposition, JobId, Standing, Time};
 
 impl World {
     /// Lets time pass, until something that must hold does not.
@@ -156,16 +157,25 @@ impl World {
     fn look_for_stopped(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         let most_ns = 2 * host.cycle_ns_max + crate::invariants::STOPPED_REST_NS;
-        // A node that is out of touch keeps what waited for memory when it last heard.
+        // A node that is out of touch keeps what waited for memory when it last heard, but not for nobody: a job that is alone
+        // there goes on, unless its other nodes may have no room or a user has suspended it.
         let out = host.member.as_ref().is_none_or(|member| !member.is_joined());
+        let alone = out && host.processes.parts.values().filter(|part| part.is_alive()).count() == 1;
+        let known = host.member.as_ref().and_then(Member::state);
+        let suspended = |id: &JobId| {
+            let mut states = known.into_iter().chain(&self.state);
+            states.any(|state| state.jobs.get(id).is_some_and(|job| job.standing == Standing::Suspended))
+        };
         let before = host.driver.as_ref().and_then(|driver| driver.plan().0.cloned()).filter(|_| out);
         let waits = |plan: &Plan, id| plan.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)));
         let mut stopped = Vec::new();
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| !part.ended) {
             let held_here = host.driver.as_ref().is_some_and(|driver| driver.is_held(*id));
-            let held = held_here
-                || before.as_ref().is_some_and(|plan| waits(plan, *id))
-                || self.state.as_ref().is_some_and(|state| super::look::is_held(state, *id));
+            let excused = !alone || part.spans || suspended(id);
+            let held = excused
+                && (held_here
+                    || before.as_ref().is_some_and(|plan| waits(plan, *id))
+                    || self.state.as_ref().is_some_and(|state| super::look::is_held(state, *id)));
             match part.stopped_since {
                 Some(_) if held => part.stopped_since = Some(self.now),
                 Some(since) if part.to == Disposition::Stop => stopped.push((*id, self.now - since)),

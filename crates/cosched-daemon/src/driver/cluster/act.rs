@@ -53,6 +53,7 @@ impl Driver {
         match notice {
             Notice::Joined(id) => {
                 cluster.problem = None;
+                self.plan_is_stale = true;
                 match cluster.alone {
                     true => {
                         tracing::info!(node = cluster.node, "this machine plans with queues and admission by memory")
@@ -71,9 +72,11 @@ impl Driver {
                 cluster.figures.losses += 1;
                 tracing::warn!("the store is lost: {why}. Jobs go on; what users ask for waits");
                 cluster.problem = Some(why.to_string());
+                self.plan_is_stale = true;
             }
             Notice::StoreBack(ns) => {
                 cluster.problem = None;
+                self.plan_is_stale = true;
                 tracing::info!(after_ms = ns / 1_000_000, "the store is back");
             }
             Notice::Unusable(why) | Notice::Out(why) => {

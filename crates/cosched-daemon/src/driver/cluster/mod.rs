@@ -29,7 +29,9 @@ use crate::store::State;
 use ask::Pending;
 use cosched_cluster::wire::{Clock, Exit, PartEnd};
 use cosched_cluster::{AskId, Found, Member, Moment, OpId, Settings};
-use cosched_core::cluster::{Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill};
+use cosched_core::cluster::{
+    Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill, held, released, without,
+};
 use cosched_core::{JobId, Reason, Sharing, Standing, Time};
 use cosched_linux::State as SwitchState;
 use here::Launcher;
@@ -247,9 +249,10 @@ impl Driver {
     pub(super) fn plan_to_run(&self) -> Arc<cosched_core::Plan> {
         let Some(cluster) = &self.cluster else { return Arc::clone(&self.own_plan) };
         let shares = cluster.member.state().map_or(self.shares, |state| *state.config.shares());
+        let (released, held) = self.held();
         let mut plan = match (&cluster.plan, cluster.member.id()) {
-            (Some(plan), Some(node)) => fill(plan, node, &self.own_plan, &shares),
-            _ => cosched_core::Plan::clone(&self.own_plan),
+            (Some(plan), Some(node)) => fill(plan, node, &self.own_plan, &shares, &released),
+            _ => without(&self.own_plan, &(&held - &released), &shares),
         };
         if cluster.alone {
             plan = cap(plan, cluster.ceiling);
@@ -257,6 +260,19 @@ impl Driver {
         // Two planners make it, and the node may fall back to one of them: it counts for itself.
         plan.generation = self.plan.generation + 1;
         Arc::new(plan)
+    }
+
+    /// The jobs that are held here for want of memory, after those of them that go on all the same, because nobody plans for
+    /// this node now.
+    fn held(&self) -> (BTreeSet<JobId>, BTreeSet<JobId>) {
+        let member = self.cluster.as_ref().map(|cluster| &cluster.member);
+        let Some((member, state)) = member.and_then(|member| Some((member, member.state()?))) else {
+            return Default::default();
+        };
+        let Some(node) = member.id() else { return Default::default() };
+        let lives = |id: JobId| self.live.contains_key(&id.0);
+        let goes_on = if member.is_joined() { BTreeSet::new() } else { released(state, node, lives) };
+        (goes_on, held(state, node))
     }
 
     /// What a job does that the plan of this node does not have.
