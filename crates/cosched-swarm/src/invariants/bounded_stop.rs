@@ -2,8 +2,8 @@
 //!
 //! Why: a job that nobody thaws is lost to its user (DESIGN.md, chapter 5: "whatever dies … no job stays stopped"). What a
 //! user has suspended, and what waits for memory, stays stopped for as long as that lasts; on a node that is out of touch,
-//! nothing waits for memory that nobody else there uses. All others wait for their turn only: twice the longest cycle of the node, and [`REST_NS`] for a new plan to hold and for a guard or a new daemon to
-//! notice a dead one.
+//! nothing waits for memory that nobody else there uses. All others wait for their turn only: twice the longest cycle of the
+//! node, and [`REST_NS`] for a new plan to hold and for a guard or a new daemon to notice a dead one.
 
 use super::{Invariant, Seen};
 

@@ -249,10 +249,10 @@ impl Driver {
     pub(super) fn plan_to_run(&self) -> Arc<cosched_core::Plan> {
         let Some(cluster) = &self.cluster else { return Arc::clone(&self.own_plan) };
         let shares = cluster.member.state().map_or(self.shares, |state| *state.config.shares());
-        let (released, held) = self.held();
+        let (released, stay) = self.held();
         let mut plan = match (&cluster.plan, cluster.member.id()) {
             (Some(plan), Some(node)) => fill(plan, node, &self.own_plan, &shares, &released),
-            _ => without(&self.own_plan, &(&held - &released), &shares),
+            _ => without(&self.own_plan, &stay, &shares),
         };
         if cluster.alone {
             plan = cap(plan, cluster.ceiling);
@@ -262,8 +262,8 @@ impl Driver {
         Arc::new(plan)
     }
 
-    /// The jobs that are held here for want of memory, after those of them that go on all the same, because nobody plans for
-    /// this node now.
+    /// Of the jobs that are held here for want of memory those that go on, because nobody plans for this node now and they have
+    /// room, and the others.
     fn held(&self) -> (BTreeSet<JobId>, BTreeSet<JobId>) {
         let member = self.cluster.as_ref().map(|cluster| &cluster.member);
         let Some((member, state)) = member.and_then(|member| Some((member, member.state()?))) else {
@@ -272,7 +272,8 @@ impl Driver {
         let Some(node) = member.id() else { return Default::default() };
         let lives = |id: JobId| self.live.contains_key(&id.0);
         let goes_on = if member.is_joined() { BTreeSet::new() } else { released(state, node, lives) };
-        (goes_on, held(state, node))
+        let others = &held(state, node) - &goes_on;
+        (goes_on, others)
     }
 
     /// What a job does that the plan of this node does not have.

@@ -121,7 +121,9 @@ impl Driver {
     /// Those that are gone, for a week: who looks for one that died at night finds it, and one that was taken out is forgotten.
     fn gone_nodes(&self) -> impl Iterator<Item = api::NodeStatus> {
         let now = unix_ms();
-        let gone = self.cluster.iter().flat_map(|cluster| cluster.member.gone());
+        // One machine had no others, only other names.
+        let cluster = self.cluster.iter().filter(|cluster| !cluster.alone);
+        let gone = cluster.flat_map(|cluster| cluster.member.gone());
         let gone = gone.map(|(name, left_ns)| (name, left_ns.map(|ns| ns / 1_000_000)));
         let recent = gone.filter(move |(_, since)| since.is_none_or(|since| now.saturating_sub(since) < GONE_SHOWN_MS));
         recent.map(|(name, since)| api::NodeStatus {
