@@ -5,13 +5,6 @@ use cosched_cluster::wire::{Answer, Ask, JobAsk, NodeAsk, OnNodeLoss, WantAsk};
 use cosched_core::JobId;
 use cosched_swarm::world::{ROOT, S, World, job, submit, user};
 
-fn started(seed: u64, nodes: usize) -> World {
-    let mut world = World::new(seed, nodes);
-    (0..nodes).for_each(|node| world.start(node));
-    world.run(3 * S);
-    world
-}
-
 fn on_all(name: &str, once: bool) -> Ask {
     let wants =
         ["n0", "n1"].map(|node| NodeAsk { node: node.into(), cpus: 1, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 });
@@ -31,7 +24,7 @@ fn submitted(world: &mut World, node: usize, ask: Ask) -> u64 {
 /// Seed 5 of the swarm: who makes the tree anew reads it twice, and had forgotten after the first time what was given.
 #[test]
 fn numbers_go_on_behind_those_of_a_store_that_lost_its_data() {
-    let mut world = started(5, 2);
+    let mut world = World::started(5, 2);
     world.job_ns_max = 1_000_000 * S;
     let first = (0..5).map(|k| submitted(&mut world, 0, on_all(&format!("a{k}"), false))).max().unwrap();
     let running = world.running();
@@ -48,7 +41,7 @@ fn numbers_go_on_behind_those_of_a_store_that_lost_its_data() {
 /// A part that has ended since the copy was made is begun again: the cluster is the one of then, and the job comes to an end.
 #[test]
 fn a_job_of_which_a_part_has_ended_since_the_copy_ends() {
-    let mut world = started(6, 2);
+    let mut world = World::started(6, 2);
     world.job_ns_max = 1_000_000 * S;
     let id = submitted(&mut world, 0, on_all("a", false));
     let copy = world.store.clone();
@@ -72,7 +65,7 @@ fn a_job_of_which_a_part_has_ended_since_the_copy_ends() {
 /// A job without a main process is empty on one of its nodes, which has said so since the copy was made.
 #[test]
 fn a_store_that_was_put_back_hears_again_who_is_empty() {
-    let mut world = started(7, 2);
+    let mut world = World::started(7, 2);
     world.job_ns_max = 1_000_000 * S;
     let id = submitted(&mut world, 0, on_all("a", true));
     let copy = world.store.clone();
@@ -89,7 +82,7 @@ fn a_store_that_was_put_back_hears_again_who_is_empty() {
 /// A copy in which more was written since than was known of the other one is a copy all the same.
 #[test]
 fn a_node_that_was_away_notices_that_the_store_was_put_back_and_has_grown_since() {
-    let mut world = started(8, 2);
+    let mut world = World::started(8, 2);
     world.job_ns_max = 1_000_000 * S;
     let copy = world.store.clone();
     let lost = submitted(&mut world, 0, on_all("a", false));
@@ -111,7 +104,7 @@ fn a_node_that_was_away_notices_that_the_store_was_put_back_and_has_grown_since(
 /// Seed 30 of the swarm: a job that is cleared because a node was lost, and begins anew, is still the one that is asked for.
 #[test]
 fn launchers_find_a_job_that_is_being_requeued() {
-    let mut world = started(9, 3);
+    let mut world = World::started(9, 3);
     world.job_ns_max = 1_000_000 * S;
     let id = submitted(&mut world, 0, on_all("a", true));
     world.hosts[0].processes.parts.values_mut().for_each(|part| part.ignores_kill = true);

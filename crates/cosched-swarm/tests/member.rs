@@ -1,32 +1,17 @@
 //! Members of a cluster, one situation each.
 
-use cosched_cluster::wire::{Answer, Ask, Class, Clock, KillHow, Measured, OnNodeLoss, Why};
+mod common;
+
+use common::{measured, refusal};
+use cosched_cluster::wire::{Answer, Ask, Class, Clock, KillHow, OnNodeLoss, Why};
 use cosched_cluster::{NotTaken, Notice};
 use cosched_core::cluster::{Capacity, Period};
 use cosched_core::{JobId, NodeId, Reason};
 use cosched_swarm::world::{MS, ROOT, S, World, job, submit, user};
 
-fn started(seed: u64, nodes: usize) -> World {
-    let mut world = World::new(seed, nodes);
-    (0..nodes).for_each(|node| world.start(node));
-    world.run(3 * S);
-    world
-}
-
-fn refusal(answer: Option<&Vec<Answer>>) -> String {
-    match answer.map(Vec::as_slice) {
-        Some([Answer::Refused { what, why, hint }]) => format!("{what}: {why}. {hint}"),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn measured(load_milli: u32) -> Measured {
-    Measured { at_ns: 7, runnable: 3, load_milli: [load_milli, 20, 10], memory_available_bytes: 5 << 30 }
-}
-
 #[test]
 fn nodes_join_and_have_one_plan() {
-    let mut world = started(1, 3);
+    let mut world = World::started(1, 3);
     let state = world.state().unwrap();
     assert_eq!(state.nodes.len(), 3);
     world.check_end();
@@ -36,7 +21,7 @@ fn nodes_join_and_have_one_plan() {
 
 #[test]
 fn a_job_over_nodes_runs_and_ends() {
-    let mut world = started(2, 3);
+    let mut world = World::started(2, 3);
     let id = world.ask(1, user(7), submit(job("wide", 10))).unwrap();
     world.run(S);
     assert_eq!(world.hosts[1].answers[&id], [Answer::Submitted { job: 1 }]);
@@ -50,7 +35,7 @@ fn a_job_over_nodes_runs_and_ends() {
 /// Only renewals go to the store, and with each the look whether the state is what it was.
 #[test]
 fn an_idle_hour_costs_renewals_only() {
-    let mut world = started(3, 4);
+    let mut world = World::started(3, 4);
     world.ask(0, user(1), submit(job("a", 6)));
     (0..4).for_each(|node| world.tell(node, |member, now| member.measured(now, measured(0))));
     world.run(60 * S);
@@ -77,7 +62,7 @@ fn an_idle_hour_costs_renewals_only() {
 
 #[test]
 fn users_change_only_what_is_theirs_and_lower_classes_only() {
-    let mut world = started(4, 2);
+    let mut world = World::started(4, 2);
     world.job_ns_max = 1000 * S;
     let mut express = job("e", 1);
     express.class = Class::Express;
@@ -121,7 +106,7 @@ fn users_change_only_what_is_theirs_and_lower_classes_only() {
 
 #[test]
 fn a_name_that_two_living_daemons_have_is_refused() {
-    let mut world = started(5, 2);
+    let mut world = World::started(5, 2);
     let twin = world.add_host("n0");
     world.start(twin);
     world.run(30 * S);
@@ -139,7 +124,7 @@ fn a_name_that_two_living_daemons_have_is_refused() {
 /// The new daemon has the same home, so the old one cannot be alive: nobody waits for its lease, and no job notices.
 #[test]
 fn a_daemon_that_was_killed_takes_its_place_again() {
-    let mut world = started(6, 3);
+    let mut world = World::started(6, 3);
     world.job_ns_max = 1;
     world.hosts.iter_mut().for_each(|host| host.notices.clear());
     world.job_ns_max = 30 * S;
@@ -158,7 +143,7 @@ fn a_daemon_that_was_killed_takes_its_place_again() {
 }
 
 fn lose_a_node(seed: u64, on_node_loss: OnNodeLoss) -> World {
-    let mut world = started(seed, 4);
+    let mut world = World::started(seed, 4);
     // Until then nodes are given time, because all have been out of touch before.
     world.run(12 * S);
     world.job_ns_max = 40 * S;
@@ -200,7 +185,7 @@ fn what_becomes_of_a_job_whose_node_is_lost() {
 /// A node comes back after others have given it up: what it still runs is ended, and it takes part again.
 #[test]
 fn a_node_that_was_given_up_ends_what_it_still_runs() {
-    let mut world = started(10, 3);
+    let mut world = World::started(10, 3);
     world.job_ns_max = 500 * S;
     let mut ask = job("a", 12);
     ask.on_node_loss = OnNodeLoss::Requeue;
@@ -223,7 +208,7 @@ fn a_node_that_was_given_up_ends_what_it_still_runs() {
 #[test]
 fn a_store_that_stops_for_a_minute_costs_nothing() {
     for seed in 0..20 {
-        let mut world = started(100 + seed, 4);
+        let mut world = World::started(100 + seed, 4);
         world.job_ns_max = 300 * S;
         world.ask(0, user(1), submit(job("a", 16)));
         world.run(2 * S);
@@ -271,7 +256,7 @@ fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
 
 #[test]
 fn a_node_whose_clock_is_bad_takes_part_but_runs_no_slots_and_plans_last() {
-    let mut world = started(12, 3);
+    let mut world = World::started(12, 3);
     let bad = Clock { synchronised: false, error_ns: S };
     let first = world.hosts.iter().position(|host| host.member.as_ref().unwrap().id() == Some(NodeId(0))).unwrap();
     world.tell(first, |member, now| member.clock(now, bad));
@@ -296,7 +281,7 @@ fn a_node_whose_clock_is_bad_takes_part_but_runs_no_slots_and_plans_last() {
 #[test]
 fn a_clock_step_stops_no_job_and_loses_no_lease() {
     for step in [5, -5] {
-        let mut world = started(13, 2);
+        let mut world = World::started(13, 2);
         world.job_ns_max = 60 * S;
         world.ask(0, user(1), submit(job("a", 8)));
         world.run(3 * S);
@@ -317,7 +302,7 @@ fn a_clock_step_stops_no_job_and_loses_no_lease() {
 
 #[test]
 fn the_first_node_turns_to_the_calendars_period_and_to_new_capacities() {
-    let mut world = started(14, 2);
+    let mut world = World::started(14, 2);
     (0..2).for_each(|node| world.tell(node, |member, now| member.calendar(now, Period::Off)));
     world.run(S);
     assert_eq!(world.state().unwrap().config.period, Period::Off);
@@ -330,7 +315,7 @@ fn the_first_node_turns_to_the_calendars_period_and_to_new_capacities() {
 
 #[test]
 fn loads_are_counted_on_when_a_job_is_placed() {
-    let mut world = started(15, 2);
+    let mut world = World::started(15, 2);
     world.tell(0, |member, now| member.load(now, 9));
     world.run(40 * S);
     world.job_ns_max = 100 * S;
@@ -366,7 +351,7 @@ fn old_jobs_and_replies_that_nobody_reads_are_forgotten() {
 
 #[test]
 fn a_node_that_takes_leave_is_gone_at_once() {
-    let mut world = started(17, 2);
+    let mut world = World::started(17, 2);
     world.run(20 * S);
     let asked = world.ask(1, user(1), submit(job("a", 1))).unwrap();
     world.tell(1, |member, now| member.leave(now));
@@ -384,7 +369,7 @@ fn a_node_that_takes_leave_is_gone_at_once() {
 
 #[test]
 fn the_lead_ends_a_job_whose_other_parts_are_empty() {
-    let mut world = started(18, 2);
+    let mut world = World::started(18, 2);
     world.job_ns_max = 1;
     let mut ask = job("a", 8);
     ask.lead = Some("n0".to_owned());
@@ -418,7 +403,7 @@ fn a_machine_that_is_started_anew_has_lost_its_jobs_however_fast_it_was() {
         (OnNodeLoss::Keep, Why::Finished, 0),
         (OnNodeLoss::Requeue, Why::Finished, 1),
     ] {
-        let mut world = started(20, 3);
+        let mut world = World::started(20, 3);
         world.job_ns_max = 30 * S;
         world.ask(0, user(1), submit(cosched_cluster::wire::JobAsk { on_node_loss, ..job("a", 12) }));
         world.run(2 * S);
@@ -437,7 +422,7 @@ fn a_machine_that_is_started_anew_has_lost_its_jobs_however_fast_it_was() {
 /// Found by cosched-swarm, seed 7: nobody was left to say that the main process of a kept job had ended.
 #[test]
 fn a_job_that_goes_on_without_its_leads_node_ends_when_it_is_empty() {
-    let mut world = started(21, 3);
+    let mut world = World::started(21, 3);
     world.run(12 * S);
     world.job_ns_max = 8 * S;
     let ask = job("a", 12);
@@ -455,7 +440,7 @@ fn a_job_that_goes_on_without_its_leads_node_ends_when_it_is_empty() {
 /// Jobs of several users by several daemons: each is answered once, and numbers are given without a gap.
 #[test]
 fn numbers_of_jobs_have_no_gaps() {
-    let mut world = started(77, 3);
+    let mut world = World::started(77, 3);
     for n in 0..90 {
         world.ask(n % 3, user(n as u32), submit(job(&format!("{n}"), 1 + n as u32 % 5)));
         world.run(3 * MS);
@@ -497,7 +482,7 @@ fn storms_of_conflicts_lose_nothing() {
 #[test]
 fn a_gang_that_was_dropped_comes_back_when_its_user_says_so() {
     use cosched_core::Standing;
-    let mut world = started(22, 2);
+    let mut world = World::started(22, 2);
     world.job_ns_max = 1000 * S;
     world.ask(0, user(1), submit(job("a", 8)));
     world.run(2 * S);

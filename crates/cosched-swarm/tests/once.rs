@@ -4,17 +4,10 @@ use cosched_cluster::wire::{Answer, JobAsk, NodeAsk, WantAsk};
 use cosched_core::JobId;
 use cosched_swarm::world::{S, World, job, submit, user};
 
-fn started(seed: u64, nodes: usize) -> World {
-    let mut world = World::new(seed, nodes);
-    (0..nodes).for_each(|node| world.start(node));
-    world.run(3 * S);
-    world
-}
-
 /// Launchers on several nodes ask for the same job at once: there is one. It is over when it is empty on all its nodes.
 #[test]
 fn a_job_that_several_launchers_ask_for_is_one() {
-    let mut world = started(22, 2);
+    let mut world = World::started(22, 2);
     world.job_ns_max = 600 * S;
     let names =
         ["n0", "n1"].map(|node| NodeAsk { node: node.into(), cpus: 1, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 });

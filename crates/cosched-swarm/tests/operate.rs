@@ -1,31 +1,16 @@
 //! What operators and owners change while a cluster runs, and what nodes say of themselves.
 
-use cosched_cluster::wire::{Answer, Ask, Measured, NodeAsk, Packing, Queue, Shares, WantAsk};
+mod common;
+
+use common::{measured, refusal};
+use cosched_cluster::wire::{Answer, Ask, NodeAsk, Packing, Queue, Shares, WantAsk};
 use cosched_core::cluster::Stage;
 use cosched_core::{Disposition, JobId};
-use cosched_swarm::world::{ROOT, S, World, job, submit, user};
-
-fn started(seed: u64, nodes: usize) -> World {
-    let mut world = World::new(seed, nodes);
-    (0..nodes).for_each(|node| world.start(node));
-    world.run(3 * S);
-    world
-}
-
-fn refusal(answer: Option<&Vec<Answer>>) -> String {
-    match answer.map(Vec::as_slice) {
-        Some([Answer::Refused { what, why, hint }]) => format!("{what}: {why}. {hint}"),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn measured(load_milli: u32) -> Measured {
-    Measured { at_ns: 7, runnable: 3, load_milli: [load_milli, 20, 10], memory_available_bytes: 5 << 30 }
-}
+use cosched_swarm::world::{ROOT, S, World, job, job_on, submit, user};
 
 #[test]
 fn administrators_change_queues_and_shares_of_a_running_cluster() {
-    let mut world = started(23, 2);
+    let mut world = World::started(23, 2);
     let queue = |name: &str| Queue {
         name: name.to_owned(),
         exclusive: false,
@@ -69,7 +54,7 @@ fn administrators_change_queues_and_shares_of_a_running_cluster() {
 /// How busy a node is is told where anybody can read it: at once when it is new, then when it is another one.
 #[test]
 fn a_load_is_read_from_any_node() {
-    let mut world = started(24, 2);
+    let mut world = World::started(24, 2);
     let told = |world: &mut World, name: Option<&str>| {
         world.hosts[1].loads = None;
         world.tell(1, |member, now| assert!(member.read_loads(now, name).is_some()));
@@ -96,7 +81,7 @@ fn a_load_is_read_from_any_node() {
 /// The owner's wishes reach a job from any node; nobody else's do.
 #[test]
 fn resources_are_changed_by_the_owner_and_as_far_as_there_is_room() {
-    let mut world = started(25, 2);
+    let mut world = World::started(25, 2);
     world.job_ns_max = 1000 * S;
     let per_node = |cpus: [u32; 2], memory_bytes| {
         let ask = |(n, cpus)| NodeAsk { node: format!("n{n}"), cpus, cpus_min: cpus, memory_bytes, disk_bytes: 0 };
@@ -137,15 +122,10 @@ fn resources_are_changed_by_the_owner_and_as_far_as_there_is_room() {
 /// One user's jobs that wait have a limit; others, and administrators, do not feel it.
 #[test]
 fn a_users_loop_leaves_room_for_others() {
-    let mut world = started(26, 2);
+    let mut world = World::started(26, 2);
     world.job_ns_max = 10_000 * S;
     let memory = world.state().unwrap().nodes.values().map(|node| node.capacity.memory_bytes).min().unwrap();
-    let waiting = |n| {
-        let mut ask = job(&format!("j{n}"), 2);
-        let all = NodeAsk { node: "n0".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: memory, disk_bytes: 0 };
-        ask.want = WantAsk::PerNode(vec![all]);
-        submit(ask)
-    };
+    let waiting = |n| submit(job_on(&format!("j{n}"), "n0", memory));
     // The first one begins, and all others wait for its memory.
     let mut asked = Vec::new();
     for n in 0..1003 {
@@ -176,7 +156,7 @@ fn a_users_loop_leaves_room_for_others() {
 /// Who is gone is known to all, also to those that were started later; who is back is not gone.
 #[test]
 fn a_node_that_left_is_known_to_be_gone_until_it_is_back() {
-    let mut world = started(27, 3);
+    let mut world = World::started(27, 3);
     let gone = |world: &World, at: usize| -> Vec<(String, Option<u64>)> {
         let member = world.hosts[at].member.as_ref().expect("it runs");
         member.gone().map(|(name, left_ns)| (name.to_owned(), left_ns)).collect()
@@ -201,14 +181,11 @@ fn a_node_that_left_is_known_to_be_gone_until_it_is_back() {
 /// What is held for want of memory does not wait for a store that is away, once nobody else has the memory.
 #[test]
 fn what_is_held_goes_on_without_a_store_when_there_is_room() {
-    let mut world = started(28, 2);
+    let mut world = World::started(28, 2);
     world.job_ns_max = 10_000 * S;
     let memory = world.state().unwrap().nodes.values().map(|node| node.capacity.memory_bytes).min().unwrap();
     for name in ["first", "second", "third"] {
-        let mut ask = job(name, 1);
-        let part = NodeAsk { node: "n1".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: memory / 4, disk_bytes: 0 };
-        ask.want = WantAsk::PerNode(vec![part]);
-        world.ask(0, user(1), submit(ask));
+        world.ask(0, user(1), submit(job_on(name, "n1", memory / 4)));
         world.run(S);
     }
     // The first and the third one turn out to need half of the node each: no room for three.

@@ -31,8 +31,8 @@ impl Invariant for BoundedStop {
 #[cfg(test)]
 mod tests {
     use crate::host::Phase;
-    use crate::world::{Broken, MS, ROOT, S, World, job, submit};
-    use cosched_cluster::wire::{Ask, NodeAsk, Sharing, WantAsk};
+    use crate::world::{Broken, MS, ROOT, S, World, job, job_on, submit};
+    use cosched_cluster::wire::{Ask, Sharing};
     use cosched_core::{Disposition, JobId};
 
     /// Two gangs take turns, and a daemon dies while one of them is stopped.
@@ -68,10 +68,7 @@ mod tests {
         world.run(3 * S);
         let bytes = world.state()?.nodes.values().next()?.capacity.memory_bytes;
         for name in ["a", "b"] {
-            let part = NodeAsk { node: "n0".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: bytes / 4, disk_bytes: 0 };
-            let mut ask = job(name, 1);
-            ask.want = WantAsk::PerNode(vec![part]);
-            world.ask(0, ROOT, submit(ask));
+            world.ask(0, ROOT, submit(job_on(name, "n0", bytes / 4)));
             world.run(S);
         }
         world.tell(0, |member, now| member.memory(now, JobId(2), bytes));

@@ -11,7 +11,7 @@ mod users;
 
 pub use look::{Counts, Violation};
 pub(crate) use users::{QUEUES, SHORT_NS};
-pub use users::{ROOT, job, submit, user};
+pub use users::{ROOT, job, job_on, submit, user};
 
 use crate::dice::Dice;
 use crate::host::{Host, Mangle};
@@ -161,6 +161,14 @@ pub struct World {
 }
 
 impl World {
+    /// A world of so many nodes, all of whose daemons have been started and have met.
+    pub fn started(seed: u64, nodes: usize) -> World {
+        let mut world = World::new(seed, nodes);
+        (0..nodes).for_each(|node| world.start(node));
+        world.run(3 * S);
+        world
+    }
+
     /// A world of so many nodes, all of whose daemons are still to be started.
     pub fn new(seed: u64, nodes: usize) -> World {
         let keys = Keys::new("test").unwrap_or_else(|e| unreachable!("{e}"));

@@ -34,6 +34,12 @@ pub fn job(name: &str, cpus: u32) -> JobAsk {
     }
 }
 
+/// A job of one CPU of a certain node, with so many bytes of memory there.
+pub fn job_on(name: &str, node: &str, memory_bytes: u64) -> JobAsk {
+    let part = NodeAsk { node: node.to_owned(), cpus: 1, cpus_min: 1, memory_bytes, disk_bytes: 0 };
+    JobAsk { want: WantAsk::PerNode(vec![part]), ..job(name, 1) }
+}
+
 /// The request for it.
 pub fn submit(job: JobAsk) -> Ask {
     Ask::Submit(Box::new(job))

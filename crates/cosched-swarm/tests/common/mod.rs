@@ -1,0 +1,16 @@
+//! What several of these tests say in the same words.
+
+use cosched_cluster::wire::{Answer, Measured};
+
+/// The words of the one answer, which is a refusal.
+pub(crate) fn refusal(answer: Option<&Vec<Answer>>) -> String {
+    match answer.map(Vec::as_slice) {
+        Some([Answer::Refused { what, why, hint }]) => format!("{what}: {why}. {hint}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A node with this load over the last minute.
+pub(crate) fn measured(load_milli: u32) -> Measured {
+    Measured { at_ns: 7, runnable: 3, load_milli: [load_milli, 20, 10], memory_available_bytes: 5 << 30 }
+}
