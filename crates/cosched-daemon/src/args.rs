@@ -47,7 +47,7 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   coschedd                          run in the foreground with the defaults
   coschedd --check                  what does this machine offer? is the configuration right?
-  coschedd --config ./my.toml --socket /tmp/c.sock --state-dir /tmp/c --cgroup try
+  coschedd --config ./my.toml --socket /tmp/try/c.sock --state-dir /tmp/try/state --cgroup try
 
 The log goes to standard error; COSCHED_LOG=debug makes it talk more.
 

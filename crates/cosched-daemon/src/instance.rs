@@ -3,11 +3,12 @@
 use crate::args::Args;
 use crate::config::Config;
 use anyhow::{Context, bail};
-use cosched_linux::Tree;
-use rustix::fs::{FlockOperation, flock};
+use cosched_api::Warning;
+use cosched_linux::{Tree, private};
 use std::fs::File;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,16 @@ impl Places {
         let status_file = config.status_file.clone().unwrap_or_else(|| runtime_dir.join("status"));
         let status_file = Some(status_file).filter(|path| !path.as_os_str().is_empty());
         Places { socket, runtime_dir, state_dir, status_file }
+    }
+
+    /// What users are kept from because it lies in the state's directory, which is private.
+    pub(crate) fn unreachable(&self) -> Option<Warning> {
+        let is_inside = is_root() && self.runtime_dir.starts_with(&self.state_dir);
+        is_inside.then(|| Warning {
+            what: "only root reaches the daemon".to_owned(),
+            why: format!("{} is in the state's directory, which nobody else may enter", self.runtime_dir.display()),
+            hint: "Give the state a directory of its own (--state-dir, or `state_dir` in cosched.toml).".to_owned(),
+        })
     }
 }
 
@@ -127,13 +138,16 @@ fn bind(path: &Path) -> anyhow::Result<UnixListener> {
     Ok(listener)
 }
 
-pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<()> {
+/// Makes the directory of the socket and of the guard's files, which users may enter.
+pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<PathBuf> {
     let mode = if is_root() { 0o755 } else { 0o700 };
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(dir)
-        .with_context(|| format!("cannot make the directory {}", dir.display()))
+    private::make_directory(dir, mode).with_context(|| {
+        format!(
+            "the directory {} cannot be used: whoever can change its path could lead the daemon elsewhere. Choose one \
+             that is root's below directories that are, such as /run/cosched (--socket, --runtime-dir)",
+            dir.display()
+        )
+    })
 }
 
 /// A daemon that has this machine and the lock of this directory has no living twin.
@@ -145,14 +159,12 @@ pub(crate) fn home(state_dir: &Path) -> String {
 
 /// Two daemons on one subtree would switch each other's jobs.
 pub(crate) fn lock_tree(tree: &Tree) -> anyhow::Result<File> {
-    let dir = tree.v2_dir();
-    let lock = File::open(dir).with_context(|| format!("the cgroup {} cannot be opened", dir.display()))?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-        bail!(
-            "another daemon has its jobs in the cgroup {}. Use that one (`cosched status`), or give this one another \
-             --cgroup, --socket and --state-dir",
-            dir.display()
-        );
-    }
-    Ok(lock)
+    let dir = tree.v2_dir().display();
+    tree.lock().map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => anyhow::anyhow!(
+            "another daemon has its jobs in the cgroup {dir}. Use that one (`cosched status`), or give this one another \
+             --cgroup, --socket and --state-dir"
+        ),
+        _ => anyhow::anyhow!("the cgroup {dir} cannot be locked: {e}. The cgroup has to be the daemon's own user's"),
+    })
 }

@@ -14,11 +14,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Written anew when it is longer than this and more than twice as long as it has to be.
 const COMPACT_BYTES: u64 = 1 << 20;
+
+/// Records hold environments, and with them passwords.
+const MODE: u32 = 0o600;
 
 /// After a write that failed, at least so much room is waited for.
 const ROOM_BYTES: u64 = 64 << 10;
@@ -66,7 +69,7 @@ impl Journal {
             let what = "some of its lines are whole, and not of this version of coschedd";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path)?;
         let (changes, damaged) = read(&old);
         let bytes = old.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) as u64;
         let damaged = match damaged {
@@ -259,7 +262,11 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
 
 fn write_new(new: &Path, path: &Path, changes: impl Iterator<Item = impl Serialize>) -> io::Result<(File, u64)> {
     let lines = lines(changes)?;
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(new)?;
+    match std::fs::remove_file(new) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => (),
+    }
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(MODE).open(new)?;
     file.write_all(&lines)?;
     file.sync_all()?;
     std::fs::rename(new, path)?;

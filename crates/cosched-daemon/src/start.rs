@@ -40,10 +40,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return check::check(&config, &args, &layout, place);
     }
     let rights = rights(&config)?;
-    let places = Places::new(&args, &config);
+    let mut places = Places::new(&args, &config);
     instance::check_free(&args, &places)?;
-    instance::make_dir(&places.runtime_dir)?;
+    places.runtime_dir = instance::make_dir(&places.runtime_dir)?;
     let (store, state, mut warnings) = open_state(&places.state_dir)?;
+    store.dir().clone_into(&mut places.state_dir);
+    warnings.extend(places.unreachable());
     let own = open_own(&mut config, &places.state_dir, &mut warnings)?;
     let machinery = machinery(&config, &args, &places, &layout, place)?;
     let listener = instance::listen(&args, &places)?;
@@ -142,7 +144,10 @@ fn damage((aside, lines): (PathBuf, usize)) -> Warning {
 fn no_state(dir: &Path, e: &io::Error) -> anyhow::Error {
     let hint = match e.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room there; jobs that run go on until then",
-        io::ErrorKind::PermissionDenied => "The directory and the files in it have to be the daemon's own user's",
+        io::ErrorKind::PermissionDenied => {
+            "The directory, what is in it and what is above it have to be the daemon's own user's, and nobody else may \
+             write there: chown and chmod, or choose another --state-dir"
+        }
         io::ErrorKind::InvalidData => "Use the version that wrote it, or move the directory away and begin anew",
         _ => "Look at that disk, or choose another --state-dir",
     };

@@ -4,13 +4,16 @@
 
 use crate::journal::{Found, Journal};
 use crate::record::Record;
-use rustix::fs::{FlockOperation, flock};
+use cosched_linux::private;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// How the names of our files begin: the journal, the store of a machine that has queues, and an earlier version's lock.
+const FILES: [&str; 3] = ["journal", "keys", "lock"];
 
 /// How often what is owed to the disk is tried again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
@@ -106,9 +109,8 @@ impl Store {
     /// Of the file system; `WouldBlock` when another daemon holds the directory; `InvalidData` when another version of the
     /// daemon has written what this one would lose. Nothing was changed then.
     pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
-        std::fs::create_dir_all(dir)?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join("lock"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let dir = private::keep_directory(dir, &FILES)?;
+        let lock = private::lock_directory(&dir)?;
         let (mut journal, Found { changes, damaged }) = Journal::open(&dir.join("journal"))?;
         let mut state = State::default();
         changes.into_iter().for_each(|change| state.apply(change));
@@ -141,7 +143,7 @@ impl Store {
         self.change(state, Change::LastId(id))
     }
 
-    /// Where the journal is.
+    /// Where the journal is, without links.
     pub(crate) fn dir(&self) -> &Path {
         self.journal.dir()
     }

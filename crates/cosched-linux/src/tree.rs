@@ -9,6 +9,7 @@
 //! ```
 //! The gang has a cgroup of its own so that a freeze at every slot does not wake whoever watches the job's cgroup.events.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use crate::cgfile;
 use crate::job::{JobCgroup, JobDirs, rmdir_patiently};
 use crate::layout::{Layout, LayoutKind};
 use crate::place::{Place, SUPERVISOR, below, own_v2};
+use crate::private;
 use crate::problem::Problem;
 use crate::reserve;
 use crate::thaw::ThawPaths;
@@ -128,6 +130,14 @@ impl Tree {
     /// Its directory in the v2 hierarchy.
     pub fn v2_dir(&self) -> &Path {
         &self.v2_dir
+    }
+
+    /// Locks it for as long as the file lives: two daemons on one subtree would switch each other's jobs.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another daemon has it; else the kernel's.
+    pub fn lock(&self) -> io::Result<File> {
+        private::lock_cgroup(&self.v2_dir)
     }
 
     /// What a guard needs to know to thaw every job.
