@@ -17,7 +17,7 @@ use crate::dice::Dice;
 use crate::host::{Host, Mangle};
 use crate::invariants::{self, Invariant, Seen};
 use cosched_cluster::store::{MemoryStore, Op, OpDone, Revision, StoreError};
-use cosched_cluster::wire::{Answer, Clock};
+use cosched_cluster::wire::Answer;
 use cosched_cluster::{Keys, Moment, OpId, Settings};
 use cosched_core::AgentConfig;
 use cosched_core::cluster::{Capacity, State};
@@ -67,7 +67,7 @@ enum Event {
     /// A daemon is started, if none is.
     Starts { node: usize },
     /// The daemon looks at its clock.
-    LooksAtClock { node: usize, clock: Clock },
+    LooksAtClock { node: usize },
     /// A time service sets the clock right, and is heard of a moment later.
     SetsClock { node: usize },
     /// The guard looks whether the daemon hangs.

@@ -51,7 +51,7 @@ impl World {
             Event::Cuts { node, life, watch } => self.cuts(node, life, watch),
             Event::Starts { node } if self.hosts[node].member.is_none() => self.start(node),
             Event::Starts { .. } => (),
-            Event::LooksAtClock { node, clock } => self.looks_at_clock(node, clock),
+            Event::LooksAtClock { node } => self.looks_at_clock(node),
             Event::SetsClock { node } => self.sets_clock(node),
             Event::Guards { node } => self.guards(node),
             Event::Wakes { node } => self.wakes(node),
