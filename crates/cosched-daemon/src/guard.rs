@@ -63,6 +63,11 @@ impl GuardKeeper {
         Ok((guard, pidfd))
     }
 
+    /// The page by which the daemon says that it lives.
+    pub(crate) fn beat(&self) -> &Beat {
+        &self.beat
+    }
+
     /// The guard's process, while it lives.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.guard.as_ref().map(|(guard, _)| guard.pid())

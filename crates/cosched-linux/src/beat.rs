@@ -1,4 +1,4 @@
-//! The sign of life: one shared page that the slot thread stamps and the guard reads.
+//! The signs of life: one shared page that the slot thread and the daemon's driver stamp, and the guard reads.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,6 +19,11 @@ struct Page {
     lease_ns: AtomicU64,
     thaws: AtomicU64,
     signals: AtomicU32,
+    /// The number of the slot thread; 0 before it is known.
+    slot_thread: AtomicU32,
+    driver_ns: AtomicU64,
+    driver_limit_ns: AtomicU64,
+    driver_thread: AtomicU32,
 }
 
 // SAFETY: atomics only, in C's layout.
@@ -76,6 +81,35 @@ impl Beat {
         self.0.lease_ns.load(Relaxed)
     }
 
+    /// The calling thread is the one that stamps.
+    pub fn note_slot_thread(&self) {
+        self.0.slot_thread.store(own_thread(), Relaxed);
+    }
+
+    /// Says that the daemon's driver, which answers requests, has gone round. From now on the guard ends the daemon when it does not say so
+    /// again within `limit_ns`; 0 ends that.
+    pub fn driver_went_round(&self, limit_ns: u64) {
+        self.0.driver_thread.store(own_thread(), Relaxed);
+        self.0.driver_ns.store(monotonic_ns(), Relaxed);
+        self.0.driver_limit_ns.store(limit_ns, Relaxed);
+    }
+
+    /// When the driver went round last, if that is too long ago.
+    pub(crate) fn driver_hangs_since_ns(&self) -> Option<u64> {
+        let (since_ns, limit_ns) = (self.0.driver_ns.load(Relaxed), self.0.driver_limit_ns.load(Relaxed));
+        (limit_ns > 0 && monotonic_ns().saturating_sub(since_ns) > limit_ns).then_some(since_ns)
+    }
+
+    /// Interrupts what the slot thread of process `daemon` waits for in the kernel.
+    pub(crate) fn nudge_slot_thread(&self, daemon: i32) {
+        nudge(daemon, self.0.slot_thread.load(Relaxed));
+    }
+
+    /// The same for the driver's thread.
+    pub(crate) fn nudge_driver(&self, daemon: i32) {
+        nudge(daemon, self.0.driver_thread.load(Relaxed));
+    }
+
     /// Notes that processes may have been stopped by signals, so that a thaw must send SIGCONT too. It stays noted.
     pub fn note_signals(&self) {
         self.0.signals.store(1, Relaxed);
@@ -94,6 +128,32 @@ impl Beat {
     /// How often that was noted.
     pub fn thaws(&self) -> u64 {
         self.0.thaws.load(Relaxed)
+    }
+}
+
+/// The signal that interrupts a thread: by itself it does nothing.
+const NUDGE: i32 = libc::SIGURG;
+
+/// Lets [`NUDGE`] interrupt what a thread of this process waits for in the kernel, such as the end of a socket that a user lets linger.
+pub(crate) fn heed_nudges() {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: the handler does nothing, and zero is a valid value of what is not set; without SA_RESTART a wait ends.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
+        libc::sigaction(NUDGE, &action, std::ptr::null_mut());
+    }
+}
+
+fn own_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+fn nudge(process: i32, thread: u32) {
+    if thread != 0 {
+        // A number that is not a thread of that process any more is nobody's.
+        // SAFETY: takes numbers only.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, NUDGE) };
     }
 }
 
@@ -122,6 +182,31 @@ mod tests {
         assert!(!theirs.signals());
         ours.note_signals();
         assert!(theirs.signals());
+        assert_eq!(theirs.driver_hangs_since_ns(), None, "it has not begun");
+        ours.driver_went_round(3_600_000_000_000);
+        assert_eq!(theirs.driver_hangs_since_ns(), None);
+        ours.driver_went_round(1);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(theirs.driver_hangs_since_ns().is_some());
+        ours.driver_went_round(0);
+        assert_eq!(theirs.driver_hangs_since_ns(), None, "it ends in order");
+    }
+
+    #[test]
+    fn a_nudge_interrupts_the_thread_that_it_is_for() {
+        heed_nudges();
+        let beat = std::sync::Arc::new(Beat::create(1).unwrap());
+        let (mut reader, _writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let theirs = std::sync::Arc::clone(&beat);
+        let thread = std::thread::spawn(move || {
+            theirs.note_slot_thread();
+            std::io::Read::read(&mut reader, &mut [0]).map_err(|e| e.kind())
+        });
+        while !thread.is_finished() {
+            beat.nudge_slot_thread(std::process::id() as i32);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(thread.join().unwrap(), Err(io::ErrorKind::Interrupted));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub mod tree;
 pub mod user;
 pub mod waits;
 
-pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets};
+pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets, Watchers};
 pub use endwatch::EndWatch;
 pub use job::JobCgroup;
 pub use layout::{Layout, LayoutError, LayoutKind};

@@ -89,6 +89,11 @@ pub fn monotonic_ns() -> u64 {
     nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic)) as u64
 }
 
+/// The CPU time of the calling thread, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)) as u64
+}
+
 fn nanoseconds(time: rustix::time::Timespec) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

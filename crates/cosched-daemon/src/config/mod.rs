@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) status_file: Option<PathBuf>,
     /// The longest time that a job stays frozen after the daemon has stopped to beat.
     pub(crate) lease: Duration,
+    /// A daemon that has answered nobody for this long is ended by its guard; zero: never.
+    pub(crate) watchdog: Duration,
     /// The mechanism of a switch, or `auto`.
     pub(crate) mechanism: String,
     /// The real-time priority of the slot thread.
@@ -81,6 +83,7 @@ impl Default for Config {
             metrics_listen: None,
             status_file: None,
             lease: Duration::from_secs(2),
+            watchdog: Duration::from_secs(60),
             mechanism: "auto".to_owned(),
             realtime_priority: 10,
             admins: Vec::new(),
@@ -123,6 +126,7 @@ struct File {
     metrics_listen: Option<String>,
     status_file: Option<PathBuf>,
     lease: Option<String>,
+    watchdog: Option<String>,
     mechanism: Option<String>,
     realtime_priority: Option<i32>,
     admins: Option<Vec<String>>,
@@ -166,6 +170,7 @@ const KEYS: &[&str] = &[
     "metrics_listen",
     "status_file",
     "lease",
+    "watchdog",
     "mechanism",
     "realtime_priority",
     "admins",
@@ -228,6 +233,7 @@ impl Config {
         set_duration(&mut c.idle_after, "idle_after", file.idle_after)?;
         set_duration(&mut c.drop_after, "drop_after", file.drop_after)?;
         set_duration(&mut c.lease, "lease", file.lease)?;
+        set_duration(&mut c.watchdog, "watchdog", file.watchdog)?;
         set_duration(&mut c.embedded_exit_after, "embedded_exit_after", file.embedded_exit_after)?;
         // Slots of several nodes lie on their clocks.
         c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(!alone);
@@ -273,6 +279,10 @@ impl Config {
         }
         if !(Duration::from_millis(500)..=Duration::from_secs(60)).contains(&self.lease) {
             return Err(range("lease", &format!("{}ms", self.lease.as_millis()), "500ms to 60s"));
+        }
+        if !self.watchdog.is_zero() && !(self.lease * 2..=Duration::from_secs(3600)).contains(&self.watchdog) {
+            let value = format!("{}ms", self.watchdog.as_millis());
+            return Err(range("watchdog", &value, "two leases to 60min, or 0s for never"));
         }
         if self.idle_after < Duration::from_millis(100) {
             return Err(range("idle_after", &format!("{}ms", self.idle_after.as_millis()), "100ms and more"));
@@ -393,7 +403,7 @@ mod tests {
         let c = Config::parse(
             "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\nboost_period = \"5ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
              idle_after = \"3s\"\ndrop_after = \"9s\"\nrequire_synchronised_clock = true\nmetrics_listen = \"127.0.0.1:1\"\n\
-             status_file = \"/x/status\"\nlease = \"1s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
+             status_file = \"/x/status\"\nlease = \"1s\"\nwatchdog = \"9s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
              state_dir = \"/x\"\nkeep_ended = 7\nmemory = \"3G\"\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
              [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n",
         )
@@ -405,6 +415,7 @@ mod tests {
         assert_eq!(c.off_hours, Shares { express: 9, interactive: 3, batch: 4, standby: 2 }, "turned, then set");
         assert!(!c.working_hours.is_empty());
         assert_eq!((c.idle_after, c.drop_after), (Duration::from_secs(3), Duration::from_secs(9)));
+        assert_eq!((c.lease, c.watchdog), (Duration::from_secs(1), Duration::from_secs(9)));
         assert_eq!(c.metrics_listen, Some("127.0.0.1:1".parse().unwrap()));
         assert_eq!((c.require_synchronised_clock, c.status_file), (true, Some("/x/status".into())));
         assert_eq!((c.keep_ended, c.realtime_priority, c.memory_bytes), (7, 20, Some(3 << 30)));
@@ -426,6 +437,8 @@ mod tests {
             "boost_period = \"0.1ms\"",
             "reserve = -0.1",
             "lease = \"1ms\"",
+            "watchdog = \"3s\"",
+            "watchdog = \"2h\"",
             "drop_after = \"9min\"",
             "metrics_listen = \"9464\"",
             "working_hours = [\"Mon\"]",

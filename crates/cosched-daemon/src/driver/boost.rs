@@ -4,15 +4,13 @@ use super::Driver;
 use crate::waitpage;
 use cosched_api::Boosting;
 use cosched_core::{BoostConfig, BoostView, Booster, Endpoint, JobId, OnArrival, Plan, Policy, Standing, Time};
-use cosched_linux::arrivals::{ArrivalBell, Arrivals, BpfArrivals};
+use cosched_linux::arrivals::{ArrivalBell, BpfArrivals, Watchers};
 use cosched_linux::problem::Problem;
 use cosched_linux::slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
-use cosched_linux::{observe, waits};
+use cosched_linux::waits;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the daemon looks whether a job's descriptors should be read again.
-pub(super) const SCAN_PERIOD: Duration = Duration::from_millis(100);
 /// A job whose processes sleep for their message comes to run within this time; holding the others longer wastes CPU time.
 const WAKE_HOLD_NS: u64 = 300_000;
 
@@ -22,20 +20,18 @@ pub(super) struct Boosts {
     /// The jobs that the slot thread looks at: id, policy, share.
     jobs: Vec<(u64, Policy, u32)>,
     /// None until a job needs it.
-    arrivals: Option<Result<Arrivals, Problem>>,
+    arrivals: Option<Result<Watchers, Problem>>,
     /// What announces messages for dcs, where the kernel, the rights and this build have it; none until a job needs it.
     bpf: Option<Result<BpfArrivals, Problem>>,
 }
 
 impl Boosts {
-    /// Whether descriptors have to be read now and then.
-    pub(super) fn any(&self) -> bool {
-        !self.jobs.is_empty()
-    }
-
-    /// Why nobody sees messages come, when that is so.
-    pub(super) fn problem(&self) -> Option<&Problem> {
-        self.arrivals.as_ref()?.as_ref().err().filter(|_| self.any())
+    /// Why nobody sees messages come, or not those of somebody, when that is so.
+    pub(super) fn problem(&self) -> Option<Problem> {
+        match self.arrivals.as_ref()? {
+            Ok(watchers) => watchers.problem(),
+            Err(problem) => Some(problem.clone()).filter(|_| !self.jobs.is_empty()),
+        }
     }
 }
 
@@ -56,19 +52,19 @@ impl Driver {
             }
         }
         self.boosts.jobs = jobs;
-        self.scan_sockets();
     }
 
     fn boost_of(&mut self, jobs: &[(u64, Policy, u32)]) -> Boost {
-        let arrivals = self.boosts.arrivals.get_or_insert_with(Arrivals::new);
+        let arrivals = self.boosts.arrivals.get_or_insert_with(Watchers::new);
         if let Err(e) = arrivals {
             tracing::warn!("pb and dcs know of no messages: {e}");
         }
         let mut arrivals = arrivals.as_mut().ok();
         let (mut all, mut rule) = (Vec::new(), Rule::new(jobs));
         for &(id, policy, share) in jobs {
-            let Some(live) = self.live.get(&id) else { continue };
-            let watched = arrivals.as_mut().map(|arrivals| arrivals.watch(id, policy == Policy::Dcs));
+            let (Some(live), Some(record)) = (self.live.get(&id), self.state.jobs.get(&id)) else { continue };
+            let ring = policy == Policy::Dcs;
+            let watched = arrivals.as_mut().map(|arrivals| arrivals.watch(record.uid, &live.cgroup, ring));
             let sockets = watched.and_then(|sockets| sockets.inspect_err(|e| tracing::warn!(id, "{e}")).ok());
             let page = live.page.as_ref().and_then(|page| page.reader().ok());
             let page = page.map(|file| waits::WaitPage::new(file, waitpage::layout()));
@@ -99,25 +95,6 @@ impl Driver {
             }
         }
         Some(bpf.bell())
-    }
-
-    /// Reads the descriptors of jobs whose time has come: new sockets are watched from then on.
-    pub(super) fn scan_sockets(&mut self) {
-        let Some(Ok(arrivals)) = &mut self.boosts.arrivals else { return };
-        for &(id, ..) in &self.boosts.jobs {
-            if !arrivals.scan_due(id, observe::monotonic_ns()) {
-                continue;
-            }
-            let Some(pids) = self.live.get(&id).and_then(|live| live.cgroup.procs().ok()) else { continue };
-            match arrivals.rescan(id, &pids) {
-                Ok(scan) => {
-                    if let Some(problem) = scan.problem {
-                        tracing::debug!(id, "{problem}");
-                    }
-                }
-                Err(e) => tracing::warn!(id, "{e}"),
-            }
-        }
     }
 
     /// For `cosched status`.

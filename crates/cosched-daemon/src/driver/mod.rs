@@ -25,6 +25,7 @@ mod table;
 mod usage;
 mod view;
 mod waiting;
+mod watchdog;
 
 pub(crate) use clock::not_good_enough;
 pub(crate) use machine::{core_policy, core_sharing};
@@ -170,6 +171,7 @@ pub(crate) struct Driver {
     load: load::LoadMeter,
     period: period::PeriodState,
     status_file: statusfile::StatusKeeper,
+    watchdog: watchdog::Watchdog,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
 }
@@ -213,6 +215,7 @@ impl Driver {
             load: load::LoadMeter::new(),
             period,
             status_file: statusfile::StatusKeeper::new(identity.status_file.clone()),
+            watchdog: watchdog::Watchdog::new(config.watchdog),
             config,
             identity,
             rights,
@@ -262,6 +265,7 @@ impl Driver {
     /// Works until `stop` says to end, or until an embedded daemon is not needed any more.
     pub(crate) async fn run(mut self, mut calls: mpsc::Receiver<Call>, mut stop: mpsc::Receiver<()>) {
         loop {
+            self.went_round();
             let deadline = self.deadline();
             tokio::select! {
                 call = calls.recv() => match call {
@@ -287,12 +291,12 @@ impl Driver {
             {
                 tracing::error!("the mechanism of the switch could not be changed: {e:#}");
             }
-            self.scan_sockets();
             self.write_status();
             if self.not_needed() {
                 break;
             }
         }
+        self.goes_round_no_more();
         self.leave().await;
         self.shut_down();
     }
@@ -456,15 +460,14 @@ impl Driver {
         let jobs = self.live.values().flat_map(|l| [l.kill_at, l.end_at]).flatten();
         let embedded =
             (self.identity.embedded && self.is_empty()).then(|| self.empty_since + self.config.embedded_exit_after);
-        let scan = self.boosts.any().then(|| Instant::now() + boost::SCAN_PERIOD);
         let status = self.status_file.due(!self.live.is_empty());
         let far = Instant::now() + Duration::from_secs(3600);
         agent
             .into_iter()
             .chain(jobs)
             .chain(embedded)
-            .chain(scan)
             .chain(status)
+            .chain(self.watchdog.due())
             .chain(self.period_due())
             .chain(self.store.due().map(Instant::from_std))
             .chain(self.cluster.as_ref().map(Cluster::due))

@@ -181,7 +181,7 @@ impl Driver {
             );
         }
         if let Some(problem) = self.boosts.problem() {
-            warn("pb and dcs know of no messages", problem.why.clone(), &problem.hint);
+            warn("pb and dcs do not know of all messages", problem.why.clone(), &problem.hint);
         }
         if let Some(why) = self.clock.holds() {
             let hint = "Let a time daemon (chrony, systemd-timesyncd) keep the clock, or set require_synchronised_clock to false.";

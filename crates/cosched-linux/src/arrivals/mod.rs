@@ -8,7 +8,8 @@
 //! The rule: the sockets of a job's processes are duplicated for a moment (pidfd_getfd, Linux 5.6), put into an epoll set of that job, and
 //! our duplicates closed at once. The kernel keeps such a registration exactly as long as the program's own open file description: it
 //! holds nothing open, needs no removal, and does not care for namespaces. A look is one `epoll_wait` per job, whatever the number of
-//! its sockets. New processes and sockets are found by walking /proc/PID/fd at a bounded rate.
+//! its sockets. New processes and sockets are found by walking /proc/PID/fd at a bounded rate, in a thread for each user ([`Watchers`]):
+//! whoever closes the last descriptor of a socket waits as long as its user has said (SO_LINGER), and that can be we.
 //!
 //! Counted are connected stream sockets and all datagram sockets of the families inet, inet6, unix and vsock. Not counted: listening
 //! sockets, sockets at their end with nothing left to read, and pipes, which programs also use to keep things in (the tokens of make).
@@ -17,15 +18,20 @@ mod bell;
 mod bpf;
 mod scan;
 mod sets;
+mod watchers;
 
 pub use bell::ArrivalBell;
 pub use bpf::BpfArrivals;
 pub use sets::JobSockets;
+pub use watchers::Watchers;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::observe::monotonic_ns;
+use rustix::io::Errno;
+
+use crate::observe::{monotonic_ns, thread_cpu_ns};
 use crate::problem::Problem;
 use scan::{Door, Found};
 use sets::Verdict;
@@ -33,8 +39,13 @@ use sets::Verdict;
 /// The shortest and the longest time between two scans of a job.
 const SCAN_PERIOD_NS_MIN: u64 = 100_000_000;
 const SCAN_PERIOD_NS_MAX: u64 = 5_000_000_000;
-/// A scan may cost this part of the time until the next one.
+/// A scan may cost this part of the time until the next one; one that did not come to the end, this.
 const SCAN_COST_PART: u64 = 400;
+const ROUND_COST_PART: u64 = 40;
+/// A scan stops after so much CPU time, and the next one goes on where it stopped.
+const ROUND_CPU_NS: u64 = 25_000_000;
+/// So many sockets of one job are looked at; it has no more of the kernel's memory for epoll, which all jobs share.
+const SOCKETS_MAX: usize = 16_384;
 
 /// What one scan of a job's processes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,11 +54,15 @@ pub struct Scan {
     pub added: usize,
     /// Sockets at their end that are watched no more.
     pub ended: usize,
+    /// Sockets that are not watched, as there are too many.
+    pub left_out: usize,
+    /// True when there was too much for one scan: the next one goes on where this one stopped.
+    pub unfinished: bool,
     /// Processes whose descriptors the kernel does not let us see.
     pub refused: usize,
     /// Why, when there are such.
     pub problem: Option<Problem>,
-    /// How long the scan took, in nanoseconds.
+    /// The CPU time that the scan took, in nanoseconds.
     pub cost_ns: u64,
 }
 
@@ -64,6 +79,10 @@ struct Job {
     sockets: Arc<JobSockets>,
     /// By inode number, which names a socket as long as it lives.
     known: HashMap<u64, Known>,
+    /// Those that this walk through all processes has met.
+    seen: HashSet<u64>,
+    /// The process and its descriptor at which the walk goes on.
+    stopped_at: Option<(i32, i32)>,
     next_scan_ns: u64,
 }
 
@@ -88,8 +107,12 @@ impl Arrivals {
                 "see the limit of open files",
             )
         };
-        let door = Door::open()?;
-        Ok(Arrivals { jobs: BTreeMap::new(), bell: Arc::new(ArrivalBell::new().map_err(no_set)?), door })
+        Arrivals::with_bell(Arc::new(ArrivalBell::new().map_err(no_set)?))
+    }
+
+    /// Watches nothing yet; what it will watch rings a bell that is there already.
+    fn with_bell(bell: Arc<ArrivalBell>) -> Result<Arrivals, Problem> {
+        Ok(Arrivals { jobs: BTreeMap::new(), bell, door: Door::open()? })
     }
 
     /// Starts to watch a job, or returns what watches it already. With `ring` its messages also ring the bell (demand-based coscheduling).
@@ -110,8 +133,14 @@ impl Arrivals {
         }
         let sockets = Arc::new(JobSockets::new(job).map_err(failed)?);
         self.bell.set(&sockets, ring).map_err(failed)?;
-        self.jobs.insert(job, Job { sockets: Arc::clone(&sockets), known: HashMap::new(), next_scan_ns: 0 });
+        self.scan_for(Arc::clone(&sockets));
         Ok(sockets)
+    }
+
+    /// Looks for the sockets of a job from now on.
+    fn scan_for(&mut self, sockets: Arc<JobSockets>) {
+        let (known, seen) = (HashMap::new(), HashSet::new());
+        self.jobs.insert(sockets.job(), Job { sockets, known, seen, stopped_at: None, next_scan_ns: 0 });
     }
 
     /// Watches a job no more. Whoever still holds its [`JobSockets`] sees no message in it.
@@ -123,68 +152,60 @@ impl Arrivals {
         }
     }
 
-    /// True when the descriptors of a watched job should be read again: its time has come, or a socket has come to its end.
-    pub fn scan_due(&self, job: u64, now_ns: u64) -> bool {
-        self.jobs.get(&job).is_some_and(|job| now_ns >= job.next_scan_ns)
+    /// When the descriptors of a watched job should be read again; none when it is not watched.
+    pub fn next_scan_ns(&self, job: u64) -> Option<u64> {
+        self.jobs.get(&job).map(|job| job.next_scan_ns)
     }
 
-    /// Reads the descriptors of a job's processes: watches new sockets, and no more those that are at their end. The next scan is due
-    /// so much later that scans cost at most 1/400 of the time, but in at most 5 s. A job that is not watched has no scan.
+    /// Reads the descriptors of a job's processes, which are given in rising order: watches new sockets, and no more those that are at
+    /// their end. It stops after some CPU time, and the next scan goes on there. That one is due so much later that scans cost at most
+    /// 1/400 of the time (1/40 while there is more to read), but in at most 5 s. A job that is not watched has no scan.
+    ///
+    /// This may wait as long as the owner of the processes likes: nothing else may depend on the calling thread.
     ///
     /// # Errors
     /// When the kernel's memory for epoll is used up. Processes that may not be looked into are counted, and no error.
     pub fn rescan(&mut self, job: u64, pids: &[i32]) -> Result<Scan, Problem> {
-        let start_ns = monotonic_ns();
-        let mut scan = Scan::default();
-        let Some(state) = self.jobs.get_mut(&job) else { return Ok(scan) };
+        let start_ns = thread_cpu_ns();
+        let Some(state) = self.jobs.get_mut(&job) else { return Ok(Scan::default()) };
+        let from = state.stopped_at.take();
+        if from.is_none() {
+            state.seen.clear();
+        }
         let at_end = state.sockets.at_end();
-        let mut seen = HashSet::new();
-        let mut failed = None;
+        let mut walk = Walk { door: &mut self.door, job: state, at_end, scan: Scan::default(), failed: None };
         for &pid in pids {
-            let visited = scan::sockets_of(pid, |inode, pidfd, number| {
-                if !seen.insert(inode) {
-                    return Ok(());
+            let first = match from {
+                Some((stopped, _)) if pid < stopped => continue,
+                Some((stopped, number)) if pid == stopped => number,
+                _ => 0,
+            };
+            let may_go_on = || thread_cpu_ns() - start_ns < ROUND_CPU_NS;
+            let met = |inode, pidfd: &OwnedFd, number| walk.meet(inode, pidfd, number);
+            match scan::sockets_of(pid, first, may_go_on, met) {
+                Ok(None) => {}
+                Ok(Some(number)) => {
+                    walk.job.stopped_at = Some((pid, number));
+                    break;
                 }
-                let ended = at_end.contains(&inode);
-                if state.known.contains_key(&inode) && !ended {
-                    return Ok(());
+                Err(problem) => {
+                    walk.scan.refused += 1;
+                    walk.scan.problem = Some(problem);
                 }
-                let Some(found) = self.door.pass(pidfd, number, inode, ended, |socket| {
-                    if ended { state.sockets.drop_if_empty(socket) } else { state.sockets.add(socket, inode) }
-                })?
-                else {
-                    return Ok(());
-                };
-                match found {
-                    Found::Watch(Ok(Verdict::Added)) => {
-                        scan.added += 1;
-                        state.known.insert(inode, Known::Watched);
-                    }
-                    Found::Watch(Ok(Verdict::Dropped)) => {
-                        scan.ended += 1;
-                        state.known.insert(inode, Known::Ignored);
-                    }
-                    Found::Watch(Ok(Verdict::Kept)) | Found::Later => {}
-                    Found::Watch(Err(e)) => failed = Some(e),
-                    Found::Ignore => {
-                        state.known.insert(inode, Known::Ignored);
-                    }
-                }
-                Ok(())
-            });
-            if let Err(problem) = visited {
-                scan.refused += 1;
-                scan.problem = Some(problem);
             }
         }
-        // What no process has any more is closed, and its number may come back.
-        state.known.retain(|inode, _| seen.contains(inode));
+        let Walk { mut scan, failed, .. } = walk;
+        scan.unfinished = state.stopped_at.is_some();
+        if !scan.unfinished {
+            // What no process has any more is closed, and its number may come back.
+            state.known.retain(|inode, _| state.seen.contains(inode));
+        }
         let watched = state.known.values().filter(|&&known| known == Known::Watched).count();
         state.sockets.set_count(watched);
-        let now_ns = monotonic_ns();
-        scan.cost_ns = now_ns - start_ns;
-        let pause_ns = scan.cost_ns.saturating_mul(SCAN_COST_PART).clamp(SCAN_PERIOD_NS_MIN, SCAN_PERIOD_NS_MAX);
-        state.next_scan_ns = now_ns + pause_ns;
+        scan.cost_ns = thread_cpu_ns() - start_ns;
+        let part = if scan.unfinished { ROUND_COST_PART } else { SCAN_COST_PART };
+        let pause_ns = scan.cost_ns.saturating_mul(part).clamp(SCAN_PERIOD_NS_MIN, SCAN_PERIOD_NS_MAX);
+        state.next_scan_ns = monotonic_ns() + pause_ns;
         match failed {
             None => Ok(scan),
             Some(e) => Err(Problem::new(
@@ -212,5 +233,50 @@ impl Arrivals {
     /// How many sockets are watched.
     pub fn sockets(&self) -> usize {
         self.jobs.values().map(|job| job.sockets.count()).sum()
+    }
+}
+
+/// One scan of one job.
+struct Walk<'a> {
+    door: &'a mut Door,
+    job: &'a mut Job,
+    /// The sockets at their end.
+    at_end: HashSet<u64>,
+    scan: Scan,
+    /// Why one could not be watched.
+    failed: Option<Errno>,
+}
+
+impl Walk<'_> {
+    /// A process has this socket as descriptor `number`.
+    fn meet(&mut self, inode: u64, pidfd: &OwnedFd, number: i32) -> Result<(), Errno> {
+        let Walk { job: Job { sockets, known, seen, .. }, .. } = self;
+        let ended = self.at_end.contains(&inode);
+        if seen.len() >= SOCKETS_MAX && !ended && !seen.contains(&inode) {
+            self.scan.left_out += 1;
+            return Ok(());
+        }
+        if !seen.insert(inode) || known.contains_key(&inode) && !ended {
+            return Ok(());
+        }
+        let found = self.door.pass(pidfd, number, inode, ended, |socket| {
+            if ended { sockets.drop_if_empty(socket) } else { sockets.add(socket, inode) }
+        })?;
+        match found {
+            Some(Found::Watch(Ok(Verdict::Added))) => {
+                self.scan.added += 1;
+                known.insert(inode, Known::Watched);
+            }
+            Some(Found::Watch(Ok(Verdict::Dropped))) => {
+                self.scan.ended += 1;
+                known.insert(inode, Known::Ignored);
+            }
+            Some(Found::Watch(Ok(Verdict::Kept)) | Found::Later) | None => {}
+            Some(Found::Watch(Err(e))) => self.failed = Some(e),
+            Some(Found::Ignore) => {
+                known.insert(inode, Known::Ignored);
+            }
+        }
+        Ok(())
     }
 }

@@ -1,10 +1,11 @@
 //! Finding the sockets of a process, and borrowing them for a moment.
 
 use std::fs;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{fstat, readlinkat};
+use rustix::fs::{RawDir, fstat, readlinkat};
 use rustix::io::{DupFlags, Errno, dup3};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -69,7 +70,8 @@ impl Door {
             Err(Errno::BADF | Errno::SRCH) => return Ok(None),
             Err(e) => return Err(e),
         };
-        if !fstat(&socket).is_ok_and(|stat| stat.st_ino == inode) {
+        // The number may mean another file by now. Of one that is no socket nothing more is asked: its file system may be the user's.
+        if sockopt::socket_domain(&socket).is_err() || !fstat(&socket).is_ok_and(|stat| stat.st_ino == inode) {
             return Ok(None);
         }
         Ok(Some(match if watched { Some(Kind::Messages) } else { kind(&socket) } {
@@ -107,17 +109,20 @@ fn kind(socket: &OwnedFd) -> Option<Kind> {
     }
 }
 
-/// Calls `tell` with the inode number of each socket of `pid`, a handle of the process, and the descriptor's number there. A process
-/// that has gone has none.
+/// Calls `tell` with the inode number of each socket of `pid` from descriptor `first` on, a handle of the process, and the descriptor's
+/// number there. Returns the number at which it stopped because `may_go_on` was false. A process that has gone has no sockets.
 ///
 /// # Errors
 /// When the kernel does not let us look into the process.
 pub(super) fn sockets_of(
     pid: i32,
+    first: i32,
+    mut may_go_on: impl FnMut() -> bool,
     mut tell: impl FnMut(u64, &OwnedFd, i32) -> Result<(), Errno>,
-) -> Result<(), Problem> {
-    match visit(pid, &mut tell) {
-        Ok(()) | Err(Errno::NOENT | Errno::SRCH) => Ok(()),
+) -> Result<Option<i32>, Problem> {
+    match visit(pid, first, &mut may_go_on, &mut tell) {
+        Ok(stopped_at) => Ok(stopped_at),
+        Err(Errno::NOENT | Errno::SRCH) => Ok(None),
         Err(e @ (Errno::PERM | Errno::ACCESS)) => Err(Problem::new(
             format!("the sockets of process {pid} cannot be watched"),
             e.to_string(),
@@ -129,15 +134,27 @@ pub(super) fn sockets_of(
     }
 }
 
-fn visit(pid: i32, tell: &mut impl FnMut(u64, &OwnedFd, i32) -> Result<(), Errno>) -> Result<(), Errno> {
+fn visit(
+    pid: i32,
+    first: i32,
+    may_go_on: &mut impl FnMut() -> bool,
+    tell: &mut impl FnMut(u64, &OwnedFd, i32) -> Result<(), Errno>,
+) -> Result<Option<i32>, Errno> {
     // Opened before the list is read: what is duplicated is then of the process that was listed.
-    let Some(id) = Pid::from_raw(pid) else { return Ok(()) };
+    let Some(id) = Pid::from_raw(pid) else { return Ok(None) };
     let pidfd = pidfd_open(id, PidfdFlags::empty())?;
     let dir = fs::File::open(format!("/proc/{pid}/fd")).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+    // The kernel lists descriptor n at position n + 2.
+    rustix::fs::seek(&dir, rustix::fs::SeekFrom::Start(first.max(0) as u64 + 2))?;
+    let mut listed = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(&dir, &mut listed);
     let mut buffer = Vec::with_capacity(64);
-    for entry in rustix::fs::Dir::read_from(&dir)? {
+    while let Some(entry) = entries.next() {
         let entry = entry?;
         let Some(number) = entry.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        if !may_go_on() {
+            return Ok(Some(number));
+        }
         buffer.clear();
         let Ok(link) = readlinkat(&dir, entry.file_name(), std::mem::take(&mut buffer)) else { continue };
         if let Some(inode) = inode(link.as_bytes()) {
@@ -145,7 +162,7 @@ fn visit(pid: i32, tell: &mut impl FnMut(u64, &OwnedFd, i32) -> Result<(), Errno
         }
         buffer = link.into_bytes();
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The number in the name of a socket's link.

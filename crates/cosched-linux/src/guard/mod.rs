@@ -4,6 +4,9 @@
 //! The rule: a second process waits on a pidfd of the daemon and on its beat. When the daemon ends, everything is thawed at once and the
 //! guard ends too. When the beat is older than the lease (the daemon hangs or was stopped), everything is thawed, and again at every
 //! lease, until the beat is back. So the longest time that a job can stay stopped by a dead or hung daemon is one lease.
+//!
+//! The slot thread can beat on while the daemon's driver hangs and nobody is answered. The driver stamps the same page; when it has not gone
+//! round for its limit and one lease more, the guard ends the daemon, and whoever started it starts another one.
 //! Against the death of both at the same instant see [`crate::kernel_agent`].
 
 mod spawn;
@@ -17,6 +20,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::beat::Beat;
 use crate::kernel_agent;
@@ -71,6 +75,8 @@ fn complain(why: &str) -> ExitCode {
 
 /// Waits, and thaws when the daemon ends or hangs. Returns after the daemon's end.
 pub fn run_guard(config: &GuardConfig) {
+    let daemon = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let mut warned_of = None;
     loop {
         if wait_for_end(config) {
             thaw_all(&config.paths, config.beat.signals());
@@ -80,7 +86,18 @@ pub fn run_guard(config: &GuardConfig) {
             thaw_all(&config.paths, config.beat.signals());
             // The slot thread may have come back meanwhile: this tells it to look anew.
             config.beat.note_thaw();
+            config.beat.nudge_slot_thread(daemon);
         }
+        let hangs_since = config.beat.driver_hangs_since_ns();
+        // Twice the same: the whole machine may have stood still, and then the driver goes on now.
+        if hangs_since.is_some() && hangs_since == warned_of {
+            complain("the daemon's driver has hung for longer than `watchdog`, so the daemon is ended; the jobs go on");
+            // It has ended meanwhile at worst.
+            let _ = pidfd_send_signal(&config.daemon, Signal::KILL);
+        } else if hangs_since.is_some() {
+            config.beat.nudge_driver(daemon);
+        }
+        warned_of = hangs_since;
     }
 }
 

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::beat::Beat;
+use crate::beat::{self, Beat};
 use crate::mechanism::Mechanism;
 use crate::probe::IdleProbe;
 use crate::realtime;
@@ -81,6 +81,7 @@ impl SlotThread {
             taken: AtomicU64::new(0),
         });
         shared.mechanisms.offer(mechanism);
+        beat::heed_nudges();
         let mut worker = Worker::new(Arc::clone(&shared), config.beat)?;
         let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new().name("cosched-slots".into()).spawn(move || {

@@ -68,6 +68,9 @@ impl Worker {
 
     /// Runs until it is stopped.
     pub(super) fn run(&mut self) {
+        if let Some(beat) = &self.beat {
+            beat.note_slot_thread();
+        }
         while !self.shared.stop.load(Acquire) {
             let now_ns = realtime_ns();
             self.switch_if_due(now_ns);

@@ -206,13 +206,13 @@ fn scans_pace_themselves() {
     let Some(mut talker) = Talker::start(false) else { return };
     let mut arrivals = Arrivals::new().unwrap();
     arrivals.watch(1, false).unwrap();
-    let now_ns = cosched_linux::observe::monotonic_ns();
-    assert!(arrivals.scan_due(1, now_ns) && !arrivals.scan_due(2, now_ns));
+    let monotonic_ns = cosched_linux::observe::monotonic_ns;
+    assert!(arrivals.next_scan_ns(1).unwrap() <= monotonic_ns() && arrivals.next_scan_ns(2).is_none());
     talker.tell("pair tcp");
     let scan = arrivals.rescan(1, &[talker.pid()]).unwrap();
-    let now_ns = cosched_linux::observe::monotonic_ns();
-    assert!(scan.cost_ns > 0);
-    assert!(!arrivals.scan_due(1, now_ns) && arrivals.scan_due(1, now_ns + 6_000_000_000));
+    let now_ns = monotonic_ns();
+    assert!(scan.cost_ns > 0 && !scan.unfinished);
+    assert!((now_ns..now_ns + 6_000_000_000).contains(&arrivals.next_scan_ns(1).unwrap()));
 }
 
 #[test]

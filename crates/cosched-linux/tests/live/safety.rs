@@ -20,7 +20,10 @@ struct Daemon {
 
 impl Daemon {
     fn start(scene: &Scene, lease_ms: u32, mechanism: &str, run_dir: Option<&Path>) -> Daemon {
-        let mut command = Command::new(helper());
+        Daemon::start_by(Command::new(helper()), scene, lease_ms, mechanism, run_dir)
+    }
+
+    fn start_by(mut command: Command, scene: &Scene, lease_ms: u32, mechanism: &str, run_dir: Option<&Path>) -> Daemon {
         command.args(["daemon", &scene.name, &lease_ms.to_string(), mechanism]);
         command.arg(run_dir.unwrap_or(Path::new("-")));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
@@ -90,6 +93,17 @@ fn a_stopped_daemon_leaves_no_job_frozen_and_goes_on_later() {
     process::send_signal(daemon.pid(), libc::SIGCONT);
     assert!(both_were_frozen(&jobs), "it looks anew when it goes on");
     daemon.end_in_order();
+    assert!(none_is_frozen(&jobs));
+}
+
+#[test]
+fn a_daemon_whose_driver_hangs_is_ended_although_it_beats() {
+    let Some(mut scene) = Scene::new() else { return };
+    let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
+    let mut command = Command::new(helper());
+    command.env("DRIVER_LIMIT_MS", "500");
+    let mut daemon = Daemon::start_by(command, &scene, 100, "freezer", None);
+    assert!(within(|| daemon.child.try_wait().unwrap().is_some()));
     assert!(none_is_frozen(&jobs));
 }
 

@@ -2,6 +2,7 @@
 //!
 //! `cosched-fault-helper daemon NAME LEASE_MS MECHANISM RUN_DIR|-` switches all jobs of the tree NAME in turn every 20 ms, with a guard and, where a
 //! run directory is given, with the kernel's agent. It prints `ready GUARD_PID AGENT` and ends in an orderly way when its input ends.
+//! With DRIVER_LIMIT_MS in the environment its driver hangs.
 //! `cosched-fault-helper talk` and `look-into PID` are in `talker`.
 //! `cosched-fault-helper spin` uses CPU until it is killed; `cosched-fault-helper session` does so on every CPU, in a session of its own. By any other words it is the guard.
 
@@ -80,6 +81,10 @@ fn daemon(name: &str, lease_ms: &str, wanted: &str, run_dir: &str) -> Result<(),
         agent.set_signals(mechanism.uses_signals())?;
     }
     let guard = spawn_guard(&exe, &GuardOptions { paths: tree.thaw_paths(), beat: &beat })?;
+    // The driver goes round once only.
+    if let Ok(limit_ms) = std::env::var("DRIVER_LIMIT_MS") {
+        beat.driver_went_round(limit_ms.parse::<u64>()? * 1_000_000);
+    }
     let slots = SlotThread::start(SlotConfig { priority: 10, beat: Some(beat) }, mechanism)?;
     slots.install(table(&tree)?);
     println!("ready {} {agent_word}", guard.pid());
