@@ -563,6 +563,8 @@ wire! {
         Forbidden,
         /// Not in the job's present state.
         Conflict,
+        /// The caller has as much as one user may have (`[limits]`).
+        Limit,
         /// The machine cannot do it.
         Unsupported,
         /// The daemon failed.

@@ -44,7 +44,7 @@ impl From<ClientError> for Failure {
             ClientError::Refused(body) => match body.code {
                 ErrorCode::NotFound => EXIT_NO_JOB,
                 ErrorCode::Forbidden => EXIT_FORBIDDEN,
-                ErrorCode::Invalid | ErrorCode::Conflict | ErrorCode::Unsupported => EXIT_REFUSED,
+                ErrorCode::Invalid | ErrorCode::Conflict | ErrorCode::Limit | ErrorCode::Unsupported => EXIT_REFUSED,
                 ErrorCode::Internal => 1,
             },
             ClientError::Protocol(_) | ClientError::Version { .. } => 1,

@@ -1,93 +1,111 @@
-//! Who may come in: the Unix socket's connections, counted by user.
+//! Who may come in: the Unix socket's connections, counted by user and in all.
 //!
 //! Anybody may connect, and each connection takes a descriptor and memory. So one user may have so many at a time that
 //! the others, and the daemon's own work, have enough left. Administrators are not counted.
 
+use crate::config::Limits;
+use crate::guest::Guest;
 use crate::rights::{Peer, Rights};
 use cosched_api::{ErrorBody, ErrorCode};
 use std::collections::BTreeMap;
-use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 
-/// Connections of one user at a time, whatever the limit of open files is.
-const USER_MAX: usize = 512;
-
 /// After a failure that is not the connection's own, as when there is no descriptor left.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
-type Counts = Arc<Mutex<BTreeMap<u32, usize>>>;
+/// Connections now.
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    of: BTreeMap<u32, usize>,
+}
+
+/// The connections inside, of all and of each user, and how many there may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    inside: Arc<Mutex<Counts>>,
+    user_max: usize,
+    all_max: usize,
+}
+
+/// One of them; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    inside: Arc<Mutex<Counts>>,
+    uid: u32,
+}
 
 /// The listening socket.
 pub(crate) struct Door {
     listener: UnixListener,
     rights: Rights,
-    user_max: usize,
-    inside: Counts,
+    places: Places,
+    patience: Duration,
 }
 
-/// A connection, counted while it lasts.
-pub(crate) struct Guest {
-    stream: UnixStream,
-    peer: Peer,
-    inside: Option<Counts>,
+impl Places {
+    /// As configured, but no more than an eighth of the files that the process may open for one user, and a half for all.
+    pub(crate) fn new(limits: &Limits, open_files_max: u64) -> Places {
+        let at_most = |wanted: u64, part: u64| wanted.min(open_files_max / part).max(1) as usize;
+        let (user_max, all_max) = (at_most(limits.connections, 8), at_most(limits.connections_all, 2));
+        Places { inside: Arc::default(), user_max, all_max }
+    }
+
+    /// A user's connections now, and the most.
+    #[cfg(test)]
+    pub(crate) fn of_user(&self, uid: u32) -> (usize, usize) {
+        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        (inside.of.get(&uid).copied().unwrap_or(0), self.user_max)
+    }
+
+    /// All connections of users now.
+    pub(crate) fn of_all(&self) -> usize {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner).all
+    }
+
+    /// One more, or why not.
+    fn take(&self, uid: u32) -> Result<Place, String> {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if inside.of.get(&uid).is_some_and(|count| *count >= self.user_max) {
+            return Err(format!("you have {} at a time", self.user_max));
+        }
+        if inside.all >= self.all_max {
+            return Err(format!("all users together have {} at a time", self.all_max));
+        }
+        inside.all += 1;
+        *inside.of.entry(uid).or_default() += 1;
+        Ok(Place { inside: Arc::clone(&self.inside), uid })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        inside.all -= 1;
+        if let Some(count) = inside.of.get_mut(&self.uid) {
+            *count -= 1;
+            if *count == 0 {
+                inside.of.remove(&self.uid);
+            }
+        }
+    }
 }
 
 impl Door {
-    /// One user gets an eighth of the files that the process may open, and no more than `USER_MAX`.
-    pub(crate) fn new(listener: UnixListener, rights: Rights, open_files_max: u64) -> Door {
-        let user_max = USER_MAX.min((open_files_max / 8) as usize).max(1);
-        Door { listener, rights, user_max, inside: Counts::default() }
+    /// A door to these places.
+    pub(crate) fn new(listener: UnixListener, rights: Rights, places: Places, patience: Duration) -> Door {
+        Door { listener, rights, places, patience }
     }
 
-    /// None when this user has too many.
-    fn let_in(&self, stream: UnixStream) -> Option<Guest> {
-        let peer = Peer::of(&stream);
-        if self.rights.is_admin(peer) {
-            return Some(Guest { stream, peer, inside: None });
-        }
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = inside.entry(peer.uid).or_default();
-        if *count >= self.user_max {
-            drop(inside);
-            self.turn_away(&stream, peer);
-            return None;
-        }
-        *count += 1;
-        drop(inside);
-        Some(Guest { stream, peer, inside: Some(Arc::clone(&self.inside)) })
-    }
-
-    /// Says why, if that can be said at once; who reads it or not is no matter.
-    fn turn_away(&self, stream: &UnixStream, peer: Peer) {
-        tracing::debug!(uid = peer.uid, "a user has too many connections");
-        let body = ErrorBody {
-            code: ErrorCode::Conflict,
-            what: "the daemon takes no more connections of yours".to_owned(),
-            why: format!("you have {} at a time", self.user_max),
-            hint: "End programs that wait for jobs, or close connections that are not in use.".to_owned(),
-        };
-        let body = serde_json::to_string(&body).unwrap_or_default();
-        let head = "HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ";
-        let _ = stream.try_write(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes());
-    }
-}
-
-impl axum::serve::Listener for Door {
-    type Io = Guest;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Guest, SocketAddr) {
+    /// The next one who may come in.
+    pub(crate) async fn next(&self) -> Guest<UnixStream> {
         loop {
             match self.listener.accept().await {
-                Ok((stream, address)) => {
+                Ok((stream, _)) => {
                     if let Some(guest) = self.let_in(stream) {
-                        return (guest, address);
+                        return guest;
                     }
                 }
                 Err(e) => {
@@ -98,47 +116,53 @@ impl axum::serve::Listener for Door {
         }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-impl Guest {
-    /// Who it is.
-    pub(crate) fn peer(&self) -> Peer {
-        self.peer
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let Some(inside) = &self.inside else { return };
-        let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = inside.get_mut(&self.peer.uid) {
-            *count -= 1;
-            if *count == 0 {
-                inside.remove(&self.peer.uid);
+    /// None when there are too many.
+    fn let_in(&self, stream: UnixStream) -> Option<Guest<UnixStream>> {
+        let peer = Peer::of(&stream);
+        if self.rights.is_admin(peer) {
+            return Some(Guest::new(stream, peer, self.patience, None));
+        }
+        match self.places.take(peer.uid) {
+            Ok(place) => Some(Guest::new(stream, peer, self.patience, Some(place))),
+            Err(why) => {
+                turn_away(&stream, peer, why);
+                None
             }
         }
     }
 }
 
-impl AsyncRead for Guest {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
+/// Says why, if that can be said at once; who reads it or not is no matter.
+fn turn_away(stream: &UnixStream, peer: Peer, why: String) {
+    tracing::debug!(uid = peer.uid, "there are too many connections: {why}");
+    let body = ErrorBody {
+        code: ErrorCode::Limit,
+        what: "the daemon takes no more connections of yours".to_owned(),
+        why,
+        hint: "End programs that wait for jobs, or close connections that are not in use.".to_owned(),
+    };
+    let body = serde_json::to_string(&body).unwrap_or_default();
+    let head =
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ";
+    let _ = stream.try_write(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes());
 }
 
-impl AsyncWrite for Guest {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    #[test]
+    fn places_are_bounded_for_one_user_and_for_all() {
+        let limits = Limits { connections: 2, connections_all: 3, ..Limits::default() };
+        let places = Places::new(&limits, 1000);
+        let first = places.take(1).unwrap();
+        let _second = places.take(1).unwrap();
+        assert!(places.take(1).unwrap_err().contains("you have 2"));
+        let _third = places.take(2).unwrap();
+        assert!(places.take(3).unwrap_err().contains("all users together have 3"));
+        drop(first);
+        assert_eq!((places.of_user(1), places.of_all()), ((1, 2), 2));
+        assert!(places.take(3).is_ok());
+        assert_eq!(Places::new(&Limits::default(), 80).user_max, 10, "the process must keep most of its descriptors");
     }
 }

@@ -1,18 +1,16 @@
 //! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
 
+use crate::bounds::{Bounds, bounded};
 use crate::call::{Call, Op, Reply};
-use crate::door::Door;
 use crate::refuse::{internal, refuse};
 use crate::rights::Peer;
 use axum::body::Bytes;
-use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts, Path, Query, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
-use axum::serve::IncomingStream;
 use axum::{Json, Router};
 use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, VERSION_HEADER};
 use serde::Deserialize;
@@ -20,17 +18,8 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// The longest request: a command and an environment may be long.
-const BODY_BYTES_MAX: usize = 1 << 20;
-
 /// The longest that `GET …/wait` waits before it answers with the job as it is.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-
-impl Connected<IncomingStream<'_, Door>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Peer {
-        stream.io().peer()
-    }
-}
 
 /// A job's id in a path.
 struct Id(u64);
@@ -74,7 +63,7 @@ type Calls = State<mpsc::Sender<Call>>;
 type From = ConnectInfo<Peer>;
 
 /// All the paths of the API; docs/schema/openapi.json describes them.
-pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
+pub(crate) fn router(calls: mpsc::Sender<Call>, bounds: Bounds) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/version", get(version))
@@ -99,7 +88,7 @@ pub(crate) fn router(calls: mpsc::Sender<Call>) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
         .with_state(calls)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(axum::middleware::from_fn_with_state(bounds, bounded))
         .layer(axum::middleware::from_fn(check_version))
 }
 
@@ -292,12 +281,13 @@ fn success(reply: Reply) -> Response {
     }
 }
 
-fn failure(body: ErrorBody) -> Response {
+pub(crate) fn failure(body: ErrorBody) -> Response {
     let status = match body.code {
         ErrorCode::Invalid => StatusCode::BAD_REQUEST,
         ErrorCode::NotFound => StatusCode::NOT_FOUND,
         ErrorCode::Forbidden => StatusCode::FORBIDDEN,
         ErrorCode::Conflict => StatusCode::CONFLICT,
+        ErrorCode::Limit => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     };

@@ -1,6 +1,8 @@
 //! coschedd: keeps the jobs of one node and drives the policy. The decisions are core's, the system calls linux's.
 
 mod args;
+mod bounds;
+mod budget;
 mod calendar;
 mod call;
 mod check;
@@ -10,6 +12,7 @@ mod config;
 mod door;
 mod driver;
 mod guard;
+mod guest;
 mod http;
 mod instance;
 mod journal;
@@ -19,6 +22,7 @@ mod probe;
 mod record;
 mod refuse;
 mod rights;
+mod serve;
 mod start;
 mod store;
 mod users;

@@ -1,17 +1,19 @@
 //! Start-up: everything that can fail does so here, with an explanation, before the first job is touched.
 
 use crate::args::Args;
+use crate::bounds::Bounds;
+use crate::budget::Budget;
 use crate::call::Call;
 use crate::cluster::own::{self, OwnStore};
 use crate::config::{ClusterConfig, Config};
-use crate::door::Door;
+use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
 use crate::instance::{self, Places};
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
-use crate::{check, clock, http, users};
+use crate::{check, clock, http, serve, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
@@ -50,7 +52,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let machinery = machinery(&config, &args, &places, &layout, place)?;
     let listener = instance::listen(&args, &places)?;
     let metrics = config.metrics_listen.map(instance::listen_for_metrics).transpose()?;
+    let places_inside = door::Places::new(&config.limits, realtime::raise_open_files());
+    let budget = Budget::new(config.limits.buffered_bytes, config.limits.buffered_bytes_all);
     let identity = Identity {
+        inside: (places_inside.clone(), budget.clone()),
         status_file: places.status_file.clone(),
         socket: places.socket.display().to_string(),
         embedded: args.embedded,
@@ -63,15 +68,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         warnings,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let open_files_max = realtime::raise_open_files();
     let guests = rights.clone();
+    let time = config.limits.request_time;
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
     let served = tokio::task::LocalSet::new().block_on(&runtime, async {
         let driver = Driver::new(config, identity, rights, (store, state, own), machinery, to_driver)?;
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
-        let door = Door::new(UnixListener::from_std(listener)?, guests, open_files_max);
-        serve(driver, (calls, called), door, metrics).await
+        let bounds = Bounds { budget, rights: guests.clone(), time };
+        let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
+        serve(driver, (calls, called), (door, bounds), metrics).await
     });
     // A socket of systemd's stays; ours and the one that `cosched` made for us go.
     if !args.listen_stdin || args.embedded {
@@ -201,16 +207,14 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
 async fn serve(
     driver: Driver,
     (calls, called): (mpsc::Sender<Call>, mpsc::Receiver<Call>),
-    door: Door,
+    (door, bounds): (Door, Bounds),
     metrics: Option<TcpListener>,
 ) -> anyhow::Result<()> {
     let (stop, stopped) = mpsc::channel(1);
-    let metrics = metrics.map(|listener| {
-        let app = http::metrics_router(calls.clone());
-        tokio::spawn(async move { axum::serve(listener, app).await })
-    });
-    let app = http::router(calls).into_make_service_with_connect_info::<crate::rights::Peer>();
-    let server = tokio::spawn(async move { axum::serve(door, app).await });
+    let time = bounds.time;
+    let metrics =
+        metrics.map(|listener| tokio::spawn(serve::metrics(listener, http::metrics_router(calls.clone()), time)));
+    let server = tokio::spawn(serve::users(door, http::router(calls, bounds), time));
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {

@@ -1,8 +1,10 @@
 //! The configuration: defaults < file < flags. Unknown keys are refused, with the nearest spelling.
 
 mod cluster;
+mod limits;
 
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice};
+pub(crate) use limits::Limits;
 
 use crate::calendar::Calendar;
 use crate::driver::{core_policy, core_sharing};
@@ -66,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) memory_bytes: Option<u64>,
     /// The cluster that the node belongs to, if it does.
     pub(crate) cluster: Option<ClusterConfig>,
+    /// What one user may take.
+    pub(crate) limits: Limits,
 }
 
 impl Default for Config {
@@ -95,6 +99,7 @@ impl Default for Config {
             working_hours: Calendar::default(),
             memory_bytes: None,
             cluster: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -146,6 +151,7 @@ struct File {
     rows_max: Option<u32>,
     ceiling: Option<f64>,
     queue: Option<Vec<cosched_api::QueueTable>>,
+    limits: Option<limits::FileLimits>,
 }
 
 #[derive(Deserialize)]
@@ -185,6 +191,7 @@ const KEYS: &[&str] = &[
     "interactive",
     "batch",
     "standby",
+    "limits",
 ];
 
 impl Config {
@@ -259,6 +266,7 @@ impl Config {
                 hint: "Write a list, as [\"Mon-Fri 08:00-18:00\"].".to_owned(),
             })?;
         }
+        c.limits = file.limits.unwrap_or_default().read()?;
         c.check()?;
         Ok(c)
     }
@@ -372,7 +380,7 @@ fn syntax(e: &toml::de::Error) -> ConfigError {
     let message = e.message().to_owned();
     let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split('`').next());
     let hint = match unknown {
-        Some(key) => nearest(key, &[KEYS, &cluster::KEYS].concat()),
+        Some(key) => nearest(key, &[KEYS, &cluster::KEYS, &limits::KEYS].concat()),
         None => "See packaging/etc/cosched.toml for every key with its default.".to_owned(),
     };
     let what = match unknown {
@@ -405,7 +413,8 @@ mod tests {
              idle_after = \"3s\"\ndrop_after = \"9s\"\nrequire_synchronised_clock = true\nmetrics_listen = \"127.0.0.1:1\"\n\
              status_file = \"/x/status\"\nlease = \"1s\"\nwatchdog = \"9s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
              state_dir = \"/x\"\nkeep_ended = 7\nmemory = \"3G\"\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
-             [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n",
+             [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n\
+             [limits]\nconnections = 9\nconnections_all = 99\nbuffered_bytes = \"20M\"\nbuffered_bytes_all = \"30M\"\nrequest_time = \"2s\"\n",
         )
         .unwrap();
         assert_eq!(c.policy, Policy::Local);
@@ -418,7 +427,18 @@ mod tests {
         assert_eq!((c.lease, c.watchdog), (Duration::from_secs(1), Duration::from_secs(9)));
         assert_eq!(c.metrics_listen, Some("127.0.0.1:1".parse().unwrap()));
         assert_eq!((c.require_synchronised_clock, c.status_file), (true, Some("/x/status".into())));
+        assert_eq!(c.limits, limits_of_the_test());
         assert_eq!((c.keep_ended, c.realtime_priority, c.memory_bytes), (7, 20, Some(3 << 30)));
+    }
+
+    fn limits_of_the_test() -> Limits {
+        Limits {
+            connections: 9,
+            connections_all: 99,
+            buffered_bytes: 20 << 20,
+            buffered_bytes_all: 30 << 20,
+            request_time: Duration::from_secs(2),
+        }
     }
 
     #[test]
@@ -445,6 +465,10 @@ mod tests {
             "[off_hours]\nbatch = 0",
             "memory = \"lots\"",
             "metrics_listen = \"localhost:http\"",
+            "[limits]\nconnections = 0",
+            "[limits]\nbuffered_bytes = \"1M\"",
+            "[limits]\nrequest_time = \"1ms\"",
+            "[limits]\nconections = 1",
         ] {
             assert!(Config::parse(text).is_err(), "{text}");
         }

@@ -30,6 +30,13 @@ impl Driver {
             *counts.entry(of).or_insert(0) += 1;
         }
         all.add("jobs", "Jobs by class and state, the ended ones that are remembered included", jobs(&counts));
+        let (places, budget) = &self.identity.inside;
+        all.gauge("connections", "Connections of users, administrators not counted", places.of_all() as f64);
+        all.gauge(
+            "buffered_bytes",
+            "Bytes of requests and long answers that are held for users",
+            budget.of_all() as f64,
+        );
         all.count("jobs_registered", "Jobs that were ever registered on this state", self.state.last_id);
     }
 

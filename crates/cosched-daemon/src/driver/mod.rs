@@ -67,6 +67,8 @@ const NODE: NodeId = NodeId(0);
 /// What the driver is told about the daemon it lives in.
 #[derive(Debug)]
 pub(crate) struct Identity {
+    /// Who is connected, and what is held for users.
+    pub(crate) inside: (crate::door::Places, crate::budget::Budget),
     /// The path of the socket.
     pub(crate) socket: String,
     /// Started on demand; ends when it is not needed.

@@ -48,7 +48,7 @@ fn code_of(error: &ClientError) -> cosched_err {
             ErrorCode::Invalid => cosched_err::INVALID,
             ErrorCode::NotFound => cosched_err::NOT_FOUND,
             ErrorCode::Forbidden => cosched_err::FORBIDDEN,
-            ErrorCode::Conflict => cosched_err::CONFLICT,
+            ErrorCode::Conflict | ErrorCode::Limit => cosched_err::CONFLICT,
             ErrorCode::Unsupported => cosched_err::UNSUPPORTED,
             ErrorCode::Internal => cosched_err::DAEMON,
         },

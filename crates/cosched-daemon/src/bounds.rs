@@ -1,0 +1,151 @@
+//! What a request may take: its body is read in time and within the budget, and a long answer is made when there is room for it.
+
+use crate::budget::{Budget, Held};
+use crate::http::failure;
+use crate::refuse::{Answer, refuse};
+use crate::rights::{Peer, Rights};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use cosched_api::ErrorCode;
+use std::future::Future;
+use std::time::Duration;
+
+/// The longest request: a command and an environment may be long.
+pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// So many times its length a request may take when it is read: a short word is a string of its own.
+const READ_FACTOR: usize = 8;
+
+/// Longer answers are counted; shorter ones are bounded by the number of connections.
+const SHORT_ANSWER_BYTES: usize = 16 << 10;
+
+/// What bounds all requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    /// The bytes that are held.
+    pub(crate) budget: Budget,
+    /// Who is not counted.
+    pub(crate) rights: Rights,
+    /// How long a body may take, and how long a request waits for its user's budget.
+    pub(crate) time: Duration,
+}
+
+/// An answer whose bytes are counted until the last of them is written.
+struct Counted {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads a request's body, lets it be done, and hands on the answer.
+pub(crate) async fn bounded(
+    State(bounds): State<Bounds>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let counted = !bounds.rights.is_admin(peer);
+    if request.method() == Method::GET || request.method() == Method::HEAD {
+        return if counted { bounds.read(peer, request, next).await } else { next.run(request).await };
+    }
+    let length = match length(&request) {
+        Ok(length) => length,
+        Err(e) => return failure(e),
+    };
+    let (parts, body) = request.into_parts();
+    let read = async {
+        let held = if counted { bounds.hold(peer, length * READ_FACTOR).await? } else { None };
+        let bytes = bounds.in_time(axum::body::to_bytes(body, length), too_slow).await?;
+        Ok((bytes.map_err(|_| too_long())?, held))
+    };
+    match read.await {
+        // What is held is held until it is done.
+        Ok((bytes, _held)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Err(e) => failure(e),
+    }
+}
+
+impl Bounds {
+    /// Lets a user look at something.
+    async fn read(&self, peer: Peer, request: Request, next: Next) -> Response {
+        let turn = if is_long(request.uri().path()) {
+            match self.in_time(self.budget.turn(peer.uid), over_budget).await {
+                Ok(turn) => turn,
+                Err(e) => return failure(e),
+            }
+        } else {
+            None
+        };
+        let response = next.run(request).await;
+        let bytes = response.body().size_hint().exact().unwrap_or(u64::MAX) as usize;
+        if bytes <= SHORT_ANSWER_BYTES {
+            return response;
+        }
+        let held = match self.hold(peer, bytes).await {
+            Ok(held) => held,
+            Err(e) => return failure(e),
+        };
+        drop(turn);
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+        let bytes = match held {
+            Some(held) => Bytes::from_owner(Counted { bytes, _held: held }),
+            None => bytes,
+        };
+        Response::from_parts(parts, Body::from(bytes))
+    }
+
+    async fn hold(&self, peer: Peer, bytes: usize) -> Answer<Option<Held>> {
+        if bytes == 0 {
+            return Ok(None);
+        }
+        self.in_time(self.budget.hold(peer.uid, bytes), over_budget).await
+    }
+
+    async fn in_time<T>(&self, what: impl Future<Output = T>, late: fn() -> cosched_api::ErrorBody) -> Answer<T> {
+        tokio::time::timeout(self.time, what).await.map_err(|_| late())
+    }
+}
+
+/// Answers that grow with the number of jobs, and that the daemon has at once.
+fn is_long(path: &str) -> bool {
+    matches!(path, "/v1/jobs" | "/v1/status" | "/metrics") || path.ends_with("/events")
+}
+
+/// The length that a body says it has, or the longest where it does not say.
+fn length(request: &Request) -> Answer<usize> {
+    let headers = request.headers();
+    match headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok()) {
+        Some(length) if length > BODY_BYTES_MAX => Err(too_long()),
+        Some(length) => Ok(length),
+        None if headers.contains_key(header::TRANSFER_ENCODING) => Ok(BODY_BYTES_MAX),
+        None => Ok(0),
+    }
+}
+
+fn too_long() -> cosched_api::ErrorBody {
+    let why = format!("it has more than {} KiB", BODY_BYTES_MAX >> 10);
+    refuse(ErrorCode::Invalid, "the request is too long", why, "Put long texts into files, and name the files.")
+}
+
+fn too_slow() -> cosched_api::ErrorBody {
+    let hint = "Send it in one piece; `request_time` in [limits] says how long it may take.";
+    refuse(ErrorCode::Invalid, "the request was not sent", "its body did not come in time", hint)
+}
+
+fn over_budget() -> cosched_api::ErrorBody {
+    refuse(
+        ErrorCode::Limit,
+        "the daemon holds too much for you",
+        "your other requests and answers that nobody reads have taken all bytes that you may have, or all users have",
+        "Read the answers or close their connections; `cosched limits` shows what you have.",
+    )
+}
