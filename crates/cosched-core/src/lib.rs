@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod agent;
+pub mod backfill;
 mod class;
 pub mod cluster;
 mod id;

@@ -63,8 +63,10 @@ pub enum Reason {
     WaitsForExclusive,
     /// There may be no more rows, and none has room (cluster).
     RowsFull,
-    /// Somebody who came before it waits for its nodes (cluster).
+    /// What is left is reserved for somebody who came before it (cluster).
     BehindOthers,
+    /// The nodes that take part could not hold it if they were empty (cluster).
+    TooLarge,
     /// A job used more memory than it said (cluster).
     MemoryGrew,
     /// A job is over the time that its queue permits (cluster).
@@ -113,7 +115,8 @@ impl fmt::Display for Reason {
             Reason::WaitsForDisk => "the jobs that have started leave too little disk space for it",
             Reason::WaitsForExclusive => "a node is one job's alone, or would have to be",
             Reason::RowsFull => "no row of the matrix has room, and there may be no more",
-            Reason::BehindOthers => "a job that came before it waits for the same nodes",
+            Reason::BehindOthers => "what is left is reserved for a job that came before it",
+            Reason::TooLarge => "the nodes that take part are too small for it; it starts when larger ones join",
             Reason::MemoryGrew => "a job used more memory than it said",
             Reason::TimeLimit => "it is over the time limit of its queue",
             Reason::Rebalanced => "rows and loads were looked at anew",

@@ -3,46 +3,69 @@
 //! Problem: when the jobs that take turns on a node together want more memory than it has, they page each other out at
 //! every switch, and nobody gets on (Strazdins & Uhlmann 2004, sections 4.2 and 6; Batat & Feitelson 2000).
 //! Rule. A job is made ready when every one of its nodes has its memory and disk space beside all who are ready there;
-//! otherwise it waits. More urgent queues come first, and in a queue those who came first. Nobody starts on a node for
-//! which somebody before it waits, so that a large job is not overtaken for ever; one that does not care where it runs
-//! keeps back all who come after it.
+//! otherwise it waits. More urgent queues come first, and in a queue those who came first. Who comes later may start before
+//! one that waits as far as that one's reservation permits (`reserve.rs`), so that a large job is neither overtaken for ever
+//! nor holds everybody back.
 //! When jobs turn out to use more than they said, the last ones on that node are held until the others leave room; a
 //! held job keeps its place and its disk space, and does not run.
 
-use super::input::Action;
+use super::input::{Action, Refusal};
 use super::planner::Planner;
-use super::state::{Part, Place, Stage, Want};
+use super::reserve::Reserved;
+use super::state::{JobRecord, JobSpec, Part, Place, Stage};
 use crate::id::{JobId, NodeId};
 use crate::reason::Reason;
 use crate::time::Time;
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// What those who wait keep for themselves.
-#[derive(Debug, Default)]
-pub(super) struct Claims {
-    /// All nodes.
-    pub(super) all: bool,
-    /// These nodes, by place.
-    pub(super) nodes: BTreeSet<u32>,
+/// The order in which jobs are served: queue, order.
+pub(super) type Key = (u32, u64, JobId);
+
+pub(super) fn key_of(id: JobId, job: &JobRecord) -> Key {
+    (job.spec.queue, job.order, id)
 }
 
 impl Planner {
     /// Makes all ready who can be.
     pub(super) fn admit(&mut self, now: Time) {
-        let mut claims = Claims::default();
+        let mut reserved = Reserved::new(now);
         let waiting: Vec<JobId> = self.waiting.iter().map(|(.., id)| *id).collect();
         for id in waiting {
-            let held = self.state.jobs[&id].place.is_some();
-            let found = if held { self.room_for_held(id) } else { self.find(&self.state.jobs[&id], &claims).map(Some) };
+            let job = &self.state.jobs[&id];
+            let (held, guest) = (job.place.is_some(), self.guest(job, now));
+            let found = if held { self.room_for_held(id) } else { self.find(job, &reserved).map(Some) };
             match found {
-                Ok(parts) => self.start(now, id, parts),
+                Ok(parts) => {
+                    self.start(now, id, parts);
+                    let place = self.state.jobs[&id].place.as_ref();
+                    let at = |part: &Part| {
+                        Some((self.layout.index_of(part.node)? as u32, part.memory_bytes, part.disk_bytes))
+                    };
+                    let parts: Vec<_> = place.iter().flat_map(|place| &place.parts).filter_map(at).collect();
+                    reserved.start(&guest, &parts);
+                }
                 Err(reason) => {
-                    self.wait(id, reason);
-                    self.claim(id, &mut claims);
+                    let never = !held && self.is_too_large(&job.spec);
+                    self.wait(id, if never { Reason::TooLarge } else { reason });
+                    self.reserve(id, &mut reserved);
                 }
             }
         }
+    }
+
+    /// Whether the nodes that take part could not hold a job if they were empty. One that names a node that is away waits
+    /// for that.
+    fn is_too_large(&self, spec: &JobSpec) -> bool {
+        let refusal = self.check_want(spec.queue, &spec.want).err();
+        refusal.is_some_and(|refusal| {
+            matches!(
+                refusal,
+                Refusal::FewCpus { .. }
+                    | Refusal::LittleMemory { .. }
+                    | Refusal::LittleDisk { .. }
+                    | Refusal::NeverFits { .. }
+            )
+        })
     }
 
     /// Whether a held job may go on where it is.
@@ -83,21 +106,11 @@ impl Planner {
         }
     }
 
-    pub(super) fn claim(&self, id: JobId, claims: &mut Claims) {
-        let job = &self.state.jobs[&id];
-        let at = |node: &NodeId| self.layout.index_of(*node).map(|at| at as u32);
-        match (&job.place, &job.spec.want) {
-            (Some(place), _) => claims.nodes.extend(place.parts.iter().filter_map(|part| at(&part.node))),
-            (None, Want::PerNode(wants)) => claims.nodes.extend(wants.iter().filter_map(|want| at(&want.node))),
-            (None, Want::Total { .. }) => claims.all = true,
-        }
-    }
-
     /// A job has come to another stage; what it uses is counted anew.
     pub(super) fn set_stage(&mut self, id: JobId, stage: Stage) {
         self.count(id, false);
         if let Some(job) = self.state.jobs.get_mut(&id) {
-            let key = (job.spec.queue, job.order, id);
+            let key = key_of(id, job);
             job.stage = stage;
             match stage {
                 Stage::Waiting(_) => self.waiting.insert(key),
@@ -134,7 +147,7 @@ impl Planner {
 
     /// The ready job of a node that would be served last, unless it is the only one that counts there.
     fn last_of_several(&self, node: NodeId) -> Option<JobId> {
-        let here = |(_, job): &(&JobId, &super::state::JobRecord)| {
+        let here = |(_, job): &(&JobId, &JobRecord)| {
             let counts = !matches!(job.stage, Stage::Waiting(_));
             let parts = job.place.as_ref().map_or(&[][..], |place| &place.parts);
             counts && parts.binary_search_by_key(&node, |part| part.node).is_ok()

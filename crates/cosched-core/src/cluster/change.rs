@@ -56,7 +56,7 @@ impl Planner {
             | Input::Packing(_)
             | Input::RowsMax(_)
             | Input::Shares(..) => self.change_settings(&input),
-            Input::Resources(id, want) => self.change_resources(id, want).map(|()| Reason::UserRequest),
+            Input::Resources(id, want) => self.change_resources(now, id, want).map(|()| Reason::UserRequest),
             Input::Queues(queues) => self.change_queues(queues).map(|()| Reason::Settings),
         }
     }

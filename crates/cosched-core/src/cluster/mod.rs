@@ -33,6 +33,7 @@ mod planner;
 mod publish;
 mod queue;
 mod rebalance;
+mod reserve;
 mod resources;
 mod row;
 mod state;

@@ -7,8 +7,8 @@
 //! A gang that spans nodes goes into the first row with room (first fit) or the fullest one (best fit); for buddies see
 //! `buddy.rs`. Where no row has room there is a new one, up to the most that there may be.
 
-use super::admit::Claims;
 use super::planner::Planner;
+use super::reserve::Reserved;
 use super::row::Row;
 use super::state::{JobRecord, NodeWant, Packing, Part, Want};
 use crate::id::JobId;
@@ -64,18 +64,28 @@ impl Planner {
 
     /// Whether there may be one more row.
     pub(super) fn may_add_row(&self) -> bool {
-        self.rows.len() < self.state.config.rows_max.max(1) as usize
+        self.rows_left() > 0
+    }
+
+    /// How many more rows there may be.
+    fn rows_left(&self) -> u32 {
+        self.state.config.rows_max.max(1).saturating_sub(self.rows.len() as u32)
+    }
+
+    /// The CPUs of a node that it names which a job would get.
+    pub(super) fn cpus_wanted(&self, job: &JobRecord, at: u32) -> u32 {
+        let node = self.layout.nodes()[at as usize].id;
+        let Want::PerNode(wants) = &job.spec.want else { return 0 };
+        let want = wants.iter().find(|want| want.node == node);
+        want.map_or(0, |want| want.cpus.min(self.state.nodes[&node].capacity.cpus))
     }
 
     /// The parts of a job that is to start, or why it cannot.
-    pub(super) fn find(&self, job: &JobRecord, claims: &Claims) -> Result<Vec<Part>, Reason> {
-        if claims.all {
-            return Err(Reason::BehindOthers);
-        }
+    pub(super) fn find(&self, job: &JobRecord, reserved: &Reserved) -> Result<Vec<Part>, Reason> {
         match &job.spec.want {
-            Want::PerNode(wants) => self.named_nodes(job, wants, claims),
+            Want::PerNode(wants) => self.named_nodes(job, wants, reserved),
             Want::Total { cpus, memory_per_cpu_bytes, disk_bytes } => {
-                let wanted = self.best_nodes(job, *cpus, *memory_per_cpu_bytes, *disk_bytes, claims)?;
+                let wanted = self.best_nodes(job, *cpus, *memory_per_cpu_bytes, *disk_bytes, reserved)?;
                 let part = |(node, cpus): (u32, u32)| Part {
                     node: self.layout.nodes()[node as usize].id,
                     cpus,
@@ -87,15 +97,13 @@ impl Planner {
         }
     }
 
-    fn named_nodes(&self, job: &JobRecord, wants: &[NodeWant], claims: &Claims) -> Result<Vec<Part>, Reason> {
+    fn named_nodes(&self, job: &JobRecord, wants: &[NodeWant], reserved: &Reserved) -> Result<Vec<Part>, Reason> {
+        let guest = self.guest(job, reserved.now());
         let mut parts = Vec::with_capacity(wants.len());
         let mut wanted = Wanted::new();
         for want in wants {
             let at = self.layout.index_of(want.node).ok_or(Reason::WaitsForNode)?;
             let (node, used) = (&self.state.nodes[&want.node], &self.uses[at]);
-            if claims.nodes.contains(&(at as u32)) {
-                return Err(Reason::BehindOthers);
-            }
             if node.drains || node.capacity.cpus < want.cpus_min {
                 return Err(Reason::WaitsForNode);
             }
@@ -108,6 +116,10 @@ impl Planner {
             if used.disk_bytes.saturating_add(want.disk_bytes) > node.capacity.disk_bytes {
                 return Err(Reason::WaitsForDisk);
             }
+            let left = reserved.left(at as u32, &guest, want.memory_bytes, want.disk_bytes);
+            if left != Some((want.memory_bytes, want.disk_bytes)) {
+                return Err(Reason::BehindOthers);
+            }
             let NodeWant { node: id, memory_bytes, disk_bytes, .. } = *want;
             let cpus = want.cpus.min(node.capacity.cpus);
             parts.push(Part { node: id, cpus, memory_bytes, disk_bytes });
@@ -116,6 +128,9 @@ impl Planner {
         let gang = wants.len() > 1 && self.policy(job) == Policy::Gang;
         if gang && self.row_for(&wanted).is_none() && !self.may_add_row() {
             return Err(Reason::RowsFull);
+        }
+        if gang && wanted.iter().any(|(at, _)| !reserved.leaves_row(*at, &guest, self.rows_left())) {
+            return Err(Reason::BehindOthers);
         }
         Ok(parts)
     }
@@ -132,16 +147,21 @@ impl Planner {
         cpus: u32,
         memory: u64,
         disk: u64,
-        claims: &Claims,
+        reserved: &Reserved,
     ) -> Result<Wanted, Reason> {
-        let offers = self.offers(job, memory, disk, claims);
+        let mut offers = self.offers(job, memory, disk, reserved);
         if let Some(one) = offers.iter().filter(|offer| offer.cpus >= cpus).min_by_key(|offer| offer.rank()) {
             return Ok(alloc::vec![(one.node, cpus)]);
         }
         if offers.iter().map(|offer| u64::from(offer.cpus)).sum::<u64>() < u64::from(cpus) {
-            return Err(self.why_not(job, cpus, disk, claims));
+            return Err(self.why_not(job, (cpus, memory, disk), reserved));
         }
         if self.policy(job) == Policy::Gang {
+            let guest = self.guest(job, reserved.now());
+            offers.retain(|offer| reserved.leaves_row(offer.node, &guest, self.rows_left()));
+            if offers.iter().map(|offer| u64::from(offer.cpus)).sum::<u64>() < u64::from(cpus) {
+                return Err(Reason::BehindOthers);
+            }
             let found = match self.state.config.packing {
                 Packing::Buddy => self.buddy(&offers, cpus).or_else(|| self.in_some_row(offers, cpus)),
                 Packing::FirstFit | Packing::BestFit => self.in_some_row(offers, cpus),
@@ -152,17 +172,15 @@ impl Planner {
     }
 
     /// What the nodes that may take a job have for it, in their order.
-    fn offers(&self, job: &JobRecord, memory: u64, disk: u64, claims: &Claims) -> Vec<Offer> {
+    fn offers(&self, job: &JobRecord, memory: u64, disk: u64, reserved: &Reserved) -> Vec<Offer> {
+        let guest = self.guest(job, reserved.now());
         let offer = |(at, (node, used)): (usize, (&super::state::NodeRecord, &super::nodes::Use))| {
             let memory_left = node.capacity.memory_bytes.saturating_sub(used.memory_bytes);
-            let fit = memory_left.checked_div(memory).unwrap_or(u64::MAX);
             let disk_left = node.capacity.disk_bytes.saturating_sub(used.disk_bytes);
+            let (memory_left, disk_left) = reserved.left(at as u32, &guest, memory_left, disk_left)?;
+            let fit = memory_left.checked_div(memory).unwrap_or(u64::MAX);
             let cpus = u64::from(node.capacity.cpus).min(fit) as u32;
-            let no = node.drains
-                || cpus == 0
-                || disk_left < disk
-                || claims.nodes.contains(&(at as u32))
-                || self.is_taken(job, at);
+            let no = node.drains || cpus == 0 || disk_left < disk || self.is_taken(job, at);
             let threads = used.threads + u64::from(node.other_threads);
             (!no).then_some(Offer { node: at as u32, cpus, threads, of_cpus: node.capacity.cpus, memory_left })
         };
@@ -170,19 +188,20 @@ impl Planner {
     }
 
     /// What a job that wants so many CPUs lacks first.
-    fn why_not(&self, job: &JobRecord, cpus: u32, disk: u64, claims: &Claims) -> Reason {
-        let has = |memory, disk, claims: &Claims| {
-            let offers = self.offers(job, memory, disk, claims);
+    fn why_not(&self, job: &JobRecord, (cpus, memory, disk): (u32, u64, u64), reserved: &Reserved) -> Reason {
+        let nobody = Reserved::new(reserved.now());
+        let has = |memory, disk| {
+            let offers = self.offers(job, memory, disk, &nobody);
             offers.iter().map(|offer| u64::from(offer.cpus)).sum::<u64>() >= u64::from(cpus)
         };
-        if has(0, disk, claims) {
+        if has(memory, disk) {
+            return Reason::BehindOthers;
+        }
+        if has(0, disk) {
             return Reason::WaitsForMemory;
         }
-        if has(0, 0, claims) {
+        if has(0, 0) {
             return Reason::WaitsForDisk;
-        }
-        if has(0, 0, &Claims::default()) {
-            return Reason::BehindOthers;
         }
         let taken = (0..self.uses.len()).any(|at| self.is_taken(job, at));
         if taken { Reason::WaitsForExclusive } else { Reason::WaitsForNode }

@@ -165,7 +165,7 @@ impl Planner {
     }
 
     /// When a job is over its time.
-    fn limit(&self, job: &JobRecord) -> Option<Time> {
+    pub(super) fn limit(&self, job: &JobRecord) -> Option<Time> {
         let started = job.stage == Stage::Ready || matches!(job.stage, Stage::Waiting(_)) && job.place.is_some();
         let most = self.state.config.queues[job.spec.queue as usize].time_ns_max?;
         started.then(|| job.ready_since + most)

@@ -8,13 +8,15 @@
 //! came before it are not there for it. Of more or fewer CPUs it gets other cells, in its row if that has room.
 //! Memory that it was seen to use stays counted, whatever it says.
 
-use super::admit::Claims;
+use super::admit::key_of;
 use super::input::Refusal;
 use super::place::Wanted;
 use super::planner::Planner;
+use super::reserve::Reserved;
 use super::state::{JobRecord, Part, Place, Stage, Want};
 use crate::id::{JobId, NodeId};
 use crate::job::Policy;
+use crate::time::Time;
 use alloc::vec::Vec;
 
 impl Want {
@@ -29,7 +31,7 @@ impl Want {
 
 impl Planner {
     /// The job wants this from now on.
-    pub(super) fn change_resources(&mut self, id: JobId, mut want: Want) -> Result<(), Refusal> {
+    pub(super) fn change_resources(&mut self, now: Time, id: JobId, mut want: Want) -> Result<(), Refusal> {
         want.sort();
         let job = self.state.jobs.get(&id).ok_or(Refusal::UnknownJob(id))?;
         if matches!(job.stage, Stage::Clearing | Stage::Ending(_)) {
@@ -40,7 +42,7 @@ impl Planner {
             None => None,
             Some(place) => {
                 let parts = self.parts_of(id, job, place, &want)?;
-                self.check_room(id, job, place, &parts)?;
+                self.check_room(now, id, job, place, &parts)?;
                 Some(parts)
             }
         };
@@ -105,10 +107,10 @@ impl Planner {
     }
 
     /// Whether there is now what a job that has started wants more.
-    fn check_room(&self, id: JobId, job: &JobRecord, place: &Place, parts: &[Part]) -> Result<(), Refusal> {
+    fn check_room(&self, now: Time, id: JobId, job: &JobRecord, place: &Place, parts: &[Part]) -> Result<(), Refusal> {
         let held = matches!(job.stage, Stage::Waiting(_));
-        let key = (job.spec.queue, job.order, id);
-        let mut claims: Option<Claims> = None;
+        let guest = self.guest(job, now);
+        let mut before: Option<Reserved> = None;
         for (old, new) in place.parts.iter().zip(parts) {
             let Some(at) = self.layout.index_of(new.node) else { continue };
             let (node, has, used) = (new.node, self.state.nodes[&new.node].capacity, &self.uses[at]);
@@ -128,8 +130,10 @@ impl Planner {
                 }
             }
             if more_memory || more_disk {
-                let claims = claims.get_or_insert_with(|| self.claims_before(key));
-                if claims.all || claims.nodes.contains(&(at as u32)) {
+                let before = before.get_or_insert_with(|| self.reserved_before(now, id));
+                let memory = if more_memory { new.memory_bytes - old.memory_bytes } else { 0 };
+                let disk = new.disk_bytes.saturating_sub(old.disk_bytes);
+                if before.left(at as u32, &guest, memory, disk) != Some((memory, disk)) {
                     return Err(Refusal::OthersWait(node));
                 }
             }
@@ -138,10 +142,11 @@ impl Planner {
     }
 
     /// What those who wait and come before a job keep for themselves.
-    fn claims_before(&self, key: (u32, u64, JobId)) -> Claims {
-        let mut claims = Claims::default();
-        self.waiting.range(..key).for_each(|(.., id)| self.claim(*id, &mut claims));
-        claims
+    fn reserved_before(&self, now: Time, id: JobId) -> Reserved {
+        let mut reserved = Reserved::new(now);
+        let key = key_of(id, &self.state.jobs[&id]);
+        self.waiting.range(..key).for_each(|(.., id)| self.reserve(*id, &mut reserved));
+        reserved
     }
 
     /// Whether a row has room for a gang's cells, those that it has now counted as free.

@@ -1,7 +1,8 @@
 //! The event loop: ends, submissions, passes.
 
 use super::filter::BatchJob;
-use super::queue::{Hole, Queue};
+use super::queue::Queue;
+use cosched_core::backfill::Hole;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -168,7 +169,7 @@ impl Machine<'_> {
     /// One scan: a job starts if it fits now and either ends by the shadow time or needs no more than is left over then.
     fn backfill(&mut self, head: u32, head_size: u32) {
         let (shadow, extra) = self.shadow(head_size);
-        let mut hole = Hole { free: self.free, extra, time_us: shadow - self.now };
+        let mut hole = Hole { free: self.free.into(), extra: extra.into(), time: shadow - self.now };
         let mut from = 0;
         while let Some((job, next)) = self.queue.next_fitting(from, &hole) {
             from = next;
@@ -176,8 +177,8 @@ impl Machine<'_> {
                 continue;
             }
             let spec = &self.jobs[job as usize];
-            hole.free -= spec.size;
-            hole.extra -= if spec.estimate_us <= hole.time_us { 0 } else { spec.size };
+            hole.free -= u64::from(spec.size);
+            hole.extra -= if spec.estimate_us <= hole.time { 0 } else { spec.size.into() };
             self.queue.remove(job);
             self.start(job);
         }

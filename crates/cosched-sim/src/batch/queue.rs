@@ -6,6 +6,7 @@
 
 use super::engine::Policy;
 use super::filter::BatchJob;
+use cosched_core::backfill::Hole;
 
 /// The smallest size and the shortest estimate of some waiting jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,22 +18,9 @@ struct Least {
 /// Nobody waits.
 const NOBODY: Least = Least { size: u32::MAX, estimate_us: u64::MAX };
 
-/// What a job needs to be to start now without delaying the head.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hole {
-    /// Processors that are free.
-    pub(super) free: u32,
-    /// Those of them that the head does not need.
-    pub(super) extra: u32,
-    /// How long the others are free.
-    pub(super) time_us: u64,
-}
-
-impl Hole {
-    /// For a job: whether it fits. For several: whether one of them might.
-    fn takes(&self, least: Least) -> bool {
-        least.size <= self.free && (least.estimate_us <= self.time_us || least.size <= self.extra)
-    }
+/// For a job: whether it fits. For several: whether one of them might.
+fn takes(hole: &Hole, least: Least) -> bool {
+    hole.takes(least.size.into(), Some(least.estimate_us))
 }
 
 /// The waiting jobs.
@@ -118,7 +106,7 @@ impl Queue {
         }
         let mut node = self.leaves + from;
         loop {
-            let is_possible = self.tree.get(node).is_some_and(|least| hole.takes(*least));
+            let is_possible = self.tree.get(node).is_some_and(|least| takes(hole, *least));
             if is_possible && node >= self.leaves {
                 let leaf = node - self.leaves;
                 return Some((self.job_of[leaf], leaf + 1));
@@ -163,7 +151,7 @@ mod tests {
                 queue.remove(place);
             }
             let (free, extra, time_us) = hole;
-            let hole = Hole { free, extra, time_us };
+            let hole = Hole { free: free.into(), extra: extra.into(), time: time_us };
             let fits = |place: &usize| {
                 let (size, estimate_us, waits) = sizes[*place];
                 waits && size <= free && (estimate_us <= time_us || size <= extra)

@@ -1,0 +1,336 @@
+//! What those who wait keep for themselves, and what later ones may use of it meanwhile: EASY backfilling by node.
+//!
+//! Problem: a job that waits must not be overtaken for ever, and must not stop everybody who comes after it.
+//! Rule. The first job in order that waits for a node has a reservation there: from the earliest time at which it would fit
+//! when all who have started end by their time limits. A later job may start on that node if it ends before then, or leaves
+//! at that time what the first one needs (see [`Hole`]). A job that would not fit on the empty nodes that take jobs (a drained
+//! node, a node that is away) has no reservation: it holds nobody back.
+//! Nobody knows when a job without a time limit ends. Those that came before the one who waits are waited for, and as long
+//! as it could not start because of them, it has no reservation: to hold others back would not help it. As soon as only
+//! later ones without a limit are in its way, it has one that begins at once: they end some day, and no more of them come.
+//! So nobody is overtaken by an endless stream, and with true time limits nobody is delayed at all.
+//! Source: Lifka 1995 (EASY); here for memory and disk space, because CPUs are shared in time.
+
+use super::admit::{Key, key_of};
+use super::place::Wanted;
+use super::planner::Planner;
+use super::state::{JobRecord, Stage, Want};
+use crate::backfill::Hole;
+use crate::id::JobId;
+use crate::job::Policy;
+use crate::time::Time;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// What a job that has started uses of a node, and until when.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    key: Key,
+    /// `None`: nobody knows.
+    ends: Option<Time>,
+    memory: u64,
+    disk: u64,
+    alone: bool,
+    row: Option<u32>,
+}
+
+/// A reservation on a node.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    from: Time,
+    /// What is left over of memory and disk space then.
+    memory: u64,
+    disk: u64,
+    /// The job is to have the node for itself.
+    alone: bool,
+    /// The job is a gang that spans nodes: it needs a row, too.
+    spans: bool,
+}
+
+/// A job that may use what is reserved for others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guest {
+    /// When it ends, if that is known.
+    pub(super) ends: Option<Time>,
+    /// It would have the node for itself.
+    pub(super) alone: bool,
+}
+
+/// All reservations of a pass over those who wait.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    now: Time,
+    kept: BTreeMap<u32, Kept>,
+    /// What is used of each node; made when it is needed first, and again when somebody has started.
+    usages: Option<Vec<Vec<Usage>>>,
+}
+
+impl Reserved {
+    /// None yet.
+    pub(super) fn new(now: Time) -> Reserved {
+        Reserved { now, kept: BTreeMap::new(), usages: None }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.now
+    }
+
+    pub(super) fn has(&self, at: u32) -> bool {
+        self.kept.contains_key(&at)
+    }
+
+    /// The memory and disk space of a node that a job may use, of so much that is free; `None`: it is to stay away.
+    pub(super) fn left(&self, at: u32, guest: &Guest, memory: u64, disk: u64) -> Option<(u64, u64)> {
+        let Some(kept) = self.kept.get(&at) else { return Some((memory, disk)) };
+        let time = guest.ends.map(|ends| ends - self.now);
+        let most = |free, extra| Hole { free, extra, time: kept.from - self.now }.most(time);
+        let outlasts = guest.ends.is_none_or(|ends| ends > kept.from);
+        let no = outlasts && (kept.alone || guest.alone);
+        (!no).then(|| (most(memory, kept.memory), most(disk, kept.disk)))
+    }
+
+    /// Whether a gang that spans nodes may take cells of this one, while so many more rows may be made.
+    pub(super) fn leaves_row(&self, at: u32, guest: &Guest, rows_left: u32) -> bool {
+        let in_the_way = |kept: &Kept| kept.spans && guest.ends.is_none_or(|ends| ends > kept.from);
+        rows_left > 1 || !self.kept.get(&at).is_some_and(in_the_way)
+    }
+
+    /// A job has started: what it uses beyond the reservations is not left over any more.
+    pub(super) fn start(&mut self, guest: &Guest, parts: &[(u32, u64, u64)]) {
+        self.usages = None;
+        for (at, memory, disk) in parts {
+            let Some(kept) = self.kept.get_mut(at) else { continue };
+            if guest.ends.is_none_or(|ends| ends > kept.from) {
+                kept.memory = kept.memory.saturating_sub(*memory);
+                kept.disk = kept.disk.saturating_sub(*disk);
+            }
+        }
+    }
+}
+
+/// What is used of a node at some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    memory: u64,
+    disk: u64,
+    jobs: u32,
+    alone: bool,
+}
+
+fn sum<'a>(usages: impl Iterator<Item = &'a Usage>) -> Used {
+    usages.fold(Used::default(), |sum, usage| Used {
+        memory: sum.memory.saturating_add(usage.memory),
+        disk: sum.disk.saturating_add(usage.disk),
+        jobs: sum.jobs + 1,
+        alone: sum.alone || usage.alone,
+    })
+}
+
+/// What a job that waits needs of a node, by place.
+type Need = (u32, u64, u64);
+
+/// A job that waits, and what has started beside it.
+struct Waiter<'a> {
+    planner: &'a Planner,
+    reserved: &'a Reserved,
+    job: &'a JobRecord,
+    key: Key,
+    alone: bool,
+    usages: &'a [Vec<Usage>],
+}
+
+impl Waiter<'_> {
+    /// What is used of a node at a time, as far as this job waits for it: not by later ones without a limit.
+    fn used(&self, at: u32, time: Time) -> Used {
+        let counts = |usage: &&Usage| match usage.ends {
+            Some(ends) => ends > time,
+            None => usage.key < self.key,
+        };
+        sum(self.usages[at as usize].iter().filter(|usage| usage.key != self.key).filter(counts))
+    }
+
+    fn is_open(&self, at: u32, used: &Used) -> bool {
+        !used.alone && !(self.alone && used.jobs > 0) && !self.reserved.has(at)
+    }
+
+    /// Whether there may be one more row then.
+    fn has_row(&self, time: Time) -> bool {
+        let counts = |usage: &&Usage| usage.ends.map_or(usage.key < self.key, |ends| ends > time);
+        let rows = self.usages.iter().flatten().filter(counts).filter_map(|usage| usage.row);
+        rows.collect::<BTreeSet<u32>>().len() < self.planner.state.config.rows_max.max(1) as usize
+    }
+
+    fn is_gang(&self, nodes: usize) -> bool {
+        nodes > 1 && self.planner.policy(self.job) == Policy::Gang
+    }
+
+    fn has(&self, at: u32) -> &super::state::NodeRecord {
+        &self.planner.state.nodes[&self.planner.layout.nodes()[at as usize].id]
+    }
+
+    /// Whether it fits then, on nodes that it has or names.
+    fn fits_named(&self, needs: &[Need], time: Time) -> bool {
+        let held = self.job.place.is_some();
+        let fits = |(at, memory, disk): &Need| {
+            let (used, has) = (self.used(*at, time), self.has(*at).capacity);
+            let memory_fits = used.memory.saturating_add(*memory) <= has.memory_bytes || held && used.memory == 0;
+            let disk_fits = used.disk.saturating_add(*disk) <= has.disk_bytes;
+            memory_fits && (held || disk_fits && self.is_open(*at, &used)) && !self.reserved.has(*at)
+        };
+        if !needs.iter().all(fits) {
+            return false;
+        }
+        let wanted = || needs.iter().map(|(at, ..)| (*at, self.planner.cpus_wanted(self.job, *at))).collect::<Wanted>();
+        held || !self.is_gang(needs.len()) || self.planner.row_for(&wanted()).is_some() || self.has_row(time)
+    }
+
+    /// The nodes that it would get then, of those that nobody has reserved.
+    fn fits_somewhere(&self, cpus: u32, memory: u64, disk: u64, time: Time) -> Option<Vec<Need>> {
+        let offer = |at: u32| {
+            let (used, has) = (self.used(at, time), self.has(at));
+            let left = has.capacity.memory_bytes.saturating_sub(used.memory);
+            let fit = left.checked_div(memory).unwrap_or(u64::MAX).min(has.capacity.cpus.into()) as u32;
+            let disk_fits = used.disk.saturating_add(disk) <= has.capacity.disk_bytes;
+            (!has.drains && disk_fits && self.is_open(at, &used) && fit > 0).then_some((at, fit))
+        };
+        let mut offers: Vec<(u32, u32)> = (0..self.usages.len() as u32).filter_map(offer).collect();
+        let need = |(at, cpus): (u32, u32)| (at, memory * u64::from(cpus), disk);
+        if let Some((at, _)) = offers.iter().find(|(_, fit)| *fit >= cpus) {
+            return Some(alloc::vec![need((*at, cpus))]);
+        }
+        offers.sort_by_key(|(at, fit)| (core::cmp::Reverse(*fit), *at));
+        let mut left = cpus;
+        let mut needs = Vec::new();
+        for (at, fit) in offers {
+            if left > 0 {
+                needs.push(need((at, fit.min(left))));
+                left -= fit.min(left);
+            }
+        }
+        (left == 0 && (!self.is_gang(2) || self.has_row(time))).then_some(needs)
+    }
+
+    /// The first of the times at which something ends, or now, for which `fits` holds, as it does from then on.
+    fn first(&self, on: impl Iterator<Item = u32>, fits: impl Fn(Time) -> bool) -> Option<Time> {
+        let ends = on.flat_map(|at| &self.usages[at as usize]).filter_map(|usage| usage.ends);
+        let mut times: Vec<Time> = ends.chain([self.reserved.now]).collect();
+        times.sort_unstable();
+        times.dedup();
+        let first = times.partition_point(|time| !fits(*time));
+        times.get(first).copied()
+    }
+
+    /// From when on it is to have what, and where.
+    fn reservation(&self) -> Option<(Time, Vec<Need>)> {
+        let at = |node| self.planner.layout.index_of(node).map(|at| at as u32);
+        match (&self.job.place, &self.job.spec.want) {
+            (None, Want::Total { cpus, memory_per_cpu_bytes, disk_bytes }) => {
+                let nodes = |time| self.fits_somewhere(*cpus, *memory_per_cpu_bytes, *disk_bytes, time);
+                let from = self.first(0..self.usages.len() as u32, |time| nodes(time).is_some())?;
+                Some((from, nodes(from)?))
+            }
+            (place, want) => {
+                let needs: Option<Vec<Need>> = match (place, want) {
+                    (Some(place), _) => {
+                        place.parts.iter().map(|part| Some((at(part.node)?, part.memory_bytes, 0))).collect()
+                    }
+                    (None, Want::PerNode(wants)) => {
+                        let need = |want: &super::state::NodeWant| {
+                            let node = self.planner.state.nodes.get(&want.node)?;
+                            let takes = !node.drains && node.capacity.cpus >= want.cpus_min;
+                            Some((at(want.node).filter(|_| takes)?, want.memory_bytes, want.disk_bytes))
+                        };
+                        wants.iter().map(need).collect()
+                    }
+                    (None, Want::Total { .. }) => None,
+                };
+                let needs = needs?;
+                // All of a gang's rows count, wherever they are.
+                let from = match self.is_gang(needs.len()) {
+                    true => self.first(0..self.usages.len() as u32, |time| self.fits_named(&needs, time)),
+                    false => self.first(needs.iter().map(|(at, ..)| *at), |time| self.fits_named(&needs, time)),
+                };
+                Some((from?, needs))
+            }
+        }
+    }
+
+    /// What it leaves over of a node, of all that is used there then.
+    fn keeps(&self, from: Time, (at, memory, disk): Need, spans: bool) -> (u32, Kept) {
+        let lasts = |usage: &&Usage| usage.key != self.key && usage.ends.is_none_or(|ends| ends > from);
+        let (used, has) = (sum(self.usages[at as usize].iter().filter(lasts)), self.has(at).capacity);
+        let left = |has: u64, used: u64, needed: u64| has.saturating_sub(used).saturating_sub(needed);
+        let kept = Kept {
+            from,
+            memory: left(has.memory_bytes, used.memory, memory),
+            disk: left(has.disk_bytes, used.disk, disk),
+            alone: self.alone,
+            spans,
+        };
+        (at, kept)
+    }
+}
+
+impl Planner {
+    /// When a job ends at the latest, if that is known.
+    fn ends(&self, job: &JobRecord, now: Time) -> Option<Time> {
+        match job.stage {
+            // Its processes are being ended.
+            Stage::Ending(_) | Stage::Clearing => Some(now),
+            _ => self.limit(job).map(|limit| limit.max(now)),
+        }
+    }
+
+    /// A job as one that would use what is reserved for others: one that starts now, or one that has started.
+    pub(super) fn guest(&self, job: &JobRecord, now: Time) -> Guest {
+        let queue = &self.state.config.queues[job.spec.queue as usize];
+        let ends = match &job.place {
+            Some(_) => self.ends(job, now),
+            None => queue.time_ns_max.map(|most| now + most),
+        };
+        Guest { ends, alone: queue.exclusive }
+    }
+
+    /// A job that waits has a reservation from now on, if it can start some day and nobody before it has one on its nodes.
+    pub(super) fn reserve(&self, id: JobId, reserved: &mut Reserved) {
+        if reserved.kept.len() == self.layout.nodes().len() {
+            return;
+        }
+        let usages = reserved.usages.take().unwrap_or_else(|| self.usages(reserved.now));
+        let job = &self.state.jobs[&id];
+        let alone = self.state.config.queues[job.spec.queue as usize].exclusive;
+        let key = key_of(id, job);
+        let waiter = Waiter { planner: self, reserved, job, key, alone, usages: &usages };
+        let kept: Vec<(u32, Kept)> = match waiter.reservation() {
+            Some((from, needs)) => {
+                let spans = job.place.is_none() && waiter.is_gang(needs.len());
+                needs.into_iter().map(|need| waiter.keeps(from, need, spans)).collect()
+            }
+            None => Vec::new(),
+        };
+        reserved.kept.extend(kept);
+        reserved.usages = Some(usages);
+    }
+
+    fn usages(&self, now: Time) -> Vec<Vec<Usage>> {
+        let mut usages = alloc::vec![Vec::new(); self.layout.nodes().len()];
+        for (id, job) in &self.state.jobs {
+            let Some(place) = &job.place else { continue };
+            let held = matches!(job.stage, Stage::Waiting(_));
+            let usage = Usage {
+                key: key_of(*id, job),
+                ends: self.ends(job, now),
+                memory: 0,
+                disk: 0,
+                alone: self.state.config.queues[job.spec.queue as usize].exclusive,
+                row: self.gangs.get(id).map(|gang| gang.row),
+            };
+            for part in &place.parts {
+                let Some(at) = self.layout.index_of(part.node) else { continue };
+                let memory = if held { 0 } else { part.memory_bytes };
+                usages[at].push(Usage { memory, disk: part.disk_bytes, ..usage });
+            }
+        }
+        usages
+    }
+}
