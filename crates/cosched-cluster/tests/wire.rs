@@ -152,6 +152,7 @@ fn ask(want: WantAsk) -> JobAsk {
         on_node_loss: wire::OnNodeLoss::Requeue,
         waiting: None,
         lead: Some("a".to_owned()),
+        main: None,
         once: false,
     }
 }

@@ -195,7 +195,7 @@ impl<'a> Batch<'a> {
     }
 
     /// A job's record as this step has it by now.
-    fn known(&self, id: u64) -> Option<&Job> {
+    pub(super) fn known(&self, id: u64) -> Option<&Job> {
         self.jobs.get(&id).or_else(|| self.replica.jobs.get(&id).map(|job| &job.value))
     }
 
@@ -407,11 +407,21 @@ impl<'a> Batch<'a> {
     /// A job that has started has the change at once, or it is refused; see core's `resources.rs`.
     fn resources(&mut self, by: By, id: u64, ask: &WantAsk) -> Outcome {
         let what = "the job's resources are not changed";
-        self.own_job(by, id)?;
+        let job = self.own_job(by, id)?;
+        if job.ask.once && !job.ask.want.nodes().eq(ask.nodes()) {
+            let why = "its launchers find it by its nodes";
+            return Err(Answer::refused(what, why, "Name the nodes that it has."));
+        }
         let want = self.want(ask, what)?;
         self.user_input(Input::Resources(JobId(id), want), what)?;
         let wall = self.wall.0;
         self.jobs.entry(id).and_modify(|job| {
+            // No process waits for it: the first one comes where the job is.
+            if job.ask.main.is_none()
+                && job.ask.lead.as_deref().is_some_and(|lead| ask.nodes().all(|node| node != lead))
+            {
+                job.ask.lead = ask.nodes().next().map(str::to_owned);
+            }
             job.ask.want = ask.clone();
             job.note(wall, Some(by.uid), "resources changed");
         });
@@ -428,9 +438,17 @@ impl<'a> Batch<'a> {
     }
 
     fn part_ended(&mut self, origin: &str, id: u64, attempt: Attempt, end: PartEnd) -> Outcome {
+        let replica = self.replica;
+        let record = self.planner.state().jobs.get(&JobId(id));
+        let parts: Vec<NodeId> = record
+            .iter()
+            .filter_map(|job| job.place.as_ref())
+            .flat_map(|place| &place.parts)
+            .map(|part| part.node)
+            .collect();
         if let Some((_, job)) = self.part(origin, id, attempt) {
             job.ended_on.entry(origin.to_owned()).or_insert(end);
-            job.closing |= job.ask.lead.as_deref() == Some(origin);
+            job.closing |= job.leader(parts.iter().map(|node| replica.name_of(*node))) == Some(origin);
         }
         Ok(Answer::Done)
     }

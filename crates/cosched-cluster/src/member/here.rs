@@ -2,7 +2,7 @@
 
 use super::Member;
 use super::types::{Action, Found};
-use crate::wire::{Ask, Attempt, PartEnd};
+use crate::wire::{Ask, Attempt, MainProcess, PartEnd};
 use cosched_core::cluster::{Part, Stage};
 use cosched_core::{JobId, Reason, Standing};
 use std::collections::BTreeMap;
@@ -137,6 +137,20 @@ impl Member {
             (!over).then_some((*id, Wanted { attempt: job.attempt, part, ends, closing: job.closing }))
         };
         state.value.jobs.iter().filter_map(wanted).collect()
+    }
+
+    /// The main processes that are here, or were, of jobs that have no part here, or none yet: only this node can see that one
+    /// has ended, and no cgroup tells it. Later lives have a part where their main process is.
+    pub fn mains(&self) -> impl Iterator<Item = (JobId, MainProcess)> {
+        let jobs = self.state().into_iter().flat_map(|state| &state.jobs);
+        jobs.filter_map(|(id, record)| {
+            let job = &self.replica.jobs.get(&id.0)?.value;
+            let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
+            let here = parts.iter().any(|part| Some(part.node) == self.id);
+            let open = !here && !job.closing && job.main_exit.is_none() && job.attempt == 0;
+            let leads = job.ask.lead.as_ref() == Some(&self.settings.name) && !matches!(record.stage, Stage::Ending(_));
+            Some((*id, job.ask.main.filter(|_| open && leads)?))
+        })
     }
 
     /// Whether nothing would come of saying that a gang is asleep or awake here. An agent says so at every sample while

@@ -3,14 +3,17 @@
 use super::apply::Batch;
 use super::commit::capacity;
 use crate::wire::{Ack, Job, Name};
-use cosched_core::NodeId;
-use cosched_core::cluster::Input;
+use cosched_core::cluster::{Input, JobRecord};
+use cosched_core::{JobId, NodeId};
 use std::collections::BTreeMap;
 
 impl Batch<'_> {
     /// Nodes that left, joined, or have something else than before.
     pub(super) fn nodes(&mut self, lost: &[NodeId]) {
-        lost.iter().for_each(|id| self.leave(*id));
+        for id in lost {
+            self.leave(*id);
+            self.lose_mains(*id);
+        }
         for (name, live) in &self.replica.nodes {
             let node = &live.value.node;
             let (id, capacity) = (NodeId(node.id), capacity(node));
@@ -22,6 +25,9 @@ impl Batch<'_> {
             }
             if planned.is_some_and(|planned| planned != capacity || new_boot) {
                 self.leave(id);
+            }
+            if new_boot {
+                self.lose_mains(id);
             }
             if planned != Some(capacity) || new_boot {
                 self.input(Input::Join(id, capacity));
@@ -57,6 +63,27 @@ impl Batch<'_> {
         self.input(Input::Leave(id));
         for job in had {
             if let Some(job) = self.load(job).filter(|job| led(job)) {
+                job.closing = true;
+            }
+        }
+    }
+
+    /// The node's processes are gone: also the main processes of jobs that have all their parts elsewhere, or none yet. A job
+    /// that goes on without ends as soon as it is empty. Later lives of a job are led by nodes that have a part.
+    fn lose_mains(&mut self, id: NodeId) {
+        let name = self.replica.name_of(id).to_owned();
+        let elsewhere = |record: &JobRecord| {
+            record.place.as_ref().is_none_or(|place| place.parts.iter().all(|part| part.node != id))
+        };
+        let jobs = self.planner.state().jobs.iter().filter(|(_, record)| elsewhere(record));
+        let led = |id: &JobId| {
+            self.known(id.0)
+                .is_some_and(|job| job.ask.lead.as_ref() == Some(&name) && job.attempt == 0 && job.main_exit.is_none())
+        };
+        let led: Vec<JobId> = jobs.map(|(id, _)| *id).filter(led).collect();
+        for id in led {
+            self.input(Input::MainLost(id));
+            if let Some(job) = self.load(id.0) {
                 job.closing = true;
             }
         }

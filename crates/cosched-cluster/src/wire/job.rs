@@ -66,6 +66,16 @@ pub struct WaitAsk {
     pub spin_us: Option<u32>,
 }
 
+/// A process of a node, until that is started anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MainProcess {
+    /// Its number.
+    pub pid: i32,
+    /// When it started, in clock ticks since the node's boot: numbers are given again.
+    pub start_ticks: u64,
+}
+
 /// A job as a user asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +106,9 @@ pub struct JobAsk {
     /// The node of its main process. When its part there has ended, the others end as soon as they are empty. `None`: it has no
     /// main process, and is over when it is empty on all its nodes.
     pub lead: Option<String>,
+    /// The main process on that node, where it waits already: whatever daemon runs there next can see whether it lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main: Option<MainProcess>,
     /// Several launchers ask for the same job, each on its own node: there is one of this owner, name and nodes at a time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
@@ -246,6 +259,23 @@ impl Job {
         job
     }
 
+    /// The node of its main process in this life, if it has one; `parts` are the nodes of its parts, in order. The first life is led from
+    /// where it was submitted, with or without a part there; a later one by the first part, if that node has none.
+    pub fn leader<'a>(&'a self, parts: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+        let lead = self.ask.lead.as_deref();
+        if self.attempt == 0 {
+            return lead;
+        }
+        let mut first = None;
+        for part in parts {
+            if Some(part) == lead {
+                return lead;
+            }
+            first.get_or_insert(part);
+        }
+        first
+    }
+
     /// Remembers an event; of very many the middle ones are forgotten.
     pub fn note(&mut self, at_ns: u64, uid: Option<u32>, what: impl Into<String>) {
         if self.history.len() >= HISTORY_MAX {
@@ -297,6 +327,7 @@ mod tests {
             on_node_loss: OnNodeLoss::Kill,
             waiting: None,
             lead: Some("b".to_owned()),
+            main: None,
             once: false,
         };
         let mut job = Job::new(7, By { uid: 1, gid: 1, admin: false }, ask, 5);
@@ -306,6 +337,10 @@ mod tests {
             memory_peak_bytes,
         };
         job.ended_on = [("a".to_owned(), end(1, 10, 300)), ("b".to_owned(), end(2, 20, 200))].into();
+        assert_eq!(job.leader(["a"]), Some("b"), "with or without a part there");
+        job.attempt = 1;
+        assert_eq!([job.leader(["a", "c"]), job.leader(["a", "b"])], [Some("a"), Some("b")]);
+        job.attempt = 0;
         job.finish(9, Why::Finished);
         let expected = End {
             at_ns: 9,

@@ -13,7 +13,7 @@ mod request;
 mod state;
 
 pub use config::{Queue, Shares};
-pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, NodeAsk, PartEnd, WaitAsk, WantAsk, Why};
+pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, MainProcess, NodeAsk, PartEnd, WaitAsk, WantAsk, Why};
 pub use names::{Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;
 pub use node::{Ack, Clock, Measured, Node, Written};

@@ -30,6 +30,7 @@ impl Planner {
             }
             Input::Submit(spec) => self.submit(now, spec).map(|()| Reason::Arrival),
             Input::End(id) => self.forget(id).map(|()| Reason::Departure),
+            Input::MainLost(id) => self.lose_main(id).map(|()| Reason::NodeLost),
             Input::Cleared(id) => self.cleared(id).map(|()| Reason::Departure),
             Input::Memory(id, node, bytes) => {
                 self.job(id)?;

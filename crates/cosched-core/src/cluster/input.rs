@@ -28,6 +28,8 @@ pub enum Input {
     End(JobId),
     /// The last process of a job that was to be started anew has ended.
     Cleared(JobId),
+    /// The node of its main process is gone, and the job has no part there.
+    MainLost(JobId),
     /// A user ends it: its processes are ended, then [`Input::End`] is said.
     Kill(JobId),
     /// A user stops it.

@@ -192,6 +192,22 @@ impl Planner {
         }
     }
 
+    /// The main process of a job was on a node that is gone, and nothing else of the job. One that waits would start without it.
+    pub(super) fn lose_main(&mut self, id: JobId) -> Result<(), Refusal> {
+        let job = self.state.jobs.get(&id).ok_or(Refusal::UnknownJob(id))?;
+        let begun = job.place.is_some();
+        match (job.stage, job.spec.on_node_loss) {
+            (Stage::Clearing | Stage::Ending(_), _) => (),
+            (_, OnNodeLoss::Keep) if begun => (),
+            (_, OnNodeLoss::Requeue) => {
+                self.set_stage(id, Stage::Clearing);
+                self.actions.push_back(Action::Requeue(id, Reason::NodeLost));
+            }
+            (_, OnNodeLoss::Keep | OnNodeLoss::Kill) => self.end(id, Reason::NodeLost),
+        }
+        Ok(())
+    }
+
     /// Who asks for it knows that there is such a node, here or away.
     pub(super) fn drain(&mut self, id: NodeId, drains: bool) {
         match self.state.nodes.get_mut(&id) {

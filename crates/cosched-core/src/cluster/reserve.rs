@@ -150,7 +150,7 @@ impl Waiter<'_> {
     }
 
     fn is_open(&self, at: u32, used: &Used) -> bool {
-        !used.alone && !(self.alone && used.jobs > 0) && !self.reserved.has(at)
+        !(used.alone || self.reserved.has(at) || self.alone && used.jobs > 0)
     }
 
     /// Whether there may be one more row then.

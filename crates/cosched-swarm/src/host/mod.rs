@@ -52,6 +52,10 @@ pub struct Host {
     pub(crate) missed_ends: Vec<(JobId, Attempt, PartEnd)>,
     /// Its jobs.
     pub processes: Processes,
+    /// Main processes of jobs that have no part here: by number, when they end.
+    pub mains: BTreeMap<i32, u64>,
+    /// The last number of one.
+    pub(crate) last_main: i32,
     /// The plan in use.
     pub plan: Option<Arc<Plan>>,
     /// Why it ran no slots, whenever it began not to.
@@ -100,6 +104,8 @@ impl Host {
             thawed: false,
             missed_ends: Vec::new(),
             processes: Processes::new(settings.capacity.cpus),
+            mains: BTreeMap::new(),
+            last_main: 0,
             plan: None,
             no_slots: Vec::new(),
             answers: BTreeMap::new(),

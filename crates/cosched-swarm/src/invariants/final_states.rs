@@ -1,5 +1,7 @@
 //! Every job ends in a final state once faults are over and its processes end.
 //!
+//! That includes jobs whose program is, or was, outside of their nodes, and whose program, launcher or node is gone: none is open
+//! without a process.
 //! Why: a job that is never over keeps its memory, disk space and cells for ever, and its user waits for ever. At the end
 //! all nodes are well, know the same plan, have answered all, and nothing is left in the store but records of what was.
 
@@ -35,5 +37,10 @@ mod tests {
     #[test]
     fn ends_that_are_not_told_are_noticed() {
         assert!(is_noticed(Broken::EndsUntold, "final_states"));
+    }
+
+    #[test]
+    fn jobs_without_a_process_are_noticed() {
+        assert!(is_noticed(Broken::MainsUntold, "final_states"));
     }
 }

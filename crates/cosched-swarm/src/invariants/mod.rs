@@ -168,7 +168,7 @@ pub(crate) fn is_noticed(broken: crate::world::Broken, by: &str) -> bool {
     let options = crate::run::Options { nodes: Some(3), jobs: 30, minutes: 1, broken: Some(broken) };
     let whole = crate::run::Options { broken: None, ..options };
     let violation = |seed, options| crate::run::seed(seed, options).violation;
-    (0..40).any(|seed| {
+    (0..200).any(|seed| {
         let noticed = violation(seed, &options).is_some_and(|violation| violation.invariant == by);
         // It is the fault that is noticed, not something else.
         noticed && violation(seed, &whole).is_none()

@@ -211,18 +211,20 @@ impl World {
         } else {
             [Phase::Sleeps(10 * MS + self.dice.below(self.job_ns_max))].into()
         };
-        let own = &self.hosts[node].name;
-        let follows = job.ask.lead.as_ref().is_some_and(|lead| lead != own);
+        let place = self.state.as_ref().and_then(|state| state.jobs.get(&id)?.place.clone());
+        let parts = place.iter().flat_map(|place| &place.parts).map(|part| part.node);
+        let host = &self.hosts[node];
+        let names = parts.filter_map(|node| host.member.as_ref()?.name_of(node));
+        let follows = job.ask.lead.is_some() && job.leader(names) != Some(&host.name);
         let asked = part.memory_bytes;
         let memory_bytes = match self.dice.below(8) {
             0 if self.lively => asked + asked / 2,
             _ => asked / 8 * self.dice.between(1, 8),
         };
-        let record = self.state.as_ref().and_then(|state| state.jobs.get(&id)?.place.as_ref());
         let local = Local {
             attempt,
             cpus: part.cpus,
-            spans: record.is_some_and(|place| place.parts.len() > 1),
+            spans: place.is_some_and(|place| place.parts.len() > 1),
             follows: follows || job.ask.once,
             once: job.ask.once,
             told_empty: None,

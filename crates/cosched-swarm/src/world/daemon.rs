@@ -61,6 +61,7 @@ impl World {
         host.boots += 1;
         host.processes = Processes::new(host.capacity.cpus);
         host.processes.advance(self.now);
+        host.mains.clear();
         self.set_wake(node);
     }
 

@@ -42,6 +42,8 @@ pub enum Broken {
     HoldsOn,
     /// A daemon does not say that processes have ended.
     EndsUntold,
+    /// A daemon does not say that a main process outside of its job's nodes has ended.
+    MainsUntold,
     /// The store loses its last writes when it is started anew.
     StoreForgets,
     /// The store does not always look at the conditions of a transaction.

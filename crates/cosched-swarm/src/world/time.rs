@@ -1,8 +1,9 @@
 //! How time passes: the next thing that happens happens, and so on.
 
-use super::{Event, S, World};
+use super::{Broken, Event, S, World};
 use crate::invariants::Seen;
 use cosched_cluster::Member;
+use cosched_cluster::wire::Exit;
 use cosched_core::cluster::{Plan, Stage};
 use cosched_core::{Disposition, JobId, Standing, Time};
 
@@ -93,6 +94,7 @@ impl World {
                 self.samples_memory(node);
             }
             self.tells_empty(node);
+            self.looks_at_mains(node);
             self.look_for_stopped(node);
             if let Some(driver) = &mut self.hosts[node].driver {
                 driver.show_again();
@@ -150,6 +152,22 @@ impl World {
         }
         for (job, empty) in news {
             self.tell(node, |member, now| member.empty(now, job, empty));
+        }
+    }
+
+    /// A daemon sees that main processes have ended which are outside of their job's nodes.
+    fn looks_at_mains(&mut self, node: usize) {
+        let now = self.now;
+        let host = &mut self.hosts[node];
+        host.mains.retain(|_, ends| *ends > now);
+        let Some(member) = host.member.as_ref().filter(|_| now >= host.hung_until) else { return };
+        if self.broken == Some(Broken::MainsUntold) {
+            return;
+        }
+        let gone = member.mains().filter(|(_, main)| !host.mains.contains_key(&main.pid));
+        let gone: Vec<JobId> = gone.map(|(id, _)| id).collect();
+        for id in gone {
+            self.tell(node, |member, now| member.main_ended(now, id, 0, Exit::default()));
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{S, World};
 use cosched_cluster::AskId;
 use cosched_cluster::wire::{
-    Ask, By, Class, JobAsk, KillHow, NodeAsk, OnNodeLoss, Packing, Policy, Queue, Shares, Sharing, WantAsk,
+    Ask, By, Class, JobAsk, KillHow, MainProcess, NodeAsk, OnNodeLoss, Packing, Policy, Queue, Shares, Sharing, WantAsk,
 };
 use cosched_core::{JobId, Standing};
 
@@ -30,6 +30,7 @@ pub fn job(name: &str, cpus: u32) -> JobAsk {
         on_node_loss: OnNodeLoss::Kill,
         waiting: None,
         lead: None,
+        main: None,
         once: false,
     }
 }
@@ -121,6 +122,14 @@ impl World {
         }
         let by = dice.pick(&[ROOT, user(1), user(2), user(3)]);
         let node = dice.below(nodes) as usize;
+        // Some programs run where they were started, whatever nodes their job has; some are killed before it begins.
+        if ask.lead.is_none() && dice.one_in(3) {
+            let lives_ns = dice.pick(&[0, S / 10, 10 * S, 60 * S]);
+            let host = &mut self.hosts[node];
+            host.last_main += 1;
+            host.mains.insert(host.last_main, self.now + lives_ns);
+            (ask.lead, ask.main) = (Some(host.name.clone()), Some(MainProcess { pid: host.last_main, start_ticks: 0 }));
+        }
         self.ask(node, by, submit(ask));
     }
 
@@ -169,17 +178,7 @@ impl World {
         let parts = place.map_or(&[][..], |place| &place.parts);
         let names: Vec<String> = parts.iter().filter_map(|part| Some(name(part.node)?.to_owned())).collect();
         if names.is_empty() || self.dice.one_in(4) {
-            let lead = self.hosts.iter().find_map(|host| host.member.as_ref()?.job(JobId(job))?.ask.lead.clone());
-            let want = self.some_want();
-            // Where the main process is there is a part: nobody here plays one that is outside of its job.
-            let has = |lead: &String| match &want {
-                WantAsk::PerNode(wants) => wants.iter().any(|want| want.node == *lead),
-                WantAsk::Total { .. } => false,
-            };
-            return match lead.filter(|lead| !has(lead)) {
-                Some(lead) => WantAsk::PerNode(vec![node_ask(&mut self.dice, lead, 1 << 20)]),
-                None => want,
-            };
+            return self.some_want();
         }
         let memory = self.dice.pick(&MEMORY);
         WantAsk::PerNode(names.into_iter().map(|name| node_ask(&mut self.dice, name, memory)).collect())

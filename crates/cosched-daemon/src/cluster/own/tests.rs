@@ -147,6 +147,7 @@ fn job(id: u64) -> Job {
         on_node_loss: cosched_cluster::wire::OnNodeLoss::Kill,
         waiting: None,
         lead: None,
+        main: None,
         once: false,
     };
     Job::new(id, By { uid: 0, gid: 0, admin: true }, ask, 1)

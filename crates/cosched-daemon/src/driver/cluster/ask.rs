@@ -11,7 +11,7 @@ use cosched_api::{
     Class, ErrorCode, ExitReport, Job, JobRequest, KillRequest, NodeResources, OnNodeLoss, PolicyRequest,
     ProcessRequest,
 };
-use cosched_cluster::wire::{Ask, By, Exit, JobAsk, KillHow, NodeAsk, WantAsk};
+use cosched_cluster::wire::{Ask, By, Exit, JobAsk, KillHow, MainProcess, NodeAsk, WantAsk};
 use cosched_core::JobId;
 use cosched_linux::process::Held;
 use std::time::Duration;
@@ -192,6 +192,7 @@ impl Driver {
             queue: request.queue,
             on_node_loss: words::on_node_loss(on_node_loss),
             lead: own.filter(|_| !all_alike),
+            main: held.as_ref().map(|held| MainProcess { pid: held.pid(), start_ticks: held.start_ticks() }),
             once: request.once,
         };
         Ok((ask, held))

@@ -49,13 +49,9 @@ impl Launcher {
 }
 
 impl Cluster {
-    /// Whether the main process of a job is this node's: where it was submitted, and in later lives, if that node has no part, where its
-    /// first part is.
+    /// Whether the main process of a job is this node's.
     fn leads(&self, job: &Job, parts: &[Part]) -> bool {
-        let lead = job.ask.lead.as_deref();
-        let has_part = |name: &str| parts.iter().any(|part| self.member.name_of(part.node) == Some(name));
-        let first = parts.first().is_some_and(|part| Some(part.node) == self.member.id());
-        lead == Some(self.node.as_str()) || job.attempt > 0 && first && !lead.is_some_and(has_part)
+        job.leader(parts.iter().filter_map(|part| self.member.name_of(part.node))) == Some(self.node.as_str())
     }
 }
 
@@ -97,7 +93,10 @@ impl Driver {
             // Ranks come when they come; the main process soon. It may be there already, when the last daemon could not write
             // that down.
             let awaited = lead && record.pid == 0 && !live.cgroup.populated().unwrap_or(false);
-            live.end_at = (alike || awaited).then(|| Instant::now() + ENTER_GRACE);
+            // One that has ended already will not come.
+            let comes = job.ask.main.is_none_or(super::mains::lives);
+            let grace = if comes { ENTER_GRACE } else { Duration::ZERO };
+            live.end_at = (alike || awaited).then(|| Instant::now() + grace);
         }
         self.make_page(&record);
         if !spans && let Err(e) = self.plan_job(&record) {
@@ -227,16 +226,6 @@ impl Driver {
     /// The last process of a job has ended here; the record says how.
     pub(in super::super) fn tell_part_end(&mut self, id: u64, attempt: Attempt) {
         let end = self.state.jobs.get(&id).map(part_end).unwrap_or_default();
-        let known = self.cluster.as_ref().is_some_and(|cluster| cluster.member.job(JobId(id)).is_some());
-        let stands_in = known
-            && self.state.jobs.get(&id).is_some_and(|record| record.part.is_some_and(|part| part.lead))
-            && self.cluster.as_ref().is_some_and(|cluster| {
-                let lead = cluster.member.job(JobId(id)).and_then(|job| job.ask.lead.as_deref());
-                lead != Some(cluster.node.as_str())
-            });
-        if stands_in {
-            self.tell_main_end(id, attempt, end.exit.unwrap_or_default());
-        }
         if let Some(cluster) = &mut self.cluster {
             cluster.mirrored.remove(&id);
             cluster.early.remove(&id);
@@ -279,16 +268,12 @@ impl Driver {
         }
     }
 
-    /// The main process of a job has ended that has no part here, or none yet.
+    /// The main process of a job has ended that has no part here, or none yet. Launchers begin the first life of a job; later ones
+    /// begin where there is a part.
     pub(super) fn main_ended_elsewhere(&mut self, id: u64, exit: Exit) {
-        // Launchers begin the first life of a job; later ones begin where there is a part.
-        self.tell_main_end(id, 0, exit);
-    }
-
-    fn tell_main_end(&mut self, id: u64, attempt: Attempt, exit: Exit) {
         if let Some(cluster) = &mut self.cluster {
             let moment = cluster.moment();
-            cluster.member.main_ended(moment, JobId(id), attempt, exit);
+            cluster.member.main_ended(moment, JobId(id), 0, exit);
         }
     }
 }

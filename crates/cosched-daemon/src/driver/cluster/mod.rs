@@ -10,6 +10,7 @@ mod alone;
 mod ask;
 mod here;
 mod launch;
+mod mains;
 mod mirror;
 mod operate;
 mod reply;
@@ -86,6 +87,8 @@ pub(super) struct Cluster {
     pending: BTreeMap<AskId, (Instant, Pending)>,
     /// Processes that wait for their jobs to start.
     launchers: BTreeMap<u64, Launcher>,
+    /// Main processes outside of their job's nodes that were gone at the last look.
+    mains_gone: BTreeSet<u64>,
     /// Those who wait for a job's end.
     waiters: BTreeMap<u64, Vec<oneshot::Sender<Answer<super::Reply>>>>,
     /// Who waits for how busy nodes are.
@@ -145,6 +148,7 @@ impl Cluster {
             unmet: Vec::new(),
             pending: BTreeMap::new(),
             launchers: BTreeMap::new(),
+            mains_gone: BTreeSet::new(),
             waiters: BTreeMap::new(),
             load_askers: BTreeMap::new(),
             compared: false,
@@ -181,7 +185,11 @@ impl Cluster {
     /// When something is due.
     pub(super) fn due(&self) -> Instant {
         let member = self.member.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0));
-        let pending = self.pending.values().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
+        let pending = self
+            .pending
+            .values()
+            .filter(|(_, pending)| pending.waits())
+            .map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
         let launchers = self.launchers.values().map(Launcher::due);
         let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
         let loads = self.load_askers.values().map(operate::LoadAsker::due);
@@ -315,6 +323,7 @@ impl Driver {
         if cluster.look_at <= Instant::now() {
             cluster.look_at = Instant::now() + LOOK_PERIOD;
             self.look_at_use();
+            self.look_at_mains();
         }
         self.overdue_in_cluster();
     }
@@ -408,7 +417,8 @@ impl Driver {
     /// Takes leave of the cluster, if nothing of it is left here: with jobs the node comes back as it went.
     pub(super) async fn leave(&mut self) {
         let Some(cluster) = &mut self.cluster else { return };
-        if !self.live.is_empty() || !cluster.member.is_joined() {
+        let is_left = self.live.is_empty() && cluster.member.mains().next().is_none();
+        if !is_left || !cluster.member.is_joined() {
             return;
         }
         cluster.member.leave(cluster.moment());

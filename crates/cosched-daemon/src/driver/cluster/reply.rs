@@ -46,6 +46,11 @@ impl Driver {
         if begun && let Some(held) = &launcher.held {
             let request = cosched_api::ProcessRequest { pid: held.pid(), start_ticks: Some(held.start_ticks()) };
             let entered = self.enter_late(job, request);
+            if entered.is_err()
+                && let Some(live) = self.live.get_mut(&job)
+            {
+                live.end_at = Some(Instant::now());
+            }
             if let Some(reply) = launcher.reply {
                 let _ = reply.send(entered.map(job_reply));
             }
@@ -104,35 +109,53 @@ impl Driver {
         self.overdue_loads();
         self.overdue_unmet();
         let Some(cluster) = &mut self.cluster else { return };
-        let late = |since: &Instant| since.elapsed() >= ANSWER_TIME_MAX;
-        let ids: Vec<AskId> = cluster.pending.iter().filter(|(_, (since, _))| late(since)).map(|(id, _)| *id).collect();
+        let late = |(since, pending): &(Instant, Pending)| pending.waits() && since.elapsed() >= ANSWER_TIME_MAX;
+        let ids: Vec<AskId> = cluster.pending.iter().filter(|(_, asked)| late(asked)).map(|(id, _)| *id).collect();
         for id in ids {
-            let Some((_, pending)) = cluster.pending.remove(&id) else { continue };
+            let Some((since, mut pending)) = cluster.pending.remove(&id) else { continue };
             let why = cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned());
             let what = match cluster.alone {
                 true => "the request could not be written",
                 false => "the cluster's store does not answer",
             };
-            let answer = refuse(
-                ErrorCode::Internal,
-                what,
-                why,
-                "The request is kept, and carried out when the store is back. `cosched status` shows the store's state.",
-            );
+            let hint = match pending.has_process() {
+                true => "Nothing is run. Ask again when `cosched status` shows the store in touch.",
+                false => {
+                    "The request is kept, and carried out when the store is back. `cosched status` shows the store's state."
+                }
+            };
             if let Some(reply) = pending.reply() {
-                let _ = reply.send(Err(answer));
+                let _ = reply.send(Err(refuse(ErrorCode::Internal, what, why, hint)));
+            }
+            // A job whose process gives up now may get its number later, and ends then.
+            if pending.has_process() {
+                cluster.pending.insert(id, (since, pending));
             }
         }
     }
 }
 
 impl Pending {
-    fn reply(self) -> Option<oneshot::Sender<Answer<Reply>>> {
+    /// Who is to be answered, once.
+    fn reply(&mut self) -> Option<oneshot::Sender<Answer<Reply>>> {
         match self {
-            Pending::Submit { launcher } => launcher.reply,
-            Pending::Job { reply, .. } | Pending::Status { reply } => Some(reply),
+            Pending::Submit { launcher } => launcher.reply.take(),
+            Pending::Job { reply, .. } | Pending::Status { reply } => {
+                let (nobody, _) = oneshot::channel();
+                Some(std::mem::replace(reply, nobody))
+            }
             Pending::File { .. } => None,
         }
+    }
+
+    /// Whether a process waits for the job that was asked for.
+    fn has_process(&self) -> bool {
+        matches!(self, Pending::Submit { launcher } if launcher.held.is_some())
+    }
+
+    /// Whether it is given up after a while.
+    pub(super) fn waits(&self) -> bool {
+        !matches!(self, Pending::Submit { launcher } if launcher.reply.is_none())
     }
 }
 

@@ -103,6 +103,7 @@ fn job(cpus: u32) -> Ask {
         on_node_loss: OnNodeLoss::Kill,
         waiting: None,
         lead: None,
+        main: None,
         once: false,
     }))
 }

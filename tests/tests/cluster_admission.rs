@@ -1,0 +1,131 @@
+//! Who waits, and who is gone: one job that cannot start stops nobody else, and a job whose program, launcher or launching
+//! node is gone does not run for ever. Real daemons on a real etcd.
+
+use cosched_api::JobState;
+use cosched_tests::cluster::{Cluster, Node, needs};
+use cosched_tests::{procs, stderr, stdout, wait_until};
+use rustix::process::Signal;
+use std::path::PathBuf;
+use std::process::Child;
+
+const TOOLS: [&str; 2] = ["etcd", "openssl"];
+
+fn is(node: &Node, id: u64, state: JobState) -> bool {
+    wait_until(|| node.client().job(id).is_ok_and(|job| job.state == state))
+}
+
+/// `cosched run -d ARGS`: the job's id, or what was said.
+fn detach(node: &Node, args: &[&str]) -> Result<u64, String> {
+    let out = node.cosched(&[&["run", "-d"], args, &["--", "sleep", "600"]].concat());
+    stdout(&out).trim().parse().map_err(|_| stderr(&out))
+}
+
+#[test]
+fn one_job_that_cannot_start_stops_nobody() {
+    if !needs(&TOOLS) {
+        return;
+    }
+    let cluster = Cluster::met(2, "memory = \"400M\"\n");
+    let [first, other] = [0, 1].map(|n| cluster.node(n));
+    assert!(first.cosched(&["nodes", "--drain", "n2"]).status.success());
+    // All CPUs of the cluster, drained ones among them, on any nodes and by name; more than there are is refused.
+    let all = detach(first, &["--cpus", "2"]).unwrap();
+    let named = detach(other, &["--nodes", "n1:1,n2:1"]).unwrap();
+    let refused = detach(first, &["--cpus", "3"]).unwrap_err();
+    assert!(refused.contains("the job wants 3 CPUs; 2 have"), "{refused}");
+    let small = detach(first, &["--nodes", "n1:1:300M"]).unwrap();
+    assert!(is(other, small, JobState::Running), "{:?}", first.job(small).waits_for);
+    // A hog and one that waits for it: who fits starts all the same.
+    let waits = detach(first, &["--nodes", "n1:1:400M"]).unwrap();
+    let fits = detach(other, &["--nodes", "n1:1:100M"]).unwrap();
+    assert!(is(first, fits, JobState::Running), "{:?}", first.job(fits).waits_for);
+    for id in [all, named, waits] {
+        assert_eq!(first.job(id).state, JobState::Waiting);
+    }
+    assert!(first.cosched(&["nodes", "--undrain", "n2"]).status.success());
+    assert!(is(other, all, JobState::Running) && is(other, named, JobState::Running));
+    let ids = [all, named, small, waits, fits].map(|id| id.to_string());
+    first.cosched(&[&["kill", "-9"][..], &ids.each_ref().map(String::as_str)].concat());
+    assert!([all, named, small, waits, fits].into_iter().all(|id| is(first, id, JobState::Ended)));
+}
+
+/// A program on a node whose job is elsewhere: its launcher, and where it writes its process.
+struct Program {
+    launcher: Child,
+    file: PathBuf,
+}
+
+impl Program {
+    fn on(node: &Node, name: &str, want: &str) -> Program {
+        let file = node.socket().with_file_name(name);
+        let script = format!("echo $$ > {}; exec sleep 600", file.display());
+        Program { launcher: node.spawn_run(&["--name", name, "--nodes", want, "--", "sh", "-c", &script]), file }
+    }
+
+    /// Its process, once it runs.
+    fn pid(&self) -> Option<i32> {
+        std::fs::read_to_string(&self.file).ok()?.trim().parse().ok()
+    }
+
+    /// kill -9 of the launcher, and of the command.
+    fn is_killed(&mut self) {
+        self.launcher.kill().unwrap();
+        self.launcher.wait().unwrap();
+        if let Some(pid) = self.pid() {
+            procs::signal(pid, Signal::KILL);
+        }
+    }
+}
+
+/// The number of the job of this name, once there is one.
+fn id_of(node: &Node, name: &str) -> u64 {
+    let find = || node.client().jobs(true).unwrap().jobs.into_iter().find(|job| job.name == name);
+    assert!(wait_until(|| find().is_some()), "there is no job {name}");
+    find().unwrap().id
+}
+
+#[test]
+fn a_job_whose_program_is_gone_ends_on_every_path() {
+    if !needs(&TOOLS) {
+        return;
+    }
+    let mut cluster = Cluster::met(2, "memory = \"400M\"\n");
+    let start = |cluster: &Cluster, name: &str, want: &str| {
+        let program = Program::on(cluster.node(0), name, want);
+        let id = id_of(cluster.node(1), name);
+        (program, id)
+    };
+    let runs = |cluster: &Cluster, (program, id): &(Program, u64)| {
+        is(cluster.node(1), *id, JobState::Running) && wait_until(|| program.pid().is_some())
+    };
+    // Launcher and command killed; the daemon of their node has seen them, and: it was away meanwhile.
+    let mut killed = start(&cluster, "killed", "n2:1:100M");
+    let mut unseen = start(&cluster, "unseen", "n2:1:100M");
+    let lives = start(&cluster, "lives", "n2:1:50M");
+    assert!([&killed, &unseen, &lives].into_iter().all(|job| runs(&cluster, job)));
+    let mut waits = start(&cluster, "waits", "n2:1:400M");
+    assert!(is(cluster.node(1), waits.1, JobState::Waiting));
+    killed.0.is_killed();
+    assert!(is(cluster.node(1), killed.1, JobState::Ended), "{:?}", cluster.node(1).client().job(killed.1));
+    cluster.node_mut(0).kill_daemon();
+    unseen.0.is_killed();
+    waits.0.is_killed();
+    cluster.node_mut(0).restart();
+    for id in [unseen.1, waits.1] {
+        assert!(is(cluster.node(1), id, JobState::Ended), "{:?}", cluster.node(1).client().job(id));
+    }
+    assert_eq!(cluster.node(1).client().job(lives.1).unwrap().state, JobState::Running, "its program lives");
+
+    // The node is dead for good: what ran, and what waited and must not start later.
+    let mut lives = lives;
+    let mut waits = start(&cluster, "waits for a dead node", "n2:1:400M");
+    assert!(is(cluster.node(1), waits.1, JobState::Waiting));
+    cluster.node_mut(0).kill_daemon();
+    lives.0.is_killed();
+    waits.0.is_killed();
+    for id in [lives.1, waits.1] {
+        assert!(is(cluster.node(1), id, JobState::Ended), "{:?}", cluster.node(1).client().job(id));
+    }
+    let use_of = cluster.node(1).client().load(None).unwrap();
+    assert_eq!((use_of.jobs, use_of.memory_declared_bytes), (0, 0), "nothing is held for them");
+}
