@@ -146,12 +146,15 @@ impl Tree {
     }
 
     fn job_dirs(&self, id: u64) -> JobDirs {
-        let name = format!("job-{id}");
+        self.dirs_named(&format!("job-{id}"))
+    }
+
+    fn dirs_named(&self, name: &str) -> JobDirs {
         JobDirs {
-            relative: self.relative.join(&name),
-            outer: self.v2_dir.join(&name),
-            cpu: self.cpu_dir.as_ref().map(|dir| dir.join(&name)),
-            memory: self.memory_dir.as_ref().map(|dir| dir.join(&name)),
+            relative: self.relative.join(name),
+            outer: self.v2_dir.join(name),
+            cpu: self.cpu_dir.as_ref().map(|dir| dir.join(name)),
+            memory: self.memory_dir.as_ref().map(|dir| dir.join(name)),
         }
     }
 
@@ -215,6 +218,15 @@ impl Tree {
         self.job_dirs(id).remove()
     }
 
+    /// Removes what is left in the other hierarchies of a job that has no v2 cgroup: its daemon was killed while it made or removed it.
+    ///
+    /// # Errors
+    /// When a directory cannot be removed, such as one that has processes.
+    pub fn remove_torn(&self, id: u64) -> Result<(), TreeError> {
+        let dirs = self.job_dirs(id);
+        if dirs.outer.is_dir() { Ok(()) } else { dirs.remove() }
+    }
+
     /// Keeps the share `reserve` (0 to 1) of the CPU time for processes that are not registered, by our subtree's own weight against
     /// its siblings (see `reserve.rs`). Returns false where this user may not set it.
     ///
@@ -261,6 +273,7 @@ impl Tree {
     /// # Errors
     /// When a directory cannot be removed, such as one that has processes.
     pub fn remove(&self) -> Result<(), TreeError> {
+        self.remove_trials();
         for id in self.jobs()? {
             self.remove_job(id)?;
         }
@@ -270,9 +283,23 @@ impl Tree {
         Ok(())
     }
 
-    /// Tries the files of a scratch job.
+    /// Removes the scratch jobs of processes that were killed while they tried them.
+    fn remove_trials(&self) {
+        let children = self.dirs().flat_map(|dir| cgfile::children(dir).unwrap_or_default());
+        let names: Vec<String> = children.filter_map(|child| Some(child.file_name()?.to_str()?.to_owned())).collect();
+        for name in names {
+            let pid = name.strip_prefix(TRIAL);
+            if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                // It has no processes; if it stays all the same, the next probe tries again.
+                let _ = self.dirs_named(&name).remove();
+            }
+        }
+    }
+
+    /// Tries the files of a scratch job. Its name is no job's: a job's number would count for those that come later.
     pub(crate) fn probe_files(&self) -> ProbeFiles {
-        let dirs = self.job_dirs(u64::MAX - u64::from(std::process::id()));
+        self.remove_trials();
+        let dirs = self.dirs_named(&format!("{TRIAL}{}", std::process::id()));
         let lacks = |path: Option<PathBuf>, value: &str, since: &str| match path {
             None => Some(format!("no cpu controller ({since})")),
             Some(path) => cgfile::write(&path, value).err().map(|e| format!("{}: {e} ({since})", path.display())),
@@ -294,6 +321,9 @@ impl Tree {
         found
     }
 }
+
+/// What the names of scratch jobs begin with; the number of the process that tries them follows.
+const TRIAL: &str = "trial-";
 
 fn job_number(name: &str) -> Option<u64> {
     name.strip_prefix("job-")?.parse().ok()
@@ -365,6 +395,31 @@ mod tests {
         assert_eq!(tree.jobs().unwrap(), [3, 12]);
         assert!(base.path().join("memory/cosched").is_dir());
         assert!(matches!(tree.open_job(99), Err(TreeError::NoSuchJob(99))));
+    }
+
+    #[test]
+    fn what_a_killed_daemon_left_is_removed_and_gives_nobody_a_number() {
+        let base = tempfile::tempdir().unwrap();
+        for dir in ["unified", "cpu", "memory"] {
+            std::fs::create_dir(base.path().join(dir)).unwrap();
+        }
+        let tree = Tree::open(&hybrid(base.path()), Place::Root { name: "cosched".into() }).unwrap();
+        let make = |path: &str| std::fs::create_dir_all(base.path().join(path)).unwrap();
+        let is_there = |path: &str| base.path().join(path).exists();
+        // Killed in its probe, while it removed job 3, and while job 4 ran.
+        let own = format!("unified/cosched/trial-{}", std::process::id());
+        for path in
+            ["cpu/cosched/trial-999999999", "memory/cosched/job-3", "unified/cosched/job-4", "cpu/cosched/job-4", &own]
+        {
+            make(path);
+        }
+        assert_eq!(tree.jobs().unwrap(), [3, 4]);
+        tree.remove_trials();
+        assert!(!is_there("cpu/cosched/trial-999999999") && is_there(&own));
+        for id in [3, 4] {
+            tree.remove_torn(id).unwrap();
+        }
+        assert!(!is_there("memory/cosched/job-3") && is_there("cpu/cosched/job-4"));
     }
 
     #[test]

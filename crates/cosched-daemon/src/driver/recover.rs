@@ -20,6 +20,9 @@ impl Driver {
         }
         for id in left {
             if !self.live.contains_key(&id) {
+                if let Err(e) = self.machinery.tree.remove_torn(id) {
+                    tracing::warn!(id, "a part of a cgroup is left: {e}");
+                }
                 self.clear_orphan(id);
             }
         }
