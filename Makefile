@@ -7,12 +7,12 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-bench setup-test build programs demo test swarm bench reproduce experiments docs install uninstall clean
+.PHONY: help setup-demo setup-bench setup-test build programs demo test swarm soak kill-everywhere bench reproduce experiments docs install uninstall clean
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
 	@echo
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "Variables: PREFIX=$(PREFIX) SYSCONFDIR=$(SYSCONFDIR) DESTDIR=$(DESTDIR)"
 	@echo "Parts:     tools/test --help, tools/bench/bench --help, tools/setup --help"
@@ -34,6 +34,12 @@ test: setup-test ## all checks and tests
 swarm: ## simulate clusters with faults, a seed after the other, for SECONDS=60 (docs/swarm.md); SWARM='--seed 17 --verbose' and so on
 	@$(CARGO) build --release --quiet -p cosched-swarm
 	@target/release/cosched-swarm $(or $(SWARM),--seconds $(or $(SECONDS),60))
+
+soak: ## several clients, real daemons, a real etcd and random faults for SECONDS=7200; the history is checked (SEED=n)
+	@tests/soak/run $(or $(SECONDS),7200) $(SEED)
+
+kill-everywhere: ## kill -9 of the daemon and its guard at every system call, one run each (hours); KILL='--of guard --from 1 --to 200'
+	@tests/kill-at-call/run --all $(KILL)
 
 bench: setup-bench build ## measure: switch, cost, barrier, launch, footprint, sim, slowdown, columnsort, pipeline; one table, build/bench/*.json
 	@tools/bench/bench all

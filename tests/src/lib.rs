@@ -2,12 +2,13 @@
 
 pub mod cluster;
 pub mod procs;
+pub mod soak;
 pub mod users;
 
 use cosched_api::Client;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,7 +40,9 @@ pub fn needs_root() -> bool {
 /// The directory of the programs that cargo built.
 pub fn bin_dir() -> PathBuf {
     let own = std::env::current_exe().expect("own path");
-    let dir = own.parent().and_then(Path::parent).expect("target directory").to_owned();
+    let dir = own.parent().expect("target directory");
+    // Tests lie one further down.
+    let dir = if dir.ends_with("deps") { dir.parent().expect("target directory") } else { dir }.to_owned();
     for name in ["cosched", "coschedd", "cosched-guard"] {
         assert!(dir.join(name).exists(), "{name} is not built: run `cargo build --workspace` first");
     }
