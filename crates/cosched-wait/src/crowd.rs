@@ -49,8 +49,10 @@ pub(crate) enum Crowd {
     Nobody,
     /// Processes of the same job, as far as is known: they yield to each other.
     OwnJob,
-    /// Others too, to whom a yield gives little.
+    /// Others, to whom a yield gives little.
     Others,
+    /// Others, and processes of the same job.
+    Both,
 }
 
 /// What one thread knows about its queueing.
@@ -75,7 +77,8 @@ impl Queueing {
             None => (self.queued(now_ns), false),
         };
         match (others, own) {
-            (true, _) => Crowd::Others,
+            (true, true) => Crowd::Both,
+            (true, false) => Crowd::Others,
             (false, true) => Crowd::OwnJob,
             (false, false) => Crowd::Nobody,
         }

@@ -6,6 +6,7 @@
 
 use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
+use crate::hooks::progress;
 use crate::{passed, real, shared, sys};
 use core::cell::{Cell, RefCell};
 use core::ptr::null;
@@ -56,8 +57,7 @@ pub(crate) struct Thread {
     mode: Cell<u32>,
     spin_ns: Cell<u64>,
     adaptive: Cell<bool>,
-    /// Nobody but this job's own processes wants the CPUs.
-    own_crowd: Cell<bool>,
+    crowd: Cell<Crowd>,
     look_ns: Cell<u64>,
     queueing: Queueing,
     /// MPI calls that this thread is in, one in the other.
@@ -118,7 +118,7 @@ thread_local! {
             mode: Cell::new(page::BUSY),
             spin_ns: Cell::new(0),
             adaptive: Cell::new(false),
-            own_crowd: Cell::new(false),
+            crowd: Cell::new(Crowd::Nobody),
             look_ns: Cell::new(0),
             queueing: Queueing::new(),
             depth: Cell::new(0),
@@ -248,15 +248,22 @@ impl Thread {
     fn look(&self, now_ns: u64) -> bool {
         let (mode, spin_us) = crowd::orders();
         shared::take_slot();
-        let crowd = if mode == page::BUSY { Crowd::Nobody } else { self.queueing.crowd(now_ns) };
+        let crowd = match mode {
+            page::BUSY => Crowd::Nobody,
+            _ => self.queueing.crowd(now_ns),
+        };
+        let crowd = match crowd {
+            Crowd::OwnJob if progress::yields_by_itself() => Crowd::Nobody,
+            crowd => crowd,
+        };
         let on = crowd != Crowd::Nobody;
-        self.own_crowd.set(crowd == Crowd::OwnJob);
+        self.crowd.set(crowd);
         self.look_ns.set(now_ns + LOOK_EVERY_NS);
         self.mode.set(if on { mode } else { page::BUSY });
         passed::set(if on { passed::CROWD } else { 0 });
         self.adaptive.set(spin_us == ADAPTIVE);
         self.take_spin_time(spin_us);
-        crate::hooks::progress::prefer_yields(on);
+        progress::prefer_yields(on);
         if !on {
             self.drop_row();
             shared::slot().state.store(COMPUTING, Relaxed);
@@ -297,7 +304,12 @@ impl Thread {
     /// Whether an MPI call spins without giving way: for a spin time that was given, where only others are the crowd. A gang
     /// has its CPUs for itself.
     pub(crate) fn spins_out(&self) -> bool {
-        self.in_mpi() && !self.adaptive.get() && !self.own_crowd.get()
+        self.in_mpi() && !self.adaptive.get() && self.crowd.get() == Crowd::Others
+    }
+
+    /// Nobody but this job's own processes wants the CPUs.
+    fn own_crowd(&self) -> bool {
+        self.crowd.get() == Crowd::OwnJob
     }
 
     /// It ends, and with it the wait. It may have sent something.
@@ -465,8 +477,7 @@ impl Thread {
     /// `mask` is null or a valid set of signals; `asked` are the descriptors of the call.
     pub(crate) unsafe fn block(&self, asked: &mut [pollfd], known: Option<bool>, mask: *const sigset_t) -> bool {
         let row = &self.row;
-        let by_yield =
-            row.yields.get() && (row.by_descriptor.get() <= 0 || self.own_crowd.get() && self.yields_first());
+        let by_yield = row.yields.get() && (row.by_descriptor.get() <= 0 || self.own_crowd() && self.yields_first());
         if known == Some(false) || by_yield {
             return false;
         }
@@ -504,7 +515,7 @@ impl Thread {
     /// In place of a sched_yield: sleeps until the doorbell rings or the time is over.
     pub(crate) fn block_for_bell(&self) {
         let row = &self.row;
-        if self.own_crowd.get() && self.yields_first() {
+        if self.own_crowd() && self.yields_first() {
             return self.give_way();
         }
         if row.by_descriptor.get() > 0 && row.descriptors.borrow().count() > 0 {

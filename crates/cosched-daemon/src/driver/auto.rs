@@ -63,11 +63,6 @@ impl Choice {
         if known && choice.wait == Wait::Busy { WaitMode::Busy } else { WaitMode::SpinBlock }
     }
 
-    /// Its processes that polled, when they were last counted.
-    pub(super) fn processes(&self) -> u32 {
-        self.last.map_or(0, |(_, _, counts)| counts.processes)
-    }
-
     /// What the job did since the window began, if it has been long enough under one plan; then the next one begins.
     fn window(&mut self, plan: &Plan, cpu_time_ns: u64, counts: Counts) -> Option<(Moment, Seen)> {
         let now = Moment { at: now(), generation: plan.generation };
@@ -99,19 +94,24 @@ impl Driver {
         let job = JobId(id);
         let Some(live) = self.live.get_mut(&id) else { return };
         let counts = live.page.as_mut().map(|page| page.recycle()).unwrap_or_default();
+        let cpus = self.identity.cpus.len() as u32;
+        let was_crowded = std::mem::replace(&mut live.polling, counts.processes) > cpus;
+        let crowd_changed = was_crowded != (counts.processes > cpus);
         if !self.plan.jobs.get(&job).is_some_and(|planned| planned.auto) {
             live.chosen.last = None;
+            if crowd_changed {
+                self.order_waits();
+            }
             return;
         }
-        let before = (live.chosen.processes(), live.chosen.mode());
-        let cpus = self.identity.cpus.len() as u32;
+        let before = live.chosen.mode();
         let chosen = live.chosen.window(&self.plan, cpu_time_ns, counts).and_then(|(since, mut seen)| {
             seen.offered_ns = offered_ns(&self.plan, job, since.at, seen.interval_ns, cpus);
             seen.rivals = super::waiting::rivals(&self.plan, cpus);
             let policy = live.chosen.auto.choice().policy;
             live.chosen.auto.see(&seen).filter(|choice| choice.policy != policy).map(|choice| (choice, seen))
         });
-        if before != (live.chosen.processes(), live.chosen.mode()) {
+        if crowd_changed || before != live.chosen.mode() {
             self.order_waits();
         }
         let (Some((choice, seen)), Some(live)) = (chosen, self.live.get_mut(&id)) else { return };

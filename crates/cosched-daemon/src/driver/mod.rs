@@ -125,6 +125,8 @@ struct Live {
     ledger: shares::Ledger,
     /// Where its processes and the daemon meet, when they have the wait library.
     page: Option<WaitPage>,
+    /// Its processes that poll, when they were last counted.
+    polling: u32,
     /// What auto has chosen for it.
     chosen: Choice,
     waiters: Vec<oneshot::Sender<Answer<Reply>>>,

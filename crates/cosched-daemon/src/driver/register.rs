@@ -146,6 +146,7 @@ impl Live {
             dropped: false,
             ledger: super::shares::Ledger::default(),
             page: None,
+            polling: 0,
             chosen: Choice::default(),
             waiters: Vec::new(),
             kill_at: None,

@@ -11,7 +11,8 @@ impl Driver {
     /// Makes the page of a job whose processes will have the wait library.
     pub(super) fn make_page(&mut self, record: &Record) {
         let Some(waiting) = &record.waiting else { return };
-        let orders = orders(waiting.asked, WaitMode::Busy, 0, self.identity.cpus.len() as u32);
+        let chosen = if record.own_policy.is_none() { WaitMode::SpinBlock } else { WaitMode::Busy };
+        let orders = orders(waiting.asked, chosen, 0, self.identity.cpus.len() as u32);
         match WaitPage::create(&self.identity.wait_dir, record.id, record.uid, orders) {
             Ok(page) => self.set_page(record.id, page),
             // Without a page they still wait as their environment says.
@@ -41,19 +42,23 @@ impl Driver {
         let cpus = self.identity.cpus.len() as u32;
         let rivals = rivals(&self.plan, cpus);
         for (id, live) in &mut self.live {
-            let Some(asked) = self.state.jobs.get(id).and_then(|r| r.waiting.as_ref()).map(|w| w.asked) else {
-                continue;
+            let Some(record) = self.state.jobs.get(id) else { continue };
+            let Some(asked) = record.waiting.as_ref().map(|w| w.asked) else { continue };
+            let planned = self.plan.jobs.get(&JobId(*id));
+            let auto = planned.is_some_and(|planned| planned.auto);
+            let crowded = live.polling > cpus;
+            // A policy that was asked for by name means what the literature means by it. Otherwise a job's own processes give
+            // way to each other when they are more than the CPUs; who is alone and fits spins all the same, which its
+            // processes find out by themselves.
+            let chosen = match () {
+                () if auto && !crowded => live.chosen.mode(),
+                () if auto || (record.own_policy.is_none() && (crowded || rivals == 0)) => WaitMode::SpinBlock,
+                () => WaitMode::Busy,
             };
-            let planned = self.plan.jobs.get(&JobId(*id)).filter(|planned| planned.auto);
-            let crowded = live.chosen.processes() > cpus;
-            let chosen = match planned {
-                None => WaitMode::Busy,
-                Some(_) if crowded => WaitMode::SpinBlock,
-                // Who is alone spins all the same: the number of rivals says so.
-                Some(_) => live.chosen.mode(),
-            };
-            // A gang's processes have their slots for themselves, unless they are more than the CPUs.
-            let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang) && rivals > 0 && !crowded;
+            // A gang's processes have their slots for themselves: who are more than the CPUs have only each other there.
+            let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
+            let rivals = if gang && crowded { 0 } else { rivals };
+            let gang = gang && auto && rivals > 0;
             if let Some(page) = &mut live.page {
                 let spin_us = asked.spin_us.or(gang.then_some((GANG_SPIN_NS / 1000) as u32));
                 let asked = Waiting { spin_us, ..asked };

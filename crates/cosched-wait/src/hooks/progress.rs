@@ -2,24 +2,24 @@
 //! carries the messages and no system call is made.
 //!
 //! UCX (MPICH, and Open MPI's pml ucx) says whether it found something. Open MPI's `opal_progress` does not, but calls
-//! sched_yield when it found nothing, if a variable of its library says so; that one is set while there is a crowd.
+//! sched_yield when it found nothing, if a variable of its library says so. While there is a crowd that one is set, and
+//! afterwards it is again what Open MPI wants: what it found there, or what Open MPI has set since.
 
 use crate::later::Later;
 use crate::sys;
 use crate::thread::{self, Verdict};
 use core::ffi::{c_uint, c_void};
 use core::ptr::null;
-use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 
 static OPAL_PROGRESS: Later = Later::named(c"opal_progress");
 static OPAL_YIELD: Later = Later::named(c"opal_progress_yield_when_idle");
+static OPAL_SET_YIELD: Later = Later::named(c"opal_progress_set_yield_when_idle");
 static UCP_PROGRESS: Later = Later::named(c"ucp_worker_progress");
 
 /// Open MPI is here: its loop has been seen.
 static IS_OPAL: AtomicBool = AtomicBool::new(false);
-/// What its variable was at first; [`UNKNOWN`] before.
-static YIELD_AT_FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
-const UNKNOWN: u8 = 2;
+static YIELDS: Yields = Yields { wanted: AtomicU8::new(UNKNOWN), on: AtomicBool::new(false) };
 
 /// Open MPI's progress loop.
 ///
@@ -46,16 +46,86 @@ pub(super) unsafe extern "C-unwind" fn opal_progress() -> usize {
     unsafe { next() }
 }
 
-/// Makes Open MPI yield when it finds nothing, or as it did before.
-pub(crate) fn prefer_yields(on: bool) {
-    if !IS_OPAL.load(Relaxed) {
-        return;
+/// Open MPI sets whether it yields, in MPI_Init: that it keeps, whatever is in force meanwhile.
+///
+/// # Safety
+/// As Open MPI's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn opal_progress_set_yield_when_idle(yields: bool) -> bool {
+    type Function = unsafe extern "C-unwind" fn(bool) -> bool;
+    let next = OPAL_SET_YIELD.get(opal_progress_set_yield_when_idle as *const c_void);
+    if next.is_null() {
+        return false;
     }
-    let variable = OPAL_YIELD.get(null()).cast::<AtomicU8>();
-    // SAFETY: Open MPI's variable of this name is a bool, one byte, which its threads only read; or it is null.
-    let Some(variable) = (unsafe { variable.as_ref() }) else { return };
-    let _ = YIELD_AT_FIRST.compare_exchange(UNKNOWN, variable.load(Relaxed), Relaxed, Relaxed);
-    variable.store(u8::from(on || YIELD_AT_FIRST.load(Relaxed) == 1), Relaxed);
+    // SAFETY: Open MPI's function of this name has this type.
+    let next = unsafe { core::mem::transmute::<*mut c_void, Function>(next) };
+    // SAFETY: the caller keeps its contract.
+    let before = unsafe { next(yields) };
+    let known = YIELDS.wanted.swap(u8::from(yields), SeqCst);
+    if YIELDS.on.load(SeqCst) {
+        YIELDS.put(opal_yield());
+    }
+    if known == UNKNOWN { before } else { known == 1 }
+}
+
+/// Makes Open MPI yield when it finds nothing, or as it wants itself. What was never changed is not written to.
+pub(crate) fn prefer_yields(on: bool) {
+    if IS_OPAL.load(Relaxed) {
+        YIELDS.prefer(on, opal_yield());
+    }
+}
+
+/// Whether Open MPI yields by itself (its launcher makes it, with more ranks than CPUs): that is as good among ranks of one
+/// job, and costs less than what is done here.
+pub(crate) fn yields_by_itself() -> bool {
+    IS_OPAL.load(Relaxed) && YIELDS.wants(opal_yield())
+}
+
+fn opal_yield() -> Option<&'static AtomicU8> {
+    // SAFETY: Open MPI's variable of this name is a bool, one byte, or it is null. Its library stays while its loop runs.
+    unsafe { OPAL_YIELD.get(null()).cast::<AtomicU8>().as_ref() }
+}
+
+/// Whether Open MPI yields.
+struct Yields {
+    /// What it wants itself: 0, 1, or [`UNKNOWN`] while it has not said so and nothing was changed.
+    wanted: AtomicU8,
+    /// There is a crowd.
+    on: AtomicBool,
+}
+
+const UNKNOWN: u8 = 2;
+
+impl Yields {
+    fn prefer(&self, on: bool, variable: Option<&AtomicU8>) {
+        let Some(now) = variable.map(|variable| variable.load(SeqCst)) else { return };
+        if on {
+            let _ = self.wanted.compare_exchange(UNKNOWN, now, SeqCst, SeqCst);
+        }
+        if self.on.swap(on, SeqCst) != on {
+            self.put(variable);
+        }
+    }
+
+    fn wants(&self, variable: Option<&AtomicU8>) -> bool {
+        match self.wanted.load(SeqCst) {
+            UNKNOWN => variable.is_some_and(|variable| variable.load(SeqCst) == 1),
+            wanted => wanted == 1,
+        }
+    }
+
+    /// Whoever of several threads writes last has seen what the others wanted.
+    fn put(&self, variable: Option<&AtomicU8>) {
+        let Some(variable) = variable else { return };
+        let value = || u8::from(self.on.load(SeqCst) || self.wanted.load(SeqCst) == 1);
+        loop {
+            let written = value();
+            variable.store(written, SeqCst);
+            if written == value() {
+                return;
+            }
+        }
+    }
 }
 
 /// The progress loop of UCX; it says how much it found.
@@ -90,4 +160,45 @@ pub(super) unsafe extern "C-unwind" fn ucp_worker_progress(worker: *mut c_void) 
     thread.leave();
     sys::set_errno(before);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn yields() -> Yields {
+        Yields { wanted: AtomicU8::new(UNKNOWN), on: AtomicBool::new(false) }
+    }
+
+    #[test]
+    fn what_was_not_changed_is_not_written() {
+        let (yields, variable) = (yields(), AtomicU8::new(0));
+        yields.prefer(false, Some(&variable));
+        variable.store(1, SeqCst);
+        yields.prefer(false, Some(&variable));
+        assert_eq!(variable.load(SeqCst), 1, "Open MPI set it after the first look");
+        assert!(yields.wants(Some(&variable)));
+    }
+
+    #[test]
+    fn what_was_found_comes_back() {
+        for found in [0, 1] {
+            let (yields, variable) = (yields(), AtomicU8::new(found));
+            for _ in 0..2 {
+                yields.prefer(true, Some(&variable));
+                assert_eq!((variable.load(SeqCst), yields.wants(Some(&variable))), (1, found == 1));
+                yields.prefer(false, Some(&variable));
+                assert_eq!(variable.load(SeqCst), found);
+            }
+        }
+    }
+
+    #[test]
+    fn what_open_mpi_sets_meanwhile_holds_afterwards() {
+        let (yields, variable) = (yields(), AtomicU8::new(0));
+        yields.prefer(true, Some(&variable));
+        yields.wanted.store(1, SeqCst);
+        yields.prefer(false, Some(&variable));
+        assert_eq!(variable.load(SeqCst), 1);
+    }
 }

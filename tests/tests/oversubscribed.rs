@@ -1,0 +1,127 @@
+//! More ranks than CPUs: what cosched loads into a program by default never makes it wait worse than it does by itself.
+//!
+//! Each runtime that is installed; plain, with the library alone (no daemon), and as a job by default, in turns; then two
+//! jobs at once. Only ratios within one run count, with bounds that are far from what is measured: docs/waiting.md.
+
+use cosched_tests::{Daemon, needs_root, program, stderr, target};
+use std::process::{Child, Command, Output, Stdio};
+
+/// The least part of the plain rate. What this is here for was a part of 0.25 and less.
+const LEAST: f64 = 0.5;
+const ROUNDS: usize = 2;
+
+struct Runtime {
+    launcher: Vec<String>,
+    program: String,
+    /// By itself it spins without ever giving way, so a crowd must be much better by default.
+    only_spins: bool,
+}
+
+impl Runtime {
+    fn new(launcher: Option<String>, options: &[&str], built: &str, only_spins: bool) -> Option<Runtime> {
+        let (launcher, program) = (launcher?, program(built)?);
+        let ranks = std::thread::available_parallelism().map_or(2, usize::from) + 3;
+        let mut words = vec![launcher];
+        words.extend(options.iter().map(|word| (*word).to_owned()));
+        words.extend(["-n".to_owned(), ranks.to_string()]);
+        Some(Runtime { launcher: words, program, only_spins })
+    }
+
+    /// The words of a run, with these between launcher and program.
+    fn words(&self, between: &[String]) -> Vec<String> {
+        let options = ["--grain-loops", "8000", "--seconds", "0.4", "--json"].map(str::to_owned);
+        [&self.launcher[..], between, std::slice::from_ref(&self.program), &options].concat()
+    }
+}
+
+/// In the environment in which root may start MPI; it ends within half a minute.
+fn start(mut command: Command, args: &[String]) -> Child {
+    for product in ["OMPI", "PRTE"] {
+        for what in ["ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"] {
+            command.env(format!("{product}_{what}"), "1");
+        }
+    }
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Iterations per second; none when it was not done in time.
+fn rate(output: &Output) -> f64 {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let field = said.split("\"iterations_per_s\":").nth(1).and_then(|rest| rest.split(',').next());
+    let rate = field.and_then(|text| text.parse().ok());
+    assert!(rate.is_some() || output.status.code() == Some(124), "{said}\n{}", stderr(output));
+    rate.unwrap_or(0.0)
+}
+
+/// The least disturbed run.
+fn best(all: Vec<f64>) -> f64 {
+    all.into_iter().fold(0.0, f64::max)
+}
+
+fn timeout() -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "1", "30"]);
+    command
+}
+
+fn never_worse(runtime: Option<Runtime>) {
+    let Some(runtime) = runtime.filter(|_| needs_root()) else { return };
+    let d = Daemon::start("");
+    let library = cosched_tests::bin_dir().join("libcosched_wait.so");
+    let loaded = ["env".to_owned(), format!("LD_PRELOAD={}", library.display()), "COSCHED_WAIT=busy".to_owned()];
+    let plain = |count: usize| together(count, || start(timeout(), &runtime.words(&[])));
+    let preloaded = || together(1, || start(timeout(), &runtime.words(&loaded)));
+    let job = |count: usize| {
+        together(count, || {
+            let words = ["run", "--", "timeout", "-k", "1", "30"].map(str::to_owned);
+            start(d.command("cosched"), &[&words[..], &runtime.words(&[])].concat())
+        })
+    };
+    let mut rates: [Vec<f64>; 5] = Default::default();
+    for _ in 0..ROUNDS {
+        let round = [plain(1), preloaded(), job(1), plain(2), job(2)];
+        rates.iter_mut().zip(round).for_each(|(all, one)| all.push(one));
+    }
+    let [plain_1, preloaded, job_1, plain_2, job_2] = rates.map(best);
+    let name = &runtime.program;
+    let figures = format!(
+        "{name}: one: {plain_1:.0} plain, {preloaded:.0} loaded, {job_1:.0} by default; two: {plain_2:.0}, {job_2:.0}"
+    );
+    println!("{figures}");
+    assert!(preloaded >= LEAST * plain_1 && job_1 >= LEAST * plain_1 && job_2 >= LEAST * plain_2, "{figures}");
+    if runtime.only_spins {
+        assert!(job_1 >= 3.0 * plain_1 && job_2 >= 3.0 * plain_2, "its ranks give way to each other: {figures}");
+    }
+}
+
+/// The sum of the rates of so many at once.
+fn together(count: usize, start: impl Fn() -> Child) -> f64 {
+    let all: Vec<Child> = (0..count).map(|_| start()).collect();
+    all.into_iter().map(|child| rate(&child.wait_with_output().unwrap())).sum()
+}
+
+fn installed(name: &str) -> Option<String> {
+    let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().ok()?;
+    if !found.status.success() {
+        println!("SKIPPED: {name} is not installed: `tools/setup test` installs it");
+        return None;
+    }
+    Some(String::from_utf8_lossy(&found.stdout).trim().to_owned())
+}
+
+const OPEN_MPI: [&str; 3] = ["--oversubscribe", "--bind-to", "none"];
+
+#[test]
+fn open_mpi_4() {
+    never_worse(Runtime::new(installed("mpirun.openmpi"), &OPEN_MPI, "barrier-mpi", false));
+}
+
+#[test]
+fn open_mpi_5() {
+    never_worse(Runtime::new(target("openmpi5/bin/mpirun"), &OPEN_MPI, "openmpi5/barrier-mpi", false));
+}
+
+#[test]
+fn mpich() {
+    never_worse(Runtime::new(installed("mpiexec.mpich"), &["-bind-to", "none"], "mpich/barrier-mpi", true));
+}
