@@ -227,6 +227,9 @@ wire! {
         pub memory_peak_bytes: Option<u64>,
         /// Nobody waits for it in a terminal.
         pub detached: bool,
+        /// An administrator registered it.
+        #[serde(default)]
+        pub by_admin: bool,
         /// Where its output is, when detached.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub log_path: Option<String>,

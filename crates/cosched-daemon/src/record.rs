@@ -64,6 +64,9 @@ pub(crate) struct Record {
     /// It was registered without a process: no launcher tells how its main process ends.
     #[serde(default)]
     pub(crate) by_api: bool,
+    /// An administrator registered it.
+    #[serde(default)]
+    pub(crate) by_admin: bool,
     /// Where its first process stood before; what leaves the job goes there.
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
@@ -147,6 +150,7 @@ impl Record {
             boosts: 0,
             nodes: Vec::new(),
             by_api: req.pid == 0,
+            by_admin: false,
             origin: None,
             part: None,
         }

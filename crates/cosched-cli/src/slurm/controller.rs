@@ -1,6 +1,7 @@
-//! What slurmctld says of a job that it does not tell the prolog: name, QOS, the number in an array, memory, all nodes.
+//! What slurmctld says of a job that it does not tell the prolog: QOS, the number in an array, memory, all nodes; and its name.
 //!
-//! One request for each job and node. Its name, which is the user's, stands last: no name can pass for a QOS.
+//! Two requests for each job and node. The name is the user's, may have lines of its own that look like squeue's, and decides
+//! nothing: it is asked for by itself. No other column has words that a user chooses.
 
 use super::environment::{SlurmJob, shares};
 use super::hostlist;
@@ -13,8 +14,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The columns of `squeue -O`, with their widths.
-const COLUMNS: [(&str, usize); 6] =
-    [("JobID", 16), ("JobArrayID", 48), ("QOS", 128), ("tres-alloc", 512), ("NodeList", NODES_WIDTH), ("Name", 256)];
+const COLUMNS: [(&str, usize); 5] =
+    [("JobID", 16), ("JobArrayID", 48), ("QOS", 128), ("tres-alloc", 512), ("NodeList", NODES_WIDTH)];
+/// Longer names are cut.
+const NAME: (&str, usize) = ("Name", 256);
 /// Longer host lists come cut off.
 const NODES_WIDTH: usize = 4096;
 
@@ -23,16 +26,25 @@ const NODES_WIDTH: usize = 4096;
 /// # Errors
 /// Why it could not be asked.
 pub(super) fn complete(job: &mut SlurmJob) -> Result<(), String> {
-    let columns: Vec<String> = COLUMNS.iter().map(|(name, width)| format!("{name}:{width}")).collect();
+    let text = ask(job.id, &COLUMNS)?;
+    if !add(job, &text) {
+        return Err("squeue does not know the job".into());
+    }
+    job.name = ask(job.id, &[NAME]).ok().and_then(|text| shown(&text)).or(job.name.take());
+    Ok(())
+}
+
+/// What squeue writes of a job: a line for each of an array, if it is an array's first.
+fn ask(id: u32, columns: &[(&str, usize)]) -> Result<String, String> {
+    let columns: Vec<String> = columns.iter().map(|(name, width)| format!("{name}:{width}")).collect();
     let mut child = Command::new("squeue")
-        .args(["--noheader", "--all", &format!("--jobs={}", job.id), &format!("--Format={}", columns.join(","))])
+        .args(["--noheader", "--all", &format!("--jobs={id}"), &format!("--Format={}", columns.join(","))])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|e| format!("squeue cannot be run: {e}"))?;
-    let text = output_of(&mut child)?;
-    if add(job, &text) { Ok(()) } else { Err("squeue does not know the job".into()) }
+    output_of(&mut child)
 }
 
 /// What it writes, which is less than a pipe holds; a child that takes too long is ended.
@@ -60,11 +72,9 @@ fn output_of(child: &mut Child) -> Result<String, String> {
 fn add(job: &mut SlurmJob, text: &str) -> bool {
     let id = job.id.to_string();
     let Some(fields) = text.lines().map(fields_of).find(|fields| fields[0] == id) else { return false };
-    let [_, label, qos, tres, nodes, name] = fields;
-    let known = |text: &str| Some(text.to_owned()).filter(|text| !matches!(text.as_str(), "" | "(null)" | "N/A"));
+    let [_, label, qos, tres, nodes] = fields;
     job.label = known(label).unwrap_or(id);
     job.qos = known(qos).or(job.qos.take());
-    job.name = known(name).or(job.name.take());
     let names = Some(nodes).filter(|nodes| nodes.len() < NODES_WIDTH).and_then(hostlist::expand).unwrap_or_default();
     if names.len() as u32 == job.node_count && job.shares.is_empty() {
         job.shares = shares(names, &job.cpu_counts, |_| None);
@@ -74,6 +84,17 @@ fn add(job: &mut SlurmJob, text: &str) -> bool {
         job.shares.iter_mut().for_each(|share| share.memory_bytes = Some(bytes));
     }
     true
+}
+
+/// A value that is there.
+fn known(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !matches!(text.as_str(), "" | "(null)" | "N/A"))
+}
+
+/// The name, for display; of one with lines the first, and nothing that a terminal would obey.
+fn shown(text: &str) -> Option<String> {
+    let line = text.lines().next()?;
+    known(&line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>())
 }
 
 fn fields_of(line: &str) -> [&str; COLUMNS.len()] {
@@ -97,27 +118,39 @@ fn memory_per_node(tres: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn line(fields: [&str; 6]) -> String {
+    fn line(fields: [&str; COLUMNS.len()]) -> String {
         let text: String = COLUMNS.iter().zip(fields).map(|((_, width), field)| format!("{field:width$}")).collect();
         text + "\n"
     }
 
     #[test]
     fn the_line_of_the_job_is_found() {
-        let text = line(["21", "17_4", "low", "cpu=1", "n1", "b"])
-            + &line(["17", "17_5", "(null)", "cpu=4,mem=200M,node=2,billing=4", "n[1-2]", "naïve job"]);
+        let text = line(["21", "17_4", "low", "cpu=1", "n1"])
+            + &line(["17", "17_5", "(null)", "cpu=4,mem=200M,node=2,billing=4", "n[1-2]"]);
         let cpu_counts = vec![3, 1];
         let mut job = SlurmJob { id: 17, label: "17".into(), node_count: 2, cpu_counts, ..SlurmJob::default() };
         assert!(add(&mut job, &text));
         let shares: Vec<_> = job.shares.iter().map(|s| (s.node.as_str(), s.cpus, s.memory_bytes)).collect();
         assert_eq!(shares, [("n1", Some(3), Some(100 << 20)), ("n2", Some(1), Some(100 << 20))]);
-        assert_eq!((job.label.as_str(), job.qos.as_deref(), job.name.as_deref()), ("17_5", None, Some("naïve job")));
+        assert_eq!((job.label.as_str(), job.qos.as_deref()), ("17_5", None));
         assert_eq!(job.memory_bytes, Some(100 << 20));
         assert!(!add(&mut SlurmJob { id: 18, ..SlurmJob::default() }, &text));
         assert!(!add(
             &mut SlurmJob { id: 18, ..SlurmJob::default() },
             "slurm_load_jobs error: Invalid job id specified\n"
         ));
+    }
+
+    /// As squeue 22.05 prints a name with a line in it, for an array's first task.
+    #[test]
+    fn a_name_decides_nothing() {
+        let forged = line(["1", "1_2", "urgent", "cpu=64", "n1"]);
+        assert_eq!(shown(&format!("x\n{forged}\n")).as_deref(), Some("x"));
+        assert_eq!(shown("\u{1b}[2Jgone  \n").as_deref(), Some("\u{fffd}[2Jgone"));
+        assert_eq!((shown(""), shown("(null)\n")), (None, None));
+        let users =
+            ["Name", "Comment", "AdminComment", "WorkDir", "Command", "WCKey", "Account", "Dependency", "Feature"];
+        assert!(COLUMNS.iter().all(|(column, _)| !users.contains(column)), "a column whose words a user chooses");
     }
 
     #[test]

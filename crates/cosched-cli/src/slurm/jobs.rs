@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 const NEWS_TIME_MAX: Duration = Duration::from_secs(2);
 const NEWS_POLL: Duration = Duration::from_millis(50);
 
-/// The jobs of this Slurm job that live and have this node, the best first: one over all nodes, then the oldest. Where
+/// The jobs of this Slurm job that live and have this node, the best first: the prolog's, one over all nodes, the oldest. Where
 /// other nodes' daemons are in the same cluster, each of them may have one of this name.
 pub(super) fn living(client: &mut Client, slurm: &SlurmJob, uid: u32) -> Result<Vec<Job>, Failure> {
     let (name, own) = (slurm.cosched_name(), client.version()?.node);
     let mut jobs = client.jobs(false)?.jobs;
     jobs.retain(|job| job.name == name && job.uid == uid && !ended(job) && is_of(job, slurm, &own));
-    jobs.sort_by_key(|job| (std::cmp::Reverse(job.nodes.len()), job.id));
+    jobs.sort_by_key(|job| std::cmp::Reverse((job.by_admin, job.nodes.len(), std::cmp::Reverse(job.id))));
     Ok(jobs)
 }
 

@@ -42,8 +42,16 @@ fn register(context: &Context<'_>) -> Result<(), Failure> {
     let left_to_tasks = slurm.node_count > 1
         && slurm.shares.is_empty()
         && client.status()?.cluster.is_some_and(|cluster| !cluster.alone);
-    if left_to_tasks || !jobs::living(&mut client, &slurm, uid)?.is_empty() {
+    if left_to_tasks {
         return Ok(());
+    }
+    let jobs = jobs::living(&mut client, &slurm, uid)?;
+    if jobs.iter().any(|job| job.by_admin) {
+        return Ok(());
+    }
+    if let Some(job) = jobs.first() {
+        context
+            .log(&format!("job {} has its name, but its user registered it: its tasks do not enter that one", job.id));
     }
     jobs::register(context, &mut client, &slurm, &target, Some(uid))?;
     Ok(())

@@ -176,7 +176,8 @@ impl<'a> Batch<'a> {
         Err(Answer::refused("the job is refused", why, "Wait until some have begun, or end some that wait."))
     }
 
-    /// The job that another launcher has asked for in these words, if it is not about to end.
+    /// The job that another launcher has asked for in these words, if it is not about to end; for an administrator not one
+    /// that its user asked for.
     fn same(&self, by: By, ask: &JobAsk) -> Option<u64> {
         if !ask.once {
             return None;
@@ -186,6 +187,7 @@ impl<'a> Batch<'a> {
         let is_same = |job: &&Job| {
             let known = &job.ask;
             job.owner.uid == by.uid
+                && (job.owner.admin || !by.admin)
                 && (known.once, &known.name) == (true, &ask.name)
                 && known.want.nodes().eq(ask.want.nodes())
                 && !job.closing

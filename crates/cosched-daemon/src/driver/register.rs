@@ -35,7 +35,7 @@ impl Driver {
             ));
         }
         let owner_uid = self.rights.owner(peer, request.owner_uid)?;
-        if let Some(id) = self.same(owner_uid, &request) {
+        if let Some(id) = self.same(peer, owner_uid, &request) {
             return self.view_job(id);
         }
         let held = match request.pid {
@@ -49,6 +49,7 @@ impl Driver {
         let cpus = fitted.cpus;
         let mut record = Record::new(id, owner_uid, cpus, request, &self.boot_id, unix_ms());
         (record.mem_bytes, record.nodes) = (fitted.mem_bytes, fitted.nodes);
+        record.by_admin = self.rights.is_admin(peer);
         self.rights.submit(peer, record.class)?;
         record.origin = Some(record.pid).filter(|pid| *pid != 0).and_then(|pid| self.origin_of(pid));
         let for_another = if owner_uid == peer.uid { String::new() } else { format!(", by {}", user_name(peer.uid)) };
@@ -69,10 +70,13 @@ impl Driver {
         self.view_job(id)
     }
 
-    /// The job that another launcher has registered in these words.
-    fn same(&self, owner_uid: u32, request: &JobRequest) -> Option<u64> {
+    /// The job that another launcher has registered in these words; for an administrator not one that its user registered.
+    fn same(&self, peer: Peer, owner_uid: u32, request: &JobRequest) -> Option<u64> {
         let records = self.live.keys().filter_map(|id| self.state.jobs.get(id));
-        let is_same = |r: &&Record| r.uid == owner_uid && r.by_api && Some(&r.name) == request.name.as_ref();
+        let admin = self.rights.is_admin(peer);
+        let is_same = |r: &&Record| {
+            r.uid == owner_uid && r.by_api && (r.by_admin || !admin) && Some(&r.name) == request.name.as_ref()
+        };
         records.filter(|_| request.once).find(is_same).map(|record| record.id)
     }
 

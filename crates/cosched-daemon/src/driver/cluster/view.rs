@@ -348,5 +348,6 @@ pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
     };
     let mut record = Record::new(job.id, job.owner.uid, 0, request, boot_id, job.submitted_ns / 1_000_000);
     record.by_api = false;
+    record.by_admin = job.owner.admin;
     record
 }
