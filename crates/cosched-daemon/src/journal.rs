@@ -1,13 +1,21 @@
-//! A journal on disk: lines with a checksum each, of which the last may be torn.
+//! A journal on disk: numbered lines with a checksum each (`lines.rs`), of which the last may be torn.
 //!
-//! A line is `CRC32 in hex, space, JSON`. A change is one appended line, on the disk before it is acknowledged. A crash
-//! at any byte leaves a prefix of complete lines and at most one torn one at the end, which was never acknowledged and
-//! is cut off at the next start. Anything else that does not check is damage: the file is set aside under another name
-//! and every line that still checks is told. From time to time the owner writes the journal anew with only the present
-//! state, beside the old one, and it is renamed over it.
+//! A change is one appended line, on the disk before it is acknowledged. A crash at any byte leaves a prefix of complete
+//! lines and at most one torn one at the end, which was never acknowledged and is cut off at the next start. Anything
+//! else that does not check is damage: a line that cannot be read, one that is missing, doubled or not in its place. The
+//! file is set aside under another name and every line that still checks is told. From time to time the owner writes a
+//! new journal with only the present state beside the old one, and it is renamed over it. That lines are missing at the
+//! end, or all of them, is known from the mark beside it (`mark.rs`).
 //!
 //! A line that does not get to the disk whole, because that is full, is taken back: the file is as it was before.
 
+mod lines;
+mod mark;
+
+use lines::Read;
+#[cfg(test)]
+pub(crate) use lines::read;
+use mark::Mark;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -42,6 +50,10 @@ pub(crate) struct Journal {
     unsure: bool,
     /// A write failed that wanted so much room.
     short_of: Option<u64>,
+    /// The number of the next line.
+    next: u64,
+    /// The last line and the last number of a job that somebody may have heard of.
+    mark: Mark,
 }
 
 /// What a journal had in it.
@@ -49,8 +61,10 @@ pub(crate) struct Journal {
 pub(crate) struct Found<C> {
     /// The changes, in their order.
     pub(crate) changes: Vec<C>,
-    /// The damaged file was set aside here; so many lines could not be read. The journal is to be written anew.
+    /// The damaged file was set aside here; so many lines are damaged or missing. The journal is to be rewritten.
     pub(crate) damaged: Option<(PathBuf, usize)>,
+    /// Jobs had numbers up to this one at least, whatever is missing.
+    pub(crate) last_job: u64,
 }
 
 impl Journal {
@@ -65,12 +79,13 @@ impl Journal {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(e),
         };
-        if unknown::<C>(&old) > 0 {
+        if lines::unknown::<C>(&old) > 0 {
             let what = "some of its lines are whole, and not of this version of coschedd";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path)?;
-        let (changes, damaged) = read(&old);
+        let mark = Mark::open(path)?;
+        let Read { changes, damaged, last, is_numbered } = lines::read(&old, mark.line);
         let bytes = old.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) as u64;
         let damaged = match damaged {
             0 => None,
@@ -82,17 +97,35 @@ impl Journal {
         }
         file.sync_all()?;
         sync_dir(path)?;
-        let journal = Journal {
+        let mut journal = Journal {
             path: path.to_owned(),
             file,
             bytes,
             compact_bytes: COMPACT_BYTES,
             compact_bytes_min: COMPACT_BYTES,
             has_rest: false,
-            unsure: damaged.is_some(),
+            // Lines without numbers are an earlier version's, and those of this one do not stand beside them.
+            unsure: damaged.is_some() || !is_numbered,
             short_of: None,
+            next: last.max(mark.line) + 1,
+            mark,
         };
-        Ok((journal, Found { changes, damaged }))
+        let last_job = journal.mark.job;
+        if journal.bytes == 0 && !journal.unsure {
+            journal.begin()?;
+        }
+        Ok((journal, Found { changes, damaged, last_job }))
+    }
+
+    /// The first line of an empty file.
+    fn begin(&mut self) -> io::Result<()> {
+        let (text, next) = lines::file(self.next, std::iter::empty::<()>())?;
+        self.put(&text, next)
+    }
+
+    /// With the next change it is known that jobs had numbers up to this one.
+    pub(crate) fn number(&mut self, job: u64) {
+        self.mark.job = self.mark.job.max(job);
     }
 
     /// Adds changes; they are on the disk when this returns.
@@ -100,14 +133,18 @@ impl Journal {
     /// # Errors
     /// Of the file system; the journal is what it was before.
     pub(crate) fn append(&mut self, changes: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
-        let line = lines(changes)?;
+        let (text, next) = lines::text(self.next, changes)?;
+        self.put(&text, next)
+    }
+
+    fn put(&mut self, text: &[u8], next: u64) -> io::Result<()> {
         self.make_room()?;
         if self.has_rest {
             self.file.set_len(self.bytes)?;
             self.has_rest = false;
         }
-        let length = line.len() as u64;
-        if let Err(e) = self.file.write_all_at(&line, self.bytes) {
+        let length = text.len() as u64;
+        if let Err(e) = self.file.write_all_at(text, self.bytes) {
             (self.has_rest, self.short_of) = (self.file.set_len(self.bytes).is_err(), Some(length.max(ROOM_BYTES)));
             return Err(e);
         }
@@ -119,6 +156,8 @@ impl Journal {
         }
         self.short_of = None;
         self.bytes += length;
+        self.next = next;
+        self.mark.write(next - 1);
         Ok(())
     }
 
@@ -158,15 +197,27 @@ impl Journal {
         // If it cannot be done now, not again with every change.
         self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
         let new = self.path.with_extension("new");
-        let written = write_new(&new, &self.path, changes);
+        let (text, next) = lines::file(self.next, changes)?;
+        let written = write_new(&new, &self.path, &text);
         if written.is_err() {
             // What there is of it takes the room that others wait for.
             let _ = std::fs::remove_file(&new);
         }
-        (self.file, self.bytes) = written?;
+        self.file = written?;
+        (self.bytes, self.next) = (text.len() as u64, next);
+        self.mark.write(next - 1);
         (self.has_rest, self.unsure, self.short_of) = (false, false, None);
         self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
         Ok(())
+    }
+
+    /// The file gets another name, and is no journal of this place any more.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub(crate) fn retire(self, to: &Path) -> io::Result<()> {
+        self.mark.remove(&self.path)?;
+        std::fs::rename(&self.path, to)
     }
 
     #[cfg(test)]
@@ -185,62 +236,8 @@ impl Journal {
 /// # Errors
 /// Of the file system.
 pub(crate) fn look<C: DeserializeOwned>(path: &Path) -> io::Result<(Vec<C>, usize)> {
-    std::fs::read(path).map(|bytes| read(&bytes))
-}
-
-/// The changes, and the number of lines that are damaged. A torn last line is not damage.
-pub(crate) fn read<C: DeserializeOwned>(bytes: &[u8]) -> (Vec<C>, usize) {
-    let mut changes = Vec::new();
-    let mut damaged = 0;
-    for text in bytes.split_inclusive(|b| *b == b'\n') {
-        let Some((end, line)) = text.split_last() else { continue };
-        match parse(line) {
-            Some(change) => {
-                changes.push(change);
-                damaged += usize::from(*end != b'\n');
-            }
-            None if *end != b'\n' && is_torn(text) => (),
-            None => damaged += 1,
-        }
-    }
-    (changes, damaged)
-}
-
-/// Whether these bytes without an end can be the beginning of a line of ours.
-fn is_torn(text: &[u8]) -> bool {
-    let fits = |(at, byte): (usize, &u8)| match at {
-        0..8 => byte.is_ascii_hexdigit(),
-        8 => *byte == b' ',
-        9 => *byte == b'{',
-        _ => *byte >= b' ',
-    };
-    text.iter().enumerate().all(fits)
-}
-
-/// The JSON in a line without its end, if its sum is right.
-fn checked(line: &[u8]) -> Option<&[u8]> {
-    let (sum, json) = (line.get(..8)?, line.get(8..)?.strip_prefix(b" ")?);
-    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
-    (sum == crc32fast::hash(json)).then_some(json)
-}
-
-/// A line without its end.
-fn parse<C: DeserializeOwned>(line: &[u8]) -> Option<C> {
-    serde_json::from_slice(checked(line)?).ok()
-}
-
-/// The number of lines that are not damaged, and say what this program does not know.
-fn unknown<C: DeserializeOwned>(bytes: &[u8]) -> usize {
-    bytes.split(|b| *b == b'\n').filter(|line| checked(line).is_some() && parse::<C>(line).is_none()).count()
-}
-
-fn lines(changes: impl Iterator<Item = impl Serialize>) -> io::Result<Vec<u8>> {
-    let mut lines = Vec::new();
-    for change in changes {
-        let json = serde_json::to_string(&change)?;
-        lines.extend(format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes());
-    }
-    Ok(lines)
+    let read = lines::read(&std::fs::read(path)?, Mark::look(path).line);
+    Ok((read.changes, read.damaged))
 }
 
 /// Gives the file a second name; that takes no room.
@@ -260,18 +257,17 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn write_new(new: &Path, path: &Path, changes: impl Iterator<Item = impl Serialize>) -> io::Result<(File, u64)> {
-    let lines = lines(changes)?;
+fn write_new(new: &Path, path: &Path, text: &[u8]) -> io::Result<File> {
     match std::fs::remove_file(new) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => (),
     }
     let mut file = OpenOptions::new().create_new(true).write(true).mode(MODE).open(new)?;
-    file.write_all(&lines)?;
+    file.write_all(text)?;
     file.sync_all()?;
     std::fs::rename(new, path)?;
     sync_dir(path)?;
-    Ok((file, lines.len() as u64))
+    Ok(file)
 }
 
 fn sync_dir(path: &Path) -> io::Result<()> {
@@ -292,17 +288,24 @@ mod tests {
         N(BTreeMap::from([("n".to_owned(), n)]))
     }
 
+    fn some(path: &Path) -> Vec<u8> {
+        let (mut journal, found) = Journal::open::<N>(path).unwrap();
+        assert!(found.changes.is_empty());
+        for k in 0..5 {
+            journal.number(10 + u64::from(k));
+            journal.append(once(n(k))).unwrap();
+        }
+        std::fs::read(path).unwrap()
+    }
+
     #[test]
     fn a_torn_end_is_cut_off_and_what_comes_then_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("j");
-        let (mut journal, found) = Journal::open::<N>(&path).unwrap();
-        assert!(found.changes.is_empty());
-        for k in 0..3 {
-            journal.append(once(n(k))).unwrap();
-        }
-        let whole = std::fs::read(&path).unwrap();
+        let whole = some(&path);
         for cut in 0..whole.len() {
+            // Nobody has heard of what was cut off.
+            std::fs::remove_file(path.with_extension("mark")).unwrap();
             std::fs::write(&path, &whole[..cut]).unwrap();
             let (mut journal, found) = Journal::open::<N>(&path).unwrap();
             assert!(found.damaged.is_none(), "cut at {cut}");
@@ -310,6 +313,72 @@ mod tests {
             let (changes, damaged) = look::<N>(&path).unwrap();
             assert_eq!((changes, damaged), ([found.changes, vec![n(9)]].concat(), 0), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn lines_that_are_missing_at_the_end_are_missed_and_numbers_not_given_again() {
+        for kept in 0..6 {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("j");
+            let whole = some(&path);
+            let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+            std::fs::write(&path, lines[..kept].concat()).unwrap();
+            let (mut journal, found) = Journal::open::<N>(&path).unwrap();
+            // Of an empty file it is not known how long it was.
+            assert_eq!(found.damaged.unwrap().1, if kept == 0 { 1 } else { 6 - kept });
+            assert_eq!(found.last_job, 14);
+            journal.rewrite(found.changes.iter()).unwrap();
+            let (_, again) = Journal::open::<N>(&path).unwrap();
+            assert!(again.damaged.is_none() && again.last_job == 14 && again.changes == found.changes);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_missing_doubled_or_swapped_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = some(&dir.path().join("j"));
+        let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+        let read = |lines: &[&[u8]]| {
+            let read = read::<N>(&lines.concat(), 6);
+            (read.changes, read.damaged)
+        };
+        let all: Vec<N> = (0..5).map(n).collect();
+        assert_eq!(read(&lines), (all.clone(), 0));
+        for at in 0..lines.len() {
+            let mut without = lines.clone();
+            without.remove(at);
+            let rest: Vec<N> = (0..5).filter(|k| *k as usize + 1 != at).map(n).collect();
+            assert_eq!(read(&without), (rest, 1), "without line {at}");
+            for to in 0..=lines.len() {
+                let mut doubled = lines.clone();
+                doubled.insert(to, lines[at]);
+                let (changes, damaged) = read(&doubled);
+                assert!(changes == all && damaged > 0, "line {at} again at {to}");
+            }
+            for other in 0..at {
+                let mut swapped = lines.clone();
+                swapped.swap(at, other);
+                let (changes, damaged) = read(&swapped);
+                assert!(changes == all && damaged > 0, "lines {at} and {other} swapped");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_earlier_versions_are_read_and_written_with_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let old = |k| {
+            let json = serde_json::to_string(&n(k)).unwrap();
+            format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()))
+        };
+        std::fs::write(&path, [old(1), old(1), old(2)].concat()).unwrap();
+        let (mut journal, found) = Journal::open::<N>(&path).unwrap();
+        assert_eq!((found.changes.clone(), found.damaged), (vec![n(1), n(1), n(2)], None));
+        assert!(journal.is_unsure(), "it is rewritten before anything is added");
+        journal.rewrite(found.changes.iter()).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().lines().next().unwrap().ends_with(" 1 begin"));
+        assert_eq!(look::<N>(&path).unwrap(), (found.changes, 0));
     }
 
     #[test]

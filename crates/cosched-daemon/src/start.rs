@@ -139,9 +139,13 @@ fn open_own(config: &mut Config, dir: &Path, warnings: &mut Vec<Warning>) -> any
 /// What everybody is told of a damaged file.
 fn damage((aside, lines): (PathBuf, usize)) -> Warning {
     let warning = Warning {
-        what: format!("{lines} damaged lines in the state"),
-        why: "the file was changed by somebody else, or the disk failed".to_owned(),
-        hint: format!("The damaged file was set aside as {}; all other lines were taken over.", aside.display()),
+        what: format!("{lines} lines of the state are damaged, missing or not in their place"),
+        why: "the file was changed by somebody else, is an older copy, or the disk failed".to_owned(),
+        hint: format!(
+            "What was found was set aside as {}; all other lines were taken over. Jobs may be forgotten: compare \
+             `cosched ps` with what should run.",
+            aside.display()
+        ),
     };
     tracing::error!("{}: {}. {}", warning.what, warning.why, warning.hint);
     warning

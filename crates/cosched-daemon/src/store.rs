@@ -55,6 +55,17 @@ enum Change {
     Settings(Settings),
 }
 
+impl Change {
+    /// A number that was given.
+    fn id(&self) -> u64 {
+        match self {
+            Change::Put(record) => record.id,
+            Change::Forget(id) | Change::LastId(id) => *id,
+            Change::Settings(_) => 0,
+        }
+    }
+}
+
 impl State {
     fn apply(&mut self, change: Change) {
         match change {
@@ -98,7 +109,7 @@ pub(crate) struct Opened {
     pub(crate) store: Store,
     /// What was remembered.
     pub(crate) state: State,
-    /// A damaged journal was set aside here; so many lines could not be read.
+    /// A damaged journal was set aside here; so many lines are damaged or missing.
     pub(crate) damaged: Option<(PathBuf, usize)>,
 }
 
@@ -111,9 +122,11 @@ impl Store {
     pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
         let dir = private::keep_directory(dir, &FILES)?;
         let lock = private::lock_directory(&dir)?;
-        let (mut journal, Found { changes, damaged }) = Journal::open(&dir.join("journal"))?;
+        let (mut journal, Found { changes, damaged, last_job }) = Journal::open(&dir.join("journal"))?;
         let mut state = State::default();
         changes.into_iter().for_each(|change| state.apply(change));
+        state.last_id = state.last_id.max(last_job);
+        journal.number(state.last_id);
         // Also to see that there is room: a daemon that could remember nothing does not start.
         journal.rewrite(state.changes()).inspect_err(|_| {
             // The damaged file is still in its place: the next start finds it there.
@@ -175,6 +188,7 @@ impl Store {
     }
 
     fn change(&mut self, state: &mut State, change: Change) -> io::Result<()> {
+        self.journal.number(change.id().max(state.last_id));
         self.write(state, Some(&change))?;
         state.apply(change);
         if self.journal.is_stale()
@@ -214,10 +228,10 @@ mod tests {
     use crate::record::example;
 
     fn read(bytes: &[u8]) -> (State, usize) {
-        let (changes, damaged) = crate::journal::read(bytes);
+        let read = crate::journal::read(bytes, 0);
         let mut state = State::default();
-        changes.into_iter().for_each(|change| state.apply(change));
-        (state, damaged)
+        read.changes.into_iter().for_each(|change| state.apply(change));
+        (state, read.damaged)
     }
 
     fn changes(dir: &Path) -> (Vec<(u64, State)>, Vec<u8>) {
@@ -342,6 +356,28 @@ mod tests {
         }
         assert!(store.journal.bytes() < 20_000, "{} bytes", store.journal.bytes());
         assert_eq!(read(&std::fs::read(dir.path().join("journal")).unwrap()).0, state);
+    }
+
+    #[test]
+    fn ids_are_not_given_twice_even_when_the_journal_was_cut_or_deleted() {
+        for lines in 0..6 {
+            let dir = tempfile::tempdir().unwrap();
+            let Opened { mut store, mut state, .. } = Store::open(dir.path()).unwrap();
+            for id in 1..5 {
+                store.put(&mut state, &example(id)).unwrap();
+            }
+            drop(store);
+            let path = dir.path().join("journal");
+            let whole = std::fs::read(&path).unwrap();
+            let cut: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').take(lines).collect();
+            std::fs::write(&path, cut.concat()).unwrap();
+            if lines == 0 {
+                std::fs::remove_file(&path).unwrap();
+            }
+            let opened = Store::open(dir.path()).unwrap();
+            assert_eq!(opened.state.last_id, 4, "{lines} lines are left");
+            assert!(opened.damaged.is_some(), "{lines} lines are left");
+        }
     }
 
     #[test]

@@ -164,6 +164,8 @@ pub(crate) struct Driver {
     /// The way back into the driver, for what happens beside it.
     calls: mpsc::Sender<Call>,
     live: BTreeMap<u64, Live>,
+    /// Cgroups with processes of which the state knew nothing at start.
+    orphans: Vec<(u64, JobCgroup)>,
     boot_id: String,
     memory_bytes: u64,
     /// Every mechanism and why it can or cannot be used here; trying them out makes cgroups, so it is done once.
@@ -238,6 +240,7 @@ impl Driver {
             cluster: None,
             calls,
             live: BTreeMap::new(),
+            orphans: Vec::new(),
             boot_id: cosched_linux::observe::boot_id(),
             memory_bytes,
             mechanisms,

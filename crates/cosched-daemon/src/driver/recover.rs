@@ -3,6 +3,7 @@
 use super::{Driver, Live};
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
+use cosched_api::Warning;
 use cosched_core::{JobId, PlannerInput};
 use tokio::time::Instant;
 
@@ -66,13 +67,31 @@ impl Driver {
         });
     }
 
-    /// A cgroup without a record: nothing in it was acknowledged. Its processes, if any, run free.
+    /// A cgroup without a record: it was made just before a crash, or the record is lost. Its processes, if any, run free.
     fn clear_orphan(&mut self, id: u64) {
         let Ok(cgroup) = self.machinery.tree.open_job(id) else { return };
         if cgroup.populated().unwrap_or(true) {
             tracing::warn!(id, "a cgroup holds processes of a job that is not in the state; they run unscheduled");
+            self.orphans.push((id, cgroup));
         } else if let Err(e) = cgroup.remove() {
             tracing::warn!(id, "an empty cgroup is left: {e}");
         }
+    }
+
+    /// What to do about processes that no record knows, while they live.
+    pub(super) fn orphan_warning(&mut self) -> Option<Warning> {
+        // One that is empty now goes; it is tried again with the next look.
+        self.orphans.retain(|(_, cgroup)| cgroup.populated().unwrap_or(true) || cgroup.remove().is_err());
+        self.orphans.first()?;
+        let numbers: Vec<String> = self.orphans.iter().take(10).map(|(id, _)| id.to_string()).collect();
+        let tree = self.machinery.tree.v2_dir().display();
+        Some(Warning {
+            what: format!("{} cgroups have processes and no job: {}", self.orphans.len(), numbers.join(", ")),
+            why: "the state does not know them: it is damaged, or an older copy of it was put back".to_owned(),
+            hint: format!(
+                "They run without slots and limits of ours. End them (`echo 1 > {tree}/job-N/cgroup.kill`), or stop the \
+                 daemon, put the newer state back and start it: then they are jobs again."
+            ),
+        })
     }
 }

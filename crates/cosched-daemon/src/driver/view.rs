@@ -79,6 +79,7 @@ impl Driver {
     /// `GET /v1/status`
     pub(super) fn view_status(&mut self) -> api::Status {
         let load = self.load.view(&self.identity.cpus);
+        let orphans = self.orphan_warning();
         let m = &self.machinery;
         let stats = m.slots.stats();
         let mut jobs = BTreeMap::new();
@@ -119,7 +120,7 @@ impl Driver {
                 lease_ms: self.config.lease.as_millis() as u64,
                 kernel_agent: m.guard.kernel_agent().is_none(),
             },
-            warnings: self.warnings(&stats),
+            warnings: self.warnings(&stats).into_iter().chain(orphans).collect(),
             load: Some(load),
             clock: Some(self.clock.view()),
             period: self.view_period(),

@@ -15,7 +15,7 @@ mod mend;
 mod tests;
 
 use crate::journal::{self, Found, Journal};
-use cosched_cluster::store::{Entry, MemoryStore, News, Op, OpDone, Range, Revision, StoreError};
+use cosched_cluster::store::{Entry, Event, MemoryStore, News, Op, OpDone, Range, Revision, StoreError};
 use cosched_cluster::wire::{Job, decode};
 use cosched_cluster::{Keys, store};
 use cosched_core::Time;
@@ -55,7 +55,7 @@ pub(crate) struct OwnStore {
 pub(crate) struct Opened {
     /// The store.
     pub(crate) store: OwnStore,
-    /// A damaged file was set aside here; so many lines could not be read.
+    /// A damaged file was set aside here; so many lines are damaged or missing.
     pub(crate) damaged: Option<(PathBuf, usize)>,
 }
 
@@ -71,9 +71,11 @@ impl OwnStore {
     /// Of the file system.
     pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
         let path = dir.join(FILE);
-        let (journal, Found { changes, damaged }) = Journal::open(&path)?;
+        let (journal, Found { changes, damaged, mut last_job }) = Journal::open(&path)?;
         let (promised, mut entries) = folded(changes);
-        let last_job = if damaged.is_some() { mend::agree(&mut entries, &keys()) } else { 0 };
+        if damaged.is_some() {
+            last_job = last_job.max(mend::agree(&mut entries, &keys()));
+        }
         let store = MemoryStore::restored(promised.max(1), entries.into_values().collect());
         let mut own = OwnStore { path, store, journal, promised, last_job };
         if damaged.is_some() || own.journal.is_stale() {
@@ -127,7 +129,10 @@ impl OwnStore {
         let changes = self.store.preview(txn).map_err(Refused::Store)?;
         let is_kept = |key: &str| self.store.read(&Range::one(key)).iter().any(|entry| entry.lease.is_none());
         match Change::lasting(&changes, is_kept) {
-            Some(change) => Ok(self.journal.append(once(change))?),
+            Some(change) => {
+                self.journal.number(highest_job(&changes));
+                Ok(self.journal.append(once(change))?)
+            }
             None => Ok(()),
         }
     }
@@ -145,7 +150,7 @@ impl OwnStore {
         self.store.read(&names).first().and_then(|entry| Some(entry.key.rsplit_once('/')?.1.to_owned()))
     }
 
-    /// Jobs that are forgotten had numbers up to this one.
+    /// Jobs that are forgotten, or whose lines are missing, had numbers up to this one.
     pub(crate) fn last_job(&self) -> u64 {
         self.last_job
     }
@@ -170,7 +175,7 @@ impl OwnStore {
     /// Of the file system.
     pub(crate) fn retire(self) -> io::Result<PathBuf> {
         let old = self.path.with_extension("old");
-        std::fs::rename(&self.path, &old)?;
+        self.journal.retire(&old)?;
         Ok(old)
     }
 }
@@ -202,6 +207,12 @@ fn jobs_range(keys: &Keys) -> Range {
 
 fn jobs_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Job> {
     entries.filter_map(|entry| decode(&entry.value).ok()).collect()
+}
+
+/// The highest number of a job whose key is changed; 0 is none.
+fn highest_job(changes: &[Event]) -> u64 {
+    let jobs = jobs_range(&keys()).first;
+    changes.iter().filter_map(|change| change.entry.key.strip_prefix(&jobs)?.parse().ok()).max().unwrap_or(0)
 }
 
 /// The keys that a journal leads to, and the highest revision that it promises.

@@ -1,0 +1,60 @@
+//! The mark beside a journal: up to where it was written.
+//!
+//! It is written after the line is on the disk and is itself not waited for: so it never says too much. It survives the death of the daemon,
+//! and a crash of the machine leaves an older one at worst, which misses less at the end.
+
+use super::MODE;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What the mark says.
+#[derive(Debug)]
+pub(super) struct Mark {
+    file: Option<File>,
+    /// The last line's number; 0 is none.
+    pub(super) line: u64,
+    /// The highest number of a job.
+    pub(super) job: u64,
+}
+
+impl Mark {
+    /// Opens or makes the mark of this journal.
+    pub(super) fn open(journal: &Path) -> io::Result<Mark> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path(journal))?;
+        Ok(Mark { file: Some(file), ..Mark::look(journal) })
+    }
+
+    /// What it says, only; one that cannot be read says nothing.
+    pub(super) fn look(journal: &Path) -> Mark {
+        let (line, job) = std::fs::read_to_string(path(journal)).ok().and_then(|text| parse(&text)).unwrap_or_default();
+        Mark { file: None, line, job }
+    }
+
+    /// The journal is on the disk up to this line.
+    pub(super) fn write(&mut self, line: u64) {
+        self.line = line;
+        let text = format!("{line:016x} {:016x}", self.job);
+        let text = format!("{text} {:08x}\n", crc32fast::hash(text.as_bytes()));
+        // The old one stays where this fails: it says less, and nothing wrong.
+        let _ = self.file.as_ref().map(|file| file.write_all_at(text.as_bytes(), 0));
+    }
+
+    /// There is no journal any more.
+    pub(super) fn remove(&self, journal: &Path) -> io::Result<()> {
+        std::fs::remove_file(path(journal))
+    }
+}
+
+fn path(journal: &Path) -> PathBuf {
+    journal.with_extension("mark")
+}
+
+fn parse(text: &str) -> Option<(u64, u64)> {
+    let (numbers, sum) = text.trim_end().rsplit_once(' ')?;
+    let (line, job) = numbers.split_once(' ')?;
+    let is_whole = u32::from_str_radix(sum, 16).ok()? == crc32fast::hash(numbers.as_bytes());
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some((number(line)?, number(job)?)).filter(|_| is_whole)
+}
