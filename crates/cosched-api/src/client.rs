@@ -3,6 +3,7 @@
 use crate::error::ClientError;
 use crate::http;
 use crate::job_state::EventList;
+use crate::limits::LimitList;
 use crate::machine::{NodeRequest, QueuesRequest};
 use crate::resources::{LoadList, NodeLoad, ProcessRequest, ResourcesRequest, Version};
 use crate::types::{
@@ -73,6 +74,11 @@ impl Client {
     /// `GET /v1/loads`: how busy all nodes are.
     pub fn loads(&mut self) -> Result<LoadList> {
         self.get("/v1/loads")
+    }
+
+    /// `GET /v1/limits`: what the caller may have of this daemon, and has.
+    pub fn limits(&mut self) -> Result<LimitList> {
+        self.get("/v1/limits")
     }
 
     /// `GET /v1/jobs`: the jobs that have not ended, or all that are remembered.

@@ -4,6 +4,7 @@
 //! for every path of the table.
 
 use crate::job_state::*;
+use crate::limits::*;
 use crate::machine::*;
 use crate::resources::*;
 use crate::types::*;
@@ -51,6 +52,7 @@ pub const ROUTES: &[Route] = &[
         ("node", "string", "The node's name; the daemon's own when absent"),
     ),
     route("get", "/v1/loads", "How busy all nodes are", None, "LoadList"),
+    route("get", "/v1/limits", "What the caller may have of this daemon, and has", None, "LimitList"),
     route("put", "/v1/queues", "The queues of the cluster", Some("QueuesRequest"), "Status"),
     route("put", "/v1/nodes/{name}", "Whether a node of the cluster gets new jobs", Some("NodeRequest"), "Status"),
     route("put", "/v1/policy", "Change the machine's policy while jobs run", Some("PolicyRequest"), "Status"),
@@ -102,6 +104,8 @@ pub const TEXT: &str = "text";
         Job,
         ExitReport,
         KillRequest,
+        LimitList,
+        Limit,
         ClassRequest,
         PolicyRequest,
         Event,

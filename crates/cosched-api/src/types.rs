@@ -196,7 +196,8 @@ wire! {
         pub mem_bytes: Option<u64>,
         /// Where it is in its life.
         pub state: JobState,
-        /// The program and its arguments.
+        /// The program and its arguments; empty where they are not the caller's to see (`private_data`). A list has the first 512 bytes,
+        /// and neither `cwd` nor `log_path`.
         pub command: Vec<String>,
         /// The working directory.
         #[serde(skip_serializing_if = "Option::is_none", default)]

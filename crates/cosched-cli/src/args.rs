@@ -47,6 +47,9 @@ pub(crate) enum Commands {
     Status(Status),
     /// Watch CPUs, matrix and jobs on the terminal, and steer jobs by keys
     Top(crate::top::Top),
+    /// Show what you may have of the daemon, and what you have
+    #[command(after_help = crate::commands::help::LIMITS)]
+    Limits,
     /// Print the daemon's counters and histograms as Prometheus reads them
     #[command(after_help = crate::commands::help::METRICS)]
     Metrics,

@@ -122,8 +122,11 @@ pub(crate) fn command_line(words: &[String]) -> String {
             format!("'{}'", word.replace('\'', "'\\''"))
         }
     };
-    // A line break in an argument must not break a table.
-    words.iter().map(quote).collect::<Vec<_>>().join(" ").replace('\n', "\\n")
+    // The daemon does not tell everybody (`private_data`).
+    if words.is_empty() {
+        return "-".to_owned();
+    }
+    crate::out::plain(&words.iter().map(quote).collect::<Vec<_>>().join(" "))
 }
 
 pub(crate) fn class(class: Class) -> &'static str {

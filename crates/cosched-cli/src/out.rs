@@ -33,6 +33,7 @@ impl Failure {
 
     /// What, why and a hint, in the form of all messages.
     pub(crate) fn explained(code: u8, what: &str, why: &str, hint: &str) -> Failure {
+        let [what, why, hint] = [what, why, hint].map(plain);
         Failure { code, message: format!("{what}\n  why: {why}\n  hint: {hint}") }
     }
 }
@@ -49,12 +50,66 @@ impl From<ClientError> for Failure {
             },
             ClientError::Protocol(_) | ClientError::Version { .. } => 1,
         };
-        Failure { code, message: error.to_string() }
+        match &error {
+            ClientError::Refused(body) => Failure::explained(code, &body.what, &body.why, &body.hint),
+            _ => Failure { code, message: error.to_string() },
+        }
     }
+}
+
+/// What somebody else has chosen (a name, a command, a path), for people: it cannot move the cursor of a terminal, colour what is not
+/// coloured, begin a line of its own, or turn the direction of reading.
+pub(crate) fn plain(text: &str) -> String {
+    escaped(text, is_control)
+}
+
+/// What goes to a terminal as a whole: lines and colours are ours.
+fn harmless(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (place, part) in text.split('\x1b').enumerate() {
+        let colours = |body: &str| body.chars().all(|c| c.is_ascii_digit() || c == ';');
+        let is_colour =
+            part.strip_prefix('[').and_then(|rest| rest.split_once('m')).is_some_and(|(body, _)| colours(body));
+        safe.push_str(match place {
+            0 => "",
+            _ if is_colour => "\x1b",
+            _ => "\\u{1b}",
+        });
+        safe.push_str(&escaped(part, |c| is_control(c) && c != '\n' && c != '\t'));
+    }
+    safe
+}
+
+/// A program's output for a terminal that is somebody else's than the program's user.
+pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
+    escaped(&String::from_utf8_lossy(bytes), |c| is_control(c) && c != '\n' && c != '\t')
+}
+
+/// Control characters, and those that are invisible and change what is read.
+fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_escaped(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
+    }
+    safe
+}
+
+/// Draws a picture over the one before it: home, each line cleared to its end, and what is below. No flicker.
+pub(crate) fn draw(text: &str) -> Result<(), Failure> {
+    write(&format!("\x1b[H{}\x1b[J", harmless(text).replace('\n', "\x1b[K\n")))
 }
 
 /// Writes data. A reader that went away (`cosched ps | head -1`) ends the command quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() { write(&harmless(text)) } else { write(text) }
+}
+
+fn write(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(()),
@@ -71,7 +126,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Talks to the person, if somebody listens.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "cosched: {message}");
+    let _ = writeln!(io::stderr(), "cosched: {}", harmless(message));
 }
 
 /// Colour only for terminals, and not when `NO_COLOR` is set (to anything but nothing).
@@ -83,4 +138,25 @@ pub(crate) fn use_colour() -> bool {
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_another_s_text_steers_a_terminal() {
+        assert_eq!(plain("a\x1b[2Jb\nc\td\r\u{9b}31m\u{202e}é…"), "a\\u{1b}[2Jb\\nc\\td\\r\\u{9b}31m\\u{202e}é…");
+        assert_eq!(plain(&plain("\x1b")), plain("\x1b"), "twice is as once");
+        assert_eq!(harmless("\x1b[32mok\x1b[0m\n\t"), "\x1b[32mok\x1b[0m\n\t");
+        assert_eq!(harmless("\x1b]0;title\x07\x1b[2J\x1b[1;"), "\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{1b}[1;");
+        assert_eq!(harmless_bytes(b"\x1b[31mred\xff\n"), "\\u{1b}[31mred\u{fffd}\n");
+        let refused = ClientError::Refused(cosched_api::ErrorBody {
+            code: ErrorCode::Conflict,
+            what: "no\x1b[2J job\n7 forged".into(),
+            why: "w".into(),
+            hint: "h".into(),
+        });
+        assert_eq!(Failure::from(refused).message, "no\\u{1b}[2J job\\n7 forged\n  why: w\n  hint: h");
+    }
 }

@@ -1,5 +1,7 @@
 //! Tables of text that fit a terminal.
 
+use crate::out::plain;
+
 /// One column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
@@ -39,6 +41,8 @@ const LAST_WIDTH_MIN: usize = 12;
 /// Renders rows under their titles. With a width, dispensable columns are left out and the last one is cut until it
 /// fits; without, nothing is.
 pub(crate) fn render(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>) -> String {
+    let safe = |cell: &Cell| Cell { text: plain(&cell.text), colour: cell.colour };
+    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().map(safe).collect()).collect();
     let full = |column: usize| {
         let cells = rows.iter().map(|row| row[column].text.chars().count());
         cells.max().unwrap_or(0).max(columns[column].title.chars().count())
@@ -47,7 +51,7 @@ pub(crate) fn render(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize
     let shown = choose(columns, &mut widths, width);
     let mut text = String::new();
     let titles: Vec<Cell> = columns.iter().map(|column| column.title.into()).collect();
-    for row in std::iter::once(&titles).chain(rows) {
+    for row in std::iter::once(&titles).chain(&rows) {
         let mut line = String::new();
         for (place, &column) in shown.iter().enumerate() {
             let last = place + 1 == shown.len();
@@ -115,6 +119,14 @@ mod tests {
             let widest = render(&COLUMNS, &rows(), Some(width)).lines().map(|line| line.chars().count()).max();
             assert!(widest.unwrap() <= width.max(24), "{width}");
         }
+    }
+
+    #[test]
+    fn an_entry_cannot_forge_a_line_or_a_colour() {
+        let row = vec!["1".into(), "x\n 2  root".into(), "\x1b[8m".into(), "\x1b]0;t\x07".into()];
+        let text = render(&COLUMNS, &[row], None);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.contains('\x1b') && text.contains("x\\n 2  root"), "{text}");
     }
 
     #[test]

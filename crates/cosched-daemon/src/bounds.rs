@@ -1,6 +1,7 @@
 //! What a request may take: its body is read in time and within the budget, and a long answer is made when there is room for it.
 
 use crate::budget::{Budget, Held};
+use crate::guest::Caller;
 use crate::http::failure;
 use crate::refuse::{Answer, refuse};
 use crate::rights::{Peer, Rights};
@@ -48,7 +49,7 @@ impl AsRef<[u8]> for Counted {
 /// Reads a request's body, lets it be done, and hands on the answer.
 pub(crate) async fn bounded(
     State(bounds): State<Bounds>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    ConnectInfo(Caller { peer, .. }): ConnectInfo<Caller>,
     request: Request,
     next: Next,
 ) -> Response {

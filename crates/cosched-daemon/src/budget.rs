@@ -61,7 +61,6 @@ impl Budget {
     }
 
     /// The bytes held for a user now, and the most.
-    #[cfg(test)]
     pub(crate) fn of_user(&self, uid: u32) -> (u64, u64) {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let free = users.get(&uid).map_or(self.user_units, |user| user.bytes.available_permits());

@@ -3,8 +3,8 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, LoadList, NodeLoad, NodeRequest,
-    PolicyRequest, ProcessRequest, QueuesRequest, ResourcesRequest, Status, Version,
+    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, LimitList, LoadList, NodeLoad,
+    NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, ResourcesRequest, Status, Version,
 };
 use tokio::sync::oneshot;
 
@@ -70,6 +70,8 @@ pub(crate) enum Op {
     Queues(QueuesRequest),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
+    /// `GET /v1/limits`
+    Limits,
     /// `GET /metrics`
     Metrics,
 }
@@ -86,7 +88,7 @@ impl Op {
             Op::AddProcess(id, _) | Op::RemoveProcess(id, _) => Some(*id),
             Op::Policy(id, _) => Some(*id),
             Op::Status | Op::Version | Op::Load { .. } | Op::List { .. } | Op::Register(_) | Op::Node(..) => None,
-            Op::MachinePolicy(_) | Op::Metrics | Op::Loads | Op::Queues(_) => None,
+            Op::MachinePolicy(_) | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,
         }
     }
 }
@@ -108,6 +110,8 @@ pub(crate) enum Reply {
     Load(NodeLoad),
     /// All nodes.
     Loads(LoadList),
+    /// What the caller may have.
+    Limits(LimitList),
     /// The metrics, as text.
     Metrics(String),
 }

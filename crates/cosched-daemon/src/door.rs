@@ -4,7 +4,7 @@
 //! the others, and the daemon's own work, have enough left. Administrators are not counted.
 
 use crate::config::Limits;
-use crate::guest::Guest;
+use crate::guest::{Caller, Guest};
 use crate::rights::{Peer, Rights};
 use cosched_api::{ErrorBody, ErrorCode};
 use std::collections::BTreeMap;
@@ -54,7 +54,6 @@ impl Places {
     }
 
     /// A user's connections now, and the most.
-    #[cfg(test)]
     pub(crate) fn of_user(&self, uid: u32) -> (usize, usize) {
         let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         (inside.of.get(&uid).copied().unwrap_or(0), self.user_max)
@@ -118,12 +117,13 @@ impl Door {
 
     /// None when there are too many.
     fn let_in(&self, stream: UnixStream) -> Option<Guest<UnixStream>> {
-        let peer = Peer::of(&stream);
+        let caller = Caller::of(&stream);
+        let peer = caller.peer;
         if self.rights.is_admin(peer) {
-            return Some(Guest::new(stream, peer, self.patience, None));
+            return Some(Guest::new(stream, caller, self.patience, None));
         }
         match self.places.take(peer.uid) {
-            Ok(place) => Some(Guest::new(stream, peer, self.patience, Some(place))),
+            Ok(place) => Some(Guest::new(stream, caller, self.patience, Some(place))),
             Err(why) => {
                 turn_away(&stream, peer, why);
                 None

@@ -8,13 +8,34 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    /// The user and the process: they decide what is allowed.
+    pub(crate) peer: Peer,
+    /// The group, for the audit log.
+    pub(crate) gid: u32,
+}
+
+impl Caller {
+    /// Somebody whom the kernel does not name.
+    pub(crate) const NOBODY: Caller = Caller { peer: Peer::NOBODY, gid: u32::MAX };
+
+    /// Who is at the other end of this connection.
+    pub(crate) fn of(stream: &UnixStream) -> Caller {
+        let gid = stream.peer_cred().map_or(u32::MAX, |cred| cred.gid());
+        Caller { peer: Peer::of(stream), gid }
+    }
+}
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Guest<S> {
     stream: S,
-    peer: Peer,
+    caller: Caller,
     /// So long it may take until something is read of what waits to be.
     patience: Duration,
     /// Until when, while something waits.
@@ -24,13 +45,13 @@ pub(crate) struct Guest<S> {
 
 impl<S> Guest<S> {
     /// Somebody who has a place.
-    pub(crate) fn new(stream: S, peer: Peer, patience: Duration, place: Option<Place>) -> Guest<S> {
-        Guest { stream, peer, patience, stuck: None, _place: place }
+    pub(crate) fn new(stream: S, caller: Caller, patience: Duration, place: Option<Place>) -> Guest<S> {
+        Guest { stream, caller, patience, stuck: None, _place: place }
     }
 
     /// Who it is.
-    pub(crate) fn peer(&self) -> Peer {
-        self.peer
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller
     }
 
     /// Ends the patience of a write that goes on, or begins it.
@@ -85,19 +106,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guest<S> {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::UnixStream;
 
     #[tokio::test(flavor = "current_thread")]
     async fn who_does_not_read_is_given_up_and_who_reads_slowly_is_not() {
         let patience = Duration::from_millis(300);
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut guest = Guest::new(ours, Peer::NOBODY, patience, None);
+        let mut guest = Guest::new(ours, Caller::NOBODY, patience, None);
         let much = vec![7; 8 << 20];
         assert_eq!(guest.write_all(&much).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(theirs);
 
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let mut guest = Guest::new(ours, Peer::NOBODY, patience, None);
+        let mut guest = Guest::new(ours, Caller::NOBODY, patience, None);
         let reader = tokio::spawn(async move {
             let (mut piece, mut all) = (vec![0; 1 << 20], 0);
             while all < 8 << 20 {

@@ -1,9 +1,13 @@
 //! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
 
+use crate::audit::{Act, Audit, Who};
 use crate::bounds::{Bounds, bounded};
 use crate::call::{Call, Op, Reply};
-use crate::refuse::{internal, refuse};
-use crate::rights::Peer;
+use crate::guest::Caller;
+use crate::privacy::Privacy;
+use crate::refuse::{Answer, internal, refuse};
+use crate::rights::{Peer, Rights};
+use crate::sizes;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
@@ -12,7 +16,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, VERSION_HEADER};
+use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, JobRequest, VERSION_HEADER};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -59,11 +63,24 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
-type Calls = State<mpsc::Sender<Call>>;
-type From = ConnectInfo<Peer>;
+/// What every request needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    /// The way to the driver.
+    pub(crate) calls: mpsc::Sender<Call>,
+    /// Who sees what.
+    pub(crate) privacy: Privacy,
+    /// What is written down.
+    pub(crate) audit: Audit,
+    /// Who is an administrator.
+    pub(crate) rights: Rights,
+}
+
+type Calls = State<Desk>;
+type From = ConnectInfo<Caller>;
 
 /// All the paths of the API; docs/schema/openapi.json describes them.
-pub(crate) fn router(calls: mpsc::Sender<Call>, bounds: Bounds) -> Router {
+pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/version", get(version))
@@ -84,25 +101,30 @@ pub(crate) fn router(calls: mpsc::Sender<Call>, bounds: Bounds) -> Router {
         .route("/v1/jobs/{id}/policy", post(policy))
         .route("/v1/jobs/{id}/wait", get(wait))
         .route("/v1/jobs/{id}/events", get(events))
+        .route("/v1/limits", get(limits))
         .route("/metrics", get(metrics))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
-        .with_state(calls)
+        .with_state(desk)
         .layer(axum::middleware::from_fn_with_state(bounds, bounded))
         .layer(axum::middleware::from_fn(check_version))
 }
 
 /// The paths that anybody on the network may ask, where the operator has opened a port: the metrics alone.
-pub(crate) fn metrics_router(calls: mpsc::Sender<Call>) -> Router {
+pub(crate) fn metrics_router(desk: Desk) -> Router {
     Router::new()
-        .route("/metrics", get(|calls: Calls| ask(calls, ConnectInfo(Peer::NOBODY), Op::Metrics)))
+        .route("/metrics", get(|calls: Calls| ask(calls, ConnectInfo(Caller::NOBODY), Op::Metrics)))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
-        .with_state(calls)
+        .with_state(desk)
 }
 
 async fn metrics(calls: Calls, from: From) -> Response {
     ask(calls, from, Op::Metrics).await
+}
+
+async fn limits(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Limits).await
 }
 
 async fn status(calls: Calls, from: From) -> Response {
@@ -149,7 +171,10 @@ async fn list(calls: Calls, from: From, Asked(query): Asked<ListQuery>) -> Respo
 }
 
 async fn register(calls: Calls, from: From, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::Register(Box::new(request))).await
+    match read::<JobRequest>(&body).and_then(|request| sizes::check(&request).map(|()| request)) {
+        Ok(request) => ask(calls, from, Op::Register(Box::new(request))).await,
+        Err(e) => failure(e),
+    }
 }
 
 async fn show(calls: Calls, from: From, Id(id): Id) -> Response {
@@ -244,28 +269,86 @@ async fn check_version(request: Request, next: Next) -> Response {
 }
 
 async fn with_body<T: DeserializeOwned>(calls: Calls, from: From, body: &[u8], op: impl FnOnce(T) -> Op) -> Response {
-    let body = if body.is_empty() { b"{}" } else { body };
-    match serde_json::from_slice(body) {
+    match read(body) {
         Ok(request) => ask(calls, from, op(request)).await,
-        Err(e) => failure(refuse(
-            ErrorCode::Invalid,
-            "the request's body is not what this path takes",
-            e.to_string(),
-            "docs/schema/openapi.json shows each body.",
-        )),
+        Err(e) => failure(e),
     }
 }
 
-async fn ask(State(calls): Calls, ConnectInfo(peer): From, op: Op) -> Response {
-    let (reply, answer) = oneshot::channel();
-    if calls.send(Call { peer, op, reply }).await.is_err() {
-        return failure(internal("the daemon is ending", "it no longer takes requests"));
+fn read<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|e| {
+        let hint = "docs/schema/openapi.json shows each body.";
+        refuse(ErrorCode::Invalid, "the request's body is not what this path takes", e.to_string(), hint)
+    })
+}
+
+async fn ask(State(desk): Calls, ConnectInfo(caller): From, op: Op) -> Response {
+    match desk.ask(caller, op).await {
+        Ok(reply) => success(reply),
+        Err(body) => failure(body),
     }
-    match answer.await {
-        Ok(Ok(reply)) => success(reply),
-        Ok(Err(body)) => failure(body),
-        Err(_) => failure(internal("the daemon is ending", "it ended before it answered")),
+}
+
+impl Desk {
+    /// Asks the driver; what the caller may not see is taken out of its answer, and a change is written down.
+    async fn ask(&self, Caller { peer, gid }: Caller, op: Op) -> Answer<Reply> {
+        let act = act(&op);
+        let hidden = op.job().filter(|_| self.privacy.hides_jobs(peer));
+        let known = match hidden {
+            Some(id) => self.call(peer, Op::Show(id)).await.and_then(|reply| self.seen(peer, reply)).map(drop),
+            None => Ok(()),
+        };
+        let answer = match known {
+            Ok(()) => self.call(peer, op).await,
+            Err(e) => Err(e),
+        };
+        if let Some(act) = act {
+            let job =
+                answer.as_ref().ok().and_then(|reply| if let Reply::Job(job) = reply { Some(job.id) } else { None });
+            self.audit.write(Who { peer, gid, admin: self.rights.is_admin(peer) }, act, job, &answer);
+        }
+        answer.and_then(|reply| self.seen(peer, reply))
     }
+
+    async fn call(&self, peer: Peer, op: Op) -> Answer<Reply> {
+        let (reply, answer) = oneshot::channel();
+        if self.calls.send(Call { peer, op, reply }).await.is_err() {
+            return Err(internal("the daemon is ending", "it no longer takes requests"));
+        }
+        answer.await.unwrap_or_else(|_| Err(internal("the daemon is ending", "it ended before it answered")))
+    }
+
+    fn seen(&self, peer: Peer, reply: Reply) -> Answer<Reply> {
+        Ok(match reply {
+            Reply::Job(job) => Reply::Job(Box::new(self.privacy.job(peer, *job)?)),
+            Reply::Jobs(list) => Reply::Jobs(self.privacy.list(peer, list)),
+            other => other,
+        })
+    }
+}
+
+/// What a request changes, for the audit log; nothing of who only looks.
+fn act(op: &Op) -> Option<Act> {
+    let id = op.job();
+    Some(match op {
+        Op::Register(request) => {
+            let of = (&request.name, request.class, request.cpus, request.mem_bytes, request.owner_uid);
+            Act::new("register", None, &of)
+        }
+        Op::Suspend(_) => Act::new("suspend", id, &()),
+        Op::Resume(_) => Act::new("resume", id, &()),
+        Op::Kill(_, request) => Act::new("kill", id, request),
+        Op::Class(_, request) => Act::new("class", id, request),
+        Op::Resources(_, request) => Act::new("resources", id, request),
+        Op::AddProcess(_, request) => Act::new("add-process", id, request),
+        Op::RemoveProcess(_, request) => Act::new("remove-process", id, request),
+        Op::Policy(_, request) => Act::new("policy", id, request),
+        Op::Node(name, request) => Act::new("node", None, &(name, request)),
+        Op::Queues(request) => Act::new("queues", None, request),
+        Op::MachinePolicy(request) => Act::new("machine-policy", None, request),
+        _ => return None,
+    })
 }
 
 fn success(reply: Reply) -> Response {
@@ -273,6 +356,7 @@ fn success(reply: Reply) -> Response {
         Reply::Job(job) => Json(job).into_response(),
         Reply::Jobs(jobs) => Json(jobs).into_response(),
         Reply::Events(events) => Json(events).into_response(),
+        Reply::Limits(limits) => Json(limits).into_response(),
         Reply::Status(status) => Json(status).into_response(),
         Reply::Version(version) => Json(version).into_response(),
         Reply::Loads(loads) => Json(loads).into_response(),

@@ -1,6 +1,7 @@
 //! coschedd: keeps the jobs of one node and drives the policy. The decisions are core's, the system calls linux's.
 
 mod args;
+mod audit;
 mod bounds;
 mod budget;
 mod calendar;
@@ -18,11 +19,13 @@ mod instance;
 mod journal;
 mod metrics;
 mod pollable;
+mod privacy;
 mod probe;
 mod record;
 mod refuse;
 mod rights;
 mod serve;
+mod sizes;
 mod start;
 mod store;
 mod users;

@@ -4,6 +4,9 @@ use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResource
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// What a record takes beside its texts.
+const RECORD_BYTES: usize = 768;
+
 /// At most this many events are kept of a job: the first ones and the newest.
 const EVENTS_MAX: usize = 200;
 
@@ -156,6 +159,14 @@ impl Record {
         }
     }
 
+    /// About what it takes on the disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        let command: usize = self.command.iter().map(|word| word.len() + 3).sum();
+        let events: usize = self.events.iter().map(|event| event.what.len() + event.detail.len() + 48).sum();
+        let paths = self.cwd.as_ref().map_or(0, String::len) + self.log_path.as_ref().map_or(0, String::len);
+        (RECORD_BYTES + self.name.len() + command + events + paths + self.nodes.len() * 96) as u64
+    }
+
     /// Whether it is over.
     pub(crate) fn ended(&self) -> bool {
         self.ended_unix_ms.is_some()
@@ -174,16 +185,21 @@ impl Record {
 const COMMAND_BYTES_MAX: usize = 8 << 10;
 
 /// A command that is kept to be shown and not to be run: its first words, and … for the rest.
-pub(crate) fn shown(mut command: Vec<String>) -> Vec<String> {
-    let mut left = COMMAND_BYTES_MAX;
+pub(crate) fn shown(command: Vec<String>) -> Vec<String> {
+    cut_to(command, COMMAND_BYTES_MAX)
+}
+
+/// The first words of a command, and … for the rest.
+pub(crate) fn cut_to(mut command: Vec<String>, bytes_max: usize) -> Vec<String> {
+    let mut left = bytes_max;
     for at in 0..command.len() {
         let word = &mut command[at];
-        if word.len() < left {
-            left -= word.len() + 1;
+        let bytes = crate::sizes::weight(word);
+        if bytes < left {
+            left -= bytes + 1;
             continue;
         }
-        let end = (0..=left.min(word.len())).rev().find(|end| word.is_char_boundary(*end)).unwrap_or(0);
-        word.truncate(end);
+        word.truncate(crate::sizes::cut(word, left).len());
         word.push('…');
         command.truncate(at + 1);
         break;
@@ -194,7 +210,7 @@ pub(crate) fn shown(mut command: Vec<String>) -> Vec<String> {
 /// The name of a program without its directories.
 pub(crate) fn base_name(command: &[String]) -> String {
     let program = command.first().map(String::as_str).unwrap_or("?");
-    program.rsplit('/').next().unwrap_or(program).to_owned()
+    crate::sizes::cut(program.rsplit('/').next().unwrap_or(program), crate::sizes::NAME_BYTES_MAX).to_owned()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Who may do what: the uid at the other end of the Unix socket decides (DESIGN.md, chapter 5, Rights).
 //!
-//! A user sees all and changes only his own jobs. He may lower a class, not raise it, and cannot choose express.
+//! A user changes only his own jobs; what he sees of others' is privacy.rs's matter. He may lower a class, not raise it, and cannot choose express.
 //! Administrators (root, the daemon's own user, and those in the configuration) may do everything.
 
 use crate::record::Record;

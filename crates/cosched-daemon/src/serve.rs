@@ -4,8 +4,7 @@
 //! answer that is still to be found out (`GET …/wait`) has none: who waits for a job waits.
 
 use crate::door::{Door, PAUSE};
-use crate::guest::Guest;
-use crate::rights::Peer;
+use crate::guest::{Caller, Guest};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -53,7 +52,7 @@ pub(crate) async fn metrics(listener: TcpListener, app: Router, time: Duration) 
         };
         let app = app.clone();
         tokio::spawn(async move {
-            let guest = Guest::new(stream, Peer::NOBODY, time, None);
+            let guest = Guest::new(stream, Caller::NOBODY, time, None);
             let _ = tokio::time::timeout(time, connection(guest, app, time, false)).await;
             drop(place);
         });
@@ -64,11 +63,11 @@ async fn connection<S>(guest: Guest<S>, app: Router, time: Duration, keep: bool)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let peer = guest.peer();
+    let caller = guest.caller();
     let app = TowerToHyperService::new(app);
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(ConnectInfo(caller));
         app.call(request)
     });
     http1::Builder::new()

@@ -1,6 +1,7 @@
 //! Start-up: everything that can fail does so here, with an explanation, before the first job is touched.
 
 use crate::args::Args;
+use crate::audit::Audit;
 use crate::bounds::Bounds;
 use crate::budget::Budget;
 use crate::call::Call;
@@ -9,7 +10,9 @@ use crate::config::{ClusterConfig, Config};
 use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
+use crate::http::Desk;
 use crate::instance::{self, Places};
+use crate::privacy::Privacy;
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
@@ -69,6 +72,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let guests = rights.clone();
+    let privacy = Privacy::new(config.private_data, rights.clone());
+    let audit = Audit::start(&places.state_dir)?;
     let time = config.limits.request_time;
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
@@ -76,8 +81,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let driver = Driver::new(config, identity, rights, (store, state, own), machinery, to_driver)?;
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
         let bounds = Bounds { budget, rights: guests.clone(), time };
+        let desk = Desk { calls: calls.clone(), privacy, audit, rights: guests.clone() };
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
-        serve(driver, (calls, called), (door, bounds), metrics).await
+        serve(driver, (desk, called), (door, bounds), metrics).await
     });
     // A socket of systemd's stays; ours and the one that `cosched` made for us go.
     if !args.listen_stdin || args.embedded {
@@ -210,15 +216,15 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
 
 async fn serve(
     driver: Driver,
-    (calls, called): (mpsc::Sender<Call>, mpsc::Receiver<Call>),
+    (desk, called): (Desk, mpsc::Receiver<Call>),
     (door, bounds): (Door, Bounds),
     metrics: Option<TcpListener>,
 ) -> anyhow::Result<()> {
     let (stop, stopped) = mpsc::channel(1);
     let time = bounds.time;
     let metrics =
-        metrics.map(|listener| tokio::spawn(serve::metrics(listener, http::metrics_router(calls.clone()), time)));
-    let server = tokio::spawn(serve::users(door, http::router(calls, bounds), time));
+        metrics.map(|listener| tokio::spawn(serve::metrics(listener, http::metrics_router(desk.clone()), time)));
+    let server = tokio::spawn(serve::users(door, http::router(desk, bounds), time));
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {

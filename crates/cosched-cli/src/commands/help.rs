@@ -97,6 +97,19 @@ Examples:
   cosched status --watch
   cosched status --json | jq .switches.done.p99_us";
 
+pub(crate) const LIMITS: &str = "\
+The limits are those of one user, as an administrator has set them ([limits] in /etc/cosched.toml): jobs that have not ended, of \
+them those that wait, processes registered into jobs, memory that jobs declare, bytes of the jobs' records, connections, and bytes \
+of requests and long answers that the daemon holds. In a cluster, jobs and memory are those of all nodes; the rest is of the \
+daemon that is asked. Nothing is refused to administrators.
+
+Examples:
+  cosched limits
+  cosched limits --json | jq '.limits[] | select(.name == \"jobs\")'
+
+Exit codes:
+  0 success   1 failure   3 no daemon reachable";
+
 pub(crate) const METRICS: &str = "\
 The same text is at GET /metrics on the daemon's socket and, where metrics_listen is configured, on that port \
 (docs/monitoring.md has a scrape configuration). Times are in seconds. switch_skew is how late after the slot's boundary \

@@ -1,11 +1,12 @@
 //! `cosched log`: the output of a detached job, or what happened to a job.
 
 use crate::args::{Cli, Log};
-use crate::out::{Failure, print, print_json, say};
+use crate::out::{Failure, harmless_bytes, plain, print, print_json, say};
 use crate::{format, jobs};
 use cosched_api::{Client, Event, Job, JobState};
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
@@ -30,14 +31,16 @@ pub(crate) fn log(cli: &Cli, options: &Log) -> Result<u8, Failure> {
 
 fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<(), Failure> {
     let cannot = |e: &io::Error| {
-        let hint = format!("the file belongs to {}; it may have been removed or rotated away", job.user);
+        let hint = format!("it should be {}'s; it may have been removed or rotated away", job.user);
         Failure::explained(1, &format!("cannot read {path}"), &e.to_string(), &hint)
     };
-    let mut file = File::open(path).map_err(|e| cannot(&e))?;
+    let mut file = open(job, path).map_err(|e| cannot(&e))?;
+    // A program may do to its own user's terminal what it likes.
+    let foreign = !is_own(job) && io::stdout().is_terminal();
     loop {
         // Asked before reading: what was written before the end is read after it.
         let over = !follow || is_over(client, job.id)?;
-        copy(&mut file, &cannot)?;
+        copy(&mut file, foreign, &cannot)?;
         if over {
             return Ok(());
         }
@@ -45,8 +48,26 @@ fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<()
     }
 }
 
-/// As bytes: a program's output need not be text.
-fn copy(file: &mut File, cannot: &impl Fn(&io::Error) -> Failure) -> Result<(), Failure> {
+/// The path is what the job's owner says: it is opened so that nothing but a file of his is read, and nothing waits for it.
+fn open(job: &Job, path: &str) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    if !is_own(job) && found.uid() != job.uid {
+        return Err(io::Error::other(format!("it belongs to uid {}, and the job to uid {}", found.uid(), job.uid)));
+    }
+    Ok(file)
+}
+
+fn is_own(job: &Job) -> bool {
+    job.uid == rustix::process::getuid().as_raw()
+}
+
+/// As bytes: a program's output need not be text. For somebody else's terminal without what steers it.
+fn copy(file: &mut File, foreign: bool, cannot: &impl Fn(&io::Error) -> Failure) -> Result<(), Failure> {
     let mut piece = [0; 64 << 10];
     loop {
         let count = file.read(&mut piece).map_err(|e| cannot(&e))?;
@@ -54,7 +75,9 @@ fn copy(file: &mut File, cannot: &impl Fn(&io::Error) -> Failure) -> Result<(), 
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
-        if stdout.write_all(&piece[..count]).and_then(|()| stdout.flush()).is_err() {
+        let safe = foreign.then(|| harmless_bytes(&piece[..count]));
+        let bytes = safe.as_ref().map_or(&piece[..count], String::as_bytes);
+        if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
             return Err(Failure::silent(0));
         }
     }
@@ -81,5 +104,6 @@ fn is_over(client: &mut Client, id: u64) -> Result<bool, Failure> {
 }
 
 fn line(event: &Event) -> String {
-    format!("{}  {:<18}  {}", format::moment(event.unix_ms), event.what, event.detail).trim_end().to_owned() + "\n"
+    format!("{}  {:<18}  {}", format::moment(event.unix_ms), event.what, plain(&event.detail)).trim_end().to_owned()
+        + "\n"
 }

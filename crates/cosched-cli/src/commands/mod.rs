@@ -1,6 +1,7 @@
 //! The subcommands, one function each.
 
 pub(crate) mod help;
+mod limits;
 mod list;
 mod log;
 pub(crate) mod matrix;
@@ -26,6 +27,7 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Show(options) => show::show(cli, &options.jobs),
         Commands::Status(options) => status::status(cli, options.watch),
         Commands::Top(options) => crate::top::top(cli, options),
+        Commands::Limits => limits::limits(cli),
         Commands::Metrics => pages::metrics(cli),
         Commands::Suspend(options) => steer::suspend(cli, &options.jobs),
         Commands::Resume(options) => steer::resume(cli, &options.jobs),

@@ -1,7 +1,7 @@
 //! `cosched show`: everything about a job.
 
 use crate::args::Cli;
-use crate::out::{Failure, print, print_json};
+use crate::out::{Failure, plain, print, print_json};
 use crate::{format, jobs};
 use cosched_api::{Job, JobState, JobWaiting, NodeResources};
 use std::fmt::Write;
@@ -52,7 +52,7 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("output", job.log_path.clone());
     add("cgroup", Some(job.cgroup.clone()).filter(|path| !path.is_empty()));
     lines.iter().fold(String::new(), |mut text, (name, value)| {
-        let _ = writeln!(text, "{name:<11}{value}");
+        let _ = writeln!(text, "{name:<11}{}", plain(value));
         text
     })
 }

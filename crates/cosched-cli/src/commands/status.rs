@@ -2,7 +2,7 @@
 
 use super::matrix;
 use crate::args::Cli;
-use crate::out::{Failure, print, print_json, use_colour};
+use crate::out::{Failure, draw, print, print_json, use_colour};
 use crate::{format, jobs};
 use cosched_api::{Clock, Distribution, NodeStatus, Period, QueueStatus, Status};
 use std::io::{self, IsTerminal};
@@ -20,9 +20,7 @@ pub(crate) fn status(cli: &Cli, watch: bool) -> Result<u8, Failure> {
             print_json(&status)?;
         } else {
             let text = text(&status, format::now_unix_ms(), use_colour());
-            // Home, each line cleared to its end, and what is below: no flicker.
-            let drawn = format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"));
-            print(if redraw { &drawn } else { &text })?;
+            if redraw { draw(&text)? } else { print(&text)? }
         }
         if !watch {
             return Ok(0);

@@ -1,9 +1,8 @@
 //! `cosched pipeline list`.
 
-use super::plain;
 use crate::args::Cli;
 use crate::format;
-use crate::out::{Failure, print, print_json, terminal_width};
+use crate::out::{Failure, plain, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_pipeline::live::{self, Listed};
 use serde_json::{Value, json};

@@ -42,8 +42,3 @@ pub(crate) fn pipeline(cli: &Cli, options: &Pipeline) -> Result<u8, Failure> {
         PipelineCommand::Report(options) => report::report(cli, options),
     }
 }
-
-/// A name from another process, for a terminal.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}

@@ -1,8 +1,8 @@
 //! `cosched pipeline show`.
 
-use super::{EXIT_NO_PIPELINE, help, plain};
+use super::{EXIT_NO_PIPELINE, help};
 use crate::args::Cli;
-use crate::out::{Failure, print, print_json, say};
+use crate::out::{self, Failure, plain, print, print_json, say};
 use clap::Args;
 use cosched_api::parse::nearest;
 use cosched_pipeline::live::{self, Listed, Snapshot};
@@ -67,9 +67,11 @@ fn draw(cli: &Cli, chosen: &[&Listed], redraw: bool) -> Result<u8, Failure> {
         return Ok(code);
     }
     let all = texts.join("\n");
-    // Home, each line cleared to its end, and what is below: no flicker.
-    let drawn = format!("\x1b[H{}\x1b[J", all.replace('\n', "\x1b[K\n"));
-    print(if redraw { &drawn } else { &all })?;
+    if redraw {
+        out::draw(&all)?;
+    } else {
+        print(&all)?;
+    }
     Ok(code)
 }
 

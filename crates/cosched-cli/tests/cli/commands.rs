@@ -68,6 +68,7 @@ fn help_texts() {
         "show",
         "status",
         "top",
+        "limits",
         "metrics",
         "suspend",
         "resume",

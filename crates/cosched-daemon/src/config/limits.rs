@@ -5,8 +5,17 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// The keys of the table.
-pub(super) const KEYS: [&str; 5] =
-    ["connections", "connections_all", "buffered_bytes", "buffered_bytes_all", "request_time"];
+pub(super) const KEYS: [&str; 9] = [
+    "jobs",
+    "waiting_jobs",
+    "processes",
+    "record_bytes",
+    "connections",
+    "connections_all",
+    "buffered_bytes",
+    "buffered_bytes_all",
+    "request_time",
+];
 
 /// The largest request, with what it takes when it is read, has to fit.
 const BUFFERED_BYTES_MIN: u64 = 16 << 20;
@@ -14,6 +23,16 @@ const BUFFERED_BYTES_MIN: u64 = 16 << 20;
 /// Limits of each user but administrators, and of all users together (`_all`).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Limits {
+    /// Jobs that have not ended.
+    pub(crate) jobs: u64,
+    /// Of them those that wait for their turn.
+    pub(crate) waiting_jobs: u64,
+    /// Processes that were registered into running jobs, on one node.
+    pub(crate) processes: u64,
+    /// Memory that the jobs declare together; none is no limit.
+    pub(crate) memory_bytes: Option<u64>,
+    /// Bytes of the records of jobs that have not ended; ended ones are forgotten beyond it.
+    pub(crate) record_bytes: u64,
     /// Connections at a time.
     pub(crate) connections: u64,
     /// Connections of all users.
@@ -29,6 +48,11 @@ pub(crate) struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
+            jobs: 5000,
+            waiting_jobs: 1000,
+            processes: 20_000,
+            memory_bytes: None,
+            record_bytes: 32 << 20,
             connections: 512,
             connections_all: 4096,
             buffered_bytes: 32 << 20,
@@ -42,6 +66,11 @@ impl Default for Limits {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileLimits {
+    jobs: Option<u64>,
+    waiting_jobs: Option<u64>,
+    processes: Option<u64>,
+    memory: Option<String>,
+    record_bytes: Option<String>,
     connections: Option<u64>,
     connections_all: Option<u64>,
     buffered_bytes: Option<String>,
@@ -52,8 +81,15 @@ pub(super) struct FileLimits {
 impl FileLimits {
     /// What is not set has its default.
     pub(super) fn read(self) -> Result<Limits, ConfigError> {
-        let mut limits = Limits::default();
+        let memory_bytes = self.memory.map(|text| size("limits.memory", &text)).transpose()?;
+        let mut limits = Limits { memory_bytes, ..Limits::default() };
+        if let Some(text) = self.record_bytes {
+            limits.record_bytes = size("limits.record_bytes", &text)?;
+        }
         for (to, value, key) in [
+            (&mut limits.jobs, self.jobs, "limits.jobs"),
+            (&mut limits.waiting_jobs, self.waiting_jobs, "limits.waiting_jobs"),
+            (&mut limits.processes, self.processes, "limits.processes"),
             (&mut limits.connections, self.connections, "limits.connections"),
             (&mut limits.connections_all, self.connections_all, "limits.connections_all"),
         ] {

@@ -8,6 +8,7 @@ pub(crate) use limits::Limits;
 
 use crate::calendar::Calendar;
 use crate::driver::{core_policy, core_sharing};
+use crate::privacy::{self, PrivateData};
 use cosched_core::{Packing, Policy, Shares, Sharing};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -54,7 +55,9 @@ pub(crate) struct Config {
     pub(crate) admins: Vec<String>,
     /// Where the state is kept.
     pub(crate) state_dir: Option<PathBuf>,
-    /// How many ended jobs are remembered.
+    /// What users do not see of others' jobs.
+    pub(crate) private_data: PrivateData,
+    /// How many ended jobs of each user are remembered.
     pub(crate) keep_ended: usize,
     /// A daemon that was started on demand ends after this long without jobs.
     pub(crate) embedded_exit_after: Duration,
@@ -92,6 +95,7 @@ impl Default for Config {
             realtime_priority: 10,
             admins: Vec::new(),
             state_dir: None,
+            private_data: PrivateData { commands: true, jobs: false },
             keep_ended: 1000,
             embedded_exit_after: Duration::from_secs(60),
             shares: Shares::default(),
@@ -136,6 +140,7 @@ struct File {
     realtime_priority: Option<i32>,
     admins: Option<Vec<String>>,
     state_dir: Option<PathBuf>,
+    private_data: Option<Vec<String>>,
     keep_ended: Option<usize>,
     embedded_exit_after: Option<String>,
     shares: Option<FileShares>,
@@ -181,6 +186,7 @@ const KEYS: &[&str] = &[
     "realtime_priority",
     "admins",
     "state_dir",
+    "private_data",
     "keep_ended",
     "embedded_exit_after",
     "shares",
@@ -252,6 +258,9 @@ impl Config {
         c.admins = file.admins.unwrap_or(c.admins);
         c.state_dir = file.state_dir.or(c.state_dir);
         c.keep_ended = file.keep_ended.unwrap_or(c.keep_ended);
+        if let Some(words) = file.private_data {
+            c.private_data = private_data(&words)?;
+        }
         if let Some(shares) = file.shares {
             c.shares = shares.over(c.shares);
             c.off_hours = turned(c.shares);
@@ -349,6 +358,16 @@ fn choice<T: Copy>(key: &str, value: &str, valid: &[(&str, T)]) -> Result<T, Con
     })
 }
 
+fn private_data(words: &[String]) -> Result<PrivateData, ConfigError> {
+    let mut data = PrivateData { commands: false, jobs: false };
+    for word in words {
+        choice("private_data", word, &privacy::WORDS.map(|word| (word, ())))?;
+        data.commands |= word == "commands";
+        data.jobs |= word == "jobs";
+    }
+    Ok(data)
+}
+
 fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
     text.parse().map_err(|_| ConfigError {
         what: format!("`{key} = \"{text}\"` is not an address"),
@@ -412,9 +431,9 @@ mod tests {
             "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\nboost_period = \"5ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
              idle_after = \"3s\"\ndrop_after = \"9s\"\nrequire_synchronised_clock = true\nmetrics_listen = \"127.0.0.1:1\"\n\
              status_file = \"/x/status\"\nlease = \"1s\"\nwatchdog = \"9s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
-             state_dir = \"/x\"\nkeep_ended = 7\nmemory = \"3G\"\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
+             state_dir = \"/x\"\nkeep_ended = 7\nprivate_data = [\"jobs\"]\nmemory = \"3G\"\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
              [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n\
-             [limits]\nconnections = 9\nconnections_all = 99\nbuffered_bytes = \"20M\"\nbuffered_bytes_all = \"30M\"\nrequest_time = \"2s\"\n",
+             [limits]\njobs = 5\nwaiting_jobs = 6\nprocesses = 7\nmemory = \"1G\"\nrecord_bytes = \"1M\"\nconnections = 9\nconnections_all = 99\nbuffered_bytes = \"20M\"\nbuffered_bytes_all = \"30M\"\nrequest_time = \"2s\"\n",
         )
         .unwrap();
         assert_eq!(c.policy, Policy::Local);
@@ -427,12 +446,18 @@ mod tests {
         assert_eq!((c.lease, c.watchdog), (Duration::from_secs(1), Duration::from_secs(9)));
         assert_eq!(c.metrics_listen, Some("127.0.0.1:1".parse().unwrap()));
         assert_eq!((c.require_synchronised_clock, c.status_file), (true, Some("/x/status".into())));
+        assert_eq!(c.private_data, PrivateData { commands: false, jobs: true });
         assert_eq!(c.limits, limits_of_the_test());
         assert_eq!((c.keep_ended, c.realtime_priority, c.memory_bytes), (7, 20, Some(3 << 30)));
     }
 
     fn limits_of_the_test() -> Limits {
         Limits {
+            jobs: 5,
+            waiting_jobs: 6,
+            processes: 7,
+            memory_bytes: Some(1 << 30),
+            record_bytes: 1 << 20,
             connections: 9,
             connections_all: 99,
             buffered_bytes: 20 << 20,
@@ -466,6 +491,7 @@ mod tests {
             "memory = \"lots\"",
             "metrics_listen = \"localhost:http\"",
             "[limits]\nconnections = 0",
+            "private_data = [\"commands\", \"names\"]",
             "[limits]\nbuffered_bytes = \"1M\"",
             "[limits]\nrequest_time = \"1ms\"",
             "[limits]\nconections = 1",

@@ -7,6 +7,7 @@ use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{ExitReport, ExitStatus, Job};
 use cosched_core::{JobId, PlannerInput};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -142,13 +143,24 @@ impl Driver {
     }
 
     fn forget_old(&mut self) {
-        let ended: Vec<u64> = self.state.jobs.values().filter(|r| r.ended()).map(|r| r.id).collect();
-        for id in ended.iter().take(ended.len().saturating_sub(self.config.keep_ended)) {
-            if let Err(e) = self.store.forget(&mut self.state, *id) {
+        for id in old(&self.state.jobs, self.config.keep_ended, self.config.limits.record_bytes) {
+            if let Err(e) = self.store.forget(&mut self.state, id) {
                 tracing::error!("an old job could not be forgotten: {e}");
             }
         }
     }
+}
+
+/// The oldest of each user's ended jobs that are more than are kept: nobody's push out another's.
+fn old(jobs: &BTreeMap<u64, Record>, keep_max: usize, bytes_max: u64) -> Vec<u64> {
+    let mut kept: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
+    let newest_first = jobs.values().rev().filter(|record| record.ended());
+    let is_old = |record: &&Record| {
+        let (count, bytes) = kept.entry(record.uid).or_default();
+        (*count, *bytes) = (*count + 1, *bytes + record.bytes());
+        *count > keep_max || *bytes > bytes_max
+    };
+    newest_first.filter(is_old).map(|record| record.id).collect()
 }
 
 /// An exit status in words.
@@ -157,5 +169,27 @@ pub(super) fn describe(exit: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::example;
+
+    #[test]
+    fn nobody_pushes_out_the_ended_jobs_of_another() {
+        let mut jobs = BTreeMap::new();
+        for id in 1..=20 {
+            let mut record = example(id);
+            record.uid = if id == 2 { 1 } else { 1000 };
+            record.ended_unix_ms = (id != 20).then_some(id);
+            jobs.insert(id, record);
+        }
+        let mut gone = old(&jobs, 15, u64::MAX);
+        gone.sort_unstable();
+        assert_eq!(gone, [1, 3, 4], "of 18 ended ones of user 1000 the oldest three, and none of user 1's");
+        let two = jobs[&5].bytes() * 2;
+        assert_eq!(old(&jobs, 1000, two).len(), 16, "the newest two of user 1000 have room, and user 1's only one");
     }
 }

@@ -10,6 +10,7 @@ mod change;
 mod clock;
 mod cluster;
 mod finish;
+mod limits;
 mod load;
 mod machine;
 mod member;
@@ -134,6 +135,8 @@ struct Live {
     kill_at: Option<Instant>,
     /// When to end the job although nobody said how its main process ended.
     end_at: Option<Instant>,
+    /// Processes that were registered into it since the daemon met it.
+    registered: u32,
     /// Of a job without a main process: whether the cluster was told that it has no process here. `None`: not known.
     told_empty: Option<bool>,
 }
@@ -324,6 +327,10 @@ impl Driver {
     }
 
     fn answer(&mut self, call: Call) {
+        if let Err(e) = self.check_limits(call.peer, &call.op) {
+            let _ = call.reply.send(Err(e));
+            return;
+        }
         let call = if self.cluster.is_some() { self.answer_in_cluster(call) } else { Some(call) };
         let Some(Call { peer, op, reply }) = call else { return };
         let answer = match op {
@@ -331,6 +338,7 @@ impl Driver {
             Op::Version => Ok(Reply::Version(self.view_version())),
             Op::Load { node } => self.view_load(node.as_deref()).map(Reply::Load),
             Op::Loads => self.view_load(None).map(|load| Reply::Loads(LoadList { nodes: vec![load] })),
+            Op::Limits => Ok(Reply::Limits(self.view_limits(peer))),
             Op::Metrics => Ok(Reply::Metrics(self.view_metrics())),
             Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
             Op::Register(request) => self.register(peer, *request).map(job_reply),
@@ -343,8 +351,12 @@ impl Driver {
             Op::Kill(id, request) => self.kill(peer, id, request).map(job_reply),
             Op::Class(id, request) => self.reclass(peer, id, request).map(job_reply),
             Op::Resources(id, request) => self.change_resources(peer, id, request).map(job_reply),
-            Op::AddProcess(id, request) => self.add_process(peer, id, request).map(job_reply),
-            Op::RemoveProcess(id, request) => self.remove_process(peer, id, request).map(job_reply),
+            Op::AddProcess(id, request) => {
+                self.add_process(peer, id, request).inspect(|_| self.count_process(id, true)).map(job_reply)
+            }
+            Op::RemoveProcess(id, request) => {
+                self.remove_process(peer, id, request).inspect(|_| self.count_process(id, false)).map(job_reply)
+            }
             Op::Policy(id, request) => self.job_policy(peer, id, request).map(job_reply),
             Op::Node(name, _) => self.own_node(&name).and_then(|name| Err(alone(&name))),
             Op::Queues(_) => Err(no_queues()),

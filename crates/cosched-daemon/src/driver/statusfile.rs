@@ -92,7 +92,7 @@ impl Driver {
             about: format!("cosched on {}: written by coschedd at each change; times are ms since 1970", status.node),
             written_unix_ms: unix_ms(),
             status,
-            jobs: self.view_list(false).jobs,
+            jobs: self.list_for_all().jobs,
         };
         let result = serde_json::to_vec_pretty(&file).map_err(io::Error::from).and_then(|text| replace(&path, &text));
         self.status_file.written(started, result);

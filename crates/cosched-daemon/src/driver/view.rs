@@ -2,8 +2,10 @@
 
 use super::{Driver, Live, machine, usage};
 use crate::clock::now;
+use crate::privacy::Privacy;
 use crate::record::Record;
 use crate::refuse::Answer;
+use crate::rights::Peer;
 use cosched_api as api;
 use cosched_core::{JobId, Plan};
 use std::collections::BTreeMap;
@@ -19,6 +21,12 @@ impl Driver {
     pub(super) fn view_list(&self, all: bool) -> api::JobList {
         let shown = self.state.jobs.values().filter(|r| all || !r.ended());
         api::JobList { jobs: shown.map(|r| self.job(r)).collect() }
+    }
+
+    /// The jobs as everybody may see them.
+    pub(super) fn list_for_all(&self) -> api::JobList {
+        let privacy = Privacy::new(self.config.private_data, self.rights.clone());
+        privacy.list(Peer::NOBODY, self.view_list(false))
     }
 
     /// `GET /v1/jobs/{id}/events`

@@ -121,6 +121,14 @@ impl Driver {
         cluster.launchers.values().chain(pending).filter(is_empty).count()
     }
 
+    /// Jobs that a user has asked for and that have no number yet.
+    pub(in super::super) fn asked_by(&self, uid: u32) -> usize {
+        let pending = self.cluster.iter().flat_map(|cluster| cluster.pending.values());
+        let own =
+            |(_, pending): &&(_, Pending)| matches!(pending, Pending::Submit { launcher } if launcher.owner == uid);
+        pending.filter(own).count()
+    }
+
     /// Whoever registered the job hears how it went.
     pub(super) fn answer_launcher(&mut self, id: u64, error: Option<cosched_api::ErrorBody>) {
         let Some(mut launcher) = self.cluster.as_mut().and_then(|cluster| cluster.launchers.remove(&id)) else {

@@ -35,6 +35,25 @@ impl Driver {
         api::JobList { jobs }
     }
 
+    /// A user's jobs of the cluster that have not ended, and those that he asks for now: number, whether it waits, declared memory.
+    /// None on a machine alone.
+    pub(in super::super) fn cluster_jobs_of(&self, uid: u32) -> Option<Vec<(u64, bool, u64)>> {
+        let cluster = self.cluster.as_ref()?;
+        let state = cluster.member.state();
+        let own = cluster.member.jobs().filter(|job| job.owner.uid == uid && job.end.is_none());
+        let known = own.map(|job| {
+            let planned = state.and_then(|state| state.jobs.get(&JobId(job.id)));
+            let waits = planned.is_none_or(|planned| matches!(planned.stage, Stage::Waiting(_)));
+            let per_node = match &job.ask.want {
+                WantAsk::PerNode(asks) => asks.iter().map(|ask| ask.memory_bytes).fold(0, u64::saturating_add),
+                total => memory_in_all(total).unwrap_or(0),
+            };
+            (job.id, waits, per_node)
+        });
+        let asked = self.asked_by(uid);
+        Some(known.chain(std::iter::repeat_n((0, true, 0), asked)).collect())
+    }
+
     /// What happened to a job: here and in the cluster.
     pub(super) fn events_in_cluster(&self, id: u64) -> Answer<api::EventList> {
         let job =

@@ -1,0 +1,319 @@
+//! The audit log: who changed what, when, and what came of it, a line of JSON each, in `audit.log` beside the journal.
+//!
+//! Nothing waits for it: lines go through a bounded queue to a thread of their own, which writes and turns the files over. What
+//! could not be written (a full disk, a full queue) is counted, and the number is written when that can be. One user cannot fill it:
+//! of who does very much the rest is counted, in a line a minute at most.
+
+use crate::refuse::Answer;
+use crate::rights::Peer;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A file is turned over at this length, and so many old ones are kept.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+const OLD_FILES: usize = 7;
+/// Lines that wait to be written.
+const QUEUE: usize = 1024;
+/// A user's lines: so many at once, and then one in this time.
+const BURST: f64 = 1000.0;
+const LINE_EVERY: Duration = Duration::from_secs(6);
+/// How often what was not written is told.
+const SUMMARY_EVERY: Duration = Duration::from_secs(60);
+/// The most of a request that a line has.
+const DETAIL_BYTES_MAX: usize = 512;
+
+/// The way to the log; copies lead to the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Audit {
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    to_writer: SyncSender<String>,
+    users: BTreeMap<u32, Rate>,
+    /// Lines that the queue did not take.
+    lost: u64,
+}
+
+/// How many lines a user may still have, and what was left out.
+#[derive(Debug)]
+struct Rate {
+    tokens: f64,
+    at: Instant,
+    done: u64,
+    refused: u64,
+    told: Instant,
+}
+
+/// Who asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who {
+    /// The user and the process.
+    pub(crate) peer: Peer,
+    /// The group.
+    pub(crate) gid: u32,
+    /// Administrators' lines are not counted.
+    pub(crate) admin: bool,
+}
+
+/// What was asked.
+#[derive(Debug)]
+pub(crate) struct Act {
+    verb: &'static str,
+    job: Option<u64>,
+    detail: String,
+}
+
+impl Act {
+    /// A request by its name, with the job that it is about and its body.
+    pub(crate) fn new(verb: &'static str, job: Option<u64>, body: &impl Serialize) -> Act {
+        let text = serde_json::to_string(body).unwrap_or_default();
+        Act { verb, job, detail: crate::sizes::cut(&text, DETAIL_BYTES_MAX).to_owned() }
+    }
+}
+
+impl Audit {
+    /// Begins to write in this directory.
+    pub(crate) fn start(dir: &Path) -> io::Result<Audit> {
+        let (to_writer, lines) = sync_channel(QUEUE);
+        let mut writer = Writer { path: dir.join("audit.log"), file: None, bytes: 0, lost: 0 };
+        std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&lines))?;
+        let audit = Audit { shared: Arc::new(Mutex::new(Shared { to_writer, users: BTreeMap::new(), lost: 0 })) };
+        audit.line(json!({"act": "start", "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id()}));
+        Ok(audit)
+    }
+
+    /// Writes down a request and what came of it.
+    pub(crate) fn write<T>(&self, who: Who, act: Act, job: Option<u64>, outcome: &Answer<T>) {
+        let refused = outcome.as_ref().err();
+        if !who.admin && !self.may_have_a_line(who.peer.uid, refused.is_some(), Instant::now()) {
+            return;
+        }
+        let mut line = json!({
+            "uid": who.peer.uid, "gid": who.gid, "pid": who.peer.pid, "act": act.verb, "job": act.job.or(job),
+            "outcome": if refused.is_some() { "refused" } else { "done" },
+        });
+        if !matches!(act.detail.as_str(), "" | "{}" | "null") {
+            line["request"] = act.detail.into();
+        }
+        if let Some(body) = refused {
+            line["code"] = serde_json::to_value(body.code).unwrap_or(Value::Null);
+            line["why"] = crate::sizes::cut(&body.what, DETAIL_BYTES_MAX).into();
+        }
+        self.line(line);
+    }
+
+    /// Takes a user's token; who has none is counted, and the count is told now and then.
+    fn may_have_a_line(&self, uid: u32, refused: bool, now: Instant) -> bool {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if !shared.users.contains_key(&uid) {
+            shared.users.retain(|_, rate| !rate.is_idle(now));
+        }
+        let new = Rate { tokens: BURST, at: now, done: 0, refused: 0, told: now };
+        let rate = shared.users.entry(uid).or_insert(new);
+        let earned = now.duration_since(rate.at).as_secs_f64() / LINE_EVERY.as_secs_f64();
+        (rate.tokens, rate.at) = ((rate.tokens + earned).min(BURST), now);
+        let may = rate.tokens >= 1.0;
+        if may {
+            rate.tokens -= 1.0;
+        } else if refused {
+            rate.refused += 1;
+        } else {
+            rate.done += 1;
+        }
+        let left_out = rate.done + rate.refused > 0 && now.duration_since(rate.told) >= SUMMARY_EVERY;
+        if left_out {
+            let (done, refused) = (std::mem::take(&mut rate.done), std::mem::take(&mut rate.refused));
+            rate.told = now;
+            drop(shared);
+            self.line(json!({"uid": uid, "act": "more", "done": done, "refused": refused}));
+        }
+        may
+    }
+
+    fn line(&self, mut line: Value) {
+        line["at"] = jiff::Timestamp::now().to_string().into();
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.lost > 0 {
+            line["lost_before"] = shared.lost.into();
+        }
+        match shared.to_writer.try_send(format!("{line}\n")) {
+            Ok(()) => shared.lost = 0,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => shared.lost += 1,
+        }
+    }
+}
+
+impl Rate {
+    fn is_idle(&self, now: Instant) -> bool {
+        let earned = now.duration_since(self.at).as_secs_f64() / LINE_EVERY.as_secs_f64();
+        self.done + self.refused == 0 && self.tokens + earned >= BURST
+    }
+}
+
+/// The thread's side.
+struct Writer {
+    path: PathBuf,
+    file: Option<File>,
+    bytes: u64,
+    /// Lines that the disk did not take.
+    lost: u64,
+}
+
+impl Writer {
+    fn run(&mut self, lines: &Receiver<String>) {
+        while let Ok(line) = lines.recv() {
+            let told =
+                if self.lost > 0 { format!("{{\"act\":\"lost\",\"lines\":{}}}\n", self.lost) } else { String::new() };
+            match self.write(&(told + &line)) {
+                Ok(()) => self.lost = 0,
+                Err(e) => {
+                    if self.lost == 0 {
+                        tracing::error!("the audit log {} cannot be written: {e}", self.path.display());
+                    }
+                    self.lost += 1;
+                    // Half a line may be there; the next one begins with a new file handle and a new line.
+                    self.file = None;
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        if self.bytes >= FILE_BYTES_MAX {
+            self.file = None;
+            self.turn_over()?;
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+                let mut file =
+                    OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(&self.path)?;
+                self.bytes = file.metadata()?.len();
+                if !ends_whole(&self.path, self.bytes)? {
+                    file.write_all(b"\n")?;
+                }
+                none.insert(file)
+            }
+        };
+        file.write_all(text.as_bytes())?;
+        self.bytes += text.len() as u64;
+        Ok(())
+    }
+
+    /// `audit.log` becomes `audit.log.1`, and so on; the oldest goes.
+    fn turn_over(&mut self) -> io::Result<()> {
+        let old = |number: usize| self.path.with_extension(format!("log.{number}"));
+        for number in (1..OLD_FILES).rev() {
+            if old(number).exists() {
+                std::fs::rename(old(number), old(number + 1))?;
+            }
+        }
+        std::fs::rename(&self.path, old(1))?;
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+/// Whether a file ends with a whole line: what a crash or a full disk has cut off is not continued.
+fn ends_whole(path: &Path, bytes: u64) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let mut last = [b'\n'];
+    if bytes > 0 {
+        File::open(path)?.read_exact_at(&mut last, bytes - 1)?;
+    }
+    Ok(last == [b'\n'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refuse::refuse;
+    use cosched_api::ErrorCode;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn user(uid: u32) -> Who {
+        Who { peer: Peer { uid, pid: Some(77) }, gid: 100, admin: false }
+    }
+
+    fn lines(path: &Path) -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn wait_for(path: &Path, count: usize) -> Vec<Value> {
+        let end = Instant::now() + Duration::from_secs(30);
+        while lines(path).len() < count && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lines(path)
+    }
+
+    #[test]
+    fn a_line_says_who_did_what_and_what_came_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log");
+        std::fs::write(&path, "{\"act\":\"cut\"}").unwrap();
+        let audit = Audit::start(dir.path()).unwrap();
+        audit.write(user(1000), Act::new("class", Some(7), &json!({"class": "batch"})), None, &Ok(()));
+        let refused: Answer<()> = Err(refuse(ErrorCode::Forbidden, "job 7 is not yours", "", ""));
+        audit.write(user(1001), Act::new("suspend", Some(7), &()), None, &refused);
+        let all = wait_for(&path, 4);
+        assert_eq!((&all[1]["act"], &all[2]["uid"], &all[2]["gid"]), (&json!("start"), &json!(1000), &json!(100)));
+        assert_eq!((&all[2]["request"], &all[2]["outcome"]), (&json!("{\"class\":\"batch\"}"), &json!("done")));
+        assert_eq!((&all[3]["code"], &all[3]["why"]), (&json!("forbidden"), &json!("job 7 is not yours")));
+        assert_eq!(all[3].get("request"), None);
+        let fresh = tempfile::tempdir().unwrap();
+        let _audit = Audit::start(fresh.path()).unwrap();
+        wait_for(&fresh.path().join("audit.log"), 1);
+        let mode = std::fs::metadata(fresh.path().join("audit.log")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn one_user_s_lines_are_bounded_and_the_rest_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::start(dir.path()).unwrap();
+        let start = Instant::now();
+        let had = (0..5000).filter(|n| audit.may_have_a_line(7, n % 2 == 0, start)).count();
+        assert_eq!(had, 1000);
+        assert!(audit.may_have_a_line(8, false, start), "another user is not concerned");
+        assert!(audit.may_have_a_line(7, false, start + Duration::from_secs(61)));
+        let all = wait_for(&dir.path().join("audit.log"), 2);
+        assert_eq!((&all[1]["act"], &all[1]["done"], &all[1]["refused"]), (&json!("more"), &json!(2000), &json!(2000)));
+    }
+
+    #[test]
+    fn files_are_turned_over_and_what_the_disk_does_not_take_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log");
+        let mut writer = Writer { path: path.clone(), file: None, bytes: 0, lost: 0 };
+        for round in 0..10 {
+            writer.write(&format!("{{\"round\":{round}}}\n")).unwrap();
+            writer.bytes = FILE_BYTES_MAX;
+        }
+        assert_eq!(lines(&path)[0]["round"], 9);
+        assert_eq!(lines(&path.with_extension("log.7"))[0]["round"], 2);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 8);
+        // A directory in its place stands for a disk that takes nothing.
+        let broken = dir.path().join("broken");
+        std::fs::create_dir(&broken).unwrap();
+        let (to, from) = sync_channel(4);
+        let mut writer = Writer { path: broken, file: None, bytes: 0, lost: 0 };
+        to.send("x\n".to_owned()).unwrap();
+        to.send("y\n".to_owned()).unwrap();
+        drop(to);
+        writer.run(&from);
+        assert_eq!(writer.lost, 2);
+    }
+}

@@ -1,0 +1,125 @@
+//! `[limits]`: what one user has of this daemon, and what he may not have more of. Administrators have no limits.
+//!
+//! Decided by the daemon that is asked, from what it knows: in a cluster the jobs of all nodes, and its own processes, records and
+//! connections. The planner's own limit of waiting jobs holds beside these.
+
+use super::{Driver, Live};
+use crate::call::Op;
+use crate::record::Record;
+use crate::refuse::{Answer, refuse};
+use crate::rights::Peer;
+use cosched_api::{self as api, ErrorCode};
+
+/// What a user has now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Used {
+    pub(super) jobs: u64,
+    pub(super) waiting: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) processes: u64,
+    pub(super) record_bytes: u64,
+}
+
+impl Driver {
+    /// Refuses what would be more than its user may have.
+    pub(super) fn check_limits(&self, peer: Peer, op: &Op) -> Answer<()> {
+        let uid = match op {
+            // Whoever registers for another may do everything; the job counts for its owner from then on.
+            Op::Register(_) | Op::AddProcess(..) | Op::Resources(..) if !self.rights.is_admin(peer) => peer.uid,
+            _ => return Ok(()),
+        };
+        let (limits, used) = (&self.config.limits, self.used_by(uid));
+        let over = |name: &str, have: u64, more: u64, max: u64| match have.saturating_add(more) > max {
+            true => Err(over(name, have, max)),
+            false => Ok(()),
+        };
+        match op {
+            Op::Register(request) => {
+                over("jobs", used.jobs, 1, limits.jobs)?;
+                over("waiting_jobs", used.waiting, 1, limits.waiting_jobs)?;
+                over("processes", used.processes, 1, limits.processes)?;
+                over("record_bytes", used.record_bytes, 0, limits.record_bytes)?;
+                let nodes = request.nodes.iter().filter_map(|node| node.memory_bytes).fold(0, u64::saturating_add);
+                let memory = request.mem_bytes.unwrap_or(0).saturating_add(nodes);
+                match limits.memory_bytes.filter(|_| memory > 0) {
+                    Some(max) => over("memory", used.memory_bytes, memory, max),
+                    None => Ok(()),
+                }
+            }
+            Op::AddProcess(..) => over("processes", used.processes, 1, limits.processes),
+            Op::Resources(id, request) => {
+                let nodes = request.nodes.iter().filter_map(|node| node.memory_bytes).fold(0, u64::saturating_add);
+                let memory = request.mem_bytes.unwrap_or(0).saturating_add(nodes);
+                let had = self.list_of(uid).find(|(of, ..)| of == id).map_or(0, |(_, _, bytes)| bytes);
+                match limits.memory_bytes.filter(|_| memory > 0) {
+                    Some(max) => over("memory", used.memory_bytes.saturating_sub(had), memory, max),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `GET /v1/limits`
+    pub(super) fn view_limits(&self, peer: Peer) -> api::LimitList {
+        let (limits, used) = (&self.config.limits, self.used_by(peer.uid));
+        let exempt = self.rights.is_admin(peer);
+        let (places, budget) = &self.identity.inside;
+        let (connections, connections_max) = places.of_user(peer.uid);
+        let (buffered, buffered_max) = budget.of_user(peer.uid);
+        let limit = |name: &str, used: u64, max: Option<u64>| api::Limit { name: name.to_owned(), used, max };
+        let limits = vec![
+            limit("jobs", used.jobs, Some(limits.jobs)),
+            limit("waiting_jobs", used.waiting, Some(limits.waiting_jobs)),
+            limit("processes", used.processes, Some(limits.processes)),
+            limit("memory_bytes", used.memory_bytes, limits.memory_bytes),
+            limit("record_bytes", used.record_bytes, Some(limits.record_bytes)),
+            limit("connections", connections as u64, Some(connections_max as u64)),
+            limit("buffered_bytes", buffered, Some(buffered_max)),
+        ];
+        let user = crate::users::user_name(peer.uid);
+        api::LimitList { uid: peer.uid, user, exempt, limits }
+    }
+
+    /// A process was put into a job, or taken out of one.
+    pub(super) fn count_process(&mut self, id: u64, added: bool) {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.registered = if added { live.registered.saturating_add(1) } else { live.registered.saturating_sub(1) };
+        }
+    }
+
+    pub(super) fn used_by(&self, uid: u32) -> Used {
+        let mut used = Used::default();
+        for (_, waits, memory_bytes) in self.list_of(uid) {
+            used.jobs += 1;
+            used.waiting += u64::from(waits);
+            used.memory_bytes = used.memory_bytes.saturating_add(memory_bytes);
+        }
+        let own = |record: &&Record| record.uid == uid;
+        let live = self.live.iter().filter(|(id, _)| self.state.jobs.get(id).is_some_and(|record| record.uid == uid));
+        used.processes = live.map(|(_, live): (_, &Live)| u64::from(live.registered)).sum();
+        let living = self.state.jobs.values().filter(own).filter(|record| !record.ended());
+        used.record_bytes = living.map(Record::bytes).sum();
+        used
+    }
+
+    /// The user's jobs that have not ended: number, whether it waits, declared memory.
+    fn list_of(&self, uid: u32) -> Box<dyn Iterator<Item = (u64, bool, u64)> + '_> {
+        match self.cluster_jobs_of(uid) {
+            Some(jobs) => Box::new(jobs.into_iter()),
+            None => {
+                let own = self.state.jobs.values().filter(move |record| record.uid == uid && !record.ended());
+                Box::new(own.map(|record| (record.id, false, record.mem_bytes.unwrap_or(0))))
+            }
+        }
+    }
+}
+
+fn over(name: &str, have: u64, max: u64) -> api::ErrorBody {
+    refuse(
+        ErrorCode::Limit,
+        format!("the limit of {name} of one user is reached"),
+        format!("you have {have}, and {max} is the most"),
+        "Let some of your jobs end; `cosched limits` shows what you have. An administrator sets it in [limits].",
+    )
+}

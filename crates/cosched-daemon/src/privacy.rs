@@ -1,0 +1,104 @@
+//! What users see of other users' jobs: `private_data` in the configuration. Administrators and owners see all.
+//!
+//! Applied where answers leave the daemon, so that no path forgets it: every answer to a request (`http.rs`), and the status file,
+//! which is everybody's. Metrics name no job. Environments are in no answer.
+
+use crate::record;
+use crate::refuse::{Answer, no_such_job};
+use crate::rights::{Peer, Rights};
+use cosched_api::{Job, JobList};
+
+/// So much of a command stands in a list, in bytes; `GET /v1/jobs/{id}` has what is kept.
+const LISTED_COMMAND_BYTES_MAX: usize = 512;
+
+/// What is hidden from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PrivateData {
+    /// Command lines, with working directories and the paths of outputs.
+    pub(crate) commands: bool,
+    /// That there are jobs.
+    pub(crate) jobs: bool,
+}
+
+/// The words of the configuration.
+pub(crate) const WORDS: [&str; 2] = ["commands", "jobs"];
+
+/// Who sees what.
+#[derive(Clone, Debug)]
+pub(crate) struct Privacy {
+    data: PrivateData,
+    rights: Rights,
+}
+
+impl Privacy {
+    /// By the configuration.
+    pub(crate) fn new(data: PrivateData, rights: Rights) -> Privacy {
+        Privacy { data, rights }
+    }
+
+    /// Whether nothing may be said to this user about a job, without a look at whose it is.
+    pub(crate) fn hides_jobs(&self, peer: Peer) -> bool {
+        self.data.jobs && !self.rights.is_admin(peer)
+    }
+
+    /// A job as this user may see it.
+    pub(crate) fn job(&self, peer: Peer, mut job: Job) -> Answer<Job> {
+        if job.uid == peer.uid || self.rights.is_admin(peer) {
+            return Ok(job);
+        }
+        if self.data.jobs {
+            return Err(no_such_job(job.id));
+        }
+        if self.data.commands {
+            job.command.clear();
+            (job.cwd, job.log_path) = (None, None);
+        }
+        Ok(job)
+    }
+
+    /// A list as this user may see it, without the details that a single job's answer has.
+    pub(crate) fn list(&self, peer: Peer, list: JobList) -> JobList {
+        let seen = list.jobs.into_iter().filter_map(|job| self.job(peer, job).ok());
+        let brief = |job: Job| Job {
+            command: record::cut_to(job.command, LISTED_COMMAND_BYTES_MAX),
+            cwd: None,
+            log_path: None,
+            ..job
+        };
+        JobList { jobs: seen.map(brief).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Peer = Peer { uid: 1000, pid: None };
+    const OTHER: Peer = Peer { uid: 1001, pid: None };
+    const ROOT: Peer = Peer { uid: 0, pid: None };
+
+    fn job() -> Job {
+        serde_json::from_value(serde_json::json!({
+            "id": 7, "name": "a", "uid": 1000, "user": "ann", "class": "batch", "policy": "gang", "cpus": 2, "state": "running",
+            "command": ["mysql", "x".repeat(9000)], "cwd": "/data", "pid": 5, "submitted_unix_ms": 1, "cpu_time_ms": 1,
+            "detached": true, "log_path": "/data/log", "cgroup": "",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn command_lines_and_jobs_are_hidden_from_others_as_configured() {
+        let privacy = |commands, jobs| Privacy::new(PrivateData { commands, jobs }, Rights::new(0, []));
+        for peer in [OWNER, ROOT] {
+            assert_eq!(privacy(true, true).job(peer, job()).unwrap(), job());
+        }
+        let seen = privacy(true, false).job(OTHER, job()).unwrap();
+        assert_eq!((seen.command.len(), seen.cwd, seen.log_path, seen.name.as_str()), (0, None, None, "a"));
+        assert_eq!(privacy(false, false).job(OTHER, job()).unwrap(), job());
+        assert!(privacy(false, true).job(OTHER, job()).is_err() && privacy(false, true).hides_jobs(OTHER));
+        let list = JobList { jobs: vec![job()] };
+        assert!(privacy(true, true).list(Peer::NOBODY, list.clone()).jobs.is_empty());
+        let brief = &privacy(true, true).list(OWNER, list).jobs[0];
+        assert!(brief.command.concat().len() <= 512 + 3 && brief.command[0] == "mysql" && brief.cwd.is_none());
+    }
+}
