@@ -24,7 +24,7 @@ pub use error::ClientError;
 pub use job_state::{Event, EventList, JobState};
 pub use limits::{Limit, LimitList};
 pub use machine::*;
-pub use queue_table::{QueueTable, QueueTableError};
+pub use queue_table::{FairShareTable, QueueTable, QueueTableError};
 pub use resources::*;
 pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
 pub use types::*;

@@ -125,6 +125,9 @@ wire! {
         /// The most rows of the matrix.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub rows_max: Option<u32>,
+        /// How usage counts in the order of a queue; absent when it does not.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub fair_share: Option<FairShare>,
         /// What the classes are worth in working hours.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub shares: Option<ClassShares>,
@@ -195,6 +198,18 @@ wire! {
         /// The longest time from when a job is made ready until it has ended.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
+        /// Who may use it, by name or number; with neither users nor groups everybody.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub users: Vec<String>,
+        /// The groups whose members may use it, by name or number.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub groups: Vec<String>,
+        /// The most memory of the jobs that one user has started in it, on all nodes together.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes_max_per_user: Option<u64>,
+        /// The most jobs that one user has started in it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub jobs_max_per_user: Option<u32>,
     }
 }
 
@@ -205,6 +220,21 @@ wire! {
     pub struct QueuesRequest {
         /// All of them, the most urgent first.
         pub queues: Vec<Queue>,
+        /// How usage counts in the order of a queue; absent: as before, a weight of 0: not at all.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub fair_share: Option<FairShare>,
+    }
+}
+
+wire! {
+    /// How usage counts in the order of a queue: who has used little comes first.
+    #[derive(Copy, Eq)]
+    #[serde(deny_unknown_fields)]
+    pub struct FairShare {
+        /// Usage halves in this time.
+        pub half_life_ms: u64,
+        /// So much later does a job count as having come whose owner has all of the usage.
+        pub weight_ms: u64,
     }
 }
 
@@ -224,6 +254,18 @@ wire! {
         /// The longest time from when a job is made ready until it has ended.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
+        /// Who may use it, by name or number; with neither users nor groups everybody.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub users: Vec<String>,
+        /// The groups whose members may use it, by name or number.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub groups: Vec<String>,
+        /// The most memory of the jobs that one user has started in it, on all nodes together.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub memory_bytes_max_per_user: Option<u64>,
+        /// The most jobs that one user has started in it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub jobs_max_per_user: Option<u32>,
         /// Its jobs that wait.
         pub waiting: u32,
         /// Its jobs that have started.

@@ -30,7 +30,7 @@ pub fn size_bytes(text: &str) -> Result<u64, ParseError> {
     scaled(number, factor).ok_or_else(|| ParseError(format!("`{text}` is too large; {examples}")))
 }
 
-/// A duration: a number and its unit, `us`, `ms`, `s`, `m` (or `min`) or `h`. `100ms`, `2s`, `1.5s`.
+/// A duration: a number and its unit, `us`, `ms`, `s`, `m` (or `min`), `h` or `d`. `100ms`, `2s`, `1.5s`.
 ///
 /// # Errors
 /// Not a number, negative, no unit or an unknown one, or more than 2^64 - 1 ns.
@@ -43,6 +43,7 @@ pub fn duration(text: &str) -> Result<Duration, ParseError> {
         "s" => 1_000_000_000,
         "m" | "min" => 60_000_000_000,
         "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
         "" => return Err(ParseError(format!("`{text}` has no unit; {examples}"))),
         _ => return Err(ParseError(format!("`{unit}` in `{text}` is no unit of time; {examples}"))),
     };
@@ -115,7 +116,7 @@ mod tests {
             assert_eq!(duration(text), Ok(expected), "{text}");
         }
         assert!(duration("100").unwrap_err().to_string().contains("has no unit"));
-        for text in ["", "-1s", "1d", "s", "9999999999h"] {
+        for text in ["", "-1s", "1w", "s", "9999999999h"] {
             assert!(duration(text).unwrap_err().to_string().contains("for example 100ms"), "{text}");
         }
     }

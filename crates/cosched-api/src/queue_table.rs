@@ -1,7 +1,7 @@
 //! A queue as people write it: a table `[[queue]]` of cosched.toml, and of the file that `cosched queues set` reads.
 
-use crate::Queue;
 use crate::parse::{ParseError, duration, size_bytes};
+use crate::{FairShare, Queue};
 use serde::Deserialize;
 
 /// A table `[[queue]]`. A limit that is absent is none.
@@ -14,6 +14,47 @@ pub struct QueueTable {
     memory_max: Option<String>,
     disk_max: Option<String>,
     time_max: Option<String>,
+    #[serde(default)]
+    users: Vec<Id>,
+    #[serde(default)]
+    groups: Vec<Id>,
+    memory_max_per_user: Option<String>,
+    jobs_max_per_user: Option<u32>,
+}
+
+/// A user or group, by name or number.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Name(String),
+    Number(u32),
+}
+
+fn texts(ids: &[Id]) -> Vec<String> {
+    let text = |id: &Id| match id {
+        Id::Name(name) => name.clone(),
+        Id::Number(number) => number.to_string(),
+    };
+    ids.iter().map(text).collect()
+}
+
+/// The table `[fair_share]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FairShareTable {
+    half_life: String,
+    weight: String,
+}
+
+impl FairShareTable {
+    /// What is meant.
+    ///
+    /// # Errors
+    /// One of the two is no duration.
+    pub fn read(&self) -> Result<FairShare, ParseError> {
+        let ms = |text: &str| duration(text).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        Ok(FairShare { half_life_ms: ms(&self.half_life)?, weight_ms: ms(&self.weight)? })
+    }
 }
 
 /// A limit that cannot be read.
@@ -39,6 +80,14 @@ impl QueueTable {
             exclusive: self.exclusive,
             memory_bytes_max: self.limit("memory_max", self.memory_max.as_deref(), size_bytes)?,
             disk_bytes_max: self.limit("disk_max", self.disk_max.as_deref(), size_bytes)?,
+            users: texts(&self.users),
+            groups: texts(&self.groups),
+            memory_bytes_max_per_user: self.limit(
+                "memory_max_per_user",
+                self.memory_max_per_user.as_deref(),
+                size_bytes,
+            )?,
+            jobs_max_per_user: self.jobs_max_per_user,
             time_ms_max: self.limit("time_max", self.time_max.as_deref(), |text| {
                 duration(text).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
             })?,

@@ -6,8 +6,8 @@ use cosched_cluster::wire::{
     Reply, Request, WantAsk, Why, decode, encode,
 };
 use cosched_core::cluster::{
-    Capacity, Cells, Config, Input, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing, Part, Period, Place,
-    Planner, Queue, Span, Stage, State, Want,
+    Capacity, Cells, Config, FairShare, Input, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing, Part,
+    Period, Place, Planner, Queue, Rights, Span, Stage, State, Usage, Want,
 };
 use cosched_core::{Class, JobId, NodeId, Policy, Reason, Shares, Sharing, Standing, Time};
 use proptest::prelude::*;
@@ -27,9 +27,10 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn queue()(name in ".{0,8}", exclusive in any::<bool>(), limits in any::<[Option<u64>; 3]>()) -> Queue {
+    fn queue()(name in ".{0,8}", exclusive in any::<bool>(), limits in any::<[Option<u64>; 3]>(), users in any::<Vec<u32>>(), jobs_max in any::<Option<u32>>()) -> Queue {
         let [memory_bytes_max, disk_bytes_max, time_ns_max] = limits;
-        Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max }
+        let rights = Rights { users, groups: vec![7], memory_bytes_max: disk_bytes_max, jobs_max };
+        Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights }
     }
 }
 
@@ -43,9 +44,11 @@ prop_compose! {
         period in one_of(&[Period::Working, Period::Off]),
         (working, off) in (shares(), shares()),
         queues in prop::collection::vec(queue(), 0..3),
+        fair_share in prop::option::of(any::<(u64, u64)>()),
     ) -> Config {
         let [rows_max, other_share, ceiling_permille] = numbers;
-        Config { slot_length_ns, policy, sharing, packing, rows_max, working, off, period, other_share, ceiling_permille, queues }
+        let fair_share = fair_share.map(|(half_life_ns, weight_ns)| FairShare { half_life_ns, weight_ns });
+        Config { slot_length_ns, policy, sharing, packing, rows_max, working, off, period, other_share, ceiling_permille, queues, fair_share }
     }
 }
 
@@ -93,7 +96,7 @@ prop_compose! {
             2 => Stage::Clearing,
             _ => Stage::Ending(reason),
         };
-        let spec = JobSpec { id: JobId(id), class, policy, want, queue, on_node_loss };
+        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, want, queue, on_node_loss };
         (JobId(id), JobRecord { spec, order, standing, choice, stage, place, ready_since: Time(ready) })
     }
 }
@@ -115,9 +118,11 @@ prop_compose! {
         nodes in prop::collection::btree_map(any::<u32>(), node(), 0..5),
         drained_away in prop::collection::btree_set(any::<u32>().prop_map(NodeId), 0..4),
         jobs in prop::collection::btree_map(any::<u64>(), job(), 0..5),
+        usage in prop::collection::btree_map(any::<u32>(), any::<(u64, u64)>(), 0..3),
     ) -> State {
+        let usage = usage.into_iter().map(|(user, (cpu_ms, at))| (user, Usage { cpu_ms, at: Time(at) })).collect();
         let (nodes, jobs) = (nodes.into_values().collect(), jobs.into_values().collect());
-        State { config, generation, from_slot, start, row_turns, early, next_order, nodes, drained_away, jobs }
+        State { config, generation, from_slot, start, row_turns, early, next_order, nodes, drained_away, usage, jobs }
     }
 }
 
@@ -153,6 +158,7 @@ fn ask(want: WantAsk) -> JobAsk {
         waiting: None,
         lead: Some("a".to_owned()),
         main: None,
+        groups: Vec::new(),
         once: false,
     }
 }
@@ -261,6 +267,7 @@ fn large(nodes: u32, jobs: u64) -> State {
         let want = Want::Total { cpus, memory_per_cpu_bytes: (mixed >> 40) % (1 << 31), disk_bytes: 1 << 30 };
         let spec = JobSpec {
             id: JobId(id),
+            owner: 0,
             class: Class::ALL[1 + (mixed >> 20) as usize % 3],
             policy: None,
             want,

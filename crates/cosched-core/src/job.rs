@@ -59,6 +59,8 @@ pub struct Node {
 pub struct Job {
     /// Its name.
     pub id: JobId,
+    /// Its owner, a user's number: a user has the share of his most urgent gang, however many he has.
+    pub owner: u32,
     /// Its class.
     pub class: Class,
     /// Its own policy; `None` follows the machine's.

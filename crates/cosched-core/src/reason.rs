@@ -65,6 +65,8 @@ pub enum Reason {
     RowsFull,
     /// What is left is reserved for somebody who came before it (cluster).
     BehindOthers,
+    /// Its owner has started as much in its queue as that permits (cluster).
+    UserLimit,
     /// The nodes that take part could not hold it if they were empty (cluster).
     TooLarge,
     /// A job used more memory than it said (cluster).
@@ -116,6 +118,7 @@ impl fmt::Display for Reason {
             Reason::WaitsForExclusive => "a node is one job's alone, or would have to be",
             Reason::RowsFull => "no row of the matrix has room, and there may be no more",
             Reason::BehindOthers => "what is left is reserved for a job that came before it",
+            Reason::UserLimit => "its owner has as much running in its queue as that permits to a user",
             Reason::TooLarge => "the nodes that take part are too small for it; it starts when larger ones join",
             Reason::MemoryGrew => "a job used more memory than it said",
             Reason::TimeLimit => "it is over the time limit of its queue",

@@ -3,10 +3,11 @@
 //! Every file of `testdata/cluster` is a script, a line `----`, and what the script prints. `COSCHED_UPDATE=1` writes
 //! what is printed now; read the difference before you believe it. Commands, a line each:
 //!
-//! - first: `packing first-fit|best-fit|buddy`, `rows N`, `ceiling PERMILLE`, `queue NAME [exclusive] [memory=N] [disk=N]
-//!   [slots=N]` (the first queue replaces the one that is there);
+//! - first: `packing first-fit|best-fit|buddy`, `rows N`, `fair-share HALF-LIFE WEIGHT` (slots), `ceiling PERMILLE`, `queue NAME [exclusive] [memory=N] [disk=N]
+//!   [slots=N]
+//!   [user-memory=N] [user-jobs=N]` (the first queue replaces the one that is there);
 //! - at any time: `node ID cpus=N [memory=N] [disk=N]`, `leave ID`, `drain ID`, `undrain ID`, `load ID THREADS`,
-//!   `submit ID cpus=N|a:2,b:2 [memory=N] [disk=N] [class=C] [queue=N] [lost=kill|keep|requeue]` (nodes by number),
+//!   `submit ID cpus=N|a:2,b:2 [memory=N] [disk=N] [class=C] [queue=N] [owner=N] [lost=kill|keep|requeue]` (nodes by number),
 //!   `end ID`, `cleared ID`, `suspend ID`, `resume ID`, `class ID C`, `used ID NODE MEMORY`, `hours working|off`,
 //!   `rebalance`, `slot N` (it is slot N now), `print`, `jobs`.
 //!
@@ -14,8 +15,8 @@
 //! `ROW:JOBS`, with `-` for open turns and `+` before a job that lives in another row; `|` parts the line-ups of a row.
 
 use cosched_core::cluster::{
-    Action, Capacity, Cells, Config, Input, JobSpec, NodeWant, OnNodeLoss, Packing, Period, Plan, Planner, Queue,
-    Stage, State, Want,
+    Action, Capacity, Cells, Config, FairShare, Input, JobSpec, NodeWant, OnNodeLoss, Packing, Period, Plan, Planner,
+    Queue, Stage, State, Want,
 };
 use cosched_core::{Class, JobId, NodeId, Time};
 use std::fmt::Write;
@@ -96,6 +97,10 @@ impl Script {
             ["packing", "best-fit"] => self.config.packing = Packing::BestFit,
             ["packing", "buddy"] => self.config.packing = Packing::Buddy,
             ["rows", n] => self.config.rows_max = number(n)?,
+            ["fair-share", half_life, weight] => {
+                let (half_life_ns, weight_ns) = (number::<u64>(half_life)? * SLOT_NS, number::<u64>(weight)? * SLOT_NS);
+                self.config.fair_share = Some(FairShare { half_life_ns, weight_ns });
+            }
             ["ceiling", n] if self.planner.is_none() => self.config.ceiling_permille = number(n)?,
             ["queue", name, options @ ..] => {
                 let mut queue = Queue { name: name.to_string(), ..Queue::default() };
@@ -104,6 +109,8 @@ impl Script {
                         None if *option == "exclusive" => queue.exclusive = true,
                         Some(("memory", n)) => queue.memory_bytes_max = Some(number(n)?),
                         Some(("disk", n)) => queue.disk_bytes_max = Some(number(n)?),
+                        Some(("user-memory", n)) => queue.rights.memory_bytes_max = Some(number(n)?),
+                        Some(("user-jobs", n)) => queue.rights.jobs_max = Some(number(n)?),
                         Some(("slots", n)) => queue.time_ns_max = Some(number::<u64>(n)? * SLOT_NS),
                         _ => return Err(format!("no option {option}")),
                     }
@@ -195,6 +202,7 @@ fn spec(id: JobId, options: &[&str]) -> Result<JobSpec, String> {
     let (mut cpus, mut memory, mut disk) = ("1", 0, 0);
     let mut spec = JobSpec {
         id,
+        owner: 0,
         class: Class::Batch,
         policy: None,
         want: Want::PerNode(vec![]),
@@ -208,6 +216,7 @@ fn spec(id: JobId, options: &[&str]) -> Result<JobSpec, String> {
             ("disk", n) => disk = number(n)?,
             ("class", name) => spec.class = class(name)?,
             ("queue", n) => spec.queue = number(n)?,
+            ("owner", n) => spec.owner = number(n)?,
             ("lost", "kill") => spec.on_node_loss = OnNodeLoss::Kill,
             ("lost", "keep") => spec.on_node_loss = OnNodeLoss::Keep,
             ("lost", "requeue") => spec.on_node_loss = OnNodeLoss::Requeue,

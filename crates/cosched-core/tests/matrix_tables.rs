@@ -133,7 +133,7 @@ fn input(words: &[&str]) -> Result<PlannerInput, String> {
 }
 
 fn submitted(id: JobId, options: &[&str]) -> Result<Job, String> {
-    let mut job = Job { id, class: Class::Batch, policy: None, cpus: 1, node: None };
+    let mut job = Job { id, owner: 0, class: Class::Batch, policy: None, cpus: 1, node: None };
     for option in options {
         match option.split_once('=').ok_or("an option is NAME=VALUE")? {
             ("cpus", n) => job.cpus = number(n)?,

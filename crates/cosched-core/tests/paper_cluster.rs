@@ -33,7 +33,7 @@ fn on(node: u32, cpus: u32, memory_bytes: u64) -> NodeWant {
 }
 
 fn spec(id: u64, class: Class, want: Want) -> JobSpec {
-    JobSpec { id: JobId(id), class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill }
+    JobSpec { id: JobId(id), owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill }
 }
 
 fn total(cpus: u32, memory_per_cpu_bytes: u64) -> Want {
@@ -98,7 +98,7 @@ fn table_2() {
             packing: cosched_core::Packing::FirstFit,
             shares: Shares::default(),
         });
-        let job = Job { id: JobId(id), class: Class::Interactive, policy: None, cpus: 2, node: None };
+        let job = Job { id: JobId(id), owner: 0, class: Class::Interactive, policy: None, cpus: 2, node: None };
         own.handle(Time(0), PlannerInput::Submit(job)).unwrap();
         let here = fill(plan, NodeId(node), own.plan(), &Shares::default(), &BTreeSet::new());
         let runs: Vec<Vec<u64>> = here.turns.iter().map(|turn| turn.run.iter().map(|id| id.0).collect()).collect();

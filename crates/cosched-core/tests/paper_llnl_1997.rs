@@ -31,7 +31,7 @@ fn cluster(nodes: &[Node]) -> Planner {
 }
 
 fn submit(planner: &mut Planner, id: u64, cpus: u32, class: Class, node: Option<u32>) {
-    let job = Job { id: JobId(id), class, policy: None, cpus, node: node.map(NodeId) };
+    let job = Job { id: JobId(id), owner: 0, class, policy: None, cpus, node: node.map(NodeId) };
     tell(planner, PlannerInput::Submit(job));
 }
 
@@ -150,7 +150,7 @@ fn a_new_program_starts_within_the_slice_where_there_is_room() {
     let mut planner = cluster(&[Node { id: NodeId(0), cpus: 2 }]);
     submit(&mut planner, 1, 1, Class::Batch, None);
     let now = Time(7 * SLOT_NS + SLOT_NS / 2);
-    let job = Job { id: JobId(2), class: Class::Batch, policy: None, cpus: 1, node: None };
+    let job = Job { id: JobId(2), owner: 0, class: Class::Batch, policy: None, cpus: 1, node: None };
     planner.handle(now, PlannerInput::Submit(job)).unwrap();
     let plan = planner.plan();
     assert_eq!(plan.from_slot, 7);

@@ -44,6 +44,7 @@ fn input((kind, job, value): Step) -> PlannerInput {
         // Some ask for a node, some for too many CPUs or none, some for a node that does not exist.
         0 => PlannerInput::Submit(Job {
             id,
+            owner: 0,
             class,
             policy: policy.filter(|_| value > 40),
             cpus: value % 7,

@@ -156,7 +156,7 @@ impl Host {
         match kind {
             0 | 1 => {
                 let class = Class::ALL[ms as usize % 4];
-                let submitted = Job { id: job, class, policy: None, cpus: 1 + ms as u32 % 3, node: None };
+                let submitted = Job { id: job, owner: 0, class, policy: None, cpus: 1 + ms as u32 % 3, node: None };
                 let working = ms % 2 == 0;
                 let load = Load { working, used_ns: 0, seen_ns: None, waited: !working };
                 // The load must be there before the agent asks for it.

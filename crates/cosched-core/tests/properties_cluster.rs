@@ -84,7 +84,7 @@ fn input((kind, job, a, b): Step) -> Input {
             let queue = if b % 4 == 0 { a % 4 } else { 0 };
             let on_node_loss = [OnNodeLoss::Kill, OnNodeLoss::Keep, OnNodeLoss::Requeue][a as usize % 3];
             let policy = (b % 7 == 0).then_some(POLICIES[a as usize % POLICIES.len()]);
-            Input::Submit(JobSpec { id, class, policy, want, queue, on_node_loss })
+            Input::Submit(JobSpec { id, owner: 0, class, policy, want, queue, on_node_loss })
         }
         2..=4 => Input::End(id),
         5 | 6 => Input::Join(node, capacity(1 + b % 5)),
@@ -324,7 +324,7 @@ proptest! {
             let want = NodeWant { node, cpus: *cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
             let (id, class) = (JobId(id), Class::ALL[*class]);
             let want = Want::PerNode(vec![want]);
-            let spec = JobSpec { id, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
+            let spec = JobSpec { id, owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
             planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
         }
         for step in steps {
@@ -351,7 +351,7 @@ fn own_planner(cluster: &Plan, node: NodeId) -> NodePlanner {
     });
     for (id, job) in cluster.jobs.iter().filter(|(_, job)| job.parts.len() == 1 && job.parts[0].node == node) {
         let cpus = job.parts[0].cpus;
-        let told = Job { id: *id, class: job.class, policy: Some(job.policy), cpus, node: None };
+        let told = Job { id: *id, owner: 0, class: job.class, policy: Some(job.policy), cpus, node: None };
         own.handle(Time(0), PlannerInput::Submit(told)).unwrap();
         match job.standing {
             Standing::Suspended => own.handle(Time(0), PlannerInput::Suspend(*id)).unwrap(),

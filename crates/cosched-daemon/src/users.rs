@@ -15,6 +15,23 @@ pub(crate) fn user_id(name: &str) -> Option<u32> {
     name.parse().ok().or_else(|| entries(&text).find(|(n, _)| *n == name).map(|(_, id)| id))
 }
 
+/// The number of a group that is given by name or number.
+pub(crate) fn group_id(name: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(GROUP).unwrap_or_default();
+    name.parse().ok().or_else(|| entries(&text).find(|(n, _)| *n == name).map(|(_, id)| id))
+}
+
+/// The name of a group, or the number where it has none.
+pub(crate) fn group_name(gid: u32) -> String {
+    let text = std::fs::read_to_string(GROUP).unwrap_or_default();
+    entries(&text).find(|(_, id)| *id == gid).map_or_else(|| gid.to_string(), |(name, _)| name.to_owned())
+}
+
+/// The numbers of users or groups; the first name that nobody has is the error.
+pub(crate) fn ids(names: &[String], id: impl Fn(&str) -> Option<u32>) -> Result<Vec<u32>, String> {
+    names.iter().map(|name| id(name).ok_or_else(|| name.clone())).collect()
+}
+
 /// The primary group of a user.
 pub(crate) fn group_of(uid: u32) -> Option<u32> {
     let text = std::fs::read_to_string(PASSWD).unwrap_or_default();
@@ -61,6 +78,10 @@ mod tests {
         assert_eq!(entries(text).collect::<Vec<_>>(), [("root", 0), ("ann", 1000)]);
         assert_eq!(user_name(0), "root");
         assert_eq!(user_id("root"), Some(0));
+        assert_eq!((group_id("root"), group_id("12"), group_name(0).as_str()), (Some(0), Some(12), "root"));
+        let names = ["root", "4711", "nobody of this name"].map(str::to_owned);
+        assert_eq!(ids(&names[..2], user_id), Ok(vec![0, 4711]));
+        assert_eq!(ids(&names, user_id), Err(names[2].clone()));
         assert_eq!(group_of(0), Some(0));
         assert_eq!(groups_of(0).map(|groups| groups[0]), Some(0));
         assert_eq!(memberships("audio:x:29:bob,ann\nann:x:1000:\nann2:x:1001:annette\n", "ann"), [29]);

@@ -207,7 +207,7 @@ fn plans(inputs: &[(u64, PlannerInput)]) -> Vec<(u64, Arc<Plan>)> {
 }
 
 fn submit(job: u64, cpus: u32) -> PlannerInput {
-    PlannerInput::Submit(Job { id: JobId(job), class: Class::Batch, policy: None, cpus, node: None })
+    PlannerInput::Submit(Job { id: JobId(job), owner: 0, class: Class::Batch, policy: None, cpus, node: None })
 }
 
 #[test]

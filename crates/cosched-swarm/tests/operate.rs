@@ -17,6 +17,7 @@ fn administrators_change_queues_and_shares_of_a_running_cluster() {
         memory_bytes_max: None,
         disk_bytes_max: None,
         time_ns_max: None,
+        ..Queue::default()
     };
     let shares = Shares { express: 9, interactive: 3, batch: 2, standby: 1 };
     let queues = |names: &[&str]| Ask::Queues { queues: names.iter().map(|name| queue(name)).collect() };

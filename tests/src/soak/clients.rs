@@ -153,7 +153,7 @@ fn set_ceiling(shared: &Shared, number: usize, node: usize, draw: &mut Draw) {
 fn set_time_limit(shared: &Shared, number: usize, node: usize, draw: &mut Draw) {
     let limit = draw.between(1_000, 9_000) * 1_000;
     let queue = |name: &str, time_ms_max| Queue { name: name.to_owned(), time_ms_max, ..Queue::default() };
-    let request = QueuesRequest { queues: vec![queue("day", Some(limit)), queue("night", None)] };
+    let request = QueuesRequest { queues: vec![queue("day", Some(limit)), queue("night", None)], fair_share: None };
     let ask = Ask::Set(Register::TimeLimit, limit.to_string());
     shared.ask(number, node, ask, |client| client.set_queues(&request).map(|_| 0));
 }

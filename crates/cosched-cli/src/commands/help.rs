@@ -296,6 +296,7 @@ mean bounded slowdowns by per cents. Bounded slowdown is max(1, flow / max(run t
 Examples:
   cosched sim backfill --trace CTC-SP2-1996-3.1-cln.swf.gz --policy easy
   cosched sim backfill --trace trace.swf.gz --policy easy-sjbf --json | jq .avebsld
+  cosched sim backfill --trace trace.swf.gz --policy easy --fair-share 7d,1d
   cosched sim backfill --trace trace.swf.gz --policy fcfs --procs 512 --jobs-csv jobs.csv
 
 Exit codes:

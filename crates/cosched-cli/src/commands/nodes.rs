@@ -131,6 +131,10 @@ mod tests {
             memory_bytes_max: Some(1 << 30),
             disk_bytes_max: None,
             time_ms_max: Some(90_000),
+            users: Vec::new(),
+            groups: Vec::new(),
+            memory_bytes_max_per_user: None,
+            jobs_max_per_user: None,
             waiting: 2,
             running: 0,
         };
@@ -144,6 +148,7 @@ mod tests {
             queues: vec![queue],
             packing: None,
             rows_max: None,
+            fair_share: None,
             shares: None,
             off_hours: None,
         };
@@ -163,8 +168,8 @@ mod tests {
              NODE  STATE       CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
              a     drains         2  1.0G  1.26  512M       3  -      -\n\
              b     gone 3m12s     -     -     -     -       -  -      -\n\n\
-             QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX\n\
-             night  exclusive        2        0     1.0G         -     1m30s\n"
+             QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX  USER JOBS  USER MEM  FOR\n\
+             night  exclusive        2        0     1.0G         -     1m30s          -         -  everybody\n"
         );
         let alone = ClusterStatus { alone: true, store_answers: true, ..cluster };
         let text = text(&[node], &[load], &alone, 0);

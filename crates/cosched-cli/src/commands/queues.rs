@@ -7,7 +7,9 @@ use crate::jobs::{connect, patiently};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::table::{numbers, render, words};
 use clap::{Args, Subcommand};
-use cosched_api::{ClassShares, ClusterStatus, Queue, QueueStatus, QueueTable, QueuesRequest};
+use cosched_api::{
+    ClassShares, ClusterStatus, FairShare, FairShareTable, Queue, QueueStatus, QueueTable, QueuesRequest,
+};
 use serde::Deserialize;
 use std::fmt::Write;
 use std::io::Read;
@@ -41,10 +43,10 @@ pub(crate) fn queues(cli: &Cli, options: &Queues) -> Result<u8, Failure> {
     let mut client = connect(cli)?;
     let status = match &options.command {
         Some(QueuesCommand::Set { file }) => {
-            let queues = read(file)?;
+            let (queues, fair_share) = read(file)?;
             let names = queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ");
             let socket = client.path().to_owned();
-            let status = patiently(&socket, || client.set_queues(&QueuesRequest { queues }))?;
+            let status = patiently(&socket, || client.set_queues(&QueuesRequest { queues, fair_share }))?;
             say(&format!("the queues of the cluster are now {names}"));
             status
         }
@@ -53,7 +55,7 @@ pub(crate) fn queues(cli: &Cli, options: &Queues) -> Result<u8, Failure> {
     let (_, cluster) = status_of_cluster(&status)?;
     match options {
         _ if cli.json => print_json(&cluster.queues)?,
-        Queues { toml: true, .. } => print(&as_toml(&cluster.queues))?,
+        Queues { toml: true, .. } => print(&as_toml(cluster))?,
         Queues { command: None, .. } => print(&text(cluster))?,
         Queues { command: Some(_), .. } => (),
     }
@@ -64,16 +66,26 @@ fn text(cluster: &ClusterStatus) -> String {
     let mut text = table(&cluster.queues);
     let mut line = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            let _ = write!(text, "\n{name:<10}{value}");
+            let _ = write!(text, "\n{name:<11}{value}");
         }
     };
     let packing = cluster.packing.map(|packing| packing.name());
     let rows = cluster.rows_max.map(|rows| format!("{}, at most {rows} rows", packing.unwrap_or("?")));
     line("packing", rows);
+    line("fair share", cluster.fair_share.map(fair));
     line("shares", cluster.shares.map(shares));
     line("off-hours", cluster.off_hours.map(shares));
     text.push('\n');
     text
+}
+
+fn fair(fair: FairShare) -> String {
+    let FairShare { half_life_ms, weight_ms } = fair;
+    format!(
+        "usage halves in {}, and counts for up to {}",
+        format::duration_ms(half_life_ms),
+        format::duration_ms(weight_ms)
+    )
 }
 
 fn shares(shares: ClassShares) -> String {
@@ -91,6 +103,9 @@ pub(super) fn table(queues: &[QueueStatus]) -> String {
         numbers("MEM MAX", 1),
         numbers("DISK MAX", 2),
         numbers("TIME MAX", 1),
+        numbers("USER JOBS", 2),
+        numbers("USER MEM", 2),
+        words("FOR", 0),
     ];
     let row = |queue: &QueueStatus| {
         vec![
@@ -101,15 +116,28 @@ pub(super) fn table(queues: &[QueueStatus]) -> String {
             format::or_dash(queue.memory_bytes_max.map(format::size)).into(),
             format::or_dash(queue.disk_bytes_max.map(format::size)).into(),
             format::or_dash(queue.time_ms_max.map(format::duration_ms)).into(),
+            format::or_dash(queue.jobs_max_per_user.map(|jobs| jobs.to_string())).into(),
+            format::or_dash(queue.memory_bytes_max_per_user.map(format::size)).into(),
+            whose(queue).into(),
         ]
     };
     render(&columns, &queues.iter().map(row).collect::<Vec<_>>(), None)
 }
 
+/// Who may use a queue.
+fn whose(queue: &QueueStatus) -> String {
+    let groups = queue.groups.iter().map(|group| format!("@{group}"));
+    let all: Vec<String> = queue.users.iter().cloned().chain(groups).collect();
+    if all.is_empty() { "everybody".to_owned() } else { all.join(",") }
+}
+
 /// The same in the words of cosched.toml, exactly.
-fn as_toml(queues: &[QueueStatus]) -> String {
+fn as_toml(cluster: &ClusterStatus) -> String {
     let mut text = String::new();
-    for queue in queues {
+    if let Some(FairShare { half_life_ms, weight_ms }) = cluster.fair_share {
+        let _ = writeln!(text, "[fair_share]\nhalf_life = \"{half_life_ms}ms\"\nweight = \"{weight_ms}ms\"");
+    }
+    for queue in &cluster.queues {
         let mut line = |key: &str, value: Option<String>| {
             if let Some(value) = value {
                 let _ = writeln!(text, "{key} = {value}");
@@ -120,6 +148,11 @@ fn as_toml(queues: &[QueueStatus]) -> String {
         line("memory_max", queue.memory_bytes_max.map(|bytes| format!("\"{bytes}B\"")));
         line("disk_max", queue.disk_bytes_max.map(|bytes| format!("\"{bytes}B\"")));
         line("time_max", queue.time_ms_max.map(|ms| format!("\"{ms}ms\"")));
+        let list = |names: &[String]| (!names.is_empty()).then(|| format!("{names:?}"));
+        line("users", list(&queue.users));
+        line("groups", list(&queue.groups));
+        line("memory_max_per_user", queue.memory_bytes_max_per_user.map(|bytes| format!("\"{bytes}B\"")));
+        line("jobs_max_per_user", queue.jobs_max_per_user.map(|jobs| jobs.to_string()));
     }
     text
 }
@@ -129,9 +162,12 @@ fn as_toml(queues: &[QueueStatus]) -> String {
 struct File {
     #[serde(default)]
     queue: Vec<QueueTable>,
+    fair_share: Option<FairShareTable>,
 }
 
-fn read(path: &Path) -> Result<Vec<Queue>, Failure> {
+type Tables = (Vec<Queue>, Option<FairShare>);
+
+fn read(path: &Path) -> Result<Tables, Failure> {
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
     let wrong = |why: &str, hint: &str| {
         Failure::explained(EXIT_REFUSED, &format!("{name} has no queues that can be used"), why, hint)
@@ -149,12 +185,14 @@ fn read(path: &Path) -> Result<Vec<Queue>, Failure> {
     queues_of(&text).map_err(|why| wrong(&why, "`cosched queues --toml` shows what a file has to look like"))
 }
 
-fn queues_of(text: &str) -> Result<Vec<Queue>, String> {
+fn queues_of(text: &str) -> Result<Tables, String> {
     let file: File = toml::from_str(text).map_err(|e| e.to_string().trim_end().replace('\n', "; "))?;
     if file.queue.is_empty() {
         return Err("there is no table [[queue]] in it".to_owned());
     }
-    file.queue.iter().map(|table| table.read().map_err(|e| e.to_string())).collect()
+    let fair = file.fair_share.map(|table| table.read().map_err(|e| format!("[fair_share]: {e}"))).transpose()?;
+    let queues = file.queue.iter().map(|table| table.read().map_err(|e| e.to_string())).collect::<Result<_, _>>()?;
+    Ok((queues, fair))
 }
 
 #[cfg(test)]
@@ -168,6 +206,10 @@ mod tests {
             memory_bytes_max,
             disk_bytes_max: None,
             time_ms_max,
+            users: if exclusive { vec!["ann".to_owned()] } else { Vec::new() },
+            groups: if exclusive { vec!["hpc".to_owned()] } else { Vec::new() },
+            memory_bytes_max_per_user: exclusive.then_some(1 << 30),
+            jobs_max_per_user: exclusive.then_some(4),
             waiting: 2,
             running: 1,
         };
@@ -182,6 +224,7 @@ mod tests {
             queues: vec![queue("short", false, None, Some(600_000)), queue("night", true, Some(3 << 30), None)],
             packing: Some(cosched_api::Packing::Buddy),
             rows_max: Some(64),
+            fair_share: Some(FairShare { half_life_ms: 7 * 86_400_000, weight_ms: 86_400_000 }),
             shares: worth(4, 2),
             off_hours: worth(2, 4),
         }
@@ -191,24 +234,28 @@ mod tests {
     fn queues_in_a_table() {
         assert_eq!(
             text(&cluster()),
-            "QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX\n\
-             short  shared           2        1        -         -    10m00s\n\
-             night  exclusive        2        1     3.0G         -         -\n\
+            "QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX  USER JOBS  USER MEM  FOR\n\
+             short  shared           2        1        -         -    10m00s          -         -  everybody\n\
+             night  exclusive        2        1     3.0G         -         -          4      1.0G  ann,@hpc\n\
              \n\
-             packing   buddy, at most 64 rows\n\
-             shares    express 16, interactive 4, batch 2, standby 1\n\
-             off-hours express 16, interactive 2, batch 4, standby 1\n"
+             packing    buddy, at most 64 rows\n\
+             fair share usage halves in 7d00h, and counts for up to 1d00h\n\
+             shares     express 16, interactive 4, batch 2, standby 1\n\
+             off-hours  express 16, interactive 2, batch 4, standby 1\n"
         );
     }
 
     #[test]
     fn what_is_printed_as_toml_is_read_again() {
-        let text = as_toml(&cluster().queues);
-        let read = queues_of(&format!("store = \"etcd\"\n{text}")).unwrap();
+        let text = as_toml(&cluster());
+        let (read, fair) = queues_of(&format!("store = \"etcd\"\n{text}")).unwrap();
         let names: Vec<&str> = read.iter().map(|queue| queue.name.as_str()).collect();
-        assert_eq!(names, ["short", "night"]);
+        assert_eq!((names, fair), (vec!["short", "night"], cluster().fair_share));
         assert_eq!((read[0].time_ms_max, read[1].memory_bytes_max), (Some(600_000), Some(3 << 30)));
         assert!(!read[0].exclusive && read[1].exclusive);
+        let of_users = (read[1].memory_bytes_max_per_user, read[1].jobs_max_per_user);
+        assert_eq!((&read[1].users[..], &read[1].groups[..]), (&["ann".to_owned()][..], &["hpc".to_owned()][..]));
+        assert_eq!((of_users, read[0].users.len()), ((Some(1 << 30), Some(4)), 0));
     }
 
     #[test]

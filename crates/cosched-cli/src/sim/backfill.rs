@@ -6,8 +6,10 @@ use crate::format::{duration_s, grouped};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::workload::{input, say_left_out, write_to};
 use clap::{Args, ValueEnum};
+use cosched_api::parse::duration;
 use cosched_sim::batch::{
-    BatchJob, Dropped, EventOrder, Filter, Policy, Schedule, Summary, simulate, summarise, write_jobs_csv,
+    BatchJob, Dropped, EventOrder, FairShare, Filter, Policy, Schedule, Summary, simulate, simulate_fair, summarise,
+    write_jobs_csv,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -31,6 +33,10 @@ pub(crate) struct Backfill {
     /// When the queue is looked at: after all events of an instant, or after each one
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::All, hide_possible_values = true)]
     event_order: Order,
+
+    /// Order the queue by fair share among users, with easy: usage halves in H, and a job counts as having come up to W later
+    #[arg(long, value_name = "H,W", value_parser = fair_share)]
+    fair_share: Option<FairShare>,
 
     /// Write every job here, in the columns of Batsim's jobs.csv
     #[arg(long, value_name = "FILE")]
@@ -65,6 +71,7 @@ struct Output<'a> {
     trace: &'a str,
     policy: &'static str,
     event_order: &'static str,
+    fair_share: bool,
     procs: u32,
     #[serde(flatten)]
     summary: Summary,
@@ -89,7 +96,19 @@ pub(crate) fn backfill(cli: &Cli, options: &Backfill) -> Result<u8, Failure> {
         Order::One => (EventOrder::One, "one"),
     };
     let start = Instant::now();
-    let schedule = simulate(&jobs, procs, policy, order);
+    let schedule = match options.fair_share {
+        None => simulate(&jobs, procs, policy, order),
+        Some(fair) if (policy, order) == (Policy::Easy, EventOrder::All) => simulate_fair(&jobs, procs, fair),
+        Some(_) => {
+            let why = "the order of a queue by fair share is simulated with --policy easy --event-order all";
+            return Err(Failure::explained(
+                2,
+                "--fair-share does not go with these",
+                why,
+                "choose those, or leave it out",
+            ));
+        }
+    };
     let wall_s = start.elapsed().as_secs_f64();
     let Some(summary) = summarise(&jobs, procs, &schedule) else {
         let what = format!("{}: no job can be scheduled", options.trace.display());
@@ -103,6 +122,7 @@ pub(crate) fn backfill(cli: &Cli, options: &Backfill) -> Result<u8, Failure> {
         trace: &trace,
         policy: policy.name(),
         event_order,
+        fair_share: options.fair_share.is_some(),
         procs,
         summary,
         dropped_total: dropped.total(),
@@ -117,6 +137,19 @@ pub(crate) fn backfill(cli: &Cli, options: &Backfill) -> Result<u8, Failure> {
         print(&text(&output))?
     }
     Ok(0)
+}
+
+/// `7d,1d`.
+fn fair_share(text: &str) -> Result<FairShare, String> {
+    let (half_life, weight) = text.split_once(',').ok_or("it is two durations, as 7d,1d")?;
+    let ns = |text: &str| {
+        let time = duration(text).map_err(|e| format!("{text}: {e}"))?;
+        Ok::<u64, String>(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    };
+    match (ns(half_life)?, ns(weight)?) {
+        (0, _) => Err("usage cannot halve in no time".to_owned()),
+        (half_life_ns, weight_ns) => Ok(FairShare { half_life_ns, weight_ns }),
+    }
 }
 
 /// The jobs that can be scheduled, the machine's processors, what was left out, and how many run times were cut.

@@ -10,7 +10,9 @@ use crate::store::{Revision, TXN_OPS_MAX};
 use crate::wire::{
     Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, KillHow, Name, PartEnd, Queue, Request, WantAsk,
 };
-use cosched_core::cluster::{Input, JobRecord, JobSpec, Limit, NodeWant, Planner, Refusal, Stage, Want};
+use cosched_core::cluster::{
+    Input, JobRecord, JobSpec, Limit, NodeWant, Planner, Queue as CoreQueue, Refusal, Stage, Want,
+};
 use cosched_core::{JobId, NodeId, Reason, Time};
 use std::collections::BTreeMap;
 
@@ -110,6 +112,7 @@ impl<'a> Batch<'a> {
             }
             (Ask::Packing { packing }, Some(by)) => self.setting(by, Input::Packing((*packing).into())),
             (Ask::RowsMax { rows }, Some(by)) => self.setting(by, Input::RowsMax(*rows)),
+            (Ask::FairShare { fair_share }, Some(by)) => self.setting(by, Input::FairShare(fair_share.map(Into::into))),
             (Ask::Queues { queues }, Some(by)) => self.queues(by, queues),
             (Ask::Drain { node, drains }, Some(by)) => {
                 let id = self.any_node(node, "the node cannot be drained")?;
@@ -152,10 +155,11 @@ impl<'a> Batch<'a> {
         let id = JobId(self.planner.state().next_order + 1);
         let spec = JobSpec {
             id,
+            owner: by.uid,
             class: ask.class.into(),
             policy: ask.policy.map(Into::into),
             want: self.want(&ask.want, what)?,
-            queue: self.queue(ask.queue.as_deref())?,
+            queue: self.queue(by, ask)?,
             on_node_loss: ask.on_node_loss.into(),
         };
         self.user_input(Input::Submit(spec), what)?;
@@ -244,15 +248,28 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn queue(&self, name: Option<&str>) -> Result<u32, Answer> {
+    /// The queue of a job: the one that it names, or the first that its owner may use.
+    fn queue(&self, by: By, ask: &JobAsk) -> Result<u32, Answer> {
         let queues = &self.planner.state().config.queues;
-        let Some(name) = name else { return Ok(0) };
-        let at = queues.iter().position(|queue| queue.name == name);
-        at.map(|at| at as u32).ok_or_else(|| {
-            let known: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
-            let hint = format!("Queues are: {}.", known.join(", "));
-            Answer::refused("the job is refused", format!("there is no queue {name}"), hint)
-        })
+        let groups: Vec<u32> = ask.groups.iter().copied().chain([by.gid]).collect();
+        let may = |queue: &CoreQueue| by.admin || queue.rights.permit(by.uid, &groups);
+        let own: Vec<&str> = queues.iter().filter(|queue| may(queue)).map(|queue| queue.name.as_str()).collect();
+        let name = ask.queue.as_deref();
+        let refused = |why: String| {
+            let hint = match own[..] {
+                [] => "Ask an administrator: `cosched queues` shows whose they are.".to_owned(),
+                _ => format!("Queues for you are: {}.", own.join(", ")),
+            };
+            Answer::refused("the job is refused", why, hint)
+        };
+        match name.or(own.first().copied()) {
+            None => Err(refused("no queue is for you".to_owned())),
+            Some(name) => match queues.iter().position(|queue| queue.name == name) {
+                None => Err(refused(format!("there is no queue {name}"))),
+                Some(at) if !may(&queues[at]) => Err(refused(format!("queue {name} is for other users"))),
+                Some(at) => Ok(at as u32),
+            },
+        }
     }
 
     fn user_input(&mut self, input: Input, what: &str) -> Result<(), Answer> {
@@ -300,6 +317,10 @@ impl<'a> Batch<'a> {
             Refusal::Queue(at, Limit::Memory { wanted, most }) => {
                 let [wanted, most] = sizes([wanted, most]);
                 format!("the job wants {wanted} of memory, queue {} permits {most}", self.queue_name(at))
+            }
+            Refusal::Queue(at, Limit::UserMemory { wanted, most }) => {
+                let [wanted, most] = sizes([wanted, most]);
+                format!("the job wants {wanted} of memory, queue {} permits {most} to each user", self.queue_name(at))
             }
             Refusal::Queue(at, Limit::Disk { wanted, most }) => {
                 let [wanted, most] = sizes([wanted, most]);

@@ -2,7 +2,7 @@
 
 use super::names::{Packing, Period, Policy, Sharing};
 use cosched_core::Shares as CoreShares;
-use cosched_core::cluster::{Config as Core, Queue as CoreQueue};
+use cosched_core::cluster::{Config as Core, FairShare as CoreFairShare, Queue as CoreQueue, Rights as CoreRights};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -19,6 +19,31 @@ pub(super) struct Config {
     other_share: u32,
     ceiling_permille: u32,
     queues: Vec<Queue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fair_share: Option<FairShare>,
+}
+
+/// How usage counts; see core's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "core says what each means")]
+pub struct FairShare {
+    pub half_life_ns: u64,
+    pub weight_ns: u64,
+}
+
+impl From<CoreFairShare> for FairShare {
+    fn from(of_core: CoreFairShare) -> FairShare {
+        let CoreFairShare { half_life_ns, weight_ns } = of_core;
+        FairShare { half_life_ns, weight_ns }
+    }
+}
+
+impl From<FairShare> for CoreFairShare {
+    fn from(of_wire: FairShare) -> CoreFairShare {
+        let FairShare { half_life_ns, weight_ns } = of_wire;
+        CoreFairShare { half_life_ns, weight_ns }
+    }
 }
 
 /// What the classes are worth; see core's.
@@ -33,7 +58,7 @@ pub struct Shares {
 }
 
 /// A queue; see core's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "core says what each means")]
 pub struct Queue {
@@ -42,12 +67,35 @@ pub struct Queue {
     pub memory_bytes_max: Option<u64>,
     pub disk_bytes_max: Option<u64>,
     pub time_ns_max: Option<u64>,
+    #[serde(default, skip_serializing_if = "Rights::are_none")]
+    pub rights: Rights,
+}
+
+/// Whose a queue is; see core's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "core says what each means")]
+pub struct Rights {
+    #[serde(default)]
+    pub users: Vec<u32>,
+    #[serde(default)]
+    pub groups: Vec<u32>,
+    #[serde(default)]
+    pub memory_bytes_max: Option<u64>,
+    #[serde(default)]
+    pub jobs_max: Option<u32>,
+}
+
+impl Rights {
+    fn are_none(&self) -> bool {
+        *self == Rights::default()
+    }
 }
 
 impl From<&Core> for Config {
     fn from(of_core: &Core) -> Config {
         let Core { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = *of_core;
-        let Core { policy, sharing, packing, working, off, period, queues, .. } = of_core;
+        let Core { policy, sharing, packing, working, off, period, queues, fair_share, .. } = of_core;
         Config {
             slot_length_ns,
             policy: (*policy).into(),
@@ -60,6 +108,7 @@ impl From<&Core> for Config {
             other_share,
             ceiling_permille,
             queues: queues.iter().map(Queue::from).collect(),
+            fair_share: fair_share.map(Into::into),
         }
     }
 }
@@ -67,7 +116,7 @@ impl From<&Core> for Config {
 impl From<Config> for Core {
     fn from(of_wire: Config) -> Core {
         let Config { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = of_wire;
-        let Config { policy, sharing, packing, working, off, period, queues, .. } = of_wire;
+        let Config { policy, sharing, packing, working, off, period, queues, fair_share, .. } = of_wire;
         Core {
             slot_length_ns,
             policy: policy.into(),
@@ -80,6 +129,7 @@ impl From<Config> for Core {
             other_share,
             ceiling_permille,
             queues: queues.into_iter().map(CoreQueue::from).collect(),
+            fair_share: fair_share.map(Into::into),
         }
     }
 }
@@ -100,14 +150,18 @@ impl From<Shares> for CoreShares {
 
 impl From<&CoreQueue> for Queue {
     fn from(of_core: &CoreQueue) -> Queue {
-        let CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max } = of_core.clone();
-        Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max }
+        let CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights } = of_core.clone();
+        let CoreRights { users, groups, memory_bytes_max: of_user, jobs_max } = rights;
+        let rights = Rights { users, groups, memory_bytes_max: of_user, jobs_max };
+        Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights }
     }
 }
 
 impl From<Queue> for CoreQueue {
     fn from(of_wire: Queue) -> CoreQueue {
-        let Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max } = of_wire;
-        CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max }
+        let Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights } = of_wire;
+        let Rights { users, groups, memory_bytes_max: of_user, jobs_max } = rights;
+        let rights = CoreRights { users, groups, memory_bytes_max: of_user, jobs_max };
+        CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights }
     }
 }

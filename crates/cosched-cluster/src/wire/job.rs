@@ -99,8 +99,11 @@ pub struct JobAsk {
     pub waiting: Option<WaitAsk>,
     /// CPUs, memory and disk space.
     pub want: WantAsk,
-    /// Its queue by name; `None` is the first.
+    /// Its queue by name; `None` is the first that its owner may use.
     pub queue: Option<String>,
+    /// Those groups of its owner that have a right on a queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<u32>,
     /// What becomes of it when a node is lost.
     pub on_node_loss: OnNodeLoss,
     /// The node of its main process. When its part there has ended, the others end as soon as they are empty. `None`: it has no
@@ -324,6 +327,7 @@ mod tests {
             policy: None,
             want: WantAsk::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 },
             queue: None,
+            groups: Vec::new(),
             on_node_loss: OnNodeLoss::Kill,
             waiting: None,
             lead: Some("b".to_owned()),

@@ -12,7 +12,7 @@ mod node;
 mod request;
 mod state;
 
-pub use config::{Queue, Shares};
+pub use config::{FairShare, Queue, Rights, Shares};
 pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, MainProcess, NodeAsk, PartEnd, WaitAsk, WantAsk, Why};
 pub use names::{Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;

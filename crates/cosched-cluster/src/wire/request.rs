@@ -1,6 +1,6 @@
 //! What users and nodes ask of whoever plans, and what came of it.
 
-use super::config::{Queue, Shares};
+use super::config::{FairShare, Queue, Shares};
 use super::job::{Attempt, Exit, JobAsk, KillHow, PartEnd, WantAsk};
 use super::names::{Class, Packing, Policy, Reason, Sharing};
 use super::stored_as_is;
@@ -51,6 +51,8 @@ pub enum Ask {
     RowsMax { rows: u32 },
     /// What the classes are worth in working hours and in off-hours.
     Shares { working: Shares, off: Shares },
+    /// Whether usage counts in the order of a queue, and how.
+    FairShare { fair_share: Option<FairShare> },
     /// The queues, the most urgent first; jobs stay in the queue of the same name.
     Queues { queues: Vec<Queue> },
     /// Whether a node gets new jobs (`false`) or not.

@@ -5,7 +5,7 @@ use super::config::Config;
 use super::names::{Class, OnNodeLoss, Policy, Reason, Standing};
 use cosched_core::cluster::{
     Capacity, Cells as CoreCells, JobRecord, JobSpec, NodeRecord, NodeWant as CoreNodeWant, Part as CorePart,
-    Place as CorePlace, Span, Stage as CoreStage, State as Core, Want as CoreWant,
+    Place as CorePlace, Span, Stage as CoreStage, State as Core, Usage as CoreUsage, Want as CoreWant,
 };
 use cosched_core::{JobId, NodeId, Time};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,17 @@ pub struct State {
     nodes: Vec<Node>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     drained_away: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    usage: Vec<Usage>,
     jobs: Vec<Job>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Usage {
+    user: u32,
+    cpu_ms: u64,
+    at_ns: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,6 +53,8 @@ struct Node {
 #[serde(deny_unknown_fields)]
 struct Job {
     id: u64,
+    #[serde(default)]
+    owner: u32,
     class: Class,
     policy: Option<Policy>,
     want: Want,
@@ -113,8 +125,20 @@ impl Stored for Core {
     type Body = State;
 
     fn to_body(&self) -> State {
-        let Core { config, generation, from_slot, start, row_turns, early, next_order, nodes, drained_away, jobs } =
-            self;
+        let Core {
+            config,
+            generation,
+            from_slot,
+            start,
+            row_turns,
+            early,
+            next_order,
+            nodes,
+            drained_away,
+            usage,
+            jobs,
+        } = self;
+        let used = |(user, usage): (&u32, &CoreUsage)| Usage { user: *user, cpu_ms: usage.cpu_ms, at_ns: usage.at.0 };
         State {
             config: config.into(),
             generation: *generation,
@@ -125,13 +149,26 @@ impl Stored for Core {
             next_order: *next_order,
             nodes: nodes.iter().map(|(id, node)| Node::new(*id, node)).collect(),
             drained_away: drained_away.iter().map(|id| id.0).collect(),
+            usage: usage.iter().map(used).collect(),
             jobs: jobs.iter().map(|(id, job)| Job::new(*id, job)).collect(),
         }
     }
 
     fn from_body(body: State) -> Result<Core, String> {
-        let State { config, generation, from_slot, start, row_turns_ns, early, next_order, nodes, drained_away, jobs } =
-            body;
+        let State {
+            config,
+            generation,
+            from_slot,
+            start,
+            row_turns_ns,
+            early,
+            next_order,
+            nodes,
+            drained_away,
+            usage,
+            jobs,
+        } = body;
+        let used = |usage: Usage| (usage.user, CoreUsage { cpu_ms: usage.cpu_ms, at: Time(usage.at_ns) });
         let (many_nodes, many_jobs) = (nodes.len(), jobs.len());
         let state = Core {
             config: config.into(),
@@ -143,6 +180,7 @@ impl Stored for Core {
             next_order,
             nodes: nodes.into_iter().map(Node::known).collect(),
             drained_away: drained_away.into_iter().map(NodeId).collect(),
+            usage: usage.into_iter().map(used).collect(),
             jobs: jobs.into_iter().map(Job::known).collect(),
         };
         if state.nodes.len() < many_nodes || state.jobs.len() < many_jobs {
@@ -170,9 +208,10 @@ impl Job {
     fn new(id: JobId, job: &JobRecord) -> Job {
         let JobRecord { spec, order, standing, choice, stage, place, ready_since } = job;
         // The record's key is its spec's name.
-        let JobSpec { id: _, class, policy, want, queue, on_node_loss } = spec;
+        let JobSpec { id: _, owner, class, policy, want, queue, on_node_loss } = spec;
         Job {
             id: id.0,
+            owner: *owner,
             class: (*class).into(),
             policy: policy.map(Policy::from),
             want: want.into(),
@@ -188,10 +227,11 @@ impl Job {
     }
 
     fn known(self) -> (JobId, JobRecord) {
-        let Job { id, class, policy, want, queue, on_node_loss, .. } = self;
+        let Job { id, owner, class, policy, want, queue, on_node_loss, .. } = self;
         let Job { order, standing, choice, stage, place, ready_since_ns, .. } = self;
         let spec = JobSpec {
             id: JobId(id),
+            owner,
             class: class.into(),
             policy: policy.map(Into::into),
             want: want.into(),

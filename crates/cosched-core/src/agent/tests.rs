@@ -51,7 +51,7 @@ impl TestNode {
 
     fn submit(&mut self, id: u64, cpus: u32, class: Class, load_ppm: u64) {
         self.loads.insert(JobId(id), (load_ppm, 0));
-        let job = Job { id: JobId(id), class, policy: None, cpus, node: None };
+        let job = Job { id: JobId(id), owner: 0, class, policy: None, cpus, node: None };
         self.tell(PlannerInput::Submit(job));
     }
 

@@ -3,9 +3,9 @@
 //! Problem: when the jobs that take turns on a node together want more memory than it has, they page each other out at
 //! every switch, and nobody gets on (Strazdins & Uhlmann 2004, sections 4.2 and 6; Batat & Feitelson 2000).
 //! Rule. A job is made ready when every one of its nodes has its memory and disk space beside all who are ready there;
-//! otherwise it waits. More urgent queues come first, and in a queue those who came first. Who comes later may start before
-//! one that waits as far as that one's reservation permits (`reserve.rs`), so that a large job is neither overtaken for ever
-//! nor holds everybody back.
+//! otherwise it waits. More urgent queues come first, and in a queue those who came first, or by fair share (`fair.rs`). What
+//! is beyond a user's limit in a queue waits for his own jobs. Who comes later may start before one that waits as far as
+//! that one's reservation permits (`reserve.rs`), so that a large job is neither overtaken for ever nor holds everybody back.
 //! When jobs turn out to use more than they said, the last ones on that node are held until the others leave room; a
 //! held job keeps its place and its disk space, and does not run.
 
@@ -16,7 +16,11 @@ use super::state::{JobRecord, JobSpec, Part, Place, Stage};
 use crate::id::{JobId, NodeId};
 use crate::reason::Reason;
 use crate::time::Time;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+/// How many jobs users have started in queues, and with how much memory.
+type Started = BTreeMap<(u32, u32), (u32, u64)>;
 
 /// The order in which jobs are served: queue, order.
 pub(super) type Key = (u32, u64, JobId);
@@ -29,9 +33,18 @@ impl Planner {
     /// Makes all ready who can be.
     pub(super) fn admit(&mut self, now: Time) {
         let mut reserved = Reserved::new(now);
-        let waiting: Vec<JobId> = self.waiting.iter().map(|(.., id)| *id).collect();
+        let waiting = self.in_order(now);
+        let mut started = if waiting.is_empty() { Started::new() } else { self.started() };
         for id in waiting {
             let job = &self.state.jobs[&id];
+            let more = job.spec.want.memory_in_all();
+            let of_user = started.entry((job.spec.queue, job.spec.owner)).or_default();
+            let rights = &self.state.config.queues[job.spec.queue as usize].rights;
+            if job.place.is_none() && !rights.leave_room(*of_user, more) {
+                // It waits for its owner's own jobs, and holds nobody back.
+                self.wait(id, Reason::UserLimit);
+                continue;
+            }
             let (held, guest) = (job.place.is_some(), self.guest(job, now));
             let found = if held { self.room_for_held(id) } else { self.find(job, &reserved).map(Some) };
             match found {
@@ -43,6 +56,9 @@ impl Planner {
                     };
                     let parts: Vec<_> = place.iter().flat_map(|place| &place.parts).filter_map(at).collect();
                     reserved.start(&guest, &parts);
+                    if !held {
+                        *of_user = (of_user.0 + 1, of_user.1.saturating_add(more));
+                    }
                 }
                 Err(reason) => {
                     let never = !held && self.is_too_large(&job.spec);
@@ -51,6 +67,22 @@ impl Planner {
                 }
             }
         }
+    }
+
+    /// What users have started in queues that limit that.
+    fn started(&self) -> Started {
+        let mut started = Started::new();
+        let queues = &self.state.config.queues;
+        for job in self.state.jobs.values() {
+            let rights = &queues[job.spec.queue as usize].rights;
+            let limited = rights.jobs_max.is_some() || rights.memory_bytes_max.is_some();
+            if let Some(place) = job.place.as_ref().filter(|_| limited) {
+                let (jobs, memory) = started.entry((job.spec.queue, job.spec.owner)).or_default();
+                *jobs += 1;
+                *memory = place.parts.iter().fold(*memory, |sum, part| sum.saturating_add(part.memory_bytes));
+            }
+        }
+        started
     }
 
     /// Whether the nodes that take part could not hold a job if they were empty. One that names a node that is away waits

@@ -68,6 +68,7 @@ mod tests {
             let parts = [Some(HERE), spans.then_some(NodeId(2))].into_iter().flatten().map(part).collect();
             let spec = JobSpec {
                 id: JobId(*id),
+                owner: 0,
                 class: Class::Batch,
                 policy: None,
                 want: Want::PerNode(Vec::new()),

@@ -61,7 +61,8 @@ mod tests {
             shares: Shares::default(),
         });
         for id in 1..=gangs {
-            let job = Job { id: JobId(id), class: Class::Batch, policy: None, cpus: 2, node: Some(NodeId(0)) };
+            let job =
+                Job { id: JobId(id), owner: 0, class: Class::Batch, policy: None, cpus: 2, node: Some(NodeId(0)) };
             planner.handle(Time(0), PlannerInput::Submit(job)).unwrap();
         }
         Plan::clone(planner.plan())

@@ -29,9 +29,9 @@ impl Planner {
                 Ok(Reason::SampleDue)
             }
             Input::Submit(spec) => self.submit(now, spec).map(|()| Reason::Arrival),
-            Input::End(id) => self.forget(id).map(|()| Reason::Departure),
+            Input::End(id) => self.forget(now, id).map(|()| Reason::Departure),
             Input::MainLost(id) => self.lose_main(id).map(|()| Reason::NodeLost),
-            Input::Cleared(id) => self.cleared(id).map(|()| Reason::Departure),
+            Input::Cleared(id) => self.cleared(now, id).map(|()| Reason::Departure),
             Input::Memory(id, node, bytes) => {
                 self.job(id)?;
                 self.note_memory(id, node, bytes);
@@ -56,6 +56,7 @@ impl Planner {
             | Input::Ceiling(_)
             | Input::Packing(_)
             | Input::RowsMax(_)
+            | Input::FairShare(_)
             | Input::Shares(..) => self.change_settings(&input),
             Input::Resources(id, want) => self.change_resources(now, id, want).map(|()| Reason::UserRequest),
             Input::Queues(queues) => self.change_queues(queues).map(|()| Reason::Settings),
@@ -95,6 +96,7 @@ impl Planner {
             Input::Packing(packing) => config.packing = packing,
             Input::RowsMax(rows) if !(1..=ROWS_MAX).contains(&rows) => return Err(Refusal::Rows(rows)),
             Input::RowsMax(rows) => config.rows_max = rows,
+            Input::FairShare(fair) => config.fair_share = fair,
             Input::Shares(working, off) => (config.working, config.off) = (working, off),
             _ => (),
         }
@@ -213,9 +215,10 @@ impl Planner {
     }
 
     /// A job has ended.
-    fn forget(&mut self, id: JobId) -> Result<(), Refusal> {
+    fn forget(&mut self, now: Time, id: JobId) -> Result<(), Refusal> {
         let JobRecord { spec, order, .. } = self.job(id)?;
         let key = (spec.queue, *order, id);
+        self.note_usage(now, id);
         self.evict(id);
         self.count(id, false);
         self.waiting.remove(&key);
@@ -225,10 +228,11 @@ impl Planner {
     }
 
     /// Nothing is left of a job's first life.
-    fn cleared(&mut self, id: JobId) -> Result<(), Refusal> {
+    fn cleared(&mut self, now: Time, id: JobId) -> Result<(), Refusal> {
         if self.job(id)?.stage != Stage::Clearing {
             return Err(Refusal::Stage(id));
         }
+        self.note_usage(now, id);
         self.count(id, false);
         self.parts.remove(&id);
         self.job(id)?.place = None;

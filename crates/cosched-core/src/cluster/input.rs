@@ -1,5 +1,6 @@
 //! What can happen in a cluster, and what its hosts have to do.
 
+use super::fair::FairShare;
 use super::plan::Plan;
 use super::queue::{Limit, Queue};
 use super::state::{Capacity, JobSpec, Packing, Period, Want};
@@ -68,6 +69,8 @@ pub enum Input {
     RowsMax(u32),
     /// What the classes are worth in working hours, and in off-hours.
     Shares(Shares, Shares),
+    /// Whether usage counts in the order of a queue, and how.
+    FairShare(Option<FairShare>),
     /// The queues, the most urgent first. Jobs stay in the queue of the same name; limits of memory and disk space hold for
     /// new jobs, those of time for all.
     Queues(Vec<Queue>),
@@ -234,6 +237,9 @@ impl fmt::Display for Refusal {
             Refusal::UnknownQueue(queue) => write!(f, "there is no queue {queue}"),
             Refusal::Queue(queue, Limit::Memory { wanted, most }) => {
                 write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most}")
+            }
+            Refusal::Queue(queue, Limit::UserMemory { wanted, most }) => {
+                write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most} to each user")
             }
             Refusal::Queue(queue, Limit::Disk { wanted, most }) => {
                 write!(f, "the job wants {wanted} bytes of disk space on a node, queue {queue} permits {most}")

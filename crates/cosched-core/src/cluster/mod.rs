@@ -20,6 +20,7 @@ mod cap;
 mod ceiling;
 mod change;
 mod cycle;
+mod fair;
 mod fill;
 mod follow;
 mod generation;
@@ -40,6 +41,7 @@ mod state;
 
 pub use adrift::{held, released};
 pub use cap::cap;
+pub use fair::{FairShare, Usage};
 pub use fill::{fill, without};
 pub use follow::{FollowAction, Follower};
 pub use generation::{Lead, Member, holds_from};
@@ -47,7 +49,7 @@ pub use input::{Action, Input, Refusal};
 pub use layout::{Laid, Layout, Span};
 pub use plan::{LINEUPS_MAX, Plan, PlannedJob, PlannedRow, Turn};
 pub use planner::{BadState, Planner};
-pub use queue::{Limit, Queue};
+pub use queue::{Limit, Queue, Rights};
 pub use state::{
     Capacity, Cells, Config, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing, Part, Period, Place, Stage,
     State, Want,

@@ -6,6 +6,7 @@
 
 use super::state::Want;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// A queue. A limit of `None` is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,35 @@ pub struct Queue {
     pub disk_bytes_max: Option<u64>,
     /// The longest time from when a job is made ready until it has ended.
     pub time_ns_max: Option<u64>,
+    /// Whose it is.
+    pub rights: Rights,
+}
+
+/// Who may use a queue, and how much of it one user may have. A limit of `None` is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// These users, by number; with neither users nor groups everybody.
+    pub users: Vec<u32>,
+    /// The members of these groups.
+    pub groups: Vec<u32>,
+    /// The most memory of the jobs that one user has started in it, on all nodes together.
+    pub memory_bytes_max: Option<u64>,
+    /// The most jobs that one user has started in it.
+    pub jobs_max: Option<u32>,
+}
+
+impl Rights {
+    /// Whether a user of these groups may use the queue.
+    pub fn permit(&self, user: u32, groups: &[u32]) -> bool {
+        let everybody = self.users.is_empty() && self.groups.is_empty();
+        everybody || self.users.contains(&user) || groups.iter().any(|group| self.groups.contains(group))
+    }
+
+    /// Whether a user who has started so many jobs with so much memory may start one more with so much.
+    pub(super) fn leave_room(&self, (jobs, memory): (u32, u64), more: u64) -> bool {
+        self.jobs_max.is_none_or(|most| jobs < most)
+            && self.memory_bytes_max.is_none_or(|most| memory.saturating_add(more) <= most)
+    }
 }
 
 /// Which limit of its queue a job exceeds.
@@ -30,6 +60,13 @@ pub enum Limit {
         /// What the job asks for.
         wanted: u64,
         /// What the queue permits.
+        most: u64,
+    },
+    /// Memory of all jobs of one user.
+    UserMemory {
+        /// What the job asks for.
+        wanted: u64,
+        /// What the queue permits to each user.
         most: u64,
     },
     /// Disk space on one node.
@@ -44,18 +81,31 @@ pub enum Limit {
 impl Queue {
     /// The first limit that a job exceeds which wants this.
     pub fn exceeded(&self, want: &Want) -> Option<Limit> {
-        let (memory, disk) = match want {
-            Want::PerNode(wants) => (
-                wants.iter().fold(0, |sum: u64, want| sum.saturating_add(want.memory_bytes)),
-                wants.iter().map(|want| want.disk_bytes).max().unwrap_or(0),
-            ),
-            Want::Total { cpus, memory_per_cpu_bytes, disk_bytes } => {
-                (memory_per_cpu_bytes.saturating_mul(u64::from(*cpus)), *disk_bytes)
-            }
-        };
+        let (memory, disk) = (want.memory_in_all(), want.disk());
         let over = |wanted: u64, most: Option<u64>| most.filter(|most| wanted > *most);
         over(memory, self.memory_bytes_max)
             .map(|most| Limit::Memory { wanted: memory, most })
+            .or_else(|| {
+                over(memory, self.rights.memory_bytes_max).map(|most| Limit::UserMemory { wanted: memory, most })
+            })
             .or_else(|| over(disk, self.disk_bytes_max).map(|most| Limit::Disk { wanted: disk, most }))
+    }
+}
+
+impl Want {
+    /// The memory on all nodes together.
+    pub(super) fn memory_in_all(&self) -> u64 {
+        match self {
+            Want::PerNode(wants) => wants.iter().fold(0, |sum: u64, want| sum.saturating_add(want.memory_bytes)),
+            Want::Total { cpus, memory_per_cpu_bytes, .. } => memory_per_cpu_bytes.saturating_mul(u64::from(*cpus)),
+        }
+    }
+
+    /// The most disk space on one node.
+    fn disk(&self) -> u64 {
+        match self {
+            Want::PerNode(wants) => wants.iter().map(|want| want.disk_bytes).max().unwrap_or(0),
+            Want::Total { disk_bytes, .. } => *disk_bytes,
+        }
     }
 }

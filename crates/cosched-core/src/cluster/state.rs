@@ -3,6 +3,7 @@
 //! This is what lies in the store: whoever reads it can go on planning, and two that plan from the same state plan the
 //! same. Places are told by node and CPU, never by column, so that they hold when nodes come and go.
 
+use super::fair::{FairShare, Usage};
 use super::layout::Span;
 use super::queue::Queue;
 use crate::class::{Class, Shares};
@@ -60,6 +61,8 @@ pub struct Config {
     pub ceiling_permille: u32,
     /// The queues, the most urgent first; at least one.
     pub queues: Vec<Queue>,
+    /// Whether who has used little comes first in a queue, and how that counts.
+    pub fair_share: Option<FairShare>,
 }
 
 impl Default for Config {
@@ -78,6 +81,7 @@ impl Default for Config {
             other_share: working.batch,
             ceiling_permille: 1000,
             queues: vec![Queue::default()],
+            fair_share: None,
         }
     }
 }
@@ -172,6 +176,8 @@ pub enum OnNodeLoss {
 pub struct JobSpec {
     /// Its name.
     pub id: JobId,
+    /// Its owner, a user's number.
+    pub owner: u32,
     /// Its class.
     pub class: Class,
     /// Its own policy; `None` follows the cluster's.
@@ -268,6 +274,8 @@ pub struct State {
     pub nodes: BTreeMap<NodeId, NodeRecord>,
     /// Nodes that do not take part now, and get no new jobs when they do again.
     pub drained_away: BTreeSet<NodeId>,
+    /// What users have used, while that counts.
+    pub usage: BTreeMap<u32, Usage>,
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, JobRecord>,
 }

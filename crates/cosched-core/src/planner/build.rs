@@ -9,6 +9,9 @@ use crate::time::Time;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+/// So finely the shares of users are divided at most.
+const SCALE_MAX: u64 = 1 << 16;
+
 impl Planner {
     /// Gives every gang with slots its cells, and takes those of all others back.
     pub(super) fn settle_matrix(&mut self) {
@@ -47,7 +50,8 @@ impl Planner {
 
     /// The plan of the present jobs and matrix; generation and slot are the caller's to set.
     pub(super) fn build(&self) -> Plan {
-        let turns = gang::cycle(&self.matrix, |id| self.jobs.get(&id).map_or(1, |e| self.share(e)));
+        let users = self.shares_of_users();
+        let turns = gang::cycle(&self.matrix, |id| self.jobs.get(&id).map_or(1, |e| self.slot_share(e, &users)));
         let mut owned: BTreeMap<JobId, u32> = BTreeMap::new();
         for id in turns.iter().flat_map(|t| &t.run) {
             *owned.entry(*id).or_default() += 1;
@@ -85,6 +89,26 @@ impl Planner {
             turns,
             jobs: self.jobs.iter().zip(weights).map(planned).collect(),
         }
+    }
+
+    /// Of the gangs with slots of each user: the sum of their shares, and the largest.
+    fn shares_of_users(&self) -> BTreeMap<u32, (u64, u64)> {
+        let mut users: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for entry in self.jobs.iter().filter(|(id, _)| self.has_slots(**id)).map(|(_, entry)| entry) {
+            let (sum, most) = users.entry(entry.job.owner).or_default();
+            let share = u64::from(self.share(entry));
+            (*sum, *most) = (*sum + share, share.max(*most));
+        }
+        users
+    }
+
+    /// A gang's share of the slots. A user has that of his most urgent gang, and his gangs divide it by their shares: otherwise
+    /// one user with many gangs, asleep ones even, would leave the others next to nothing.
+    fn slot_share(&self, entry: &Entry, users: &BTreeMap<u32, (u64, u64)>) -> u32 {
+        let scale = users.values().map(|(sum, _)| *sum).max().unwrap_or(1).min(SCALE_MAX);
+        let (sum, most) = users.get(&entry.job.owner).copied().unwrap_or((1, 1));
+        let share = most * u64::from(self.share(entry)) * scale / sum.max(1);
+        share.clamp(1, u64::from(u32::MAX)) as u32
     }
 
     fn share(&self, entry: &Entry) -> u32 {

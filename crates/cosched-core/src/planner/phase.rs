@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn submit(p: &mut Planner, id: u64, now: Time) {
-        let job = Job { id: JobId(id), class: Class::Batch, policy: None, cpus: 2, node: None };
+        let job = Job { id: JobId(id), owner: 0, class: Class::Batch, policy: None, cpus: 2, node: None };
         p.handle(now, PlannerInput::Submit(job)).unwrap();
     }
 
@@ -130,6 +130,26 @@ mod tests {
             submit(&mut p, 9, now);
             assert_eq!(running(&p, now), before, "slot {at}");
         }
+    }
+
+    #[test]
+    fn users_share_slots_however_many_gangs_each_has() {
+        let mut p = planner();
+        for id in 0..200 {
+            submit(&mut p, id, Time(0));
+        }
+        let other = |id, class| Job { id: JobId(id), owner: 7, class, policy: None, cpus: 2, node: None };
+        let part = |p: &Planner, id| f64::from(p.plan().jobs[&JobId(id)].turns) / p.plan().turns.len() as f64;
+        p.handle(Time(0), PlannerInput::Submit(other(900, Class::Batch))).unwrap();
+        assert!((0.45..=0.55).contains(&part(&p, 900)), "{}", part(&p, 900));
+        // Two of the second user's divide what is his; a third user with a more urgent gang has that one's share.
+        p.handle(Time(0), PlannerInput::Submit(other(901, Class::Batch))).unwrap();
+        assert!((0.22..=0.28).contains(&part(&p, 900)), "{}", part(&p, 900));
+        p.handle(Time(0), PlannerInput::Submit(Job { owner: 8, ..other(902, Class::Interactive) })).unwrap();
+        let shares = Shares::default();
+        let fair = f64::from(shares.interactive) / f64::from(shares.interactive + 2 * shares.batch);
+        assert!((part(&p, 902) - fair).abs() < 0.05, "{} and {fair}", part(&p, 902));
+        assert!((0..200).all(|id| part(&p, id) > 0.0), "nobody starves");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Problem: rows of the matrix take turns, and jobs of a higher class should get more of the time; no job may starve;
 //! and no CPU should stand idle in a row while some job could use it.
 //!
-//! Rule. A row weighs as much as the highest share among the gangs that live in it. A cycle has as many turns as the
+//! Rule. A user has the share of his most urgent gang, however many he has; they divide it by the shares of their classes. A row weighs as much as the highest share among the gangs that live in it. A cycle has as many turns as the
 //! weights (divided by their greatest common divisor) add up to: W. A row of weight w has w of them, its k-th (from 0)
 //! not before turn ⌊k·W/w⌋ and before turn ⌈(k+1)·W/w⌉; of the rows that may have a turn the one whose time ends first
 //! has it, of equals the first row. That is always possible (Tijdeman 1980, "The chairman assignment problem"; Baruah

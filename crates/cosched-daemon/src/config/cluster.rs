@@ -2,9 +2,10 @@
 
 use super::{ConfigError, choice, range, set_duration};
 use crate::cluster::own;
-use cosched_api::{self as api, QueueTable};
+use crate::users::{group_id, ids, user_id};
+use cosched_api::{self as api, FairShareTable, QueueTable};
 use cosched_cluster::{Keys, check_name};
-use cosched_core::cluster::{Packing, Queue};
+use cosched_core::cluster::{FairShare, Packing, Queue, Rights};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub(crate) struct ClusterConfig {
     pub(crate) queues: Vec<Queue>,
     /// Whether the file names queues.
     pub(crate) queues_are_set: bool,
+    /// Whether usage counts in the order of a queue, in a cluster that begins.
+    pub(crate) fair_share: Option<FairShare>,
 }
 
 /// What the nodes of a cluster share.
@@ -83,6 +86,7 @@ pub(super) struct FileCluster {
     pub(super) rows_max: Option<u32>,
     pub(super) ceiling: Option<f64>,
     pub(super) queue: Option<Vec<QueueTable>>,
+    pub(super) fair_share: Option<FairShareTable>,
     /// Whether `memory` is set.
     pub(super) memory: bool,
 }
@@ -95,7 +99,7 @@ enum Kind {
     Etcd,
 }
 
-pub(super) const KEYS: [&str; 21] = [
+pub(super) const KEYS: [&str; 28] = [
     "store",
     "cluster",
     "node",
@@ -117,6 +121,13 @@ pub(super) const KEYS: [&str; 21] = [
     "memory_max",
     "disk_max",
     "time_max",
+    "fair_share",
+    "half_life",
+    "weight",
+    "users",
+    "groups",
+    "memory_max_per_user",
+    "jobs_max_per_user",
 ];
 
 impl FileCluster {
@@ -164,6 +175,7 @@ impl FileCluster {
             ceiling_permille: ceiling(self.ceiling)?,
             queues_are_set: self.queue.is_some(),
             queues: queues(self.queue)?,
+            fair_share: fair_share(self.fair_share)?,
         }))
     }
 
@@ -183,7 +195,7 @@ impl FileCluster {
             let hint = "Set store = \"etcd\" for a cluster, or take the key out.";
             return Err(error(format!("`{key}` is set, but this is one machine"), why, hint));
         }
-        if !self.memory && self.ceiling.is_none() && self.queue.is_none() {
+        if !self.memory && self.ceiling.is_none() && self.queue.is_none() && self.fair_share.is_none() {
             return Ok(None);
         }
         let host = cosched_linux::observe::hostname();
@@ -199,6 +211,7 @@ impl FileCluster {
             ceiling_permille: ceiling(self.ceiling)?,
             queues_are_set: self.queue.is_some(),
             queues: queues(self.queue)?,
+            fair_share: fair_share(self.fair_share)?,
         }))
     }
 }
@@ -279,18 +292,73 @@ fn queues(tables: Option<Vec<QueueTable>>) -> Result<Vec<Queue>, ConfigError> {
     Ok(queues)
 }
 
-fn queue(table: &QueueTable) -> Result<Queue, ConfigError> {
-    let api::Queue { name: text, exclusive, memory_bytes_max, disk_bytes_max, time_ms_max } =
-        table.read().map_err(|e| {
-            let what = format!("`{}` of the queue `{}` cannot be used", e.key, e.queue);
-            error(what, e.why.to_string(), "Take the key out for no limit.")
-        })?;
-    if time_ms_max == Some(0) {
-        let what = format!("`time_max` of the queue `{text}` is nothing");
-        return Err(error(what, "no job could run in it", "Name at least 1ms, or take the key out for no limit."));
+fn fair_share(table: Option<FairShareTable>) -> Result<Option<FairShare>, ConfigError> {
+    let wrong = |why: String| {
+        let hint = "Give two durations, as in half_life = \"7d\" and weight = \"1d\", or take the table out.";
+        error("`[fair_share]` cannot be used", why, hint)
+    };
+    let read = table.map(|table| table.read().map_err(|e| wrong(e.to_string()))).transpose()?;
+    read.map(|read| fair_share_of(read).map_err(wrong)).transpose().map(Option::flatten)
+}
+
+/// How usage counts, as the planner has it; without a weight not at all.
+///
+/// # Errors
+/// Why it cannot be.
+pub(crate) fn fair_share_of(read: api::FairShare) -> Result<Option<FairShare>, String> {
+    let api::FairShare { half_life_ms, weight_ms } = read;
+    if half_life_ms == 0 && weight_ms > 0 {
+        return Err("`half_life` is nothing".to_owned());
     }
+    let ns = |ms: u64| ms.saturating_mul(1_000_000);
+    Ok((weight_ms > 0).then(|| FairShare { half_life_ns: ns(half_life_ms), weight_ns: ns(weight_ms) }))
+}
+
+fn queue(table: &QueueTable) -> Result<Queue, ConfigError> {
+    let read = table.read().map_err(|e| {
+        let what = format!("`{}` of the queue `{}` cannot be used", e.key, e.queue);
+        error(what, e.why.to_string(), "Take the key out for no limit.")
+    })?;
+    name("name", read.name.clone())?;
+    queue_of(read).map_err(|(what, why, hint)| error(what, why, hint))
+}
+
+/// A queue as the planner has it. Names of users and groups are those of this machine.
+///
+/// # Errors
+/// It cannot be: what, why, what to do.
+pub(crate) fn queue_of(queue: api::Queue) -> Result<Queue, (String, String, &'static str)> {
+    let api::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ms_max, users, groups, .. } = queue;
+    let api::Queue { memory_bytes_max_per_user, jobs_max_per_user, .. } = queue;
+    if time_ms_max == Some(0) {
+        let what = format!("`time_max` of the queue `{name}` is nothing");
+        return Err((
+            what,
+            "no job could run in it".to_owned(),
+            "Name at least 1ms, or take the key out for no limit.",
+        ));
+    }
+    if jobs_max_per_user == Some(0) {
+        let what = format!("`jobs_max_per_user` of the queue `{name}` is nothing");
+        return Err((
+            what,
+            "no job could start in it".to_owned(),
+            "Name at least 1, or take the key out for no limit.",
+        ));
+    }
+    let unknown = |key: &str, nobody: String| {
+        let what = format!("`{key}` of the queue `{name}` cannot be used");
+        let hint = "Name those of /etc/passwd and /etc/group, or give numbers.";
+        (what, format!("`{nobody}` is unknown on this machine"), hint)
+    };
+    let rights = Rights {
+        users: ids(&users, user_id).map_err(|nobody| unknown("users", nobody))?,
+        groups: ids(&groups, group_id).map_err(|nobody| unknown("groups", nobody))?,
+        memory_bytes_max: memory_bytes_max_per_user,
+        jobs_max: jobs_max_per_user,
+    };
     let time_ns_max = time_ms_max.map(|ms| ms.saturating_mul(1_000_000));
-    Ok(Queue { name: name("name", text)?, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max })
+    Ok(Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights })
 }
 
 fn error(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ConfigError {
@@ -317,7 +385,8 @@ mod tests {
 
     #[test]
     fn a_machine_alone_with_queues_or_limits_plans_as_a_cluster_of_one() {
-        for text in ["ceiling = 0.5", "memory = \"1G\"", "[[queue]]\nname = \"day\""] {
+        let fair = "[fair_share]\nhalf_life = \"7d\"\nweight = \"1d\"";
+        for text in ["ceiling = 0.5", "memory = \"1G\"", "[[queue]]\nname = \"day\"", fair] {
             let config = Config::parse(text).unwrap();
             let own = config.cluster.unwrap();
             assert!(own.is_alone(), "{text}");
@@ -341,7 +410,9 @@ mod tests {
              packing = \"best-fit\"\nrows_max = 5\nceiling = 0.75\n\
              [etcd]\nendpoints = [\"https://e:1\"]\nca_file = \"/ca\"\ncert_file = \"/cert\"\nkey_file = \"/key\"\n\
              server_name = \"s\"\nuser = \"u\"\npassword_file = \"/p\"\n\
-             [[queue]]\nname = \"short\"\ntime_max = \"10min\"\n\
+             [fair_share]\nhalf_life = \"2h\"\nweight = \"30min\"\n\
+             [[queue]]\nname = \"short\"\ntime_max = \"10min\"\nusers = [\"root\", 7]\ngroups = [8]\njobs_max_per_user = 3\n\
+             memory_max_per_user = \"2G\"\n\
              [[queue]]\nname = \"big\"\nexclusive = true\nmemory_max = \"1G\"\ndisk_max = \"2G\"\n",
         );
         let cluster = c.unwrap().cluster.unwrap();
@@ -349,6 +420,10 @@ mod tests {
         assert_eq!((cluster.node_lease.as_secs(), cluster.rebalance_period.as_secs()), (3, 10));
         assert_eq!((cluster.packing, cluster.rows_max, cluster.ceiling_permille), (Packing::BestFit, 5, 750));
         assert!(matches!(&cluster.store, StoreChoice::Etcd(etcd) if etcd.user.as_deref() == Some("u")));
+        let rights = Rights { users: vec![0, 7], groups: vec![8], memory_bytes_max: Some(2 << 30), jobs_max: Some(3) };
+        assert_eq!(cluster.queues[0].rights, rights);
+        let hour_ns = 3_600_000_000_000;
+        assert_eq!(cluster.fair_share, Some(FairShare { half_life_ns: 2 * hour_ns, weight_ns: hour_ns / 2 }));
         assert_eq!(cluster.queues[0].time_ns_max, Some(600_000_000_000));
         assert_eq!((cluster.queues[1].exclusive, cluster.queues[1].memory_bytes_max), (true, Some(1 << 30)));
     }
@@ -370,6 +445,13 @@ mod tests {
             ("store = \"memory\"\n[[queue]]\nname = \"a\"\n[[queue]]\nname = \"a\"", "twice"),
             ("store = \"memory\"\n[[queue]]\nname = \"a\"\nmemory_max = \"much\"", "size"),
             ("store = \"memory\"\n[[queue]]\nname = \"a\"\ntime_max = \"0s\"", "is nothing"),
+            ("store = \"memory\"\n[[queue]]\nname = \"a\"\njobs_max_per_user = 0", "is nothing"),
+            (
+                "store = \"memory\"\n[[queue]]\nname = \"a\"\nusers = [\"nobody-of-this-name\"]",
+                "unknown on this machine",
+            ),
+            ("[fair_share]\nhalf_life = \"0s\"\nweight = \"1d\"", "is nothing"),
+            ("[fair_share]\nhalf_life = \"7d\"", "weight"),
             ("packing = \"buddy\"", "first-fit, best-fit"),
         ] {
             let e = Config::parse(text).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 mod cluster;
 mod limits;
 
-pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice};
+pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
 pub(crate) use limits::Limits;
 
 use crate::calendar::Calendar;
@@ -157,6 +157,7 @@ struct File {
     ceiling: Option<f64>,
     queue: Option<Vec<cosched_api::QueueTable>>,
     limits: Option<limits::FileLimits>,
+    fair_share: Option<cosched_api::FairShareTable>,
 }
 
 #[derive(Deserialize)]
@@ -233,6 +234,7 @@ impl Config {
             rows_max: file.rows_max,
             ceiling: file.ceiling,
             queue: file.queue,
+            fair_share: file.fair_share,
             memory: c.memory_bytes.is_some(),
         }
         .read()?;

@@ -130,6 +130,7 @@ impl Driver {
     pub(super) fn plan_job(&mut self, record: &Record) -> Answer<()> {
         let job = cosched_core::Job {
             id: JobId(record.id),
+            owner: record.uid,
             class: machine::core_class(record.class),
             policy: record.own_policy.map(machine::core_policy),
             cpus: record.cpus,

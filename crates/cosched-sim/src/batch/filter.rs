@@ -13,6 +13,8 @@ const TOTAL_SECONDS_MAX: f64 = 1e12;
 pub struct BatchJob {
     /// Its number in the log.
     pub number: u64,
+    /// Its user's number; 0 when it is not known.
+    pub user: u32,
     /// When it is submitted.
     pub submit_us: u64,
     /// Its processors, at least 1.
@@ -101,7 +103,8 @@ impl Filter {
         self.cut_to_estimate += u64::from(run_s > estimate_s);
         let (run_us, estimate_us) = (us(run_s.min(estimate_s)).max(1), us(estimate_s).max(1));
         let number = record.number().max(0.0) as u64;
-        self.jobs.push(BatchJob { number, submit_us: us(submit_s), size, run_us, estimate_us });
+        let user = record.user().unwrap_or(0.0).max(0.0) as u32;
+        self.jobs.push(BatchJob { number, user, submit_us: us(submit_s), size, run_us, estimate_us });
     }
 
     /// Counts lines that were no records.
@@ -139,8 +142,15 @@ mod tests {
         assert_eq!((dropped.total(), cut), (9, 1));
         let second = 1_000_000;
         let expected = [
-            BatchJob { number: 2, submit_us: 1_500_000, size: 2, run_us: 7 * second, estimate_us: 7 * second },
-            BatchJob { number: 1, submit_us: 5 * second, size: 4, run_us: 10 * second, estimate_us: 20 * second },
+            BatchJob { number: 2, user: 0, submit_us: 1_500_000, size: 2, run_us: 7 * second, estimate_us: 7 * second },
+            BatchJob {
+                number: 1,
+                user: 0,
+                submit_us: 5 * second,
+                size: 4,
+                run_us: 10 * second,
+                estimate_us: 20 * second,
+            },
         ];
         assert_eq!(jobs, expected, "requested before allocated, sorted by submission");
     }

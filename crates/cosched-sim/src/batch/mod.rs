@@ -4,13 +4,16 @@
 //! the order alone moves mean slowdowns by per cents, so it is fixed, and named in every result.
 
 mod engine;
+mod fair;
 mod filter;
 mod places;
 mod queue;
 mod report;
 mod summary;
 
+pub use cosched_core::cluster::FairShare;
 pub use engine::{EventOrder, Policy, Schedule, simulate};
+pub use fair::simulate_fair;
 pub use filter::{BatchJob, Dropped, Filter};
 pub use places::{Places, allocate, interval_set};
 pub use report::{JOBS_CSV_HEADER, write_jobs_csv};

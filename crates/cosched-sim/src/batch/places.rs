@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn intervals_are_disjoint_and_maximal() {
-        let job = |submit_us, size, run_us| BatchJob { number: 0, submit_us, size, run_us, estimate_us: run_us };
+        let job =
+            |submit_us, size, run_us| BatchJob { number: 0, user: 0, submit_us, size, run_us, estimate_us: run_us };
         let jobs = [job(0, 1, 10), job(0, 1, 5), job(0, 2, 10), job(0, 1, 5), job(5, 2, 5), job(10, 5, 1)];
         let schedule = Schedule { start_us: vec![0, 0, 0, 0, 5, 10], ..Schedule::default() };
         let texts: Vec<String> = allocate(&jobs, 5, &schedule).iter().map(|places| interval_set(places)).collect();

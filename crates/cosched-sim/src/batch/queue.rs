@@ -140,7 +140,7 @@ mod tests {
             from in 0..45_usize,
         ) {
             let job = |(size, estimate_us, _): &(u32, u64, bool)| {
-                BatchJob { number: 0, submit_us: 0, size: *size, run_us: 1, estimate_us: *estimate_us }
+                BatchJob { number: 0, user: 0, submit_us: 0, size: *size, run_us: 1, estimate_us: *estimate_us }
             };
             let jobs: Vec<BatchJob> = sizes.iter().map(job).collect();
             let mut queue = Queue::new(&jobs, Policy::Easy);

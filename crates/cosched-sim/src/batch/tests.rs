@@ -6,6 +6,7 @@ use proptest::prelude::*;
 fn any_jobs(procs: u32) -> impl Strategy<Value = Vec<BatchJob>> {
     let job = (0..40_u64, 1..=procs, 1..20_u64, 0..15_u64).prop_map(|(submit_us, size, run_us, slack)| BatchJob {
         number: 0,
+        user: 0,
         submit_us,
         size,
         run_us,
@@ -112,7 +113,14 @@ fn policies_have_names() {
 
 fn job(submit_s: u64, size: u32, run_s: u64, estimate_s: u64) -> BatchJob {
     let second = 1_000_000;
-    BatchJob { number: 1, submit_us: submit_s * second, size, run_us: run_s * second, estimate_us: estimate_s * second }
+    BatchJob {
+        number: 1,
+        user: 0,
+        submit_us: submit_s * second,
+        size,
+        run_us: run_s * second,
+        estimate_us: estimate_s * second,
+    }
 }
 
 #[test]
@@ -158,4 +166,26 @@ fn the_longest_times_do_not_overflow() {
     assert_eq!((jobs.len(), dropped.out_of_range), (1000, 500));
     let found = summarise(&jobs, 4, &simulate(&jobs, 4, Policy::Easy, EventOrder::All)).unwrap();
     assert_eq!(found.makespan_s, 1e12);
+}
+
+proptest! {
+    #[test]
+    fn fair_share_without_a_weight_is_easy(jobs in any_jobs(8)) {
+        let fair = FairShare { half_life_ns: 1, weight_ns: 0 };
+        prop_assert_eq!(simulate_fair(&jobs, 8, fair), simulate(&jobs, 8, Policy::Easy, EventOrder::All));
+    }
+}
+
+/// The first user has the machine for an hour, and asks for more; the second comes last, and is next.
+#[test]
+fn who_has_used_little_comes_first_by_fair_share() {
+    let hour = 3600;
+    let of = |user, submit_s| BatchJob { user, ..job(submit_s, 4, hour, hour) };
+    let jobs = [of(1, 0), of(1, 1), of(1, 2), of(2, 3)];
+    let starts = |weight_s: u64| {
+        let fair = FairShare { half_life_ns: 1_000_000_000 * 10 * hour, weight_ns: 1_000_000_000 * weight_s };
+        simulate_fair(&jobs, 4, fair).start_us.iter().map(|us| us / 3_600_000_000).collect::<Vec<u64>>()
+    };
+    assert_eq!(starts(0), [0, 1, 2, 3]);
+    assert_eq!(starts(hour), [0, 2, 3, 1]);
 }

@@ -176,7 +176,10 @@ impl Driver {
         if !self.own.plan().jobs.contains_key(&id) {
             let cpus = job.parts[0].cpus;
             let policy = Some(job.policy);
-            self.tell(now, PlannerInput::Submit(Job { id, class: job.class, policy, cpus, node: Some(self.node) }));
+            self.tell(
+                now,
+                PlannerInput::Submit(Job { id, owner: 0, class: job.class, policy, cpus, node: Some(self.node) }),
+            );
         }
         let cpus = job.parts[0].cpus;
         if self.own.plan().jobs.get(&id).is_some_and(|known| known.cpus != cpus) {

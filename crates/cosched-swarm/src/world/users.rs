@@ -31,6 +31,7 @@ pub fn job(name: &str, cpus: u32) -> JobAsk {
         waiting: None,
         lead: None,
         main: None,
+        groups: Vec::new(),
         once: false,
     }
 }
@@ -73,6 +74,7 @@ fn queues(dice: &mut crate::dice::Dice) -> Vec<Queue> {
         memory_bytes_max: None,
         disk_bytes_max: None,
         time_ns_max: (name == QUEUES[1]).then_some(SHORT_NS / 2),
+        ..Queue::default()
     };
     let many = if dice.one_in(4) { 2 } else { 3 };
     (0..many).map(|k| queue(QUEUES[(first + k) % 3])).collect()

@@ -150,6 +150,7 @@ fn job(id: u64) -> Job {
         waiting: None,
         lead: None,
         main: None,
+        groups: Vec::new(),
         once: false,
     };
     Job::new(id, By { uid: 0, gid: 0, admin: true }, ask, 1)
@@ -160,6 +161,7 @@ fn planned(ids: &[u64]) -> State {
     let record = |id: u64| JobRecord {
         spec: JobSpec {
             id: JobId(id),
+            owner: 0,
             class: cosched_core::Class::Batch,
             policy: None,
             want: Want::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },

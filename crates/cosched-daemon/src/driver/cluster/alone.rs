@@ -218,5 +218,6 @@ fn settings_of(config: &CoreConfig) -> Vec<Ask> {
         Ask::SlotLength { ns: config.slot_length_ns },
         Ask::Shares { working: (&config.working).into(), off: (&config.off).into() },
         Ask::Ceiling { permille: config.ceiling_permille },
+        Ask::FairShare { fair_share: config.fair_share.map(Into::into) },
     ]
 }

@@ -190,12 +190,24 @@ impl Driver {
             policy: request.policy.map(words::policy),
             waiting: request.waiting.map(words::waiting),
             queue: request.queue,
+            groups: self.groups_with_rights(owner),
             on_node_loss: words::on_node_loss(on_node_loss),
             lead: own.filter(|_| !all_alike),
             main: held.as_ref().map(|held| MainProcess { pid: held.pid(), start_ticks: held.start_ticks() }),
             once: request.once,
         };
         Ok((ask, held))
+    }
+
+    /// Those groups of a user that have a right on a queue.
+    fn groups_with_rights(&self, uid: u32) -> Vec<u32> {
+        let state = self.cluster.as_ref().and_then(|cluster| cluster.member.state());
+        let queues = state.map(|state| state.config.queues.as_slice()).unwrap_or_default();
+        let has_right = |group: &u32| queues.iter().any(|queue| queue.rights.groups.contains(group));
+        if queues.iter().all(|queue| queue.rights.groups.is_empty()) {
+            return Vec::new();
+        }
+        crate::users::groups_of(uid).unwrap_or_default().into_iter().filter(has_right).collect()
     }
 
     /// Nodes by name, or CPUs: on this node, where the program starts, if it has so many, else wherever it is best.

@@ -210,6 +210,7 @@ fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Setti
         off: of.off_hours,
         ceiling_permille: config.ceiling_permille,
         queues: config.queues.clone(),
+        fair_share: config.fair_share,
         ..CoreConfig::default()
     }
 }

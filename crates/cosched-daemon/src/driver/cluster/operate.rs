@@ -6,10 +6,11 @@
 use super::super::{Driver, Reply, resources};
 use super::ask::{ANSWER_TIME_MAX, Pending};
 use super::{Cluster, words};
+use crate::config::{fair_share_of, queue_of};
 use crate::refuse::{Answer, no_such_job, refuse};
 use crate::rights::Peer;
 use cosched_api::{ErrorBody, ErrorCode, LoadList, NodeLoad, PolicyRequest, Queue, QueuesRequest, ResourcesRequest};
-use cosched_cluster::wire::{Ack, Ask, Measured, NodeAsk, WantAsk};
+use cosched_cluster::wire::{self, Ack, Ask, Measured, NodeAsk, WantAsk};
 use cosched_cluster::{Moment, OpId, check_name};
 use cosched_core::cluster::{Config, JobRecord, Stage};
 use cosched_core::{JobId, NodeId, Standing};
@@ -151,9 +152,17 @@ impl Driver {
 
     /// `PUT /v1/queues`
     pub(super) fn change_queues(&mut self, peer: Peer, request: QueuesRequest, reply: oneshot::Sender<Answer<Reply>>) {
-        match self.rights.change_for_all(peer, "the queues are not").and_then(|()| check_queues(&request.queues)) {
-            Ok(()) => {
-                let queues = request.queues.into_iter().map(words::queue).collect();
+        let checked = self.rights.change_for_all(peer, "the queues are not").and_then(|()| {
+            let fair_share = request.fair_share.map(check_fair_share).transpose()?;
+            Ok((check_queues(request.queues)?, fair_share))
+        });
+        match checked {
+            Ok((queues, fair_share)) => {
+                if let Some(fair_share) = fair_share {
+                    // Requests are carried out in their order.
+                    let (nobody, _) = oneshot::channel();
+                    self.send_ask(peer, Ask::FairShare { fair_share }, Pending::Status { reply: nobody });
+                }
                 self.send_ask(peer, Ask::Queues { queues }, Pending::Status { reply });
             }
             Err(e) => drop(reply.send(Err(e))),
@@ -250,8 +259,14 @@ fn of_one_node(had: &NodeAsk, cpus: Option<u32>, mem_bytes: Option<u64>) -> Node
     }
 }
 
+/// How usage is to count.
+fn check_fair_share(read: cosched_api::FairShare) -> Answer<Option<wire::FairShare>> {
+    let wrong = |why| invalid("the queues are not changed", why, "Give durations; a weight of 0s is none.");
+    Ok(fair_share_of(read).map_err(wrong)?.map(Into::into))
+}
+
 /// Whether these can be the queues of a cluster.
-fn check_queues(queues: &[Queue]) -> Answer<()> {
+fn check_queues(queues: Vec<Queue>) -> Answer<Vec<wire::Queue>> {
     let what = "the queues are not changed";
     if queues.is_empty() {
         return Err(invalid(what, "there is none", "Give at least one: a job needs a queue."));
@@ -268,12 +283,12 @@ fn check_queues(queues: &[Queue]) -> Answer<()> {
             let why = format!("the queue `{}` is there twice", queue.name);
             return Err(invalid(what, why, "Give each queue a name of its own."));
         }
-        if queue.time_ms_max == Some(0) {
-            let why = format!("the time limit of queue `{}` is 0", queue.name);
-            return Err(invalid(what, why, "Leave it out for no limit."));
-        }
     }
-    Ok(())
+    let known = |queue| {
+        let queue = queue_of(queue).map_err(|(wrong, why, hint)| invalid(what, format!("{wrong}: {why}"), hint))?;
+        Ok(wire::Queue::from(&queue))
+    };
+    queues.into_iter().map(known).collect()
 }
 
 /// Whether settings that only a cluster keeps are in their ranges. Several go to the store one after the other, so none may
@@ -327,14 +342,15 @@ mod tests {
     #[test]
     fn queues_and_settings_that_cannot_be_are_refused() {
         let queue = |name: &str| Queue { name: name.to_owned(), ..Queue::default() };
-        assert!(check_queues(&[queue("a"), queue("b")]).is_ok());
+        assert!(check_queues(vec![queue("a"), queue("b")]).is_ok());
         for (queues, word) in [
             (vec![], "none"),
             (vec![queue("a"), queue("a")], "twice"),
             (vec![queue("a b")], "name"),
-            (vec![Queue { time_ms_max: Some(0), ..queue("a") }], "time limit"),
+            (vec![Queue { time_ms_max: Some(0), ..queue("a") }], "time_max"),
+            (vec![Queue { groups: vec!["no such group".to_owned()], ..queue("a") }], "unknown on this machine"),
         ] {
-            let e = check_queues(&queues).unwrap_err();
+            let e = check_queues(queues).unwrap_err();
             assert!(e.why.contains(word), "{e:?}");
         }
         let worth = |batch| Some(ClassShares { express: 12, interactive: 6, batch, standby: 1 });

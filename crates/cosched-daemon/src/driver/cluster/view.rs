@@ -5,6 +5,7 @@ use super::{Cluster, words};
 use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
+use crate::users;
 use cosched_api as api;
 use cosched_cluster::wire::{End, Job, WantAsk, Why};
 use cosched_core::cluster::{JobRecord, Stage};
@@ -178,6 +179,10 @@ impl Driver {
             memory_bytes_max: queue.memory_bytes_max,
             disk_bytes_max: queue.disk_bytes_max,
             time_ms_max: queue.time_ns_max.map(|ns| ns / 1_000_000),
+            users: queue.rights.users.iter().map(|uid| users::user_name(*uid)).collect(),
+            groups: queue.rights.groups.iter().map(|gid| users::group_name(*gid)).collect(),
+            memory_bytes_max_per_user: queue.rights.memory_bytes_max,
+            jobs_max_per_user: queue.rights.jobs_max,
             waiting: count(at, true),
             running: count(at, false),
         };
@@ -191,6 +196,7 @@ impl Driver {
             queues: queues.iter().enumerate().map(queue).collect(),
             packing: config.map(|config| words::api_packing(config.packing)),
             rows_max: config.map(|config| config.rows_max),
+            fair_share: config.and_then(|config| config.fair_share).map(words::api_fair_share),
             shares: config.map(|config| words::api_shares(config.working)),
             off_hours: config.map(|config| words::api_shares(config.off)),
         })

@@ -51,10 +51,9 @@ pub(super) fn shares(shares: api::ClassShares) -> wire::Shares {
     wire::Shares { express, interactive, batch, standby }
 }
 
-pub(super) fn queue(queue: api::Queue) -> wire::Queue {
-    let api::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ms_max } = queue;
-    let time_ns_max = time_ms_max.map(|ms| ms.saturating_mul(1_000_000));
-    wire::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max }
+pub(super) fn api_fair_share(fair: cosched_core::cluster::FairShare) -> api::FairShare {
+    let ms = |ns: u64| ns / 1_000_000;
+    api::FairShare { half_life_ms: ms(fair.half_life_ns), weight_ms: ms(fair.weight_ns) }
 }
 
 pub(super) fn waiting(waiting: api::Waiting) -> wire::WaitAsk {

@@ -104,6 +104,7 @@ fn job(cpus: u32) -> Ask {
         waiting: None,
         lead: None,
         main: None,
+        groups: Vec::new(),
         once: false,
     }))
 }
