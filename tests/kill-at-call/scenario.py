@@ -141,15 +141,16 @@ class Place:
         """The hierarchy of the kernel's last resort goes too: it is forgotten only if it is empty when it is unmounted."""
         last = self.dir / "last"
         last.mkdir()
-        for _ in range(10):
+        # A removed cgroup takes a moment to go, with many daemons at a time seconds.
+        for _ in range(40):
             if f"name={self.cgroup}:" not in Path("/proc/self/cgroup").read_text():
                 return
             subprocess.run(["mount", "-t", "cgroup", "-o", f"none,name={self.cgroup}", "cgroup", str(last)], check=False)
             for left in last.glob("*/"):
                 remove_cgroups(left)
-            time.sleep(0.05)
+            time.sleep(0.1)
             subprocess.run(["umount", str(last)], check=False)
-            time.sleep(0.05)
+            time.sleep(0.1)
         print(f"the hierarchy {self.cgroup} is left")
 
 
