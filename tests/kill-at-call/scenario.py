@@ -251,10 +251,8 @@ class Run:
     def look(self):
         """What has to be true, whatever was killed when."""
         self.nobody_stands_still()
-        daemon = subprocess.Popen(self.place.argv(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.place.log())
+        daemon = self.another()
         try:
-            self.until_ready(daemon.pid)
-            assert daemon.poll() is None, f"another daemon does not start: {daemon.returncode}"
             self.acknowledged()
             last = self.register(len(self.jobs))
             others = [job.acked.get("id", 0) for job in self.jobs[:-1]]
@@ -266,11 +264,37 @@ class Run:
             # As launchers do; else the daemon waits for them a while.
             for job in self.place.api("GET", "/v1/jobs")["jobs"]:
                 self.place.api("POST", f"/v1/jobs/{job['id']}/exit", {"exit": {"signal": 9}})
-            # What was being registered was never begun, and its cgroups go too.
+            if not wait_until(lambda: not self.place.job_cgroups(), 5):
+                self.only_unregistered()
+                daemon.kill()
+                daemon.wait()
+                daemon = self.another()
             assert wait_until(lambda: not self.place.job_cgroups(), PATIENCE_S), f"left: {self.place.job_cgroups()}"
         finally:
             daemon.kill()
             daemon.wait()
+
+    def another(self):
+        """A daemon that nobody traces, when it answers."""
+        argv, log = self.place.argv(), self.place.log()
+        daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+        os.close(log)
+        try:
+            self.until_ready(daemon.pid)
+            assert daemon.poll() is None, f"another daemon does not start: {daemon.returncode}"
+        except BaseException:
+            daemon.kill()
+            daemon.wait()
+            raise
+        return daemon
+
+    def only_unregistered(self):
+        """A process that was being registered may stand in v1 cgroups alone, where no daemon looks for processes: once it has
+        ended, the next daemon removes them. Nothing else may be left."""
+        known = {f"job-{job.acked['id']}" for job in self.jobs if "id" in job.acked}
+        v2 = mounts("cgroup2")
+        wrong = [path for path in self.place.job_cgroups() if path.name in known or any(mount in path.parents for mount in v2)]
+        assert not wrong, f"left: {wrong}"
 
     def nobody_stands_still(self):
         """No daemon is there: who is not over goes on, within the bound."""
