@@ -71,6 +71,8 @@ pub enum Cause {
         /// Its length now.
         now: u64,
     },
+    /// The file was written to, or renamed or given other rights, after it was opened; it is as long as it was.
+    Changed,
     /// A pipe, a directory, a terminal: it has no offsets.
     NotAFile(&'static str),
     /// The output is one of the inputs.
@@ -161,6 +163,10 @@ impl Cause {
                     "somebody else writes it; start again when it is complete, or name the range to read".into(),
                 );
             }
+            Cause::Changed => (
+                "the file was changed while it was read (by its times; its length is the same)",
+                "start again when nobody writes, renames or changes it",
+            ),
             Cause::NotAFile(kind) => {
                 return (
                     format!("it is a {kind}, and blocks are read and written at offsets"),

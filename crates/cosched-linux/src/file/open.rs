@@ -35,8 +35,12 @@ pub struct BlockFile {
     /// The kernel refused a request that was aligned as it had asked for.
     refused: AtomicBool,
     len: u64,
+    /// When its bytes, and when anything of it, had last changed when it was opened: seconds and nanoseconds.
+    changed: Times,
     regular: bool,
 }
+
+type Times = [(i64, i64); 2];
 
 impl BlockFile {
     /// Opens `path` for reading: a regular file or a block device. Its content is never changed.
@@ -93,8 +97,9 @@ impl BlockFile {
         // Without this io_uring would answer "try again" where it should wait.
         rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(failed)?;
         let regular = kind_of(&file, path)? == FileType::RegularFile;
+        let stat = rustix::fs::fstat(&file).map_err(failed)?;
         let len = if regular {
-            rustix::fs::fstat(&file).map_err(failed)?.st_size as u64
+            stat.st_size as u64
         } else {
             rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(failed)?
         };
@@ -116,6 +121,7 @@ impl BlockFile {
             why_buffered,
             refused: AtomicBool::new(false),
             len,
+            changed: times(&stat),
             regular,
         })
     }
@@ -172,13 +178,21 @@ impl BlockFile {
         Ok(stat.st_size as u64)
     }
 
-    /// Looks whether it still has the length that it had when it was opened.
+    /// Looks whether it is still as it was when it was opened, for files that are only read: its length and the times of its
+    /// last changes. A device has none that tell.
     ///
     /// # Errors
-    /// [`Cause::Shrank`] or [`Cause::Grew`] where it has not.
+    /// [`Cause::Shrank`], [`Cause::Grew`] or [`Cause::Changed`] where it is not.
     pub fn check_unchanged(&self) -> Result<(), FileError> {
-        let (expected, now) = (self.len, self.len_now()?);
+        if !self.regular {
+            return Ok(());
+        }
+        let stat = rustix::fs::fstat(&self.buffered).map_err(|e| FileError::from_io(Doing::Read, &self.path, 0, e))?;
+        let (expected, now) = (self.len, stat.st_size as u64);
         match now.cmp(&expected) {
+            std::cmp::Ordering::Equal if times(&stat) != self.changed => {
+                Err(FileError::new(Doing::Read, &self.path, Cause::Changed))
+            }
             std::cmp::Ordering::Equal => Ok(()),
             std::cmp::Ordering::Less => {
                 Err(FileError::new(Doing::Read, &self.path, Cause::Shrank { expected, now }).at(now))
@@ -248,6 +262,11 @@ impl AsFd for BlockFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.buffered.as_fd()
     }
+}
+
+/// Of the contents, and of anything: who sets the first back, as `cp -p` does, sets the second.
+fn times(stat: &rustix::fs::Stat) -> Times {
+    [(stat.st_mtime as i64, stat.st_mtime_nsec as i64), (stat.st_ctime as i64, stat.st_ctime_nsec as i64)]
 }
 
 fn kind_of(file: &OwnedFd, path: &Path) -> Result<FileType, FileError> {

@@ -75,6 +75,25 @@ fn a_file_that_grows_says_so() {
 }
 
 #[test]
+fn a_file_that_is_overwritten_says_so_also_when_its_times_are_set_back() {
+    let dir = scratch();
+    let path = dir.path().join("data");
+    std::fs::write(&path, pattern(1000)).unwrap();
+    let file = BlockFile::open(&path, Caching::Direct).unwrap();
+    // The kernel's clock of files may go in steps of some milliseconds.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let writer = std::fs::File::options().write(true).open(&path).unwrap();
+    let before = writer.metadata().unwrap().modified().unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&writer, b"xy", 500).unwrap();
+    assert!(matches!(file.check_unchanged().unwrap_err().cause, Cause::Changed));
+    writer.set_modified(before).unwrap();
+    let error = file.check_unchanged().unwrap_err();
+    assert!(matches!(error.cause, Cause::Changed), "{error}");
+    assert_told(&error, &["was changed while it was read", "start again"]);
+    BlockFile::open(&path, Caching::Direct).unwrap().check_unchanged().unwrap();
+}
+
+#[test]
 fn what_has_no_offsets_is_refused_without_waiting() {
     let dir = scratch();
     let pipe = dir.path().join("pipe");
