@@ -4,6 +4,8 @@ import os
 import subprocess
 import time
 
+from lab import forget_hierarchy
+
 SWAP = """
 import os, sys
 home, witness = sys.argv[1:]
@@ -49,3 +51,4 @@ def clean(lab, sub):
                 os.rmdir(f"{mount}/{lab.cgroup}x/{name}")
             except OSError:
                 pass
+    forget_hierarchy(f"{lab.cgroup}x", lab.dir / "forget")

@@ -190,6 +190,15 @@ pub fn fill_disk(dir: &Path) -> PathBuf {
     path
 }
 
+/// Takes away what is mounted below `dir`: the wait pages of jobs whose daemon was killed.
+pub fn detach_below(dir: &Path) {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let ours = mounts.lines().filter(|line| line.starts_with("cosched-wait "));
+    for path in ours.filter_map(|line| line.split(' ').nth(1)).filter(|path| Path::new(path).starts_with(dir)) {
+        let _ = std::process::Command::new("umount").args(["-l", path]).status();
+    }
+}
+
 /// Unmounts a test's own file system, or the hierarchy that a killed daemon left for the kernel's last resort.
 pub fn unmount(dir: &Path) {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();

@@ -89,14 +89,15 @@ pub fn prepare_directory(socket: &Path) -> io::Result<()> {
 /// Refuses a directory in which another user may have put a false daemon; one that does not exist is well.
 fn check_directory(socket: &Path) -> io::Result<()> {
     let directory = parent(socket);
-    let meta = match fs::metadata(directory) {
+    // A link is its owner's word, wherever it leads: one in /tmp may be anybody's.
+    let link = match fs::symlink_metadata(directory) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
+    let meta = fs::metadata(directory)?;
     let uid = rustix::process::getuid().as_raw();
-    if meta.uid() != uid && meta.uid() != 0 {
-        let what = format!("{} belongs to another user (uid {})", directory.display(), meta.uid());
-        return Err(io::Error::other(what));
+    if let Some(other) = [link.uid(), meta.uid()].into_iter().find(|owner| *owner != uid && *owner != 0) {
+        return Err(io::Error::other(format!("{} belongs to another user (uid {other})", directory.display())));
     }
     // A sticky directory (as /tmp) lets others add files but not replace ours.
     if meta.permissions().mode() & 0o022 != 0 && meta.permissions().mode() & 0o1000 == 0 {

@@ -53,8 +53,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     warnings.extend(places.unreachable());
     let own = open_own(&mut config, &places.state_dir, &mut warnings)?;
     let machinery = machinery(&config, &args, &places, &layout, place)?;
-    let listener = instance::listen(&args, &places)?;
-    let metrics = config.metrics_listen.map(instance::listen_for_metrics).transpose()?;
+    let (listener, metrics) = match listen(&config, &args, &places) {
+        Ok(listeners) => listeners,
+        Err(e) => {
+            machinery.stand_down();
+            return Err(e);
+        }
+    };
     let places_inside = door::Places::new(&config.limits, realtime::raise_open_files());
     let budget = Budget::new(config.limits.buffered_bytes, config.limits.buffered_bytes_all);
     let identity = Identity {
@@ -168,6 +173,18 @@ fn no_state(dir: &Path, e: &io::Error) -> anyhow::Error {
         _ => "Look at that disk, or choose another --state-dir",
     };
     anyhow::anyhow!("the state in {} cannot be opened: {e}. {hint}. Nothing was changed", dir.display())
+}
+
+fn listen(
+    config: &Config,
+    args: &Args,
+    places: &Places,
+) -> anyhow::Result<(std::os::unix::net::UnixListener, Option<std::net::TcpListener>)> {
+    let listener = instance::listen(args, places)?;
+    let metrics = config.metrics_listen.map(instance::listen_for_metrics).transpose();
+    // What somebody else made for us stays, such as systemd.
+    let _ = metrics.as_ref().map_err(|_| (!args.listen_stdin).then(|| std::fs::remove_file(&places.socket)));
+    Ok((listener, metrics?))
 }
 
 fn machinery(

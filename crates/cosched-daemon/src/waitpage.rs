@@ -1,19 +1,21 @@
-//! The wait page of a job, from the daemon's side: a file that its processes map and the daemon reads and writes.
+//! The wait page of a job, from the daemon's side: a file that its processes map and write, and the daemon reads, and
+//! beside it the orders, which only the daemon writes.
 //!
-//! It belongs to the job's user, who can do with it what he likes. So it is never mapped here: a file that was cut short
-//! would kill the daemon. What cannot be read counts as nothing.
+//! The page belongs to the job's user, who can do with it what he likes. So it is never mapped here: a file that was cut
+//! short would kill the daemon. It is opened without waiting: one with a lease on it counts as lost. It is never
+//! written or unlinked: its user can hold the inode's lock for as long as he likes. And it has a file system of its own
+//! that has room for nothing else (linux `pagefs.rs`). What cannot be read counts as nothing.
 
 use cosched_core::wait::page::{self, Head, Page, Slot};
+use cosched_linux::pagefs;
 use cosched_linux::waits::PageLayout;
-use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-/// With more slots than this taken by processes that have ended, these are given free.
-const SLOTS_CROWDED: usize = page::SLOTS / 2;
 
 /// What the daemon tells a job's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,46 +63,63 @@ impl Counts {
 /// The open page of a job.
 #[derive(Debug)]
 pub(crate) struct WaitPage {
-    file: File,
+    page: File,
+    orders: File,
     path: PathBuf,
     ordered: Option<Orders>,
-    /// What processes had counted whose slots were given free.
-    past: Counts,
 }
 
 impl WaitPage {
     /// Makes the page of job `id` in `dir`, for `uid`.
     pub(crate) fn create(dir: &Path, id: u64, uid: u32, orders: Orders) -> io::Result<WaitPage> {
-        let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
-        std::fs::DirBuilder::new().recursive(true).mode(mode).create(dir)?;
-        let path = path_of(dir, id);
+        let mode = if is_root() { 0o755 } else { 0o700 };
+        let home = home(dir, id);
         // A page of this number can only be left from a daemon whose state was lost.
-        let _ = std::fs::remove_file(&path);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        let mut page = WaitPage { file, path, ordered: None, past: Counts::default() };
-        page.prepare(uid, orders).inspect_err(|_| page.remove())?;
-        Ok(page)
+        discard(&home);
+        DirBuilder::new().recursive(true).mode(mode).create(&home)?;
+        WaitPage::make(&home, uid, orders).inspect_err(|_| discard(&home))
     }
 
-    fn prepare(&mut self, uid: u32, orders: Orders) -> io::Result<()> {
-        self.file.set_len(page::SIZE as u64)?;
-        self.order(orders);
-        self.file.write_all_at(&page::MAGIC.to_ne_bytes(), offset_of!(Head, magic) as u64)?;
-        if rustix::process::geteuid().as_raw() != uid {
-            std::os::unix::fs::fchown(&self.file, Some(uid), None)?;
+    fn make(home: &Path, uid: u32, orders: Orders) -> io::Result<WaitPage> {
+        if is_root() {
+            pagefs::attach(home, &[page::SIZE, size_of::<Head>()])?;
         }
-        Ok(())
+        let path = home.join(PAGE);
+        let new = |path: &Path, size: usize| {
+            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+            // All of its room is taken at once, where the file system knows how.
+            match fallocate(&file, FallocateFlags::empty(), 0, size as u64) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(size as u64)?,
+                taken => taken?,
+            }
+            file.write_all_at(&page::MAGIC.to_ne_bytes(), offset_of!(Head, magic) as u64)?;
+            io::Result::Ok(file)
+        };
+        let file = new(&path, page::SIZE)?;
+        let mut page =
+            WaitPage { page: file, orders: new(&orders_path(&path), size_of::<Head>())?, path, ordered: None };
+        page.orders.set_permissions(Permissions::from_mode(0o644))?;
+        page.order(orders);
+        if rustix::process::geteuid().as_raw() != uid {
+            std::os::unix::fs::fchown(&page.page, Some(uid), None)?;
+        }
+        Ok(page)
     }
 
     /// Opens the page that an earlier daemon made for job `id` of `uid`.
     pub(crate) fn open(dir: &Path, id: u64, uid: u32) -> io::Result<WaitPage> {
-        let path = path_of(dir, id);
-        let file = OpenOptions::new().read(true).write(true).custom_flags(NOFOLLOW).open(&path)?;
-        let facts = file.metadata()?;
-        if !facts.is_file() || facts.uid() != uid || facts.permissions().mode() & 0o777 != 0o600 {
-            return Err(io::Error::other("it is not the file that was made for the job"));
-        }
-        Ok(WaitPage { file, path, ordered: None, past: Counts::default() })
+        let path = home(dir, id).join(PAGE);
+        let open = |path: &Path, write: bool, owner: u32, mode: u32| {
+            let file = OpenOptions::new().read(true).write(write).custom_flags(NOT_ELSEWHERE).open(path)?;
+            let facts = file.metadata()?;
+            if !facts.is_file() || facts.uid() != owner || facts.permissions().mode() & 0o777 != mode {
+                return Err(io::Error::other("it is not the file that was made for the job"));
+            }
+            Ok(file)
+        };
+        let page = open(&path, false, uid, 0o600)?;
+        let orders = open(&orders_path(&path), true, rustix::process::geteuid().as_raw(), 0o644)?;
+        Ok(WaitPage { page, orders, path, ordered: None })
     }
 
     /// Where it is.
@@ -119,13 +138,13 @@ impl WaitPage {
             (offset_of!(Head, cpus), orders.cpus),
             (offset_of!(Head, mode), orders.mode),
         ];
-        let done = words.iter().try_for_each(|(at, word)| self.file.write_all_at(&word.to_ne_bytes(), *at as u64));
+        let done = words.iter().try_for_each(|(at, word)| self.orders.write_all_at(&word.to_ne_bytes(), *at as u64));
         self.ordered = done.is_ok().then_some(orders);
     }
 
     /// Another descriptor of the page, for the thread that boosts.
     pub(crate) fn reader(&self) -> io::Result<File> {
-        self.file.try_clone()
+        self.page.try_clone()
     }
 
     /// What is in force.
@@ -135,62 +154,58 @@ impl WaitPage {
 
     /// What its processes have counted so far.
     pub(crate) fn read(&self) -> Counts {
-        self.scan().0
-    }
-
-    /// The same, and gives the slots of processes that have ended free, when many are taken.
-    pub(crate) fn recycle(&mut self) -> Counts {
-        let (counts, dead) = self.scan();
-        if dead.len() > SLOTS_CROWDED {
-            self.free(&dead);
-        }
-        counts
-    }
-
-    /// The counts, and those of the dead by the places of their slots.
-    fn scan(&self) -> (Counts, BTreeMap<usize, Counts>) {
         let mut bytes = vec![0; page::SIZE];
-        let mut counts = Counts { spin_us: None, ..self.past };
-        let mut dead = BTreeMap::new();
-        if self.file.read_exact_at(&mut bytes, 0).is_err() {
-            return (counts, dead);
+        let mut counts = Counts::default();
+        if self.page.read_exact_at(&mut bytes, 0).is_err() {
+            return counts;
         }
         for number in 0..page::SLOTS {
             let at = offset_of!(Page, slots) + number * size_of::<Slot>();
             let slot = &bytes[at..at + size_of::<Slot>()];
             let pid = word(slot, offset_of!(Slot, pid));
-            let own = counted(slot);
             if pid == 0 {
                 continue;
             }
-            counts.add(&own);
+            counts.add(&counted(slot));
             if is_alive(pid) {
                 counts.processes += 1;
                 let spin_us = word(slot, offset_of!(Slot, spin_us));
                 let (low, high) = counts.spin_us.unwrap_or((spin_us, spin_us));
                 counts.spin_us = Some((low.min(spin_us), high.max(spin_us)));
-            } else {
-                dead.insert(at, own);
             }
         }
-        (counts, dead)
+        counts
     }
 
-    fn free(&mut self, dead: &BTreeMap<usize, Counts>) {
-        for (at, own) in dead {
-            // The process number last: with it the slot can be taken.
-            let pid_at = *at + offset_of!(Slot, pid);
-            let rest = vec![0; size_of::<Slot>() - size_of::<u32>()];
-            let emptied = self.file.write_all_at(&rest, (pid_at + size_of::<u32>()) as u64);
-            if emptied.and_then(|()| self.file.write_all_at(&[0; 4], pid_at as u64)).is_ok() {
-                self.past.add(own);
-            }
-        }
-    }
-
-    /// Takes the file away; who has it mapped keeps it.
+    /// Takes the files away; who has them mapped keeps them.
     pub(crate) fn remove(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        self.path.parent().into_iter().for_each(discard);
+    }
+}
+
+/// Removes the pages of jobs that are not kept, such as those that ended while no daemon ran.
+pub(crate) fn sweep(dir: &Path, is_kept: impl Fn(u64) -> bool) {
+    let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("job-")?.parse().ok();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if number(&entry.path()).is_some_and(|id| !is_kept(id)) {
+            discard(&entry.path());
+        }
+    }
+}
+
+/// Removes the directory of a page, as far as it is one.
+fn discard(home: &Path) {
+    let gone = if is_root() { pagefs::detach(home) } else { remove_plain(home) };
+    if let Err(e) = gone {
+        tracing::warn!("{} is left: {e}", home.display());
+    }
+}
+
+/// A user's own daemon has no file systems, and nobody to fear.
+fn remove_plain(home: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(home) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
     }
 }
 
@@ -207,11 +222,23 @@ pub(crate) fn layout() -> PageLayout {
     }
 }
 
-const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+/// Not through a link, and without waiting for whoever has a lease.
+const NOT_ELSEWHERE: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
-/// The page of a job.
-fn path_of(dir: &Path, id: u64) -> PathBuf {
+/// The page's name in its directory.
+const PAGE: &str = "page";
+
+/// The directory of a job's page.
+fn home(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("job-{id}"))
+}
+
+fn orders_path(page: &Path) -> PathBuf {
+    page.with_file_name(format!("{PAGE}{}", page::ORDERS_SUFFIX))
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 fn counted(slot: &[u8]) -> Counts {
@@ -250,29 +277,52 @@ mod tests {
         Orders { mode: page::SPIN_BLOCK, spin_us: 50, rivals: 3, cpus: 2 }
     }
 
-    fn page(dir: &Path) -> WaitPage {
-        WaitPage::create(dir, 7, rustix::process::geteuid().as_raw(), orders()).unwrap()
+    /// Goes with its file system.
+    struct Dir(tempfile::TempDir);
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            sweep(self.0.path(), |_| false);
+        }
+    }
+
+    fn dir() -> Option<Dir> {
+        let dir = Dir(tempfile::tempdir().unwrap());
+        let probe = dir.0.path().join("job-0");
+        std::fs::create_dir(&probe).unwrap();
+        if is_root() && pagefs::attach(&probe, &[1]).is_err() {
+            println!("SKIPPED: a file system cannot be mounted here");
+            return None;
+        }
+        Some(dir)
+    }
+
+    fn page(dir: &Dir) -> WaitPage {
+        WaitPage::create(dir.0.path(), 7, rustix::process::geteuid().as_raw(), orders()).unwrap()
     }
 
     fn put(page: &WaitPage, number: usize, at: usize, bytes: &[u8]) {
+        let file = OpenOptions::new().write(true).open(page.path()).unwrap();
         let at = offset_of!(Page, slots) + number * size_of::<Slot>() + at;
-        page.file.write_all_at(bytes, at as u64).unwrap();
+        file.write_all_at(bytes, at as u64).unwrap();
     }
 
     #[test]
     fn a_new_page_has_its_magic_and_orders() {
-        let dir = tempfile::tempdir().unwrap();
-        let page = page(dir.path());
+        let Some(dir) = dir() else { return };
+        let page = page(&dir);
         let bytes = std::fs::read(page.path()).unwrap();
-        assert_eq!(bytes.len(), page::SIZE);
+        assert_eq!((bytes.len(), word(&bytes, offset_of!(Head, magic))), (page::SIZE, page::MAGIC));
+        let bytes = std::fs::read(orders_path(page.path())).unwrap();
+        assert_eq!(bytes.len(), size_of::<Head>());
         let at = [offset_of!(Head, magic), offset_of!(Head, mode), offset_of!(Head, spin_us), offset_of!(Head, rivals)];
         assert_eq!(at.map(|at| word(&bytes, at)), [page::MAGIC, page::SPIN_BLOCK, 50, 3]);
     }
 
     #[test]
     fn the_living_are_counted_and_the_dead_remembered() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut page = page(dir.path());
+        let Some(dir) = dir() else { return };
+        let page = page(&dir);
         put(&page, 0, offset_of!(Slot, pid), &std::process::id().to_ne_bytes());
         put(&page, 0, offset_of!(Slot, spin_us), &40_u32.to_ne_bytes());
         put(&page, 0, offset_of!(Slot, waits), &5_u64.to_ne_bytes());
@@ -281,20 +331,15 @@ mod tests {
             put(&page, number, offset_of!(Slot, pid), &(1_u32 << 30).to_ne_bytes());
             put(&page, number, offset_of!(Slot, waits), &2_u64.to_ne_bytes());
         }
+        let counts = page.read();
         let expected = 5 + 2 * (page::SLOTS as u64 - 1);
-        for round in 0..2 {
-            let counts = page.read();
-            assert_eq!((counts.processes, counts.waits, counts.spin_us), (1, expected, Some((40, 40))), "{round}");
-            page.recycle();
-        }
-        let bytes = std::fs::read(page.path()).unwrap();
-        assert_eq!(word(&bytes, offset_of!(Page, slots) + size_of::<Slot>()), 0, "a dead process's slot is free again");
+        assert_eq!((counts.processes, counts.waits, counts.spin_us), (1, expected, Some((40, 40))));
     }
 
     #[test]
     fn a_page_that_its_user_cut_or_filled_with_rubbish_harms_nobody() {
-        let dir = tempfile::tempdir().unwrap();
-        let page = page(dir.path());
+        let Some(dir) = dir() else { return };
+        let page = page(&dir);
         std::fs::write(page.path(), vec![0xff; page::SIZE]).unwrap();
         page.read();
         std::fs::write(page.path(), "short").unwrap();
@@ -302,14 +347,33 @@ mod tests {
     }
 
     #[test]
-    fn only_the_file_that_was_made_is_opened_again() {
-        let dir = tempfile::tempdir().unwrap();
+    fn a_page_cannot_be_made_longer() {
+        let Some(dir) = dir() else { return };
+        if !is_root() {
+            println!("SKIPPED: only root's pages have file systems of their own");
+            return;
+        }
+        let page = page(&dir);
+        let file = OpenOptions::new().write(true).open(page.path()).unwrap();
+        let full = file.write_all_at(&[1], page::SIZE as u64).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        let second = page.path().with_file_name("second");
+        assert!(std::fs::write(second, [1]).is_err(), "nor can there be another file of any length");
+    }
+
+    #[test]
+    fn only_the_file_that_was_made_is_opened_again_and_others_are_swept() {
+        let Some(dir) = dir() else { return };
         let uid = rustix::process::geteuid().as_raw();
-        page(dir.path());
-        assert!(WaitPage::open(dir.path(), 7, uid).is_ok());
-        assert!(WaitPage::open(dir.path(), 7, uid + 1).is_err());
-        std::fs::rename(path_of(dir.path(), 7), path_of(dir.path(), 8)).unwrap();
-        std::os::unix::fs::symlink(path_of(dir.path(), 8), path_of(dir.path(), 7)).unwrap();
-        assert!(WaitPage::open(dir.path(), 7, uid).is_err(), "not through a link");
+        let path = page(&dir).path;
+        assert!(WaitPage::open(dir.0.path(), 7, uid).is_ok());
+        assert!(WaitPage::open(dir.0.path(), 7, uid + 1).is_err());
+        sweep(dir.0.path(), |id| id == 7);
+        assert!(WaitPage::open(dir.0.path(), 7, uid).is_ok(), "it is kept");
+        std::fs::rename(&path, path.with_extension("away")).unwrap();
+        std::os::unix::fs::symlink(path.with_extension("away"), &path).unwrap();
+        assert!(WaitPage::open(dir.0.path(), 7, uid).is_err(), "not through a link");
+        sweep(dir.0.path(), |_| false);
+        assert_eq!(std::fs::read_dir(dir.0.path()).unwrap().count(), 0);
     }
 }

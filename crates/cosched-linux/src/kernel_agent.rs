@@ -18,6 +18,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::cgfile;
+use crate::job::rmdir_patiently;
 use crate::private;
 use crate::problem::Problem;
 use crate::thaw::{ThawPaths, thaw_all};
@@ -245,7 +246,8 @@ fn remove_hierarchy(mount: &Path, instance: &str) -> io::Result<()> {
         content.lines().any(|line| line.split(':').nth(1) == Some(&format!("name={instance}")))
     };
     for dir in cgfile::children(mount)? {
-        fs::remove_dir(dir)?;
+        // The guard of a killed daemon may be about to end.
+        rmdir_patiently(&dir)?;
     }
     for _ in 0..5 {
         sleep(Duration::from_millis(20));

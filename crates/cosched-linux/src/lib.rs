@@ -10,6 +10,7 @@
 //! - [`mod@file`] reads and writes whole blocks of files without the page cache, several at a time;
 //! - [`thread`] is the scheduling of single threads of this process, for the stages of a pipeline;
 //! - [`clock`] notices steps of the wall clock, [`load`] is how busy the CPUs are, [`user`] starts programs as somebody else;
+//! - [`pagefs`] holds a file that a user may write and not lengthen;
 //! - [`private`] is what no other user may change, read or lock;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
@@ -31,6 +32,7 @@ pub mod load;
 pub mod mechanism;
 pub mod observe;
 pub mod origin;
+pub mod pagefs;
 pub mod place;
 pub mod private;
 pub mod probe;

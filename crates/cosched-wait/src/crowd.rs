@@ -8,7 +8,7 @@
 use crate::{shared, sys};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use cosched_core::wait::page::{self, Page};
+use cosched_core::wait::page::{self, Head, Page};
 
 /// The length of a look at the queueing, in ns.
 const WINDOW_NS: u64 = 10_000_000;
@@ -71,8 +71,8 @@ impl Queueing {
 
     /// Who else wants the CPUs now.
     pub(crate) fn crowd(&self, now_ns: u64) -> Crowd {
-        let (others, own) = match shared::page() {
-            Some(page) => (page.head.rivals.load(Relaxed) > 0, too_many(page, now_ns)),
+        let (others, own) = match shared::page_and_orders() {
+            Some((page, orders)) => (orders.rivals.load(Relaxed) > 0, too_many(page, orders, now_ns)),
             None if OVERSUBSCRIBED.load(Relaxed) => (false, true),
             None => (self.queued(now_ns), false),
         };
@@ -110,8 +110,8 @@ impl Queueing {
     }
 }
 
-fn too_many(page: &Page, now_ns: u64) -> bool {
-    let cpus = page.head.cpus.load(Relaxed);
+fn too_many(page: &Page, orders: &Head, now_ns: u64) -> bool {
+    let cpus = orders.cpus.load(Relaxed);
     if cpus == 0 {
         return false;
     }
@@ -133,8 +133,8 @@ fn queue_delay_ns() -> u64 {
 
 /// How to wait now: the page's word, or the environment's. Mode and spin time as in [`page::Head`].
 pub(crate) fn orders() -> (u32, u32) {
-    match shared::page() {
-        Some(page) => (page.head.mode.load(Relaxed).min(page::SPIN_YIELD), page.head.spin_us.load(Relaxed)),
+    match shared::page_and_orders() {
+        Some((_, orders)) => (orders.mode.load(Relaxed).min(page::SPIN_YIELD), orders.spin_us.load(Relaxed)),
         None => (crate::config::mode(), crate::config::spin_us()),
     }
 }

@@ -1,6 +1,9 @@
 //! What the process shares with its job and its node: the job's page, or the same words in private memory.
 
+use crate::text::Text;
 use crate::{sys, thread};
+use core::ffi::CStr;
+use core::fmt::Write;
 use core::ptr::{self, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
 use cosched_core::wait::page::{self, Head, Page, Slot};
@@ -32,6 +35,8 @@ static OWN_SLOT: Slot = Slot {
 
 /// The job's page; null without one.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
+/// What the daemon says; null without a page.
+static ORDERS: AtomicPtr<Head> = AtomicPtr::new(null_mut());
 /// The slot of this process in the page; null until it has one.
 static SLOT: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
 /// Whether a slot was looked for.
@@ -43,33 +48,47 @@ pub(crate) fn open() {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     let Some(path) = sys::variable(c"COSCHED_WAIT_PAGE").filter(|path| !path.is_empty()) else { return };
     let Some(file) = sys::File::open(path, libc::O_RDWR | libc::O_NOCTTY | libc::O_NONBLOCK) else { return };
-    if let Some(page) = map(&file) {
+    let writable = libc::PROT_READ | libc::PROT_WRITE;
+    if let Some(page) = map(&file, page::SIZE, writable).map(|head| head.cast::<Page>()) {
+        // SAFETY: `map` made it as long as a page, and it stays; all of it is atomics.
+        let own_head = ptr::from_ref(unsafe { &(*page).head }).cast_mut();
+        ORDERS.store(orders_of(path).unwrap_or(own_head), Relaxed);
         PAGE.store(page, Relaxed);
     }
     file.close();
 }
 
-fn map(file: &sys::File) -> Option<*mut Page> {
+/// What the daemon says beside this page.
+fn orders_of(page: &CStr) -> Option<*mut Head> {
+    let mut name = Text::<512>::new();
+    write!(name, "{}{}\0", page.to_str().ok()?, page::ORDERS_SUFFIX).ok()?;
+    let file = sys::File::open(CStr::from_bytes_with_nul(name.bytes()).ok()?, libc::O_RDONLY | libc::O_NONBLOCK)?;
+    let head = map(&file, size_of::<Head>(), libc::PROT_READ);
+    file.close();
+    head
+}
+
+/// Maps a file of just this size that begins with the magic word.
+fn map(file: &sys::File, size: usize, rights: libc::c_int) -> Option<*mut Head> {
     // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
     let mut facts: libc::stat = unsafe { core::mem::zeroed() };
     // SAFETY: `facts` is a place for one structure.
     let known = unsafe { libc::fstat(file.fd(), &raw mut facts) } == 0;
-    if !known || facts.st_mode & libc::S_IFMT != libc::S_IFREG || facts.st_size as usize != page::SIZE {
+    if !known || facts.st_mode & libc::S_IFMT != libc::S_IFREG || facts.st_size as usize != size {
         return None;
     }
-    let rights = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at a place that the kernel chooses.
-    let address = unsafe { libc::mmap(null_mut(), page::SIZE, rights, libc::MAP_SHARED, file.fd(), 0) };
+    let address = unsafe { libc::mmap(null_mut(), size, rights, libc::MAP_SHARED, file.fd(), 0) };
     if address == libc::MAP_FAILED {
         return None;
     }
-    let page = address.cast::<Page>();
-    // SAFETY: the mapping is as long as a page and stays; all of it is atomics, for which every value is valid.
-    if unsafe { &*page }.head.magic.load(Relaxed) == page::MAGIC {
-        return Some(page);
+    let head = address.cast::<Head>();
+    // SAFETY: the mapping has at least a head, and stays; all of it is atomics, for which every value is valid.
+    if unsafe { &*head }.magic.load(Relaxed) == page::MAGIC {
+        return Some(head);
     }
     // SAFETY: the mapping was made above and nobody has seen it.
-    unsafe { libc::munmap(address, page::SIZE) };
+    unsafe { libc::munmap(address, size) };
     None
 }
 
@@ -78,6 +97,12 @@ pub(crate) fn page() -> Option<&'static Page> {
     let page = PAGE.load(Relaxed);
     // SAFETY: the mapping stays until the process ends; all of it is atomics.
     (!page.is_null()).then(|| unsafe { &*page })
+}
+
+/// The page, and what the daemon says about it.
+pub(crate) fn page_and_orders() -> Option<(&'static Page, &'static Head)> {
+    // SAFETY: as the page, which is there only when this is; nobody here writes it.
+    page().map(|page| (page, unsafe { &*ORDERS.load(Relaxed) }))
 }
 
 /// What concerns the whole job; without a page, only this process.
@@ -102,23 +127,28 @@ pub(crate) fn take_slot() {
     let pid = unsafe { libc::getpid() } as u32;
     // After an exec the process has its slot already.
     let own = page.slots.iter().find(|slot| slot.pid.load(Relaxed) == pid);
-    let free = || page.slots.iter().find(|slot| slot.pid.compare_exchange(0, pid, Relaxed, Relaxed).is_ok());
-    if let Some(slot) = own.or_else(free) {
+    let take = |from: u32| move |slot: &&Slot| slot.pid.compare_exchange(from, pid, Relaxed, Relaxed).is_ok();
+    let free = || page.slots.iter().find(take(0));
+    // The daemon gives none free: it only reads the page.
+    let left = || page.slots.iter().filter(|slot| !lives(slot)).find(|slot| take(slot.pid.load(Relaxed))(slot));
+    if let Some(slot) = own.or_else(free).or_else(left) {
         SLOT.store(ptr::from_ref(slot).cast_mut(), Relaxed);
     }
 }
 
 /// The processes of the job that poll and live, by their slots.
 pub(crate) fn live_slots(page: &Page) -> u32 {
+    page.slots.iter().filter(|slot| slot.pid.load(Relaxed) != 0 && lives(slot)).count() as u32
+}
+
+/// Whether the process of a slot lives, as far as this one can see.
+fn lives(slot: &Slot) -> bool {
+    let pid = slot.pid.load(Relaxed) as i32;
     let saved = sys::errno();
-    let lives = |slot: &&Slot| {
-        let pid = slot.pid.load(Relaxed) as i32;
-        // SAFETY: signal 0 only asks whether the process is there.
-        pid > 0 && (unsafe { libc::kill(pid, 0) } == 0 || sys::errno() != libc::ESRCH)
-    };
-    let count = page.slots.iter().filter(lives).count();
+    // SAFETY: signal 0 only asks whether the process is there.
+    let lives = pid > 0 && (unsafe { libc::kill(pid, 0) } == 0 || sys::errno() != libc::ESRCH);
     sys::set_errno(saved);
-    count as u32
+    lives
 }
 
 /// A forked child is another process: it has counted nothing, and its slot is its parent's.

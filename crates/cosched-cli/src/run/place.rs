@@ -7,12 +7,12 @@ use super::gate::Gate;
 use super::signals::Signals;
 use crate::out::say;
 use cosched_api::{Client, ClientError, Job, JobState, ProcessRequest};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -86,12 +86,13 @@ pub(crate) fn wait(
     Ok(Placed::At(Box::new(job)))
 }
 
-/// The environment of a job's program, and the files that it names: they go with this.
+/// The environment of a job's program, and the files that it names: they have no place in any directory and go with this, however this
+/// process ends.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     /// For the program.
     pub(crate) environment: Vec<(String, OsString)>,
-    files: Vec<PathBuf>,
+    files: Vec<File>,
 }
 
 impl Place {
@@ -117,26 +118,24 @@ impl Place {
         if variables.iter().any(|variable| std::env::var_os(variable).is_some()) {
             return;
         }
-        let path = std::env::temp_dir().join(format!("cosched-hosts-{id}-{}.{kind}", std::process::id()));
-        // In a directory where everybody writes: a file of our own, never one that is there.
-        let created = File::options().write(true).create_new(true).mode(0o600).open(&path);
-        match created.and_then(|mut file| file.write_all(text.as_bytes())) {
-            Ok(()) => {
-                let named = variables.iter().map(|variable| ((*variable).to_owned(), path.clone().into_os_string()));
-                self.environment.extend(named);
-                self.files.push(path);
+        match unnamed(&format!("cosched-hosts-{id}.{kind}"), text) {
+            Ok(file) => {
+                // By this process, since its children do not inherit the descriptor.
+                let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+                self.environment.extend(variables.iter().map(|variable| ((*variable).to_owned(), path.clone().into())));
+                self.files.push(file);
             }
-            Err(e) => say(&format!("{}: the list of the job's nodes cannot be written: {e}", path.display())),
+            Err(e) => say(&format!("the list of the job's nodes for {kind} cannot be written: {e}")),
         }
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        for path in &self.files {
-            let _ = std::fs::remove_file(path);
-        }
-    }
+/// A file in memory, for reading.
+fn unnamed(name: &str, text: &str) -> std::io::Result<File> {
+    let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    file.write_all(text.as_bytes())?;
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(file)
 }
 
 fn lines(slots: &[(&str, u32)], between: &str) -> String {

@@ -2,8 +2,9 @@
 //!
 //! Problem: whether to spin or to give way depends on who else wants the CPUs, which the node knows, and on how the waits
 //! of this process end, which only the process knows. Rule: a file of [`SIZE`] bytes per job and node, mapped by the
-//! job's processes (`COSCHED_WAIT_PAGE`), read and written by the daemon with pread and pwrite, so that a user who
-//! damages his own file harms nobody else. All words are native-endian and atomic; a field has one writer, but for those
+//! job's processes (`COSCHED_WAIT_PAGE`) and only read by the daemon, with pread, so that a user who damages his own file
+//! harms nobody else. What the daemon says stands in a [`Head`] of its own, which processes can only read, in a file whose
+//! name ends in [`ORDERS_SUFFIX`]; without that file the page's own head counts. All words are native-endian and atomic; a field has one writer, but for those
 //! that say otherwise. Units: `_ns` is nanoseconds of CLOCK_MONOTONIC or a duration, `_us` microseconds.
 
 use core::mem::size_of;
@@ -11,6 +12,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The environment variable that names the job's page.
 pub const PAGE_VARIABLE: &str = "COSCHED_WAIT_PAGE";
+/// Behind the page's name: the file with what the daemon says.
+pub const ORDERS_SUFFIX: &str = ".orders";
 /// The environment variable that says how to wait: `busy`, `spin-block[:US]` or `spin-yield[:US]`.
 pub const WAIT_VARIABLE: &str = "COSCHED_WAIT";
 /// The first word of a page: "CSW1".
@@ -56,7 +59,8 @@ pub struct Head {
     pub sleepers: AtomicU32,
 }
 
-/// What concerns one process. Counters rise from zero over its life; only its owner writes.
+/// What concerns one process. Only its owner writes. Counters rise from zero; who takes the slot of a process that has ended goes on from
+/// where that was, so that the sum over all slots is the job's.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Slot {

@@ -3,7 +3,7 @@
 
 use super::{Driver, machine};
 use crate::clock::{now, unix_ms};
-use crate::waitpage::Counts;
+use crate::waitpage::{Counts, WaitPage};
 use cosched_api::{Chosen, WaitMode};
 use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Reason, Seen, Standing, Time, Wait};
 
@@ -93,7 +93,7 @@ impl Driver {
     pub(super) fn judge(&mut self, id: u64, cpu_time_ns: u64) {
         let job = JobId(id);
         let Some(live) = self.live.get_mut(&id) else { return };
-        let counts = live.page.as_mut().map(|page| page.recycle()).unwrap_or_default();
+        let counts = live.page.as_ref().map(WaitPage::read).unwrap_or_default();
         let cpus = self.identity.cpus.len() as u32;
         let was_crowded = std::mem::replace(&mut live.polling, counts.processes) > cpus;
         let crowd_changed = was_crowded != (counts.processes > cpus);

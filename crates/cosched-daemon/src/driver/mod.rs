@@ -107,6 +107,17 @@ pub(crate) struct Machinery {
 }
 
 impl Machinery {
+    /// Nothing is driven: the last resort goes, and the subtree, unless jobs of an earlier daemon are in it.
+    pub(crate) fn stand_down(self) {
+        let Machinery { tree, slots, guard, .. } = self;
+        slots.stop();
+        guard.disarm();
+        // One in which jobs run cannot be removed.
+        if tree.jobs().is_ok_and(|jobs| jobs.is_empty()) {
+            let _ = tree.remove();
+        }
+    }
+
     fn revive_probe(&mut self) {
         self.probe.revive(&self.tree, &self.slots, &self.guard);
     }
@@ -314,6 +325,8 @@ impl Driver {
     /// Thaws all and lets the jobs go on without us.
     fn shut_down(self) {
         self.status_file.remove();
+        // It stays while jobs have their pages in it.
+        let _ = std::fs::remove_dir(&self.identity.wait_dir);
         let Machinery { tree, slots, guard, .. } = self.machinery;
         slots.stop();
         guard.disarm();

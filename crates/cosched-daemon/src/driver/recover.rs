@@ -3,6 +3,7 @@
 use super::{Driver, Live};
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
+use crate::waitpage;
 use cosched_api::Warning;
 use cosched_core::{JobId, PlannerInput};
 use tokio::time::Instant;
@@ -27,6 +28,8 @@ impl Driver {
                 self.clear_orphan(id);
             }
         }
+        let has_page = |id| self.live.get(&id).is_some_and(|live| live.page.is_some());
+        waitpage::sweep(&self.identity.wait_dir, has_page);
         Ok(())
     }
 

@@ -126,7 +126,9 @@ fn is_private(directory: &Text<256>, uid: u32) -> bool {
     // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
     let mut facts: libc::stat = unsafe { zeroed() };
     // SAFETY: the name ends with a zero, and `facts` is a place for one structure.
-    let known = unsafe { libc::stat(name.as_ptr().cast(), &raw mut facts) } == 0;
+    let known = unsafe { libc::lstat(name.as_ptr().cast(), &raw mut facts) } == 0;
+    // Not through a link: in /tmp that may be anybody's, and lead to a directory of root's with his socket in it.
+    let known = known && facts.st_mode & libc::S_IFMT == libc::S_IFDIR;
     let others_write = facts.st_mode & 0o022 != 0 && facts.st_mode & 0o1000 == 0;
     known && (facts.st_uid == uid || facts.st_uid == 0) && !others_write
 }

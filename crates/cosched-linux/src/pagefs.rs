@@ -1,0 +1,43 @@
+//! A file system in memory of a few pages, for a file that a user may write: it is full from the beginning, so that he cannot make it longer.
+//!
+//! Nobody who must not wait may unlink, write, or change the length or mode of a file that a user has open for writing: all these take the
+//! inode's lock, which he holds for as long as he likes, by a write(2) whose data come from a file system of his own (FUSE). So such a
+//! file goes with its file system, which is detached as a whole.
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Files, directories and the root.
+const INODES: usize = 4;
+
+/// Mounts it on `dir`, with room for files of these sizes; the directory stays root's.
+///
+/// # Errors
+/// EPERM without CAP_SYS_ADMIN; else the kernel's.
+pub fn attach(dir: &Path, sizes: &[usize]) -> io::Result<()> {
+    let page = rustix::param::page_size();
+    let bytes: usize = sizes.iter().map(|size| size.next_multiple_of(page)).sum();
+    let options = CString::new(format!("size={bytes},nr_inodes={INODES},mode=0755"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("cosched-wait", dir, "tmpfs", flags, options.as_c_str())?)
+}
+
+/// Takes it away, and the directory too; who has a file of it open or mapped keeps that. Nothing happens where there is none.
+///
+/// # Errors
+/// The kernel's, such as ENOTEMPTY when the directory has files that are not of such a file system.
+pub fn detach(dir: &Path) -> io::Result<()> {
+    match unmount(dir, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        // It is not mounted, or not there.
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => (),
+        Err(e) => return Err(e.into()),
+    }
+    match fs::remove_dir(dir) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
