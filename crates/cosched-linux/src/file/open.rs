@@ -266,7 +266,7 @@ impl AsFd for BlockFile {
 
 /// Of the contents, and of anything: who sets the first back, as `cp -p` does, sets the second.
 fn times(stat: &rustix::fs::Stat) -> Times {
-    [(stat.st_mtime as i64, stat.st_mtime_nsec as i64), (stat.st_ctime as i64, stat.st_ctime_nsec as i64)]
+    [(stat.st_mtime, stat.st_mtime_nsec as i64), (stat.st_ctime, stat.st_ctime_nsec as i64)]
 }
 
 fn kind_of(file: &OwnedFd, path: &Path) -> Result<FileType, FileError> {
