@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use common::{bounded, numbers};
-use cosched_pipeline::{BoxError, Buffer, Cause, Each, Failure, Flow, Options, Pipeline, Port, Resource, Stage};
+use cosched_pipeline::{
+    BoxError, Buffer, Cause, Each, Failure, Flow, Graph, Options, Path, Pipeline, Port, Resource, Stage,
+};
 
 fn options(limit_ms: u64) -> Options {
     let mut options = Options::default();
@@ -119,6 +121,39 @@ fn a_graph_in_which_all_wait_names_who_holds_the_buffers() {
         let words = failure.to_string();
         assert!(words.contains("holds 2 buffers and waits for more") && words.contains("nothing will move"), "{words}");
         assert!(failure.report.stalls[0].what.starts_with("holds 2 buffers"), "{:?}", failure.report.stalls);
+    });
+}
+
+/// Takes all of one path before it takes of the other: by their numbers among its paths.
+fn in_order(name: &str, order: [usize; 2]) -> Stage {
+    Stage::body(name, Resource::Compute, move |port: &mut Port| {
+        let paths = port.paths().to_vec();
+        for index in order {
+            while let Some(buffer) = port.accept_from(paths[index]) {
+                port.convey(buffer);
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn two_bodies_that_wait_for_each_other_are_named() {
+    bounded(|| {
+        let graph = |second: [usize; 2]| {
+            let mut graph = Graph::new("cst-opposite");
+            let (there, back) = (graph.stage(numbers("there", 5)), graph.stage(numbers("back", 5)));
+            let (first, second) = (graph.stage(in_order("first", [0, 1])), graph.stage(in_order("second", second)));
+            graph.path(Path::new("there").buffers(2, 64).through([there, second, first]));
+            graph.path(Path::new("back").buffers(2, 64).through([back, first, second]));
+            graph
+        };
+        assert!(graph([0, 1]).run(&options(200)).is_ok(), "in the same order they come through");
+        let failure = graph([1, 0]).run(&options(200)).unwrap_err();
+        assert!(matches!(failure.cause, Cause::Stalled(_)), "{failure}");
+        assert!(["first", "second"].contains(&failure.stage.as_deref().unwrap_or_default()), "{failure}");
+        let words = failure.to_string();
+        assert!(words.contains("waits for a block, as all others do") && words.contains("same order"), "{words}");
     });
 }
 

@@ -1,8 +1,8 @@
 //! The watchdog: names the stage that holds a buffer for too long.
 //!
 //! Two things can stop a graph without an error. A stage does not come back from its code; its seat shows since when it has been
-//! on the same block, or in its `init` or `cleanup`. Or all threads wait for each other: bodies hold buffers, ask for more, and nobody has any; then no
-//! seat is at work, and nothing will ever change.
+//! on the same block, or in its `init` or `cleanup`. Or all threads wait for each other: bodies hold buffers, ask for more, and nobody has any; or two
+//! bodies on opposite paths each ask for the other's block. Then no seat is at work, and nothing will ever change.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -37,6 +37,7 @@ impl Held {
         match self {
             Held::Block(round) => format!("works on block {round}"),
             Held::Nothing => "is in its init or cleanup".to_owned(),
+            Held::Buffers(0) => "waits for a block, as all others do".to_owned(),
             Held::Buffers(count) => format!("holds {count} buffers and waits for more, as all others do"),
         }
     }
@@ -49,7 +50,7 @@ impl Watch {
         let is_old = |since_ns: u64| now_ns.saturating_sub(since_ns) > limit_ns;
         let seats = self.seats();
         let mut at_work = Vec::new();
-        let mut waiting = Vec::new();
+        let (mut waiting, mut for_empty) = (Vec::new(), Vec::new());
         for seat in &seats {
             let (doing, since_ns) = seat.doing();
             let (unmoved_ns, round) = seat.unmoved(now_ns);
@@ -59,16 +60,19 @@ impl Watch {
                 Doing::Work(stage) | Doing::Carry(stage) => {
                     at_work.push(found(seat, stage, Held::Block(round), since_ns.max(unmoved_ns)))
                 }
-                Doing::WaitIn(stage) | Doing::WaitOut(stage) => {
-                    let held = Held::Buffers(seat.held.load(Relaxed));
-                    waiting.push(found(seat, stage, held, since_ns));
-                }
+                Doing::WaitIn(stage) => waiting.push(found(seat, stage, held(seat), since_ns)),
+                Doing::WaitOut(stage) => for_empty.push(found(seat, stage, held(seat), since_ns)),
             }
         }
-        let all_wait = at_work.is_empty() && waiting.iter().all(|found| is_old(found.since_ns));
+        let all_wait = at_work.is_empty() && waiting.iter().chain(&for_empty).all(|found| is_old(found.since_ns));
         at_work.retain(|found| is_old(found.since_ns));
         if all_wait {
-            waiting.retain(|found| found.held != Held::Buffers(0));
+            // Who holds what the others wait for; where nobody does, who waits for a block: empty buffers are late because of it.
+            let holds = |found: &Found| found.held != Held::Buffers(0);
+            if waiting.iter().chain(&for_empty).any(holds) {
+                waiting.append(&mut for_empty);
+                waiting.retain(holds);
+            }
             return waiting;
         }
         at_work
@@ -107,12 +111,19 @@ impl Watch {
         let held_s = seconds(self.now_ns().saturating_sub(found.since_ns));
         let what = format!("stage '{name}' {} for {held_s:.1} s (thread {})", found.held.words(), found.tid);
         match found.held {
+            Held::Buffers(0) => {
+                format!("{what}: nothing will move; let the stages of several paths take from them in the same order")
+            }
             Held::Buffers(_) => {
                 format!("{what}: nothing will move; give its paths more buffers, or let it convey before it accepts")
             }
             Held::Block(_) | Held::Nothing => what,
         }
     }
+}
+
+fn held(seat: &Seat) -> Held {
+    Held::Buffers(seat.held.load(Relaxed))
 }
 
 fn found(seat: &Seat, stage: usize, held: Held, since_ns: u64) -> Found {
