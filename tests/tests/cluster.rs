@@ -184,6 +184,10 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
     assert!(wait_until(|| first.state(requeued) == Some(JobState::Running) && !first.job_pids(requeued).is_empty()));
     assert_eq!(first.job(requeued).restarts, 1);
     let log = || stdout(&first.cosched(&["log", &requeued.to_string()]));
+    for pid in first.job_pids(requeued) {
+        let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        assert!(!cgroups.contains("/live-"), "it would hold the kernel agent up: {cgroups}");
+    }
     // It hears of its nodes as it did the first time.
     assert!(wait_until(|| log().lines().count() == 12), "{}", log());
     let lines: Vec<String> = log().lines().map(str::to_owned).collect();

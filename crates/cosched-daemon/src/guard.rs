@@ -6,7 +6,7 @@ use cosched_linux::guard::{Guard, GuardOptions, spawn_guard};
 use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::thaw::ThawPaths;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -73,13 +73,14 @@ impl GuardKeeper {
         self.guard.as_ref().map(|(guard, _)| guard.pid())
     }
 
-    /// Takes a helper of the daemon out of the kernel agent's cgroup: only daemon and guard count there.
-    pub(crate) fn release(&self, pid: i32) {
-        if let Ok(agent) = &self.agent
-            && let Err(e) = agent.release(pid)
-        {
-            tracing::warn!(pid, "a helper holds the kernel agent up: {e}");
-        }
+    /// The program that is the guard, and others' gate.
+    pub(crate) fn exe(&self) -> &Path {
+        &self.exe
+    }
+
+    /// Takes a child of the daemon out of the kernel agent's cgroup: only daemon and guard count there.
+    pub(crate) fn release(&self, pid: i32) -> std::io::Result<()> {
+        self.agent.as_ref().map_or(Ok(()), |agent| agent.release(pid))
     }
 
     /// Why the kernel agent is not armed; `None` when it is.

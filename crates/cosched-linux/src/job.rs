@@ -8,8 +8,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::cgfile;
-use crate::place::own_v1;
+use crate::place::{own_v1, own_v2};
 use crate::problem::Problem;
+use crate::process::{open_pidfd, signal_pidfd};
 use crate::switch::{JobSwitch, SwitchFiles, WeightFile};
 use crate::tree::TreeError;
 
@@ -141,9 +142,21 @@ impl JobCgroup {
     /// # Errors
     /// When the process has gone or the kernel refuses; the message says what to do.
     pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
+        self.attach_with(pid, in_memory_root(pid))
+    }
+
+    /// The same for a child of the daemon: what limits the daemon's memory does not hold for it.
+    ///
+    /// # Errors
+    /// As [`JobCgroup::attach`].
+    pub fn attach_child(&self, pid: i32) -> Result<(), TreeError> {
+        self.attach_with(pid, true)
+    }
+
+    fn attach_with(&self, pid: i32, memory: bool) -> Result<(), TreeError> {
         let dirs = &self.0.dirs;
         let gang = dirs.gang();
-        let memory = dirs.memory.as_ref().filter(|_| in_memory_root(pid));
+        let memory = dirs.memory.as_ref().filter(|_| memory);
         for dir in memory.into_iter().chain(&dirs.cpu).chain([&gang]) {
             let path = dir.join("cgroup.procs");
             cgfile::write(&path, &pid.to_string()).map_err(|e| attach_error(pid, &path, e))?;
@@ -203,7 +216,7 @@ impl JobCgroup {
             let before = done.len();
             for pid in self.procs()? {
                 if done.insert(pid) {
-                    crate::process::send_signal(pid, signal);
+                    self.signal(pid, signal);
                 }
             }
             if done.len() == before {
@@ -211,6 +224,16 @@ impl JobCgroup {
             }
         }
         Ok(done.len())
+    }
+
+    /// Signals a process of the list if it still is in the job: its number may be another's by now.
+    fn signal(&self, pid: i32, signal: i32) {
+        let Ok(pidfd) = open_pidfd(pid) else { return };
+        // Read behind the pidfd: what is not the job's, or has become so meanwhile, gets nothing.
+        let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
+        if own_v2(&content).is_some_and(|path| path.starts_with(self.v2_path_relative())) {
+            signal_pidfd(&pidfd, signal);
+        }
     }
 
     /// Kills every process of the job, frozen or not, by cgroup.kill (Linux 5.14), else by SIGKILL to each.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -110,6 +110,12 @@ impl Held {
 pub fn send_signal(pid: i32, signal: i32) -> bool {
     // SAFETY: kill takes two numbers and touches no memory of ours.
     unsafe { libc::kill(pid, signal) == 0 }
+}
+
+/// Sends a signal to the process of a pidfd, and to no other.
+pub(crate) fn signal_pidfd(pidfd: &OwnedFd, signal: i32) {
+    // SAFETY: the descriptor lives; no information goes along. A process that has ended gets nothing.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<u8>(), 0) };
 }
 
 /// A descriptor that our parent passed to us by number.

@@ -1,7 +1,6 @@
 //! Real-time priority and locked memory, as far as this user may have them.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -43,9 +42,6 @@ pub fn lock_memory() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
 }
 
-/// The limit of open files before it was raised; 0 while it was not.
-static OPEN_FILES_BEFORE: AtomicU64 = AtomicU64::new(0);
-
 /// Raises the limit of open files to what the hard limit allows (a job takes four) and returns it.
 pub fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
@@ -54,21 +50,9 @@ pub fn raise_open_files() -> u64 {
     let current = limit.current.unwrap_or(u64::MAX);
     if current < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }).is_ok()
     {
-        OPEN_FILES_BEFORE.store(current, Ordering::Relaxed);
         return wanted;
     }
     current
-}
-
-/// Gives a child, between fork and exec, the limit of open files from before `raise_open_files`: it is not theirs to have, and
-/// some programs close all files that they may have open, one by one.
-pub(crate) fn lower_open_files() {
-    let before = OPEN_FILES_BEFORE.load(Ordering::Relaxed);
-    if before > 0 {
-        let maximum = getrlimit(Resource::Nofile).maximum;
-        // A limit that stays too high is no reason not to start the program.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(before), maximum });
-    }
 }
 
 #[cfg(test)]

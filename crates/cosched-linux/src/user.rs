@@ -1,24 +1,224 @@
-//! Programs that run as another user from their first instruction on.
+//! Programs that the daemon starts for a user: as if he had logged in, with nothing of the daemon's.
+//!
+//! The problem: a job that was lost with a node is started again by the daemon, which has what no user may have: real-time priority, locked
+//! memory, an OOM score, a place in the kernel agent's cgroup. And whatever the user's environment makes the loader run (LD_PRELOAD) must
+//! not run before the process is in its job, nor with our rights. The rule: the guard's binary waits as a *gate* ([`spawn_gate`]), with
+//! our rights and an empty environment, until the daemon has put it into its place. Then it gives everything back, becomes the user and
+//! executes the program. systemd (exec_invoke) and slurmstepd reset the same things.
 
-use std::io;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-/// Makes `command` run as this user with these groups and no other right of ours. What it executes, its environment's
-/// `LD_PRELOAD` included, is loaded by that user.
-pub fn run_as(command: &mut Command, uid: u32, gid: u32, groups: Vec<u32>) {
-    let change = move || {
-        crate::realtime::lower_open_files();
-        let check = |result: i32| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-        // SAFETY: the pointer and the length are those of a vector that lives as long as the closure; the kernel reads it only.
-        check(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
-        // SAFETY: no memory is involved. The order is that of rights: who has given up his uid may not change groups.
-        check(unsafe { libc::setresgid(gid, gid, gid) })?;
-        // SAFETY: no memory is involved.
-        check(unsafe { libc::setresuid(uid, uid, uid) })
-    };
-    // SAFETY: between fork and exec the closure makes system calls and allocates nothing.
-    unsafe { command.pre_exec(change) };
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::process::{inherited, keep_descriptors};
+
+/// What the kernel gives a fair thread.
+const TIMER_SLACK_NS: usize = 50_000;
+/// More would cost programs that close all descriptors one by one; who needs more raises it himself.
+const OPEN_FILES: u64 = 1024;
+const OPEN_FILES_MAX: u64 = 524_288;
+
+/// Who a program runs as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// His number.
+    pub uid: u32,
+    /// His groups, the primary one first.
+    pub groups: Vec<u32>,
+}
+
+/// A process that waits to become a user's program.
+#[derive(Debug)]
+pub struct Gate(Child);
+
+/// Starts `exe` (the binary whose `main` is [`crate::guard::guard_main`]) as a gate: when it is opened it becomes `argv` with this environment;
+/// as `user`, or with none as who we are. Until then it runs nothing of the user's.
+///
+/// # Errors
+/// When it cannot be started, or a variable cannot be in an environment.
+pub fn spawn_gate(
+    exe: &Path,
+    user: Option<&User>,
+    environment: &[(String, String)],
+    argv: &[OsString],
+) -> io::Result<Gate> {
+    let mut file = File::from(memfd_create("cosched-environment", MemfdFlags::CLOEXEC)?);
+    for (name, value) in environment {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no variable can be called {name:?}")));
+        }
+        write!(file, "{name}={value}\0")?;
+    }
+    file.rewind()?;
+    let mut command = Command::new(exe);
+    command.arg("start").arg(file.as_raw_fd().to_string());
+    command.arg(user.map_or_else(String::new, |user| {
+        let numbers = std::iter::once(user.uid).chain(user.groups.iter().copied());
+        numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+    }));
+    command.args(argv).env_clear().current_dir("/");
+    keep_descriptors(&mut command, &[file.as_raw_fd()]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(Gate(command.spawn()?))
+}
+
+impl Gate {
+    /// Its process number, which the program will have.
+    pub fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// Lets it become the program.
+    ///
+    /// # Errors
+    /// When it has ended meanwhile.
+    pub fn open(mut self) -> io::Result<Child> {
+        let opened = match self.0.stdin.take() {
+            Some(mut pipe) => pipe.write_all(b"g"),
+            None => Err(io::Error::other("no way to the gate")),
+        };
+        match opened {
+            Ok(()) => Ok(self.0),
+            Err(e) => Err(self.cancel(e)),
+        }
+    }
+
+    /// Ends it; returns why.
+    pub fn cancel(mut self, why: io::Error) -> io::Error {
+        // It may have ended by itself already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        why
+    }
+}
+
+/// The inside of the gate: the environment's descriptor, the user, the program with its arguments. Returns only when it fails.
+pub(crate) fn gate_main(args: &[OsString]) -> Result<(), String> {
+    let [environment, user, program, arguments @ ..] = args else { return Err("an argument is missing".into()) };
+    let mut text = Vec::new();
+    File::from(inherited(environment)?).read_to_end(&mut text).map_err(|e| format!("the environment: {e}"))?;
+    let user = parse_user(user.to_str().ok_or("a user is a number")?)?;
+    let mut go = [0];
+    if io::stdin().read_exact(&mut go).is_err() {
+        return Err("the daemon has ended before the program began".into());
+    }
+    give_back(user.as_ref()).map_err(|e| format!("the daemon's rights cannot be given back: {e}"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear();
+    for entry in text.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        let at = entry.iter().position(|byte| *byte == b'=').unwrap_or(entry.len());
+        let value = entry.get(at + 1..).unwrap_or_default();
+        command.env(OsString::from_vec(entry[..at].to_vec()), OsString::from_vec(value.to_vec()));
+    }
+    Err(format!("{}: {}", program.display(), command.exec()))
+}
+
+fn parse_user(text: &str) -> Result<Option<User>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let numbers: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
+    match numbers.map_err(|e| format!("{text}: {e}"))?.split_first() {
+        Some((&uid, groups)) if !groups.is_empty() => Ok(Some(User { uid, groups: groups.to_vec() })),
+        _ => Err(format!("{text}: a user and his groups")),
+    }
+}
+
+/// From now on this process has what a login gives, and no more.
+fn give_back(user: Option<&User>) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        std::fs::write("/proc/self/oom_score_adj", "0")?;
+        reset_limits()?;
+        reset_scheduling()?;
+    } else {
+        // A daemon of one user has no more than he, but for open files.
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(OPEN_FILES.min(maximum.unwrap_or(u64::MAX))), maximum })?;
+    }
+    reset_signals();
+    // SAFETY: these take numbers only; 4 is CLOSE_RANGE_CLOEXEC, which a kernel before 5.11 refuses: ours close themselves anyway.
+    unsafe {
+        libc::umask(0o022);
+        // Its own session also is an autogroup of its own.
+        libc::setsid();
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 4);
+    }
+    let Some(User { uid, groups }) = user else { return Ok(()) };
+    let check = |result: i32| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: the pointer and the length are those of a vector that lives; the kernel reads it only.
+    check(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
+    let gid = groups[0];
+    // SAFETY: numbers only. The order is that of rights: who has given up his uid may not change groups.
+    check(unsafe { libc::setresgid(gid, gid, gid) })?;
+    // SAFETY: numbers only. This takes the capabilities away, but for the inheritable ones.
+    check(unsafe { libc::setresuid(*uid, *uid, *uid) })?;
+    if *uid != 0 {
+        drop_capabilities()?;
+    }
+    // SAFETY: no memory is involved. A session keyring of its own instead of the daemon's; a kernel may have none.
+    unsafe { libc::syscall(libc::SYS_keyctl, libc::KEYCTL_JOIN_SESSION_KEYRING, 0usize) };
+    Ok(())
+}
+
+/// The limits that Linux and systemd give a session, whatever the daemon's are. What is not named here the daemon never changes.
+fn reset_limits() -> io::Result<()> {
+    const MIB: u64 = 1 << 20;
+    let limit = |current, maximum| Rlimit { current, maximum };
+    for (resource, limit) in [
+        (Resource::Core, limit(Some(0), None)),
+        (Resource::Stack, limit(Some(8 * MIB), None)),
+        (Resource::Memlock, limit(Some(8 * MIB), Some(8 * MIB))),
+        (Resource::Nofile, limit(Some(OPEN_FILES), Some(OPEN_FILES_MAX))),
+        (Resource::Rtprio, limit(Some(0), Some(0))),
+        (Resource::Nice, limit(Some(0), Some(0))),
+    ] {
+        setrlimit(resource, limit)?;
+    }
+    Ok(())
+}
+
+fn reset_scheduling() -> io::Result<()> {
+    let check = |result: i64| if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    let fair = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the pointer is to a live sched_param, which the call only reads.
+    check(i64::from(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &fair) }))?;
+    // SAFETY: numbers only.
+    check(i64::from(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 0) }))?;
+    // SAFETY: numbers only: this process (1, 0), class none.
+    check(unsafe { libc::syscall(libc::SYS_ioprio_set, 1, 0, 0) })?;
+    // SAFETY: one number, the slack in nanoseconds.
+    check(i64::from(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS) }))
+}
+
+/// What is ignored or blocked would stay so in the program.
+fn reset_signals() {
+    // SAFETY: the default of signals that may not be changed is refused, and an empty set blocks nothing.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+/// Also the inheritable and the ambient ones; the bounding set stays as a login has it.
+fn drop_capabilities() -> io::Result<()> {
+    /// Version 3, this process.
+    const HEADER: [u32; 2] = [0x2008_0522, 0];
+    let none = [0u32; 6];
+    // SAFETY: the header and both thirds of the sets live, and the kernel only reads them.
+    let result = unsafe { libc::syscall(libc::SYS_capset, HEADER.as_ptr(), none.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -26,32 +226,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_runs_as_the_user_in_his_groups() {
-        if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: becoming another user needs root");
-            return;
-        }
-        let mut command = Command::new("/usr/bin/id");
-        run_as(&mut command, 65534, 65533, vec![65533, 65532]);
-        let out = command.output().unwrap();
-        let text = String::from_utf8(out.stdout).unwrap();
-        assert!(text.starts_with("uid=65534") && text.contains("gid=65533"), "{text}");
-        assert!(text.contains("65532") && !text.contains("=0("), "{text}");
+    fn a_user_survives_the_arguments() {
+        assert_eq!(parse_user("7,8,9"), Ok(Some(User { uid: 7, groups: vec![8, 9] })));
+        assert_eq!(parse_user(""), Ok(None));
+        assert!(parse_user("7").is_err() && parse_user("7,x").is_err());
     }
 
     #[test]
-    fn its_limit_of_open_files_is_not_the_daemon_s() {
-        if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: becoming another user needs root");
-            return;
+    fn a_variable_that_cannot_be_is_refused() {
+        for (name, value) in [("", "x"), ("A=B", "x"), ("A", "x\0Y=z")] {
+            let environment = [(name.to_owned(), value.to_owned())];
+            let refused = spawn_gate(Path::new("/bin/false"), None, &environment, &[]).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
         }
-        let limit = || {
-            let mut command = Command::new("sh");
-            run_as(command.args(["-c", "ulimit -n"]), 65534, 65534, vec![]);
-            String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
-        };
-        let before = limit();
-        crate::realtime::raise_open_files();
-        assert_eq!(limit(), before);
     }
 }

@@ -28,6 +28,7 @@ use crate::probe;
 use crate::process::inherited;
 use crate::realtime;
 use crate::thaw::{ThawPaths, thaw_all};
+use crate::user;
 
 /// What a running guard needs.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub struct GuardConfig {
 }
 
 /// The whole of the guard's binary: `main` calls it with all arguments, the program's name first.
-/// It is the guard (`watch …`), the idle probe (`probe …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the
+/// It is the guard (`watch …`), the idle probe (`probe …`), a gate (`start …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the
 /// last resort's self-test).
 pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
@@ -59,6 +60,10 @@ pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             Err(why) => complain(&why),
         },
         Some("probe") => match probe::probe_main(&args[2..]) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => complain(&why),
+        },
+        Some("start") => match user::gate_main(&args[2..]) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => complain(&why),
         },

@@ -7,3 +7,4 @@ mod reserve;
 mod safety;
 mod support;
 mod switching;
+mod user;

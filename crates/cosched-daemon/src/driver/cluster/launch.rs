@@ -3,20 +3,27 @@
 use super::super::Driver;
 use crate::call::{Call, Op};
 use crate::clock::unix_ms;
+use crate::pollable::pollable;
 use crate::rights::Peer;
 use crate::users;
 use cosched_api::{ExitReport, ExitStatus};
 use cosched_cluster::wire::Job;
-use std::io::{self, Write};
+use cosched_linux::process::open_pidfd;
+use cosched_linux::user::{User, spawn_gate};
+use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The shell, as the owner, waits for a line until it is in the job's cgroup, goes to the directory, opens the output, and
-/// becomes the program, by way of `cosched` where that is installed, which tells it the job's nodes: what the owner may
-/// not do, it cannot.
-const GATE: &str = "\
-read -r go && cd -- \"$1\" || exit 125
+/// How often a process is asked whether it has ended, where the kernel does not tell.
+const ASK_PERIOD: Duration = Duration::from_secs(1);
+
+/// The shell, as the owner and in the job's cgroup, goes to the directory, opens the output, and becomes the program, by way
+/// of `cosched` where that is installed, which tells it the job's nodes: what the owner may not do, it cannot.
+const SHELL: &str = "\
+cd -- \"$1\" || exit 125
 exec </dev/null >>\"$2\" 2>&1
 cosched=$3 socket=$4 job=$5
 shift 5
@@ -52,43 +59,55 @@ impl Driver {
 
     fn spawn_in(&mut self, job: &Job) -> io::Result<Child> {
         let owner = job.owner.uid;
-        // By its full name, and as the owner from its first instruction on: PATH and LD_PRELOAD are his.
-        let mut command = Command::new("/bin/sh");
         let cwd = job.ask.cwd.as_deref().unwrap_or("/");
         let log = job.ask.log_path.as_deref().unwrap_or("/dev/null");
         let cosched = std::env::current_exe()?.with_file_name("cosched");
-        command.args(["-c", GATE, "sh", cwd, log]).arg(cosched);
-        command.args([&self.identity.socket, &job.id.to_string()]).args(&job.ask.command);
-        command.env_clear().envs(job.ask.environment.iter().map(|(name, value)| (name, value)));
-        command.env("COSCHED_JOB", job.id.to_string());
-        if owner != rustix::process::geteuid().as_raw() {
+        // By its full name: PATH is the owner's.
+        let words = ["/bin/sh", "-c", SHELL, "sh", cwd, log].map(OsString::from).into_iter();
+        let id = job.id.to_string();
+        let to_again = [cosched.into_os_string(), self.identity.socket.clone().into(), id.clone().into()];
+        let argv: Vec<OsString> = words.chain(to_again).chain(job.ask.command.iter().map(OsString::from)).collect();
+        let mut environment = job.ask.environment.clone();
+        environment.retain(|(name, _)| name != "COSCHED_JOB");
+        environment.push(("COSCHED_JOB".to_owned(), id));
+        let user = if owner == rustix::process::geteuid().as_raw() {
+            None
+        } else {
             let groups =
                 users::groups_of(owner).ok_or_else(|| io::Error::other(format!("no user has uid {owner} here")))?;
-            cosched_linux::user::run_as(&mut command, owner, groups[0], groups);
-        }
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+            Some(User { uid: owner, groups })
+        };
         let live = self.live.get(&job.id).ok_or_else(|| io::Error::other("the job has no cgroup"))?;
-        let opened = live.cgroup.attach(child.id() as i32).map_err(io::Error::other).and_then(|()| {
-            let mut gate = child.stdin.take().ok_or_else(|| io::Error::other("no way to the gate"))?;
-            gate.write_all(b"go\n")
-        });
-        if let Err(e) = opened {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(e);
+        let guard = &self.machinery.guard;
+        let gate = spawn_gate(guard.exe(), user.as_ref(), &environment, &argv)?;
+        // While a process that is not ours stands in the kernel agent's cgroup, the last resort does not see that we are gone.
+        let placed = guard.release(gate.pid());
+        match placed.and_then(|()| live.cgroup.attach_child(gate.pid()).map_err(io::Error::other)) {
+            Ok(()) => gate.open(),
+            Err(e) => Err(gate.cancel(e)),
         }
-        Ok(child)
     }
 
     /// Its end is told as a launcher tells it.
     fn report_end_of(&self, id: u64, mut child: Child) {
         let (calls, own_uid) = (self.calls.clone(), rustix::process::geteuid().as_raw());
-        tokio::task::spawn_blocking(move || {
-            let Ok(status) = child.wait() else { return };
-            let exit = ExitStatus { code: status.code(), signal: status.signal() };
+        let ends = open_pidfd(child.id() as i32).and_then(|pidfd| pollable(&pidfd));
+        tokio::spawn(async move {
+            // Without a descriptor to wait for it is asked now and then.
+            let exit = loop {
+                match &ends {
+                    Ok(pidfd) => drop(pidfd.readable().await),
+                    Err(_) => tokio::time::sleep(ASK_PERIOD).await,
+                }
+                match child.try_wait() {
+                    Ok(Some(status)) => break ExitStatus { code: status.code(), signal: status.signal() },
+                    Ok(None) => tokio::time::sleep(Duration::from_millis(1)).await,
+                    Err(_) => return,
+                }
+            };
             let (reply, _) = oneshot::channel();
             let op = Op::Exit(id, ExitReport { exit });
-            let _ = calls.blocking_send(Call { peer: Peer { uid: own_uid, pid: None }, op, reply });
+            let _ = calls.send(Call { peer: Peer { uid: own_uid, pid: None }, op, reply }).await;
         });
     }
 }
