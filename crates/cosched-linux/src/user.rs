@@ -135,7 +135,8 @@ fn parse_user(text: &str) -> Result<Option<User>, String> {
 /// From now on this process has what a login gives, and no more.
 fn give_back(user: Option<&User>) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
-        std::fs::write("/proc/self/oom_score_adj", "0")?;
+        // A container's root may not lower the score, and raising it from the daemon's is always permitted.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "0");
         reset_limits()?;
         reset_scheduling()?;
     } else {
@@ -171,16 +172,18 @@ fn give_back(user: Option<&User>) -> io::Result<()> {
 /// The limits that Linux and systemd give a session, whatever the daemon's are. What is not named here the daemon never changes.
 fn reset_limits() -> io::Result<()> {
     const MIB: u64 = 1 << 20;
-    let limit = |current, maximum| Rlimit { current, maximum };
-    for (resource, limit) in [
-        (Resource::Core, limit(Some(0), None)),
-        (Resource::Stack, limit(Some(8 * MIB), None)),
-        (Resource::Memlock, limit(Some(8 * MIB), Some(8 * MIB))),
-        (Resource::Nofile, limit(Some(OPEN_FILES), Some(OPEN_FILES_MAX))),
-        (Resource::Rtprio, limit(Some(0), Some(0))),
-        (Resource::Nice, limit(Some(0), Some(0))),
+    for (resource, current, maximum) in [
+        (Resource::Core, 0, u64::MAX),
+        (Resource::Stack, 8 * MIB, u64::MAX),
+        (Resource::Memlock, 8 * MIB, 8 * MIB),
+        (Resource::Nofile, OPEN_FILES, OPEN_FILES_MAX),
+        (Resource::Rtprio, 0, 0),
+        (Resource::Nice, 0, 0),
     ] {
-        setrlimit(resource, limit)?;
+        // Never above what there is, which a container's root may not raise.
+        let maximum = maximum.min(getrlimit(resource).maximum.unwrap_or(u64::MAX));
+        let finite = |value: u64| Some(value).filter(|value| *value < u64::MAX);
+        setrlimit(resource, Rlimit { current: finite(current.min(maximum)), maximum: finite(maximum) })?;
     }
     Ok(())
 }
