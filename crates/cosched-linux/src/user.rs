@@ -203,10 +203,13 @@ fn reset_scheduling() -> io::Result<()> {
 
 /// What is ignored or blocked would stay so in the program.
 fn reset_signals() {
-    // SAFETY: the default of signals that may not be changed is refused, and an empty set blocks nothing.
+    // The C library keeps its two signals from signal(2), and its posix_spawn leaves them ignored: so the kernel is asked directly.
+    const DEFAULT_ACTION: [usize; 4] = [0; 4];
+    const MASK_BYTES: usize = 8;
+    // SAFETY: the kernel reads an action of four zero words; it refuses the signals that may not be changed; an empty set blocks nothing.
     unsafe {
         for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
+            libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), 0usize, MASK_BYTES);
         }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
