@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-bench setup-test build programs demo test swarm soak kill-everywhere bench reproduce experiments docs install uninstall clean
+.PHONY: help setup-demo setup-bench setup-test build programs demo test swarm soak kill-everywhere bench reproduce experiments docs install uninstall clean fuzz
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -30,6 +30,9 @@ programs: ## compile the test programs into build/programs
 
 test: setup-test ## all checks and tests
 	@tools/test
+
+fuzz: ## INPUTS=10000000 damaged inputs for each reader of what strangers send (fuzz/; cargo-fuzz has the same targets)
+	@COSCHED_FUZZ_INPUTS=$(or $(INPUTS),10000000) $(CARGO) test --release --quiet -p cosched-daemon --test fuzz
 
 swarm: ## simulate clusters with faults, a seed after the other, for SECONDS=60 (docs/swarm.md); SWARM='--seed 17 --verbose' and so on
 	@$(CARGO) build --release --quiet -p cosched-swarm

@@ -3,6 +3,8 @@
 mod activate;
 mod client;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod http;
 mod job_state;
 mod limits;

@@ -12,6 +12,8 @@ pub mod cluster;
 mod config;
 mod door;
 mod driver;
+#[doc(hidden)]
+pub mod fuzz;
 mod guard;
 mod guest;
 mod http;

@@ -66,6 +66,12 @@ impl Change {
     }
 }
 
+/// Reads a journal's bytes into a state.
+pub(crate) fn read_for_fuzzer(bytes: &[u8], mark: u64) {
+    let mut state = State::default();
+    crate::journal::read::<Change>(bytes, mark).changes.into_iter().for_each(|change| state.apply(change));
+}
+
 impl State {
     fn apply(&mut self, change: Change) {
         match change {

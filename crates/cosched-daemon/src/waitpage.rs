@@ -155,26 +155,10 @@ impl WaitPage {
     /// What its processes have counted so far.
     pub(crate) fn read(&self) -> Counts {
         let mut bytes = vec![0; page::SIZE];
-        let mut counts = Counts::default();
         if self.page.read_exact_at(&mut bytes, 0).is_err() {
-            return counts;
+            return Counts::default();
         }
-        for number in 0..page::SLOTS {
-            let at = offset_of!(Page, slots) + number * size_of::<Slot>();
-            let slot = &bytes[at..at + size_of::<Slot>()];
-            let pid = word(slot, offset_of!(Slot, pid));
-            if pid == 0 {
-                continue;
-            }
-            counts.add(&counted(slot));
-            if is_alive(pid) {
-                counts.processes += 1;
-                let spin_us = word(slot, offset_of!(Slot, spin_us));
-                let (low, high) = counts.spin_us.unwrap_or((spin_us, spin_us));
-                counts.spin_us = Some((low.min(spin_us), high.max(spin_us)));
-            }
-        }
-        counts
+        sum(&bytes, is_alive)
     }
 
     /// Takes the files away; who has them mapped keeps them.
@@ -207,6 +191,34 @@ fn remove_plain(home: &Path) -> io::Result<()> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
+}
+
+/// A page's bytes as a fuzzer has them, with processes of odd numbers alive.
+pub(crate) fn count(bytes: &[u8]) -> Counts {
+    let mut whole = bytes.to_vec();
+    whole.resize(page::SIZE, 0xff);
+    sum(&whole, |pid| pid % 2 == 1)
+}
+
+/// What a whole page says.
+fn sum(bytes: &[u8], is_alive: impl Fn(u32) -> bool) -> Counts {
+    let mut counts = Counts::default();
+    for number in 0..page::SLOTS {
+        let at = offset_of!(Page, slots) + number * size_of::<Slot>();
+        let slot = &bytes[at..at + size_of::<Slot>()];
+        let pid = word(slot, offset_of!(Slot, pid));
+        if pid == 0 {
+            continue;
+        }
+        counts.add(&counted(slot));
+        if is_alive(pid) {
+            counts.processes += 1;
+            let spin_us = word(slot, offset_of!(Slot, spin_us));
+            let (low, high) = counts.spin_us.unwrap_or((spin_us, spin_us));
+            counts.spin_us = Some((low.min(spin_us), high.max(spin_us)));
+        }
+    }
+    counts
 }
 
 /// Where in a page the slot thread finds what it needs.
