@@ -13,7 +13,6 @@ mod lines;
 mod mark;
 
 use lines::Read;
-#[cfg(test)]
 pub(crate) use lines::read;
 use mark::Mark;
 use rustix::fs::{FallocateFlags, fallocate};
