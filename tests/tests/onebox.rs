@@ -97,17 +97,22 @@ fn memory_is_never_oversubscribed_and_who_waits_is_told_why() {
     assert!(wait_until(|| waits().is_some()), "{:?}", d.client().jobs(false));
     let waiting = waits().unwrap();
     assert!(waiting.waits_for.as_deref().is_some_and(|why| why.contains("memory")), "{:?}", waiting.waits_for);
+    // It takes nothing that the second one will need: it is backfilled past it.
     let third = detach(&d, &["--mem", "100M"]);
-    assert_eq!(state(&d, third), Some(JobState::Waiting), "first come, first served");
+    until_runs(&d, third);
+    // For this one there is no room beside the two that run.
+    let fourth = detach(&d, &["--mem", "300M"]);
     std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(state(&d, fourth), Some(JobState::Waiting));
     assert!(d.job_pids(waiting.id).is_empty() && second.try_wait().unwrap().is_none());
     kill(&d, first);
     assert!(wait_until(|| second.try_wait().unwrap().is_some()), "the second job does not run");
     let out = second.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(7));
     assert!(stderr(&out).contains("memory"), "{}", stderr(&out));
-    until_runs(&d, third);
     kill(&d, third);
+    until_runs(&d, fourth);
+    kill(&d, fourth);
     until_nothing_is_left(&d);
 }
 
