@@ -89,11 +89,18 @@ def linger(lab):
 
 def scanners(lab):
     """The threads that read users' sockets, each with its state."""
-    for task in os.scandir(f"/proc/{lab.process.pid}/task"):
-        with open(f"{task.path}/stat") as stat:
-            name, rest = stat.read().split("(", 1)[1].rsplit(")", 1)
+    for task in Path(f"/proc/{lab.process.pid}/task").iterdir():
+        name, rest = text_of(task / "stat").partition("(")[2].rpartition(")")[::2]
         if name.startswith("scan-"):
             yield task, rest.split()[0]
+
+
+def text_of(file):
+    """What a file of /proc says; nothing of a thread that has just ended."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def reads(lab):
@@ -103,7 +110,8 @@ def reads(lab):
 
 def waits_for_a_user(lab):
     """Whether such a thread sleeps, and not because it has nothing to do."""
-    return any("futex" not in Path(task, "wchan").read_text() for task, state in scanners(lab) if state == "S")
+    places = [text_of(task / "wchan") for task, state in scanners(lab) if state == "S"]
+    return any(place and "futex" not in place for place in places)
 
 
 def others_are_watched(lab):
