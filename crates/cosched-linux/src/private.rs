@@ -21,7 +21,7 @@ pub fn make_directory(dir: &Path, mode: u32) -> io::Result<PathBuf> {
     let start = if dir.is_absolute() { PathBuf::from("/") } else { fs::canonicalize(".")? };
     let wanted = start.join(dir);
     if let Some(existing) = wanted.ancestors().find(|dir| dir.exists()) {
-        check_path(existing)?;
+        check(existing, existing != wanted)?;
     }
     DirBuilder::new().recursive(true).mode(mode).create(&wanted)?;
     check_path(&wanted)
@@ -34,6 +34,11 @@ pub fn make_directory(dir: &Path, mode: u32) -> io::Result<PathBuf> {
 /// # Errors
 /// `PermissionDenied`, with the directory that is not so; else of the file system.
 pub fn check_path(dir: &Path) -> io::Result<PathBuf> {
+    check(dir, false)
+}
+
+/// The same; `is_above` when more of the path is to be made below `dir`.
+fn check(dir: &Path, is_above: bool) -> io::Result<PathBuf> {
     let path = fs::canonicalize(dir)?;
     if !rustix::process::geteuid().is_root() {
         return Ok(path);
@@ -41,7 +46,8 @@ pub fn check_path(dir: &Path) -> io::Result<PathBuf> {
     for (depth, above) in path.ancestors().enumerate() {
         let facts = fs::metadata(above)?;
         // In a sticky directory nobody moves what is another's; what is at the end of the path is nobody's else at all.
-        let others_write = facts.mode() & 0o022 != 0 && (depth == 0 || facts.mode() & 0o1000 == 0);
+        let may_be_sticky = is_above || depth > 0;
+        let others_write = facts.mode() & 0o022 != 0 && !(may_be_sticky && facts.mode() & 0o1000 != 0);
         if facts.uid() != 0 || others_write {
             let (owner, mode) = (facts.uid(), facts.mode() & 0o7777);
             let above = above.display();
@@ -224,5 +230,7 @@ mod tests {
         chmod(&users, 0o1777);
         assert!(check_path(&run).is_ok(), "nobody moves root's directory out of a sticky one");
         assert!(check_path(&users).is_err(), "but adds to it");
+        assert!(make_directory(&users.join("new/run"), 0o755).is_ok(), "root makes its own there, as in /tmp");
+        assert!(make_directory(&users, 0o755).is_err());
     }
 }
