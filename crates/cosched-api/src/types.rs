@@ -345,6 +345,9 @@ wire! {
         /// For a cluster only: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ceiling: Option<f64>,
+        /// For a cluster only: after so long a silence a node is dead; 0: when an operator says so.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub node_dead_after_ms: Option<u64>,
         /// For a cluster only: where new gangs that span nodes go.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub packing: Option<Packing>,

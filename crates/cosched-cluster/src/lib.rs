@@ -9,4 +9,4 @@ pub mod store;
 pub mod wire;
 
 pub use keys::{BadName, Keys, check_name, request_id};
-pub use member::{Action, AskId, Found, Member, Moment, NotTaken, Notice, OpId, Settings};
+pub use member::{Action, AskId, Fenced, Found, Member, Moment, NotTaken, Notice, OpId, Settings};

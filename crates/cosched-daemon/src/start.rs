@@ -180,7 +180,8 @@ fn machinery(
     let exe = guard_exe()?;
     let agent = KernelAgent::arm(&places.runtime_dir, &args.cgroup, &exe, &tree).map_err(|e| e.to_string());
     let beat = Arc::new(Beat::create(config.lease.as_nanos() as u64)?);
-    let guard = GuardKeeper::new(exe.clone(), tree.thaw_paths(), Arc::clone(&beat), agent);
+    let guard =
+        GuardKeeper::new(exe.clone(), tree.thaw_paths(), (Arc::clone(&beat), places.runtime_dir.join("fences")), agent);
     let mechanism = mechanism::choose(&tree, true, None)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
     Ok(Machinery { tree, slots, guard, probe: ProbeKeeper::new(exe), _lock: lock })

@@ -20,6 +20,7 @@ pub mod beat;
 mod cgfile;
 pub mod clock;
 pub mod endwatch;
+pub mod fence;
 pub mod file;
 mod gangcpu;
 pub mod guard;

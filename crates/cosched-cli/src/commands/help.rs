@@ -298,6 +298,7 @@ Examples:
   cosched nodes
   cosched nodes --drain b7        before maintenance; `cosched ps` shows when it is empty
   cosched nodes --undrain b7
+  cosched nodes --dead b7         its machine is off for good: its jobs are not waited for
 
 Exit codes:
   0 success   3 no daemon reachable   5 not your right   6 refused, as without a cluster and without queues";

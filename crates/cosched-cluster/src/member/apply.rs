@@ -105,6 +105,8 @@ impl<'a> Batch<'a> {
             (Ask::ClusterSharing { sharing }, Some(by)) => self.setting(by, Input::ClusterSharing((*sharing).into())),
             (Ask::SlotLength { ns }, Some(by)) => self.setting(by, Input::SlotLength(*ns)),
             (Ask::Ceiling { permille }, Some(by)) => self.setting(by, Input::Ceiling(*permille)),
+            (Ask::NodeDeadAfter { ns }, Some(by)) => self.setting(by, Input::NodeDeadAfter(*ns)),
+            (Ask::Dead { node }, Some(by)) => self.dead(by, node),
             (Ask::Shares { working, off }, Some(by)) => {
                 self.setting(by, Input::Shares((*working).into(), (*off).into()))
             }
@@ -116,6 +118,12 @@ impl<'a> Batch<'a> {
                 self.setting(by, Input::Drain(id, *drains))
             }
             (Ask::PartEnded { job, attempt, end }, None) => self.part_ended(origin, *job, *attempt, *end),
+            (Ask::PartLost { job, attempt }, None) => {
+                if let Some((node, _)) = self.part(origin, *job, *attempt) {
+                    self.input(Input::LosePart(JobId(*job), node));
+                }
+                Ok(Answer::Done)
+            }
             (Ask::MainEnded { job, attempt, exit }, None) => self.main_ended(origin, *job, *attempt, *exit),
             (Ask::Asleep { job, attempt }, None) => self.asleep(origin, *job, *attempt, true),
             (Ask::Awake { job, attempt }, None) => self.asleep(origin, *job, *attempt, false),
@@ -237,7 +245,7 @@ impl<'a> Batch<'a> {
     }
 
     /// A node that takes part, or has.
-    fn any_node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
+    pub(super) fn any_node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
         match self.replica.names.get(name) {
             Some(id) => Ok(NodeId(*id)),
             None => self.node(name, what),

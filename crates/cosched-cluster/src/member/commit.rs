@@ -29,7 +29,7 @@ const FRAME_BYTES: usize = 16 << 10;
 pub(super) struct Pending {
     planner: Planner,
     puts_state: bool,
-    lost: Vec<String>,
+    lost: Vec<(String, bool)>,
     requests: usize,
     submits: bool,
 }
@@ -161,7 +161,8 @@ impl Member {
             }
             return self.commit(acks, holds, true);
         }
-        let lost = lost.iter().map(|id| self.replica.name_of(*id).to_owned()).collect();
+        let silent = |id: &NodeId| planner.state().silent.contains_key(id);
+        let lost = lost.iter().map(|id| (self.replica.name_of(*id).to_owned(), silent(id))).collect();
         self.work.pending = Some(Pending { planner, puts_state, lost, requests: taken.len(), submits });
         self.work.stage = Stage::Busy;
         self.send(Flight::Commit, Op::Txn(txn));
@@ -243,7 +244,9 @@ impl Member {
         if self.replica.revision < revision {
             self.work.stage = Stage::Told(revision);
         }
-        pending.lost.into_iter().for_each(|name| self.say(Notice::NodeLeft(name)));
+        for (name, silent) in pending.lost {
+            self.say(if silent { Notice::NodeSilent(name) } else { Notice::NodeLeft(name) });
+        }
         self.say(Notice::Planned { generation, requests: pending.requests });
     }
 }

@@ -4,11 +4,11 @@ use super::Member;
 use super::types::{Action, Found};
 use crate::wire::{Ask, Attempt, MainProcess, PartEnd};
 use cosched_core::cluster::{Part, Stage};
-use cosched_core::{JobId, Reason, Standing};
-use std::collections::BTreeMap;
+use cosched_core::{JobId, Reason, Standing, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+pub(super) enum Status {
     /// It has a place here.
     Running,
     /// As soon as it is empty it is over.
@@ -22,7 +22,11 @@ enum Status {
 /// The jobs that the host knows of.
 #[derive(Debug, Default)]
 pub(super) struct Here {
-    jobs: BTreeMap<JobId, (Attempt, Status)>,
+    pub(super) jobs: BTreeMap<JobId, (Attempt, Status)>,
+    /// Those that were ended because nobody heard of the node.
+    pub(super) fenced: BTreeSet<JobId>,
+    /// Until when those may live that the daemon did not begin, unless the node is heard.
+    fences: BTreeMap<JobId, Time>,
     /// In which tree those were found that the daemon did not begin.
     trees: BTreeMap<JobId, u64>,
     /// Whether those without a main process were last said to be empty.
@@ -38,8 +42,14 @@ impl Here {
         Here {
             jobs: found.iter().map(|found| (found.job, (found.attempt, status(found)))).collect(),
             trees: found.iter().map(|found| (found.job, found.tree)).collect(),
+            fenced: BTreeSet::new(),
+            fences: found.iter().filter_map(|found| Some((found.job, found.fence_at?))).collect(),
             empty: BTreeMap::new(),
         }
+    }
+
+    pub(super) fn fence_found(&self, job: JobId) -> Option<Time> {
+        self.fences.get(&job).copied()
     }
 
     /// Forgets the jobs of every other tree than this one; those of them that have processes here.
@@ -126,7 +136,9 @@ impl Member {
         let (Some(node), Some(state)) = (self.id, &self.replica.state) else { return BTreeMap::new() };
         let wanted = |(id, record): (&JobId, &cosched_core::cluster::JobRecord)| {
             let parts = &record.place.as_ref()?.parts;
-            let part = parts[parts.binary_search_by_key(&node, |part| part.node).ok()?];
+            let planned = parts.binary_search_by_key(&node, |part| part.node).ok().map(|at| parts[at]);
+            // What was kept of it is planned again as soon as somebody has seen this node.
+            let part = planned.or_else(|| state.value.kept.get(&node)?.get(id).copied())?;
             let job = &self.replica.jobs.get(&id.0)?.value;
             let ends = match record.stage {
                 Stage::Ending(reason) => Some(reason),
@@ -186,7 +198,10 @@ impl Member {
             }
             Status::Ended(end, false) if known == attempt => {
                 self.here.jobs.insert(id, (known, Status::Ended(end, true)));
-                self.report_end(id, attempt, end);
+                match self.here.fenced.contains(&id) {
+                    true => self.outbox.report(&self.settings, self.now, Ask::PartLost { job: id.0, attempt }),
+                    false => self.report_end(id, attempt, end),
+                }
             }
             Status::Ended(..) if known != attempt => self.begin_here(id, wanted),
             _ => (),
@@ -204,6 +219,7 @@ impl Member {
         let Some(job) = self.replica.jobs.get(&id.0) else { return };
         let job = Box::new(job.value.clone());
         self.here.jobs.insert(id, (attempt, Status::Running));
+        self.here.fenced.remove(&id);
         self.actions.push_back(Action::StartHere { job, part });
     }
 
@@ -219,6 +235,7 @@ impl Member {
             Some((_, Status::Ended(..))) => {
                 self.here.jobs.remove(&id);
                 self.here.empty.remove(&id);
+                self.here.fenced.remove(&id);
             }
             Some((_, Status::Killing)) | None => (),
         }

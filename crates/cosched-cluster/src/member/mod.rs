@@ -14,6 +14,7 @@ mod anew;
 mod apply;
 mod commit;
 mod due;
+mod fence;
 mod finish;
 mod follow;
 mod here;
@@ -24,7 +25,7 @@ mod session;
 mod sizes;
 mod types;
 
-pub use types::{Action, AskId, Found, Moment, NotTaken, Notice, OpId, Settings};
+pub use types::{Action, AskId, Fenced, Found, Moment, NotTaken, Notice, OpId, Settings};
 
 use crate::store::{Do, News, Op, OpDone, Range, StoreError, Txn};
 use crate::wire::{Ask, Attempt, By, Clock, Exit, Job, Measured, Node, PartEnd, Policy, Reason as WireReason};
@@ -51,6 +52,8 @@ pub struct Member {
     work: Work,
     /// The node's number, once it is known.
     id: Option<NodeId>,
+    /// When the last renewal was asked for under which the plan counts the node as heard; `None` before the first.
+    heard_at: Option<Time>,
     /// When the tree was made that was read last.
     tree: Option<u64>,
     /// Operations under way: what for, and until when an answer is waited for.
@@ -72,6 +75,7 @@ impl Member {
             outbox: Outbox::default(),
             work: Work::default(),
             id: None,
+            heard_at: None,
             tree: None,
             flights: BTreeMap::new(),
             last_op: 0,
@@ -117,8 +121,9 @@ impl Member {
     /// When the member wants to be woken, by the steady clock.
     pub fn poll_timeout(&self) -> Option<Time> {
         let deadline = self.flights.values().map(|(_, until)| *until).min();
-        let times = [deadline, self.session_timeout(), self.follow_timeout(), self.work_timeout()];
-        times.into_iter().flatten().min()
+        let session = [self.session_timeout(), self.fence_timeout()];
+        let times = [deadline, self.follow_timeout(), self.work_timeout()].into_iter().chain(session);
+        times.flatten().min()
     }
 
     /// What the host has to do next.
@@ -143,6 +148,7 @@ impl Member {
     /// The last process of a job has ended here.
     pub fn part_ended(&mut self, now: Moment, job: JobId, attempt: Attempt, end: PartEnd) {
         self.now = now;
+        self.note_fenced(job);
         self.here.ended(job, attempt, end);
         self.here_changed();
         self.go_on(now);
@@ -309,6 +315,11 @@ impl Member {
         away.map(|name| (name.as_str(), self.replica.left.get(name).copied()))
     }
 
+    /// Since when nobody hears of a node that is in the plan, by the clock of whoever planned then.
+    pub fn silent_since(&self, name: &str) -> Option<Time> {
+        self.state()?.silent.get(&NodeId(*self.replica.names.get(name)?)).copied()
+    }
+
     /// The name of a node, whether it is there or not.
     pub fn name_of(&self, id: NodeId) -> Option<&str> {
         self.replica.by_id.get(&id).map(String::as_str)
@@ -343,6 +354,7 @@ impl Member {
     /// Does all that can be done now.
     fn go_on(&mut self, now: Moment) {
         self.now = now;
+        self.go_on_fencing();
         let late = self.flights.values().any(|(_, until)| *until <= now.steady);
         if self.session.is_over() {
             // The lease that could not be given up runs out by itself.

@@ -34,8 +34,8 @@ pub(super) enum Flight {
     Watch,
     /// To renew the lease, asked for at this time.
     Renew(Time),
-    /// The state before a renewal counts, which would last until then.
-    ReadState(Time),
+    /// The state before a renewal counts, which was asked for at the first time and would last until the other.
+    ReadState(Time, Time),
     /// The node's record.
     Record,
     /// What it has acknowledged.
@@ -70,6 +70,8 @@ pub(super) struct Session {
     lease: Option<LeaseId>,
     /// When the lease that was granted ends, at the least.
     granted_until: Time,
+    /// When it was asked for.
+    granted_at: Time,
     /// The next renewal.
     renew_at: Time,
     pub(super) watch: Option<OpId>,
@@ -83,6 +85,10 @@ pub(super) struct Session {
     name_taken_since: Option<Time>,
     /// What was last said to be unusable, to say it once.
     said: Option<String>,
+    /// What the store was last said to refuse, until it holds again for a renewal.
+    refused: Option<String>,
+    /// How often it was tried to get in, so that nodes do not all try at the same times.
+    tries: u64,
     /// A change of the state that was read and that the watch has not told: it has until the next renewal.
     untold: Option<Revision>,
     /// The node's record is to be written anew.
@@ -97,6 +103,7 @@ impl Session {
             phase: Phase::Away(now),
             lease: None,
             granted_until: now,
+            granted_at: now,
             renew_at: now,
             watch: None,
             retry_ns: RETRY_NS_MIN,
@@ -105,6 +112,8 @@ impl Session {
             since: now,
             name_taken_since: None,
             said: None,
+            refused: None,
+            tries: 0,
             untold: None,
             record_changed: false,
             out: None,
@@ -153,7 +162,7 @@ impl Member {
     }
 
     fn is_renewing(&self) -> bool {
-        self.is_under_way(|flight| matches!(flight, Flight::Renew(_) | Flight::ReadState(_)))
+        self.is_under_way(|flight| matches!(flight, Flight::Renew(_) | Flight::ReadState(..)))
     }
 
     /// The store is lost, or what is known of it cannot be relied on.
@@ -161,25 +170,47 @@ impl Member {
         let wait = match why {
             // Nothing is wrong with the store: it was only too long ago.
             StoreError::Compacted(_) | StoreError::LeaseNotFound => 0,
-            _ => self.session.retry_ns,
+            _ => self.retry_ns(),
         };
         if why == StoreError::LeaseNotFound {
             self.session.lease = None;
         }
         let first = self.session.lost_since.is_none();
-        // That the store refuses us is told even after it was away: somebody has to do something about it.
+        // That the store refuses us is told even after it was away: somebody has to do something about it. But once.
         let refused = matches!(why, StoreError::Denied(_) | StoreError::Fault(_)).then(|| why.to_string());
-        let news = refused.is_some() && self.session.said != refused;
-        if self.session.is_joined() || first && !self.session.was_joined || news {
+        let news = refused.is_some() && self.session.refused != refused;
+        let again = refused.is_some() && !news;
+        if self.session.is_joined() && !again || first && !self.session.was_joined || news {
             self.session.lost_since.get_or_insert(self.now.steady);
             self.say(Notice::StoreLost(why));
         }
         if news {
-            self.session.said = refused;
+            self.session.refused = refused;
         }
         self.away(wait);
         if wait > 0 {
             self.session.retry_ns = (2 * self.session.retry_ns).min(RETRY_NS_MAX);
+        }
+    }
+
+    /// The next wait: three quarters to all of it, another one on each node, for all have lost the same store at the same time.
+    fn retry_ns(&mut self) -> u64 {
+        self.session.tries += 1;
+        let mixed = (self.settings.instance ^ self.session.tries).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.session.retry_ns / 4 * 3 + mixed % (self.session.retry_ns / 4)
+    }
+
+    /// A session has held for as long as it takes to renew a lease: what was refused is not any more.
+    fn holds(&mut self) {
+        self.session.retry_ns = RETRY_NS_MIN;
+        if self.session.refused.take().is_some() {
+            self.is_back();
+        }
+    }
+
+    fn is_back(&mut self) {
+        if let (true, Some(since)) = (self.session.was_joined, self.session.lost_since.take()) {
+            self.say(Notice::StoreBack(self.now.steady - since));
         }
     }
 
@@ -235,7 +266,7 @@ impl Member {
             (Flight::Claim, OpDone::Txn { .. }) => self.start_reading(),
             (Flight::Watch, OpDone::Watching) => self.joined(),
             (Flight::Renew(at), OpDone::KeptAlive { ttl_s }) => self.renewed(at, ttl_s),
-            (Flight::ReadState(until), OpDone::Txn { done, .. }) => self.read_state(until, done),
+            (Flight::ReadState(at, until), OpDone::Txn { done, .. }) => self.read_state((at, until), done),
             // Somebody else has the node's name, or its lease ran out: reading anew tells.
             (Flight::Record, OpDone::Txn { succeeded: false, .. }) => {
                 self.fall(StoreError::LeaseNotFound);
@@ -256,6 +287,7 @@ impl Member {
     }
 
     fn has_lease(&mut self, asked_at: Time, ttl_s: u64) {
+        self.session.granted_at = asked_at;
         self.session.granted_until = asked_at + ttl_s * 1_000_000_000;
         self.session.renew_at = asked_at + ttl_s * 1_000_000_000 / 3;
         self.start_reading();
@@ -402,19 +434,20 @@ impl Member {
 
     fn joined(&mut self) {
         self.session.phase = Phase::Joined;
-        self.session.retry_ns = RETRY_NS_MIN;
         self.session.since = self.now.steady;
         self.session.said = None;
         self.session.untold = None;
-        let lost = self.session.lost_since.take();
-        if let (true, Some(since)) = (self.session.was_joined, lost) {
-            self.say(Notice::StoreBack(self.now.steady - since));
-        } else if let (false, Some(id)) = (self.session.was_joined, self.id) {
+        if let (false, Some(id)) = (self.session.was_joined, self.id) {
+            self.session.lost_since = None;
             self.say(Notice::Joined(id));
+        } else if self.session.refused.is_none() {
+            // Who reads well may be refused again as soon as it writes.
+            self.is_back();
         }
         self.session.was_joined = true;
         self.state_is_known();
         self.confirm_lease(self.session.granted_until);
+        self.is_heard(self.session.granted_at);
         self.changed();
     }
 
@@ -435,6 +468,8 @@ impl Member {
             }
             _ => (),
         }
+        // Whatever of the state is known in this session was read after its lease was asked for.
+        self.is_heard(self.session.granted_at);
         self.state_is_known();
         self.take_replies();
         self.here_changed();
@@ -452,10 +487,10 @@ impl Member {
         let key = self.settings.keys.state();
         let compare = vec![Compare::unchanged(key.clone(), self.replica.state_revision())];
         let or_else = vec![Do::Get(Range::one(key))];
-        self.send(Flight::ReadState(until), Op::Txn(Txn { compare, then: vec![], or_else }));
+        self.send(Flight::ReadState(asked_at, until), Op::Txn(Txn { compare, then: vec![], or_else }));
     }
 
-    fn read_state(&mut self, until: Time, done: Vec<Done>) {
+    fn read_state(&mut self, (asked_at, until): (Time, Time), done: Vec<Done>) {
         if self.session.untold.is_some_and(|untold| self.replica.revision < untold) {
             return self.fall(StoreError::Unavailable("the watch is silent".to_owned()));
         }
@@ -466,6 +501,8 @@ impl Member {
             self.changed();
         }
         self.confirm_lease(until);
+        self.is_heard(asked_at);
+        self.holds();
     }
 
     /// Writes the node's record anew.

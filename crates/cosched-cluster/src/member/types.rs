@@ -62,6 +62,8 @@ pub struct Settings {
     pub keep_replies_ns: u64,
     /// How many requests of users may wait.
     pub asks_max: usize,
+    /// Whether others may begin its jobs anew when nobody hears of it.
+    pub fences: bool,
 }
 
 impl Settings {
@@ -88,6 +90,7 @@ impl Settings {
             keep_ended_max: 1000,
             keep_replies_ns: 3_600_000_000_000,
             asks_max: 1000,
+            fences: true,
         }
     }
 
@@ -100,6 +103,12 @@ impl Settings {
     /// before the lease is out.
     pub fn answer_ns_max(&self) -> u64 {
         self.ttl_ns() / 4
+    }
+
+    /// For how much longer than a node itself the others wait before they take it for dead after so long a silence: time to see its
+    /// own end, and what two clocks may differ by in that time.
+    pub(super) fn fence_margin_ns(&self, dead_after_ns: u64) -> u64 {
+        self.ttl_ns() + dead_after_ns / 100
     }
 
     /// After an interruption, for how long nodes that are not there are given time to come back.
@@ -119,6 +128,19 @@ pub struct Found {
     pub tree: u64,
     /// How its last process ended here; `None` if some are left.
     pub ended: Option<PartEnd>,
+    /// Until when it may live unless the node is heard, as the daemon of before has left it ([`crate::Member::fences`]).
+    pub fence_at: Option<Time>,
+}
+
+/// A job of this node that others begin anew when nobody hears of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fenced {
+    /// Which one.
+    pub job: JobId,
+    /// In which life.
+    pub attempt: Attempt,
+    /// When its processes have to be ended here, by the steady clock.
+    pub at: Time,
 }
 
 /// An operation of the store under way.
@@ -216,7 +238,9 @@ pub enum Notice {
     Unusable(String),
     /// This daemon cannot take part: what, why, hint.
     Out(String),
-    /// A node's lease is out, and its cells are free.
+    /// A node's lease is out: its jobs go on there, and its gangs that span nodes have no slots.
+    NodeSilent(String),
+    /// A node is dead, or has said good-bye, and has no jobs any more.
     NodeLeft(String),
     /// Somebody else has planned at the same time; the plan is made anew.
     Conflict,

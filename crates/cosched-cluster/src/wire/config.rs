@@ -2,7 +2,7 @@
 
 use super::names::{Packing, Period, Policy, Sharing};
 use cosched_core::Shares as CoreShares;
-use cosched_core::cluster::{Config as Core, Queue as CoreQueue};
+use cosched_core::cluster::{Config as Core, NODE_DEAD_AFTER_NS, Queue as CoreQueue};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -18,7 +18,17 @@ pub(super) struct Config {
     period: Period,
     other_share: u32,
     ceiling_permille: u32,
+    #[serde(default = "usual_dead_after", skip_serializing_if = "is_usual_dead_after")]
+    node_dead_after_ns: u64,
     queues: Vec<Queue>,
+}
+
+fn usual_dead_after() -> u64 {
+    NODE_DEAD_AFTER_NS
+}
+
+fn is_usual_dead_after(ns: &u64) -> bool {
+    *ns == NODE_DEAD_AFTER_NS
 }
 
 /// What the classes are worth; see core's.
@@ -46,7 +56,7 @@ pub struct Queue {
 
 impl From<&Core> for Config {
     fn from(of_core: &Core) -> Config {
-        let Core { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = *of_core;
+        let Core { slot_length_ns, rows_max, other_share, ceiling_permille, node_dead_after_ns, .. } = *of_core;
         let Core { policy, sharing, packing, working, off, period, queues, .. } = of_core;
         Config {
             slot_length_ns,
@@ -59,6 +69,7 @@ impl From<&Core> for Config {
             period: (*period).into(),
             other_share,
             ceiling_permille,
+            node_dead_after_ns,
             queues: queues.iter().map(Queue::from).collect(),
         }
     }
@@ -66,7 +77,7 @@ impl From<&Core> for Config {
 
 impl From<Config> for Core {
     fn from(of_wire: Config) -> Core {
-        let Config { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = of_wire;
+        let Config { slot_length_ns, rows_max, other_share, ceiling_permille, node_dead_after_ns, .. } = of_wire;
         let Config { policy, sharing, packing, working, off, period, queues, .. } = of_wire;
         Core {
             slot_length_ns,
@@ -79,6 +90,7 @@ impl From<Config> for Core {
             period: period.into(),
             other_share,
             ceiling_permille,
+            node_dead_after_ns,
             queues: queues.into_iter().map(CoreQueue::from).collect(),
         }
     }

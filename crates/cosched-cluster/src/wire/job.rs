@@ -284,6 +284,11 @@ impl Job {
         self.history.push(Event { at_ns, uid, what: what.into() });
     }
 
+    /// Whether its main process is on this node, with a part there or without. Later lives are led by nodes that have a part.
+    pub(crate) fn is_led_from(&self, node: &str) -> bool {
+        self.ask.lead.as_deref() == Some(node) && self.attempt == 0 && self.main_exit.is_none()
+    }
+
     /// Its next life begins.
     pub(crate) fn begin_anew(&mut self) {
         self.attempt += 1;

@@ -58,9 +58,18 @@ pub struct Config {
     pub other_share: u32,
     /// The most CPU time of a node that gangs that span nodes may have together, in thousandths; 1 to 1000.
     pub ceiling_permille: u32,
+    /// After so long a silence a node is dead, in nanoseconds; [`NEVER`]: only when an operator says so.
+    pub node_dead_after_ns: u64,
     /// The queues, the most urgent first; at least one.
     pub queues: Vec<Queue>,
 }
+
+/// A time that never comes.
+pub const NEVER: u64 = u64::MAX;
+
+/// After so long a silence a node is dead, unless somebody says otherwise. Slurm's SlurmdTimeout and the default eviction time of
+/// Kubernetes are the same.
+pub const NODE_DEAD_AFTER_NS: u64 = 300_000_000_000;
 
 impl Default for Config {
     fn default() -> Config {
@@ -77,6 +86,7 @@ impl Default for Config {
             period: Period::Working,
             other_share: working.batch,
             ceiling_permille: 1000,
+            node_dead_after_ns: NODE_DEAD_AFTER_NS,
             queues: vec![Queue::default()],
         }
     }
@@ -268,6 +278,11 @@ pub struct State {
     pub nodes: BTreeMap<NodeId, NodeRecord>,
     /// Nodes that do not take part now, and get no new jobs when they do again.
     pub drained_away: BTreeSet<NodeId>,
+    /// Nodes of the plan whose lease is out, and since when: their jobs go on, their gangs that span nodes have no slots, and they
+    /// get no new ones.
+    pub silent: BTreeMap<NodeId, Time>,
+    /// Parts of jobs on nodes that are dead, which the jobs have back when the node turns out to live.
+    pub kept: BTreeMap<NodeId, BTreeMap<JobId, Part>>,
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, JobRecord>,
 }

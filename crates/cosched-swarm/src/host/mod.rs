@@ -50,6 +50,8 @@ pub struct Host {
     pub(crate) thawed: bool,
     /// Ends of processes that a hanging daemon has not seen.
     pub(crate) missed_ends: Vec<(JobId, Attempt, PartEnd)>,
+    /// Until when jobs that others may begin anew may live, as its daemon has left it for the guard.
+    pub(crate) fences: BTreeMap<JobId, (Attempt, Time)>,
     /// Its jobs.
     pub processes: Processes,
     /// Main processes of jobs that have no part here: by number, when they end.
@@ -103,6 +105,7 @@ impl Host {
             hung_until: 0,
             thawed: false,
             missed_ends: Vec::new(),
+            fences: BTreeMap::new(),
             processes: Processes::new(settings.capacity.cpus),
             mains: BTreeMap::new(),
             last_main: 0,
@@ -154,6 +157,7 @@ impl Host {
             job: *job,
             attempt: part.attempt,
             tree: part.tree,
+            fence_at: self.fences.get(job).filter(|(attempt, _)| *attempt == part.attempt).map(|(_, at)| *at),
             ended: part.ended.then(|| PartEnd { cpu_time_ns: part.cpu_ns, ..PartEnd::default() }),
         };
         self.processes.parts.iter().map(found).collect()

@@ -61,7 +61,9 @@ impl World {
 
     pub(super) fn shows_state(&mut self, state: &State) {
         let now_wall_ns = self.now + crate::clock::EPOCH_NS;
-        let seen = Seen::State { state, capacity: &self.capacity, now_wall_ns };
+        let nodes = self.store.read(&Range::prefix(&format!("{}nodes/", self.keys.prefix())));
+        let heard = nodes.iter().filter_map(|entry| Some(decode::<Node>(&entry.value).ok()?.id)).collect();
+        let seen = Seen::State { state, heard: &heard, capacity: &self.capacity, now_wall_ns };
         super::see(&mut self.checks, &mut self.violation, self.now, &seen);
     }
 

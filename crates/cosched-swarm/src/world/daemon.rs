@@ -59,6 +59,7 @@ impl World {
         self.crash(node);
         let host = &mut self.hosts[node];
         host.boots += 1;
+        host.fences.clear();
         host.processes = Processes::new(host.capacity.cpus);
         host.processes.advance(self.now);
         host.mains.clear();

@@ -38,6 +38,8 @@ pub enum Broken {
     OldPlans,
     /// There is no guard: what a dead daemon has stopped stays so.
     NobodyThaws,
+    /// The guard of a daemon that is dead or hangs does not end what others begin anew.
+    NobodyFences,
     /// A daemon that is out of touch lets nobody go on who is held for want of memory.
     HoldsOn,
     /// A daemon does not say that processes have ended.
@@ -219,6 +221,7 @@ impl World {
     pub fn add_host(&mut self, name: &str) -> usize {
         let capacity = Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
         let mut settings = Settings::new(self.keys.clone(), name, 0, capacity);
+        settings.initial.node_dead_after_ns = 10 * S;
         settings.home = format!("home of {name} {}", self.hosts.len());
         // Steady clocks begin anywhere.
         let steady = 17 * S * (self.hosts.len() as u64 + 1);

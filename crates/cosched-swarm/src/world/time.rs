@@ -95,6 +95,7 @@ impl World {
             }
             self.tells_empty(node);
             self.looks_at_mains(node);
+            self.guard_fences(node);
             self.look_for_stopped(node);
             if let Some(driver) = &mut self.hosts[node].driver {
                 driver.show_again();

@@ -83,6 +83,12 @@ impl Driver {
                 tracing::error!("no part in the cluster: {why}");
                 cluster.problem = Some(why);
             }
+            Notice::NodeSilent(name) => {
+                tracing::warn!(
+                    node = name,
+                    "a node is silent: its jobs go on there, its gangs that span nodes have no slots"
+                );
+            }
             Notice::NodeLeft(name) => tracing::warn!(node = name, "a node left; its CPUs are free"),
             Notice::Conflict => cluster.figures.conflicts += 1,
             Notice::Planned { generation, requests } => {

@@ -13,6 +13,7 @@ use cosched_api::{
 };
 use cosched_cluster::wire::{Ask, By, Exit, JobAsk, KillHow, MainProcess, NodeAsk, WantAsk};
 use cosched_core::JobId;
+use cosched_core::cluster::NEVER;
 use cosched_linux::process::Held;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -88,7 +89,9 @@ impl Driver {
             }
             Op::Node(name, request) => match self.rights.change_for_all(peer, &format!("node {name} is not")) {
                 Ok(()) => {
-                    self.send_ask(peer, Ask::Drain { node: name, drains: request.drains }, Pending::Status { reply })
+                    let dead = request.dead.then(|| Ask::Dead { node: name.clone() });
+                    let drain = request.drains.map(|drains| Ask::Drain { node: name, drains });
+                    self.send_asks(peer, [drain, dead].into_iter().flatten(), reply);
                 }
                 Err(e) => drop(reply.send(Err(e))),
             },
@@ -270,7 +273,11 @@ impl Driver {
         }
         if ENDING.contains(&signal) {
             let how = KillHow { signal, grace_ms: grace_ms.unwrap_or(GRACE_MS) };
-            return self.change_in_cluster(peer, id, Ask::Kill { job: id, how }, reply);
+            let ask = Ask::Kill { job: id, how };
+            if self.live.contains_key(&id) && self.cluster.as_ref().is_some_and(|cluster| cluster.problem.is_some()) {
+                return self.kill_without_store(peer, request, ask, (id, reply));
+            }
+            return self.change_in_cluster(peer, id, ask, reply);
         }
         let answer = match self.live.contains_key(&id) && self.is_own(id) {
             true => self.kill(peer, id, request).map(job_reply),
@@ -284,6 +291,19 @@ impl Driver {
             }),
         };
         let _ = reply.send(answer);
+    }
+
+    /// The store takes nothing now: what is here ends at once, and the store hears of it later. Whoever asks waits for the other nodes.
+    fn kill_without_store(&mut self, peer: Peer, request: KillRequest, ask: Ask, (id, reply): (u64, To)) {
+        match self.kill_part(peer, id, request) {
+            Ok(view) if self.is_own(id) => {
+                let (nobody, _) = oneshot::channel();
+                self.change_in_cluster(peer, id, ask, nobody);
+                drop(reply.send(Ok(job_reply(view))));
+            }
+            Ok(_) => self.change_in_cluster(peer, id, ask, reply),
+            Err(e) => drop(reply.send(Err(e))),
+        }
     }
 
     /// A signal to what is here of a job that has other nodes too.
@@ -309,7 +329,8 @@ impl Driver {
             let what = format!("the ceiling cannot be {ceiling}");
             return drop(reply.send(Err(refuse(ErrorCode::Invalid, what, "it is out of range: 0.01 to 1", hint))));
         }
-        if let Err(e) = operate::check_policy(&request) {
+        let lease = self.config.cluster.as_ref().map_or(Duration::ZERO, |config| config.node_lease);
+        if let Err(e) = operate::check_policy(&request).and_then(|()| operate::check_dead_after(&request, lease)) {
             return drop(reply.send(Err(e)));
         }
         let state = self.cluster.as_ref().and_then(|cluster| cluster.member.state());
@@ -321,13 +342,20 @@ impl Driver {
             request.ceiling.map(|ceiling| Ask::Ceiling { permille: (ceiling * 1000.0).round() as u32 }),
             request.packing.map(|packing| Ask::Packing { packing: words::packing(packing) }),
             request.rows_max.map(|rows| Ask::RowsMax { rows }),
+            request
+                .node_dead_after_ms
+                .map(|ms| Ask::NodeDeadAfter { ns: if ms == 0 { NEVER } else { ms.saturating_mul(1_000_000) } }),
             shares,
         ];
-        let mut asks: Vec<Ask> = asks.into_iter().flatten().collect();
+        self.send_asks(peer, asks.into_iter().flatten(), reply);
+    }
+
+    /// They are carried out in their order: when the last one is, all are.
+    fn send_asks(&mut self, peer: Peer, asks: impl Iterator<Item = Ask>, reply: To) {
+        let mut asks: Vec<Ask> = asks.collect();
         let Some(last) = asks.pop() else {
             return drop(reply.send(Ok(Reply::Status(Box::new(self.view_status())))));
         };
-        // They are carried out in their order: when the last one is, all are.
         for ask in asks {
             let (nobody, _) = oneshot::channel();
             self.send_ask(peer, ask, Pending::Status { reply: nobody });

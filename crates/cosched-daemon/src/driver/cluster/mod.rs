@@ -8,6 +8,7 @@
 mod act;
 mod alone;
 mod ask;
+mod fence;
 mod here;
 mod launch;
 mod mains;
@@ -23,21 +24,23 @@ use crate::call::Call;
 use crate::clock::now;
 use crate::cluster::own::OwnStore;
 use crate::cluster::{FromStore, Link};
-use crate::config::{ClusterConfig, Config};
+use crate::config::{ClusterConfig, Config, StoreChoice};
 use crate::record::Record;
 use crate::refuse::Answer;
 use crate::store::State;
 use ask::Pending;
 use cosched_cluster::wire::{Clock, Exit, PartEnd};
-use cosched_cluster::{AskId, Found, Member, Moment, OpId, Settings};
+use cosched_cluster::{AskId, Fenced, Found, Member, Moment, OpId, Settings};
 use cosched_core::cluster::{
     Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill, held, released, without,
 };
 use cosched_core::{JobId, Reason, Sharing, Standing, Time};
 use cosched_linux::State as SwitchState;
+use cosched_linux::fence::Fences;
 use here::Launcher;
 use mirror::Mirrored;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -48,6 +51,9 @@ const LOOK_PERIOD: Duration = Duration::from_secs(5);
 
 /// More than this a job has to grow before others hear of it.
 const MEMORY_STEP: u64 = 16 << 20;
+
+/// What the steady clock shows when the daemon begins: times of the daemon of before lie behind it.
+const STEADY_BEGIN_NS: u64 = 1 << 60;
 
 /// Counts for the metrics.
 #[derive(Debug, Default)]
@@ -72,6 +78,10 @@ pub(super) struct Cluster {
     /// The most of all slots that the gangs of one machine may have, in thousandths.
     ceiling: u32,
     node: String,
+    /// Whether others may begin its jobs anew.
+    fences: bool,
+    /// What the guard was last told of that.
+    fenced: Option<Vec<Fenced>>,
     member: Member,
     link: Link,
     begin: Instant,
@@ -113,7 +123,7 @@ impl Cluster {
         of: &Config,
         capacity: Capacity,
         (instance, home): (u64, String),
-        state: &State,
+        (state, fences): (&State, &Path),
         own: Option<OwnStore>,
     ) -> anyhow::Result<Cluster> {
         let alone = config.is_alone();
@@ -124,6 +134,8 @@ impl Cluster {
             initial: initial(config, of, alone.then_some(&state.settings)),
             jobs_known: own.as_ref().map_or(0, OwnStore::last_job).max(state.last_id),
             ttl_s: config.node_lease.as_secs().max(2),
+            // Nobody else could begin the jobs of one machine anew.
+            fences: matches!(config.store, StoreChoice::Etcd(_)),
             rebalance_ns: config.rebalance_period.as_nanos() as u64,
             keep_ended_max: of.keep_ended,
             // The driver tells more in its first step.
@@ -132,13 +144,18 @@ impl Cluster {
         };
         let link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()), own)?;
         let begin = Instant::now();
+        let (moment, left) = (Moment { steady: Time(STEADY_BEGIN_NS), wall: now() }, Fences::read(fences));
+        let found = |record| Some(Found { fence_at: fence::found(&left, record, moment), ..found(record)? });
         let found: Vec<Found> = state.jobs.values().filter_map(found).collect();
-        let member = Member::new(Moment { steady: Time(0), wall: now() }, settings, &found);
+        let fences = settings.fences;
+        let member = Member::new(moment, settings, &found);
         Ok(Cluster {
             name: config.name.clone(),
             alone,
             ceiling: 1000,
             node: config.node.clone(),
+            fences,
+            fenced: None,
             member,
             link,
             begin,
@@ -165,7 +182,7 @@ impl Cluster {
     }
 
     fn moment(&self) -> Moment {
-        Moment { steady: Time(self.begin.elapsed().as_nanos() as u64), wall: now() }
+        Moment { steady: Time(STEADY_BEGIN_NS + self.begin.elapsed().as_nanos() as u64), wall: now() }
     }
 
     /// The parts of a job, by its place; none while it has no place.
@@ -184,7 +201,10 @@ impl Cluster {
 
     /// When something is due.
     pub(super) fn due(&self) -> Instant {
-        let member = self.member.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0));
+        let member = self
+            .member
+            .poll_timeout()
+            .map(|at| self.begin + Duration::from_nanos(at.0.saturating_sub(STEADY_BEGIN_NS)));
         let pending = self
             .pending
             .values()
@@ -209,6 +229,7 @@ fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Setti
         working: of.shares,
         off: of.off_hours,
         ceiling_permille: config.ceiling_permille,
+        node_dead_after_ns: config.node_dead_after_ns,
         queues: config.queues.clone(),
         ..CoreConfig::default()
     }
@@ -218,7 +239,7 @@ fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Setti
 fn found(record: &Record) -> Option<Found> {
     let part = record.part?;
     let ended = record.ended().then(|| part_end(record));
-    Some(Found { job: JobId(record.id), attempt: part.attempt, tree: part.tree, ended })
+    Some(Found { job: JobId(record.id), attempt: part.attempt, tree: part.tree, ended, fence_at: None })
 }
 
 /// What is told of a part that is over.
@@ -240,7 +261,8 @@ impl Driver {
             disk_bytes: self.identity.disk_bytes,
         };
         let who = (self.identity.started_unix_ms, self.identity.home.clone());
-        self.cluster = Some(Cluster::new(config, &self.config, capacity, who, &self.state, own)?);
+        self.cluster =
+            Some(Cluster::new(config, &self.config, capacity, who, (&self.state, self.machinery.guard.fences()), own)?);
         if let Some(period) = self.view_period() {
             self.tell_period(period);
         }
@@ -340,6 +362,7 @@ impl Driver {
                 None => break,
             }
         }
+        self.keep_fences();
         self.mirror();
         self.compare_queues();
         self.answer_unmet();

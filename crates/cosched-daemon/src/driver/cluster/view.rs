@@ -7,7 +7,7 @@ use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
 use cosched_api as api;
 use cosched_cluster::wire::{End, Job, WantAsk, Why};
-use cosched_core::cluster::{JobRecord, Stage};
+use cosched_core::cluster::{JobRecord, NEVER, Stage};
 use cosched_core::{JobId, Reason, Standing};
 
 /// So long nodes that are gone are shown.
@@ -108,6 +108,7 @@ impl Driver {
                     plan_generation: own.then(|| cluster.member.in_use()).flatten(),
                     alive: true,
                     gone_since_unix_ms: None,
+                    silent_since_unix_ms: None,
                     drains: planned.is_some_and(|node| node.drains),
                     version: Some(node.version.clone()),
                 }
@@ -123,10 +124,15 @@ impl Driver {
         let now = unix_ms();
         // One machine had no others, only other names.
         let cluster = self.cluster.iter().filter(|cluster| !cluster.alone);
-        let gone = cluster.flat_map(|cluster| cluster.member.gone());
-        let gone = gone.map(|(name, left_ns)| (name, left_ns.map(|ns| ns / 1_000_000)));
-        let recent = gone.filter(move |(_, since)| since.is_none_or(|since| now.saturating_sub(since) < GONE_SHOWN_MS));
-        recent.map(|(name, since)| api::NodeStatus {
+        let gone =
+            cluster.flat_map(|cluster| cluster.member.gone().map(move |(name, left_ns)| (cluster, name, left_ns)));
+        let gone = gone.map(|(cluster, name, left_ns)| {
+            let silent_ms = cluster.member.silent_since(name).map(|since| since.0 / 1_000_000);
+            (name, left_ns.map(|ns| ns / 1_000_000), silent_ms)
+        });
+        let is_recent = move |since: Option<u64>| since.is_none_or(|since| now.saturating_sub(since) < GONE_SHOWN_MS);
+        let recent = gone.filter(move |(_, since, silent)| silent.is_some() || is_recent(*since));
+        recent.map(|(name, since, silent)| api::NodeStatus {
             name: name.to_owned(),
             cpus: 0,
             memory_bytes: None,
@@ -135,6 +141,7 @@ impl Driver {
             plan_generation: None,
             alive: false,
             gone_since_unix_ms: since,
+            silent_since_unix_ms: silent,
             drains: false,
             version: None,
         })
@@ -169,6 +176,10 @@ impl Driver {
             plan_generation: state.map_or(0, |state| state.generation),
             plan_in_use: cluster.member.in_use(),
             ceiling: state.map_or(1.0, |state| f64::from(state.config.ceiling_permille) / 1000.0),
+            node_dead_after_ms: config
+                .map(|config| config.node_dead_after_ns)
+                .filter(|after| *after != NEVER)
+                .map(|ns| ns / 1_000_000),
             queues: queues.iter().enumerate().map(queue).collect(),
             packing: config.map(|config| words::api_packing(config.packing)),
             rows_max: config.map(|config| config.rows_max),
