@@ -16,6 +16,8 @@ wire! {
         Dropped,
         /// Stopped by its user or an administrator.
         Suspended,
+        /// Nobody can say: the state of the cluster cannot be read. It has not ended, as far as is known.
+        Unknown,
         /// All its processes have ended.
         Ended,
         /// Its processes vanished while no daemon was looking (a restart of the machine).
@@ -25,12 +27,13 @@ wire! {
 
 impl JobState {
     /// Every state.
-    pub const ALL: [JobState; 7] = [
+    pub const ALL: [JobState; 8] = [
         JobState::Waiting,
         JobState::Running,
         JobState::Asleep,
         JobState::Dropped,
         JobState::Suspended,
+        JobState::Unknown,
         JobState::Ended,
         JobState::Lost,
     ];
@@ -43,6 +46,7 @@ impl JobState {
             JobState::Asleep => "asleep",
             JobState::Dropped => "dropped",
             JobState::Suspended => "suspended",
+            JobState::Unknown => "unknown",
             JobState::Ended => "ended",
             JobState::Lost => "lost",
         }

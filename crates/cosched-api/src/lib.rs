@@ -2,6 +2,7 @@
 
 mod activate;
 mod client;
+mod cluster;
 mod error;
 mod http;
 mod job_state;
@@ -19,6 +20,7 @@ mod wire;
 
 pub use activate::{Activation, activate};
 pub use client::{Client, PendingWait};
+pub use cluster::*;
 pub use error::ClientError;
 pub use job_state::{Event, EventList, JobState};
 pub use machine::*;

@@ -66,6 +66,8 @@ pub(crate) enum Commands {
     Nodes(Nodes),
     /// List the queues of the cluster, or change them
     Queues(crate::commands::queues::Queues),
+    /// Repair, back up or restore what the cluster has in its store (administrators)
+    Cluster(crate::commands::cluster::Cluster),
     /// Wait until jobs have ended
     Wait(Jobs),
     /// Show the output of a detached job, or a job's events

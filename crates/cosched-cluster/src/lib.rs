@@ -3,8 +3,10 @@
 //! No input or output, no clock, no randomness: all of these are arguments. The daemon drives it with a real store, tests
 //! and simulations with [`store::MemoryStore`].
 
+pub mod backup;
 mod keys;
 mod member;
+pub mod repair;
 pub mod store;
 pub mod wire;
 

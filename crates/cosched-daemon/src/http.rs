@@ -1,6 +1,6 @@
 //! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
 
-use crate::bounds::{Bounds, bounded};
+use crate::bounds::{BACKUP_BYTES_MAX, Bounds, bounded};
 use crate::call::{Call, Op, Reply};
 use crate::refuse::{internal, refuse};
 use crate::rights::Peer;
@@ -70,6 +70,9 @@ pub(crate) fn router(calls: mpsc::Sender<Call>, bounds: Bounds) -> Router {
         .route("/v1/load", get(load))
         .route("/v1/loads", get(loads))
         .route("/v1/queues", put(queues))
+        .route("/v1/cluster/repair", post(repair))
+        .route("/v1/cluster/export", get(export))
+        .route("/v1/cluster/import", post(import))
         .route("/v1/policy", put(machine_policy))
         .route("/v1/nodes/{name}", put(node))
         .route("/v1/jobs", get(list).post(register))
@@ -128,6 +131,20 @@ async fn loads(calls: Calls, from: From) -> Response {
 
 async fn queues(calls: Calls, from: From, body: Bytes) -> Response {
     with_body(calls, from, &body, Op::Queues).await
+}
+
+async fn repair(calls: Calls, from: From, body: Bytes) -> Response {
+    with_body(calls, from, &body, Op::Repair).await
+}
+
+async fn export(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Export).await
+}
+
+/// A backup is long, and was read by now: of those who may not bring one back no more than of any other request.
+async fn import(calls: Calls, from: From, request: Request) -> Response {
+    let body = axum::body::to_bytes(request.into_body(), BACKUP_BYTES_MAX).await.unwrap_or_default();
+    with_body(calls, from, &body, |request| Op::Import(Box::new(request))).await
 }
 
 async fn node(calls: Calls, from: From, Path(name): Path<String>, body: Bytes) -> Response {
@@ -277,6 +294,8 @@ fn success(reply: Reply) -> Response {
         Reply::Version(version) => Json(version).into_response(),
         Reply::Loads(loads) => Json(loads).into_response(),
         Reply::Load(load) => Json(load).into_response(),
+        Reply::Repair(report) => Json(report).into_response(),
+        Reply::Backup(backup) => Json(backup).into_response(),
         Reply::Metrics(text) => ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response(),
     }
 }

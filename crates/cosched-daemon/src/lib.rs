@@ -16,6 +16,7 @@ mod guest;
 mod http;
 mod instance;
 mod journal;
+mod lives;
 mod metrics;
 mod pollable;
 mod probe;

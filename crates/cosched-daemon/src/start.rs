@@ -64,6 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         cpus: observe::cpus_allowed(),
         wait_dir: places.runtime_dir.join("wait"),
         home: instance::home(&places.state_dir),
+        state_dir: places.state_dir.clone(),
         disk_bytes: disk_bytes(&places.state_dir),
         warnings,
     };

@@ -52,7 +52,7 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
         JobState::Running => "\x1b[32m",
         JobState::Asleep | JobState::Dropped | JobState::Ended => "\x1b[2m",
         JobState::Suspended | JobState::Waiting => "\x1b[33m",
-        JobState::Lost => "\x1b[31m",
+        JobState::Lost | JobState::Unknown => "\x1b[31m",
     };
     vec![
         job.id.to_string().into(),

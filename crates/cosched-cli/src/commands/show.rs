@@ -82,6 +82,7 @@ fn state(job: &Job) -> String {
             "{state}: it used no CPU for very long, so Linux schedules it; `cosched resume {}` gives it slots",
             job.id
         ),
+        (JobState::Unknown, _) => format!("{state}: the store's state cannot be read; `cosched status` says why"),
         (JobState::Lost, _) => format!("{state}: its processes vanished while no daemon was looking"),
         (_, Some(exit)) => format!("{state}; its main process has ended, {exit}"),
         (_, None) => state.into(),

@@ -69,7 +69,7 @@ impl<'a> Batch<'a> {
     pub(super) fn requests(&mut self) {
         let replica = self.replica;
         for ((revision, id), request) in &replica.requests {
-            // The state, and for each request its deletion and a reply, and a job.
+            // The state and its mark, and for each request its deletion and a reply, and a job.
             if self.is_full() {
                 break;
             }
@@ -84,7 +84,7 @@ impl<'a> Batch<'a> {
 
     /// Whether another request or job might not fit into the transaction.
     pub(super) fn is_full(&self) -> bool {
-        2 * self.taken.len() + self.jobs.len() + self.names.len() + 4 > TXN_OPS_MAX
+        2 * self.taken.len() + self.jobs.len() + self.names.len() + 5 > TXN_OPS_MAX
     }
 
     fn request(&mut self, request: &Request) -> Outcome {

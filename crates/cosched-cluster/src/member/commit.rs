@@ -135,6 +135,7 @@ impl Member {
         let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
         let mut txn = Txn::default();
         self.put_state(&mut txn, &planner, puts_state);
+        self.put_mark(&mut txn);
         self.put_jobs(&mut txn, jobs);
         for (name, written) in names {
             txn.then.push(Do::Put { key: self.settings.keys.name(&name), value: encode(&written), lease: None });
@@ -173,6 +174,13 @@ impl Member {
         txn.compare.push(Compare::unchanged(key.clone(), self.replica.state_revision()));
         if puts {
             txn.then.push(Do::Put { key, value: encode(planner.state()), lease: None });
+        }
+    }
+
+    /// With its first state a cluster has begun, and does not begin again when that state is gone.
+    fn put_mark(&self, txn: &mut Txn) {
+        if let Some(Ok(tree)) = self.replica.tree.as_ref().filter(|_| !self.replica.is_marked()) {
+            txn.then.push(Do::Put { key: self.settings.keys.begun(), value: encode(tree), lease: None });
         }
     }
 

@@ -75,8 +75,9 @@ impl Member {
         match Planner::new(state.value.clone()) {
             Ok(planner) => self.work.planner = Some(At { value: planner, revision: state.revision }),
             Err(e) => {
-                self.work.planner = None;
-                self.replica.is_unusable(self.settings.keys.state(), e.to_string());
+                let before = self.work.planner.take();
+                let before = before.map(|at| At { value: at.value.state().clone(), revision: at.revision });
+                self.replica.state_cannot_be(self.settings.keys.state(), e.to_string(), before);
             }
         }
     }
@@ -103,7 +104,8 @@ impl Member {
         for id in gone {
             self.work.gone_since.entry(id).or_insert(now);
         }
-        self.work.flagged = !self.replica.requests.is_empty() || self.has_joins() || self.has_ends();
+        let unmarked = self.replica.state.is_some() && !self.replica.is_marked();
+        self.work.flagged = unmarked || !self.replica.requests.is_empty() || self.has_joins() || self.has_ends();
     }
 
     /// A node is there that is not in the plan as it is.

@@ -75,6 +75,11 @@ impl Here {
         }
     }
 
+    /// Whether jobs have processes here.
+    pub(super) fn is_busy(&self) -> bool {
+        self.jobs.values().any(|(_, status)| !matches!(status, Status::Ended(..)))
+    }
+
     /// The life of a job that runs here.
     pub(super) fn running(&self, job: JobId) -> Option<Attempt> {
         let (attempt, status) = self.jobs.get(&job)?;

@@ -23,9 +23,11 @@ mod replica;
 mod session;
 mod sizes;
 mod types;
+mod whole;
 
 pub use types::{Action, AskId, Found, Moment, NotTaken, Notice, OpId, Settings};
 
+use crate::repair::Known;
 use crate::store::{Do, News, Op, OpDone, Range, StoreError, Txn};
 use crate::wire::{Ask, Attempt, By, Clock, Exit, Job, Measured, Node, PartEnd, Policy, Reason as WireReason};
 use cosched_core::cluster::{Capacity, Period, State};
@@ -282,9 +284,35 @@ impl Member {
         self.session.out.as_deref()
     }
 
-    /// The planner's state as it is known here.
+    /// What this node knows of its cluster, to repair its store.
+    pub fn known(&self) -> Known {
+        let kept = self.settings.kept.as_ref().map(|(_, state)| state);
+        let settings = &self.settings;
+        Known {
+            keys: settings.keys.clone(),
+            node: settings.name.clone(),
+            tree: self.tree.or_else(|| Some(settings.kept.as_ref()?.0)),
+            state: self.state().or(kept).cloned(),
+            initial: settings.initial.clone(),
+            jobs_known: self.jobs_known(),
+            version: settings.version.clone(),
+            lease_ns: settings.ttl_ns() + settings.lead.ahead_ns + settings.lead.clock_error_ns,
+        }
+    }
+
+    /// Why nothing is planned and nobody is judged, if what lies in the store is damaged or gone.
+    pub fn alarm(&self) -> Option<&str> {
+        self.session.alarm.as_deref()
+    }
+
+    /// The planner's state as it is known here; while it is damaged or gone, as it was before.
     pub fn state(&self) -> Option<&State> {
-        self.replica.state.as_ref().map(|state| &state.value)
+        self.replica.state.as_ref().or(self.replica.lost.as_ref()).map(|state| &state.value)
+    }
+
+    /// When [`Member::state`] was last changed, by the store's revisions; 0 where that is not known.
+    pub fn state_revision(&self) -> u64 {
+        self.replica.state.as_ref().or(self.replica.lost.as_ref()).map_or(0, |state| state.revision)
     }
 
     /// The jobs that are known here, ended ones included.

@@ -6,8 +6,8 @@
 use super::Member;
 use super::replica::{At, Live, Replica};
 use super::types::{Action, Notice, OpId};
-use crate::store::{Compare, Do, Done, Entry, LeaseId, Op, OpDone, Range, Revision, StoreError, Txn};
-use crate::wire::{Ack, Name, Node, Tree, encode};
+use crate::store::{Compare, Do, Done, Entry, Key, LeaseId, Op, OpDone, Range, Revision, StoreError, Txn};
+use crate::wire::{Ack, Node, encode};
 use cosched_core::{NodeId, Time};
 
 /// The first wait before the store is tried again; it doubles up to the longest.
@@ -75,18 +75,22 @@ pub(super) struct Session {
     pub(super) watch: Option<OpId>,
     retry_ns: u64,
     /// Since when the store is lost; `None` while it is not.
-    lost_since: Option<Time>,
-    was_joined: bool,
+    pub(super) lost_since: Option<Time>,
+    pub(super) was_joined: bool,
     /// Since when the member is in touch without an interruption.
     pub(super) since: Time,
     /// Since when another daemon was seen to have the name.
     name_taken_since: Option<Time>,
     /// What was last said to be unusable, to say it once.
-    said: Option<String>,
+    pub(super) said: Option<String>,
     /// A change of the state that was read and that the watch has not told: it has until the next renewal.
     untold: Option<Revision>,
     /// The node's record is to be written anew.
     pub(super) record_changed: bool,
+    /// A key of this node is gone, and is being written again.
+    rewrites: Option<Key>,
+    /// Why nothing is planned and nobody is judged: what lies in the store is damaged.
+    pub(super) alarm: Option<String>,
     /// Why the member cannot take part.
     pub(super) out: Option<String>,
 }
@@ -107,6 +111,8 @@ impl Session {
             said: None,
             untold: None,
             record_changed: false,
+            rewrites: None,
+            alarm: None,
             out: None,
         }
     }
@@ -183,7 +189,7 @@ impl Member {
         }
     }
 
-    fn away(&mut self, wait_ns: u64) {
+    pub(super) fn away(&mut self, wait_ns: u64) {
         self.session.phase = Phase::Away(self.now.steady + wait_ns);
         self.flights.clear();
         self.work.stop();
@@ -236,6 +242,7 @@ impl Member {
             (Flight::Watch, OpDone::Watching) => self.joined(),
             (Flight::Renew(at), OpDone::KeptAlive { ttl_s }) => self.renewed(at, ttl_s),
             (Flight::ReadState(until), OpDone::Txn { done, .. }) => self.read_state(until, done),
+            (Flight::Record, OpDone::Txn { revision, succeeded: true, .. }) => self.record_written(revision),
             // Somebody else has the node's name, or its lease ran out: reading anew tells.
             (Flight::Record, OpDone::Txn { succeeded: false, .. }) => {
                 self.fall(StoreError::LeaseNotFound);
@@ -261,7 +268,7 @@ impl Member {
         self.start_reading();
     }
 
-    fn start_reading(&mut self) {
+    pub(super) fn start_reading(&mut self) {
         let keys = &self.settings.keys;
         let asked = Range::one(keys.asked(&self.settings.name));
         let then = vec![Do::Get(keys.watched()), Do::Get(asked)];
@@ -276,54 +283,27 @@ impl Member {
         });
         let entries = got.next().unwrap_or_default();
         let asked: Option<Entry> = got.next().unwrap_or_default().pop();
-        let before = std::mem::replace(&mut self.replica, Replica::read(&self.settings.keys, revision, entries));
+        let mut before = std::mem::replace(&mut self.replica, Replica::read(&self.settings.keys, revision, entries));
+        before.state = before.state.take().or_else(|| before.lost.take());
+        self.replica.lost.clone_from(&before.state);
         self.outbox.found_written(&self.settings, asked.as_ref());
-        match &self.replica.tree {
-            None => {
-                // Whoever makes the tree anew reads it next, and knows nothing of before then.
-                self.keep_numbers(&before);
-                return self.make_tree();
-            }
-            Some(Err(why)) => return self.unusable(why.to_string()),
-            Some(Ok(tree)) => self.know_tree(tree.made_ns, &before),
-        }
-        if let Some(why) = self.replica.unreadable() {
+        let made_ns = match &self.replica.tree {
+            None => return self.no_tree(&before),
+            Some(Ok(tree)) => tree.made_ns,
+            Some(Err(_)) => 0,
+        };
+        self.ensure_planner();
+        if let Some(why) = self.damage() {
             return self.unusable(why);
         }
-        let Some(id) = self.replica.names.get(&self.settings.name) else { return self.make_name() };
+        self.know_tree(made_ns, &before);
+        // What there is holds now; in a new cluster nothing is missed.
+        self.replica.lost = None;
+        let own = &self.settings.name;
+        let named = self.replica.names.get(own).filter(|_| !self.replica.nameless.contains(own));
+        let Some(id) = named else { return self.make_name() };
         self.id = Some(NodeId(*id));
         self.claim();
-    }
-
-    fn unusable(&mut self, why: String) {
-        // When it can be used again, that is news, as when the store is back.
-        self.session.lost_since.get_or_insert(self.now.steady);
-        if self.session.said.as_ref() != Some(&why) {
-            self.session.said = Some(why.clone());
-            self.say(Notice::Unusable(why));
-        }
-        self.away(RETRY_NS_MAX);
-    }
-
-    fn make_tree(&mut self) {
-        let key = self.settings.keys.tree();
-        let value = encode(&Tree { made_by: self.settings.version.clone(), made_ns: self.now.wall.0 });
-        let then = vec![Do::Put { key: key.clone(), value, lease: None }];
-        self.send(Flight::Make, Op::Txn(Txn { compare: vec![Compare::absent(key)], then, or_else: vec![] }));
-    }
-
-    /// The number that a name gets for ever: the next one that nobody has.
-    fn make_name(&mut self) {
-        let keys = &self.settings.keys;
-        let id = self.replica.by_id.keys().last().map_or(0, |last| last.0 + 1);
-        let (name, number) = (keys.name(&self.settings.name), keys.id(id));
-        let value = encode(&Name { id, boot: self.settings.boot.clone(), left_ns: None });
-        let then = vec![
-            Do::Put { key: name.clone(), value, lease: None },
-            Do::Put { key: number.clone(), value: self.settings.name.clone().into_bytes(), lease: None },
-        ];
-        let compare = vec![Compare::absent(name), Compare::absent(number)];
-        self.send(Flight::Make, Op::Txn(Txn { compare, then, or_else: vec![] }));
     }
 
     fn claim(&mut self) {
@@ -335,7 +315,8 @@ impl Member {
                 if mine && *lease == self.session.lease && *node == self.record() {
                     return self.start_watch();
                 }
-                if !mine && node.home != self.settings.home {
+                let is_dead = self.settings.dead.as_ref().is_none_or(|dead| dead.contains(&node.instance));
+                if !mine && (node.home != self.settings.home || !is_dead) {
                     let home = node.home.clone();
                     return self.name_is_taken(&home);
                 }
@@ -370,6 +351,13 @@ impl Member {
             return self.away(NAME_RETRY_NS);
         }
         let name = &self.settings.name;
+        if *home == self.settings.home {
+            return self.give_up(format!(
+                "the name {name} is taken by a copy of this machine: a living coschedd with the same machine-id and state \
+                 directory, {home}, takes part in this cluster as {name}. Give this machine a machine-id and a `node` of its \
+                 own, and an empty state directory; the other one goes on"
+            ));
+        }
         self.give_up(format!(
             "the name {name} is taken: another coschedd, {home}, takes part in this cluster as {name}. Give each node a \
              name of its own (`node` in cosched.toml), or stop the other daemon"
@@ -405,7 +393,9 @@ impl Member {
         self.session.retry_ns = RETRY_NS_MIN;
         self.session.since = self.now.steady;
         self.session.said = None;
+        self.session.alarm = None;
         self.session.untold = None;
+        self.replica.lost = None;
         let lost = self.session.lost_since.take();
         if let (true, Some(since)) = (self.session.was_joined, lost) {
             self.say(Notice::StoreBack(self.now.steady - since));
@@ -423,15 +413,23 @@ impl Member {
         if !self.session.is_joined() {
             return;
         }
-        let other = |live: &At<Live>| live.value.node.instance != self.settings.instance;
-        if let Some(why) = self.replica.unreadable() {
+        if self.replica.tree.is_none() || self.replica.nameless.contains(&self.settings.name) {
+            // Reading tells whether all is gone or only this key.
+            return self.away(0);
+        }
+        self.ensure_planner();
+        if let Some(why) = self.damage() {
             return self.unusable(why);
         }
         match self.replica.nodes.get(&self.settings.name) {
-            Some(live) if other(live) => {
+            Some(live) if live.value.node.instance != self.settings.instance => {
                 let home = live.value.node.home.clone();
                 let name = &self.settings.name;
                 return self.give_up(format!("another coschedd, {home}, has taken the name {name} over"));
+            }
+            None => {
+                self.session.record_changed = true;
+                self.session.rewrites = Some(self.settings.keys.node(&self.settings.name));
             }
             _ => (),
         }
@@ -474,11 +472,22 @@ impl Member {
             return;
         }
         let key = self.settings.keys.node(&self.settings.name);
-        let Some(known) = self.replica.nodes.get(&self.settings.name) else { return };
+        let known = self.replica.nodes.get(&self.settings.name);
+        let compare = vec![
+            known.map_or_else(|| Compare::absent(key.clone()), |known| Compare::unchanged(key.clone(), known.revision)),
+        ];
         self.session.record_changed = false;
-        let compare = vec![Compare::unchanged(key.clone(), known.revision)];
         let then = vec![Do::Put { key, value: encode(&self.record()), lease: self.session.lease }];
         self.send(Flight::Record, Op::Txn(Txn { compare, then, or_else: vec![] }));
+    }
+
+    /// The watch tells so later, too.
+    fn record_written(&mut self, revision: Revision) {
+        if let Some(key) = self.session.rewrites.take() {
+            let live = Live { node: self.record(), lease: self.session.lease };
+            self.replica.nodes.insert(self.settings.name.clone(), At { value: live, revision });
+            self.say(Notice::KeyGone(key));
+        }
     }
 
     pub(super) fn take_leave(&mut self) {

@@ -1,11 +1,11 @@
 //! What a host tells a member and hears from it.
 
 use crate::keys::Keys;
-use crate::store::{Op, StoreError};
+use crate::store::{Key, Op, StoreError};
 use crate::wire::{Ack, Answer, Attempt, Clock, Job, PartEnd};
-use cosched_core::cluster::{Capacity, Config, Lead, Part, Plan};
+use cosched_core::cluster::{Capacity, Config, Lead, Part, Plan, State};
 use cosched_core::{JobId, NodeId, Reason, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What time it is.
@@ -29,6 +29,14 @@ pub struct Settings {
     /// What only one living daemon can hold: the machine and the locked directory of its state. A daemon of the same
     /// name and home has died, and its place is taken at once.
     pub home: String,
+    /// Those lives of before that are known to be over; `None` when the home tells that all of them are. A copy of a machine
+    /// has the same home, and may live beside it: who is not known to be dead has the name until its lease is out.
+    pub dead: Option<BTreeSet<u64>>,
+    /// Others write to the store, too: what is gone was deleted by somebody. A store of this daemon's own is mended when it
+    /// is opened, and what it does not have is not missed.
+    pub is_shared: bool,
+    /// The last state that was known here, and the tree that it is of: what a store that has lost it is repaired with.
+    pub kept: Option<(u64, State)>,
     /// Which start of the machine: another text when all processes of before are gone (the kernel's boot id; in a
     /// container also the start of its first process). The node's parts of jobs are then lost, however short it was away.
     pub boot: String,
@@ -72,6 +80,9 @@ impl Settings {
             name: name.to_owned(),
             instance,
             home: name.to_owned(),
+            dead: None,
+            is_shared: true,
+            kept: None,
             boot: String::new(),
             version: String::new(),
             jobs_known: 0,
@@ -214,6 +225,8 @@ pub enum Notice {
     StoreBack(u64),
     /// What lies in the store cannot be used; it is tried again from time to time.
     Unusable(String),
+    /// Somebody has deleted this key; it was written again.
+    KeyGone(Key),
     /// This daemon cannot take part: what, why, hint.
     Out(String),
     /// A node's lease is out, and its cells are free.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// How long a store is waited for that is tried.
-const REACH_TIME: Duration = Duration::from_secs(5);
+pub(crate) const REACH_TIME: Duration = Duration::from_secs(5);
 
 const HINT: &str = "Is etcd up? Check endpoints, certificates, user and password in [etcd]";
 
@@ -90,10 +90,15 @@ impl Link {
 
     /// Does a transaction, and waits for what came of it.
     async fn do_once(&mut self, txn: Txn) -> anyhow::Result<Vec<Done>> {
-        self.call(OpId(1), Op::Txn(txn));
+        self.once(Op::Txn(txn)).await.map(|(_, done)| done)
+    }
+
+    /// The same; whether its conditions held, too.
+    pub(crate) async fn once(&mut self, op: Op) -> anyhow::Result<(bool, Vec<Done>)> {
+        self.call(OpId(1), op);
         let answer = tokio::time::timeout(REACH_TIME * 2, self.told()).await;
         match answer {
-            Ok(FromStore::Done(_, Ok(OpDone::Txn { done, .. }))) => Ok(done),
+            Ok(FromStore::Done(_, Ok(OpDone::Txn { succeeded, done, .. }))) => Ok((succeeded, done)),
             Ok(FromStore::Done(_, Err(e))) => bail!("{e}. {HINT}"),
             Ok(other) => bail!("the store answers something else: {other:?}"),
             Err(_) => bail!("the store does not answer. {HINT}"),

@@ -31,7 +31,7 @@ impl World {
         self.store_goes_away(S);
     }
 
-    fn begins_another_life(&mut self, mut store: MemoryStore) {
+    pub(super) fn begins_another_life(&mut self, mut store: MemoryStore) {
         store.leases_unlike(&self.store);
         self.store = store;
         self.store_life += 1;

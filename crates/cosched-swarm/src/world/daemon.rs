@@ -20,6 +20,7 @@ impl World {
         let host = &mut self.hosts[node];
         host.holds_on = holds_on;
         host.life += 1;
+        host.settings.dead.get_or_insert_default().insert(host.settings.instance);
         host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
         host.settings.capacity = host.capacity;
         // A daemon's own files say so.
@@ -40,6 +41,11 @@ impl World {
         self.note(|| format!("n{node}: the daemon dies"));
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
+        let tree = host.member.as_ref().map_or(0, Member::tree);
+        // What a daemon knows of the state is on its disk.
+        if let Some(state) = host.member.as_ref().and_then(Member::state) {
+            host.settings.kept = Some((tree, state.clone()));
+        }
         (host.member, host.driver, host.plan) = (None, None, None);
         host.watches.clear();
         host.missed_ends.clear();

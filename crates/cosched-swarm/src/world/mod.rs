@@ -2,6 +2,7 @@
 
 mod act;
 mod anew;
+mod by_hand;
 mod daemon;
 mod look;
 mod network;
@@ -82,6 +83,8 @@ enum Event {
     Clears,
     /// A daemon that took leave is gone, and is started again later.
     Leaves { node: usize, starts_after: u64 },
+    /// An operator repairs what was deleted or damaged.
+    Repairs,
     /// A second has passed.
     Ticks,
 }

@@ -65,6 +65,7 @@ impl World {
                 self.crash(node);
                 self.push(self.now + starts_after, Event::Starts { node });
             }
+            Event::Repairs => self.repairs(),
             Event::Ticks => self.ticks(),
         }
     }

@@ -11,7 +11,7 @@ impl World {
         let node = self.dice.below(self.hosts.len() as u64) as usize;
         let ns = self.dice.between(1, 15) * S;
         self.counts.faults += 1;
-        match self.dice.below(24) {
+        match self.dice.below(28) {
             0 => self.cuts_off(node, ns),
             1 => self.cuts_off(node, 60 * S),
             2 => {
@@ -55,6 +55,7 @@ impl World {
             19 => self.takes_leave(node, ns),
             20 => self.other_capacity(node),
             21 => self.store_becomes_another(ns),
+            22..=24 => self.slips(ns),
             _ => self.daily_life(node),
         }
     }
@@ -64,7 +65,7 @@ impl World {
         self.hosts[node].cut_until = self.now + ns;
     }
 
-    fn loses_watches(&mut self, node: usize) {
+    pub(super) fn loses_watches(&mut self, node: usize) {
         self.note(|| format!("n{node}: loses its watches"));
         let life = self.hosts[node].life;
         let ids: Vec<_> = self.hosts[node].watches.keys().copied().collect();
@@ -133,6 +134,7 @@ impl World {
             self.comes_back();
         }
         self.store_stops_until = self.store_stops_until.min(self.now);
+        self.push(self.now + S, Event::Repairs);
         for node in 0..self.hosts.len() {
             let host = &mut self.hosts[node];
             (host.cut_until, host.deaf_until, host.blind_until) = (0, 0, 0);

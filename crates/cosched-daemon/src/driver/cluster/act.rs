@@ -79,6 +79,17 @@ impl Driver {
                 self.plan_is_stale = true;
                 tracing::info!(after_ms = ns / 1_000_000, "the store is back");
             }
+            Notice::Unusable(why) if cluster.member.alarm().is_some() => {
+                tracing::error!(
+                    "what lies in the cluster's store cannot be used: {why}. Jobs go on, nothing is planned and nothing is ended; \
+                     `cosched cluster repair` says what can be done"
+                );
+                cluster.problem = Some(why);
+            }
+            Notice::KeyGone(key) => {
+                tracing::warn!(key, "somebody has deleted a key of this node's from the store; it is written again");
+                cluster.rewritten = Some((tokio::time::Instant::now(), key));
+            }
             Notice::Unusable(why) | Notice::Out(why) => {
                 tracing::error!("no part in the cluster: {why}");
                 cluster.problem = Some(why);

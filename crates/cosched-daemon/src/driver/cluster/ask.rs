@@ -95,6 +95,7 @@ impl Driver {
             Op::MachinePolicy(request) => self.cluster_policy(peer, request, reply),
             Op::Resources(id, request) => self.resources_in_cluster(peer, id, request, reply),
             Op::Queues(request) => self.change_queues(peer, request, reply),
+            op @ (Op::Repair(_) | Op::Export | Op::Import(_)) => self.administer(peer, op, reply),
             Op::Load { node: Some(name) } if !name.is_empty() && name != self.node_name() => {
                 self.ask_load(Some(name), reply);
             }

@@ -6,9 +6,11 @@
 //! is kept in step with the cluster's state (`mirror.rs`); those that span nodes come from the cluster's plan (`fill`).
 
 mod act;
+mod admin;
 mod alone;
 mod ask;
 mod here;
+mod kept;
 mod launch;
 mod mains;
 mod mirror;
@@ -17,6 +19,8 @@ mod reply;
 mod unmet;
 mod view;
 mod words;
+
+pub(super) use admin::no_store;
 
 use super::{Driver, core_policy, core_sharing};
 use crate::call::Call;
@@ -36,6 +40,7 @@ use cosched_core::cluster::{
 use cosched_core::{JobId, Reason, Sharing, Standing, Time};
 use cosched_linux::State as SwitchState;
 use here::Launcher;
+use kept::Kept;
 use mirror::Mirrored;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -98,6 +103,10 @@ pub(super) struct Cluster {
     /// What the node's own planner was told of jobs of this node alone.
     mirrored: BTreeMap<u64, Mirrored>,
     figures: Figures,
+    /// What is kept of the state on this node's disk.
+    kept: Kept,
+    /// A key of this node was gone and is written again: which, and when.
+    rewritten: Option<(Instant, String)>,
     /// Why the store is not in touch, or cannot be used.
     problem: Option<String>,
     look_at: Instant,
@@ -112,14 +121,20 @@ impl Cluster {
         config: &ClusterConfig,
         of: &Config,
         capacity: Capacity,
-        (instance, home): (u64, String),
+        identity: &super::Identity,
         state: &State,
         own: Option<OwnStore>,
     ) -> anyhow::Result<Cluster> {
         let alone = config.is_alone();
+        let instance = identity.started_unix_ms;
+        let boot = cosched_linux::observe::boot_id();
+        let kept = Kept::new(&identity.state_dir, alone);
         let settings = Settings {
-            home,
-            boot: cosched_linux::observe::boot_id(),
+            home: identity.home.clone(),
+            dead: (!alone).then(|| crate::lives::begin(&identity.state_dir, &boot, instance)),
+            is_shared: !alone,
+            kept: kept.read(),
+            boot,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             initial: initial(config, of, alone.then_some(&state.settings)),
             jobs_known: own.as_ref().map_or(0, OwnStore::last_job).max(state.last_id),
@@ -154,6 +169,8 @@ impl Cluster {
             compared: false,
             mirrored: BTreeMap::new(),
             figures: Figures::default(),
+            kept,
+            rewritten: None,
             problem: Some("it has not answered yet".to_owned()),
             look_at: begin,
         })
@@ -192,7 +209,7 @@ impl Cluster {
             .map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
         let launchers = self.launchers.values().map(Launcher::due);
         let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
-        let loads = self.load_askers.values().map(operate::LoadAsker::due);
+        let loads = self.load_askers.values().map(operate::LoadAsker::due).chain(self.kept.due());
         member.into_iter().chain(pending).chain(loads).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
     }
 }
@@ -239,8 +256,7 @@ impl Driver {
             memory_bytes: self.memory_bytes,
             disk_bytes: self.identity.disk_bytes,
         };
-        let who = (self.identity.started_unix_ms, self.identity.home.clone());
-        self.cluster = Some(Cluster::new(config, &self.config, capacity, who, &self.state, own)?);
+        self.cluster = Some(Cluster::new(config, &self.config, capacity, &self.identity, &self.state, own)?);
         if let Some(period) = self.view_period() {
             self.tell_period(period);
         }
@@ -339,6 +355,9 @@ impl Driver {
                 Some(action) => self.act_in_cluster(action),
                 None => break,
             }
+        }
+        if let Some(cluster) = &mut self.cluster {
+            cluster.kept.keep(&cluster.member);
         }
         self.mirror();
         self.compare_queues();

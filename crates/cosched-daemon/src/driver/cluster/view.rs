@@ -10,6 +10,9 @@ use cosched_cluster::wire::{End, Job, WantAsk, Why};
 use cosched_core::cluster::{JobRecord, Stage};
 use cosched_core::{JobId, Reason, Standing};
 
+/// So long it is shown that a key was deleted.
+const REWRITTEN_SHOWN: std::time::Duration = std::time::Duration::from_secs(3600);
+
 /// So long nodes that are gone are shown.
 const GONE_SHOWN_MS: u64 = 7 * 24 * 3600 * 1000;
 
@@ -65,6 +68,9 @@ impl Driver {
         // A job of this node alone falls asleep by the node's own plan; of one that spans nodes a part may.
         let here = if self.is_own(job.id) { view.state } else { api::JobState::Running };
         (view.state, view.waits_for) = state(planned, job, here);
+        if planned.is_none() && job.end.is_none() {
+            view.state = self.without_plan(cluster, job.id);
+        }
         (view.nodes, view.cpus) = cluster.resources(planned, job);
         view.use_of_nodes = cluster.use_of_nodes(planned, job);
         view.ended_why = ended_why(planned, job);
@@ -83,6 +89,16 @@ impl Driver {
             });
         }
         view
+    }
+
+    /// What a job does that has not ended and that no plan is known to have.
+    fn without_plan(&self, cluster: &Cluster, id: u64) -> api::JobState {
+        match cluster.member.state() {
+            _ if self.live.contains_key(&id) => api::JobState::Running,
+            // Its record is older than the state, for a moment.
+            Some(_) => api::JobState::Ended,
+            None => api::JobState::Unknown,
+        }
     }
 
     /// `Status.nodes`
@@ -187,6 +203,14 @@ impl Driver {
                 why: why.to_owned(),
                 hint: "Jobs that run here go on. Start this daemon again when that is put right.".to_owned(),
             });
+        } else if let Some(why) = cluster.member.alarm() {
+            all.push(api::Warning {
+                what: format!("what lies in the store of cluster {} cannot be used", cluster.name),
+                why: why.to_owned(),
+                hint: "Jobs go on; nothing is planned, and what users ask for waits. `cosched cluster repair` shows what can be \
+                       done, and does it with --yes."
+                    .to_owned(),
+            });
         } else if let Some(why) = cluster.problem.as_ref().filter(|_| cluster.alone) {
             all.push(api::Warning {
                 what: "the queues cannot be written".to_owned(),
@@ -198,6 +222,14 @@ impl Driver {
                 what: format!("no contact with the store of cluster {}", cluster.name),
                 why: why.clone(),
                 hint: "Jobs go on; what users ask for waits. Is etcd up, and are endpoints, certificates and password right?"
+                    .to_owned(),
+            });
+        }
+        if let Some((_, key)) = cluster.rewritten.as_ref().filter(|(at, _)| at.elapsed() < REWRITTEN_SHOWN) {
+            all.push(api::Warning {
+                what: "somebody has deleted a key of this node's from the store".to_owned(),
+                why: key.clone(),
+                hint: "It was written again, and no job noticed. Nobody but cosched should write below /cosched/."
                     .to_owned(),
             });
         }
@@ -238,6 +270,8 @@ impl Driver {
         all.count("cluster_conflicts", "Plans that somebody else was faster with", figures.conflicts);
         let up = if cluster.member.is_joined() { 1.0 } else { 0.0 };
         all.gauge("store_up", "Whether the cluster's store answers", up);
+        let alarm = if cluster.member.alarm().is_some() { 1.0 } else { 0.0 };
+        all.gauge("cluster_alarm", "Whether what lies in the cluster's store cannot be used", alarm);
         all.count("store_losses", "How often the store was lost", figures.losses);
         all.gauge("requests_waiting", "Requests of users that have no answer yet", cluster.member.unanswered() as f64);
     }
