@@ -1,8 +1,6 @@
 //! What is fuzzed, as plain functions of bytes. Each panics if a parser does, or if what it read is not read again from
 //! what was written.
 
-pub mod strangers;
-
 use cosched_sim::batch::{EventOrder, Filter, Policy, simulate, summarise};
 use cosched_sim::workload::batsim::{read_batsim, write_batsim};
 use cosched_sim::workload::stats::Collector;
