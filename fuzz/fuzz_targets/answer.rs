@@ -1,6 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| strangers::answer(data));
-
-#[allow(dead_code)]
-#[path = "../src/strangers.rs"]
-mod strangers;
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cosched_fuzz::strangers::answer(data));

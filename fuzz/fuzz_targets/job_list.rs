@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| cosched_fuzz::job_list(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cosched_fuzz::simulator::job_list(data));

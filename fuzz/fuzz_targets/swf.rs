@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| cosched_fuzz::swf(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cosched_fuzz::simulator::swf(data));

@@ -2,7 +2,7 @@
 
 // Public for the fuzzer's programs.
 #[allow(unreachable_pub)]
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../fuzz/src/simulator.rs"]
 mod targets;
 
 use proptest::prelude::*;

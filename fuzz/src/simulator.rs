@@ -1,0 +1,49 @@
+//! What is fuzzed, as plain functions of bytes. Each panics if a parser does, or if what it read is not read again from
+//! what was written.
+
+use cosched_sim::batch::{EventOrder, Filter, Policy, simulate, summarise};
+use cosched_sim::workload::batsim::{read_batsim, write_batsim};
+use cosched_sim::workload::stats::Collector;
+use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
+use cosched_sim::workload::{read_jobs, write_jobs};
+
+/// A trace: reader, statistics, backfilling, writer.
+pub fn swf(data: &[u8]) {
+    let Ok((records, header, report)) = unpack(data).map_err(drop).and_then(|text| read_records(text).map_err(drop))
+    else {
+        return;
+    };
+    let mut written = Vec::new();
+    write_header(&mut written, &header).unwrap();
+    records.iter().for_each(|record| write_record(&mut written, record).unwrap());
+    let (again, _, second) = read_records(&written[..]).unwrap();
+    assert_eq!(again, records);
+    assert_eq!((second.malformed, second.records), (0, report.records));
+    let mut collector = Collector::default();
+    records.iter().for_each(|record| collector.add(record));
+    collector.finish(&header, &report, None);
+    let mut filter = Filter::new(64);
+    records.iter().for_each(|record| filter.add(record));
+    let (jobs, dropped, _) = filter.finish();
+    assert_eq!(jobs.len() as u64 + dropped.total(), report.records);
+    for policy in [Policy::Fcfs, Policy::Easy, Policy::EasySjbf] {
+        summarise(&jobs, 64, &simulate(&jobs, 64, policy, EventOrder::All));
+    }
+}
+
+/// A job list: reader and writer.
+pub fn job_list(data: &[u8]) {
+    let Ok(jobs) = read_jobs(data) else { return };
+    let mut written = Vec::new();
+    write_jobs(&mut written, &jobs).unwrap();
+    assert_eq!(read_jobs(&written[..]).unwrap(), jobs);
+}
+
+/// A workload of Batsim: reader and writer.
+pub fn batsim(data: &[u8]) {
+    let Ok(workload) = read_batsim(data, Some(1e9)) else { return };
+    let mut written = Vec::new();
+    write_batsim(&mut written, workload.procs, &workload.jobs).unwrap();
+    let again = read_batsim(&written[..], None).unwrap();
+    assert_eq!((again.procs, again.jobs), (workload.procs, workload.jobs));
+}
