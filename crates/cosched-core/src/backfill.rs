@@ -13,15 +13,39 @@ pub struct Hole {
 }
 
 impl Hole {
-    /// Whether a job that wants so much, and ends after so long, may start; `None`: nobody knows when it ends.
+    /// What the first job that cannot start leaves to the others: it wants so much, and has its reservation as soon as that is free.
+    /// `ends` are the ends of what runs, in order, and how much each gives back.
+    pub fn beside(wanted: u64, free: u64, now: u64, ends: impl Iterator<Item = (u64, u64)>) -> Hole {
+        let (mut left, mut begin) = (free, now);
+        for (end, given_back) in ends {
+            if left >= wanted && end > begin {
+                break;
+            }
+            (begin, left) = (end, left + given_back);
+        }
+        Hole { free, extra: left.saturating_sub(wanted), time: begin - now }
+    }
+
+    /// Whether a job that wants so much, and ends after so long, may start; `None`: its end is unknown.
     pub fn takes(&self, wanted: u64, time: Option<u64>) -> bool {
-        let ends_before = time.is_some_and(|time| time <= self.time);
-        wanted <= self.free && (ends_before || wanted <= self.extra)
+        wanted <= self.most(time)
     }
 
     /// The most that a job may have that ends after so long.
     pub fn most(&self, time: Option<u64>) -> u64 {
-        if time.is_some_and(|time| time <= self.time) { self.free } else { self.free.min(self.extra) }
+        if self.outlasts(time) { self.free.min(self.extra) } else { self.free }
+    }
+
+    /// A job that may start has started.
+    pub fn start(&mut self, wanted: u64, time: Option<u64>) {
+        self.free -= wanted;
+        if self.outlasts(time) {
+            self.extra -= wanted;
+        }
+    }
+
+    fn outlasts(&self, time: Option<u64>) -> bool {
+        time.is_none_or(|time| time > self.time)
     }
 }
 
@@ -37,5 +61,13 @@ mod tests {
             assert_eq!(hole.takes(wanted, time), takes, "{wanted} for {time:?}");
             assert_eq!(wanted <= hole.most(time), takes, "{wanted} for {time:?}");
         }
+    }
+    #[test]
+    fn a_reservation_begins_when_enough_has_ended_and_shrinks_by_what_outlasts_it() {
+        let mut hole = Hole::beside(6, 3, 100, [(110, 2), (120, 2), (120, 4), (130, 1)].into_iter());
+        assert_eq!(hole, Hole { free: 3, extra: 5, time: 20 });
+        hole.start(1, Some(20));
+        hole.start(2, None);
+        assert_eq!(hole, Hole { free: 0, extra: 3, time: 20 });
     }
 }

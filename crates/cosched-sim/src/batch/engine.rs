@@ -168,8 +168,8 @@ impl Machine<'_> {
 
     /// One scan: a job starts if it fits now and either ends by the shadow time or needs no more than is left over then.
     fn backfill(&mut self, head: u32, head_size: u32) {
-        let (shadow, extra) = self.shadow(head_size);
-        let mut hole = Hole { free: self.free.into(), extra: extra.into(), time: shadow - self.now };
+        let ends = self.promised.iter().rev().map(|(end, _, procs)| (*end, u64::from(*procs)));
+        let mut hole = Hole::beside(head_size.into(), self.free.into(), self.now, ends);
         let mut from = 0;
         while let Some((job, next)) = self.queue.next_fitting(from, &hole) {
             from = next;
@@ -177,24 +177,9 @@ impl Machine<'_> {
                 continue;
             }
             let spec = &self.jobs[job as usize];
-            hole.free -= u64::from(spec.size);
-            hole.extra -= if spec.estimate_us <= hole.time { 0 } else { spec.size.into() };
+            hole.start(spec.size.into(), Some(spec.estimate_us));
             self.queue.remove(job);
             self.start(job);
         }
-    }
-
-    /// When so many processors are free by the estimates, and how many more then.
-    fn shadow(&self, size: u32) -> (u64, u32) {
-        let mut free = self.free;
-        let mut shadow = self.now;
-        for (end, _, procs) in self.promised.iter().rev() {
-            if free >= size && *end > shadow {
-                break;
-            }
-            shadow = *end;
-            free += procs;
-        }
-        (shadow, free.saturating_sub(size))
     }
 }

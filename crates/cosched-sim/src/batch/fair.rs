@@ -115,10 +115,7 @@ impl Machine<'_> {
                 self.running.push(job);
             }
             match &mut hole {
-                Some(hole) if starts => {
-                    hole.free -= u64::from(size);
-                    hole.extra -= if estimate_us <= hole.time { 0 } else { size.into() };
-                }
+                Some(hole) if starts => hole.start(size.into(), Some(estimate_us)),
                 None if !starts => hole = Some(self.hole(size)),
                 _ => (),
             }
@@ -132,17 +129,10 @@ impl Machine<'_> {
     fn hole(&self, size: u32) -> Hole {
         let promised = |job: &u32| {
             let spec = &self.jobs[*job as usize];
-            (self.schedule.start_us[*job as usize] + spec.estimate_us, spec.size)
+            (self.schedule.start_us[*job as usize] + spec.estimate_us, u64::from(spec.size))
         };
-        let mut ends: Vec<(u64, u32)> = self.running.iter().map(promised).collect();
+        let mut ends: Vec<(u64, u64)> = self.running.iter().map(promised).collect();
         ends.sort_unstable();
-        let (mut free, mut shadow) = (self.free, self.now);
-        for (end, procs) in ends {
-            if free >= size && end > shadow {
-                break;
-            }
-            (shadow, free) = (end, free + procs);
-        }
-        Hole { free: self.free.into(), extra: free.saturating_sub(size).into(), time: shadow - self.now }
+        Hole::beside(size.into(), self.free.into(), self.now, ends.into_iter())
     }
 }
