@@ -120,8 +120,7 @@ impl Audit {
         }
         let new = Rate { tokens: BURST, at: now, done: 0, refused: 0, told: now };
         let rate = shared.users.entry(uid).or_insert(new);
-        let earned = now.duration_since(rate.at).as_secs_f64() / LINE_EVERY.as_secs_f64();
-        (rate.tokens, rate.at) = ((rate.tokens + earned).min(BURST), now);
+        (rate.tokens, rate.at) = (rate.tokens_at(now), now);
         let may = rate.tokens >= 1.0;
         if may {
             rate.tokens -= 1.0;
@@ -154,9 +153,13 @@ impl Audit {
 }
 
 impl Rate {
-    fn is_idle(&self, now: Instant) -> bool {
+    fn tokens_at(&self, now: Instant) -> f64 {
         let earned = now.duration_since(self.at).as_secs_f64() / LINE_EVERY.as_secs_f64();
-        self.done + self.refused == 0 && self.tokens + earned >= BURST
+        (self.tokens + earned).min(BURST)
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        self.done + self.refused == 0 && self.tokens_at(now) >= BURST
     }
 }
 

@@ -28,33 +28,31 @@ impl Driver {
             Op::Register(_) | Op::AddProcess(..) | Op::Resources(..) if !self.rights.is_admin(peer) => peer.uid,
             _ => return Ok(()),
         };
-        let (limits, used) = (&self.config.limits, self.used_by(uid));
+        let limits = &self.config.limits;
         let over = |name: &str, have: u64, more: u64, max: u64| match have.saturating_add(more) > max {
             true => Err(over(name, have, max)),
             false => Ok(()),
         };
+        let memory = |have: u64, total: Option<u64>, nodes: &[api::NodeResources]| {
+            let nodes = nodes.iter().filter_map(|node| node.memory_bytes).fold(0, u64::saturating_add);
+            let wanted = total.unwrap_or(0).saturating_add(nodes);
+            limits.memory_bytes.filter(|_| wanted > 0).map_or(Ok(()), |max| over("memory", have, wanted, max))
+        };
         match op {
             Op::Register(request) => {
+                let used = self.used_by(uid);
                 over("jobs", used.jobs, 1, limits.jobs)?;
                 over("waiting_jobs", used.waiting, 1, limits.waiting_jobs)?;
                 over("processes", used.processes, 1, limits.processes)?;
                 over("record_bytes", used.record_bytes, 0, limits.record_bytes)?;
-                let nodes = request.nodes.iter().filter_map(|node| node.memory_bytes).fold(0, u64::saturating_add);
-                let memory = request.mem_bytes.unwrap_or(0).saturating_add(nodes);
-                match limits.memory_bytes.filter(|_| memory > 0) {
-                    Some(max) => over("memory", used.memory_bytes, memory, max),
-                    None => Ok(()),
-                }
+                memory(used.memory_bytes, request.mem_bytes, &request.nodes)
             }
-            Op::AddProcess(..) => over("processes", used.processes, 1, limits.processes),
+            // One a rank: its user's jobs need not be counted for it.
+            Op::AddProcess(..) => over("processes", self.processes_of(uid), 1, limits.processes),
             Op::Resources(id, request) => {
-                let nodes = request.nodes.iter().filter_map(|node| node.memory_bytes).fold(0, u64::saturating_add);
-                let memory = request.mem_bytes.unwrap_or(0).saturating_add(nodes);
-                let had = self.list_of(uid).find(|(of, ..)| of == id).map_or(0, |(_, _, bytes)| bytes);
-                match limits.memory_bytes.filter(|_| memory > 0) {
-                    Some(max) => over("memory", used.memory_bytes.saturating_sub(had), memory, max),
-                    None => Ok(()),
-                }
+                let others = self.list_of(uid).filter(|(of, ..)| of != id);
+                let have = others.map(|(_, _, bytes)| bytes).fold(0, u64::saturating_add);
+                memory(have, request.mem_bytes, &request.nodes)
             }
             _ => Ok(()),
         }
@@ -96,11 +94,16 @@ impl Driver {
             used.memory_bytes = used.memory_bytes.saturating_add(memory_bytes);
         }
         let own = |record: &&Record| record.uid == uid;
-        let live = self.live.iter().filter(|(id, _)| self.state.jobs.get(id).is_some_and(|record| record.uid == uid));
-        used.processes = live.map(|(_, live): (_, &Live)| u64::from(live.registered)).sum();
+        used.processes = self.processes_of(uid);
         let living = self.state.jobs.values().filter(own).filter(|record| !record.ended());
         used.record_bytes = living.map(Record::bytes).sum();
         used
+    }
+
+    fn processes_of(&self, uid: u32) -> u64 {
+        let own = |id: &u64| self.state.jobs.get(id).is_some_and(|record| record.uid == uid);
+        let live = self.live.iter().filter(|(id, _)| own(id));
+        live.map(|(_, live): (_, &Live)| u64::from(live.registered)).sum()
     }
 
     /// The user's jobs that have not ended: number, whether it waits, declared memory.
