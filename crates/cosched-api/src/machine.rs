@@ -233,7 +233,7 @@ wire! {
     pub struct FairShare {
         /// Usage halves in this time.
         pub half_life_ms: u64,
-        /// So much later does a job count as having come whose owner has all of the usage.
+        /// How much later a job counts as submitted when its owner has all of the usage.
         pub weight_ms: u64,
     }
 }

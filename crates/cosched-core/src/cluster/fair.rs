@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 pub struct FairShare {
     /// Usage halves in this time; at least 1.
     pub half_life_ns: u64,
-    /// So much later does a job count as having come whose owner has all of the usage.
+    /// How much later a job counts as submitted when its owner has all of the usage.
     pub weight_ns: u64,
 }
 
