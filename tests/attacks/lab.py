@@ -176,8 +176,7 @@ class Lab:
                 undo()
             except Exception as e:  # What else there is to remove must go too.
                 print(f"cleaning up: {e!r}")
-        for job in (mounts("cgroup2")[0] / self.cgroup).glob("job-*"):
-            end_cgroup(job)
+        # The daemon first: it would start what waits for those that are ended.
         if self.process and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -185,6 +184,9 @@ class Lab:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        for job in (mounts("cgroup2")[0] / self.cgroup).glob("job-*"):
+            end_cgroup(job)
+        self.end_supervisors()
         for child in self.children:
             try:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -197,6 +199,16 @@ class Lab:
             subprocess.run(["umount", "-l", str(mount)], check=False)
         forget_hierarchy(self.cgroup, self.dir / "forget")
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def end_supervisors(self):
+        """Ends what `cosched run --detach` has left: in a session of its own it waits for the daemon to come back."""
+        ours = f"COSCHED_SOCKET={self.socket}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if ours in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+            except OSError:  # It has ended, or it is none that root may look at (the first process in a container).
+                pass
 
 
 def reachable(program):
