@@ -3,7 +3,7 @@
 mod common;
 
 use common::{measured, refusal};
-use cosched_cluster::wire::{Answer, Ask, Class, Clock, KillHow, OnNodeLoss, Why};
+use cosched_cluster::wire::{Answer, Ask, Class, Clock, JobAsk, KillHow, NodeAsk, OnNodeLoss, WantAsk, Why};
 use cosched_cluster::{NotTaken, Notice};
 use cosched_core::cluster::{Capacity, Period};
 use cosched_core::{JobId, NodeId, Reason};
@@ -525,4 +525,25 @@ fn a_gang_that_was_dropped_comes_back_when_its_user_says_so() {
     // What is known is said once: two transactions for each report that changed something.
     let writes = world.ops["writes"];
     assert!(writes < 100, "{writes}");
+}
+
+/// Found by cosched-swarm, seeds 2224, 2503 and 4104: a started job that was to have any nodes forgot where its main process is, and
+/// its parts waited for ever for somebody to say that it has ended.
+#[test]
+fn a_started_job_is_led_from_where_it_was_whatever_it_wants() {
+    let mut world = World::started(17, 2);
+    world.run(12 * S);
+    world.job_ns_max = 10 * S;
+    let part =
+        |node: &str| NodeAsk { node: node.to_owned(), cpus: 2, cpus_min: 1, memory_bytes: 1 << 20, disk_bytes: 0 };
+    let want = WantAsk::PerNode(vec![part("n0"), part("n1")]);
+    world.ask(0, user(1), submit(JobAsk { want, lead: Some("n0".to_owned()), ..job("a", 1) }));
+    world.run(2 * S);
+    assert_eq!(world.running().len(), 2);
+    let want = WantAsk::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 };
+    let asked = world.ask(0, user(1), Ask::Resources { job: 1, want }).unwrap();
+    world.run(S);
+    assert_eq!(world.hosts[0].answers[&asked], [Answer::Done]);
+    world.run(30 * S);
+    assert!(world.running().is_empty() && world.jobs()[0].end.is_some());
 }

@@ -436,11 +436,13 @@ impl<'a> Batch<'a> {
             return Err(Answer::refused(what, why, "Name the nodes that it has."));
         }
         let want = self.want(ask, what)?;
+        let started = self.planner.state().jobs.get(&JobId(id)).is_some_and(|job| job.place.is_some());
         self.user_input(Input::Resources(JobId(id), want), what)?;
         let wall = self.wall.0;
         self.jobs.entry(id).and_modify(|job| {
-            // No process waits for it: the first one comes where the job is.
-            if job.ask.main.is_none()
+            // No process waits for it: the first one comes where the job is. Once it has come it stays there.
+            if !started
+                && job.ask.main.is_none()
                 && job.ask.lead.as_deref().is_some_and(|lead| ask.nodes().all(|node| node != lead))
             {
                 job.ask.lead = ask.nodes().next().map(str::to_owned);
