@@ -193,6 +193,15 @@ impl Store {
         }
     }
 
+    /// Writes all that is owed, in one go; what cannot be written stays owed.
+    pub(crate) fn pay_all(&mut self, state: &State) {
+        if !self.owed.is_empty()
+            && let Err(e) = self.write(state, None)
+        {
+            tracing::error!("the state could not be written, and will be tried again: {e}");
+        }
+    }
+
     fn change(&mut self, state: &mut State, change: Change) -> io::Result<()> {
         self.journal.number(change.id().max(state.last_id));
         self.write(state, Some(&change))?;
