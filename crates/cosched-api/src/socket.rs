@@ -153,5 +153,14 @@ mod tests {
         assert_eq!(mode(&dir.path().join("a/b")), 0o700);
         fs::set_permissions(dir.path().join("a/b"), fs::Permissions::from_mode(0o777)).unwrap();
         assert!(prepare_directory(&socket).unwrap_err().to_string().contains("writable by other users"));
+        fs::set_permissions(dir.path().join("a/b"), fs::Permissions::from_mode(0o700)).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path().join("a/b"), &link).unwrap();
+        check_directory(&link.join("coschedd.sock")).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+            let refused = check_directory(&link.join("coschedd.sock")).unwrap_err().to_string();
+            assert!(refused.contains("uid 65534"), "{refused}");
+        }
     }
 }

@@ -151,6 +151,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn host_files_are_read_by_others_and_have_no_place_in_a_directory() {
+        let file = unnamed("hosts", "a slots=2\n").unwrap();
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let read = std::process::Command::new("cat").arg(&path).output().unwrap();
+        assert_eq!(read.stdout, b"a slots=2\n");
+        assert!(std::fs::write(&path, "b").is_err(), "nobody changes it");
+        drop(file);
+        assert!(!std::path::Path::new(&path).exists());
+    }
+
+    #[test]
     fn host_files_in_both_forms() {
         let slots = [("a", 2), ("b", 1)];
         assert_eq!(lines(&slots, " slots="), "a slots=2\nb slots=1\n");

@@ -138,6 +138,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_directory_of_ours_is_trusted_and_a_link_to_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        let trusted = |path: &std::path::Path| {
+            let mut name = Text::<256>::new();
+            write!(name, "{}", path.display()).unwrap();
+            // SAFETY: no arguments, no effect.
+            is_private(&name, unsafe { libc::getuid() })
+        };
+        assert!(trusted(dir.path()) && !trusted(&link));
+    }
+
+    #[test]
     fn names_that_are_no_socket() {
         assert!(Daemon::at(b"").is_none() && Daemon::at(&[b'x'; 108]).is_none());
         assert!(Daemon::at(&[b'x'; 107]).is_some_and(|daemon| daemon.connect().is_none()));
