@@ -7,6 +7,7 @@
 
 mod boost;
 mod count;
+mod fillers;
 mod handoff;
 mod table;
 mod worker;

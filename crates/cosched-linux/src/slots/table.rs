@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::fillers::Fillers;
 use crate::switch::{JobSwitch, State};
 
 /// One job of a table.
@@ -50,19 +51,20 @@ impl Table {
 /// One turn, with its differences from the turn before it.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// For each job, whether this turn names it.
-    named: Box<[bool]>,
+    /// The jobs that it names, in rising order.
+    run: Box<[u16]>,
     /// The jobs that start to run.
     pub(super) enter: Box<[u16]>,
     /// The jobs that stop to run.
     pub(super) leave: Box<[u16]>,
-    /// The jobs that may fill idle CPUs, in this order.
-    pub(super) fill: Box<[u16]>,
+    /// How many turns later the next job in the background runs; 0 when none ever does.
+    pair: u32,
     /// How many slots later the next turn with differences is; 0 when there is none.
     pub(super) next_change: u32,
 }
 
-/// A table made ready for the slot thread.
+/// A table made ready for the slot thread. Its size and the work for it grow as the jobs and what the turns name, not as their product: users
+/// register thousands, and each of them makes a new table.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) number: u64,
@@ -70,42 +72,44 @@ pub(super) struct Prepared {
     pub(super) slot_length_ns: i64,
     pub(super) jobs: Vec<Entry>,
     pub(super) turns: Vec<Turn>,
+    fill: Fill,
+    fillers: Fillers,
+    may_fill: bool,
 }
 
 impl Prepared {
     pub(super) fn new(table: Table, number: u64) -> Prepared {
-        let Table { epoch_ns, slot_length_ns, jobs, turns, fill } = table;
-        let named: Vec<Box<[bool]>> = turns.iter().map(|turn| named(turn, jobs.len())).collect();
-        let mut prepared: Vec<Turn> = Vec::with_capacity(named.len());
-        for (k, now) in named.iter().enumerate() {
-            let before = &named[(k + named.len() - 1) % named.len()];
-            let differing = |starts: bool| {
-                let moved = |&j: &usize| now[j] != before[j] && now[j] == starts && jobs[j].otherwise != State::Run;
-                (0..jobs.len()).filter(moved).map(|j| j as u16).collect()
-            };
-            let (enter, leave) = (differing(true), differing(false));
-            prepared.push(Turn {
-                named: now.clone(),
-                enter,
-                leave,
-                fill: order(fill, k, &named, &jobs),
-                next_change: 0,
-            });
+        let Table { epoch_ns, slot_length_ns, jobs, mut turns, fill } = table;
+        for run in &mut turns {
+            run.retain(|&j| usize::from(j) < jobs.len());
+            run.sort_unstable();
+            run.dedup();
         }
-        for k in 0..prepared.len() {
-            let changes = |d: &usize| {
-                let turn = &prepared[(k + d) % prepared.len()];
-                !(turn.enter.is_empty() && turn.leave.is_empty())
+        let fillers = Fillers::new(&turns, &jobs);
+        let turn = |(k, run): (usize, &Vec<u16>)| {
+            let before = &turns[(k + turns.len() - 1) % turns.len()];
+            let moved = |of: &[u16], not: &[u16]| {
+                let differs =
+                    |&&j: &&u16| jobs[usize::from(j)].otherwise != State::Run && not.binary_search(&j).is_err();
+                of.iter().filter(differs).copied().collect()
             };
-            prepared[k].next_change = (1..=prepared.len()).find(changes).unwrap_or(0) as u32;
-        }
-        Prepared {
+            let (enter, leave) = (moved(run, before), moved(before, run));
+            Turn { run: run.as_slice().into(), enter, leave, pair: fillers.pair(&turns, k), next_change: 0 }
+        };
+        let mut prepared: Vec<Turn> = turns.iter().enumerate().map(turn).collect();
+        find_changes(&mut prepared);
+        let mut prepared = Prepared {
             number,
             epoch_ns: i64::try_from(epoch_ns).unwrap_or(i64::MAX),
             slot_length_ns: i64::try_from(slot_length_ns).unwrap_or(i64::MAX).max(1),
             jobs,
             turns: prepared,
-        }
+            fill,
+            fillers,
+            may_fill: false,
+        };
+        prepared.may_fill = (0..turns.len()).any(|k| prepared.fills(k as i64).next().is_some());
+        prepared
     }
 
     /// The slot at a time; negative before the epoch.
@@ -120,7 +124,7 @@ impl Prepared {
 
     /// True when some turn has a job in the background.
     pub(super) fn may_fill(&self) -> bool {
-        self.turns.iter().any(|turn| !turn.fill.is_empty())
+        self.may_fill
     }
 
     fn turn_index(&self, slot: i64) -> usize {
@@ -141,40 +145,36 @@ impl Prepared {
     /// The state of a job in a slot.
     pub(super) fn state(&self, job: usize, slot: i64) -> State {
         match self.turn(slot) {
-            Some(turn) if turn.named[job] => State::Run,
+            Some(turn) if turn.run.binary_search(&(job as u16)).is_ok() => State::Run,
             _ => self.jobs[job].otherwise,
         }
     }
+
+    /// The jobs that may fill CPUs that the running ones of a slot leave idle, in their order. Allocates nothing.
+    pub(super) fn fills(&self, slot: i64) -> impl Iterator<Item = u16> {
+        let all = self.fill == Fill::All;
+        let turn = self.turn(slot).map(|turn| (self.turn_index(slot), turn.pair));
+        turn.into_iter().flat_map(move |(k, pair)| self.fillers.after(k, pair, all))
+    }
 }
 
-/// The jobs in the background of turn `k` that fill, in their order.
-fn order(fill: Fill, k: usize, named: &[Box<[bool]>], jobs: &[Entry]) -> Box<[u16]> {
-    let may = |j: &usize| jobs[*j].otherwise == State::Background && !named[k][*j];
-    // How many turns later it runs; those of no turn come last.
-    let turns_to = |j: usize| (1..named.len()).find(|d| named[(k + d) % named.len()][j]).unwrap_or(usize::MAX);
-    let mut found: Vec<usize> = (0..jobs.len()).filter(may).collect();
-    // The next turn that differs has the pair: one whose jobs all run now as well pairs with nobody.
-    let pair = found.iter().map(|&j| turns_to(j)).min().unwrap_or(usize::MAX);
-    let is_pair = |j: usize| turns_to(j) == pair && pair != usize::MAX;
-    if fill == Fill::Pair {
-        found.retain(|&j| is_pair(j));
+/// For each turn, how far the next one is that has differences.
+fn find_changes(turns: &mut [Turn]) {
+    let mut next = 0;
+    // Twice round: the first time for what comes after the last turn.
+    for k in (0..2 * turns.len()).rev() {
+        let turn = &mut turns[k % turns.len()];
+        turn.next_change = next;
+        next = match next {
+            _ if !(turn.enter.is_empty() && turn.leave.is_empty()) => 1,
+            0 => 0,
+            distance => distance + 1,
+        };
     }
-    found.sort_by_key(|&j| (!is_pair(j), std::cmp::Reverse(jobs[j].weight), turns_to(j)));
-    found.into_iter().map(|j| j as u16).collect()
-}
-
-fn named(turn: &[u16], jobs: usize) -> Box<[bool]> {
-    let mut named = vec![false; jobs].into_boxed_slice();
-    for &job in turn {
-        if let Some(mark) = named.get_mut(usize::from(job)) {
-            *mark = true;
-        }
-    }
-    named
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::switch::SwitchFiles;
 
@@ -191,14 +191,18 @@ mod tests {
         Prepared::new(table(otherwise, turns), 1)
     }
 
-    fn table(otherwise: &[State], turns: &[&[u16]]) -> Table {
+    /// Jobs of these states, whose switches have no effect.
+    pub(in super::super) fn entries(otherwise: &[State]) -> Vec<Entry> {
         let dir = tempfile::tempdir().unwrap();
-        let entry =
-            |(id, &otherwise): (usize, &State)| Entry { switch: switch(dir.path(), id as u64), weight: 100, otherwise };
+        let switch = switch(dir.path(), 1);
+        otherwise.iter().map(|&otherwise| Entry { switch: Arc::clone(&switch), weight: 100, otherwise }).collect()
+    }
+
+    fn table(otherwise: &[State], turns: &[&[u16]]) -> Table {
         Table {
             epoch_ns: 1000,
             slot_length_ns: 10,
-            jobs: otherwise.iter().enumerate().map(entry).collect(),
+            jobs: entries(otherwise),
             turns: turns.iter().map(|t| t.to_vec()).collect(),
             fill: Fill::All,
         }
@@ -228,7 +232,8 @@ mod tests {
         let mut table = table(&vec![State::Background; weights.len()], turns);
         table.fill = fill;
         table.jobs.iter_mut().zip(weights).for_each(|(job, &weight)| job.weight = weight);
-        Prepared::new(table, 1).turns.iter().map(|turn| turn.fill.to_vec()).collect()
+        let table = Prepared::new(table, 1);
+        (0..turns.len()).map(|k| table.fills(k as i64).collect()).collect()
     }
 
     #[test]
@@ -248,7 +253,8 @@ mod tests {
     #[test]
     fn stopped_and_running_ones_do_not_fill() {
         let table = prepared(&[State::Stop, State::Background, State::Run], &[&[0], &[2]]);
-        assert_eq!(table.turn(0).unwrap().fill.to_vec(), [1]);
+        assert_eq!(table.fills(0).collect::<Vec<u16>>(), [1]);
+        assert!(table.may_fill() && !prepared(&[State::Stop], &[&[0], &[]]).may_fill());
     }
 
     #[test]

@@ -121,8 +121,8 @@ impl Worker {
             apply(job, table.jobs[usize::from(job)].otherwise);
         }
         // The slots without a change between the last switch and this one have had the same turn.
-        let filled = table.turn(self.slot).map_or(&[][..], |turn| &turn.fill[..self.filled.min(turn.fill.len())]);
-        for &job in filled.iter().filter(|&&job| table.state(usize::from(job), slot) != State::Run) {
+        let filled = table.fills(self.slot).take(self.filled);
+        for job in filled.filter(|job| table.state(usize::from(*job), slot) != State::Run) {
             apply(job, table.jobs[usize::from(job)].otherwise);
         }
         if mechanism.order() == Order::OutgoingFirst {
@@ -198,7 +198,7 @@ impl Worker {
             return;
         }
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
-        let Some(&job) = table.value.turn(self.slot).and_then(|turn| turn.fill.get(self.filled)) else { return };
+        let Some(job) = table.value.fills(self.slot).nth(self.filled) else { return };
         let entry = &table.value.jobs[usize::from(job)];
         note(&self.shared, mechanism.value.apply(&entry.switch, State::Background, entry.weight, Phase::Fill));
         self.filled += 1;
