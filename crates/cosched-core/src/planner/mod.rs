@@ -184,6 +184,19 @@ impl Planner {
         Ok(())
     }
 
+    /// Takes one of many inputs, such as the jobs that a restarted daemon finds: the plan is made when [`Planner::plan_noted`] says so.
+    ///
+    /// # Errors
+    /// As of [`Planner::handle`].
+    pub fn note(&mut self, input: PlannerInput) -> Result<(), PlannerError> {
+        self.take(input).map(drop)
+    }
+
+    /// Makes one plan for all that was noted.
+    pub fn plan_noted(&mut self, now: Time) {
+        self.replan(now, Reason::Arrival);
+    }
+
     /// What the host has to do next.
     pub fn poll_action(&mut self) -> Option<PlannerAction> {
         self.actions.pop_front()

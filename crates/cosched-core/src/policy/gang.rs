@@ -22,6 +22,7 @@ use super::columns::Columns;
 use crate::id::JobId;
 use crate::matrix::{Matrix, Placement};
 use crate::plan::Turn;
+use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -35,7 +36,7 @@ const REPEATS_MAX: usize = 8;
 pub(crate) fn cycle(matrix: &Matrix, share: impl Fn(JobId) -> u32) -> Vec<Turn> {
     let order = row_order(&row_weights(matrix, &share));
     let gangs = gangs(matrix, &share);
-    let slots: Vec<Slot> = (0..matrix.rows().len()).map(|row| slot(matrix, row, &gangs)).collect();
+    let slots = slots(matrix, &gangs);
     // As many repeats as jobs compete for the free cells of some row.
     let guests = slots.iter().map(|s| s.guests.len()).max().unwrap_or(0);
     let repeats = guests.clamp(1, REPEATS_MAX).min((CYCLE_TURNS_MAX as usize / order.len().max(1)).max(1));
@@ -94,15 +95,18 @@ fn gangs(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<Gang> {
     matrix.homes().into_iter().map(gang).collect()
 }
 
-fn slot(matrix: &Matrix, row: usize, gangs: &[Gang]) -> Slot {
-    let cells = matrix.rows()[row].cells();
-    let free = Columns::new(cells.len(), (0..cells.len()).filter(|c| cells[*c].is_none()));
-    let all = || 0..gangs.len();
-    Slot {
-        residents: all().filter(|g| gangs[*g].row == row).collect(),
-        guests: all().filter(|g| gangs[*g].row != row && room(&free, &gangs[*g])).collect(),
-        free,
-    }
+fn slots(matrix: &Matrix, gangs: &[Gang]) -> Vec<Slot> {
+    let slot = |(row, of): (usize, &crate::matrix::Row)| {
+        let cells = of.cells();
+        let free = Columns::new(cells.len(), (0..cells.len()).filter(|c| cells[*c].is_none()));
+        let fits = |g: &usize| gangs[*g].row != row && room(&free, &gangs[*g]);
+        // Nobody fits into a full row, and with many gangs most rows are full.
+        let guests = if of.free() == 0 { Vec::new() } else { (0..gangs.len()).filter(fits).collect() };
+        Slot { residents: Vec::new(), guests, free }
+    };
+    let mut slots: Vec<Slot> = matrix.rows().iter().enumerate().map(slot).collect();
+    gangs.iter().enumerate().for_each(|(g, gang)| slots[gang.row].residents.push(g));
+    slots
 }
 
 fn row_weights(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<u64> {
@@ -130,11 +134,17 @@ pub(crate) fn row_order(weights: &[u64]) -> Vec<usize> {
     let sum: u64 = weights.iter().sum();
     let mut had = vec![0_u64; weights.len()];
     let mut order = Vec::with_capacity(sum as usize);
+    // Who may have a turn, by when its time ends, and who may not yet, by when it may.
+    let (mut ready, mut later) = (BTreeSet::new(), BTreeSet::new());
+    later.extend((0..weights.len()).map(|row| (0, row)));
     for turn in 0..sum {
-        let may = |row: &usize| had[*row] * sum / weights[*row] <= turn;
-        let ends = |row: &usize| ((had[*row] + 1) * sum).div_ceil(weights[*row]);
-        if let Some(row) = (0..weights.len()).filter(may).min_by_key(ends) {
+        while let Some((_, row)) = later.first().copied().filter(|(from, _)| *from <= turn) {
+            later.pop_first();
+            ready.insert((((had[row] + 1) * sum).div_ceil(weights[row]), row));
+        }
+        if let Some((_, row)) = ready.pop_first() {
             had[row] += 1;
+            later.insert((had[row] * sum / weights[row], row));
             order.push(row);
         }
     }

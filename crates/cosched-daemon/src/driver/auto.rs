@@ -5,7 +5,7 @@ use super::{Driver, machine};
 use crate::clock::{now, unix_ms};
 use crate::waitpage::{Counts, WaitPage};
 use cosched_api::{Chosen, WaitMode};
-use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Reason, Seen, Standing, Time, Wait};
+use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Reason, Seen, Time, Wait};
 
 /// No window is shorter.
 const WINDOW_NS_MIN: u64 = 300_000_000;
@@ -106,8 +106,8 @@ impl Driver {
         }
         let before = live.chosen.mode();
         let chosen = live.chosen.window(&self.plan, cpu_time_ns, counts).and_then(|(since, mut seen)| {
-            seen.offered_ns = offered_ns(&self.plan, job, since.at, seen.interval_ns, cpus);
-            seen.rivals = super::waiting::rivals(&self.plan, cpus);
+            seen.offered_ns = self.running.offered_ns(&self.plan, job, since.at, seen.interval_ns);
+            seen.rivals = self.running.rivals();
             let policy = live.chosen.auto.choice().policy;
             live.chosen.auto.see(&seen).filter(|choice| choice.policy != policy).map(|choice| (choice, seen))
         });
@@ -125,27 +125,5 @@ impl Driver {
         } else if let Err(e) = self.planner.handle(now(), PlannerInput::Choice(job, choice.policy, choice.reason)) {
             tracing::error!("the planner refused a choice: {e}");
         }
-    }
-}
-
-/// The CPU time that the plan offers to a job in an interval: that of its slots, of which local jobs take their part, or
-/// its part by weight.
-pub(super) fn offered_ns(plan: &Plan, job: JobId, since: Time, interval_ns: u64, cpus: u32) -> u64 {
-    let Some(planned) = plan.jobs.get(&job) else { return 0 };
-    let wanted = u64::from(planned.cpus) * interval_ns;
-    let running = plan.jobs.values().filter(|other| other.standing == Standing::Scheduled);
-    let (own, weights) = (u64::from(planned.weight), |local_only: bool| -> u64 {
-        running
-            .clone()
-            .filter(|other| !local_only || other.policy.is_local())
-            .map(|other| u64::from(other.weight))
-            .sum()
-    });
-    match plan.share(job) {
-        Some(_) => {
-            let slots_ns = u64::from(planned.cpus) * plan.owned_ns(job, since, since + interval_ns);
-            (u128::from(slots_ns) * u128::from(own) / u128::from(own + weights(true)).max(1)) as u64
-        }
-        None => wanted.min(u64::from(cpus) * interval_ns * own / weights(false).max(1)),
     }
 }

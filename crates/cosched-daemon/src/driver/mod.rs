@@ -19,6 +19,7 @@ mod period;
 mod recover;
 mod register;
 mod resources;
+mod running;
 mod shares;
 mod sleep;
 mod statusfile;
@@ -52,6 +53,7 @@ use cosched_core::{
     Time,
 };
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
+use running::Running;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -166,6 +168,8 @@ pub(crate) struct Driver {
     agent: Agent,
     /// The plan that this node runs.
     plan: Arc<Plan>,
+    /// Its sums.
+    running: Running,
     /// What the node's own planner says; the same on a machine alone.
     own_plan: Arc<Plan>,
     /// Another plan than the present one is to be run.
@@ -247,6 +251,7 @@ impl Driver {
             planner,
             agent,
             own_plan: Arc::clone(&plan),
+            running: Running::of(&plan, cpus),
             plan,
             plan_is_stale: false,
             mechanism_is_stale: false,
@@ -406,6 +411,7 @@ impl Driver {
             if std::mem::take(&mut self.plan_is_stale) {
                 self.count_dues();
                 self.plan = self.plan_to_run();
+                self.running = Running::of(&self.plan, self.identity.cpus.len() as u32);
                 self.agent.handle(now(), AgentInput::Plan(Arc::clone(&self.plan)));
                 (quiet, changed) = (false, true);
             }

@@ -20,6 +20,7 @@ impl Driver {
                 self.end_unseen(record);
             }
         }
+        self.planner.plan_noted(now());
         for id in left {
             if !self.live.contains_key(&id) {
                 if let Err(e) = self.machinery.tree.remove_torn(id) {
@@ -62,9 +63,9 @@ impl Driver {
             self.note(record.id, |r| r.event(unix_ms(), "found", "the daemon was restarted"));
             return Ok(());
         }
-        self.plan_job(record).map_err(|e| anyhow::anyhow!("{}: {}", e.what, e.why))?;
+        self.planner.note(PlannerInput::Submit(super::register::to_plan(record)))?;
         if record.suspended {
-            self.planner.handle(now(), PlannerInput::Suspend(JobId(record.id)))?;
+            self.planner.note(PlannerInput::Suspend(JobId(record.id)))?;
         }
         self.note(record.id, |r| r.event(unix_ms(), "found", "the daemon was restarted"));
         tracing::info!(id = record.id, "found a job of the last run");

@@ -128,16 +128,20 @@ impl Driver {
 
     /// Tells the planner about a job that is in its cgroups.
     pub(super) fn plan_job(&mut self, record: &Record) -> Answer<()> {
-        let job = cosched_core::Job {
-            id: JobId(record.id),
-            owner: record.uid,
-            class: machine::core_class(record.class),
-            policy: record.own_policy.map(machine::core_policy),
-            cpus: record.cpus,
-            node: Some(NODE),
-        };
-        let planned = self.planner.handle(now(), PlannerInput::Submit(job));
+        let planned = self.planner.handle(now(), PlannerInput::Submit(to_plan(record)));
         planned.map_err(|e| internal(format!("job {} could not be planned", record.id), e))
+    }
+}
+
+/// A job of this machine as the planner wants it.
+pub(super) fn to_plan(record: &Record) -> cosched_core::Job {
+    cosched_core::Job {
+        id: JobId(record.id),
+        owner: record.uid,
+        class: machine::core_class(record.class),
+        policy: record.own_policy.map(machine::core_policy),
+        cpus: record.cpus,
+        node: Some(NODE),
     }
 }
 

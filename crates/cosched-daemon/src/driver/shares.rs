@@ -3,7 +3,8 @@
 //! Both are summed up at each sample of the job's CPU time, and at each change of the plan, and older parts fade: after
 //! ten seconds a part weighs half. So a change shows within seconds, and single slots do not.
 
-use super::{Driver, auto};
+use super::Driver;
+use super::running::Running;
 use crate::clock::now;
 use cosched_core::{JobId, Plan, Standing, Time};
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Counts what the plan that held until now gave the job.
-    fn count_due(&mut self, plan: &Plan, job: JobId, cpus: u32) {
+    fn count_due(&mut self, plan: &Plan, job: JobId, running: &Running) {
         let to = Instant::now();
         let Some(from) = self.due_to.replace(to) else { return };
         if plan.jobs.get(&job).is_none_or(|planned| planned.standing != Standing::Scheduled) {
@@ -36,7 +37,7 @@ impl Ledger {
         // The wall clock may have been set meanwhile: only the length of the interval counts.
         let interval_ns = to.duration_since(from).as_nanos() as u64;
         let since = Time(now().0.saturating_sub(interval_ns));
-        self.new_due_ns += auto::offered_ns(plan, job, since, interval_ns, cpus);
+        self.new_due_ns += running.offered_ns(plan, job, since, interval_ns);
     }
 
     /// Counts what the job has used since the last sample, and closes the interval.
@@ -61,17 +62,15 @@ impl Ledger {
 impl Driver {
     /// Before another plan holds: counts what the present one gave.
     pub(super) fn count_dues(&mut self) {
-        let cpus = self.identity.cpus.len() as u32;
         for (id, live) in &mut self.live {
-            live.ledger.count_due(&self.plan, JobId(*id), cpus);
+            live.ledger.count_due(&self.plan, JobId(*id), &self.running);
         }
     }
 
     /// A sample of a job's CPU time.
     pub(super) fn count_share(&mut self, id: u64, cpu_time_ns: u64) {
-        let cpus = self.identity.cpus.len() as u32;
         let Some(live) = self.live.get_mut(&id) else { return };
-        live.ledger.count_due(&self.plan, JobId(id), cpus);
+        live.ledger.count_due(&self.plan, JobId(id), &self.running);
         live.ledger.count_received(cpu_time_ns);
     }
 }

@@ -5,7 +5,7 @@ use crate::record::Record;
 use crate::waitpage::{Orders, WaitPage};
 use cosched_api::{JobWaiting, WaitMode, Waiting};
 use cosched_core::wait::page;
-use cosched_core::{GANG_SPIN_NS, JobId, Plan, Policy, Standing};
+use cosched_core::{GANG_SPIN_NS, JobId, Policy};
 
 impl Driver {
     /// Makes the page of a job whose processes will have the wait library.
@@ -40,7 +40,7 @@ impl Driver {
     /// Tells every job how to wait under the present plan.
     pub(super) fn order_waits(&mut self) {
         let cpus = self.identity.cpus.len() as u32;
-        let rivals = rivals(&self.plan, cpus);
+        let rivals = self.running.rivals();
         for (id, live) in &mut self.live {
             let Some(record) = self.state.jobs.get(id) else { continue };
             let Some(asked) = record.waiting.as_ref().map(|w| w.asked) else { continue };
@@ -121,11 +121,4 @@ fn mode_of(word: u32) -> WaitMode {
         page::SPIN_YIELD => WaitMode::SpinYield,
         _ => WaitMode::Busy,
     }
-}
-
-/// How many other jobs each one has to share with: none, while all that run fit side by side.
-pub(super) fn rivals(plan: &Plan, cpus: u32) -> u32 {
-    let running = || plan.jobs.values().filter(|job| job.standing == Standing::Scheduled);
-    let wanted: u32 = running().map(|job| job.cpus).fold(0, u32::saturating_add);
-    if wanted <= cpus { 0 } else { (running().count() as u32).saturating_sub(1) }
 }
