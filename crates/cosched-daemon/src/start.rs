@@ -21,6 +21,7 @@ use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
+use cosched_linux::realtime::Ahead;
 use cosched_linux::{Layout, Place, SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.check {
         return check::check(&config, &args, &layout, place);
     }
+    // Jobs of an earlier daemon run unbounded until this one drives them, and have all CPUs but the reserve: it must not wait for them.
+    let ahead = Ahead::begin();
     let rights = rights(&config)?;
     let mut places = Places::new(&args, &config);
     instance::check_free(&args, &places)?;
@@ -88,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let bounds = Bounds { budget, rights: guests.clone(), time };
         let desk = Desk { calls: calls.clone(), privacy, audit, rights: guests.clone() };
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
-        serve(driver, (desk, called), (door, bounds), metrics).await
+        serve((driver, ahead), (desk, called), (door, bounds), metrics).await
     });
     // A socket of systemd's stays; ours and the one that `cosched` made for us go.
     if !args.listen_stdin || args.embedded {
@@ -232,7 +235,7 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
 }
 
 async fn serve(
-    driver: Driver,
+    (driver, ahead): (Driver, Option<Ahead>),
     (desk, called): (Desk, mpsc::Receiver<Call>),
     (door, bounds): (Door, Bounds),
     metrics: Option<TcpListener>,
@@ -251,7 +254,7 @@ async fn serve(
     // Without systemd nobody listens, and that is fine.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     tracing::info!(pid = std::process::id(), "ready");
-    driver.run(called, stopped).await;
+    driver.run(called, stopped, ahead).await;
     server.abort();
     metrics.inspect(|server| server.abort());
     Ok(())

@@ -142,9 +142,8 @@ impl WaitPage {
         };
         // With every job that comes all others have one rival more, and nothing else is new.
         let told = self.ordered.map(words);
-        let news = words(orders).into_iter().filter(|word| told.is_none_or(|told| !told.contains(word)));
-        let done =
-            news.map(|(at, word)| self.orders.write_all_at(&word.to_ne_bytes(), at as u64)).collect::<io::Result<()>>();
+        let mut news = words(orders).into_iter().filter(|word| told.is_none_or(|told| !told.contains(word)));
+        let done = news.try_for_each(|(at, word)| self.orders.write_all_at(&word.to_ne_bytes(), at as u64));
         self.ordered = done.is_ok().then_some(orders);
     }
 
@@ -173,13 +172,22 @@ impl WaitPage {
     }
 }
 
-/// Removes the pages of jobs that are not kept, such as those that ended while no daemon ran.
-pub(crate) fn sweep(dir: &Path, is_kept: impl Fn(u64) -> bool) {
+/// Removes the pages of jobs that are not kept, such as those that ended while no daemon ran. That takes a millisecond each, for which nobody
+/// has to wait: no job will have a number again that was given, which are those up to `last_id`.
+pub(crate) fn sweep(dir: &Path, last_id: u64, is_kept: impl Fn(u64) -> bool) {
     let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("job-")?.parse().ok();
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        if number(&entry.path()).is_some_and(|id| !is_kept(id)) {
-            discard(&entry.path());
+    let mut left: Vec<PathBuf> = Vec::new();
+    for path in std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        match number(&path) {
+            Some(id) if is_kept(id) => (),
+            Some(id) if id <= last_id => left.push(path),
+            Some(_) => discard(&path),
+            None => (),
         }
+    }
+    let remove = move || left.iter().for_each(|path| discard(path));
+    if let Err(e) = std::thread::Builder::new().name("cosched-sweep".to_owned()).spawn(remove) {
+        tracing::warn!("old wait pages are left until the next start: {e}");
     }
 }
 
@@ -300,7 +308,7 @@ mod tests {
 
     impl Drop for Dir {
         fn drop(&mut self) {
-            sweep(self.0.path(), |_| false);
+            sweep(self.0.path(), 0, |_| false);
         }
     }
 
@@ -386,12 +394,21 @@ mod tests {
         let path = page(&dir).path;
         assert!(WaitPage::open(dir.0.path(), 7, uid).is_ok());
         assert!(WaitPage::open(dir.0.path(), 7, uid + 1).is_err());
-        sweep(dir.0.path(), |id| id == 7);
+        sweep(dir.0.path(), 0, |id| id == 7);
         assert!(WaitPage::open(dir.0.path(), 7, uid).is_ok(), "it is kept");
         std::fs::rename(&path, path.with_extension("away")).unwrap();
         std::os::unix::fs::symlink(path.with_extension("away"), &path).unwrap();
         assert!(WaitPage::open(dir.0.path(), 7, uid).is_err(), "not through a link");
-        sweep(dir.0.path(), |_| false);
+        sweep(dir.0.path(), 0, |_| false);
         assert_eq!(std::fs::read_dir(dir.0.path()).unwrap().count(), 0);
+        WaitPage::create(dir.0.path(), 8, uid, orders()).unwrap();
+        sweep(dir.0.path(), 8, |_| false);
+        for _ in 0..1000 {
+            if std::fs::read_dir(dir.0.path()).unwrap().count() == 0 {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("what has a number that was given is swept as well, a moment later");
     }
 }

@@ -11,10 +11,35 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The kernel's: EPERM without CAP_SYS_NICE, and also when CONFIG_RT_GROUP_SCHED is on and the thread's v1 cpu cgroup has no real-time
 /// budget (cpu.rt_runtime_us is 0 in every cgroup but the root).
 pub fn become_realtime(priority: i32) -> io::Result<()> {
+    set_policy(libc::SCHED_FIFO, priority)
+}
+
+fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the pointer is to a live sched_param, which the call only reads.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters) };
+    let result = unsafe { libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &parameters) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The calling thread runs before everything of ordinary priority while this lives: for work that is bounded and that others wait for.
+#[derive(Debug)]
+pub struct Ahead {
+    // It is about the thread that made it.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Ahead {
+    /// None where real-time priority is not permitted.
+    pub fn begin() -> Option<Ahead> {
+        become_realtime(1).ok().map(|()| Ahead { _not_send: std::marker::PhantomData })
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        // A thread may always become an ordinary one.
+        let _ = set_policy(libc::SCHED_OTHER, 0);
+    }
 }
 
 /// Gives the calling thread the best fair priority (nice −20), for when real time is not permitted.
@@ -57,6 +82,20 @@ pub fn raise_open_files() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn who_is_ahead_is_an_ordinary_thread_afterwards() {
+        // SAFETY: takes a number only.
+        let policy = || unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+        let Some(ahead) = super::Ahead::begin() else {
+            println!("SKIPPED: real-time priority is not permitted");
+            return;
+        };
+        assert_eq!(policy(), libc::SCHED_FIFO);
+        assert_eq!(std::thread::spawn(policy).join().unwrap(), libc::SCHED_OTHER, "nobody inherits it");
+        drop(ahead);
+        assert_eq!(policy(), libc::SCHED_OTHER);
+    }
+
     #[test]
     fn the_limit_of_open_files_never_falls() {
         let first = super::raise_open_files();

@@ -52,6 +52,7 @@ use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig, Shares,
     Time,
 };
+use cosched_linux::realtime::Ahead;
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use running::Running;
 use std::collections::BTreeMap;
@@ -288,9 +289,16 @@ impl Driver {
         Ok(())
     }
 
-    /// Works until `stop` says to end, or until an embedded daemon is not needed any more.
-    pub(crate) async fn run(mut self, mut calls: mpsc::Receiver<Call>, mut stop: mpsc::Receiver<()>) {
+    /// Works until `stop` says to end, or until an embedded daemon is not needed any more. It is `ahead` of the jobs that it has found until
+    /// they have slots.
+    pub(crate) async fn run(
+        mut self,
+        mut calls: mpsc::Receiver<Call>,
+        mut stop: mpsc::Receiver<()>,
+        mut ahead: Option<Ahead>,
+    ) {
         loop {
+            ahead.take_if(|_| self.machinery.slots.tables_waiting() == 0);
             self.went_round();
             let deadline = self.deadline();
             tokio::select! {

@@ -30,7 +30,7 @@ impl Driver {
             }
         }
         let has_page = |id| self.live.get(&id).is_some_and(|live| live.page.is_some());
-        waitpage::sweep(&self.identity.wait_dir, has_page);
+        waitpage::sweep(&self.identity.wait_dir, self.state.last_id, has_page);
         self.store.pay_all(&self.state);
         Ok(())
     }
