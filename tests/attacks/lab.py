@@ -186,13 +186,14 @@ class Lab:
                 self.process.wait()
         for job in (mounts("cgroup2")[0] / self.cgroup).glob("job-*"):
             end_cgroup(job)
-        self.end_supervisors()
+        # Before anybody reads an environment: that of a process in the middle of a fork is locked, and of a fork bomb all are.
         for child in self.children:
             try:
                 os.killpg(child.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
             child.wait()
+        self.end_supervisors()
         for mount in mounts("cgroup", "cgroup2"):
             wait_until(lambda tree=mount / self.cgroup: remove_cgroups(tree), 5)
         for mount in sorted((m for m in mounts("tmpfs", "cgroup", "fuse") if self.dir in m.parents), reverse=True):

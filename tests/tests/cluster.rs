@@ -2,7 +2,7 @@
 //! meanwhile.
 
 use cosched_api::{ErrorCode, JobState};
-use cosched_tests::cluster::jobs::{SPIN, stuck_in_finalize, without};
+use cosched_tests::cluster::jobs::{SPIN, stuck_in_finalize, wait_for_death, without};
 use cosched_tests::cluster::{Cluster, needs};
 use cosched_tests::{clean_look, procs, program, stderr, stdout, wait_until};
 use std::time::{Duration, Instant};
@@ -162,7 +162,7 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
     let all = [killed, kept, requeued];
     assert!(wait_until(|| all.iter().all(|id| (0..2).all(|n| cluster.node(n).v2_job(*id).exists()))));
     let pid = cluster.node(0).job_pids(kept);
-    // Back within the lease: nothing has happened.
+    // Back soon: nothing has happened.
     for n in 0..2 {
         cluster.node_mut(n).kill_daemon();
         cluster.node_mut(n).restart();
@@ -173,7 +173,7 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
     // Away for longer: each job by its rule.
     cluster.node_mut(1).kill_daemon();
     let first = cluster.node(0);
-    assert!(wait_until(|| first.state(killed) == Some(JobState::Ended)), "{:?}", first.state(killed));
+    assert!(wait_for_death(|| first.state(killed) == Some(JobState::Ended)), "{:?}", first.state(killed));
     assert!(wait_until(|| first.state(requeued) == Some(JobState::Waiting)), "{:?}", first.state(requeued));
     assert_eq!(first.state(kept), Some(JobState::Running));
     assert_eq!(first.job_pids(kept), pid);
@@ -213,9 +213,10 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
     assert!(wait_until(|| !cluster.node(1).job_pids(own).is_empty()));
     cluster.cut(1);
     let cut = Instant::now();
-    assert!(wait_until(|| cluster.node(0).names() == ["n1"]), "it is not given up");
+    assert!(wait_until(|| cluster.node(0).names() == ["n1"]), "it is not silent");
     let gone = || cluster.node(0).client().status().unwrap().nodes.unwrap().into_iter().find(|node| !node.alive);
-    assert!(wait_until(|| gone().is_some_and(|node| node.name == "n2" && node.gone_since_unix_ms.is_some())));
+    let left = || gone().is_some_and(|node| node.name == "n2" && node.gone_since_unix_ms.is_some());
+    assert!(wait_for_death(left), "it is not given up");
     let listed = cluster.node(0).cosched(&["nodes"]);
     assert!(
         stdout(&listed).lines().any(|line| line.starts_with("n2 ") && line.contains("gone ")),

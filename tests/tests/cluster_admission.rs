@@ -2,6 +2,7 @@
 //! node is gone does not run for ever. Real daemons on a real etcd.
 
 use cosched_api::JobState;
+use cosched_tests::cluster::jobs::wait_for_death;
 use cosched_tests::cluster::{Cluster, Node, needs};
 use cosched_tests::{procs, stderr, stdout, wait_until};
 use rustix::process::Signal;
@@ -124,7 +125,7 @@ fn a_job_whose_program_is_gone_ends_on_every_path() {
     lives.0.is_killed();
     waits.0.is_killed();
     for id in [lives.1, waits.1] {
-        assert!(is(cluster.node(1), id, JobState::Ended), "{:?}", cluster.node(1).client().job(id));
+        assert!(wait_for_death(|| cluster.node(1).state(id) == Some(JobState::Ended)), "job {id}");
     }
     let use_of = cluster.node(1).client().load(None).unwrap();
     assert_eq!((use_of.jobs, use_of.memory_declared_bytes), (0, 0), "nothing is held for them");

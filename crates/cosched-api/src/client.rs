@@ -1,5 +1,6 @@
 //! A blocking client, one connection, kept open between requests.
 
+use crate::cluster::{ClusterBackup, ImportRequest, RepairReport, RepairRequest};
 use crate::error::ClientError;
 use crate::http;
 use crate::job_state::EventList;
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 /// Longer than any answer of a daemon that lives takes.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// For what reads or writes a whole store.
+const STORE_TIMEOUT: Duration = Duration::from_secs(120);
 
 type Result<T> = std::result::Result<T, ClientError>;
 
@@ -154,6 +157,21 @@ impl Client {
     /// `PUT /v1/queues`: the queues of the cluster.
     pub fn set_queues(&mut self, request: &QueuesRequest) -> Result<Status> {
         self.call("PUT", "/v1/queues", Some(&encode(request)), self.answer_timeout)
+    }
+
+    /// `POST /v1/cluster/repair`: what is wrong with the cluster's store, and what is done about it.
+    pub fn repair_cluster(&mut self, request: &RepairRequest) -> Result<RepairReport> {
+        self.call("POST", "/v1/cluster/repair", Some(&encode(request)), STORE_TIMEOUT)
+    }
+
+    /// `GET /v1/cluster/export`: what the cluster has in its store.
+    pub fn export_cluster(&mut self) -> Result<ClusterBackup> {
+        self.call("GET", "/v1/cluster/export", None, STORE_TIMEOUT)
+    }
+
+    /// `POST /v1/cluster/import`: brings back what was exported.
+    pub fn import_cluster(&mut self, request: &ImportRequest) -> Result<RepairReport> {
+        self.call("POST", "/v1/cluster/import", Some(&encode(request)), STORE_TIMEOUT)
     }
 
     /// `PUT /v1/policy`: the machine's policy, sharing and slot length.

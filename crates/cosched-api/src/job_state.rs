@@ -16,6 +16,8 @@ wire! {
         Dropped,
         /// Stopped by its user or an administrator.
         Suspended,
+        /// Nobody can say: the state of the cluster cannot be read. It has not ended, as far as is known.
+        Unknown,
         /// All its processes have ended.
         Ended,
         /// Its processes vanished while no daemon was looking (a restart of the machine).
@@ -23,14 +25,39 @@ wire! {
     }
 }
 
+wire! {
+    /// What an administrator can decide about somebody else's job.
+    pub enum DecidedMatter {
+        /// That it stands still.
+        Suspension,
+        /// Its class.
+        Class,
+        /// Its policy.
+        Policy,
+    }
+}
+
+wire! {
+    /// An administrator's decision about somebody else's job.
+    pub struct Decision {
+        /// What about.
+        pub matter: DecidedMatter,
+        /// The administrator.
+        pub uid: u32,
+        /// His name, or the number as text.
+        pub user: String,
+    }
+}
+
 impl JobState {
     /// Every state.
-    pub const ALL: [JobState; 7] = [
+    pub const ALL: [JobState; 8] = [
         JobState::Waiting,
         JobState::Running,
         JobState::Asleep,
         JobState::Dropped,
         JobState::Suspended,
+        JobState::Unknown,
         JobState::Ended,
         JobState::Lost,
     ];
@@ -43,6 +70,7 @@ impl JobState {
             JobState::Asleep => "asleep",
             JobState::Dropped => "dropped",
             JobState::Suspended => "suspended",
+            JobState::Unknown => "unknown",
             JobState::Ended => "ended",
             JobState::Lost => "lost",
         }

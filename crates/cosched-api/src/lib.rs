@@ -2,6 +2,7 @@
 
 mod activate;
 mod client;
+mod cluster;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
@@ -22,8 +23,9 @@ mod wire;
 
 pub use activate::{Activation, activate};
 pub use client::{Client, PendingWait};
+pub use cluster::*;
 pub use error::ClientError;
-pub use job_state::{Event, EventList, JobState};
+pub use job_state::{DecidedMatter, Decision, Event, EventList, JobState};
 pub use limits::{Limit, LimitList};
 pub use machine::*;
 pub use queue_table::{FairShareTable, QueueTable, QueueTableError};

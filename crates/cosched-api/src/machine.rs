@@ -91,6 +91,9 @@ wire! {
         /// When it left, if it is gone; nodes are shown so for a week.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub gone_since_unix_ms: Option<u64>,
+        /// Since when nobody hears of it, while its jobs count as running there.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub silent_since_unix_ms: Option<u64>,
         /// Whether it gets no new jobs.
         #[serde(default)]
         pub drains: bool,
@@ -117,6 +120,9 @@ wire! {
         pub plan_in_use: Option<u64>,
         /// The most CPU time of a node that gangs that span nodes may have together (on one machine: all gangs), 0 to 1.
         pub ceiling: f64,
+        /// After so long a silence a node is dead; absent: when an operator says so.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub node_dead_after_ms: Option<u64>,
         /// The queues, the most urgent first.
         pub queues: Vec<QueueStatus>,
         /// Where new gangs that span nodes go.
@@ -276,9 +282,14 @@ wire! {
 
 wire! {
     /// `PUT /v1/nodes/{name}`.
+    #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeRequest {
-        /// Whether the node gets no new jobs; those that it has go on.
-        pub drains: bool,
+        /// Whether the node gets no new jobs; those that it has go on. Absent: as it is.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub drains: Option<bool>,
+        /// The node is not heard of, and who asks vouches that nothing runs there any more: what becomes of its jobs is not waited for.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub dead: bool,
     }
 }

@@ -3,6 +3,7 @@
 //! `docs/schema/openapi.json` is this, written out; a test keeps the two the same, and the daemon's test asks its router
 //! for every path of the table.
 
+use crate::cluster::*;
 use crate::job_state::*;
 use crate::limits::*;
 use crate::machine::*;
@@ -54,6 +55,21 @@ pub const ROUTES: &[Route] = &[
     route("get", "/v1/loads", "How busy all nodes are", None, "LoadList"),
     route("get", "/v1/limits", "What the caller may have of this daemon, and has", None, "LimitList"),
     route("put", "/v1/queues", "The queues of the cluster", Some("QueuesRequest"), "Status"),
+    route(
+        "post",
+        "/v1/cluster/repair",
+        "Make the cluster's store whole again (administrators)",
+        Some("RepairRequest"),
+        "RepairReport",
+    ),
+    route("get", "/v1/cluster/export", "What the cluster has in its store (administrators)", None, "ClusterBackup"),
+    route(
+        "post",
+        "/v1/cluster/import",
+        "Bring back what was exported (administrators)",
+        Some("ImportRequest"),
+        "RepairReport",
+    ),
     route("put", "/v1/nodes/{name}", "Whether a node of the cluster gets new jobs", Some("NodeRequest"), "Status"),
     route("put", "/v1/policy", "Change the machine's policy while jobs run", Some("PolicyRequest"), "Status"),
     with_query(
@@ -98,6 +114,8 @@ pub const TEXT: &str = "text";
         JobWaiting,
         Chosen,
         JobState,
+        DecidedMatter,
+        Decision,
         OnNodeLoss,
         ExitStatus,
         JobRequest,
@@ -127,6 +145,10 @@ pub const TEXT: &str = "text";
         QueueStatus,
         Queue,
         QueuesRequest,
+        RepairRequest,
+        RepairReport,
+        ClusterBackup,
+        ImportRequest,
         Packing,
         ClassShares,
         NodeRequest,

@@ -3,7 +3,7 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
-use crate::job_state::JobState;
+use crate::job_state::{Decision, JobState};
 use crate::machine::{ClassShares, Clock, ClusterStatus, Load, NodeStatus, Packing, Period};
 use crate::resources::{JobUse, NodeResources};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
@@ -231,6 +231,9 @@ wire! {
         /// An administrator registered it.
         #[serde(default)]
         pub by_admin: bool,
+        /// What administrators have decided about it: its owner cannot change that.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub decided: Vec<Decision>,
         /// Where its output is, when detached.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub log_path: Option<String>,
@@ -346,6 +349,9 @@ wire! {
         /// For a cluster only: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ceiling: Option<f64>,
+        /// For a cluster only: after so long a silence a node is dead; 0: when an operator says so.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub node_dead_after_ms: Option<u64>,
         /// For a cluster only: where new gangs that span nodes go.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub packing: Option<Packing>,

@@ -69,6 +69,8 @@ pub(crate) enum Commands {
     Nodes(Nodes),
     /// List the queues of the cluster, or change them
     Queues(crate::commands::queues::Queues),
+    /// Repair, back up or restore what the cluster has in its store (administrators)
+    Cluster(crate::commands::cluster::Cluster),
     /// Wait until jobs have ended
     Wait(Jobs),
     /// Show the output of a detached job, or a job's events
@@ -256,7 +258,7 @@ pub(crate) struct ChangePolicy {
     pub(crate) policy: Option<String>,
 
     /// This job's policy, not the machine's (several times for several jobs)
-    #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot", "ceiling", "packing", "rows", "shares", "off_hours"])]
+    #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot", "ceiling", "node_dead_after", "packing", "rows", "shares", "off_hours"])]
     pub(crate) job: Vec<String>,
 
     /// What the gangs that are not current may do: nothing (strict), or run on what is idle: all (soft), or
@@ -271,6 +273,11 @@ pub(crate) struct ChangePolicy {
     /// The most CPU time that gangs may have together, 0.01 to 1; in a cluster: of a node, those that span nodes
     #[arg(long, value_name = "PART")]
     pub(crate) ceiling: Option<f64>,
+
+    /// In a cluster: after so long a silence a node is dead, and its jobs are ended, kept or requeued; or never: only when an
+    /// operator says so
+    #[arg(long, value_name = "TIME", value_parser = dead_after)]
+    pub(crate) node_dead_after: Option<Duration>,
 
     /// In a cluster: where new gangs that span nodes go: buddy, first-fit or best-fit
     #[arg(long, value_name = "HOW", value_parser = named(Packing::ALL.map(|p| (p.name(), p))), hide_possible_values = true)]
@@ -289,6 +296,14 @@ pub(crate) struct ChangePolicy {
     pub(crate) off_hours: Vec<(Class, u32)>,
 }
 
+/// A time, or zero for never.
+fn dead_after(text: &str) -> Result<Duration, String> {
+    match text {
+        "never" => Ok(Duration::ZERO),
+        text => parse::duration(text).map_err(|e| e.to_string()),
+    }
+}
+
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::NODES)]
 pub(crate) struct Nodes {
@@ -299,6 +314,11 @@ pub(crate) struct Nodes {
     /// These get new jobs again
     #[arg(long, value_name = "NODE")]
     pub(crate) undrain: Vec<String>,
+
+    /// These are not heard of, and you vouch that nothing runs there any more (the machine is off): what becomes of their
+    /// jobs is not waited for
+    #[arg(long, value_name = "NODE")]
+    pub(crate) dead: Vec<String>,
 }
 
 #[derive(Args, Debug)]

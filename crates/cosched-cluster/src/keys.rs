@@ -19,9 +19,11 @@ pub struct Keys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     Tree,
+    Begun,
     State,
     Node(&'a str),
     Name(&'a str),
+    Id(u32),
     Job(u64),
     Request(&'a str),
     Reply(&'a str),
@@ -72,6 +74,11 @@ impl Keys {
 
     pub(crate) fn tree(&self) -> Key {
         self.key(format_args!("format"))
+    }
+
+    /// That the cluster has had a state: where this is and the state is not, somebody has deleted it.
+    pub(crate) fn begun(&self) -> Key {
+        self.key(format_args!("begun"))
     }
 
     /// The planner's state.
@@ -132,9 +139,11 @@ impl Keys {
         let Some(rest) = key.strip_prefix(&self.prefix) else { return Place::Other };
         match rest.split_once('/') {
             None if rest == "format" => Place::Tree,
+            None if rest == "begun" => Place::Begun,
             None if rest == "state" => Place::State,
             Some(("nodes", name)) => Place::Node(name),
             Some(("names", name)) => Place::Name(name),
+            Some(("ids", id)) => id.parse().map_or(Place::Other, Place::Id),
             Some(("jobs", id)) => id.parse().map_or(Place::Other, Place::Job),
             Some(("requests", id)) => Place::Request(id),
             Some(("replies", id)) => Place::Reply(id),
@@ -165,6 +174,7 @@ mod tests {
         let watched = keys.watched();
         for key in [
             keys.tree(),
+            keys.begun(),
             keys.state(),
             keys.node("a"),
             keys.name("a"),

@@ -3,10 +3,12 @@
 //! No input or output, no clock, no randomness: all of these are arguments. The daemon drives it with a real store, tests
 //! and simulations with [`store::MemoryStore`].
 
+pub mod backup;
 mod keys;
 mod member;
+pub mod repair;
 pub mod store;
 pub mod wire;
 
 pub use keys::{BadName, Keys, check_name, request_id};
-pub use member::{Action, AskId, Found, Member, Moment, NotTaken, Notice, OpId, Settings};
+pub use member::{Action, AskId, Fenced, Found, Kept, Member, Moment, NotTaken, Notice, OpId, Settings};

@@ -12,6 +12,7 @@ use cosched_core::cluster::{
 use cosched_core::{Class, JobId, NodeId, Policy, Reason, Shares, Sharing, Standing, Time};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
+use std::collections::BTreeMap;
 
 const POLICIES: [Policy; 5] = [Policy::Gang, Policy::Local, Policy::Pb, Policy::Dcs, Policy::Auto];
 const REASONS: [Reason; 4] = [Reason::Arrival, Reason::NodeLost, Reason::LeaseOut, Reason::WaitsForMemory];
@@ -45,10 +46,25 @@ prop_compose! {
         (working, off) in (shares(), shares()),
         queues in prop::collection::vec(queue(), 0..3),
         fair_share in prop::option::of(any::<(u64, u64)>()),
+        node_dead_after_ns in any::<u64>(),
     ) -> Config {
         let [rows_max, other_share, ceiling_permille] = numbers;
         let fair_share = fair_share.map(|(half_life_ns, weight_ns)| FairShare { half_life_ns, weight_ns });
-        Config { slot_length_ns, policy, sharing, packing, rows_max, working, off, period, other_share, ceiling_permille, queues, fair_share }
+        Config {
+            slot_length_ns,
+            policy,
+            sharing,
+            packing,
+            rows_max,
+            working,
+            off,
+            period,
+            other_share,
+            ceiling_permille,
+            node_dead_after_ns,
+            queues,
+            fair_share,
+        }
     }
 }
 
@@ -64,17 +80,20 @@ fn want() -> impl Strategy<Value = Want> {
     prop_oneof![prop::collection::vec(node, 0..4).prop_map(Want::PerNode), total]
 }
 
-fn place() -> impl Strategy<Value = Place> {
-    let part = any::<(u32, u32, u64, u64)>().prop_map(|(node, cpus, memory_bytes, disk_bytes)| Part {
+fn part() -> impl Strategy<Value = Part> {
+    any::<(u32, u32, u64, u64)>().prop_map(|(node, cpus, memory_bytes, disk_bytes)| Part {
         node: NodeId(node),
         cpus,
         memory_bytes,
         disk_bytes,
-    });
+    })
+}
+
+fn place() -> impl Strategy<Value = Place> {
     let cells = any::<(u32, u32, u32)>()
         .prop_map(|(node, first, count)| Cells { node: NodeId(node), cpus: Span { first, count } });
     let home = prop::option::of((any::<u32>(), prop::collection::vec(cells, 0..4)));
-    (prop::collection::vec(part, 0..4), home).prop_map(|(parts, home)| Place { parts, home })
+    (prop::collection::vec(part(), 0..4), home).prop_map(|(parts, home)| Place { parts, home })
 }
 
 prop_compose! {
@@ -117,12 +136,33 @@ prop_compose! {
         early in prop::collection::vec(any::<u64>().prop_map(JobId), 0..4),
         nodes in prop::collection::btree_map(any::<u32>(), node(), 0..5),
         drained_away in prop::collection::btree_set(any::<u32>().prop_map(NodeId), 0..4),
+        silent in prop::collection::btree_map(any::<u32>().prop_map(NodeId), any::<u64>().prop_map(Time), 0..4),
+        kept in prop::collection::vec((any::<u64>(), part()), 0..4),
         jobs in prop::collection::btree_map(any::<u64>(), job(), 0..5),
         usage in prop::collection::btree_map(any::<u32>(), any::<(u64, u64)>(), 0..3),
     ) -> State {
         let usage = usage.into_iter().map(|(user, (cpu_ms, at))| (user, Usage { cpu_ms, at: Time(at) })).collect();
+        let mut of_nodes: BTreeMap<NodeId, BTreeMap<JobId, Part>> = BTreeMap::new();
+        for (job, part) in kept {
+            of_nodes.entry(part.node).or_default().insert(JobId(job), part);
+        }
+        let kept = of_nodes;
         let (nodes, jobs) = (nodes.into_values().collect(), jobs.into_values().collect());
-        State { config, generation, from_slot, start, row_turns, early, next_order, nodes, drained_away, usage, jobs }
+        State {
+            config,
+            generation,
+            from_slot,
+            start,
+            row_turns,
+            early,
+            next_order,
+            nodes,
+            drained_away,
+            silent,
+            kept,
+            usage,
+            jobs,
+        }
     }
 }
 

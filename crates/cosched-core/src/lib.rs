@@ -11,6 +11,7 @@ mod agent;
 pub mod backfill;
 mod class;
 pub mod cluster;
+mod decision;
 mod id;
 mod job;
 mod matrix;
@@ -24,6 +25,7 @@ pub mod wait;
 
 pub use agent::{Agent, AgentAction, AgentConfig, AgentInput};
 pub use class::{Class, Shares};
+pub use decision::{Asker, Bound, Decision, Decisions, Matter};
 pub use id::{JobId, NodeId};
 pub use job::{Job, Node, Packing, Policy, Sharing};
 pub use matrix::{Column, Matrix, Placement, Row};

@@ -20,7 +20,7 @@ const POLICIES: [Policy; 6] = [Policy::Gang, Policy::Local, Policy::Gang, Policy
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Half of all steps are arrivals, or the cluster would stay empty.
-    prop::collection::vec((prop_oneof![Just(0_u8), 0..28_u8], 0..14_u64, 0..60_u32, 0..60_u32), 1..45)
+    prop::collection::vec((prop_oneof![Just(0_u8), 0..33_u8], 0..14_u64, 0..60_u32, 0..60_u32), 1..45)
 }
 
 fn capacity(cpus: u32) -> Capacity {
@@ -106,6 +106,11 @@ fn input((kind, job, a, b): Step) -> Input {
         25 => Input::RowsMax(b % 7),
         26 => Input::Packing([Packing::FirstFit, Packing::BestFit, Packing::Buddy][b as usize % 3]),
         27 => Input::Queues(queues(a, b)),
+        28 => Input::Silent(node),
+        29 => Input::Heard(node),
+        30 => Input::Resize(node, capacity(1 + b % 5)),
+        31 => Input::LosePart(id, node),
+        32 => Input::Restarted(node),
         _ if b % 5 == 0 => Input::SlotLength(u64::from(a + 8) * 5_000_000),
         _ => Input::Ceiling(a * 20),
     }
@@ -123,18 +128,19 @@ fn actions(planner: &mut Planner) -> Vec<Action> {
     std::iter::from_fn(|| planner.poll_action()).collect()
 }
 
-fn is_gang_with_cells(job: &cosched_core::cluster::PlannedJob) -> bool {
-    job.stage == Stage::Ready
+fn is_gang_with_cells(job: &cosched_core::cluster::PlannedJob, state: &State) -> bool {
+    job.parts.iter().all(|part| !state.silent.contains_key(&part.node))
+        && job.stage == Stage::Ready
         && job.standing == Standing::Scheduled
         && job.policy == Policy::Gang
         && job.parts.len() > 1
 }
 
 /// A gang has as many cells as CPUs on each of its nodes, all in one row; nobody else has any, and nobody the same.
-fn check_homes(plan: &Plan) -> Result<(), TestCaseError> {
+fn check_homes(plan: &Plan, state: &State) -> Result<(), TestCaseError> {
     let mut owner: BTreeMap<(u32, u32), JobId> = BTreeMap::new();
     for (id, job) in &plan.jobs {
-        prop_assert_eq!(job.home.is_some(), is_gang_with_cells(job), "job {}: {:?}", id, job);
+        prop_assert_eq!(job.home.is_some(), is_gang_with_cells(job, state), "job {}: {:?}", id, job);
         let Some((row, spans)) = &job.home else { continue };
         let cpus: Vec<(NodeId, u32)> =
             plan.layout.cpus_of(spans).iter().map(|(at, cpus)| (plan.layout.nodes()[*at as usize].id, *cpus)).collect();
@@ -234,7 +240,7 @@ proptest! {
             let (now, rows_max) = (Time(i as u64 * 37_000_000), planner.state().config.rows_max);
             actions(&mut planner);
             let input = input(step);
-            let comes_back = !matches!(input, Input::Submit(_) | Input::End(_) | Input::Join(..) | Input::Rebalance | Input::Resources(..));
+            let comes_back = !matches!(input, Input::Submit(_) | Input::End(_) | Input::Rebalance | Input::Resources(..));
             let accepted = planner.handle(now, Time(now.0 + 500_000_000), input).is_ok();
             planner.handle_timeout(now, Time(now.0 + 500_000_000));
             let done = actions(&mut planner);
@@ -250,7 +256,7 @@ proptest! {
             // Gangs that come back to their nodes get a row in any case; new ones wait rather than make one too many.
             let rows = (after.rows.len() as u32 - 1, (before.rows.len() as u32).saturating_sub(1));
             prop_assert!(comes_back || rows.0 <= rows.1.max(rows_max), "{:?} rows, at most {}", rows, rows_max);
-            check_homes(after)?;
+            check_homes(after, planner.state())?;
             check_slots(after)?;
             check_ceiling(&planner)?;
             check_nodes(planner.state())?;
@@ -328,9 +334,10 @@ proptest! {
             planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
         }
         for step in steps {
-            // The node stays, and with it the slots.
+            // The node stays as it is, and with it the slots.
             let input = match input(step) {
-                Input::Leave(NodeId(0)) | Input::SlotLength(_) | Input::Period(_) => continue,
+                Input::Leave(NodeId(0)) | Input::Restarted(NodeId(0)) | Input::Resize(NodeId(0), _) => continue,
+                Input::SlotLength(_) | Input::Period(_) => continue,
                 input => input,
             };
             let _ = planner.handle(Time(0), Time(0), input);

@@ -17,6 +17,9 @@ use std::time::Duration;
 /// The longest request: a command and an environment may be long.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
 
+/// The longest backup of a cluster that an administrator brings back: what a client can read.
+pub(crate) const BACKUP_BYTES_MAX: usize = 64 << 20;
+
 /// So many times its length a request may take when it is read: a short word is a string of its own.
 const READ_FACTOR: usize = 8;
 
@@ -57,7 +60,9 @@ pub(crate) async fn bounded(
     if request.method() == Method::GET || request.method() == Method::HEAD {
         return if counted { bounds.read(peer, request, next).await } else { next.run(request).await };
     }
-    let length = match length(&request) {
+    let is_backup = !counted && request.uri().path() == "/v1/cluster/import";
+    let most = if is_backup { BACKUP_BYTES_MAX } else { BODY_BYTES_MAX };
+    let length = match length(&request, most) {
         Ok(length) => length,
         Err(e) => return failure(e),
     };
@@ -65,7 +70,7 @@ pub(crate) async fn bounded(
     let read = async {
         let held = if counted { bounds.hold(peer, length * READ_FACTOR).await? } else { None };
         let bytes = bounds.in_time(axum::body::to_bytes(body, length), too_slow).await?;
-        Ok((bytes.map_err(|_| too_long())?, held))
+        Ok((bytes.map_err(|_| too_long(most))?, held))
     };
     match read.await {
         // What is held is held until it is done.
@@ -122,18 +127,18 @@ fn is_long(path: &str) -> bool {
 }
 
 /// The length that a body says it has, or the longest where it does not say.
-fn length(request: &Request) -> Answer<usize> {
+fn length(request: &Request, most: usize) -> Answer<usize> {
     let headers = request.headers();
     match headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok()) {
-        Some(length) if length > BODY_BYTES_MAX => Err(too_long()),
+        Some(length) if length > most => Err(too_long(most)),
         Some(length) => Ok(length),
-        None if headers.contains_key(header::TRANSFER_ENCODING) => Ok(BODY_BYTES_MAX),
+        None if headers.contains_key(header::TRANSFER_ENCODING) => Ok(most),
         None => Ok(0),
     }
 }
 
-fn too_long() -> cosched_api::ErrorBody {
-    let why = format!("it has more than {} KiB", BODY_BYTES_MAX >> 10);
+fn too_long(most: usize) -> cosched_api::ErrorBody {
+    let why = format!("it has more than {} KiB", most >> 10);
     refuse(ErrorCode::Invalid, "the request is too long", why, "Put long texts into files, and name the files.")
 }
 

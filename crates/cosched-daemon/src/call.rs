@@ -3,8 +3,9 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, EventList, ExitReport, Job, JobList, JobRequest, KillRequest, LimitList, LoadList, NodeLoad,
-    NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, ResourcesRequest, Status, Version,
+    ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest, KillRequest,
+    LimitList, LoadList, NodeLoad, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, RepairReport,
+    RepairRequest, ResourcesRequest, Status, Version,
 };
 use tokio::sync::oneshot;
 
@@ -68,6 +69,12 @@ pub(crate) enum Op {
     Node(String, NodeRequest),
     /// `PUT /v1/queues`
     Queues(QueuesRequest),
+    /// `POST /v1/cluster/repair`
+    Repair(RepairRequest),
+    /// `GET /v1/cluster/export`
+    Export,
+    /// `POST /v1/cluster/import`
+    Import(Box<ImportRequest>),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
     /// `GET /v1/limits`
@@ -88,6 +95,7 @@ impl Op {
             Op::AddProcess(id, _) | Op::RemoveProcess(id, _) => Some(*id),
             Op::Policy(id, _) => Some(*id),
             Op::Status | Op::Version | Op::Load { .. } | Op::List { .. } | Op::Register(_) | Op::Node(..) => None,
+            Op::Repair(_) | Op::Export | Op::Import(_) => None,
             Op::MachinePolicy(_) | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,
         }
     }
@@ -112,6 +120,10 @@ pub(crate) enum Reply {
     Loads(LoadList),
     /// What the caller may have.
     Limits(LimitList),
+    /// What was done to the cluster's store, or would be.
+    Repair(RepairReport),
+    /// What is in it.
+    Backup(Box<ClusterBackup>),
     /// The metrics, as text.
     Metrics(String),
 }

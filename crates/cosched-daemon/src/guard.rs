@@ -2,6 +2,7 @@
 
 use crate::pollable::pollable;
 use cosched_linux::beat::Beat;
+use cosched_linux::fence::Fences;
 use cosched_linux::guard::{Guard, GuardOptions, spawn_guard};
 use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::thaw::ThawPaths;
@@ -19,6 +20,7 @@ pub(crate) struct GuardKeeper {
     exe: PathBuf,
     paths: ThawPaths,
     beat: Arc<Beat>,
+    fences: PathBuf,
     /// The guard, and its pidfd in the event loop.
     guard: Option<(Guard, AsyncFd<OwnedFd>)>,
     agent: Result<KernelAgent, String>,
@@ -29,10 +31,10 @@ impl GuardKeeper {
     pub(crate) fn new(
         exe: PathBuf,
         paths: ThawPaths,
-        beat: Arc<Beat>,
+        (beat, fences): (Arc<Beat>, PathBuf),
         agent: Result<KernelAgent, String>,
     ) -> GuardKeeper {
-        GuardKeeper { exe, paths, beat, guard: None, agent }
+        GuardKeeper { exe, paths, beat, fences, guard: None, agent }
     }
 
     /// Resolves when the guard has died, or when it is time for another try to start it.
@@ -58,7 +60,10 @@ impl GuardKeeper {
     }
 
     fn spawn(&self) -> std::io::Result<(Guard, AsyncFd<OwnedFd>)> {
-        let guard = spawn_guard(&self.exe, &GuardOptions { paths: self.paths.clone(), beat: &self.beat })?;
+        let guard = spawn_guard(
+            &self.exe,
+            &GuardOptions { paths: self.paths.clone(), beat: &self.beat, fences: &self.fences },
+        )?;
         let pidfd = pollable(&guard)?;
         Ok((guard, pidfd))
     }
@@ -88,10 +93,22 @@ impl GuardKeeper {
         self.agent.as_ref().err().map(String::as_str)
     }
 
-    /// The daemon ends in order and has thawed everything: guard and agent are not needed.
+    /// Where it is said until when jobs may live that others begin anew.
+    pub(crate) fn fences(&self) -> &Path {
+        &self.fences
+    }
+
+    /// The daemon ends in order and has thawed everything: the agent is not needed, nor the guard, unless it has jobs to end on time.
     pub(crate) fn disarm(self) {
-        if let Some((guard, _)) = self.guard {
-            guard.dismiss();
+        let stays = !Fences::read(&self.fences).jobs.is_empty();
+        match self.guard {
+            Some((guard, _)) if stays => guard.leave(),
+            Some((guard, _)) => guard.dismiss(),
+            None => (),
+        }
+        if !stays {
+            // It may never have been written.
+            let _ = std::fs::remove_file(&self.fences);
         }
         if let Ok(agent) = self.agent
             && let Err(e) = agent.disarm()

@@ -1,7 +1,7 @@
 //! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
 
 use crate::audit::{Act, Audit, Who};
-use crate::bounds::{Bounds, bounded};
+use crate::bounds::{BACKUP_BYTES_MAX, Bounds, bounded};
 use crate::call::{Call, Op, Reply};
 use crate::guest::Caller;
 use crate::privacy::Privacy;
@@ -87,6 +87,9 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
         .route("/v1/load", get(load))
         .route("/v1/loads", get(loads))
         .route("/v1/queues", put(queues))
+        .route("/v1/cluster/repair", post(repair))
+        .route("/v1/cluster/export", get(export))
+        .route("/v1/cluster/import", post(import))
         .route("/v1/policy", put(machine_policy))
         .route("/v1/nodes/{name}", put(node))
         .route("/v1/jobs", get(list).post(register))
@@ -150,6 +153,20 @@ async fn loads(calls: Calls, from: From) -> Response {
 
 async fn queues(calls: Calls, from: From, body: Bytes) -> Response {
     with_body(calls, from, &body, Op::Queues).await
+}
+
+async fn repair(calls: Calls, from: From, body: Bytes) -> Response {
+    with_body(calls, from, &body, Op::Repair).await
+}
+
+async fn export(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Export).await
+}
+
+/// A backup is long, and was read by now: of those who may not bring one back no more than of any other request.
+async fn import(calls: Calls, from: From, request: Request) -> Response {
+    let body = axum::body::to_bytes(request.into_body(), BACKUP_BYTES_MAX).await.unwrap_or_default();
+    with_body(calls, from, &body, |request| Op::Import(Box::new(request))).await
 }
 
 async fn node(calls: Calls, from: From, Path(name): Path<String>, body: Bytes) -> Response {
@@ -346,6 +363,12 @@ fn act(op: &Op) -> Option<Act> {
         Op::Policy(_, request) => Act::new("policy", id, request),
         Op::Node(name, request) => Act::new("node", None, &(name, request)),
         Op::Queues(request) => Act::new("queues", None, request),
+        Op::Repair(request) => Act::new("cluster-repair", None, request),
+        Op::Export => Act::new("cluster-export", None, &()),
+        Op::Import(request) => {
+            let backup = &request.backup;
+            Act::new("cluster-import", None, &(&backup.cluster, backup.made_unix_ms, request.carry_out))
+        }
         Op::MachinePolicy(request) => Act::new("machine-policy", None, request),
         _ => return None,
     })
@@ -361,6 +384,8 @@ fn success(reply: Reply) -> Response {
         Reply::Version(version) => Json(version).into_response(),
         Reply::Loads(loads) => Json(loads).into_response(),
         Reply::Load(load) => Json(load).into_response(),
+        Reply::Repair(report) => Json(report).into_response(),
+        Reply::Backup(backup) => Json(backup).into_response(),
         Reply::Metrics(text) => ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response(),
     }
 }

@@ -7,52 +7,31 @@
 //! new journal with only the present state beside the old one, and it is renamed over it. That lines are missing at the
 //! end, or all of them, is known from the mark beside it (`mark.rs`).
 //!
-//! A line that does not get to the disk whole, because that is full, is taken back: the file is as it was before.
+//! A line that does not get to the disk whole, because that is full, is taken back: the file is as it was before. A disk that hangs is not waited
+//! for without end (`disk.rs`).
 
+mod disk;
+mod file;
 mod lines;
 mod mark;
 
-use lines::Read;
+use disk::Disk;
+use file::JournalFile;
 pub(crate) use lines::read;
 use mark::Mark;
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// Written anew when it is longer than this and more than twice as long as it has to be.
-const COMPACT_BYTES: u64 = 1 << 20;
-
-/// Records hold environments, and with them passwords.
-const MODE: u32 = 0o600;
-
-/// After a write that failed, at least so much room is waited for.
-const ROOM_BYTES: u64 = 64 << 10;
+use std::time::Duration;
 
 /// A file of changes, open for more of them.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
-    /// The length of what counts.
-    bytes: u64,
-    /// Written anew beyond this length.
-    compact_bytes: u64,
-    compact_bytes_min: u64,
-    /// Beyond what counts there may be the rest of a write that failed.
-    has_rest: bool,
-    /// The disk has not confirmed something: only a new file can be relied on.
-    unsure: bool,
-    /// A write failed that wanted so much room.
-    short_of: Option<u64>,
-    /// The number of the next line.
-    next: u64,
-    /// The last line and the last number of a job that somebody may have heard of.
-    mark: Mark,
+    disk: Disk,
+    /// Jobs had numbers up to this one.
+    job: u64,
 }
 
 /// What a journal had in it.
@@ -73,91 +52,32 @@ impl Journal {
     /// Of the file system; `InvalidData` when another version of the daemon has written what this one would lose. Nothing
     /// was changed then.
     pub(crate) fn open<C: DeserializeOwned>(path: &Path) -> io::Result<(Journal, Found<C>)> {
-        let old = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(e),
-        };
-        if lines::unknown::<C>(&old) > 0 {
-            let what = "some of its lines are whole, and not of this version of coschedd";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path)?;
-        let mark = Mark::open(path)?;
-        let Read { changes, damaged, last, is_numbered } = lines::read(&old, mark.line);
-        let bytes = old.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) as u64;
-        let damaged = match damaged {
-            0 => None,
-            lines => Some((set_aside(path)?, lines)),
-        };
-        // What is damaged has two names now, and is written anew.
-        if damaged.is_none() && bytes < old.len() as u64 {
-            file.set_len(bytes)?;
-        }
-        file.sync_all()?;
-        sync_dir(path)?;
-        let mut journal = Journal {
-            path: path.to_owned(),
-            file,
-            bytes,
-            compact_bytes: COMPACT_BYTES,
-            compact_bytes_min: COMPACT_BYTES,
-            has_rest: false,
-            // Lines without numbers are an earlier version's, and those of this one do not stand beside them.
-            unsure: damaged.is_some() || !is_numbered,
-            short_of: None,
-            next: last.max(mark.line) + 1,
-            mark,
-        };
-        let last_job = journal.mark.job;
-        if journal.bytes == 0 && !journal.unsure {
-            journal.begin()?;
-        }
-        Ok((journal, Found { changes, damaged, last_job }))
+        let (file, found) = JournalFile::open(path)?;
+        Ok((Journal { path: path.to_owned(), disk: Disk::new(file)?, job: found.last_job }, found))
     }
 
-    /// The first line of an empty file.
-    fn begin(&mut self) -> io::Result<()> {
-        let (text, next) = lines::file(self.next, std::iter::empty::<()>())?;
-        self.put(&text, next)
+    /// So long the disk is waited for, and not longer than usual.
+    pub(crate) fn wait_at_most(&mut self, patience: Duration) {
+        self.disk.wait_at_most(patience);
     }
 
     /// With the next change it is known that jobs had numbers up to this one.
     pub(crate) fn number(&mut self, job: u64) {
-        self.mark.job = self.mark.job.max(job);
+        self.job = self.job.max(job);
     }
 
     /// Adds changes; they are on the disk when this returns.
     ///
     /// # Errors
-    /// Of the file system; the journal is what it was before.
+    /// Of the file system; the journal is what it was before. `TimedOut`: the disk does not answer, and the journal is to be rewritten
+    /// when it does.
     pub(crate) fn append(&mut self, changes: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
-        let (text, next) = lines::text(self.next, changes)?;
-        self.put(&text, next)
-    }
-
-    fn put(&mut self, text: &[u8], next: u64) -> io::Result<()> {
-        self.make_room()?;
-        if self.has_rest {
-            self.file.set_len(self.bytes)?;
-            self.has_rest = false;
-        }
-        let length = text.len() as u64;
-        if let Err(e) = self.file.write_all_at(text, self.bytes) {
-            (self.has_rest, self.short_of) = (self.file.set_len(self.bytes).is_err(), Some(length.max(ROOM_BYTES)));
-            return Err(e);
-        }
-        if let Err(e) = self.file.sync_data() {
-            // The kernel may have dropped what it could not write, and not say so again.
-            self.unsure = true;
-            self.short_of = Some(length.max(ROOM_BYTES));
-            return Err(e);
-        }
-        self.short_of = None;
-        self.bytes += length;
-        self.next = next;
-        self.mark.write(next - 1);
-        Ok(())
+        let (text, next) = lines::text(self.disk.fetch()?.next, changes)?;
+        let job = self.job;
+        self.disk.run(move |file| {
+            file.mark.job = job;
+            file.put(&text, next)
+        })
     }
 
     /// After a write that failed: whether there is room for it now.
@@ -165,22 +85,20 @@ impl Journal {
     /// # Errors
     /// There is none.
     pub(crate) fn make_room(&mut self) -> io::Result<()> {
-        let Some(bytes) = self.short_of else { return Ok(()) };
-        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.bytes, bytes) {
-            // Where room cannot be kept, the next write tells.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            Err(e) => Err(e.into()),
+        match self.disk.fetch()?.is_short() {
+            true => self.disk.run(|file| file.make_room()),
+            false => Ok(()),
         }
     }
 
     /// Whether a new file is due: the old one is long, or cannot be relied on.
     pub(crate) fn is_stale(&self) -> bool {
-        self.unsure || self.bytes > self.compact_bytes
+        self.disk.file().is_some_and(|file| file.unsure || file.bytes > file.compact_bytes)
     }
 
     /// Whether nothing may be added before it is written anew.
     pub(crate) fn is_unsure(&self) -> bool {
-        self.unsure
+        self.disk.file().is_none_or(|file| file.unsure)
     }
 
     /// The directory that the journal is in.
@@ -193,40 +111,32 @@ impl Journal {
     /// # Errors
     /// Of the file system; the old file counts on.
     pub(crate) fn rewrite(&mut self, changes: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
-        // If it cannot be done now, not again with every change.
-        self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
-        let new = self.path.with_extension("new");
-        let (text, next) = lines::file(self.next, changes)?;
-        let written = write_new(&new, &self.path, &text);
-        if written.is_err() {
-            // What there is of it takes the room that others wait for.
-            let _ = std::fs::remove_file(&new);
-        }
-        self.file = written?;
-        (self.bytes, self.next) = (text.len() as u64, next);
-        self.mark.write(next - 1);
-        (self.has_rest, self.unsure, self.short_of) = (false, false, None);
-        self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
-        Ok(())
+        let (text, next) = lines::file(self.disk.fetch()?.next, changes)?;
+        let job = self.job;
+        self.disk.run(move |file| {
+            file.mark.job = job;
+            file.replace(&text, next)
+        })
     }
 
     /// The file gets another name, and is no journal of this place any more.
     ///
     /// # Errors
     /// Of the file system.
-    pub(crate) fn retire(self, to: &Path) -> io::Result<()> {
-        self.mark.remove(&self.path)?;
+    pub(crate) fn retire(mut self, to: &Path) -> io::Result<()> {
+        self.disk.fetch()?.mark.remove(&self.path)?;
         std::fs::rename(&self.path, to)
     }
 
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.disk.file().unwrap().bytes
     }
 
     #[cfg(test)]
     pub(crate) fn compact_beyond(&mut self, bytes: u64) {
-        (self.compact_bytes, self.compact_bytes_min) = (bytes, bytes);
+        let file = self.disk.fetch().unwrap();
+        (file.compact_bytes, file.compact_bytes_min) = (bytes, bytes);
     }
 }
 
@@ -237,40 +147,6 @@ impl Journal {
 pub(crate) fn look<C: DeserializeOwned>(path: &Path) -> io::Result<(Vec<C>, usize)> {
     let read = lines::read(&std::fs::read(path)?, Mark::look(path).line);
     Ok((read.changes, read.damaged))
-}
-
-/// Gives the file a second name; that takes no room.
-fn set_aside(path: &Path) -> io::Result<PathBuf> {
-    let mut n = 1;
-    loop {
-        let to = path.with_extension(format!("corrupt-{n}"));
-        match std::fs::hard_link(path, &to) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => n += 1,
-            Ok(()) => return Ok(to),
-            // Not every file system has links.
-            Err(_) => {
-                std::fs::copy(path, &to).inspect_err(|_| drop(std::fs::remove_file(&to)))?;
-                return Ok(to);
-            }
-        }
-    }
-}
-
-fn write_new(new: &Path, path: &Path, text: &[u8]) -> io::Result<File> {
-    match std::fs::remove_file(new) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => (),
-    }
-    let mut file = OpenOptions::new().create_new(true).write(true).mode(MODE).open(new)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    std::fs::rename(new, path)?;
-    sync_dir(path)?;
-    Ok(file)
-}
-
-fn sync_dir(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
 #[cfg(test)]

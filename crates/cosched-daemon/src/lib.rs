@@ -10,6 +10,7 @@ mod check;
 mod clock;
 pub mod cluster;
 mod config;
+mod decided;
 mod door;
 mod driver;
 #[doc(hidden)]
@@ -19,6 +20,7 @@ mod guest;
 mod http;
 mod instance;
 mod journal;
+mod lives;
 mod metrics;
 mod pollable;
 mod privacy;

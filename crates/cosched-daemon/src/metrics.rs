@@ -148,14 +148,14 @@ mod tests {
         let mut snapshot = Snapshot::default();
         snapshot.count("switches", "Switches", 7);
         snapshot.gauge("load", "Load", 0.5);
-        snapshot.gauge("unknown", "Not there", None);
+        snapshot.gauge("absent", "Not there", None);
         snapshot.add("jobs", "Jobs", jobs(&[((Class::Batch, JobState::Asleep), 3)].into()));
         let text = snapshot.text();
         assert!(text.contains("# TYPE cosched_switches counter\ncosched_switches_total 7.0\n"), "{text}");
         assert!(text.contains("cosched_load 0.5\n"), "{text}");
         assert!(text.contains("cosched_jobs{class=\"batch\",state=\"asleep\"} 3.0\n"), "{text}");
         assert!(text.contains("cosched_jobs{class=\"express\",state=\"lost\"} 0.0\n"), "{text}");
-        assert!(!text.contains("unknown"), "{text}");
+        assert!(!text.contains("absent"), "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");
     }
 

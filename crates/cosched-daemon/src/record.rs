@@ -1,6 +1,7 @@
 //! What is remembered of a job: the part that outlives the daemon.
 
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, Policy};
+use cosched_cluster::wire::Decided;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -70,6 +71,9 @@ pub(crate) struct Record {
     /// An administrator registered it.
     #[serde(default)]
     pub(crate) by_admin: bool,
+    /// What administrators have decided about it.
+    #[serde(default, skip_serializing_if = "Decided::is_none")]
+    pub(crate) decided: Decided,
     /// Where its first process stood before; what leaves the job goes there.
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
@@ -106,19 +110,24 @@ pub(crate) struct Origin {
     pub(crate) cpu: Option<String>,
     /// Of the v1 memory controller.
     pub(crate) memory: Option<String>,
+    /// Of the v1 pids controller.
+    #[serde(default)]
+    pub(crate) pids: Option<String>,
 }
 
 impl From<&cosched_linux::Origin> for Origin {
     fn from(from: &cosched_linux::Origin) -> Origin {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
-        Origin { v2: text(&from.v2), cpu: from.cpu.as_ref().map(text), memory: from.memory.as_ref().map(text) }
+        let part = |path: &Option<PathBuf>| path.as_ref().map(text);
+        Origin { v2: text(&from.v2), cpu: part(&from.cpu), memory: part(&from.memory), pids: part(&from.pids) }
     }
 }
 
 impl From<&Origin> for cosched_linux::Origin {
     fn from(from: &Origin) -> cosched_linux::Origin {
         let path = |text: &String| PathBuf::from(text);
-        Self { v2: path(&from.v2), cpu: from.cpu.as_ref().map(path), memory: from.memory.as_ref().map(path) }
+        let part = |text: &Option<String>| text.as_ref().map(path);
+        Self { v2: path(&from.v2), cpu: part(&from.cpu), memory: part(&from.memory), pids: part(&from.pids) }
     }
 }
 
@@ -154,6 +163,7 @@ impl Record {
             nodes: Vec::new(),
             by_api: req.pid == 0,
             by_admin: false,
+            decided: Decided::default(),
             origin: None,
             part: None,
         }

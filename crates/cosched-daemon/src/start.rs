@@ -75,6 +75,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         cpus: observe::cpus_allowed(),
         wait_dir: places.runtime_dir.join("wait"),
         home: instance::home(&places.state_dir),
+        state_dir: places.state_dir.clone(),
         disk_bytes: disk_bytes(&places.state_dir),
         warnings,
     };
@@ -197,7 +198,10 @@ fn machinery(
     layout: &Layout,
     place: Place,
 ) -> anyhow::Result<Machinery> {
-    let tree = Tree::open(layout, place)?;
+    let mut tree = Tree::open(layout, place)?;
+    if !tree.bound_tasks(config.limits.tasks_per_job) {
+        tracing::warn!("there is no pids controller here: the processes of a job are not bounded");
+    }
     let lock = instance::lock_tree(&tree)?;
     // What an earlier daemon left frozen must not wait for the new plan.
     thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
@@ -210,7 +214,8 @@ fn machinery(
     let exe = guard_exe()?;
     let agent = KernelAgent::arm(&places.runtime_dir, &args.cgroup, &exe, &tree).map_err(|e| e.to_string());
     let beat = Arc::new(Beat::create(config.lease.as_nanos() as u64)?);
-    let guard = GuardKeeper::new(exe.clone(), tree.thaw_paths(), Arc::clone(&beat), agent);
+    let guard =
+        GuardKeeper::new(exe.clone(), tree.thaw_paths(), (Arc::clone(&beat), places.runtime_dir.join("fences")), agent);
     let mechanism = mechanism::choose(&tree, true, None)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
     Ok(Machinery { tree, slots, guard, probe: ProbeKeeper::new(exe), _lock: lock })

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How the names of our files begin: the journal, the store of a machine that has queues, and an earlier version's lock.
-const FILES: [&str; 3] = ["journal", "keys", "lock"];
+const FILES: [&str; 5] = ["cluster-state", "journal", "keys", "lives", "lock"];
 
 /// How often what is owed to the disk is tried again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
@@ -140,6 +140,11 @@ impl Store {
         })?;
         let store = Store { journal, owed: BTreeSet::new(), retry_at: None, problem: None, _lock: lock };
         Ok(Opened { store, state, damaged })
+    }
+
+    /// So long a disk that hangs is waited for: until then it is as a full one.
+    pub(crate) fn wait_at_most(&mut self, patience: Duration) {
+        self.journal.wait_at_most(patience);
     }
 
     /// Remembers a job; on the disk when this returns.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::caps::is_limited;
 use crate::cgfile;
 use crate::place::{own_v1, own_v2};
 use crate::problem::Problem;
@@ -22,6 +23,7 @@ pub(crate) struct JobDirs {
     pub(crate) outer: PathBuf,
     pub(crate) cpu: Option<PathBuf>,
     pub(crate) memory: Option<PathBuf>,
+    pub(crate) pids: Option<PathBuf>,
 }
 
 impl JobDirs {
@@ -41,7 +43,7 @@ impl JobDirs {
 
     pub(crate) fn make(&self) -> Result<(), TreeError> {
         let gang = self.gang();
-        for dir in self.cpu.iter().chain(&self.memory).chain([&self.outer, &gang]) {
+        for dir in self.cpu.iter().chain(&self.memory).chain(&self.pids).chain([&self.outer, &gang]) {
             cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
         }
         Ok(())
@@ -49,7 +51,7 @@ impl JobDirs {
 
     /// Removes the job's cgroups and those that it made itself in them, the deepest first.
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
-        for top in std::iter::once(&self.outer).chain(&self.cpu).chain(&self.memory) {
+        for top in std::iter::once(&self.outer).chain(&self.cpu).chain(&self.memory).chain(&self.pids) {
             for dir in cgfile::deepest_first(top).map_err(TreeError::io("read", top))? {
                 rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;
             }
@@ -110,6 +112,17 @@ impl JobCgroup {
         }
     }
 
+    pub(crate) fn dirs(&self) -> &JobDirs {
+        &self.0.dirs
+    }
+
+    /// Bounds its processes and threads, where there is a controller for that.
+    pub(crate) fn bound_tasks(&self, most: u64) {
+        let path = self.0.dirs.pids.as_ref().unwrap_or(&self.0.dirs.outer).join("pids.max");
+        // Without the file there is no controller, which was said when the tree was made.
+        let _ = cgfile::write(&path, &most.to_string());
+    }
+
     /// The job's number.
     pub fn id(&self) -> u64 {
         self.0.id
@@ -136,13 +149,20 @@ impl JobCgroup {
     }
 
     /// Moves a process with all its threads into the job: memory and CPU first, the v2 cgroup (which may be frozen) last.
-    /// In the hybrid layout a process that stands in a memory cgroup other than the root stays in that one: taking it out would lift
-    /// a limit that somebody set.
+    /// In the hybrid layout a process that stands in a memory cgroup other than the root, or in a limited pids cgroup, stays in that one:
+    /// taking it out would lift a limit that somebody set.
     ///
     /// # Errors
     /// When the process has gone or the kernel refuses; the message says what to do.
     pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
-        self.attach_with(pid, in_memory_root(pid))
+        let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
+        self.attach_with(pid, in_memory_root(&content), !self.keeps_pids(&content))
+    }
+
+    /// Whether a process that stands there keeps its v1 pids cgroup. The mount is two levels above the job's directory.
+    fn keeps_pids(&self, content: &str) -> bool {
+        let mount = self.0.dirs.pids.as_ref().and_then(|dir| dir.parent()?.parent());
+        mount.zip(own_v1(content, "pids")).is_some_and(|(mount, path)| is_limited(mount, &path, "pids.max"))
     }
 
     /// The same for a child of the daemon: what limits the daemon's memory does not hold for it.
@@ -150,14 +170,14 @@ impl JobCgroup {
     /// # Errors
     /// As [`JobCgroup::attach`].
     pub fn attach_child(&self, pid: i32) -> Result<(), TreeError> {
-        self.attach_with(pid, true)
+        self.attach_with(pid, true, true)
     }
 
-    fn attach_with(&self, pid: i32, memory: bool) -> Result<(), TreeError> {
+    fn attach_with(&self, pid: i32, memory: bool, pids: bool) -> Result<(), TreeError> {
         let dirs = &self.0.dirs;
         let gang = dirs.gang();
-        let memory = dirs.memory.as_ref().filter(|_| memory);
-        for dir in memory.into_iter().chain(&dirs.cpu).chain([&gang]) {
+        let (memory, pids) = (dirs.memory.as_ref().filter(|_| memory), dirs.pids.as_ref().filter(|_| pids));
+        for dir in memory.into_iter().chain(pids).chain(&dirs.cpu).chain([&gang]) {
             let path = dir.join("cgroup.procs");
             cgfile::write(&path, &pid.to_string()).map_err(|e| attach_error(pid, &path, e))?;
         }
@@ -282,6 +302,12 @@ impl JobCgroup {
         self.0.dirs.memory.as_ref().filter(|dir| cgfile::procs(dir).is_ok_and(|pids| !pids.is_empty()))
     }
 
+    /// The processes and threads that it has now, as the kernel counts them for its limit; none without a pids controller.
+    pub fn tasks(&self) -> Option<u64> {
+        let dirs = &self.0.dirs;
+        number(&dirs.pids.as_ref().unwrap_or(&dirs.outer).join("pids.current"))
+    }
+
     /// True when the gang is told to stand still. It says nothing of whether each process does so yet.
     pub fn frozen(&self) -> bool {
         number(&self.0.dirs.gang().join("cgroup.freeze")) == Some(1)
@@ -305,9 +331,8 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Whether nobody put this process into a memory cgroup.
-fn in_memory_root(pid: i32) -> bool {
-    let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
-    own_v1(&content, "memory").is_none_or(|path| path == Path::new("/"))
+fn in_memory_root(content: &str) -> bool {
+    own_v1(content, "memory").is_none_or(|path| path == Path::new("/"))
 }
 
 fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {

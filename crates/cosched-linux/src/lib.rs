@@ -18,9 +18,11 @@
 
 pub mod arrivals;
 pub mod beat;
+pub mod caps;
 mod cgfile;
 pub mod clock;
 pub mod endwatch;
+pub mod fence;
 pub mod file;
 mod gangcpu;
 pub mod guard;
@@ -51,6 +53,7 @@ pub mod user;
 pub mod waits;
 
 pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets, Watchers};
+pub use caps::{Cap, Caps, Resource};
 pub use endwatch::EndWatch;
 pub use job::JobCgroup;
 pub use layout::{Layout, LayoutError, LayoutKind};

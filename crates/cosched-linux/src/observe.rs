@@ -26,6 +26,12 @@ pub fn memory_total() -> u64 {
     parse_meminfo(&content).unwrap_or(0)
 }
 
+/// The processes and threads that the machine can have at a time.
+pub fn tasks_max() -> u64 {
+    let limit = |name: &str| cgfile::read(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok();
+    ["pid_max", "threads-max"].into_iter().filter_map(limit).min().unwrap_or(32_768)
+}
+
 fn parse_meminfo(content: &str) -> Option<u64> {
     kibibytes(content, "MemTotal:")
 }

@@ -16,6 +16,8 @@ pub struct Origin {
     pub cpu: Option<PathBuf>,
     /// Of the v1 memory controller.
     pub memory: Option<PathBuf>,
+    /// Of the v1 pids controller.
+    pub pids: Option<PathBuf>,
 }
 
 impl Origin {
@@ -25,7 +27,8 @@ impl Origin {
     }
 
     fn parse(content: &str) -> Option<Origin> {
-        Some(Origin { v2: own_v2(content)?, cpu: own_v1(content, "cpu"), memory: own_v1(content, "memory") })
+        let v1 = |controller| own_v1(content, controller);
+        Some(Origin { v2: own_v2(content)?, cpu: v1("cpu"), memory: v1("memory"), pids: v1("pids") })
     }
 
     /// Whether its cgroups are still there.
@@ -41,7 +44,7 @@ impl Origin {
 
 impl Tree {
     /// Moves a process with all its threads out of its job, to `origin`: memory and CPU first, the v2 cgroup last, where it
-    /// leaves the freezer. Its memory cgroup is left alone unless it is the job's.
+    /// leaves the freezer. Its memory and pids cgroups are left alone unless they are the job's.
     ///
     /// # Errors
     /// When the process or the cgroup has gone, or the kernel refuses.
@@ -50,7 +53,15 @@ impl Tree {
         let now = Origin::of(pid);
         let in_ours = now.as_ref().and_then(|now| now.memory.as_ref()).is_some_and(|dir| self.is_job_path(dir));
         let memory = origin.memory.as_ref().filter(|_| in_ours);
-        let dirs = [(layout.memory_mount.as_ref(), memory), (layout.cpu_mount.as_ref(), origin.cpu.as_ref())];
+        let in_ours = now.as_ref().and_then(|now| now.pids.as_ref()).is_some_and(|dir| self.is_job_pids(dir));
+        // A record of before there were pids cgroups does not know where it came from.
+        let root = PathBuf::from("/");
+        let pids = in_ours.then_some(origin.pids.as_ref().unwrap_or(&root));
+        let dirs = [
+            (layout.memory_mount.as_ref(), memory),
+            (layout.pids_mount.as_ref(), pids),
+            (layout.cpu_mount.as_ref(), origin.cpu.as_ref()),
+        ];
         let v1 = dirs.into_iter().filter_map(|(mount, dir)| Some(below(mount?, dir?)));
         for dir in v1.chain([below(&layout.v2_mount, &origin.v2)]) {
             let path = dir.join("cgroup.procs");
@@ -67,9 +78,9 @@ mod tests {
     #[test]
     fn both_layouts_are_read() {
         let hybrid = "5:cpu,cpuacct:/a\n4:memory:/m\n1:name=systemd:/s\n0::/u/x\n";
-        let expected = Origin { v2: "/u/x".into(), cpu: Some("/a".into()), memory: Some("/m".into()) };
+        let expected = Origin { v2: "/u/x".into(), cpu: Some("/a".into()), memory: Some("/m".into()), pids: None };
         assert_eq!(Origin::parse(hybrid), Some(expected));
-        assert_eq!(Origin::parse("0::/\n"), Some(Origin { v2: "/".into(), cpu: None, memory: None }));
+        assert_eq!(Origin::parse("0::/\n"), Some(Origin { v2: "/".into(), cpu: None, memory: None, pids: None }));
         assert_eq!(Origin::parse(""), None);
         assert!(Origin::of(std::process::id() as i32).is_some());
     }

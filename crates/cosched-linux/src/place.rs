@@ -137,7 +137,14 @@ mod tests {
 
     fn unified(mount: &Path) -> Layout {
         let kind = LayoutKind::Unified;
-        Layout { kind, v2_mount: mount.into(), cpu_mount: None, memory_mount: None, cpuacct_mount: None }
+        Layout {
+            kind,
+            v2_mount: mount.into(),
+            cpu_mount: None,
+            memory_mount: None,
+            pids_mount: None,
+            cpuacct_mount: None,
+        }
     }
 
     fn fake_cgroup(dir: &Path, controllers: &str) {

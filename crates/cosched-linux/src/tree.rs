@@ -6,6 +6,7 @@
 //! <v2>/cosched/probe/          the idle probe, below every job
 //! <v1 cpu>/cosched/job-7/      weight and idle (hybrid)
 //! <v1 memory>/cosched/job-7/   memory (hybrid)
+//! <v1 pids>/cosched/job-7/     the most processes (hybrid)
 //! ```
 //! The gang has a cgroup of its own so that a freeze at every slot does not wake whoever watches the job's cgroup.events.
 
@@ -50,7 +51,7 @@ impl TreeError {
 }
 
 /// The controllers that a unified tree wants for its jobs; only the first must be there.
-const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
+const CONTROLLERS: [&str; 4] = ["cpu", "memory", "pids", "cpuset"];
 
 /// Our subtree.
 #[derive(Debug, Clone)]
@@ -62,6 +63,9 @@ pub struct Tree {
     v2_dir: PathBuf,
     cpu_dir: Option<PathBuf>,
     memory_dir: Option<PathBuf>,
+    pids_dir: Option<PathBuf>,
+    /// The most processes and threads of a job.
+    tasks_max: Option<u64>,
 }
 
 /// What a scratch job lacks for the mechanisms; none when the file works.
@@ -98,10 +102,13 @@ impl Tree {
     /// The paths only; touches nothing.
     fn at(layout: &Layout, place: &Place) -> Tree {
         let root = PathBuf::from("/");
-        let (dir, cpu, memory_mount, name, delegated) = match place {
-            Place::Root { name } => (&root, &root, layout.memory_mount.as_ref(), name, false),
-            // A user's part of the v1 memory hierarchy is not asked for: memory is then summed over the processes.
-            Place::Delegated { dir, cpu_dir, name } => (dir, cpu_dir.as_ref().unwrap_or(&root), None, name, true),
+        let mounts = (layout.memory_mount.as_ref(), layout.pids_mount.as_ref());
+        let (dir, cpu, (memory_mount, pids_mount), name, delegated) = match place {
+            Place::Root { name } => (&root, &root, mounts, name, false),
+            // A user's parts of the v1 memory and pids hierarchies are not asked for: memory is then summed over the processes.
+            Place::Delegated { dir, cpu_dir, name } => {
+                (dir, cpu_dir.as_ref().unwrap_or(&root), (None, None), name, true)
+            }
         };
         Tree {
             layout: layout.clone(),
@@ -110,11 +117,13 @@ impl Tree {
             v2_dir: below(&layout.v2_mount, dir).join(name),
             cpu_dir: layout.cpu_mount.as_ref().map(|mount| below(mount, cpu).join(name)),
             memory_dir: memory_mount.map(|mount| mount.join(name)),
+            pids_dir: pids_mount.map(|mount| mount.join(name)),
+            tasks_max: None,
         }
     }
 
     fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
-        self.cpu_dir.iter().chain(&self.memory_dir).chain(std::iter::once(&self.v2_dir))
+        self.cpu_dir.iter().chain(&self.memory_dir).chain(&self.pids_dir).chain(std::iter::once(&self.v2_dir))
     }
 
     /// The layout that it stands in.
@@ -130,6 +139,18 @@ impl Tree {
     /// Its directory in the v2 hierarchy.
     pub fn v2_dir(&self) -> &Path {
         &self.v2_dir
+    }
+
+    /// Its directory in the v1 cpu hierarchy (hybrid).
+    pub(crate) fn cpu_dir(&self) -> Option<&Path> {
+        self.cpu_dir.as_deref()
+    }
+
+    /// New jobs have at most so many processes and threads. Returns whether there is a controller for that.
+    pub fn bound_tasks(&mut self, most: u64) -> bool {
+        self.tasks_max = Some(most);
+        let enabled = cgfile::read(&self.v2_dir.join("cgroup.subtree_control")).unwrap_or_default();
+        self.pids_dir.is_some() || enabled.split_whitespace().any(|name| name == "pids")
     }
 
     /// Locks it for as long as the file lives: two daemons on one subtree would switch each other's jobs.
@@ -155,6 +176,7 @@ impl Tree {
             outer: self.v2_dir.join(name),
             cpu: self.cpu_dir.as_ref().map(|dir| dir.join(name)),
             memory: self.memory_dir.as_ref().map(|dir| dir.join(name)),
+            pids: self.pids_dir.as_ref().map(|dir| dir.join(name)),
         }
     }
 
@@ -163,7 +185,11 @@ impl Tree {
     /// # Errors
     /// When a directory cannot be made or a file not opened; what was made is removed again then.
     pub fn create_job(&self, id: u64) -> Result<JobCgroup, TreeError> {
-        JobCgroup::create(id, self.job_dirs(id))
+        let job = JobCgroup::create(id, self.job_dirs(id))?;
+        if let Some(most) = self.tasks_max {
+            job.bound_tasks(most);
+        }
+        Ok(job)
     }
 
     /// Opens the cgroups of a job that runs already, and makes those that a crash left missing.
@@ -206,8 +232,12 @@ impl Tree {
 
     /// Whether a path of the v1 memory hierarchy (as in /proc/PID/cgroup) is that of a job of ours.
     pub(crate) fn is_job_path(&self, memory: &Path) -> bool {
-        let (Some(mount), Some(own)) = (&self.layout.memory_mount, &self.memory_dir) else { return false };
-        below(mount, memory).strip_prefix(own).is_ok_and(|rest| rest.iter().next().is_some())
+        is_below(self.layout.memory_mount.as_ref(), self.memory_dir.as_ref(), memory)
+    }
+
+    /// The same of the v1 pids hierarchy.
+    pub(crate) fn is_job_pids(&self, pids: &Path) -> bool {
+        is_below(self.layout.pids_mount.as_ref(), self.pids_dir.as_ref(), pids)
     }
 
     /// Removes what a crash left of a job whose processes have all ended, in every hierarchy.
@@ -325,6 +355,11 @@ impl Tree {
 /// What the names of scratch jobs begin with; the number of the process that tries them follows.
 const TRIAL: &str = "trial-";
 
+fn is_below(mount: Option<&PathBuf>, own: Option<&PathBuf>, path: &Path) -> bool {
+    let (Some(mount), Some(own)) = (mount, own) else { return false };
+    below(mount, path).strip_prefix(own).is_ok_and(|rest| rest.iter().next().is_some())
+}
+
 fn job_number(name: &str) -> Option<u64> {
     name.strip_prefix("job-")?.parse().ok()
 }
@@ -341,7 +376,7 @@ fn enable_controllers(dir: &Path) -> Result<(), TreeError> {
         let path = dir.join("cgroup.subtree_control");
         match cgfile::write(&path, &format!("+{name}")) {
             Err(e) if name == "cpu" => return Err(cannot_enable(&path, &e).into()),
-            // Memory and pids are only observed; without them cosched still schedules.
+            // Memory is only observed, and processes need not be bounded; without them cosched still schedules.
             _ => {}
         }
     }
@@ -378,6 +413,7 @@ mod tests {
             v2_mount: base.join("unified"),
             cpu_mount: Some(base.join("cpu")),
             memory_mount: Some(base.join("memory")),
+            pids_mount: Some(base.join("pids")),
             cpuacct_mount: None,
         }
     }
@@ -385,7 +421,7 @@ mod tests {
     #[test]
     fn a_root_tree_stands_in_every_hierarchy() {
         let base = tempfile::tempdir().unwrap();
-        for dir in ["unified", "cpu", "memory"] {
+        for dir in ["unified", "cpu", "memory", "pids"] {
             std::fs::create_dir(base.path().join(dir)).unwrap();
         }
         let tree = Tree::open(&hybrid(base.path()), Place::Root { name: "cosched".into() }).unwrap();
@@ -400,7 +436,7 @@ mod tests {
     #[test]
     fn what_a_killed_daemon_left_is_removed_and_gives_nobody_a_number() {
         let base = tempfile::tempdir().unwrap();
-        for dir in ["unified", "cpu", "memory"] {
+        for dir in ["unified", "cpu", "memory", "pids"] {
             std::fs::create_dir(base.path().join(dir)).unwrap();
         }
         let tree = Tree::open(&hybrid(base.path()), Place::Root { name: "cosched".into() }).unwrap();

@@ -123,6 +123,7 @@ fn make(seed: u64, options: &Options) -> World {
     };
     for host in &mut world.hosts {
         host.settings.initial = config.clone();
+        host.settings.initial.node_dead_after_ns = [6, 12, 40][(seed % 3) as usize] * S;
         // A cluster's planners that are all eager conflict more.
         host.settings.rank_delay_ns = if seed.is_multiple_of(7) { 1 } else { 300 * MS };
         host.settings.rebalance_ns = 20 * S;

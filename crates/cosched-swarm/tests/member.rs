@@ -3,9 +3,9 @@
 mod common;
 
 use common::{measured, refusal};
-use cosched_cluster::wire::{Answer, Ask, Class, Clock, JobAsk, KillHow, NodeAsk, OnNodeLoss, WantAsk, Why};
+use cosched_cluster::wire::{Answer, Ask, Class, Clock, JobAsk, KillHow, NodeAsk, OnNodeLoss, Policy, WantAsk, Why};
 use cosched_cluster::{NotTaken, Notice};
-use cosched_core::cluster::{Capacity, Period};
+use cosched_core::cluster::{Capacity, Period, Stage};
 use cosched_core::{JobId, NodeId, Reason};
 use cosched_swarm::world::{MS, ROOT, S, World, job, submit, user};
 
@@ -105,6 +105,43 @@ fn users_change_only_what_is_theirs_and_lower_classes_only() {
 }
 
 #[test]
+fn what_an_administrator_decides_binds_the_owner_in_the_whole_cluster() {
+    let mut world = World::started(4, 2);
+    world.job_ns_max = 1000 * S;
+    let own = world.ask(1, user(1), submit(job("own", 2))).unwrap();
+    world.run(2 * S);
+    let [Answer::Submitted { job: id }] = world.hosts[1].answers[&own][..] else { panic!() };
+    let (gang, local) = (Some(Policy::Gang), Some(Policy::Local));
+    let class = |class| Ask::Class { job: id, class };
+    let policy = |policy| Ask::Policy { job: id, policy };
+    let asks = [
+        (0, user(1), policy(gang), None),
+        (0, ROOT, Ask::Suspend { job: id }, None),
+        (0, ROOT, class(Class::Standby), None),
+        (0, ROOT, policy(local), None),
+        (1, user(1), Ask::Suspend { job: id }, None),
+        (1, user(1), Ask::Resume { job: id }, Some("the suspension of job 1 was decided by an administrator (uid 0)")),
+        (1, user(1), class(Class::Batch), Some("the class of job 1 was decided")),
+        (1, user(1), policy(gang), Some("the policy of job 1 was decided")),
+        (1, ROOT, policy(gang), None),
+        (1, user(1), policy(None), None),
+        (1, user(1), Ask::Kill { job: id, how: KillHow { signal: 15, grace_ms: 3_600_000 } }, None),
+    ];
+    for (node, by, ask, why) in asks {
+        let ask = world.ask(node, by, ask).unwrap();
+        world.run(2 * S);
+        match (why, world.hosts[node].answers.get(&ask)) {
+            (None, answer) => assert_eq!(answer, Some(&vec![Answer::Done])),
+            (Some(why), answer) => assert!(refusal(answer).contains(why), "{answer:?}"),
+        }
+    }
+    let own = world.jobs().into_iter().find(|job| job.id == id).unwrap();
+    assert_eq!((own.decided.suspended_by, own.decided.class.map(|class| class.before)), (Some(0), Some(Class::Batch)));
+    assert_eq!((own.ask.class, own.decided.policy), (Class::Standby, None));
+    assert_eq!(own.kill_how.unwrap().grace_ms, KillHow::GRACE_MS, "it does not go on for an hour");
+}
+
+#[test]
 fn a_name_that_two_living_daemons_have_is_refused() {
     let mut world = World::started(5, 2);
     let twin = world.add_host("n0");
@@ -156,11 +193,18 @@ fn lose_a_node(seed: u64, on_node_loss: OnNodeLoss) -> World {
     let lost = parts.last().unwrap().node;
     let at = world.hosts.iter().position(|host| host.member.as_ref().unwrap().id() == Some(lost)).unwrap();
     world.power_off(at);
-    world.run(6 * S);
     let name = world.hosts[at].name.clone();
-    let said =
-        world.hosts.iter().flat_map(|host| &host.notices).filter(|n| **n == Notice::NodeLeft(name.clone())).count();
-    assert_eq!(said, 1);
+    let said = |world: &World, notice: &Notice| {
+        world.hosts.iter().flat_map(|host| &host.notices).filter(|said| *said == notice).count()
+    };
+    world.run(6 * S);
+    let state = world.state().unwrap();
+    assert_eq!(said(&world, &Notice::NodeSilent(name.clone())), 1);
+    assert_eq!((state.nodes.len(), state.jobs[&JobId(1)].stage), (4, Stage::Ready), "silent, and not dead");
+    assert!(state.jobs[&JobId(1)].place.as_ref().unwrap().home.is_none(), "no slots");
+    // 10 s after which it is dead, and the margin: a lease and a hundredth.
+    world.run(15 * S);
+    assert_eq!(said(&world, &Notice::NodeLeft(name)), 1);
     assert_eq!(world.state().unwrap().nodes.len(), 3);
     world
 }
@@ -191,9 +235,12 @@ fn a_node_that_was_given_up_ends_what_it_still_runs() {
     ask.on_node_loss = OnNodeLoss::Requeue;
     world.ask(0, user(1), submit(ask));
     world.run(2 * S);
-    world.hosts[2].cut_until = world.now + 30 * S;
-    world.run(10 * S);
+    world.hosts[2].cut_until = world.now + 40 * S;
+    world.run(11 * S);
     assert_eq!(world.hosts[2].no_slots, [Reason::LeaseOut], "it runs no slots without a lease");
+    assert!(world.hosts[2].processes.parts[&JobId(1)].ended, "it ends itself what others begin anew");
+    assert_eq!((world.state().unwrap().nodes.len(), world.jobs()[0].attempt), (3, 0), "before they do");
+    world.run(12 * S);
     assert_eq!(world.state().unwrap().nodes.len(), 2);
     world.run(30 * S);
     assert_eq!(world.state().unwrap().nodes.len(), 3);
@@ -284,7 +331,8 @@ fn a_clock_step_stops_no_job_and_loses_no_lease() {
         let mut world = World::started(13, 2);
         world.job_ns_max = 60 * S;
         world.ask(0, user(1), submit(job("a", 8)));
-        world.run(3 * S);
+        // Longer ago than the step: a plan that holds later than now is not run.
+        world.run(8 * S);
         world.hosts[1].clock.step(step * S as i64);
         world.tell(1, |member, now| member.handle_timeout(now));
         world.run(20 * S);
@@ -342,7 +390,7 @@ fn old_jobs_and_replies_that_nobody_reads_are_forgotten() {
     world.run(5 * MS);
     // It dies with its answers on their way, and does not come back soon.
     world.crash(1);
-    world.run(20 * S);
+    world.run(30 * S);
     let jobs = world.jobs();
     assert!(jobs.len() <= 3 && jobs.iter().all(|job| job.end.is_some()), "{}", jobs.len());
     world.run(100 * S);

@@ -26,6 +26,8 @@ pub struct Etcd {
     host: Host,
     security: Security,
     children: Vec<Option<Child>>,
+    /// As many bytes it takes, if not its usual 2 GB.
+    quota: Option<u64>,
 }
 
 impl Etcd {
@@ -42,7 +44,8 @@ impl Etcd {
     /// # Panics
     /// When they do not answer.
     pub fn start_members(host: &Host, security: Security, members: usize) -> Etcd {
-        let mut etcd = Etcd { host: host.clone(), security, children: (0..members).map(|_| None).collect() };
+        let mut etcd =
+            Etcd { host: host.clone(), security, children: (0..members).map(|_| None).collect(), quota: None };
         if security == Security::TlsAndUsers {
             make_certificates(&host.dir, &host.address);
             fs::write(etcd.file("password"), PASSWORD).expect("password");
@@ -79,6 +82,9 @@ impl Etcd {
         let mut command = self.host.command("etcd");
         command.args(["--data-dir", &file(&data_of(member)), "--name", &name_of(member)]);
         command.args(["--logger", "zap", "--log-level", "warn"]);
+        if let Some(quota) = self.quota {
+            command.args(["--quota-backend-bytes", &quota.to_string()]);
+        }
         let endpoint = self.endpoint_of(member);
         command.args(["--listen-client-urls", &endpoint, "--advertise-client-urls", &endpoint]);
         command.args(["--listen-peer-urls", &peer_of(member), "--initial-advertise-peer-urls", &peer_of(member)]);
@@ -171,6 +177,36 @@ impl Etcd {
     pub fn restart(&mut self) {
         self.kill();
         self.launch();
+    }
+
+    /// It has no room any more: who writes next is refused, and so are all after that.
+    pub fn is_full(&mut self) {
+        self.quota = Some(1);
+        self.restart();
+    }
+
+    /// Somebody has given it room, and says so.
+    ///
+    /// # Panics
+    /// When it does not believe that.
+    pub fn has_room(&mut self) {
+        self.quota = None;
+        self.restart();
+        let disarmed = self.ctl(&[&format!("--user={ROOT}"), "alarm", "disarm"]);
+        assert!(disarmed.status.success(), "{}", crate::stderr(&disarmed));
+    }
+
+    /// The user has another password from now on; the file has the old one.
+    ///
+    /// # Panics
+    /// When it has not.
+    pub fn change_password(&self, password: &str) {
+        let root = format!("--user={ROOT}");
+        let user = format!("{USER}:{password}");
+        for step in [&["user", "delete", USER][..], &["user", "add", &user], &["user", "grant-role", USER, USER]] {
+            let done = self.ctl(&[&[root.as_str()], step].concat());
+            assert!(done.status.success(), "etcdctl {step:?}: {}", crate::stderr(&done));
+        }
     }
 
     /// A disk that is lost: it starts again, with nothing in it but the users.

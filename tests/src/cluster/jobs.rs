@@ -9,11 +9,15 @@ use std::time::Duration;
 /// Computes for ever.
 pub const SPIN: &str = "while :; do :; done";
 
-/// Computes now and then, and leaves the CPUs to others: what has to be seen to go on, and not to hinder.
-pub const PULSE: &str = "while :; do sleep 0.05; done";
+/// Computes now and then, as one process, and leaves the CPUs to others: what has to be seen to go on, and not to hinder.
+pub const PULSE: &str = "exec python3 -c 'import time
+while True:
+    sum(range(20000))
+    time.sleep(0.05)'";
 
 /// Short leases and slots: tests wait for both. The clocks of one machine agree.
-pub const QUICK: &str = "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"6s\"\n";
+pub const QUICK: &str =
+    "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"6s\"\nnode_dead_after = \"12s\"\n";
 
 /// Whether MPICH did not come back from `MPI_Finalize`, after a result that is right: over TCP a rank of 4.0.2 that is in
 /// the launcher's barrier already leaves the other's last messages unanswered, with and without cosched (docs/waiting.md;
@@ -25,6 +29,11 @@ pub fn stuck_in_finalize(words: &[String], out: &Output) -> bool {
         eprintln!("once more: MPICH did not come back from MPI_Finalize\n{}", stderr(out));
     }
     stuck
+}
+
+/// Waits for longer than a lease, what makes a node dead, and the margin of the others.
+pub fn wait_for_death(mut ready: impl FnMut() -> bool) -> bool {
+    wait_until(&mut ready) || wait_until(&mut ready) || wait_until(ready)
 }
 
 impl Cluster {
@@ -92,6 +101,15 @@ impl Cluster {
     /// The processes of jobs on every node.
     pub fn pids(&self, ids: &[u64]) -> Vec<Vec<i32>> {
         self.nodes().iter().flat_map(|node| ids.iter().map(|id| node.job_pids(*id))).collect()
+    }
+
+    /// The same of jobs that are one process on each of their nodes, as soon as what started them is over.
+    ///
+    /// # Panics
+    /// When there are more.
+    pub fn lone_pids(&self, ids: &[u64]) -> Vec<Vec<i32>> {
+        assert!(wait_until(|| self.pids(ids).iter().all(|pids| pids.len() <= 1)), "{:?}", self.pids(ids));
+        self.pids(ids)
     }
 
     /// Whether a job gets CPU time on all of these nodes while we look on.

@@ -94,7 +94,9 @@ impl Shared {
     pub(super) fn set_drains(&self, client: usize, asked: usize, node: usize, drains: bool) -> Heard {
         let name = self.hosts[node].name.clone();
         let ask = Ask::Set(Register::Drains(name.clone()), drains.to_string());
-        self.ask(client, asked, ask, |c| c.set_node(&name, &NodeRequest { drains }).map(|_| 0))
+        self.ask(client, asked, ask, |c| {
+            c.set_node(&name, &NodeRequest { drains: Some(drains), ..NodeRequest::default() }).map(|_| 0)
+        })
     }
 }
 

@@ -193,6 +193,53 @@ Examples:
 Exit codes:
   0 success   1 the file cannot be read   3 no daemon reachable   5 not your right   6 refused, and nothing has changed";
 
+pub(crate) const CLUSTER: &str = "\
+When somebody has deleted or damaged keys below /cosched/ in etcd, nothing is planned and nothing ends until it is put right: \
+jobs go on. For administrators, on any node; docs/cluster.md has the procedures.
+
+Examples:
+  cosched cluster repair                   say what is wrong, and what would be done
+  cosched cluster repair --yes             do it
+  cosched cluster export /var/backups/hall-b.json
+  cosched cluster import /var/backups/hall-b.json --yes
+
+Exit codes:
+  0 success   1 not done   3 no daemon reachable   5 not your right   6 refused, and nothing has changed";
+
+pub(crate) const CLUSTER_REPAIR: &str = "\
+The state is put back as this node knows it, names and numbers come from each other, and what cannot be read is deleted. No \
+job ends, and numbers of jobs rise. If another node knows more, the refusal names it. --json prints what is said, and whether \
+it was done.
+
+Examples:
+  cosched cluster repair
+  cosched cluster repair --yes
+
+Exit codes:
+  0 done, or nothing is wrong   1 not done   3 no daemon reachable   5 not your right   6 refused";
+
+pub(crate) const CLUSTER_EXPORT: &str = "\
+Settings, queues, names of nodes and jobs, with what jobs that are requeued need to begin again: their environments. Only its \
+owner can read the file. It can be written while jobs run.
+
+Examples:
+  cosched cluster export /var/backups/hall-b.json
+  cosched cluster export - | gpg -e -r ops > hall-b.gpg
+
+Exit codes:
+  0 all is in it   1 not written, or some keys cannot be read   3 no daemon reachable   5 not your right";
+
+pub(crate) const CLUSTER_IMPORT: &str = "\
+The cluster is then as it was when the file was written. Jobs that began since go on, scheduled by Linux, and are ended on \
+their own nodes; jobs that have ended since end again. New numbers are higher than all that a living node knows.
+
+Examples:
+  cosched cluster import /var/backups/hall-b.json          say what would be done
+  cosched cluster import /var/backups/hall-b.json --yes
+
+Exit codes:
+  0 success   1 the file cannot be read   3 no daemon reachable   5 not your right   6 refused, and nothing has changed";
+
 pub(crate) const LOG: &str = "\
 The files are in $XDG_STATE_HOME/cosched/logs, by default ~/.local/state/cosched/logs, root's in /var/log/cosched. \
 They stay when their jobs have ended: a user removes his own; root's go after 90 days where systemd-tmpfiles runs.
@@ -312,6 +359,7 @@ Examples:
   cosched nodes
   cosched nodes --drain b7        before maintenance; `cosched ps` shows when it is empty
   cosched nodes --undrain b7
+  cosched nodes --dead b7         its machine is off for good: its jobs are not waited for
 
 Exit codes:
   0 success   3 no daemon reachable   5 not your right   6 refused, as without a cluster and without queues";

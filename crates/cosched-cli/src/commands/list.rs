@@ -4,7 +4,7 @@ use crate::args::Cli;
 use crate::out::{Failure, print, print_json, say, terminal_width, use_colour};
 use crate::table::{Cell, Column, numbers, render, words};
 use crate::{format, jobs};
-use cosched_api::{Job, JobState};
+use cosched_api::{DecidedMatter, Job, JobState};
 
 const COLUMNS: [Column; 13] = [
     numbers("ID", 0),
@@ -52,7 +52,7 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
         JobState::Running => "\x1b[32m",
         JobState::Asleep | JobState::Dropped | JobState::Ended => "\x1b[2m",
         JobState::Suspended | JobState::Waiting => "\x1b[33m",
-        JobState::Lost => "\x1b[31m",
+        JobState::Lost | JobState::Unknown => "\x1b[31m",
     };
     vec![
         job.id.to_string().into(),
@@ -71,13 +71,16 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
     ]
 }
 
-/// `running`, `ended 0`, `ended SIG9`.
+/// `running`, `ended 0`, `ended SIG9`, `suspended by root`.
 fn state_and_exit(job: &Job) -> String {
     let state = job.state.name();
     match job.exit.map(|exit| (exit.code, exit.signal)) {
         Some((Some(code), _)) => format!("{state} {code}"),
         Some((None, Some(signal))) => format!("{state} SIG{signal}"),
-        _ => state.into(),
+        _ => match job.decided.iter().find(|decision| decision.matter == DecidedMatter::Suspension) {
+            Some(decision) if job.state == JobState::Suspended => format!("{state} by {}", decision.user),
+            _ => state.into(),
+        },
     }
 }
 
@@ -85,7 +88,7 @@ fn state_and_exit(job: &Job) -> String {
 mod tests {
     use super::*;
     use crate::jobs::tests::job;
-    use cosched_api::ExitStatus;
+    use cosched_api::{Decision, ExitStatus};
 
     #[test]
     fn the_table_says_what_is_known_and_a_dash_for_what_is_not() {
@@ -103,6 +106,11 @@ mod tests {
              7  a.out  ann   interactive  gang    running        2   100  12.3s  1.5G    0    50%  mpirun -n 2 ./a.out\n\
              12  night  ann   interactive  gang    ended SIG9     2     -  12.3s     -    -      -  mpirun -n 2 ./a.out\n"
         );
+        let mut stopped = jobs[0].clone();
+        stopped.state = JobState::Suspended;
+        assert_eq!(state_and_exit(&stopped), "suspended");
+        stopped.decided = vec![Decision { matter: DecidedMatter::Suspension, uid: 0, user: "root".into() }];
+        assert_eq!(state_and_exit(&stopped), "suspended by root");
         // Of jobs on several nodes a node knows its own part.
         let mut parts = [jobs[0].clone(), jobs[0].clone()];
         (parts[0].use_of_nodes, parts[1].use_of_nodes) = (Some(vec!["a".into()]), Some(vec![]));

@@ -1,5 +1,6 @@
 //! The subcommands, one function each.
 
+pub(crate) mod cluster;
 pub(crate) mod help;
 mod limits;
 mod list;
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
         Commands::Kill(options) => steer::kill(cli, options),
         Commands::Class(options) => steer::class(cli, options),
         Commands::Resources(options) => resources::resources(cli, options),
+        Commands::Cluster(options) => cluster::cluster(cli, options),
         Commands::Queues(options) => queues::queues(cli, options),
         Commands::Policy(options) => steer::policy(cli, options),
         Commands::Nodes(options) => nodes::nodes(cli, options),

@@ -3,7 +3,7 @@
 use crate::args::{Cli, Nodes};
 use crate::format;
 use crate::jobs::{connect, patiently};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::table::{numbers, render, words};
 use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus, Status};
 use serde::Serialize;
@@ -13,8 +13,16 @@ pub(crate) fn nodes(cli: &Cli, options: &Nodes) -> Result<u8, Failure> {
     let mut client = connect(cli)?;
     let socket = client.path().to_owned();
     let changes = [(&options.drain, true), (&options.undrain, false)];
-    for (name, drains) in changes.into_iter().flat_map(|(names, drains)| names.iter().map(move |name| (name, drains))) {
-        patiently(&socket, || client.set_node(name, &NodeRequest { drains }))?;
+    let changes = changes.iter().flat_map(|(names, drains)| names.iter().map(move |name| (name, drains)));
+    for (name, drains) in changes {
+        let request = NodeRequest { drains: Some(*drains), ..NodeRequest::default() };
+        patiently(&socket, || client.set_node(name, &request))?;
+    }
+    for name in &options.dead {
+        patiently(&socket, || client.set_node(name, &NodeRequest { dead: true, ..NodeRequest::default() }))?;
+        say(&format!(
+            "{name} counts as dead: what still runs there has to be ended by you before it is back in the network"
+        ));
     }
     let status = client.status()?;
     let (nodes, cluster) = status_of_cluster(&status)?;
@@ -83,7 +91,10 @@ fn node_table(nodes: &[NodeStatus], loads: &[NodeLoad], now_unix_ms: u64) -> Str
     ];
     let row = |node: &NodeStatus| {
         let state = match (node.alive, node.drains) {
-            (false, _) => format::gone(node.gone_since_unix_ms, now_unix_ms),
+            (false, _) => match node.silent_since_unix_ms {
+                Some(since) => format!("silent {}", format::duration_ms(now_unix_ms.saturating_sub(since))),
+                None => format::gone(node.gone_since_unix_ms, now_unix_ms),
+            },
             (true, true) => "drains".to_owned(),
             (true, false) => "up".to_owned(),
         };
@@ -120,6 +131,7 @@ mod tests {
             plan_generation: None,
             alive: true,
             gone_since_unix_ms: None,
+            silent_since_unix_ms: None,
             drains: true,
             version: None,
         };
@@ -145,6 +157,7 @@ mod tests {
             plan_generation: 9,
             plan_in_use: Some(8),
             ceiling: 0.8,
+            node_dead_after_ms: Some(300_000),
             queues: vec![queue],
             packing: None,
             rows_max: None,

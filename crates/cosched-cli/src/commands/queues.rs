@@ -221,6 +221,7 @@ mod tests {
             plan_generation: 9,
             plan_in_use: Some(8),
             ceiling: 1.0,
+            node_dead_after_ms: Some(300_000),
             queues: vec![queue("short", false, None, Some(600_000)), queue("night", true, Some(3 << 30), None)],
             packing: Some(cosched_api::Packing::Buddy),
             rows_max: Some(64),

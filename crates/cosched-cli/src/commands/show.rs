@@ -3,7 +3,7 @@
 use crate::args::Cli;
 use crate::out::{Failure, plain, print, print_json};
 use crate::{format, jobs};
-use cosched_api::{Job, JobState, JobWaiting, NodeResources};
+use cosched_api::{DecidedMatter, Job, JobState, JobWaiting, NodeResources};
 use std::fmt::Write;
 
 /// `cosched show JOB…`.
@@ -28,8 +28,8 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
         ("job", format!("{} {}", job.id, job.name)),
         ("state", state(job)),
         ("user", format!("{} (uid {})", job.user, job.uid)),
-        ("class", format::class(job.class).into()),
-        ("policy", policy(job)),
+        ("class", decided(job, DecidedMatter::Class, format::class(job.class).into())),
+        ("policy", decided(job, DecidedMatter::Policy, policy(job))),
         ("CPUs", job.cpus.to_string()),
         ("command", format::command_line(&job.command)),
     ];
@@ -57,6 +57,14 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     })
 }
 
+/// With who has decided it, where that was an administrator.
+fn decided(job: &Job, matter: DecidedMatter, text: String) -> String {
+    match job.decided.iter().find(|decision| decision.matter == matter) {
+        Some(decision) => format!("{text}, decided by {}, an administrator", decision.user),
+        None => text,
+    }
+}
+
 fn state(job: &Job) -> String {
     let state = job.state.name();
     let exit = job.exit.map(|exit| match (exit.code, exit.signal) {
@@ -82,7 +90,9 @@ fn state(job: &Job) -> String {
             "{state}: it used no CPU for very long, so Linux schedules it; `cosched resume {}` gives it slots",
             job.id
         ),
+        (JobState::Unknown, _) => format!("{state}: the store's state cannot be read; `cosched status` says why"),
         (JobState::Lost, _) => format!("{state}: its processes vanished while no daemon was looking"),
+        (JobState::Suspended, None) => decided(job, DecidedMatter::Suspension, state.into()),
         (_, Some(exit)) => format!("{state}; its main process has ended, {exit}"),
         (_, None) => state.into(),
     }

@@ -163,7 +163,11 @@ pub(super) fn policy_of_all(status: &Status) -> String {
     if !cluster.alone {
         let packing = cluster.packing.map(|packing| format!(", {} packing", packing.name()));
         let rows = cluster.rows_max.map(|rows| format!(", at most {rows} rows"));
-        text.extend(packing.into_iter().chain(rows));
+        let dead = match cluster.node_dead_after_ms {
+            Some(ms) => format!(", nodes are dead after {}", format::duration_ms(ms)),
+            None => ", nodes are dead when an operator says so".to_owned(),
+        };
+        text.extend(packing.into_iter().chain(rows).chain([dead]));
     }
     text
 }

@@ -53,6 +53,7 @@ pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
         sharing: options.sharing,
         slot_length_ms,
         ceiling: options.ceiling,
+        node_dead_after_ms: options.node_dead_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
         packing: options.packing,
         rows_max: options.rows,
         ..PolicyRequest::default()

@@ -107,10 +107,11 @@ impl<'a> Launch<'a> {
 fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut gate = Gate::spawn(&launch.program, launch.argv).map_err(|e| failed("cannot start a process", &e))?;
     let result = Signals::take().map_err(|e| failed("cannot read signals", &e)).and_then(|signals| {
-        let (client, job) = register(launch, gate.pid())?;
-        Ok((signals, client, job))
+        let (mut client, job) = register(launch, gate.pid())?;
+        let embedded = client.status().is_ok_and(|status| status.embedded);
+        Ok((signals, client, job, embedded))
     });
-    let (signals, mut client, job) = match result {
+    let (signals, mut client, job, embedded) = match result {
         Ok(all) => all,
         // Interrupted while it waited: the command is not run, and there is nothing to explain.
         Err(_) if gate.ended().is_some() => return Ok(shell_code(watch::wire_status(cancel(gate)?))),
@@ -161,7 +162,7 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         let status = watch::until_exit(&mut main, &signals, &mut follow, outside);
         watch::wire_status(status.map_err(|e| failed("cannot wait for the command", &e))?)
     };
-    match report(launch, &mut client, &job, exit) {
+    match report((&launch.socket, embedded), &mut client, &job, exit) {
         Ok(job) if is_over(&job) || job.ended_why.is_some() => tell_why(&job),
         Ok(job) => leftovers::finish(launch.leftovers, &mut client, &signals, &job),
         Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
@@ -216,7 +217,7 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Reports the command's end; when the daemon has died, to the next one or to a new one.
 fn report(
-    launch: &Launch<'_>,
+    daemon: (&SocketChoice, bool),
     client: &mut Client,
     job: &Job,
     exit: cosched_api::ExitStatus,
@@ -230,7 +231,7 @@ fn report(
         if left.is_zero() {
             break;
         }
-        answer = reconnect(&launch.socket, left).and_then(|mut fresh| {
+        answer = reconnect(daemon, left).and_then(|mut fresh| {
             fresh.set_answer_timeout(left);
             let answer = fresh.report_exit(job.id, &report);
             *client = fresh;
@@ -243,11 +244,12 @@ fn report(
     answer
 }
 
-/// A daemon at a place that the user named was started with places of its own, by somebody who will start it again.
-fn reconnect(socket: &SocketChoice, limit: Duration) -> Result<Client, ClientError> {
+/// Only a daemon that a command has started is started again by one. Any other has somebody who does it, and one in its place would keep
+/// it out.
+fn reconnect((socket, embedded): (&SocketChoice, bool), limit: Duration) -> Result<Client, ClientError> {
     match socket {
-        SocketChoice::Named(_) => socket.connect(),
-        SocketChoice::Usual { .. } => connect_or_start(socket, Some(limit)),
+        SocketChoice::Usual { .. } if embedded => connect_or_start(socket, Some(limit)),
+        _ => socket.connect(),
     }
 }
 

@@ -73,6 +73,7 @@ mod tests {
             plan_generation: None,
             alive,
             gone_since_unix_ms: None,
+            silent_since_unix_ms: None,
             drains: false,
             version: None,
         }

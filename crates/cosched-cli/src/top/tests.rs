@@ -91,6 +91,7 @@ fn a_cluster_shows_its_nodes_and_many_cpus_are_summed_up() {
         plan_generation: Some(12),
         alive: true,
         gone_since_unix_ms: None,
+        silent_since_unix_ms: None,
         drains: false,
         version: None,
     };

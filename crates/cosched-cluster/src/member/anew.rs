@@ -8,7 +8,6 @@
 use super::Member;
 use super::due::Work;
 use super::follow::Follow;
-use super::here::is_empty;
 use super::replica::{At, Replica};
 use super::types::Action;
 use cosched_core::Reason;
@@ -20,13 +19,9 @@ impl Member {
         match self.tree.replace(made_ns) {
             Some(old) if old == made_ns && !self.is_put_back(before) => (),
             // The same store at an earlier moment: somebody has put a copy of it back.
-            Some(old) if old == made_ns => {
-                self.plan_anew(before);
-                for (job, attempt, empty) in self.here.say_again() {
-                    self.outbox.report(&self.settings, self.now, is_empty(job, attempt, empty));
-                }
-            }
+            Some(old) if old == made_ns => self.plan_anew(before),
             Some(_) => {
+                self.id = None;
                 self.plan_anew(before);
                 self.forget_here(made_ns);
             }
@@ -59,6 +54,8 @@ impl Member {
             self.actions.push_back(Action::RunNoSlots(Reason::LeaseOut));
         }
         let (load, period) = (self.follow.load, self.work.period);
+        // The generations that are missing are those of the other life.
+        self.actions.push_back(Action::Behind(0));
         self.follow = Follow::new(self.settings.clock);
         self.follow.load = load;
         self.work = Work::default();

@@ -1,15 +1,13 @@
 //! One step of planning: requests in their order, jobs that are over. Nodes that came and went: `nodes.rs`.
 //!
-//! Users' rights are checked here once more, where the job's owner is known for certain: a user changes only what is
-//! his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design".
+//! Users' rights are checked here once more, where the job's owner is known for certain; what they do to jobs that there are:
+//! `steer.rs`.
 
 use super::finish;
 use super::replica::Replica;
 use super::sizes::sizes;
 use crate::store::{Revision, TXN_OPS_MAX};
-use crate::wire::{
-    Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, KillHow, Name, PartEnd, Queue, Request, WantAsk,
-};
+use crate::wire::{Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, Name, PartEnd, Queue, Request, WantAsk};
 use cosched_core::cluster::{
     Input, JobRecord, JobSpec, Limit, NodeWant, Planner, Queue as CoreQueue, Refusal, Stage, Want,
 };
@@ -42,7 +40,7 @@ pub(super) struct Batch<'a> {
     pub(super) names: BTreeMap<String, Name>,
 }
 
-type Outcome = Result<Answer, Answer>;
+pub(super) type Outcome = Result<Answer, Answer>;
 
 impl<'a> Batch<'a> {
     pub(super) fn new(replica: &'a Replica, planner: Planner, wall: Time, refuse_submits: bool) -> Batch<'a> {
@@ -71,7 +69,7 @@ impl<'a> Batch<'a> {
     pub(super) fn requests(&mut self) {
         let replica = self.replica;
         for ((revision, id), request) in &replica.requests {
-            // The state, and for each request its deletion and a reply, and a job.
+            // The state and its mark, and for each request its deletion and a reply, and a job.
             if self.is_full() {
                 break;
             }
@@ -86,27 +84,25 @@ impl<'a> Batch<'a> {
 
     /// Whether another request or job might not fit into the transaction.
     pub(super) fn is_full(&self) -> bool {
-        2 * self.taken.len() + self.jobs.len() + self.names.len() + 4 > TXN_OPS_MAX
+        2 * self.taken.len() + self.jobs.len() + self.names.len() + 5 > TXN_OPS_MAX
     }
 
     fn request(&mut self, request: &Request) -> Outcome {
         let origin = &request.origin;
         match (&request.ask, request.by) {
             (Ask::Submit(ask), Some(by)) => self.submit(by, ask, request.at_ns),
-            (Ask::Suspend { job }, Some(by)) => self.change(by, *job, Input::Suspend(JobId(*job)), "suspended"),
+            (Ask::Suspend { job }, Some(by)) => self.suspend(by, *job),
             (Ask::Resume { job }, Some(by)) => self.resume(by, *job),
             (Ask::Kill { job, how }, Some(by)) => self.kill(by, *job, *how),
             (Ask::Class { job, class }, Some(by)) => self.class(by, *job, *class),
-            (Ask::Policy { job, policy }, Some(by)) => {
-                self.change(by, *job, Input::JobPolicy(JobId(*job), policy.map(Into::into)), "policy changed")?;
-                self.jobs.entry(*job).and_modify(|job| job.ask.policy = *policy);
-                Ok(Answer::Done)
-            }
+            (Ask::Policy { job, policy }, Some(by)) => self.policy(by, *job, *policy),
             (Ask::Resources { job, want }, Some(by)) => self.resources(by, *job, want),
             (Ask::ClusterPolicy { policy }, Some(by)) => self.setting(by, Input::ClusterPolicy((*policy).into())),
             (Ask::ClusterSharing { sharing }, Some(by)) => self.setting(by, Input::ClusterSharing((*sharing).into())),
             (Ask::SlotLength { ns }, Some(by)) => self.setting(by, Input::SlotLength(*ns)),
             (Ask::Ceiling { permille }, Some(by)) => self.setting(by, Input::Ceiling(*permille)),
+            (Ask::NodeDeadAfter { ns }, Some(by)) => self.setting(by, Input::NodeDeadAfter(*ns)),
+            (Ask::Dead { node }, Some(by)) => self.dead(by, node),
             (Ask::Shares { working, off }, Some(by)) => {
                 self.setting(by, Input::Shares((*working).into(), (*off).into()))
             }
@@ -119,6 +115,12 @@ impl<'a> Batch<'a> {
                 self.setting(by, Input::Drain(id, *drains))
             }
             (Ask::PartEnded { job, attempt, end }, None) => self.part_ended(origin, *job, *attempt, *end),
+            (Ask::PartLost { job, attempt }, None) => {
+                if let Some((node, _)) = self.part(origin, *job, *attempt) {
+                    self.input(Input::LosePart(JobId(*job), node));
+                }
+                Ok(Answer::Done)
+            }
             (Ask::MainEnded { job, attempt, exit }, None) => self.main_ended(origin, *job, *attempt, *exit),
             (Ask::Asleep { job, attempt }, None) => self.asleep(origin, *job, *attempt, true),
             (Ask::Awake { job, attempt }, None) => self.asleep(origin, *job, *attempt, false),
@@ -241,7 +243,7 @@ impl<'a> Batch<'a> {
     }
 
     /// A node that takes part, or has.
-    fn any_node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
+    pub(super) fn any_node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
         match self.replica.names.get(name) {
             Some(id) => Ok(NodeId(*id)),
             None => self.node(name, what),
@@ -272,7 +274,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn user_input(&mut self, input: Input, what: &str) -> Result<(), Answer> {
+    pub(super) fn user_input(&mut self, input: Input, what: &str) -> Result<(), Answer> {
         let applied = self.planner.apply(self.wall, input);
         let refused = |refusal| {
             let hint = match refusal {
@@ -367,64 +369,12 @@ impl<'a> Batch<'a> {
         self.user_input(input, what).map(|()| Answer::Done)
     }
 
-    /// The record of a job that has not ended and that this user may change.
-    fn own_job(&mut self, by: By, id: u64) -> Result<&mut Job, Answer> {
-        let what = "the job is not changed";
-        let hint = "`cosched ps` shows the jobs.";
-        let known = self.load(id).ok_or_else(|| Answer::refused(what, format!("there is no job {id}"), hint))?;
-        if known.end.is_some() {
-            return Err(Answer::refused(what, format!("job {id} has ended"), hint));
-        }
-        if !by.admin && by.uid != known.owner.uid {
-            return Err(Answer::refused(what, format!("job {id} is another user's"), "Ask its owner."));
-        }
-        Ok(known)
-    }
-
     pub(super) fn load(&mut self, id: u64) -> Option<&mut Job> {
         if !self.jobs.contains_key(&id) {
             let known = self.replica.jobs.get(&id)?;
             self.jobs.insert(id, known.value.clone());
         }
         self.jobs.get_mut(&id)
-    }
-
-    fn change(&mut self, by: By, id: u64, input: Input, word: &str) -> Outcome {
-        self.own_job(by, id)?;
-        self.user_input(input, "the job is not changed")?;
-        let wall = self.wall.0;
-        self.jobs.entry(id).and_modify(|job| job.note(wall, Some(by.uid), word));
-        Ok(Answer::Done)
-    }
-
-    /// It is watched anew, too, if it was asleep or dropped.
-    fn resume(&mut self, by: By, id: u64) -> Outcome {
-        self.change(by, id, Input::Resume(JobId(id)), "resumed")?;
-        self.jobs.entry(id).and_modify(|job| {
-            job.asleep_on.clear();
-            job.dropped_on.clear();
-        });
-        Ok(Answer::Done)
-    }
-
-    fn kill(&mut self, by: By, id: u64, how: KillHow) -> Outcome {
-        self.change(by, id, Input::Kill(JobId(id)), "killed")?;
-        self.jobs.entry(id).and_modify(|job| {
-            job.killed_by = job.killed_by.or(Some(by.uid));
-            job.kill_how = Some(how);
-        });
-        Ok(Answer::Done)
-    }
-
-    fn class(&mut self, by: By, id: u64, class: Class) -> Outcome {
-        let present = self.own_job(by, id)?.ask.class;
-        if !by.admin && class < present {
-            let why = "users may lower a class, not raise it";
-            return Err(Answer::refused("the class is not changed", why, "Ask an administrator."));
-        }
-        self.change(by, id, Input::Class(JobId(id), class.into()), "class changed")?;
-        self.jobs.entry(id).and_modify(|job| job.ask.class = class);
-        Ok(Answer::Done)
     }
 
     /// A job that has started has the change at once, or it is refused; see core's `resources.rs`.

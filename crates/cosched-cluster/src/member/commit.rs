@@ -29,7 +29,7 @@ const FRAME_BYTES: usize = 16 << 10;
 pub(super) struct Pending {
     planner: Planner,
     puts_state: bool,
-    lost: Vec<String>,
+    lost: Vec<(String, bool)>,
     requests: usize,
     submits: bool,
 }
@@ -135,6 +135,7 @@ impl Member {
         let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
         let mut txn = Txn::default();
         self.put_state(&mut txn, &planner, puts_state);
+        self.put_mark(&mut txn);
         self.put_jobs(&mut txn, jobs);
         for (name, written) in names {
             txn.then.push(Do::Put { key: self.settings.keys.name(&name), value: encode(&written), lease: None });
@@ -161,7 +162,8 @@ impl Member {
             }
             return self.commit(acks, holds, true);
         }
-        let lost = lost.iter().map(|id| self.replica.name_of(*id).to_owned()).collect();
+        let silent = |id: &NodeId| planner.state().silent.contains_key(id);
+        let lost = lost.iter().map(|id| (self.replica.name_of(*id).to_owned(), silent(id))).collect();
         self.work.pending = Some(Pending { planner, puts_state, lost, requests: taken.len(), submits });
         self.work.stage = Stage::Busy;
         self.send(Flight::Commit, Op::Txn(txn));
@@ -173,6 +175,13 @@ impl Member {
         txn.compare.push(Compare::unchanged(key.clone(), self.replica.state_revision()));
         if puts {
             txn.then.push(Do::Put { key, value: encode(planner.state()), lease: None });
+        }
+    }
+
+    /// With its first state a cluster has begun, and does not begin again when that state is gone.
+    fn put_mark(&self, txn: &mut Txn) {
+        if let Some(Ok(tree)) = self.replica.tree.as_ref().filter(|_| !self.replica.is_marked()) {
+            txn.then.push(Do::Put { key: self.settings.keys.begun(), value: encode(tree), lease: None });
         }
     }
 
@@ -243,7 +252,9 @@ impl Member {
         if self.replica.revision < revision {
             self.work.stage = Stage::Told(revision);
         }
-        pending.lost.into_iter().for_each(|name| self.say(Notice::NodeLeft(name)));
+        for (name, silent) in pending.lost {
+            self.say(if silent { Notice::NodeSilent(name) } else { Notice::NodeLeft(name) });
+        }
         self.say(Notice::Planned { generation, requests: pending.requests });
     }
 }

@@ -4,15 +4,16 @@
 //! planner's clock. Rank 0 plans at once, rank k after k delays if there is still something to do. Nobody but rank 0
 //! plans what only follows from the time of the day.
 //!
-//! A node whose lease is out is given up at once, unless this member was itself out of touch with the store shortly
-//! before: then the others may have been so too, and are given time to come back.
+//! A node whose lease is out is silent at once, unless this member was itself out of touch with the store shortly
+//! before: then the others may have been so too, and are given time to come back. A silent node of which nobody hears for
+//! much longer is dead. Its own jobs that begin again elsewhere are ended by itself by then; see `fence.rs`.
 
 use super::replica::At;
 use super::types::Settings;
 use super::{Member, finish};
 use crate::store::Revision;
-use cosched_core::cluster::{Period, Planner, State};
-use cosched_core::{NodeId, Time};
+use cosched_core::cluster::{JobRecord, NEVER, Period, Planner, State};
+use cosched_core::{JobId, NodeId, Time};
 use std::collections::BTreeMap;
 
 /// What a member does about plans.
@@ -49,14 +50,30 @@ pub(super) struct Work {
     pub(super) hold_until: Time,
     /// How many commits in a row met a conflict while the watch told nothing.
     pub(super) conflicts: u32,
-    /// When nodes of the plan were first seen to be gone.
-    gone_since: BTreeMap<NodeId, Time>,
+    /// The nodes of the plan that are not there.
+    away: BTreeMap<NodeId, Away>,
     pub(super) rebalanced: Time,
     /// When the state was last seen to change.
     pub(super) state_seen: Time,
 }
 
+/// A node of the plan that is not there.
+#[derive(Clone, Copy, Debug)]
+struct Away {
+    /// Since when that is seen here, or that the plan counts it as silent since then.
+    since: Time,
+    /// Since when the plan counts it as silent.
+    silent: Option<Time>,
+    /// Whether jobs have parts there, or their main process.
+    has_jobs: bool,
+}
+
 impl Work {
+    /// Since when nodes are not there is not known any more.
+    pub(super) fn forget_silence(&mut self) {
+        self.away.clear();
+    }
+
     /// The store is lost.
     pub(super) fn stop(&mut self) {
         self.stage = Stage::Resting;
@@ -75,8 +92,9 @@ impl Member {
         match Planner::new(state.value.clone()) {
             Ok(planner) => self.work.planner = Some(At { value: planner, revision: state.revision }),
             Err(e) => {
-                self.work.planner = None;
-                self.replica.is_unusable(self.settings.keys.state(), e.to_string());
+                let before = self.work.planner.take();
+                let before = before.map(|at| At { value: at.value.state().clone(), revision: at.revision });
+                self.replica.state_cannot_be(self.settings.keys.state(), e.to_string(), before);
             }
         }
     }
@@ -95,15 +113,23 @@ impl Member {
             self.work.conflicts = 0;
         }
         let now = self.now.steady;
-        let gone: Vec<NodeId> = match &self.replica.state {
-            Some(state) => state.value.nodes.keys().copied().filter(|id| self.replica.live(*id).is_none()).collect(),
-            None => Vec::new(),
-        };
-        self.work.gone_since.retain(|id, _| gone.contains(id));
-        for id in gone {
-            self.work.gone_since.entry(id).or_insert(now);
-        }
-        self.work.flagged = !self.replica.requests.is_empty() || self.has_joins() || self.has_ends();
+        self.work.away = self.who_is_away(now);
+        let unmarked = self.replica.state.is_some() && !self.replica.is_marked();
+        self.work.flagged = unmarked || !self.replica.requests.is_empty() || self.has_joins() || self.has_ends();
+    }
+
+    fn who_is_away(&self, now: Time) -> BTreeMap<NodeId, Away> {
+        let Some(state) = self.state() else { return BTreeMap::new() };
+        let away = state.nodes.keys().filter(|id| self.replica.live(**id).is_none()).map(|id| {
+            let silent = state.silent.get(id).copied();
+            let known = self.work.away.get(id).filter(|known| known.silent == silent);
+            let parts = |job: &JobRecord| job.place.as_ref().is_some_and(|p| p.parts.iter().any(|p| p.node == *id));
+            let name = self.replica.name_of(*id);
+            let leads = |id: &JobId| self.replica.jobs.get(&id.0).is_some_and(|job| job.value.is_led_from(name));
+            let has_jobs = state.jobs.iter().any(|(id, job)| parts(job) || leads(id));
+            (*id, Away { since: known.map_or(now, |known| known.since), silent, has_jobs })
+        });
+        away.collect()
     }
 
     /// A node is there that is not in the plan as it is.
@@ -113,6 +139,7 @@ impl Member {
             let node = &live.value.node;
             let planned = state.and_then(|state| state.nodes.get(&NodeId(node.id)));
             self.replica.is_new_boot(name, node)
+                || state.is_some_and(|state| state.silent.contains_key(&NodeId(node.id)))
                 || node.cpus > 0 && planned.is_none_or(|planned| planned.capacity != super::commit::capacity(node))
         })
     }
@@ -125,15 +152,20 @@ impl Member {
         })
     }
 
-    /// When a node that is not there may be given up.
-    pub(super) fn gives_up_at(&self, gone_since: Time) -> Time {
-        gone_since.max(self.session.since + self.settings.grace_ns())
+    /// When a node that is not there is silent, or a silent one dead; never, if that is for an operator to say.
+    fn gives_up_at(&self, away: Away) -> Option<Time> {
+        let wait_ns = match self.state()?.config.node_dead_after_ns {
+            _ if !(away.silent.is_some() && away.has_jobs) => 0,
+            NEVER => return None,
+            ns => ns.saturating_add(self.settings.fence_margin_ns(ns)),
+        };
+        Some((away.since + wait_ns).max(self.session.since + self.settings.grace_ns()))
     }
 
     /// The nodes that are given up now.
     pub(super) fn lost_nodes(&self) -> Vec<NodeId> {
-        let lost = |(_, since): &(&NodeId, &Time)| self.gives_up_at(**since) <= self.now.steady;
-        self.work.gone_since.iter().filter(lost).map(|(id, _)| *id).collect()
+        let lost = |away: Away| self.gives_up_at(away).is_some_and(|at| at <= self.now.steady);
+        self.work.away.iter().filter(|(_, away)| lost(**away)).map(|(id, _)| *id).collect()
     }
 
     /// How many live members plan before this one.
@@ -174,7 +206,7 @@ impl Member {
 
     /// The times at which there will be something to do.
     fn work_times(&self) -> impl Iterator<Item = Time> {
-        let lost = self.work.gone_since.values().map(|since| self.gives_up_at(*since)).min();
+        let lost = self.work.away.values().filter_map(|away| self.gives_up_at(*away)).min();
         let first = self.rank() == 0;
         let of_first = if first { [self.rebalance_at(), self.forgets_at()] } else { [None, None] };
         [lost, self.limit_at()].into_iter().chain(of_first).flatten()

@@ -53,6 +53,11 @@ impl Follow {
         }
     }
 
+    /// What was told meanwhile is not known.
+    pub(super) fn lose_sight(&mut self) {
+        self.follower.iter_mut().for_each(Follower::lose_sight);
+    }
+
     pub(super) fn in_use(&self) -> Option<u64> {
         self.plan.as_ref().filter(|_| self.clock_ok).map(|plan| plan.generation)
     }
@@ -168,6 +173,8 @@ impl Member {
 
     /// Without a good clock slots would begin at another time than elsewhere.
     pub(super) fn set_clock(&mut self, clock: Clock) {
+        // What was taken by a wrong clock may not hold yet.
+        self.go_on_following();
         self.follow.clock_ok = clock.synchronised;
         self.say(Notice::Clock(clock.synchronised));
         let Some(plan) = &self.follow.plan else { return };

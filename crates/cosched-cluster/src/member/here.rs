@@ -4,11 +4,11 @@ use super::Member;
 use super::types::{Action, Found};
 use crate::wire::{Ask, Attempt, MainProcess, PartEnd};
 use cosched_core::cluster::{Part, Stage};
-use cosched_core::{JobId, Reason, Standing};
-use std::collections::BTreeMap;
+use cosched_core::{JobId, Reason, Standing, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+pub(super) enum Status {
     /// It has a place here.
     Running,
     /// As soon as it is empty it is over.
@@ -22,7 +22,11 @@ enum Status {
 /// The jobs that the host knows of.
 #[derive(Debug, Default)]
 pub(super) struct Here {
-    jobs: BTreeMap<JobId, (Attempt, Status)>,
+    pub(super) jobs: BTreeMap<JobId, (Attempt, Status)>,
+    /// Those that were ended because nobody heard of the node.
+    pub(super) fenced: BTreeSet<(JobId, Attempt)>,
+    /// Until when those may live that the daemon did not begin, unless the node is heard.
+    fences: BTreeMap<JobId, Time>,
     /// In which tree those were found that the daemon did not begin.
     trees: BTreeMap<JobId, u64>,
     /// Whether those without a main process were last said to be empty.
@@ -38,8 +42,14 @@ impl Here {
         Here {
             jobs: found.iter().map(|found| (found.job, (found.attempt, status(found)))).collect(),
             trees: found.iter().map(|found| (found.job, found.tree)).collect(),
+            fenced: BTreeSet::new(),
+            fences: found.iter().filter_map(|found| Some((found.job, found.fence_at?))).collect(),
             empty: BTreeMap::new(),
         }
+    }
+
+    pub(super) fn fence_found(&self, job: JobId) -> Option<Time> {
+        self.fences.get(&job).copied()
     }
 
     /// Forgets the jobs of every other tree than this one; those of them that have processes here.
@@ -53,8 +63,8 @@ impl Here {
         living.map(|(job, _)| job).collect()
     }
 
-    /// The store may not have what was said: ends are said once more, and so is what is given back, job and life.
-    pub(super) fn say_again(&mut self) -> Vec<(JobId, Attempt, bool)> {
+    /// Ends are said once more, and who is empty is given back: job, life, and whether it is.
+    fn say_again(&mut self) -> Vec<(JobId, Attempt, bool)> {
         for (_, status) in self.jobs.values_mut() {
             if let Status::Ended(_, said) = status {
                 *said = false;
@@ -73,6 +83,11 @@ impl Here {
         if let Some((_, status)) = known.filter(|(_, status)| !matches!(status, Status::Ended(..))) {
             *status = Status::Ended(end, false);
         }
+    }
+
+    /// Whether jobs have processes here.
+    pub(super) fn is_busy(&self) -> bool {
+        self.jobs.values().any(|(_, status)| !matches!(status, Status::Ended(..)))
     }
 
     /// The life of a job that runs here.
@@ -101,6 +116,17 @@ struct Wanted {
 }
 
 impl Member {
+    /// In touch again: a copy of the store that was put back may not have what was said, and that need not show.
+    pub(super) fn say_again(&mut self) {
+        let own = &self.settings.name;
+        for (id, attempt, empty) in self.here.say_again() {
+            let known = self.replica.jobs.get(&id.0).map(|job| job.value.empty_on.contains(own));
+            if known.is_some_and(|known| known != empty) {
+                self.outbox.report(&self.settings, self.now, is_empty(id, attempt, empty));
+            }
+        }
+    }
+
     /// What runs here is compared with what should.
     pub(super) fn here_changed(&mut self) {
         // What the plan says of a machine that was started anew is not true any more, until somebody has planned with it.
@@ -126,7 +152,9 @@ impl Member {
         let (Some(node), Some(state)) = (self.id, &self.replica.state) else { return BTreeMap::new() };
         let wanted = |(id, record): (&JobId, &cosched_core::cluster::JobRecord)| {
             let parts = &record.place.as_ref()?.parts;
-            let part = parts[parts.binary_search_by_key(&node, |part| part.node).ok()?];
+            let planned = parts.binary_search_by_key(&node, |part| part.node).ok().map(|at| parts[at]);
+            // What was kept of it is planned again as soon as somebody has seen this node.
+            let part = planned.or_else(|| state.value.kept.get(&node)?.get(id).copied())?;
             let job = &self.replica.jobs.get(&id.0)?.value;
             let ends = match record.stage {
                 Stage::Ending(reason) => Some(reason),
@@ -186,7 +214,10 @@ impl Member {
             }
             Status::Ended(end, false) if known == attempt => {
                 self.here.jobs.insert(id, (known, Status::Ended(end, true)));
-                self.report_end(id, attempt, end);
+                match self.here.fenced.contains(&(id, attempt)) {
+                    true => self.outbox.report(&self.settings, self.now, Ask::PartLost { job: id.0, attempt }),
+                    false => self.report_end(id, attempt, end),
+                }
             }
             Status::Ended(..) if known != attempt => self.begin_here(id, wanted),
             _ => (),
@@ -204,6 +235,7 @@ impl Member {
         let Some(job) = self.replica.jobs.get(&id.0) else { return };
         let job = Box::new(job.value.clone());
         self.here.jobs.insert(id, (attempt, Status::Running));
+        self.here.fenced.retain(|(of, _)| *of != id);
         self.actions.push_back(Action::StartHere { job, part });
     }
 
@@ -219,6 +251,7 @@ impl Member {
             Some((_, Status::Ended(..))) => {
                 self.here.jobs.remove(&id);
                 self.here.empty.remove(&id);
+                self.here.fenced.retain(|(of, _)| *of != id);
             }
             Some((_, Status::Killing)) | None => (),
         }

@@ -14,6 +14,7 @@ mod anew;
 mod apply;
 mod commit;
 mod due;
+mod fence;
 mod finish;
 mod follow;
 mod here;
@@ -22,10 +23,14 @@ mod outbox;
 mod replica;
 mod session;
 mod sizes;
+mod steer;
 mod types;
+mod whole;
 
-pub use types::{Action, AskId, Found, Moment, NotTaken, Notice, OpId, Settings};
+pub(crate) use replica::UNKNOWN_BOOT;
+pub use types::{Action, AskId, Fenced, Found, Kept, Moment, NotTaken, Notice, OpId, Settings};
 
+use crate::repair::Known;
 use crate::store::{Do, News, Op, OpDone, Range, StoreError, Txn};
 use crate::wire::{Ask, Attempt, By, Clock, Exit, Job, Measured, Node, PartEnd, Policy, Reason as WireReason};
 use cosched_core::cluster::{Capacity, Period, State};
@@ -51,6 +56,8 @@ pub struct Member {
     work: Work,
     /// The node's number, once it is known.
     id: Option<NodeId>,
+    /// When the last renewal was asked for under which the plan counts the node as heard; `None` before the first.
+    heard_at: Option<Time>,
     /// When the tree was made that was read last.
     tree: Option<u64>,
     /// Operations under way: what for, and until when an answer is waited for.
@@ -72,6 +79,7 @@ impl Member {
             outbox: Outbox::default(),
             work: Work::default(),
             id: None,
+            heard_at: None,
             tree: None,
             flights: BTreeMap::new(),
             last_op: 0,
@@ -117,8 +125,9 @@ impl Member {
     /// When the member wants to be woken, by the steady clock.
     pub fn poll_timeout(&self) -> Option<Time> {
         let deadline = self.flights.values().map(|(_, until)| *until).min();
-        let times = [deadline, self.session_timeout(), self.follow_timeout(), self.work_timeout()];
-        times.into_iter().flatten().min()
+        let session = [self.session_timeout(), self.fence_timeout()];
+        let times = [deadline, self.follow_timeout(), self.work_timeout()].into_iter().chain(session);
+        times.flatten().min()
     }
 
     /// What the host has to do next.
@@ -143,6 +152,7 @@ impl Member {
     /// The last process of a job has ended here.
     pub fn part_ended(&mut self, now: Moment, job: JobId, attempt: Attempt, end: PartEnd) {
         self.now = now;
+        self.note_fenced(job, attempt);
         self.here.ended(job, attempt, end);
         self.here_changed();
         self.go_on(now);
@@ -282,9 +292,46 @@ impl Member {
         self.session.out.as_deref()
     }
 
-    /// The planner's state as it is known here.
+    /// What this node knows of its cluster, to repair its store.
+    pub fn known(&self) -> Known {
+        let settings = &self.settings;
+        // Who has never taken part knows nothing but what was kept.
+        let kept = settings.kept.as_ref();
+        let kept_tree = kept.map(|kept| kept.tree);
+        let (tree, state) = match self.state() {
+            Some(state) => (self.tree.or(kept_tree), Some(state)),
+            None => (kept_tree.or(self.tree), kept.map(|kept| &kept.state)),
+        };
+        Known {
+            keys: settings.keys.clone(),
+            node: settings.name.clone(),
+            tree,
+            state: state.cloned(),
+            initial: settings.initial.clone(),
+            jobs_known: self.jobs_known(),
+            version: settings.version.clone(),
+            lease_ns: settings.ttl_ns() + settings.lead.ahead_ns + settings.lead.clock_error_ns,
+        }
+    }
+
+    /// What is to be kept for the next life of this daemon, if this one has taken part.
+    pub fn kept(&self) -> Option<Kept> {
+        Some(Kept { tree: self.tree?, id: self.id?.0, state: self.state()?.clone() })
+    }
+
+    /// Why nothing is planned and nobody is judged, if what lies in the store is damaged or gone.
+    pub fn alarm(&self) -> Option<&str> {
+        self.session.alarm.as_deref()
+    }
+
+    /// The planner's state as it is known here; while it is damaged or gone, as it was before.
     pub fn state(&self) -> Option<&State> {
-        self.replica.state.as_ref().map(|state| &state.value)
+        self.replica.state.as_ref().or(self.replica.lost.as_ref()).map(|state| &state.value)
+    }
+
+    /// When [`Member::state`] was last changed, by the store's revisions; 0 where that is not known.
+    pub fn state_revision(&self) -> u64 {
+        self.replica.state.as_ref().or(self.replica.lost.as_ref()).map_or(0, |state| state.revision)
     }
 
     /// The jobs that are known here, ended ones included.
@@ -307,6 +354,11 @@ impl Member {
     pub fn gone(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
         let away = self.replica.names.keys().filter(|name| !self.replica.nodes.contains_key(*name));
         away.map(|name| (name.as_str(), self.replica.left.get(name).copied()))
+    }
+
+    /// Since when nobody hears of a node that is in the plan, by the clock of whoever planned then.
+    pub fn silent_since(&self, name: &str) -> Option<Time> {
+        self.state()?.silent.get(&NodeId(*self.replica.names.get(name)?)).copied()
     }
 
     /// The name of a node, whether it is there or not.
@@ -343,6 +395,7 @@ impl Member {
     /// Does all that can be done now.
     fn go_on(&mut self, now: Moment) {
         self.now = now;
+        self.go_on_fencing();
         let late = self.flights.values().any(|(_, until)| *until <= now.steady);
         if self.session.is_over() {
             // The lease that could not be given up runs out by itself.

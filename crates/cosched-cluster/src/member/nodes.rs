@@ -2,7 +2,7 @@
 
 use super::apply::Batch;
 use super::commit::capacity;
-use crate::wire::{Ack, Job, Name};
+use crate::wire::{Ack, Answer, By, Job, Name};
 use cosched_core::cluster::{Input, JobRecord};
 use cosched_core::{JobId, NodeId};
 use std::collections::BTreeMap;
@@ -11,8 +11,14 @@ impl Batch<'_> {
     /// Nodes that left, joined, or have something else than before.
     pub(super) fn nodes(&mut self, lost: &[NodeId]) {
         for id in lost {
-            self.leave(*id);
-            self.lose_mains(*id);
+            let silent = self.planner.state().silent.contains_key(id);
+            match silent || !self.planner.has_parts(*id) && self.led_from(*id).is_empty() {
+                true => {
+                    self.leave(*id);
+                    self.lose_mains(*id);
+                }
+                false => self.input(Input::Silent(*id)),
+            }
         }
         for (name, live) in &self.replica.nodes {
             let node = &live.value.node;
@@ -23,13 +29,19 @@ impl Batch<'_> {
                 let written = Name { id: node.id, boot: node.boot.clone(), left_ns: None };
                 self.names.insert(name.clone(), written);
             }
-            if planned.is_some_and(|planned| planned != capacity || new_boot) {
+            if new_boot {
                 self.leave(id);
+                self.input(Input::Restarted(id));
+            } else if planned.is_some_and(|planned| planned != capacity) {
+                self.input(Input::Resize(id, capacity));
             }
             if new_boot {
                 self.lose_mains(id);
             }
-            if planned != Some(capacity) || new_boot {
+            if self.planner.state().silent.contains_key(&id) {
+                self.input(Input::Heard(id));
+            }
+            if planned.is_none() || new_boot {
                 self.input(Input::Join(id, capacity));
             }
         }
@@ -71,22 +83,42 @@ impl Batch<'_> {
     /// The node's processes are gone: also the main processes of jobs that have all their parts elsewhere, or none yet. A job
     /// that goes on without ends as soon as it is empty. Later lives of a job are led by nodes that have a part.
     fn lose_mains(&mut self, id: NodeId) {
-        let name = self.replica.name_of(id).to_owned();
-        let elsewhere = |record: &JobRecord| {
-            record.place.as_ref().is_none_or(|place| place.parts.iter().all(|part| part.node != id))
-        };
-        let jobs = self.planner.state().jobs.iter().filter(|(_, record)| elsewhere(record));
-        let led = |id: &JobId| {
-            self.known(id.0)
-                .is_some_and(|job| job.ask.lead.as_ref() == Some(&name) && job.attempt == 0 && job.main_exit.is_none())
-        };
-        let led: Vec<JobId> = jobs.map(|(id, _)| *id).filter(led).collect();
-        for id in led {
+        for id in self.led_from(id) {
             self.input(Input::MainLost(id));
             if let Some(job) = self.load(id.0) {
                 job.closing = true;
             }
         }
+    }
+
+    /// The jobs whose main process is on this node, and no part.
+    fn led_from(&self, id: NodeId) -> Vec<JobId> {
+        let name = self.replica.name_of(id).to_owned();
+        let elsewhere = |record: &JobRecord| {
+            record.place.as_ref().is_none_or(|place| place.parts.iter().all(|part| part.node != id))
+        };
+        let jobs = self.planner.state().jobs.iter().filter(|(_, record)| elsewhere(record));
+        let led = |id: &JobId| self.known(id.0).is_some_and(|job| job.is_led_from(&name));
+        jobs.map(|(id, _)| *id).filter(led).collect()
+    }
+
+    /// An operator says that a node is dead. He would have to vouch for one that lives, too.
+    pub(super) fn dead(&mut self, by: By, name: &str) -> Result<Answer, Answer> {
+        let what = "the node is not given up";
+        if !by.admin {
+            return Err(Answer::refused(what, "it is for administrators", "Ask one of them."));
+        }
+        let id = self.any_node(name, what)?;
+        if self.replica.nodes.contains_key(name) {
+            let hint = "`cosched nodes --drain` keeps new jobs off it; a node is dead when its machine is off.";
+            return Err(Answer::refused(what, format!("node {name} lives: its lease is good"), hint));
+        }
+        if self.planner.state().nodes.contains_key(&id) {
+            self.leave(id);
+            self.lose_mains(id);
+            self.note_who_left();
+        }
+        Ok(Answer::Done)
     }
 
     /// What nodes say of their load. It counts from the next rebalancing on; while there is no row that is at once.

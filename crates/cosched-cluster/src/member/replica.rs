@@ -1,6 +1,6 @@
 //! What a node knows of the store: its own copy of what all watch.
 
-use crate::keys::{Keys, Place};
+use crate::keys::{Keys, Place, check_name};
 use crate::store::{Entry, Event, Key, LeaseId, News, Revision};
 use crate::wire::{FormatError, Job, Name, Node, Reply, Request, Stored, Tree, decode};
 use cosched_core::NodeId;
@@ -27,13 +27,21 @@ pub(super) struct Replica {
     /// All changes of the watched range up to here are in it.
     pub(super) revision: Revision,
     pub(super) tree: Option<Result<Tree, FormatError>>,
+    /// That the cluster has had a state, and when its tree was made, if that can be read.
+    begun: Option<Option<u64>>,
     pub(super) state: Option<At<State>>,
+    /// The state as it was last known, while it is gone or cannot be used.
+    pub(super) lost: Option<At<State>>,
     /// States of before, of other generations, whose plans were not looked at yet: a plan that is skipped cannot be followed.
     pub(super) earlier: Vec<State>,
     /// What all need and cannot be read, and why. Without it nobody can say who runs where: nothing is judged.
     unreadable: BTreeMap<Key, String>,
     pub(super) nodes: BTreeMap<String, At<Live>>,
     pub(super) names: BTreeMap<String, u32>,
+    /// The names of those live nodes whose keys are gone; what their keys said is known all the same.
+    pub(super) nameless: BTreeSet<String>,
+    /// The numbers that were given, each with its name: what names can be made of again.
+    pub(super) ids: BTreeMap<u32, At<String>>,
     /// The start of each node's machine that the plan counts on.
     pub(super) boots: BTreeMap<String, String>,
     /// When nodes that are not in the plan left it, since the Unix epoch.
@@ -48,12 +56,61 @@ pub(super) struct Replica {
     pub(super) replies: BTreeMap<String, Reply>,
 }
 
+/// In a name that was written again while its node was away.
+pub(crate) const UNKNOWN_BOOT: &str = "?";
+
 impl Replica {
     /// A copy of what was read at a revision.
     pub(super) fn read(keys: &Keys, revision: Revision, entries: Vec<Entry>) -> Replica {
         let mut replica = Replica { revision, ..Replica::default() };
         entries.into_iter().for_each(|entry| replica.put(keys, entry));
+        let nodes: Vec<(String, Node)> =
+            replica.nodes.iter().map(|(name, live)| (name.clone(), live.value.node.clone())).collect();
+        for (name, node) in nodes {
+            if !replica.names.contains_key(&name) {
+                replica.by_id.insert(NodeId(node.id), name.clone());
+                replica.names.insert(name.clone(), node.id);
+                replica.boots.insert(name.clone(), node.boot);
+                replica.nameless.insert(name);
+            }
+        }
+        for (id, at) in replica.ids.iter().filter(|(_, at)| check_name(&at.value).is_ok()) {
+            replica.by_id.entry(NodeId(*id)).or_insert_with(|| at.value.clone());
+        }
         replica
+    }
+
+    /// Whether the key is there that says so.
+    pub(super) fn is_marked(&self) -> bool {
+        self.tree_begun().is_some()
+    }
+
+    /// Whether the cluster has had a state.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.is_some() || self.state.is_some() || !self.jobs.is_empty()
+    }
+
+    /// When the tree was made, by what is kept beside it.
+    pub(super) fn tree_begun(&self) -> Option<u64> {
+        self.begun.flatten()
+    }
+
+    /// Whether this is the tree that was made then, as far as can be told.
+    pub(super) fn is_of(&self, tree: Option<u64>) -> bool {
+        let read = self.tree.as_ref().and_then(|tree| Some(tree.as_ref().ok()?.made_ns)).or(self.tree_begun());
+        read.is_none() || read == tree
+    }
+
+    /// Whether the state has been there and is not.
+    pub(super) fn has_lost_state(&self) -> bool {
+        self.state.is_none() && (self.has_begun() || self.lost.is_some())
+    }
+
+    /// What was read as the state cannot be one; `before` is the one before it.
+    pub(super) fn state_cannot_be(&mut self, key: Key, why: String, before: Option<At<State>>) {
+        self.state = None;
+        self.lost = self.lost.take().or(before);
+        self.unreadable.insert(key, why);
     }
 
     /// Takes what a watch tells.
@@ -69,13 +126,14 @@ impl Replica {
         let Entry { key, value, create_revision, mod_revision, lease } = entry;
         match keys.place(&key) {
             Place::Tree => self.tree = Some(decode(&value)),
+            Place::Begun => self.begun = Some(decode::<Tree>(&value).ok().map(|tree| tree.made_ns)),
             Place::State if self.state_revision() >= mod_revision => (),
             Place::State => {
                 let Some(state) = self.readable::<State>(&key, &value) else { return };
                 if let Some(old) = self.state.take().filter(|old| old.value.generation != state.generation) {
                     self.earlier.push(old.value);
                 }
-                self.state = Some(At { value: state, revision: mod_revision });
+                (self.state, self.lost) = (Some(At { value: state, revision: mod_revision }), None);
             }
             Place::Node(name) => {
                 let Some(node) = self.readable(&key, &value) else { return };
@@ -87,9 +145,14 @@ impl Replica {
                     Some(left_ns) => self.left.insert(name.to_owned(), left_ns),
                     None => self.left.remove(name),
                 };
+                self.nameless.remove(name);
                 self.boots.insert(name.to_owned(), boot);
                 self.names.insert(name.to_owned(), id);
                 self.by_id.insert(NodeId(id), name.to_owned());
+            }
+            Place::Id(id) => {
+                let name = String::from_utf8_lossy(&value).into_owned();
+                self.ids.insert(id, At { value: name, revision: mod_revision });
             }
             Place::Job(id) => {
                 let Some(job) = self.readable::<Job>(&key, &value) else { return };
@@ -124,11 +187,6 @@ impl Replica {
         }
     }
 
-    /// A value that was read cannot be used.
-    pub(super) fn is_unusable(&mut self, key: Key, why: String) {
-        self.unreadable.insert(key, why);
-    }
-
     /// What cannot be read, and why.
     pub(super) fn unreadable(&self) -> Option<String> {
         let (key, why) = self.unreadable.first_key_value()?;
@@ -143,8 +201,12 @@ impl Replica {
         self.unreadable.remove(key);
         match keys.place(key) {
             Place::Tree => self.tree = None,
-            Place::State => self.state = None,
+            Place::Begun => self.begun = None,
+            Place::State => self.lost = self.state.take().or_else(|| self.lost.take()),
             Place::Node(name) => drop(self.nodes.remove(name)),
+            // It makes its key again; until then nobody is to think that there is no such node.
+            Place::Name(name) if self.nodes.contains_key(name) => drop(self.nameless.insert(name.to_owned())),
+            Place::Id(id) => drop(self.ids.remove(&id)),
             Place::Name(name) => {
                 self.boots.remove(name);
                 self.left.remove(name);
@@ -186,7 +248,12 @@ impl Replica {
 
     /// Whether a live node's machine was started anew, and the plan still counts on what ran there before.
     pub(super) fn is_new_boot(&self, name: &str, node: &Node) -> bool {
-        self.boots.get(name).is_some_and(|boot| *boot != node.boot)
+        self.boots.get(name).is_some_and(|boot| *boot != node.boot && boot != UNKNOWN_BOOT)
+    }
+
+    /// Whether the node itself has to say for which start of its machine the plan counts on it.
+    pub(super) fn lacks_boot(&self, name: &str) -> bool {
+        self.boots.get(name).is_some_and(|boot| boot == UNKNOWN_BOOT)
     }
 
     /// The record of a live node.

@@ -6,8 +6,8 @@
 use super::Member;
 use super::replica::{At, Live, Replica};
 use super::types::{Action, Notice, OpId};
-use crate::store::{Compare, Do, Done, Entry, LeaseId, Op, OpDone, Range, Revision, StoreError, Txn};
-use crate::wire::{Ack, Name, Node, Tree, encode};
+use crate::store::{Compare, Do, Done, Entry, Key, LeaseId, Op, OpDone, Range, Revision, StoreError, Txn};
+use crate::wire::{Ack, Node, encode};
 use cosched_core::{NodeId, Time};
 
 /// The first wait before the store is tried again; it doubles up to the longest.
@@ -34,8 +34,8 @@ pub(super) enum Flight {
     Watch,
     /// To renew the lease, asked for at this time.
     Renew(Time),
-    /// The state before a renewal counts, which would last until then.
-    ReadState(Time),
+    /// The state before a renewal counts, which was asked for at the first time and would last until the other, when this one was known.
+    ReadState(Time, Time, Revision),
     /// The node's record.
     Record,
     /// What it has acknowledged.
@@ -70,23 +70,33 @@ pub(super) struct Session {
     lease: Option<LeaseId>,
     /// When the lease that was granted ends, at the least.
     granted_until: Time,
+    /// When it was asked for.
+    pub(super) granted_at: Time,
     /// The next renewal.
     renew_at: Time,
     pub(super) watch: Option<OpId>,
     retry_ns: u64,
     /// Since when the store is lost; `None` while it is not.
-    lost_since: Option<Time>,
-    was_joined: bool,
+    pub(super) lost_since: Option<Time>,
+    pub(super) was_joined: bool,
     /// Since when the member is in touch without an interruption.
     pub(super) since: Time,
     /// Since when another daemon was seen to have the name.
     name_taken_since: Option<Time>,
     /// What was last said to be unusable, to say it once.
-    said: Option<String>,
+    pub(super) said: Option<String>,
+    /// What the store was last said to refuse, until it holds again for a renewal.
+    refused: Option<String>,
+    /// How often it was tried to get in, so that nodes do not all try at the same times.
+    tries: u64,
     /// A change of the state that was read and that the watch has not told: it has until the next renewal.
     untold: Option<Revision>,
     /// The node's record is to be written anew.
     pub(super) record_changed: bool,
+    /// A key of this node is gone, and is being written again.
+    rewrites: Option<Key>,
+    /// Why nothing is planned and nobody is judged: what lies in the store is damaged.
+    pub(super) alarm: Option<String>,
     /// Why the member cannot take part.
     pub(super) out: Option<String>,
 }
@@ -97,6 +107,7 @@ impl Session {
             phase: Phase::Away(now),
             lease: None,
             granted_until: now,
+            granted_at: now,
             renew_at: now,
             watch: None,
             retry_ns: RETRY_NS_MIN,
@@ -105,8 +116,12 @@ impl Session {
             since: now,
             name_taken_since: None,
             said: None,
+            refused: None,
+            tries: 0,
             untold: None,
             record_changed: false,
+            rewrites: None,
+            alarm: None,
             out: None,
         }
     }
@@ -153,7 +168,7 @@ impl Member {
     }
 
     fn is_renewing(&self) -> bool {
-        self.is_under_way(|flight| matches!(flight, Flight::Renew(_) | Flight::ReadState(_)))
+        self.is_under_way(|flight| matches!(flight, Flight::Renew(_) | Flight::ReadState(..)))
     }
 
     /// The store is lost, or what is known of it cannot be relied on.
@@ -161,21 +176,22 @@ impl Member {
         let wait = match why {
             // Nothing is wrong with the store: it was only too long ago.
             StoreError::Compacted(_) | StoreError::LeaseNotFound => 0,
-            _ => self.session.retry_ns,
+            _ => self.retry_ns(),
         };
         if why == StoreError::LeaseNotFound {
             self.session.lease = None;
         }
         let first = self.session.lost_since.is_none();
-        // That the store refuses us is told even after it was away: somebody has to do something about it.
+        // That the store refuses us is told even after it was away: somebody has to do something about it. But once.
         let refused = matches!(why, StoreError::Denied(_) | StoreError::Fault(_)).then(|| why.to_string());
-        let news = refused.is_some() && self.session.said != refused;
-        if self.session.is_joined() || first && !self.session.was_joined || news {
+        let news = refused.is_some() && self.session.refused != refused;
+        let again = refused.is_some() && !news;
+        if self.session.is_joined() && !again || first && !self.session.was_joined || news {
             self.session.lost_since.get_or_insert(self.now.steady);
             self.say(Notice::StoreLost(why));
         }
         if news {
-            self.session.said = refused;
+            self.session.refused = refused;
         }
         self.away(wait);
         if wait > 0 {
@@ -183,7 +199,28 @@ impl Member {
         }
     }
 
-    fn away(&mut self, wait_ns: u64) {
+    /// The next wait: three quarters to all of it, another one on each node, for all have lost the same store at the same time.
+    fn retry_ns(&mut self) -> u64 {
+        self.session.tries += 1;
+        let mixed = (self.settings.instance ^ self.session.tries).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.session.retry_ns / 4 * 3 + mixed % (self.session.retry_ns / 4)
+    }
+
+    /// A session has held for as long as it takes to renew a lease: what was refused is not any more.
+    fn holds(&mut self) {
+        self.session.retry_ns = RETRY_NS_MIN;
+        if self.session.refused.take().is_some() {
+            self.is_back();
+        }
+    }
+
+    fn is_back(&mut self) {
+        if let (true, Some(since)) = (self.session.was_joined, self.session.lost_since.take()) {
+            self.say(Notice::StoreBack(self.now.steady - since));
+        }
+    }
+
+    pub(super) fn away(&mut self, wait_ns: u64) {
         self.session.phase = Phase::Away(self.now.steady + wait_ns);
         self.flights.clear();
         self.work.stop();
@@ -235,7 +272,10 @@ impl Member {
             (Flight::Claim, OpDone::Txn { .. }) => self.start_reading(),
             (Flight::Watch, OpDone::Watching) => self.joined(),
             (Flight::Renew(at), OpDone::KeptAlive { ttl_s }) => self.renewed(at, ttl_s),
-            (Flight::ReadState(until), OpDone::Txn { done, .. }) => self.read_state(until, done),
+            (Flight::ReadState(at, until, known), OpDone::Txn { done, .. }) => {
+                self.read_state((at, until, known), done)
+            }
+            (Flight::Record, OpDone::Txn { revision, succeeded: true, .. }) => self.record_written(revision),
             // Somebody else has the node's name, or its lease ran out: reading anew tells.
             (Flight::Record, OpDone::Txn { succeeded: false, .. }) => {
                 self.fall(StoreError::LeaseNotFound);
@@ -256,12 +296,13 @@ impl Member {
     }
 
     fn has_lease(&mut self, asked_at: Time, ttl_s: u64) {
+        self.session.granted_at = asked_at;
         self.session.granted_until = asked_at + ttl_s * 1_000_000_000;
         self.session.renew_at = asked_at + ttl_s * 1_000_000_000 / 3;
         self.start_reading();
     }
 
-    fn start_reading(&mut self) {
+    pub(super) fn start_reading(&mut self) {
         let keys = &self.settings.keys;
         let asked = Range::one(keys.asked(&self.settings.name));
         let then = vec![Do::Get(keys.watched()), Do::Get(asked)];
@@ -276,57 +317,41 @@ impl Member {
         });
         let entries = got.next().unwrap_or_default();
         let asked: Option<Entry> = got.next().unwrap_or_default().pop();
-        let before = std::mem::replace(&mut self.replica, Replica::read(&self.settings.keys, revision, entries));
-        self.outbox.found_written(&self.settings, asked.as_ref());
-        match &self.replica.tree {
-            None => {
-                // Whoever makes the tree anew reads it next, and knows nothing of before then.
-                self.keep_numbers(&before);
-                return self.make_tree();
-            }
-            Some(Err(why)) => return self.unusable(why.to_string()),
-            Some(Ok(tree)) => self.know_tree(tree.made_ns, &before),
+        let mut before = std::mem::replace(&mut self.replica, Replica::read(&self.settings.keys, revision, entries));
+        // It may be of a state that came to nothing, or that a copy which was put back does not have.
+        self.work.planner = None;
+        self.follow.lose_sight();
+        // What was read since then was never used.
+        before.state = before.lost.take().or_else(|| before.state.take());
+        if self.replica.is_of(self.tree) {
+            self.replica.lost.clone_from(&before.state);
+        } else {
+            self.keep_numbers(&before);
         }
-        if let Some(why) = self.replica.unreadable() {
+        self.outbox.found_written(&self.settings, asked.as_ref());
+        let made_ns = match &self.replica.tree {
+            None => return self.no_tree(&before),
+            Some(Ok(tree)) => tree.made_ns,
+            Some(Err(_)) => 0,
+        };
+        self.ensure_planner();
+        if let Some(why) = self.damage() {
             return self.unusable(why);
         }
-        let Some(id) = self.replica.names.get(&self.settings.name) else { return self.make_name() };
+        self.know_tree(made_ns, &before);
+        // What there is holds now; in a new cluster nothing is missed.
+        self.replica.lost = None;
+        let own = &self.settings.name;
+        let named = self.replica.names.get(own).filter(|_| !self.replica.nameless.contains(own));
+        let Some(id) = named else { return self.make_name() };
         self.id = Some(NodeId(*id));
         self.claim();
     }
 
-    fn unusable(&mut self, why: String) {
-        // When it can be used again, that is news, as when the store is back.
-        self.session.lost_since.get_or_insert(self.now.steady);
-        if self.session.said.as_ref() != Some(&why) {
-            self.session.said = Some(why.clone());
-            self.say(Notice::Unusable(why));
-        }
-        self.away(RETRY_NS_MAX);
-    }
-
-    fn make_tree(&mut self) {
-        let key = self.settings.keys.tree();
-        let value = encode(&Tree { made_by: self.settings.version.clone(), made_ns: self.now.wall.0 });
-        let then = vec![Do::Put { key: key.clone(), value, lease: None }];
-        self.send(Flight::Make, Op::Txn(Txn { compare: vec![Compare::absent(key)], then, or_else: vec![] }));
-    }
-
-    /// The number that a name gets for ever: the next one that nobody has.
-    fn make_name(&mut self) {
-        let keys = &self.settings.keys;
-        let id = self.replica.by_id.keys().last().map_or(0, |last| last.0 + 1);
-        let (name, number) = (keys.name(&self.settings.name), keys.id(id));
-        let value = encode(&Name { id, boot: self.settings.boot.clone(), left_ns: None });
-        let then = vec![
-            Do::Put { key: name.clone(), value, lease: None },
-            Do::Put { key: number.clone(), value: self.settings.name.clone().into_bytes(), lease: None },
-        ];
-        let compare = vec![Compare::absent(name), Compare::absent(number)];
-        self.send(Flight::Make, Op::Txn(Txn { compare, then, or_else: vec![] }));
-    }
-
     fn claim(&mut self) {
+        if let (Some(id), true) = (self.id, self.replica.lacks_boot(&self.settings.name)) {
+            return self.tell_boot(id.0);
+        }
         let key = self.settings.keys.node(&self.settings.name);
         let compare = match self.replica.nodes.get(&self.settings.name) {
             None => Compare::absent(key.clone()),
@@ -335,7 +360,8 @@ impl Member {
                 if mine && *lease == self.session.lease && *node == self.record() {
                     return self.start_watch();
                 }
-                if !mine && node.home != self.settings.home {
+                let is_dead = self.settings.dead.as_ref().is_none_or(|dead| dead.contains(&node.instance));
+                if !mine && (node.home != self.settings.home || !is_dead) {
                     let home = node.home.clone();
                     return self.name_is_taken(&home);
                 }
@@ -370,6 +396,13 @@ impl Member {
             return self.away(NAME_RETRY_NS);
         }
         let name = &self.settings.name;
+        if *home == self.settings.home {
+            return self.give_up(format!(
+                "the name {name} is taken by a copy of this machine: a living coschedd with the same machine-id and state \
+                 directory, {home}, takes part in this cluster as {name}. Give this machine a machine-id and a `node` of its \
+                 own, and an empty state directory; the other one goes on"
+            ));
+        }
         self.give_up(format!(
             "the name {name} is taken: another coschedd, {home}, takes part in this cluster as {name}. Give each node a \
              name of its own (`node` in cosched.toml), or stop the other daemon"
@@ -402,19 +435,23 @@ impl Member {
 
     fn joined(&mut self) {
         self.session.phase = Phase::Joined;
-        self.session.retry_ns = RETRY_NS_MIN;
         self.session.since = self.now.steady;
         self.session.said = None;
+        self.session.alarm = None;
         self.session.untold = None;
-        let lost = self.session.lost_since.take();
-        if let (true, Some(since)) = (self.session.was_joined, lost) {
-            self.say(Notice::StoreBack(self.now.steady - since));
-        } else if let (false, Some(id)) = (self.session.was_joined, self.id) {
+        self.replica.lost = None;
+        if let (false, Some(id)) = (self.session.was_joined, self.id) {
+            self.session.lost_since = None;
             self.say(Notice::Joined(id));
+        } else if self.session.refused.is_none() {
+            // Who reads well may be refused again as soon as it writes.
+            self.is_back();
         }
         self.session.was_joined = true;
         self.state_is_known();
         self.confirm_lease(self.session.granted_until);
+        self.is_heard(self.session.granted_at);
+        self.say_again();
         self.changed();
     }
 
@@ -423,18 +460,28 @@ impl Member {
         if !self.session.is_joined() {
             return;
         }
-        let other = |live: &At<Live>| live.value.node.instance != self.settings.instance;
-        if let Some(why) = self.replica.unreadable() {
+        if self.replica.tree.is_none() || self.replica.nameless.contains(&self.settings.name) {
+            // Reading tells whether all is gone or only this key.
+            return self.away(0);
+        }
+        self.ensure_planner();
+        if let Some(why) = self.damage() {
             return self.unusable(why);
         }
         match self.replica.nodes.get(&self.settings.name) {
-            Some(live) if other(live) => {
+            Some(live) if live.value.node.instance != self.settings.instance => {
                 let home = live.value.node.home.clone();
                 let name = &self.settings.name;
                 return self.give_up(format!("another coschedd, {home}, has taken the name {name} over"));
             }
+            None => {
+                self.session.record_changed = true;
+                self.session.rewrites = Some(self.settings.keys.node(&self.settings.name));
+            }
             _ => (),
         }
+        // Whatever of the state is known in this session was read after its lease was asked for.
+        self.is_heard(self.session.granted_at);
         self.state_is_known();
         self.take_replies();
         self.here_changed();
@@ -450,22 +497,32 @@ impl Member {
         let until = asked_at + ttl_s * 1_000_000_000;
         self.session.renew_at = asked_at + ttl_s * 1_000_000_000 / 3;
         let key = self.settings.keys.state();
-        let compare = vec![Compare::unchanged(key.clone(), self.replica.state_revision())];
+        let known = self.replica.state_revision();
+        let compare = vec![Compare::unchanged(key.clone(), known)];
         let or_else = vec![Do::Get(Range::one(key))];
-        self.send(Flight::ReadState(until), Op::Txn(Txn { compare, then: vec![], or_else }));
+        self.send(Flight::ReadState(asked_at, until, known), Op::Txn(Txn { compare, then: vec![], or_else }));
     }
 
-    fn read_state(&mut self, until: Time, done: Vec<Done>) {
+    fn read_state(&mut self, (asked_at, until, known): (Time, Time, Revision), done: Vec<Done>) {
         if self.session.untold.is_some_and(|untold| self.replica.revision < untold) {
             return self.fall(StoreError::Unavailable("the watch is silent".to_owned()));
         }
         if let Some(Done::Got(entries)) = done.into_iter().next() {
             let newest = entries.first().map(|entry| entry.mod_revision);
+            if newest.is_none() && self.replica.state.is_some() {
+                // It is gone, and the watch has told neither that nor what was before: the renewal does not count.
+                return;
+            }
+            if newest.is_some_and(|newest| newest < known) {
+                return self.fall(StoreError::Unavailable("the store is an earlier copy of what it was".to_owned()));
+            }
             self.session.untold = newest.filter(|newest| *newest > self.replica.revision);
             entries.into_iter().for_each(|entry| self.replica.put(&self.settings.keys, entry));
             self.changed();
         }
         self.confirm_lease(until);
+        self.is_heard(asked_at);
+        self.holds();
     }
 
     /// Writes the node's record anew.
@@ -474,11 +531,22 @@ impl Member {
             return;
         }
         let key = self.settings.keys.node(&self.settings.name);
-        let Some(known) = self.replica.nodes.get(&self.settings.name) else { return };
+        let known = self.replica.nodes.get(&self.settings.name);
+        let compare = vec![
+            known.map_or_else(|| Compare::absent(key.clone()), |known| Compare::unchanged(key.clone(), known.revision)),
+        ];
         self.session.record_changed = false;
-        let compare = vec![Compare::unchanged(key.clone(), known.revision)];
         let then = vec![Do::Put { key, value: encode(&self.record()), lease: self.session.lease }];
         self.send(Flight::Record, Op::Txn(Txn { compare, then, or_else: vec![] }));
+    }
+
+    /// The watch tells so later, too.
+    fn record_written(&mut self, revision: Revision) {
+        if let Some(key) = self.session.rewrites.take() {
+            let live = Live { node: self.record(), lease: self.session.lease };
+            self.replica.nodes.insert(self.settings.name.clone(), At { value: live, revision });
+            self.say(Notice::KeyGone(key));
+        }
     }
 
     pub(super) fn take_leave(&mut self) {

@@ -1,12 +1,23 @@
 //! What a host tells a member and hears from it.
 
 use crate::keys::Keys;
-use crate::store::{Op, StoreError};
+use crate::store::{Key, Op, StoreError};
 use crate::wire::{Ack, Answer, Attempt, Clock, Job, PartEnd};
-use cosched_core::cluster::{Capacity, Config, Lead, Part, Plan};
+use cosched_core::cluster::{Capacity, Config, Lead, Part, Plan, State};
 use cosched_core::{JobId, NodeId, Reason, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// What a node has on its own disk of its cluster: what a store that has lost it is repaired with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// When the cluster's tree was made.
+    pub tree: u64,
+    /// The node's number.
+    pub id: u32,
+    /// The state as it was last known.
+    pub state: State,
+}
 
 /// What time it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +40,14 @@ pub struct Settings {
     /// What only one living daemon can hold: the machine and the locked directory of its state. A daemon of the same
     /// name and home has died, and its place is taken at once.
     pub home: String,
+    /// Those lives of before that are known to be over; `None` when the home tells that all of them are. A copy of a machine
+    /// has the same home, and may live beside it: who is not known to be dead has the name until its lease is out.
+    pub dead: Option<BTreeSet<u64>>,
+    /// Others write to the store, too: what is gone was deleted by somebody. A store of this daemon's own is mended when it
+    /// is opened, and what it does not have is not missed.
+    pub is_shared: bool,
+    /// What an earlier life of this daemon has kept.
+    pub kept: Option<Kept>,
     /// Which start of the machine: another text when all processes of before are gone (the kernel's boot id; in a
     /// container also the start of its first process). The node's parts of jobs are then lost, however short it was away.
     pub boot: String,
@@ -62,6 +81,8 @@ pub struct Settings {
     pub keep_replies_ns: u64,
     /// How many requests of users may wait.
     pub asks_max: usize,
+    /// Whether others may begin its jobs anew when nobody hears of it.
+    pub fences: bool,
 }
 
 impl Settings {
@@ -72,6 +93,9 @@ impl Settings {
             name: name.to_owned(),
             instance,
             home: name.to_owned(),
+            dead: None,
+            is_shared: true,
+            kept: None,
             boot: String::new(),
             version: String::new(),
             jobs_known: 0,
@@ -88,6 +112,7 @@ impl Settings {
             keep_ended_max: 1000,
             keep_replies_ns: 3_600_000_000_000,
             asks_max: 1000,
+            fences: true,
         }
     }
 
@@ -100,6 +125,12 @@ impl Settings {
     /// before the lease is out.
     pub fn answer_ns_max(&self) -> u64 {
         self.ttl_ns() / 4
+    }
+
+    /// For how much longer than a node itself the others wait before they take it for dead after so long a silence: time to see its
+    /// own end, and what two clocks may differ by in that time.
+    pub(super) fn fence_margin_ns(&self, dead_after_ns: u64) -> u64 {
+        self.ttl_ns() + dead_after_ns / 100
     }
 
     /// After an interruption, for how long nodes that are not there are given time to come back.
@@ -119,6 +150,19 @@ pub struct Found {
     pub tree: u64,
     /// How its last process ended here; `None` if some are left.
     pub ended: Option<PartEnd>,
+    /// Until when it may live unless the node is heard, as the daemon of before has left it ([`crate::Member::fences`]).
+    pub fence_at: Option<Time>,
+}
+
+/// A job of this node that others begin anew when nobody hears of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fenced {
+    /// Which one.
+    pub job: JobId,
+    /// In which life.
+    pub attempt: Attempt,
+    /// When its processes have to be ended here, by the steady clock.
+    pub at: Time,
 }
 
 /// An operation of the store under way.
@@ -214,9 +258,13 @@ pub enum Notice {
     StoreBack(u64),
     /// What lies in the store cannot be used; it is tried again from time to time.
     Unusable(String),
+    /// Somebody has deleted this key; it was written again.
+    KeyGone(Key),
     /// This daemon cannot take part: what, why, hint.
     Out(String),
-    /// A node's lease is out, and its cells are free.
+    /// A node's lease is out: its jobs go on there, and its gangs that span nodes have no slots.
+    NodeSilent(String),
+    /// A node is dead, or has said good-bye, and has no jobs any more.
     NodeLeft(String),
     /// Somebody else has planned at the same time; the plan is made anew.
     Conflict,

@@ -2,7 +2,9 @@
 
 use super::names::{Packing, Period, Policy, Sharing};
 use cosched_core::Shares as CoreShares;
-use cosched_core::cluster::{Config as Core, FairShare as CoreFairShare, Queue as CoreQueue, Rights as CoreRights};
+use cosched_core::cluster::{
+    Config as Core, FairShare as CoreFairShare, NODE_DEAD_AFTER_NS, Queue as CoreQueue, Rights as CoreRights,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -18,6 +20,8 @@ pub(super) struct Config {
     period: Period,
     other_share: u32,
     ceiling_permille: u32,
+    #[serde(default = "usual_dead_after", skip_serializing_if = "is_usual_dead_after")]
+    node_dead_after_ns: u64,
     queues: Vec<Queue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fair_share: Option<FairShare>,
@@ -44,6 +48,14 @@ impl From<FairShare> for CoreFairShare {
         let FairShare { half_life_ns, weight_ns } = of_wire;
         CoreFairShare { half_life_ns, weight_ns }
     }
+}
+
+fn usual_dead_after() -> u64 {
+    NODE_DEAD_AFTER_NS
+}
+
+fn is_usual_dead_after(ns: &u64) -> bool {
+    *ns == NODE_DEAD_AFTER_NS
 }
 
 /// What the classes are worth; see core's.
@@ -94,7 +106,7 @@ impl Rights {
 
 impl From<&Core> for Config {
     fn from(of_core: &Core) -> Config {
-        let Core { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = *of_core;
+        let Core { slot_length_ns, rows_max, other_share, ceiling_permille, node_dead_after_ns, .. } = *of_core;
         let Core { policy, sharing, packing, working, off, period, queues, fair_share, .. } = of_core;
         Config {
             slot_length_ns,
@@ -107,6 +119,7 @@ impl From<&Core> for Config {
             period: (*period).into(),
             other_share,
             ceiling_permille,
+            node_dead_after_ns,
             queues: queues.iter().map(Queue::from).collect(),
             fair_share: fair_share.map(Into::into),
         }
@@ -115,7 +128,7 @@ impl From<&Core> for Config {
 
 impl From<Config> for Core {
     fn from(of_wire: Config) -> Core {
-        let Config { slot_length_ns, rows_max, other_share, ceiling_permille, .. } = of_wire;
+        let Config { slot_length_ns, rows_max, other_share, ceiling_permille, node_dead_after_ns, .. } = of_wire;
         let Config { policy, sharing, packing, working, off, period, queues, fair_share, .. } = of_wire;
         Core {
             slot_length_ns,
@@ -128,6 +141,7 @@ impl From<Config> for Core {
             period: period.into(),
             other_share,
             ceiling_permille,
+            node_dead_after_ns,
             queues: queues.into_iter().map(CoreQueue::from).collect(),
             fair_share: fair_share.map(Into::into),
         }

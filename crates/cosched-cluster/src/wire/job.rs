@@ -1,5 +1,6 @@
 //! What is kept of a job for ever, or until it is forgotten: `jobs/<id>`.
 
+use super::decided::Decided;
 use super::names::{Class, OnNodeLoss, Policy};
 use super::request::By;
 use super::stored_as_is;
@@ -138,6 +139,9 @@ pub struct KillHow {
 }
 
 impl KillHow {
+    /// What a polite signal gets to work in when nobody says.
+    pub const GRACE_MS: u64 = 10_000;
+
     /// At once and by force.
     pub const FORCE: KillHow = KillHow { signal: 9, grace_ms: 0 };
 }
@@ -225,6 +229,9 @@ pub struct Job {
     pub empty_on: BTreeSet<String>,
     /// Its main process has ended: empty parts are over.
     pub closing: bool,
+    /// What administrators have decided about it.
+    #[serde(default, skip_serializing_if = "Decided::is_none")]
+    pub decided: Decided,
     /// The user who ended it.
     pub killed_by: Option<u32>,
     /// How that was to be done.
@@ -252,6 +259,7 @@ impl Job {
             dropped_on: BTreeSet::new(),
             empty_on: BTreeSet::new(),
             closing: false,
+            decided: Decided::default(),
             killed_by: None,
             kill_how: None,
             main_exit: None,
@@ -285,6 +293,11 @@ impl Job {
             self.history.remove(HISTORY_MAX / 2);
         }
         self.history.push(Event { at_ns, uid, what: what.into() });
+    }
+
+    /// Whether its main process is on this node, with a part there or without. Later lives are led by nodes that have a part.
+    pub(crate) fn is_led_from(&self, node: &str) -> bool {
+        self.ask.lead.as_deref() == Some(node) && self.attempt == 0 && self.main_exit.is_none()
     }
 
     /// Its next life begins.

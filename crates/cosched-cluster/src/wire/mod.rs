@@ -6,6 +6,7 @@
 //! them to people.
 
 mod config;
+mod decided;
 mod job;
 mod names;
 mod node;
@@ -13,6 +14,7 @@ mod request;
 mod state;
 
 pub use config::{FairShare, Queue, Rights, Shares};
+pub use decided::Decided;
 pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, MainProcess, NodeAsk, PartEnd, WaitAsk, WantAsk, Why};
 pub use names::{Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;
@@ -112,7 +114,20 @@ struct Inner<'a> {
 pub fn encode<T: Stored>(value: &T) -> Vec<u8> {
     let whole = Outer { format: T::FORMAT, version: T::VERSION, body: value.to_body() };
     // Fails for maps with keys that are no text only; ours are numbers and names.
-    let text = serde_json::to_vec(&whole).unwrap_or_default();
+    packed(serde_json::to_vec(&whole).unwrap_or_default())
+}
+
+/// A value as people read it.
+///
+/// # Errors
+/// It is no text.
+pub(crate) fn text_of(bytes: &[u8]) -> Result<String, FormatError> {
+    let text = if bytes.starts_with(&GZIP) { unpack(bytes)? } else { bytes.to_vec() };
+    String::from_utf8(text).map_err(|e| FormatError::NotOurs(e.to_string()))
+}
+
+/// The bytes of a value as they lie in the store, from its text.
+pub(crate) fn packed(text: Vec<u8>) -> Vec<u8> {
     if text.len() <= COMPRESS_BYTES {
         return text;
     }

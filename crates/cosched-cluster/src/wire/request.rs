@@ -45,6 +45,10 @@ pub enum Ask {
     SlotLength { ns: u64 },
     /// The ceiling on the share of gangs, in thousandths.
     Ceiling { permille: u32 },
+    /// After so long a silence a node is dead; [`cosched_core::cluster::NEVER`]: only when an operator says so.
+    NodeDeadAfter { ns: u64 },
+    /// An operator vouches that a node that is not heard of is dead: that nothing of it runs any more.
+    Dead { node: String },
     /// Where new gangs go.
     Packing { packing: Packing },
     /// The most rows.
@@ -59,6 +63,8 @@ pub enum Ask {
     Drain { node: String, drains: bool },
     /// A node says that the last process of a job has ended there.
     PartEnded { job: u64, attempt: Attempt, end: PartEnd },
+    /// A node says that it has ended its part of a job because nobody heard of it: that is lost, and the job begins anew.
+    PartLost { job: u64, attempt: Attempt },
     /// The node of a job's launcher says that the main process has ended; that node may have no part of the job.
     MainEnded { job: u64, attempt: Attempt, exit: Exit },
     /// A node says that a gang uses no CPU there.

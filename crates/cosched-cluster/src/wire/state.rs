@@ -9,6 +9,7 @@ use cosched_core::cluster::{
 };
 use cosched_core::{JobId, NodeId, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The body of `state`.
 #[derive(Serialize, Deserialize)]
@@ -26,6 +27,10 @@ pub struct State {
     drained_away: Vec<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     usage: Vec<Usage>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    silent: Vec<Silent>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<Kept>,
     jobs: Vec<Job>,
 }
 
@@ -111,6 +116,22 @@ struct Part {
     disk_bytes: u64,
 }
 
+/// A node whose lease is out.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Silent {
+    node: u32,
+    since_ns: u64,
+}
+
+/// A job's part of a node that is dead.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    job: u64,
+    part: Part,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cells {
@@ -125,19 +146,9 @@ impl Stored for Core {
     type Body = State;
 
     fn to_body(&self) -> State {
-        let Core {
-            config,
-            generation,
-            from_slot,
-            start,
-            row_turns,
-            early,
-            next_order,
-            nodes,
-            drained_away,
-            usage,
-            jobs,
-        } = self;
+        let Core { config, generation, from_slot, start, row_turns, early, next_order, nodes, .. } = self;
+        let Core { drained_away, silent, kept, usage, jobs, .. } = self;
+        let kept = kept.values().flatten().map(|(job, part)| Kept { job: job.0, part: part.into() });
         let used = |(user, usage): (&u32, &CoreUsage)| Usage { user: *user, cpu_ms: usage.cpu_ms, at_ns: usage.at.0 };
         State {
             config: config.into(),
@@ -150,25 +161,21 @@ impl Stored for Core {
             nodes: nodes.iter().map(|(id, node)| Node::new(*id, node)).collect(),
             drained_away: drained_away.iter().map(|id| id.0).collect(),
             usage: usage.iter().map(used).collect(),
+            silent: silent.iter().map(|(id, since)| Silent { node: id.0, since_ns: since.0 }).collect(),
+            kept: kept.collect(),
             jobs: jobs.iter().map(|(id, job)| Job::new(*id, job)).collect(),
         }
     }
 
     fn from_body(body: State) -> Result<Core, String> {
-        let State {
-            config,
-            generation,
-            from_slot,
-            start,
-            row_turns_ns,
-            early,
-            next_order,
-            nodes,
-            drained_away,
-            usage,
-            jobs,
-        } = body;
+        let State { config, generation, from_slot, start, row_turns_ns, early, next_order, nodes, .. } = body;
+        let State { drained_away, silent, kept: of_body, usage, jobs, .. } = body;
         let used = |usage: Usage| (usage.user, CoreUsage { cpu_ms: usage.cpu_ms, at: Time(usage.at_ns) });
+        let mut kept: BTreeMap<NodeId, BTreeMap<JobId, CorePart>> = BTreeMap::new();
+        for Kept { job, part } in of_body {
+            let part = CorePart::from(part);
+            kept.entry(part.node).or_default().insert(JobId(job), part);
+        }
         let (many_nodes, many_jobs) = (nodes.len(), jobs.len());
         let state = Core {
             config: config.into(),
@@ -181,6 +188,8 @@ impl Stored for Core {
             nodes: nodes.into_iter().map(Node::known).collect(),
             drained_away: drained_away.into_iter().map(NodeId).collect(),
             usage: usage.into_iter().map(used).collect(),
+            silent: silent.into_iter().map(|silent| (NodeId(silent.node), Time(silent.since_ns))).collect(),
+            kept,
             jobs: jobs.into_iter().map(Job::known).collect(),
         };
         if state.nodes.len() < many_nodes || state.jobs.len() < many_jobs {
@@ -303,19 +312,29 @@ impl From<Stage> for CoreStage {
     }
 }
 
+impl From<&CorePart> for Part {
+    fn from(part: &CorePart) -> Part {
+        let CorePart { node, cpus, memory_bytes, disk_bytes } = *part;
+        Part { node: node.0, cpus, memory_bytes, disk_bytes }
+    }
+}
+
+impl From<Part> for CorePart {
+    fn from(part: Part) -> CorePart {
+        let Part { node, cpus, memory_bytes, disk_bytes } = part;
+        CorePart { node: NodeId(node), cpus, memory_bytes, disk_bytes }
+    }
+}
+
 impl From<&CorePlace> for Place {
     fn from(place: &CorePlace) -> Place {
-        let part = |part: &CorePart| {
-            let CorePart { node, cpus, memory_bytes, disk_bytes } = *part;
-            Part { node: node.0, cpus, memory_bytes, disk_bytes }
-        };
         let cells = |cells: &CoreCells| {
             let CoreCells { node, cpus: Span { first, count } } = *cells;
             Cells { node: node.0, first, count }
         };
         let CorePlace { parts, home } = place;
         Place {
-            parts: parts.iter().map(part).collect(),
+            parts: parts.iter().map(Part::from).collect(),
             row: home.as_ref().map(|(row, _)| *row),
             cells: home.iter().flat_map(|(_, of_home)| of_home.iter().map(cells)).collect(),
         }
@@ -324,16 +343,12 @@ impl From<&CorePlace> for Place {
 
 impl From<Place> for CorePlace {
     fn from(place: Place) -> CorePlace {
-        let part = |part: Part| {
-            let Part { node, cpus, memory_bytes, disk_bytes } = part;
-            CorePart { node: NodeId(node), cpus, memory_bytes, disk_bytes }
-        };
         let cells = |cells: Cells| {
             let Cells { node, first, count } = cells;
             CoreCells { node: NodeId(node), cpus: Span { first, count } }
         };
         let Place { parts, row, cells: of_home } = place;
         let home = row.map(|row| (row, of_home.into_iter().map(cells).collect()));
-        CorePlace { parts: parts.into_iter().map(part).collect(), home }
+        CorePlace { parts: parts.into_iter().map(CorePart::from).collect(), home }
     }
 }

@@ -169,6 +169,11 @@ impl Planner {
         if let Some(place) = &self.state.jobs[&id].place {
             self.parts.insert(id, place.parts.as_slice().into());
         }
+        self.hold_back(node);
+    }
+
+    /// Holds the last ones on a node while they want more memory than it has.
+    pub(super) fn hold_back(&mut self, node: NodeId) {
         let Some(at) = self.layout.index_of(node) else { return };
         while self.uses[at].memory_bytes > self.state.nodes[&node].capacity.memory_bytes {
             let Some(last) = self.last_of_several(node) else { return };

@@ -3,7 +3,7 @@
 use super::input::{Input, Refusal};
 use super::planner::Planner;
 use super::queue::Queue;
-use super::state::{JobRecord, JobSpec, NodeWant, Stage, Want};
+use super::state::{JobRecord, JobSpec, NEVER, NodeWant, Stage, Want};
 use crate::id::{JobId, NodeId};
 use crate::job::Policy;
 use crate::plan::Standing;
@@ -15,11 +15,27 @@ use alloc::vec::Vec;
 /// The most rows that an operator may permit.
 pub(super) const ROWS_MAX: u32 = 1000;
 
+/// The silence after which a node can be dead: some leases at least, and a year.
+pub(super) const NODE_DEAD_AFTER_NS: core::ops::RangeInclusive<u64> = 5_000_000_000..=31_536_000_000_000_000;
+
 impl Planner {
     pub(super) fn take(&mut self, now: Time, input: Input) -> Result<Reason, Refusal> {
         match input {
             Input::Join(id, capacity) => self.join(id, capacity).map(|()| Reason::NodeJoined),
+            Input::Resize(id, capacity) => self.resize(id, capacity).map(|()| Reason::NodeJoined),
+            Input::Silent(id) => self.set_silent(id, Some(now)).map(|()| Reason::LeaseOut),
+            Input::Heard(id) => self.set_silent(id, None).map(|()| Reason::NodeJoined),
             Input::Leave(id) => self.leave(id).map(|()| Reason::NodeLost),
+            Input::LosePart(id, node) => {
+                self.job(id)?;
+                self.lose_part(id, node);
+                self.lay_anew();
+                Ok(Reason::NodeLost)
+            }
+            Input::Restarted(id) => {
+                self.restarted(id);
+                Ok(Reason::NodeLost)
+            }
             Input::Drain(id, drains) => {
                 self.drain(id, drains);
                 Ok(Reason::UserRequest)
@@ -54,6 +70,7 @@ impl Planner {
             | Input::ClusterSharing(_)
             | Input::SlotLength(_)
             | Input::Ceiling(_)
+            | Input::NodeDeadAfter(_)
             | Input::Packing(_)
             | Input::RowsMax(_)
             | Input::FairShare(_)
@@ -93,6 +110,10 @@ impl Planner {
             Input::SlotLength(ns) => config.slot_length_ns = ns,
             Input::Ceiling(permille) if !(1..=1000).contains(&permille) => return Err(Refusal::Ceiling(permille)),
             Input::Ceiling(permille) => config.ceiling_permille = permille,
+            Input::NodeDeadAfter(ns) if !NODE_DEAD_AFTER_NS.contains(&ns) && ns != NEVER => {
+                return Err(Refusal::NodeDeadAfter(ns));
+            }
+            Input::NodeDeadAfter(ns) => config.node_dead_after_ns = ns,
             Input::Packing(packing) => config.packing = packing,
             Input::RowsMax(rows) if !(1..=ROWS_MAX).contains(&rows) => return Err(Refusal::Rows(rows)),
             Input::RowsMax(rows) => config.rows_max = rows,
@@ -224,6 +245,7 @@ impl Planner {
         self.waiting.remove(&key);
         self.parts.remove(&id);
         self.state.jobs.remove(&id);
+        self.forget_kept(id);
         Ok(())
     }
 
@@ -236,6 +258,7 @@ impl Planner {
         self.count(id, false);
         self.parts.remove(&id);
         self.job(id)?.place = None;
+        self.forget_kept(id);
         self.set_stage(id, Stage::Waiting(Reason::NodeLost));
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::plan::{Plan as ClusterPlan, PlannedJob as ClusterJob};
 use super::state::Stage;
 use crate::class::Shares;
 use crate::id::{JobId, NodeId};
+use crate::job::Policy;
 use crate::matrix::Matrix;
 use crate::plan::{Plan, PlannedJob, Standing, Turn};
 use crate::policy::local;
@@ -88,7 +89,10 @@ fn planned(job: &ClusterJob, cpus: u32) -> PlannedJob {
         Stage::Clearing | Stage::Ending(_) => Standing::Asleep,
         Stage::Ready => job.standing,
     };
-    let ClusterJob { class, policy, auto, weight, .. } = *job;
+    let ClusterJob { class, auto, weight, .. } = *job;
+    // A gang without cells, of one of whose nodes nobody hears, is left to the operating system.
+    let left = standing == Standing::Scheduled && job.home.is_none() && job.policy == Policy::Gang;
+    let policy = if left { Policy::Local } else { job.policy };
     PlannedJob { class, policy, auto, cpus, standing, weight, home: None, turns: 0 }
 }
 

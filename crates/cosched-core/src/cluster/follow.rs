@@ -47,6 +47,8 @@ pub struct Follower {
     in_use: Option<u64>,
     /// The first generation seen after one that was not: older ones are used no more.
     usable_from: u64,
+    /// There may be plans between the last one seen and the next, whatever their numbers say.
+    lost_sight: bool,
     lease_until: Time,
     /// Whether the lease was out when the node last looked.
     lapsed: bool,
@@ -64,6 +66,7 @@ impl Follower {
             plans: VecDeque::new(),
             in_use: None,
             usable_from: 0,
+            lost_sight: false,
             lease_until: Time(0),
             lapsed: true,
             known: 0,
@@ -75,9 +78,10 @@ impl Follower {
     /// A plan was read from the store.
     pub fn see(&mut self, now: Time, plan: Arc<Plan>) {
         let generation = plan.generation;
+        let missed = core::mem::take(&mut self.lost_sight);
         match self.plans.back().map(|newest| newest.generation) {
             Some(newest) if newest >= generation => return,
-            Some(newest) if newest + 1 < generation => self.usable_from = generation,
+            Some(newest) if newest + 1 < generation || missed => self.usable_from = generation,
             _ => (),
         }
         // What has not begun when the new one does never holds.
@@ -98,6 +102,11 @@ impl Follower {
         self.plans.push_back(plan);
         self.tell_behind();
         self.handle_timeout(now);
+    }
+
+    /// The node was out of touch with the store. A copy of it that was put back may have given the next number twice.
+    pub fn lose_sight(&mut self) {
+        self.lost_sight = true;
     }
 
     /// The store knows this generation, whether the plan could be read or not.
@@ -124,7 +133,13 @@ impl Follower {
         while self.plans.get(1).is_some_and(|next| next.holds_from() <= now) {
             self.plans.pop_front();
         }
-        let Some(plan) = self.plans.front().filter(|plan| plan.holds_from() <= now) else { return };
+        let Some(plan) = self.plans.front().filter(|plan| plan.holds_from() <= now) else {
+            // The clock was wrong when it was taken: the others still run by the one before.
+            if self.in_use.take().is_some() {
+                self.actions.push_back(FollowAction::RunNoSlots(Reason::ClockNotSynchronised));
+            }
+            return;
+        };
         if plan.generation < self.usable_from {
             if self.in_use.take().is_some() {
                 self.actions.push_back(FollowAction::RunNoSlots(Reason::PlanMissed));
@@ -271,6 +286,37 @@ mod tests {
         assert_eq!(f.poll_timeout(), None);
         f.renewed(Time(1200), Time(2000));
         assert_eq!(actions(&mut f), [FollowAction::Use(plan(2, 11))]);
+    }
+
+    /// Found by cosched-swarm, seed 447: a copy of the store was put back, and had plans 20 and 21 of its own when the node with
+    /// the first plan 20 was in touch again.
+    #[test]
+    fn the_next_number_is_not_the_next_plan_after_an_interruption() {
+        let mut f = with_lease();
+        f.see(Time(0), plan(1, 0));
+        f.lose_sight();
+        f.see(Time(100), plan(1, 0));
+        actions(&mut f);
+        f.see(Time(200), plan(2, 9));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(2)], "it was the same store");
+        f.lose_sight();
+        f.see(Time(300), plan(3, 20));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(3), FollowAction::RunNoSlots(Reason::PlanMissed)]);
+    }
+
+    /// Found by cosched-swarm, seed 485: a clock that was ahead, and was set right again.
+    #[test]
+    fn a_plan_that_was_taken_too_early_is_not_run_until_it_holds() {
+        let mut f = with_lease();
+        f.see(Time(0), plan(1, 0));
+        f.see(Time(5000), plan(2, 8));
+        actions(&mut f);
+        assert_eq!(f.in_use(), Some(2));
+        f.handle_timeout(Time(100));
+        assert_eq!(actions(&mut f), [FollowAction::RunNoSlots(Reason::ClockNotSynchronised)]);
+        assert_eq!(f.poll_timeout(), Some((Time(800), Reason::NewPlan)));
+        f.handle_timeout(Time(800));
+        assert_eq!(actions(&mut f), [FollowAction::Use(plan(2, 8))]);
     }
 
     #[test]

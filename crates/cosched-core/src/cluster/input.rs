@@ -17,8 +17,18 @@ use core::fmt;
 pub enum Input {
     /// A node takes part from now on.
     Join(NodeId, Capacity),
-    /// A node's lease ran out, or it said good-bye: its cells are free and what ran there is gone.
+    /// A node has this from now on.
+    Resize(NodeId, Capacity),
+    /// A node's lease ran out: what runs there goes on, but nobody else may count on it.
+    Silent(NodeId),
+    /// A silent node is heard again.
+    Heard(NodeId),
+    /// A node is dead, or said good-bye: what ran there is lost, and each job's rule says what becomes of it.
     Leave(NodeId),
+    /// A job's part of a node is lost: the node itself has ended it, because nobody heard of it.
+    LosePart(JobId, NodeId),
+    /// A node's machine was started anew: what ran there is gone for certain.
+    Restarted(NodeId),
     /// Whether a node gets new jobs (`false`) or not.
     Drain(NodeId, bool),
     /// The runnable threads of a node's programs that are not registered. Counts from the next [`Input::Rebalance`] on.
@@ -63,6 +73,8 @@ pub enum Input {
     SlotLength(u64),
     /// The ceiling on the share of gangs, in thousandths.
     Ceiling(u32),
+    /// After so long a silence a node is dead, in nanoseconds.
+    NodeDeadAfter(u64),
     /// Where new gangs go.
     Packing(Packing),
     /// The most rows; those that there are stay until their gangs have ended.
@@ -181,6 +193,8 @@ pub enum Refusal {
     SlotLength(u64),
     /// A ceiling of none or of more than all.
     Ceiling(u32),
+    /// A time after which nodes are dead that is out of range.
+    NodeDeadAfter(u64),
     /// No queue at all, or two of one name.
     Queues,
     /// The job is in a queue that would not be there any more.
@@ -250,6 +264,10 @@ impl fmt::Display for Refusal {
                 write!(f, "a slot of {ns} ns is out of range: {low} ms to {high} ms")
             }
             Refusal::Ceiling(permille) => write!(f, "a ceiling of {permille} ‰ is out of range: 1 to 1000"),
+            Refusal::NodeDeadAfter(ns) => {
+                let least = super::change::NODE_DEAD_AFTER_NS.start() / 1_000_000_000;
+                write!(f, "a node cannot be dead after {} ms: it is {least} s to a year, or never", ns / 1_000_000)
+            }
             Refusal::Stage(job) => write!(f, "job {job} is not in a stage in which that can be"),
         }
     }

@@ -7,6 +7,7 @@ use super::row::Row;
 use super::state::{Capacity, Cells, NodeRecord, OnNodeLoss, Part, Place, Stage};
 use crate::id::{JobId, NodeId};
 use crate::reason::Reason;
+use crate::time::Time;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -143,13 +144,90 @@ impl Planner {
         let drains = self.state.drained_away.remove(&id);
         let record = NodeRecord { capacity, drains, other_threads_seen: 0, other_threads: 0 };
         self.state.nodes.insert(id, record);
+        let kept = self.state.kept.remove(&id).unwrap_or_default();
+        let sum = |of: fn(&Part) -> u64| kept.values().map(of).fold(0, u64::saturating_add);
+        // It may have less than it had.
+        let fits = sum(|part| part.memory_bytes) <= capacity.memory_bytes
+            && sum(|part| part.disk_bytes) <= capacity.disk_bytes
+            && kept.values().all(|part| part.cpus <= capacity.cpus);
+        for (job, part) in kept.into_iter().filter(|_| fits) {
+            self.take_back(job, part);
+        }
         self.lay_anew();
         Ok(())
     }
 
-    /// A node is gone, with all that ran on it.
+    /// A job that goes on without a node that was dead, and whose processes live there after all, has its part back.
+    fn take_back(&mut self, id: JobId, part: Part) {
+        let Some(job) = self.state.jobs.get_mut(&id) else { return };
+        let Some(place) = job.place.as_mut().filter(|_| !matches!(job.stage, Stage::Clearing | Stage::Ending(_)))
+        else {
+            return;
+        };
+        if let Err(at) = place.parts.binary_search_by_key(&part.node, |part| part.node) {
+            place.parts.insert(at, part);
+            // Its cells are those of fewer nodes.
+            place.home = None;
+        }
+    }
+
+    pub(super) fn forget_kept(&mut self, job: JobId) {
+        self.state.kept.retain(|_, kept| {
+            kept.remove(&job);
+            !kept.is_empty()
+        });
+    }
+
+    pub(super) fn set_silent(&mut self, id: NodeId, since: Option<Time>) -> Result<(), Refusal> {
+        if !self.state.nodes.contains_key(&id) {
+            return Err(Refusal::UnknownNode(id));
+        }
+        match since {
+            Some(since) => self.state.silent.insert(id, since),
+            None => self.state.silent.remove(&id),
+        };
+        Ok(())
+    }
+
+    /// A node has more or less than before. Its jobs stay: gangs get other cells, and those for which there is no memory any more
+    /// are held.
+    pub(super) fn resize(&mut self, id: NodeId, capacity: Capacity) -> Result<(), Refusal> {
+        if capacity.cpus == 0 {
+            return Err(Refusal::NoCpus);
+        }
+        self.state.nodes.get_mut(&id).ok_or(Refusal::UnknownNode(id))?.capacity = capacity;
+        for place in self.state.jobs.values_mut().filter_map(|job| job.place.as_mut()) {
+            if let Some(part) = place.parts.iter_mut().find(|part| part.node == id) {
+                part.cpus = part.cpus.min(capacity.cpus);
+                place.home = None;
+            }
+        }
+        self.lay_anew();
+        self.hold_back(id);
+        Ok(())
+    }
+
+    /// Whether a node gets new jobs: somebody hears of it, and nobody drains it.
+    pub(super) fn takes_new(&self, id: NodeId) -> bool {
+        self.state.nodes.get(&id).is_some_and(|node| !node.drains) && !self.state.silent.contains_key(&id)
+    }
+
+    /// Whether a job has a part on this node.
+    pub fn has_parts(&self, id: NodeId) -> bool {
+        self.layout.index_of(id).is_some_and(|at| self.uses[at].jobs > 0)
+    }
+
+    /// What ran on a node is gone for certain, also what was kept.
+    pub(super) fn restarted(&mut self, id: NodeId) {
+        // It may have left before.
+        let _ = self.leave(id);
+        self.state.kept.remove(&id);
+    }
+
+    /// A node is dead, or has said good-bye: what ran on it is lost.
     pub(super) fn leave(&mut self, id: NodeId) -> Result<(), Refusal> {
         let Some(node) = self.state.nodes.remove(&id) else { return Err(Refusal::UnknownNode(id)) };
+        self.state.silent.remove(&id);
         if node.drains {
             self.state.drained_away.insert(id);
         }
@@ -164,10 +242,10 @@ impl Planner {
     }
 
     /// A job loses its part of a node that is gone, and what becomes of it is said.
-    fn lose_part(&mut self, id: JobId, node: NodeId) {
+    pub(super) fn lose_part(&mut self, id: JobId, node: NodeId) {
         let Some(job) = self.state.jobs.get_mut(&id) else { return };
         let Some(place) = &mut job.place else { return };
-        place.parts.retain(|part| part.node != node);
+        let lost = place.parts.iter().position(|part| part.node == node).map(|at| place.parts.remove(at));
         if let Some((_, cells)) = &mut place.home {
             cells.retain(|cells| cells.node != node);
         }
@@ -178,7 +256,12 @@ impl Planner {
         let started = !matches!(job.stage, Stage::Clearing | Stage::Ending(_));
         match job.spec.on_node_loss {
             _ if !started => (),
-            OnNodeLoss::Keep if !alone => self.actions.push_back(Action::GoOnWithout(id, node)),
+            OnNodeLoss::Keep if !alone => {
+                if let Some(part) = lost {
+                    self.state.kept.entry(node).or_default().insert(id, part);
+                }
+                self.actions.push_back(Action::GoOnWithout(id, node));
+            }
             OnNodeLoss::Requeue => {
                 job.stage = Stage::Clearing;
                 place.home = None;

@@ -104,7 +104,7 @@ impl Planner {
         for want in wants {
             let at = self.layout.index_of(want.node).ok_or(Reason::WaitsForNode)?;
             let (node, used) = (&self.state.nodes[&want.node], &self.uses[at]);
-            if node.drains || node.capacity.cpus < want.cpus_min {
+            if !self.takes_new(want.node) || node.capacity.cpus < want.cpus_min {
                 return Err(Reason::WaitsForNode);
             }
             if self.is_taken(job, at) {
@@ -180,7 +180,8 @@ impl Planner {
             let (memory_left, disk_left) = reserved.left(at as u32, &guest, memory_left, disk_left)?;
             let fit = memory_left.checked_div(memory).unwrap_or(u64::MAX);
             let cpus = u64::from(node.capacity.cpus).min(fit) as u32;
-            let no = node.drains || cpus == 0 || disk_left < disk || self.is_taken(job, at);
+            let no =
+                !self.takes_new(self.layout.nodes()[at].id) || cpus == 0 || disk_left < disk || self.is_taken(job, at);
             let threads = used.threads + u64::from(node.other_threads);
             (!no).then_some(Offer { node: at as u32, cpus, threads, of_cpus: node.capacity.cpus, memory_left })
         };

@@ -184,7 +184,12 @@ impl Planner {
         job.stage == Stage::Ready
             && job.standing == Standing::Scheduled
             && self.policy(job) == Policy::Gang
-            && job.place.as_ref().is_some_and(|place| place.parts.len() > 1)
+            && job.place.as_ref().is_some_and(|place| place.parts.len() > 1 && !self.is_silent(place))
+    }
+
+    /// Whether nobody hears of one of its nodes.
+    fn is_silent(&self, place: &Place) -> bool {
+        !self.state.silent.is_empty() && place.parts.iter().any(|part| self.state.silent.contains_key(&part.node))
     }
 
     /// Gives everybody what follows from the last input: a start to those who waited, cells to gangs.

@@ -191,7 +191,8 @@ impl Waiter<'_> {
             let left = has.capacity.memory_bytes.saturating_sub(used.memory);
             let fit = left.checked_div(memory).unwrap_or(u64::MAX).min(has.capacity.cpus.into()) as u32;
             let disk_fits = used.disk.saturating_add(disk) <= has.capacity.disk_bytes;
-            (!has.drains && disk_fits && self.is_open(at, &used) && fit > 0).then_some((at, fit))
+            let takes = self.planner.takes_new(self.planner.layout.nodes()[at as usize].id);
+            (takes && disk_fits && self.is_open(at, &used) && fit > 0).then_some((at, fit))
         };
         let mut offers: Vec<(u32, u32)> = (0..self.usages.len() as u32).filter_map(offer).collect();
         let need = |(at, cpus): (u32, u32)| (at, memory * u64::from(cpus), disk);
@@ -237,7 +238,7 @@ impl Waiter<'_> {
                     (None, Want::PerNode(wants)) => {
                         let need = |want: &super::state::NodeWant| {
                             let node = self.planner.state.nodes.get(&want.node)?;
-                            let takes = !node.drains && node.capacity.cpus >= want.cpus_min;
+                            let takes = self.planner.takes_new(want.node) && node.capacity.cpus >= want.cpus_min;
                             Some((at(want.node).filter(|_| takes)?, want.memory_bytes, want.disk_bytes))
                         };
                         wants.iter().map(need).collect()

@@ -59,11 +59,20 @@ pub struct Config {
     pub other_share: u32,
     /// The most CPU time of a node that gangs that span nodes may have together, in thousandths; 1 to 1000.
     pub ceiling_permille: u32,
+    /// After so long a silence a node is dead, in nanoseconds; [`NEVER`]: only when an operator says so.
+    pub node_dead_after_ns: u64,
     /// The queues, the most urgent first; at least one.
     pub queues: Vec<Queue>,
     /// Whether who has used little comes first in a queue, and how that counts.
     pub fair_share: Option<FairShare>,
 }
+
+/// A time that never comes.
+pub const NEVER: u64 = u64::MAX;
+
+/// After so long a silence a node is dead, unless somebody says otherwise. Slurm's SlurmdTimeout and the default eviction time of
+/// Kubernetes are the same.
+pub const NODE_DEAD_AFTER_NS: u64 = 300_000_000_000;
 
 impl Default for Config {
     fn default() -> Config {
@@ -80,6 +89,7 @@ impl Default for Config {
             period: Period::Working,
             other_share: working.batch,
             ceiling_permille: 1000,
+            node_dead_after_ns: NODE_DEAD_AFTER_NS,
             queues: vec![Queue::default()],
             fair_share: None,
         }
@@ -276,6 +286,11 @@ pub struct State {
     pub drained_away: BTreeSet<NodeId>,
     /// What users have used, while that counts.
     pub usage: BTreeMap<u32, Usage>,
+    /// Nodes of the plan whose lease is out, and since when: their jobs go on, their gangs that span nodes have no slots, and they
+    /// get no new ones.
+    pub silent: BTreeMap<NodeId, Time>,
+    /// Parts of jobs on nodes that are dead, which the jobs have back when the node turns out to live.
+    pub kept: BTreeMap<NodeId, BTreeMap<JobId, Part>>,
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, JobRecord>,
 }

@@ -12,10 +12,12 @@ use cosched_cluster::store::{Compare, Do, Done, Of, Op, OpDone, Range, Txn};
 use cosched_cluster::wire::{Node, decode};
 use std::path::Path;
 use std::time::Duration;
+#[cfg(feature = "etcd")]
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// How long a store is waited for that is tried.
-const REACH_TIME: Duration = Duration::from_secs(5);
+pub(crate) const REACH_TIME: Duration = Duration::from_secs(5);
 
 const HINT: &str = "Is etcd up? Check endpoints, certificates, user and password in [etcd]";
 
@@ -33,6 +35,20 @@ pub(crate) struct Reached {
 pub(crate) struct Link {
     arm: Arm,
     from: UnboundedReceiver<FromStore>,
+    /// How etcd is reached, by the files as they were when they were last read.
+    #[cfg(feature = "etcd")]
+    files: Option<Files>,
+}
+
+/// Password, certificates and key lie in files, which somebody changes while the daemon runs.
+#[cfg(feature = "etcd")]
+#[derive(Debug)]
+struct Files {
+    file: EtcdFile,
+    read: EtcdConfig,
+    to: UnboundedSender<FromStore>,
+    /// Something went wrong since: they may have changed.
+    stale: bool,
 }
 
 #[derive(Debug)]
@@ -50,6 +66,14 @@ impl Link {
     /// A file cannot be read, or the configuration cannot be.
     pub(crate) fn new(config: &ClusterConfig, answer_max: Duration, own: Option<OwnStore>) -> anyhow::Result<Link> {
         let (to, from) = unbounded_channel();
+        #[cfg(feature = "etcd")]
+        let files = match &config.store {
+            StoreChoice::Etcd(file) => {
+                let read = etcd_config(file, answer_max)?;
+                Some(Files { file: file.clone(), read, to: to.clone(), stale: false })
+            }
+            StoreChoice::Memory | StoreChoice::Own => None,
+        };
         let arm = match &config.store {
             StoreChoice::Memory => Arm::Memory(Memory::new(to)),
             StoreChoice::Own => Arm::Memory(Memory::own(own.context("the machine's own store is not open")?, to)),
@@ -60,7 +84,12 @@ impl Link {
                 bail!("this coschedd was built without etcd. Build it with the cargo feature `etcd`")
             }
         };
-        Ok(Link { arm, from })
+        Ok(Link {
+            arm,
+            from,
+            #[cfg(feature = "etcd")]
+            files,
+        })
     }
 
     /// Asks for the cluster once, to see whether the store answers, and whether it would let us write.
@@ -90,10 +119,15 @@ impl Link {
 
     /// Does a transaction, and waits for what came of it.
     async fn do_once(&mut self, txn: Txn) -> anyhow::Result<Vec<Done>> {
-        self.call(OpId(1), Op::Txn(txn));
+        self.once(Op::Txn(txn)).await.map(|(_, done)| done)
+    }
+
+    /// The same; whether its conditions held, too.
+    pub(crate) async fn once(&mut self, op: Op) -> anyhow::Result<(bool, Vec<Done>)> {
+        self.call(OpId(1), op);
         let answer = tokio::time::timeout(REACH_TIME * 2, self.told()).await;
         match answer {
-            Ok(FromStore::Done(_, Ok(OpDone::Txn { done, .. }))) => Ok(done),
+            Ok(FromStore::Done(_, Ok(OpDone::Txn { succeeded, done, .. }))) => Ok((succeeded, done)),
             Ok(FromStore::Done(_, Err(e))) => bail!("{e}. {HINT}"),
             Ok(other) => bail!("the store answers something else: {other:?}"),
             Err(_) => bail!("the store does not answer. {HINT}"),
@@ -102,11 +136,43 @@ impl Link {
 
     /// Begins an operation.
     pub(crate) fn call(&mut self, id: OpId, op: Op) {
+        #[cfg(feature = "etcd")]
+        self.read_files_again();
         match &mut self.arm {
             Arm::Memory(memory) => memory.call(id, op),
             #[cfg(feature = "etcd")]
             Arm::Etcd(etcd) => etcd.call(id, op),
         }
+    }
+
+    /// After a failure: with what was changed in the meantime there is another client.
+    #[cfg(feature = "etcd")]
+    fn read_files_again(&mut self) {
+        let Some(files) = self.files.as_mut().filter(|files| files.stale) else { return };
+        files.stale = false;
+        let made = etcd_config(&files.file, files.read.answer_max).and_then(|read| {
+            let changed = read != files.read;
+            Ok((changed.then(|| Etcd::new(&read, files.to.clone())).transpose()?, read))
+        });
+        match made {
+            Ok((Some(etcd), read)) => {
+                tracing::info!("password, certificates or key of [etcd] have changed: they are used from now on");
+                (self.arm, files.read) = (Arm::Etcd(Box::new(etcd)), read);
+            }
+            Ok((None, _)) => (),
+            // Somebody is about to write them: the next failure reads them once more.
+            Err(e) => tracing::warn!("the files of [etcd] cannot be read again: {e:#}"),
+        }
+    }
+
+    /// What failed may have failed because a file is not the newest.
+    fn heed(&mut self, told: &FromStore) {
+        #[cfg(feature = "etcd")]
+        if let (Some(files), FromStore::Done(_, Err(_)) | FromStore::WatchLost(..)) = (&mut self.files, told) {
+            files.stale = true;
+        }
+        #[cfg(not(feature = "etcd"))]
+        let _ = told;
     }
 
     /// Gives up a watch.
@@ -120,13 +186,18 @@ impl Link {
 
     /// What the store has told already.
     pub(crate) fn told_now(&mut self) -> Option<FromStore> {
-        self.from.try_recv().ok()
+        let told = self.from.try_recv().ok()?;
+        self.heed(&told);
+        Some(told)
     }
 
     /// The next thing that the store tells.
     pub(crate) async fn told(&mut self) -> FromStore {
         match self.from.recv().await {
-            Some(told) => told,
+            Some(told) => {
+                self.heed(&told);
+                told
+            }
             // The arm holds the other end.
             None => std::future::pending().await,
         }

@@ -6,7 +6,7 @@ mod link;
 mod memory;
 pub(crate) mod own;
 
-pub(crate) use link::{Link, Reached};
+pub(crate) use link::{Link, REACH_TIME, Reached};
 
 use cosched_cluster::OpId;
 use cosched_cluster::store::{News, OpDone, StoreError};

@@ -5,13 +5,16 @@ use crate::cluster::own;
 use crate::users::{group_id, ids, user_id};
 use cosched_api::{self as api, FairShareTable, QueueTable};
 use cosched_cluster::{Keys, check_name};
-use cosched_core::cluster::{FairShare, Packing, Queue, Rights};
+use cosched_core::cluster::{FairShare, NEVER, NODE_DEAD_AFTER_NS, Packing, Queue, Rights};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// What etcd's lease can be.
 const NODE_LEASE: std::ops::RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_secs(300);
+
+/// The longest silence after which a node is dead.
+const NODE_DEAD_AFTER_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// The most rows of a matrix, unless somebody says otherwise.
 const ROWS_MAX: u32 = 64;
@@ -25,8 +28,10 @@ pub(crate) struct ClusterConfig {
     pub(crate) name: String,
     /// The node's name.
     pub(crate) node: String,
-    /// When a node that is silent is given up.
+    /// After so long a silence the gangs of a node that span nodes have no slots.
     pub(crate) node_lease: Duration,
+    /// After so long a silence a node is dead, in a cluster that begins; [`NEVER`] when only an operator says so.
+    pub(crate) node_dead_after_ns: u64,
     /// How often rows and loads are looked at anew.
     pub(crate) rebalance_period: Duration,
     /// Where new gangs go, in a cluster that begins.
@@ -81,6 +86,7 @@ pub(super) struct FileCluster {
     pub(super) node: Option<String>,
     pub(super) etcd: Option<EtcdFile>,
     pub(super) node_lease: Option<String>,
+    pub(super) node_dead_after: Option<String>,
     pub(super) rebalance_period: Option<String>,
     pub(super) packing: Option<String>,
     pub(super) rows_max: Option<u32>,
@@ -99,12 +105,13 @@ enum Kind {
     Etcd,
 }
 
-pub(super) const KEYS: [&str; 28] = [
+pub(super) const KEYS: [&str; 29] = [
     "store",
     "cluster",
     "node",
     "etcd",
     "node_lease",
+    "node_dead_after",
     "rebalance_period",
     "rows_max",
     "ceiling",
@@ -154,6 +161,7 @@ impl FileCluster {
         if !NODE_LEASE.contains(&node_lease) {
             return Err(range("node_lease", &format!("{}ms", node_lease.as_millis()), "2s to 5min"));
         }
+        let node_dead_after_ns = node_dead_after(self.node_dead_after, node_lease)?;
         let mut rebalance_period = Duration::from_secs(60);
         set_duration(&mut rebalance_period, "rebalance_period", self.rebalance_period)?;
         if rebalance_period < Duration::from_secs(1) {
@@ -169,6 +177,7 @@ impl FileCluster {
             name: name("cluster", self.cluster.unwrap_or_else(|| "default".to_owned()))?,
             node: name("node", self.node.unwrap_or_else(cosched_linux::observe::hostname))?,
             node_lease,
+            node_dead_after_ns,
             rebalance_period,
             packing: self.packing.map_or(Ok(Packing::Buddy), |text| choice("packing", &text, &packings))?,
             rows_max,
@@ -188,6 +197,7 @@ impl FileCluster {
             ("cluster", self.cluster.is_some(), of_nodes),
             ("node", self.node.is_some(), of_nodes),
             ("node_lease", self.node_lease.is_some(), of_nodes),
+            ("node_dead_after", self.node_dead_after.is_some(), of_nodes),
             ("rebalance_period", self.rebalance_period.is_some(), of_rows),
             ("rows_max", self.rows_max.is_some(), of_rows),
         ];
@@ -205,6 +215,7 @@ impl FileCluster {
             node: if check_name(&host).is_ok() { host } else { "localhost".to_owned() },
             // Nobody else could take the node's place, and it has no gangs that span nodes.
             node_lease: *NODE_LEASE.end(),
+            node_dead_after_ns: NEVER,
             rebalance_period: Duration::from_secs(60),
             packing: Packing::Buddy,
             rows_max: ROWS_MAX,
@@ -226,6 +237,20 @@ impl ClusterConfig {
     pub(crate) fn keys(&self) -> Keys {
         Keys::new(&self.name).expect("the name was checked when it was read")
     }
+}
+
+/// A node renews its lease every third of it: twice as long is the least that tells a dead one from one that stumbled.
+fn node_dead_after(text: Option<String>, node_lease: Duration) -> Result<u64, ConfigError> {
+    if text.as_deref() == Some("never") {
+        return Ok(NEVER);
+    }
+    let mut after = Duration::from_nanos(NODE_DEAD_AFTER_NS).max(2 * node_lease);
+    set_duration(&mut after, "node_dead_after", text)?;
+    if !(2 * node_lease..=NODE_DEAD_AFTER_MAX).contains(&after) {
+        let given = format!("{}ms", after.as_millis());
+        return Err(range("node_dead_after", &given, "twice node_lease to 365d, or \"never\""));
+    }
+    Ok(after.as_nanos() as u64)
 }
 
 fn ceiling(part: Option<f64>) -> Result<u32, ConfigError> {

@@ -1,11 +1,11 @@
 //! `[limits]`: what one user may take of the daemon. The defaults are more than a user of a laboratory needs.
 
-use super::{ConfigError, range, set_duration, size};
+use super::{ConfigError, choice, range, set_duration, size};
 use serde::Deserialize;
 use std::time::Duration;
 
 /// The keys of the table.
-pub(super) const KEYS: [&str; 9] = [
+pub(super) const KEYS: [&str; 11] = [
     "jobs",
     "waiting_jobs",
     "processes",
@@ -15,10 +15,24 @@ pub(super) const KEYS: [&str; 9] = [
     "buffered_bytes",
     "buffered_bytes_all",
     "request_time",
+    "tasks_per_job",
+    "caller_cgroup",
 ];
 
 /// The largest request, with what it takes when it is read, has to fit.
 const BUFFERED_BYTES_MIN: u64 = 16 << 20;
+
+/// The least default of processes and threads of a job.
+const TASKS_MIN: u64 = 4096;
+
+/// What becomes of the limits of the cgroup that a job's first process comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallerCgroup {
+    /// A process that has some is refused.
+    Refuse,
+    /// Each job has the same.
+    PerJob,
+}
 
 /// Limits of each user but administrators, and of all users together (`_all`).
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +57,10 @@ pub(crate) struct Limits {
     pub(crate) buffered_bytes_all: u64,
     /// So long a head, a body, and reading something of an answer may take; an idle connection is closed after it, too.
     pub(crate) request_time: Duration,
+    /// Processes and threads of a job on one node; of administrators' jobs, too.
+    pub(crate) tasks_per_job: u64,
+    /// Of everybody.
+    pub(crate) caller_cgroup: CallerCgroup,
 }
 
 impl Default for Limits {
@@ -58,6 +76,8 @@ impl Default for Limits {
             buffered_bytes: 32 << 20,
             buffered_bytes_all: 256 << 20,
             request_time: Duration::from_secs(30),
+            tasks_per_job: tasks_default(),
+            caller_cgroup: CallerCgroup::Refuse,
         }
     }
 }
@@ -76,6 +96,13 @@ pub(super) struct FileLimits {
     buffered_bytes: Option<String>,
     buffered_bytes_all: Option<String>,
     request_time: Option<String>,
+    tasks_per_job: Option<u64>,
+    caller_cgroup: Option<String>,
+}
+
+/// A seventh of what the machine can have: what systemd gives a service.
+fn tasks_default() -> u64 {
+    (cosched_linux::observe::tasks_max() / 7).max(TASKS_MIN)
 }
 
 impl FileLimits {
@@ -90,6 +117,7 @@ impl FileLimits {
             (&mut limits.jobs, self.jobs, "limits.jobs"),
             (&mut limits.waiting_jobs, self.waiting_jobs, "limits.waiting_jobs"),
             (&mut limits.processes, self.processes, "limits.processes"),
+            (&mut limits.tasks_per_job, self.tasks_per_job, "limits.tasks_per_job"),
             (&mut limits.connections, self.connections, "limits.connections"),
             (&mut limits.connections_all, self.connections_all, "limits.connections_all"),
         ] {
@@ -111,6 +139,10 @@ impl FileLimits {
         set_duration(&mut limits.request_time, "limits.request_time", self.request_time)?;
         if limits.request_time < Duration::from_millis(100) {
             return Err(range("limits.request_time", &format!("{:?}", limits.request_time), "\"100ms\" and more"));
+        }
+        if let Some(text) = self.caller_cgroup {
+            let words = [("refuse", CallerCgroup::Refuse), ("per-job", CallerCgroup::PerJob)];
+            limits.caller_cgroup = choice("limits.caller_cgroup", &text, &words)?;
         }
         Ok(limits)
     }

@@ -4,7 +4,7 @@ mod cluster;
 mod limits;
 
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
-pub(crate) use limits::Limits;
+pub(crate) use limits::{CallerCgroup, Limits};
 
 use crate::calendar::Calendar;
 use crate::driver::{core_policy, core_sharing};
@@ -152,6 +152,7 @@ struct File {
     node: Option<String>,
     etcd: Option<EtcdFile>,
     node_lease: Option<String>,
+    node_dead_after: Option<String>,
     rebalance_period: Option<String>,
     rows_max: Option<u32>,
     ceiling: Option<f64>,
@@ -229,6 +230,7 @@ impl Config {
             node: file.node,
             etcd: file.etcd,
             node_lease: file.node_lease,
+            node_dead_after: file.node_dead_after,
             rebalance_period: file.rebalance_period,
             packing: file.packing.clone(),
             rows_max: file.rows_max,
@@ -435,7 +437,7 @@ mod tests {
              status_file = \"/x/status\"\nlease = \"1s\"\nwatchdog = \"9s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
              state_dir = \"/x\"\nkeep_ended = 7\nprivate_data = [\"jobs\"]\nmemory = \"3G\"\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
              [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n\
-             [limits]\njobs = 5\nwaiting_jobs = 6\nprocesses = 7\nmemory = \"1G\"\nrecord_bytes = \"1M\"\nconnections = 9\nconnections_all = 99\nbuffered_bytes = \"20M\"\nbuffered_bytes_all = \"30M\"\nrequest_time = \"2s\"\n",
+             [limits]\njobs = 5\nwaiting_jobs = 6\nprocesses = 7\nmemory = \"1G\"\nrecord_bytes = \"1M\"\nconnections = 9\nconnections_all = 99\nbuffered_bytes = \"20M\"\nbuffered_bytes_all = \"30M\"\nrequest_time = \"2s\"\ntasks_per_job = 11\ncaller_cgroup = \"per-job\"\n",
         )
         .unwrap();
         assert_eq!(c.policy, Policy::Local);
@@ -465,6 +467,8 @@ mod tests {
             buffered_bytes: 20 << 20,
             buffered_bytes_all: 30 << 20,
             request_time: Duration::from_secs(2),
+            tasks_per_job: 11,
+            caller_cgroup: CallerCgroup::PerJob,
         }
     }
 
@@ -493,6 +497,8 @@ mod tests {
             "memory = \"lots\"",
             "metrics_listen = \"localhost:http\"",
             "[limits]\nconnections = 0",
+            "[limits]\ntasks_per_job = 0",
+            "[limits]\ncaller_cgroup = \"keep\"",
             "private_data = [\"commands\", \"names\"]",
             "[limits]\nbuffered_bytes = \"1M\"",
             "[limits]\nrequest_time = \"1ms\"",

@@ -2,10 +2,12 @@
 
 use super::{Driver, machine};
 use crate::clock::{now, unix_ms};
+use crate::decided;
 use crate::record::Record;
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::{Peer, name};
 use cosched_api::{ClassRequest, ErrorCode, Job, KillRequest, PolicyRequest};
+use cosched_cluster::wire::KillHow;
 use cosched_core::{JobId, PlannerInput};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -18,13 +20,20 @@ impl Driver {
     /// Stops a job until it is resumed.
     pub(super) fn suspend(&mut self, peer: Peer, id: u64) -> Answer<Job> {
         let mut record = self.changeable(peer, id)?;
-        if record.suspended {
+        let decided = decided::after(&self.rights, peer, &record, |decided, asker| {
+            decided.suspend(record.uid, asker);
+            Ok(())
+        })?;
+        if record.suspended && record.decided == decided {
             return self.view_job(id);
         }
-        record.suspended = true;
+        let news = !std::mem::replace(&mut record.suspended, true);
+        record.decided = decided;
         record.event(unix_ms(), "suspended", by(peer));
         self.commit(&record)?;
-        self.plan_change(PlannerInput::Suspend(JobId(id)))?;
+        if news {
+            self.plan_change(PlannerInput::Suspend(JobId(id)))?;
+        }
         self.view_job(id)
     }
 
@@ -38,6 +47,7 @@ impl Driver {
             }
             return self.view_job(id);
         }
+        record.decided = decided::after(&self.rights, peer, &record, |decided, asker| decided.resume(asker))?;
         record.suspended = false;
         record.event(unix_ms(), "resumed", by(peer));
         self.commit(&record)?;
@@ -60,6 +70,7 @@ impl Driver {
             ));
         }
         let record = self.changeable(peer, id)?;
+        let bound = record.decided.suspended_by.is_some() && !self.rights.is_admin(peer);
         // A stopped process takes no polite signal: let it run to its end.
         if ENDING.contains(&signal) && record.suspended {
             // Also when the disk is full.
@@ -73,7 +84,11 @@ impl Driver {
         let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal).map(drop) };
         sent.map_err(|e| internal(format!("job {id} could not be signalled"), e))?;
         if ENDING.contains(&signal) {
-            live.kill_at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+            // What an administrator has suspended is let run to end, not to ignore the signal and go on.
+            let grace_ms = grace_ms.or(bound.then_some(KillHow::GRACE_MS));
+            let at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+            let latest = Instant::now() + Duration::from_millis(KillHow::GRACE_MS);
+            live.kill_at = if bound { [at, live.kill_at, Some(latest)].into_iter().flatten().min() } else { at };
         }
         self.remember(id, |r| r.event(unix_ms(), "signal", format!("signal {signal} {}", by(peer))));
         // A job without a process has none whose end would end it.
@@ -87,10 +102,13 @@ impl Driver {
     pub(super) fn reclass(&mut self, peer: Peer, id: u64, request: ClassRequest) -> Answer<Job> {
         let mut record = self.changeable(peer, id)?;
         self.rights.reclass(peer, &record, request.class)?;
+        let (from, to) = (machine::core_class(record.class), machine::core_class(request.class));
+        record.decided =
+            decided::after(&self.rights, peer, &record, |decided, asker| decided.reclass(record.uid, asker, from, to))?;
         record.event(unix_ms(), "class", format!("{} to {} {}", name(record.class), name(request.class), by(peer)));
         record.class = request.class;
         self.commit(&record)?;
-        self.plan_change(PlannerInput::Class(JobId(id), machine::core_class(request.class)))?;
+        self.plan_change(PlannerInput::Class(JobId(id), to))?;
         self.view_job(id)
     }
 
@@ -106,6 +124,10 @@ impl Driver {
             ));
         }
         let mut record = self.changeable(peer, id)?;
+        let (from, to) = (record.own_policy.map(machine::core_policy), request.policy.map(machine::core_policy));
+        record.decided = decided::after(&self.rights, peer, &record, |decided, asker| {
+            decided.repolicy(record.uid, asker, from, to)
+        })?;
         record.own_policy = request.policy;
         let words = match request.policy {
             Some(policy) => policy.name(),
@@ -113,7 +135,7 @@ impl Driver {
         };
         record.event(unix_ms(), "policy", format!("{words} {}", by(peer)));
         self.commit(&record)?;
-        self.plan_change(PlannerInput::JobPolicy(JobId(id), request.policy.map(machine::core_policy)))?;
+        self.plan_change(PlannerInput::JobPolicy(JobId(id), to))?;
         self.view_job(id)
     }
 

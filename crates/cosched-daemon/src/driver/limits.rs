@@ -18,6 +18,8 @@ pub(super) struct Used {
     pub(super) memory_bytes: u64,
     pub(super) processes: u64,
     pub(super) record_bytes: u64,
+    /// Of the job that has the most.
+    pub(super) tasks_per_job: u64,
 }
 
 impl Driver {
@@ -60,7 +62,10 @@ impl Driver {
 
     /// `GET /v1/limits`
     pub(super) fn view_limits(&self, peer: Peer) -> api::LimitList {
-        let (limits, used) = (&self.config.limits, self.used_by(peer.uid));
+        let own = |id: &u64| self.state.jobs.get(id).is_some_and(|record| record.uid == peer.uid);
+        let live = self.live.iter().filter(|(id, _)| own(id));
+        let tasks_per_job = live.filter_map(|(_, live)| live.cgroup.tasks()).max().unwrap_or(0);
+        let (limits, used) = (&self.config.limits, Used { tasks_per_job, ..self.used_by(peer.uid) });
         let exempt = self.rights.is_admin(peer);
         let (places, budget) = &self.identity.inside;
         let (connections, connections_max) = places.of_user(peer.uid);
@@ -70,6 +75,7 @@ impl Driver {
             limit("jobs", used.jobs, Some(limits.jobs)),
             limit("waiting_jobs", used.waiting, Some(limits.waiting_jobs)),
             limit("processes", used.processes, Some(limits.processes)),
+            limit("tasks_per_job", used.tasks_per_job, Some(limits.tasks_per_job)),
             limit("memory_bytes", used.memory_bytes, limits.memory_bytes),
             limit("record_bytes", used.record_bytes, Some(limits.record_bytes)),
             limit("connections", connections as u64, Some(connections_max as u64)),

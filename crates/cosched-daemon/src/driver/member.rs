@@ -7,6 +7,7 @@
 
 use super::Driver;
 use crate::clock::unix_ms;
+use crate::decided;
 use crate::record::{self, Record};
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
@@ -28,8 +29,13 @@ impl Driver {
         }
         let origin = Origin::of(held.pid());
         let what = || format!("process {} could not enter job {id}", held.pid());
-        let live = self.live.get_mut(&id).ok_or_else(|| internal(what(), "the job has no cgroup"))?;
-        let moved = live.cgroup.attach(held.pid());
+        let live = self.live.get(&id).ok_or_else(|| internal(what(), "the job has no cgroup"))?;
+        let cgroup = live.cgroup.clone();
+        match record.pid {
+            0 => self.keep_caps(&cgroup, &held)?,
+            _ => self.compare_caps(&cgroup, &held)?,
+        }
+        let moved = cgroup.attach(held.pid());
         if !held.alive() {
             self.put_back_successor(&held, origin.as_ref());
             return Err(gone(held.pid()));
@@ -39,6 +45,7 @@ impl Driver {
             let _ = origin.as_ref().map(|origin| self.machinery.tree.send_back(held.pid(), origin));
             return Err(internal(what(), e));
         }
+        let Some(live) = self.live.get_mut(&id) else { return self.view_job(id) };
         live.end_at = None;
         if live.told_empty != Some(false) {
             self.tell_empty(id);
@@ -67,6 +74,7 @@ impl Driver {
             ));
         }
         let what = || format!("process {} could not leave job {id}", held.pid());
+        decided::after(&self.rights, peer, &record, |decided, asker| decided.leave(asker))?;
         let origin = self.way_back(peer, &record).ok_or_else(|| {
             let why = "The cgroup that the job came from has gone, and the caller is in a job himself";
             refuse(ErrorCode::Conflict, what(), why, "Call from a process that is not in a job.")
@@ -111,14 +119,6 @@ impl Driver {
         if successor && let Some(origin) = origin {
             let result = self.machinery.tree.send_back(held.pid(), origin);
             tracing::warn!(pid = held.pid(), ?result, "a process ended while it was moved, and its number was reused");
-        }
-    }
-
-    /// Where the process `pid` of a new job stands; one that leaves another job goes where that one came from.
-    pub(super) fn origin_of(&self, pid: i32) -> Option<record::Origin> {
-        match self.machinery.tree.job_of(pid) {
-            Some(outer) => self.state.jobs.get(&outer)?.origin.clone(),
-            None => Origin::of(pid).as_ref().map(record::Origin::from),
         }
     }
 }

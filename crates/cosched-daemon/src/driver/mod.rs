@@ -6,6 +6,7 @@
 
 mod auto;
 mod boost;
+mod caps;
 mod change;
 mod clock;
 mod cluster;
@@ -87,6 +88,8 @@ pub(crate) struct Identity {
     pub(crate) wait_dir: PathBuf,
     /// What no other daemon that lives has: this machine and the directory of the state.
     pub(crate) home: String,
+    /// That directory.
+    pub(crate) state_dir: PathBuf,
     /// The disk space of that directory's file system.
     pub(crate) disk_bytes: u64,
     /// The status file, if one is written.
@@ -386,6 +389,7 @@ impl Driver {
             Op::Policy(id, request) => self.job_policy(peer, id, request).map(job_reply),
             Op::Node(name, _) => self.own_node(&name).and_then(|name| Err(alone(&name))),
             Op::Queues(_) => Err(no_queues()),
+            Op::Repair(_) | Op::Export | Op::Import(_) => Err(cluster::no_store()),
             Op::MachinePolicy(request) => {
                 self.machine_policy(peer, request).map(|()| Reply::Status(Box::new(self.view_status())))
             }

@@ -43,7 +43,7 @@ impl Driver {
             0 if owner_uid != peer.uid => None,
             0 => self.check_empty_jobs(peer).map(|()| None)?,
             _ if owner_uid != peer.uid => return Err(process_for_another(owner_uid)),
-            pid => Some(hold_own(peer, pid)?),
+            pid => Some(self.hold_own(peer, pid, false)?),
         };
         let id = self.state.last_id + 1;
         let cpus = fitted.cpus;
@@ -51,7 +51,7 @@ impl Driver {
         (record.mem_bytes, record.nodes) = (fitted.mem_bytes, fitted.nodes);
         record.by_admin = self.rights.is_admin(peer);
         self.rights.submit(peer, record.class)?;
-        record.origin = Some(record.pid).filter(|pid| *pid != 0).and_then(|pid| self.origin_of(pid));
+        record.origin = held.as_ref().and_then(|held| Origin::of(held.pid())).as_ref().map(Into::into);
         let for_another = if owner_uid == peer.uid { String::new() } else { format!(", by {}", user_name(peer.uid)) };
         let detail = format!("class {}, {cpus} CPUs, pid {}{for_another}", name(record.class), record.pid);
         record.event(unix_ms(), "registered", detail);
@@ -95,13 +95,39 @@ impl Driver {
         ))
     }
 
+    /// Takes hold of a process that may become the peer's job; what is checked is what is held, whoever has its number later. It is in
+    /// no job: it would leave that one, and what an administrator has decided about it.
+    pub(super) fn hold_own(&self, peer: Peer, pid: i32, requeues: bool) -> Answer<Held> {
+        let gone = || {
+            let (what, why) = (format!("there is no process {pid}"), "it has ended");
+            refuse(ErrorCode::NotFound, what, why, "Nothing was changed.")
+        };
+        let held = Held::open(pid);
+        check_process(peer, pid)?;
+        if let Some(other) = self.machinery.tree.job_of(pid) {
+            return Err(refuse(
+                ErrorCode::Conflict,
+                format!("process {pid} cannot become a job"),
+                format!("it is in job {other}, and a process is in one job at a time"),
+                format!(
+                    "Run the command without `cosched run`: it is part of job {other}. Or run it from outside of that job."
+                ),
+            ));
+        }
+        let held = held.ok().filter(Held::alive).ok_or_else(gone)?;
+        self.check_caps(&held, requeues)?;
+        Ok(held)
+    }
+
     /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
     pub(super) fn enter(&mut self, record: &Record, held: Option<&Held>) -> Answer<()> {
         let what = || format!("job {} got no cgroup", record.id);
         let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
         let entered = held
-            .map_or(Ok(()), |held| self.attach(&cgroup, held))
-            .map_err(|e| internal(what(), e))
+            .map_or(Ok(()), |held| {
+                self.keep_caps(&cgroup, held)?;
+                self.attach(&cgroup, held).map_err(|e| internal(what(), e))
+            })
             .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
             let _ = cgroup.kill();
@@ -117,6 +143,10 @@ impl Driver {
     /// Moves a process that may have ended since it was checked: whoever has its number now stays where he is, or goes back.
     fn attach(&self, cgroup: &JobCgroup, held: &Held) -> io::Result<()> {
         let ended = || io::Error::other(format!("process {} has ended", held.pid()));
+        // It may have waited for its place, and been put into another job meanwhile.
+        if let Some(other) = self.machinery.tree.job_of(held.pid()) {
+            return Err(io::Error::other(format!("process {} is in job {other}", held.pid())));
+        }
         let origin = held.alive().then(|| Origin::of(held.pid())).ok_or_else(ended)?;
         let moved = cgroup.attach(held.pid());
         if !held.alive() {
@@ -187,17 +217,6 @@ pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
         "`owner_uid` names another user, and `pid` a process",
         "Register it with pid 0, then add processes that run as its owner.",
     )
-}
-
-/// Takes hold of a process that may become the peer's job; what is checked is what is held, whoever has its number later.
-pub(super) fn hold_own(peer: Peer, pid: i32) -> Answer<Held> {
-    let gone = || {
-        let (what, why) = (format!("there is no process {pid}"), "it has ended");
-        refuse(ErrorCode::NotFound, what, why, "Nothing was changed.")
-    };
-    let held = Held::open(pid);
-    check_process(peer, pid)?;
-    held.ok().filter(Held::alive).ok_or_else(gone)
 }
 
 /// The process must be the peer itself or its child, and run as the peer's user: nobody registers what is not his.

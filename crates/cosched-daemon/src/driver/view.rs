@@ -64,6 +64,7 @@ impl Driver {
             memory_peak_bytes: used.memory_peak_bytes,
             detached: record.detached,
             by_admin: record.by_admin,
+            decided: crate::decided::view(record.decided),
             log_path: record.log_path.clone(),
             row: planned.and_then(|p| p.home.as_ref()).map(|(row, _)| *row),
             share: share.map(|(own, all)| f64::from(own) / f64::from(all.max(1))),

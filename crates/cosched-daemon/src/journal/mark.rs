@@ -3,7 +3,7 @@
 //! It is written after the line is on the disk and is itself not waited for: so it never says too much. It survives the death of the daemon,
 //! and a crash of the machine leaves an older one at worst, which misses less at the end.
 
-use super::MODE;
+use super::file::MODE;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

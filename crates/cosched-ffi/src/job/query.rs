@@ -117,7 +117,8 @@ fn job_facts(job: &Job) -> cosched_job {
 
 fn state(state: JobState) -> c_int {
     let state = match state {
-        JobState::Running => cosched_state::RUNNING,
+        // It has not ended, as far as anybody knows.
+        JobState::Running | JobState::Unknown => cosched_state::RUNNING,
         JobState::Asleep => cosched_state::ASLEEP,
         JobState::Dropped => cosched_state::DROPPED,
         JobState::Waiting => cosched_state::WAITING,

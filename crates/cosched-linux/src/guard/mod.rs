@@ -7,6 +7,9 @@
 //!
 //! The slot thread can beat on while the daemon's driver hangs and nobody is answered. The driver stamps the same page; when it has not gone
 //! round for its limit and one lease more, the guard ends the daemon, and whoever started it starts another one.
+//!
+//! It also ends the jobs that others are about to begin anew, on time, whatever the daemon does ([`crate::fence`]); after the daemon's end
+//! it stays for that until another daemon has begun.
 //! Against the death of both at the same instant see [`crate::kernel_agent`].
 
 mod spawn;
@@ -15,20 +18,24 @@ pub use spawn::{Guard, GuardOptions, spawn_guard};
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::beat::Beat;
+use crate::fence::Fences;
 use crate::kernel_agent;
 use crate::probe;
 use crate::process::inherited;
 use crate::realtime;
 use crate::thaw::{ThawPaths, thaw_all};
 use crate::user;
+
+/// How often a guard without a daemon looks whether there is another one.
+const FENCES_LOOK: Duration = Duration::from_secs(1);
 
 /// What a running guard needs.
 #[derive(Debug)]
@@ -39,6 +46,8 @@ pub struct GuardConfig {
     pub daemon: OwnedFd,
     /// The daemon's sign of life, with its lease.
     pub beat: Beat,
+    /// Where the daemon says until when jobs may live that others begin anew.
+    pub fences: PathBuf,
 }
 
 /// The whole of the guard's binary: `main` calls it with all arguments, the program's name first.
@@ -82,10 +91,17 @@ fn complain(why: &str) -> ExitCode {
 pub fn run_guard(config: &GuardConfig) {
     let daemon = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let mut warned_of = None;
+    let mut due = None;
     loop {
-        if wait_for_end(config) {
+        let fence_at = due.map(|due| Instant::now() + due);
+        if wait_for_end(config, due) {
             thaw_all(&config.paths, config.beat.signals());
-            return;
+            return stay_for_fences(&config.fences);
+        }
+        due = Fences::read(&config.fences).enforce();
+        if fence_at.is_some_and(|at| at <= Instant::now()) {
+            // It was only that; the beat is looked at in its own time.
+            continue;
         }
         if config.beat.age_ns() > config.beat.lease_ns() {
             thaw_all(&config.paths, config.beat.signals());
@@ -106,11 +122,27 @@ pub fn run_guard(config: &GuardConfig) {
     }
 }
 
-/// Until the daemon has ended (true) or the beat may be too old (false).
-fn wait_for_end(config: &GuardConfig) -> bool {
+/// The daemon has ended: what others begin anew is ended on time, until another daemon sees to that.
+fn stay_for_fences(path: &Path) {
+    let daemon = Fences::read(path).daemon;
+    loop {
+        let fences = Fences::read(path);
+        if fences.daemon != daemon {
+            return;
+        }
+        match fences.enforce() {
+            Some(due) => std::thread::sleep(due.min(FENCES_LOOK)),
+            None => return,
+        }
+    }
+}
+
+/// Until the daemon has ended (true), or the beat may be too old or a job due (false).
+fn wait_for_end(config: &GuardConfig, due: Option<Duration>) -> bool {
     let (age_ns, lease_ns) = (config.beat.age_ns(), config.beat.lease_ns());
     // While the beat is too old, look once per lease.
     let wait_ns = if age_ns > lease_ns { lease_ns } else { lease_ns - age_ns + 1 }.max(1_000_000);
+    let wait_ns = due.map_or(wait_ns, |due| wait_ns.min(due.as_nanos() as u64 + 1));
     let timeout = Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
     let mut fds = [PollFd::new(&config.daemon, PollFlags::IN)];
     match poll(&mut fds, Some(&timeout)) {
@@ -132,13 +164,14 @@ fn prepare_process() {
 }
 
 fn parse(args: &[OsString]) -> Result<GuardConfig, String> {
-    let (mut daemon, mut beat, mut v2_tree, mut cpu_tree) = (None, None, None, None);
+    let (mut daemon, mut beat, mut v2_tree, mut cpu_tree, mut fences) = (None, None, None, None, None);
     for pair in args.chunks(2) {
         let [key, value] = pair else { return Err(format!("{} has no value", pair[0].display())) };
         match key.to_str() {
             Some("--daemon-fd") => daemon = Some(inherited(value)?),
             Some("--beat-fd") => beat = Some(inherited(value)?),
             Some("--v2-tree") => v2_tree = Some(PathBuf::from(value)),
+            Some("--fences") => fences = Some(PathBuf::from(value)),
             Some("--cpu-tree") => cpu_tree = Some(PathBuf::from(value)),
             _ => return Err(format!("unknown argument {}", key.display())),
         }
@@ -146,7 +179,7 @@ fn parse(args: &[OsString]) -> Result<GuardConfig, String> {
     let missing = || "an argument is missing".to_string();
     let beat = Beat::from_fd(beat.ok_or_else(missing)?).map_err(|e| format!("the beat cannot be read: {e}"))?;
     let paths = ThawPaths { v2_tree: v2_tree.ok_or_else(missing)?, cpu_tree };
-    Ok(GuardConfig { paths, daemon: daemon.ok_or_else(missing)?, beat })
+    Ok(GuardConfig { paths, daemon: daemon.ok_or_else(missing)?, beat, fences: fences.ok_or_else(missing)? })
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub struct GuardOptions<'a> {
     pub paths: ThawPaths,
     /// The daemon's beat; the guard inherits its file.
     pub beat: &'a Beat,
+    /// Where the daemon says until when jobs may live that others begin anew; see [`crate::fence`].
+    pub fences: &'a Path,
 }
 
 /// A running guard, a child of the daemon.
@@ -39,7 +41,7 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
     let (daemon, beat) = (own_pidfd.as_raw_fd(), options.beat.as_fd().as_raw_fd());
     let mut command = Command::new(exe);
     command.arg("watch").args(["--daemon-fd", &daemon.to_string(), "--beat-fd", &beat.to_string()]);
-    command.arg("--v2-tree").arg(&options.paths.v2_tree);
+    command.arg("--v2-tree").arg(&options.paths.v2_tree).arg("--fences").arg(options.fences);
     if let Some(cpu_tree) = &options.paths.cpu_tree {
         command.arg("--cpu-tree").arg(cpu_tree);
     }
@@ -84,6 +86,9 @@ impl Guard {
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
+
+    /// Leaves it alone when the daemon ends: it has jobs to end on time.
+    pub fn leave(self) {}
 
     /// Ends it, when the daemon has let every job run and is about to end.
     pub fn dismiss(mut self) {

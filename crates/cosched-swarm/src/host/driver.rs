@@ -5,7 +5,7 @@
 //! suspended or that wait for memory stay stopped; these go on when they can and nobody plans (core `adrift.rs`).
 
 use super::processes::{Local, Processes};
-use cosched_core::cluster::{Plan as ClusterPlan, PlannedJob, Stage, fill};
+use cosched_core::cluster::{Plan as ClusterPlan, PlannedJob, Stage, State, fill};
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, Class, Disposition, Job, JobId, Node, NodeId, Packing, Plan, Planner,
     PlannerConfig, PlannerInput, Policy, Shares, Sharing, Standing, Time,
@@ -107,6 +107,27 @@ impl Driver {
     pub fn no_slots(&mut self, now: Time, here: &Processes) {
         self.slots = false;
         self.refresh(now, here);
+    }
+
+    /// What users have decided since the last plan, and who waits for memory, counts also while there are no slots; not what a copy of
+    /// the store says that was put back, by which a job has not begun.
+    pub fn know(&mut self, now: Time, state: &State, here: &Processes) {
+        let Some(plan) = self.plan.as_ref().filter(|_| !self.slots) else { return };
+        let node = self.node;
+        let known = |id: &JobId| {
+            let job = state.jobs.get(id)?;
+            let is_here = job.place.as_ref()?.parts.iter().any(|part| part.node == node);
+            is_here.then_some((job.standing, job.stage))
+        };
+        let is_news = |(id, job): (&JobId, &PlannedJob)| known(id).is_some_and(|of| of != (job.standing, job.stage));
+        if plan.jobs.iter().any(is_news) {
+            let mut plan = ClusterPlan::clone(plan);
+            for (id, job) in &mut plan.jobs {
+                (job.standing, job.stage) = known(id).unwrap_or((job.standing, job.stage));
+            }
+            self.plan = Some(Arc::new(plan));
+            self.refresh(now, here);
+        }
     }
 
     /// Lets a gang run before its plan holds.

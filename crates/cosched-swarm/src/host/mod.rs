@@ -37,6 +37,8 @@ pub struct Host {
     pub(crate) life: u64,
     /// How often the machine was started.
     pub(crate) boots: u64,
+    /// Since when the store has a record of it: in which life of the store, of which daemon, and when.
+    pub(crate) heard: Option<((u64, u64), u64)>,
     pub(crate) watches: BTreeMap<OpId, Watch>,
     /// Nothing passes between it and the store until then.
     pub cut_until: u64,
@@ -50,6 +52,8 @@ pub struct Host {
     pub(crate) thawed: bool,
     /// Ends of processes that a hanging daemon has not seen.
     pub(crate) missed_ends: Vec<(JobId, Attempt, PartEnd)>,
+    /// Until when jobs that others may begin anew may live, as its daemon has left it for the guard.
+    pub(crate) fences: BTreeMap<JobId, (Attempt, Time)>,
     /// Its jobs.
     pub processes: Processes,
     /// Main processes of jobs that have no part here: by number, when they end.
@@ -96,6 +100,7 @@ impl Host {
             driver: None,
             life: 0,
             boots: 0,
+            heard: None,
             watches: BTreeMap::new(),
             cut_until: 0,
             deaf_until: 0,
@@ -103,6 +108,7 @@ impl Host {
             hung_until: 0,
             thawed: false,
             missed_ends: Vec::new(),
+            fences: BTreeMap::new(),
             processes: Processes::new(settings.capacity.cpus),
             mains: BTreeMap::new(),
             last_main: 0,
@@ -154,6 +160,7 @@ impl Host {
             job: *job,
             attempt: part.attempt,
             tree: part.tree,
+            fence_at: self.fences.get(job).filter(|(attempt, _)| *attempt == part.attempt).map(|(_, at)| *at),
             ended: part.ended.then(|| PartEnd { cpu_time_ns: part.cpu_ns, ..PartEnd::default() }),
         };
         self.processes.parts.iter().map(found).collect()

@@ -61,7 +61,7 @@ impl Invariant for ExactlyOnce {
                 self.told_here.insert((*name).to_owned(), (*answer).clone());
                 return self.fits(name, answer);
             }
-            Seen::Begun { node, job, attempt } if !self.begun.insert((*node, job.0, *attempt)) => {
+            Seen::Begun { node, job, attempt, .. } if !self.begun.insert((*node, job.0, *attempt)) => {
                 return Err(format!("job {job}, life {attempt}, is begun twice on node {node}"));
             }
             Seen::Over(_) => {

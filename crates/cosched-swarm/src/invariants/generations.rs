@@ -13,7 +13,7 @@ pub(super) struct Generations {
     stored: Option<(u64, u64)>,
     /// In which life of the store that is.
     life: u64,
-    /// The newest that each node has used, and up to which life of the store it may be of an earlier one.
+    /// The newest that each node has used, and how often it went back: at most once for each other life of the store.
     used: BTreeMap<usize, (u64, u64)>,
 }
 
@@ -40,14 +40,12 @@ impl Invariant for Generations {
             }
             Seen::AnotherStore => (self.stored, self.life) = (None, self.life + 1),
             Seen::Uses { node, plan } => {
-                let (newest, life) = self.used.entry(*node).or_default();
+                let (newest, backs) = self.used.entry(*node).or_default();
                 let generation = plan.generation;
-                if generation < *newest && *life == self.life {
+                if generation < *newest && *backs == self.life {
                     return Err(format!("node {node} goes back from generation {newest} to {generation}"));
                 }
-                if generation < *newest {
-                    *life = self.life;
-                }
+                *backs += u64::from(generation < *newest);
                 *newest = generation;
             }
             _ => (),

@@ -7,9 +7,11 @@ mod final_states;
 mod generations;
 mod memory;
 mod numbers;
+mod one_life;
 mod one_row;
 mod outdated;
 mod quiet;
+mod spared;
 
 pub(crate) use bounded_stop::REST_NS as STOPPED_REST_NS;
 
@@ -17,7 +19,7 @@ use crate::host::SlotBegins;
 use cosched_cluster::wire::{Answer, Attempt, Job};
 use cosched_core::JobId;
 use cosched_core::cluster::{Capacity, Plan, State};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an invariant is told, as the world goes on.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub enum Seen<'a> {
     State {
         /// The new one.
         state: &'a State,
+        /// The nodes whose records are in the store, by number.
+        heard: &'a BTreeSet<u32>,
         /// What each node really has, at the most.
         capacity: &'a BTreeMap<u32, Capacity>,
         /// True wall-clock time, in nanoseconds.
@@ -88,6 +92,8 @@ pub enum Seen<'a> {
         job: JobId,
         /// In which life.
         attempt: Attempt,
+        /// A node where processes of an earlier life are left.
+        older: Option<usize>,
     },
     /// The store has lost its data, or was put back to an earlier copy of it. What it has is told next.
     AnotherStore,
@@ -159,6 +165,8 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<memory::Memory>::default(),
         Box::new(numbers::Numbers),
         Box::<quiet::Quiet>::default(),
+        Box::<one_life::OneLife>::default(),
+        Box::<spared::Spared>::default(),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! A node does what its member, its driver and its processes want, until nobody wants anything.
 
 use super::{Broken, MS, S, World};
-use crate::host::{Driver, Local, Mangle, Phase};
+use crate::host::{Driver, Host, Local, Mangle, Phase};
 use crate::invariants::Seen;
 use cosched_cluster::store::{Do, Op};
 use cosched_cluster::wire::{Attempt, Job, PartEnd};
@@ -35,10 +35,12 @@ impl World {
         loop {
             let mut busy = false;
             if self.now >= self.hosts[node].hung_until {
+                self.keep_fences(node);
                 while let Some(action) = self.hosts[node].member.as_mut().and_then(Member::poll_action) {
                     self.act(node, action);
                     busy = true;
                 }
+                self.know(node);
                 while let Some(action) = self.hosts[node].driver.as_mut().and_then(Driver::poll_action) {
                     self.act_of_agent(node, action);
                     busy = true;
@@ -55,6 +57,39 @@ impl World {
         }
         self.show_slot(node);
         self.set_wake(node);
+    }
+
+    fn know(&mut self, node: usize) {
+        let wall = self.moment(node).wall;
+        let host = &mut self.hosts[node];
+        if let (Some(driver), Some(state)) = (&mut host.driver, host.member.as_ref().and_then(Member::state)) {
+            driver.know(wall, state, &host.processes);
+        }
+    }
+
+    /// The daemon leaves for the guard until when jobs may live.
+    fn keep_fences(&mut self, node: usize) {
+        let host = &mut self.hosts[node];
+        if let Some(member) = &host.member {
+            host.fences = member.fences().map(|fenced| (fenced.job, (fenced.attempt, fenced.at))).collect();
+        }
+    }
+
+    /// The guard of a daemon that is dead or hangs ends what others may begin anew.
+    pub(super) fn guard_fences(&mut self, node: usize) {
+        let (now, steady) = (self.now, self.moment(node).steady);
+        let host = &mut self.hosts[node];
+        if host.member.is_some() && now >= host.hung_until || self.broken == Some(Broken::NobodyFences) {
+            return;
+        }
+        host.processes.advance(now);
+        for (job, (attempt, at)) in &host.fences {
+            let part = host.processes.parts.get_mut(job).filter(|part| part.attempt == *attempt && !part.ended);
+            if let Some(part) = part.filter(|_| *at <= steady) {
+                part.dies_at = Some(now);
+            }
+        }
+        self.tell(node, |_, _| ());
     }
 
     /// Stops and continues processes.
@@ -205,7 +240,12 @@ impl World {
             return self.number_is_taken(node, id, attempt);
         }
         self.counts.begun += 1;
-        self.see(&Seen::Begun { node, job: id, attempt });
+        let lives = |host: &Host| {
+            let part = host.processes.parts.get(&id);
+            part.is_some_and(|part| part.is_alive() && !part.forgotten && part.attempt < attempt)
+        };
+        let older = self.hosts.iter().position(lives);
+        self.see(&Seen::Begun { node, job: id, attempt, older });
         let phases = if self.lively {
             self.life_of(job)
         } else {

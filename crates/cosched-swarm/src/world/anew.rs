@@ -2,10 +2,13 @@
 
 use super::{S, World};
 use crate::invariants::Seen;
-use cosched_cluster::store::{MemoryStore, Range, Revision};
+use cosched_cluster::store::{Event as Change, MemoryStore, Range, Revision};
 use cosched_cluster::wire::{Job, Node, decode};
 use cosched_core::cluster::State;
 use cosched_core::{JobId, Time};
+
+/// So long a node may be heard of before who plans knows.
+const NEWS_NS: u64 = S;
 
 impl World {
     /// The store is away for a while, and comes back without its data, or with an earlier copy of it.
@@ -31,7 +34,7 @@ impl World {
         self.store_goes_away(S);
     }
 
-    fn begins_another_life(&mut self, mut store: MemoryStore) {
+    pub(super) fn begins_another_life(&mut self, mut store: MemoryStore) {
         store.leases_unlike(&self.store);
         self.store = store;
         self.store_life += 1;
@@ -61,7 +64,9 @@ impl World {
 
     pub(super) fn shows_state(&mut self, state: &State) {
         let now_wall_ns = self.now + crate::clock::EPOCH_NS;
-        let seen = Seen::State { state, capacity: &self.capacity, now_wall_ns };
+        let nodes = self.store.read(&Range::prefix(&format!("{}nodes/", self.keys.prefix())));
+        let heard = nodes.iter().filter_map(|entry| Some(decode::<Node>(&entry.value).ok()?.id)).collect();
+        let seen = Seen::State { state, heard: &heard, capacity: &self.capacity, now_wall_ns };
         super::see(&mut self.checks, &mut self.violation, self.now, &seen);
     }
 
@@ -74,12 +79,23 @@ impl World {
             let host = &self.hosts[node];
             // A record that came with a copy says nothing of the node: it may not have heard of this life yet.
             let own = |(record, at): (Node, _)| record.instance == host.settings.instance && at > self.life_began;
-            let takes_part = self.record_of(node).is_some_and(own);
+            let is_known = host.heard.is_some_and(|(_, at)| at + NEWS_NS < self.now);
+            let takes_part = is_known && self.record_of(node).is_some_and(own);
             let earlier = host.processes.parts.iter().filter(|(_, part)| part.store_life < self.store_life);
             let known = earlier.map(|(id, _)| id.0).max().filter(|_| takes_part && host.member.is_some());
             if let Some(known) = known {
                 self.see(&Seen::Numbered { job: JobId(job.id), node, known });
             }
+        }
+    }
+
+    /// A node's record is there since now, or was there before in this life of the store.
+    pub(super) fn hears_of(&mut self, name: &str, change: &Change) {
+        let record = decode::<Node>(&change.entry.value).ok().filter(|_| !change.deleted);
+        let Some(host) = self.hosts.iter_mut().find(|host| host.name == name) else { return };
+        let of = record.map(|record| (self.store_life, record.instance));
+        if host.heard.map(|(of, _)| of) != of {
+            host.heard = of.map(|of| (of, self.now));
         }
     }
 

@@ -20,6 +20,7 @@ impl World {
         let host = &mut self.hosts[node];
         host.holds_on = holds_on;
         host.life += 1;
+        host.settings.dead.get_or_insert_default().insert(host.settings.instance);
         host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
         host.settings.capacity = host.capacity;
         // A daemon's own files say so.
@@ -40,6 +41,10 @@ impl World {
         self.note(|| format!("n{node}: the daemon dies"));
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
+        // What a daemon knows of the state is on its disk.
+        if let Some(kept) = host.member.as_ref().and_then(Member::kept) {
+            host.settings.kept = Some(kept);
+        }
         (host.member, host.driver, host.plan) = (None, None, None);
         host.watches.clear();
         host.missed_ends.clear();
@@ -59,6 +64,7 @@ impl World {
         self.crash(node);
         let host = &mut self.hosts[node];
         host.boots += 1;
+        host.fences.clear();
         host.processes = Processes::new(host.capacity.cpus);
         host.processes.advance(self.now);
         host.mains.clear();

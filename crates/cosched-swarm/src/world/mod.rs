@@ -2,6 +2,7 @@
 
 mod act;
 mod anew;
+mod by_hand;
 mod daemon;
 mod look;
 mod network;
@@ -38,6 +39,8 @@ pub enum Broken {
     OldPlans,
     /// There is no guard: what a dead daemon has stopped stays so.
     NobodyThaws,
+    /// The guard of a daemon that is dead or hangs does not end what others begin anew.
+    NobodyFences,
     /// A daemon that is out of touch lets nobody go on who is held for want of memory.
     HoldsOn,
     /// A daemon does not say that processes have ended.
@@ -82,6 +85,8 @@ enum Event {
     Clears,
     /// A daemon that took leave is gone, and is started again later.
     Leaves { node: usize, starts_after: u64 },
+    /// An operator repairs what was deleted or damaged.
+    Repairs,
     /// A second has passed.
     Ticks,
 }
@@ -219,6 +224,7 @@ impl World {
     pub fn add_host(&mut self, name: &str) -> usize {
         let capacity = Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
         let mut settings = Settings::new(self.keys.clone(), name, 0, capacity);
+        settings.initial.node_dead_after_ns = 10 * S;
         settings.home = format!("home of {name} {}", self.hosts.len());
         // Steady clocks begin anywhere.
         let steady = 17 * S * (self.hosts.len() as u64 + 1);

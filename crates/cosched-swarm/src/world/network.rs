@@ -186,6 +186,7 @@ impl World {
             }
             "nodes" => {
                 let what = if change.deleted { "is gone" } else { "is there" };
+                self.hears_of(name, change);
                 self.note(|| format!("store: the lease key of {name} {what}"));
             }
             _ => (),

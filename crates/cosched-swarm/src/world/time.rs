@@ -65,6 +65,7 @@ impl World {
                 self.crash(node);
                 self.push(self.now + starts_after, Event::Starts { node });
             }
+            Event::Repairs => self.repairs(),
             Event::Ticks => self.ticks(),
         }
     }
@@ -95,6 +96,7 @@ impl World {
             }
             self.tells_empty(node);
             self.looks_at_mains(node);
+            self.guard_fences(node);
             self.look_for_stopped(node);
             if let Some(driver) = &mut self.hosts[node].driver {
                 driver.show_again();

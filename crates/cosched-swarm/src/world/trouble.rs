@@ -11,7 +11,7 @@ impl World {
         let node = self.dice.below(self.hosts.len() as u64) as usize;
         let ns = self.dice.between(1, 15) * S;
         self.counts.faults += 1;
-        match self.dice.below(24) {
+        match self.dice.below(28) {
             0 => self.cuts_off(node, ns),
             1 => self.cuts_off(node, 60 * S),
             2 => {
@@ -26,9 +26,14 @@ impl World {
             5 => self.store_hangs(ns),
             6 => self.store_goes_away(ns),
             7 => self.store_goes_away(60 * S),
-            8 | 9 => {
+            8 => {
                 self.crash(node);
                 self.push(self.now + ns, Event::Starts { node });
+            }
+            9 => {
+                // Often longer than a silent node has before it is dead.
+                self.crash(node);
+                self.push(self.now + 4 * ns, Event::Starts { node });
             }
             10 => {
                 // At once again, before anybody has noticed.
@@ -43,7 +48,7 @@ impl World {
                 self.power_off(node);
                 self.push(self.now + 2 * S, Event::Starts { node });
             }
-            13 => self.hang(node, ns),
+            13 => self.hang(node, 3 * ns),
             14 => self.step_clock(node, 5 * S as i64),
             15 => self.step_clock(node, -(5 * S as i64)),
             16 => self.lose_time(node, 4 * ns),
@@ -55,6 +60,7 @@ impl World {
             19 => self.takes_leave(node, ns),
             20 => self.other_capacity(node),
             21 => self.store_becomes_another(ns),
+            22..=24 => self.slips(ns),
             _ => self.daily_life(node),
         }
     }
@@ -64,7 +70,7 @@ impl World {
         self.hosts[node].cut_until = self.now + ns;
     }
 
-    fn loses_watches(&mut self, node: usize) {
+    pub(super) fn loses_watches(&mut self, node: usize) {
         self.note(|| format!("n{node}: loses its watches"));
         let life = self.hosts[node].life;
         let ids: Vec<_> = self.hosts[node].watches.keys().copied().collect();
@@ -133,6 +139,7 @@ impl World {
             self.comes_back();
         }
         self.store_stops_until = self.store_stops_until.min(self.now);
+        self.push(self.now + S, Event::Repairs);
         for node in 0..self.hosts.len() {
             let host = &mut self.hosts[node];
             (host.cut_until, host.deaf_until, host.blind_until) = (0, 0, 0);

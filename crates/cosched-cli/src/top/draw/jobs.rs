@@ -76,7 +76,7 @@ fn row(job: &Job, shown: &[&Column], theme: Theme) -> Row<'static> {
         JobState::Running if is_poor(job) => theme.middling(),
         JobState::Running => theme.good(),
         JobState::Suspended | JobState::Waiting => theme.middling(),
-        JobState::Lost => theme.bad(),
+        JobState::Lost | JobState::Unknown => theme.bad(),
         JobState::Asleep | JobState::Dropped | JobState::Ended => theme.faint(),
     };
     let cells = shown.iter().map(|column| {

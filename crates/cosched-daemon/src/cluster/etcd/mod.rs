@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use wire::Wire;
 
 /// Certificates, as PEM text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// Who signs etcd's certificates.
     pub ca_pem: String,
@@ -33,7 +33,7 @@ pub struct Tls {
 }
 
 /// How etcd is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdConfig {
     /// Its members: `http://host:port`, or `https://host:port` with certificates.
     pub endpoints: Vec<String>,

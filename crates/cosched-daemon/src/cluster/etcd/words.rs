@@ -99,7 +99,11 @@ pub(super) fn error(status: &Status) -> StoreError {
     } else if has("authentication failed") || has("user name is empty") || has("permission denied") || has("auth token")
     {
         StoreError::Denied(denied(text))
-    } else if has("database space exceeded") || has("corrupt") {
+    } else if has("database space exceeded") {
+        StoreError::Fault(format!(
+            "{text} (alarm NOSPACE): let etcd compact and defragment, or raise its quota, then `etcdctl alarm disarm`"
+        ))
+    } else if has("corrupt") {
         StoreError::Fault(text.to_owned())
     } else {
         unreachable(status)

@@ -79,9 +79,26 @@ impl Driver {
                 self.plan_is_stale = true;
                 tracing::info!(after_ms = ns / 1_000_000, "the store is back");
             }
+            Notice::Unusable(why) if cluster.member.alarm().is_some() => {
+                tracing::error!(
+                    "what lies in the cluster's store cannot be used: {why}. Jobs go on, nothing is planned and nothing is ended; \
+                     `cosched cluster repair` says what can be done"
+                );
+                cluster.problem = Some(why);
+            }
+            Notice::KeyGone(key) => {
+                tracing::warn!(key, "somebody has deleted a key from the store; it is written again");
+                cluster.rewritten.insert(key, tokio::time::Instant::now());
+            }
             Notice::Unusable(why) | Notice::Out(why) => {
                 tracing::error!("no part in the cluster: {why}");
                 cluster.problem = Some(why);
+            }
+            Notice::NodeSilent(name) => {
+                tracing::warn!(
+                    node = name,
+                    "a node is silent: its jobs go on there, its gangs that span nodes have no slots"
+                );
             }
             Notice::NodeLeft(name) => tracing::warn!(node = name, "a node left; its CPUs are free"),
             Notice::Conflict => cluster.figures.conflicts += 1,

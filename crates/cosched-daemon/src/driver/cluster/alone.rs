@@ -135,7 +135,7 @@ impl Driver {
     fn take_record(&mut self, job: &Job, planned: &JobRecord) -> std::io::Result<()> {
         let Some(mut record) = self.begun(job).cloned() else { return Ok(()) };
         record.part = None;
-        steer(&mut record, planned);
+        steer(&mut record, job, planned);
         self.store.put(&mut self.state, &record)
     }
 
@@ -164,7 +164,7 @@ impl Driver {
         let mut record = view::record_of(job, &self.boot_id);
         (record.cpus, record.mem_bytes) = wanted(job);
         record.cpus = record.cpus.clamp(1, self.identity.cpus.len() as u32);
-        steer(&mut record, planned);
+        steer(&mut record, job, planned);
         record.event(unix_ms(), "registered", "it waited in a queue, and there are no queues any more");
         let put = self.store.put(&mut self.state, &record).map_err(|e| e.to_string());
         let begins =
@@ -187,8 +187,9 @@ impl Driver {
     }
 }
 
-/// Class, policy and standing of a job, as users have set them last.
-fn steer(record: &mut Record, planned: &JobRecord) {
+/// Class, policy and standing of a job, as users have set them last, and what administrators have decided.
+fn steer(record: &mut Record, job: &Job, planned: &JobRecord) {
+    record.decided = job.decided;
     record.class = words::api_class(planned.spec.class.into());
     record.own_policy = planned.spec.policy.map(super::super::machine::wire_policy);
     let ends = matches!(planned.stage, Stage::Ending(_) | Stage::Clearing);

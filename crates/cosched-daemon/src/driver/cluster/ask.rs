@@ -4,15 +4,17 @@ use super::super::{Driver, Reply, job_reply, machine};
 use super::here::Launcher;
 use super::{operate, view, words};
 use crate::call::{Call, Op};
+use crate::decided;
 use crate::record::{PartOf, Record};
 use crate::refuse::{Answer, no_such_job, refuse};
 use crate::rights::Peer;
 use cosched_api::{
-    Class, ErrorCode, ExitReport, Job, JobRequest, KillRequest, NodeResources, OnNodeLoss, PolicyRequest,
+    Class, ErrorCode, ExitReport, Job, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss, PolicyRequest,
     ProcessRequest,
 };
 use cosched_cluster::wire::{Ask, By, Exit, JobAsk, KillHow, MainProcess, NodeAsk, WantAsk};
-use cosched_core::JobId;
+use cosched_core::cluster::NEVER;
+use cosched_core::{Asker, Bound, Decisions, JobId};
 use cosched_linux::process::Held;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -20,8 +22,6 @@ use tokio::time::Instant;
 
 /// So long a user waits for the store.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
-/// What a polite signal gets to work in, when the user does not say.
-const GRACE_MS: u64 = 10_000;
 /// After these a program ends, if it does not refuse.
 const ENDING: [i32; 5] = [1, 2, 3, 9, 15];
 
@@ -73,28 +73,36 @@ impl Driver {
                 drop(reply.send(self.cluster_record(id).and_then(|_| Err(not_here(id, request.pid, over)))));
             }
             Op::Suspend(id) => self.change_in_cluster(peer, id, Ask::Suspend { job: id }, reply),
-            Op::Resume(id) => self.change_in_cluster(peer, id, Ask::Resume { job: id }, reply),
+            Op::Resume(id) => {
+                let ask = Ask::Resume { job: id };
+                self.decide_in_cluster(peer, id, ask, reply, |decided, _, asker| decided.resume(asker));
+            }
             Op::Kill(id, request) => self.kill_in_cluster(peer, id, request, reply),
             Op::Class(id, request) => {
                 let class = words::class(request.class);
                 match self.cluster_record(id).and_then(|record| self.rights.reclass(peer, &record, request.class)) {
-                    Ok(()) => self.change_in_cluster(peer, id, Ask::Class { job: id, class }, reply),
+                    Ok(()) => {
+                        let ask = Ask::Class { job: id, class };
+                        self.decide_in_cluster(peer, id, ask, reply, |decided, job, asker| {
+                            decided.reclass(job.uid, asker, machine::core_class(job.class), class.into())
+                        });
+                    }
                     Err(e) => drop(reply.send(Err(e))),
                 }
             }
             Op::Policy(id, request) => {
                 let policy = request.policy.map(words::policy);
-                self.change_in_cluster(peer, id, Ask::Policy { job: id, policy }, reply);
+                let ask = Ask::Policy { job: id, policy };
+                self.decide_in_cluster(peer, id, ask, reply, |decided, job, asker| {
+                    let present = job.own_policy.map(machine::core_policy);
+                    decided.repolicy(job.uid, asker, present, policy.map(Into::into))
+                });
             }
-            Op::Node(name, request) => match self.rights.change_for_all(peer, &format!("node {name} is not")) {
-                Ok(()) => {
-                    self.send_ask(peer, Ask::Drain { node: name, drains: request.drains }, Pending::Status { reply })
-                }
-                Err(e) => drop(reply.send(Err(e))),
-            },
+            Op::Node(name, request) => self.change_node(peer, name, request, reply),
             Op::MachinePolicy(request) => self.cluster_policy(peer, request, reply),
             Op::Resources(id, request) => self.resources_in_cluster(peer, id, request, reply),
             Op::Queues(request) => self.change_queues(peer, request, reply),
+            op @ (Op::Repair(_) | Op::Export | Op::Import(_)) => self.administer(peer, op, reply),
             Op::Load { node: Some(name) } if !name.is_empty() && name != self.node_name() => {
                 self.ask_load(Some(name), reply);
             }
@@ -102,6 +110,15 @@ impl Driver {
             op => return Some(Call { peer, op, reply }),
         }
         None
+    }
+
+    fn change_node(&mut self, peer: Peer, name: String, request: NodeRequest, reply: To) {
+        if let Err(e) = self.rights.change_for_all(peer, &format!("node {name} is not")) {
+            return drop(reply.send(Err(e)));
+        }
+        let dead = request.dead.then(|| Ask::Dead { node: name.clone() });
+        let drain = request.drains.map(|drains| Ask::Drain { node: name, drains });
+        self.send_asks(peer, [drain, dead].into_iter().flatten(), reply);
     }
 
     fn by(&self, peer: Peer) -> By {
@@ -155,7 +172,7 @@ impl Driver {
             0 if owner != peer.uid => None,
             0 => self.check_empty_jobs(peer).map(|()| None)?,
             _ if owner != peer.uid => return Err(super::super::register::process_for_another(owner)),
-            pid => Some(super::super::register::hold_own(peer, pid)?),
+            pid => Some(self.hold_own(peer, pid, request.on_node_loss == Some(OnNodeLoss::Requeue))?),
         };
         let default_class = if request.detached { Class::Batch } else { Class::Interactive };
         let class = request.class.unwrap_or(default_class);
@@ -267,6 +284,25 @@ impl Driver {
         job.map(|job| view::record_of(job, &self.boot_id)).ok_or_else(|| no_such_job(id))
     }
 
+    /// A change that an administrator may have decided otherwise. Whoever plans checks it again; here the answer has names.
+    fn decide_in_cluster(
+        &mut self,
+        peer: Peer,
+        id: u64,
+        ask: Ask,
+        reply: To,
+        change: impl FnOnce(&mut Decisions, &Record, Asker) -> Result<(), Bound>,
+    ) {
+        let record = self.cluster_record(id).and_then(|record| {
+            self.rights.change_job(peer, &record)?;
+            decided::after(&self.rights, peer, &record, |decided, asker| change(decided, &record, asker))
+        });
+        match record {
+            Ok(_) => self.send_ask(peer, ask, Pending::Job { id, reply }),
+            Err(e) => drop(reply.send(Err(e))),
+        }
+    }
+
     pub(super) fn change_in_cluster(&mut self, peer: Peer, id: u64, ask: Ask, reply: To) {
         match self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record)) {
             Ok(()) => self.send_ask(peer, ask, Pending::Job { id, reply }),
@@ -281,8 +317,13 @@ impl Driver {
             return drop(reply.send(self.kill_part(peer, id, request).map(job_reply)));
         }
         if ENDING.contains(&signal) {
-            let how = KillHow { signal, grace_ms: grace_ms.unwrap_or(GRACE_MS) };
-            return self.change_in_cluster(peer, id, Ask::Kill { job: id, how }, reply);
+            let how = KillHow { signal, grace_ms: grace_ms.unwrap_or(KillHow::GRACE_MS) };
+            let ask = Ask::Kill { job: id, how };
+            let has_problem = self.cluster.as_ref().is_some_and(|cluster| cluster.problem.is_some());
+            if has_problem && self.state.jobs.contains_key(&id) {
+                return self.kill_without_store(peer, request, ask, (id, reply));
+            }
+            return self.change_in_cluster(peer, id, ask, reply);
         }
         let answer = match self.live.contains_key(&id) && self.is_own(id) {
             true => self.kill(peer, id, request).map(job_reply),
@@ -296,6 +337,19 @@ impl Driver {
             }),
         };
         let _ = reply.send(answer);
+    }
+
+    /// The store takes nothing now: what is here ends at once, and the store hears of it later. Whoever asks waits for the other nodes.
+    fn kill_without_store(&mut self, peer: Peer, request: KillRequest, ask: Ask, (id, reply): (u64, To)) {
+        match self.kill_part(peer, id, request) {
+            Ok(view) if self.is_own(id) => {
+                let (nobody, _) = oneshot::channel();
+                self.change_in_cluster(peer, id, ask, nobody);
+                drop(reply.send(Ok(job_reply(view))));
+            }
+            Ok(_) => self.change_in_cluster(peer, id, ask, reply),
+            Err(e) => drop(reply.send(Err(e))),
+        }
     }
 
     /// A signal to what is here of a job that has other nodes too.
@@ -321,7 +375,8 @@ impl Driver {
             let what = format!("the ceiling cannot be {ceiling}");
             return drop(reply.send(Err(refuse(ErrorCode::Invalid, what, "it is out of range: 0.01 to 1", hint))));
         }
-        if let Err(e) = operate::check_policy(&request) {
+        let lease = self.config.cluster.as_ref().map_or(Duration::ZERO, |config| config.node_lease);
+        if let Err(e) = operate::check_policy(&request).and_then(|()| operate::check_dead_after(&request, lease)) {
             return drop(reply.send(Err(e)));
         }
         let state = self.cluster.as_ref().and_then(|cluster| cluster.member.state());
@@ -333,13 +388,20 @@ impl Driver {
             request.ceiling.map(|ceiling| Ask::Ceiling { permille: (ceiling * 1000.0).round() as u32 }),
             request.packing.map(|packing| Ask::Packing { packing: words::packing(packing) }),
             request.rows_max.map(|rows| Ask::RowsMax { rows }),
+            request
+                .node_dead_after_ms
+                .map(|ms| Ask::NodeDeadAfter { ns: if ms == 0 { NEVER } else { ms.saturating_mul(1_000_000) } }),
             shares,
         ];
-        let mut asks: Vec<Ask> = asks.into_iter().flatten().collect();
+        self.send_asks(peer, asks.into_iter().flatten(), reply);
+    }
+
+    /// They are carried out in their order: when the last one is, all are.
+    fn send_asks(&mut self, peer: Peer, asks: impl Iterator<Item = Ask>, reply: To) {
+        let mut asks: Vec<Ask> = asks.collect();
         let Some(last) = asks.pop() else {
             return drop(reply.send(Ok(Reply::Status(Box::new(self.view_status())))));
         };
-        // They are carried out in their order: when the last one is, all are.
         for ask in asks {
             let (nobody, _) = oneshot::channel();
             self.send_ask(peer, ask, Pending::Status { reply: nobody });

@@ -10,6 +10,7 @@ use cosched_api::ErrorCode;
 use cosched_cluster::wire::{Attempt, Exit, Job, KillHow, PartEnd};
 use cosched_core::cluster::Part;
 use cosched_core::{JobId, Reason};
+use cosched_linux::Origin;
 use cosched_linux::process::Held;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -77,7 +78,7 @@ impl Driver {
             record.pid = held.as_ref().map_or(0, Held::pid);
             record.by_api = held.is_none();
         }
-        record.origin = Some(record.pid).filter(|pid| *pid != 0).and_then(|pid| self.origin_of(pid));
+        record.origin = held.as_ref().and_then(|held| Origin::of(held.pid())).as_ref().map(Into::into);
         record.event(unix_ms(), "registered", format!("{} CPUs here, attempt {}", part.cpus, job.attempt));
         self.keep(record.clone());
         if let Err(e) = self.enter(&record, held.as_ref()) {

@@ -139,6 +139,7 @@ impl Driver {
     fn mirror_job(&mut self, id: u64, new: Mirrored) {
         let (job, known) = (JobId(id), self.state.jobs.get(&id).map(Mirrored::of_record));
         let Some(cluster) = &mut self.cluster else { return };
+        let decided = cluster.member.job(job).map(|job| job.decided).unwrap_or_default();
         let old = cluster.mirrored.insert(id, new).or(known);
         if old.map(|old| old.class) != Some(new.class) {
             self.own_input(PlannerInput::Class(job, new.class));
@@ -151,12 +152,14 @@ impl Driver {
             (true, false) => self.own_input(PlannerInput::Resume(job)),
             _ => (),
         }
-        if known.map(|known| known.kept()) != Some(new.kept()) {
+        let is_kept = self.state.jobs.get(&id).is_some_and(|record| record.decided == decided);
+        if known.map(|known| known.kept()) != Some(new.kept()) || !is_kept {
             // So that it is scheduled the same before the store answers, or without one.
             self.remember(id, |record| {
                 record.class = words::api_class(new.class.into());
                 record.own_policy = new.policy.map(machine::wire_policy);
                 record.suspended = new.suspended;
+                record.decided = decided;
             });
         }
         // A user has resumed it, maybe on another node.

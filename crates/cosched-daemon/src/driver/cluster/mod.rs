@@ -6,9 +6,12 @@
 //! is kept in step with the cluster's state (`mirror.rs`); those that span nodes come from the cluster's plan (`fill`).
 
 mod act;
+mod admin;
 mod alone;
 mod ask;
+mod fence;
 mod here;
+mod kept;
 mod launch;
 mod mains;
 mod mirror;
@@ -18,26 +21,31 @@ mod unmet;
 mod view;
 mod words;
 
+pub(super) use admin::no_store;
+
 use super::{Driver, core_policy, core_sharing};
 use crate::call::Call;
 use crate::clock::now;
 use crate::cluster::own::OwnStore;
 use crate::cluster::{FromStore, Link};
-use crate::config::{ClusterConfig, Config};
+use crate::config::{ClusterConfig, Config, StoreChoice};
 use crate::record::Record;
 use crate::refuse::Answer;
 use crate::store::State;
 use ask::Pending;
 use cosched_cluster::wire::{Clock, Exit, PartEnd};
-use cosched_cluster::{AskId, Found, Member, Moment, OpId, Settings};
+use cosched_cluster::{AskId, Fenced, Found, Member, Moment, OpId, Settings};
 use cosched_core::cluster::{
     Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill, held, released, without,
 };
 use cosched_core::{JobId, Reason, Sharing, Standing, Time};
 use cosched_linux::State as SwitchState;
+use cosched_linux::fence::Fences;
 use here::Launcher;
+use kept::KeptFile;
 use mirror::Mirrored;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -48,6 +56,9 @@ const LOOK_PERIOD: Duration = Duration::from_secs(5);
 
 /// More than this a job has to grow before others hear of it.
 const MEMORY_STEP: u64 = 16 << 20;
+
+/// What the steady clock shows when the daemon begins: times of the daemon of before lie behind it.
+const STEADY_BEGIN_NS: u64 = 1 << 60;
 
 /// Counts for the metrics.
 #[derive(Debug, Default)]
@@ -72,6 +83,10 @@ pub(super) struct Cluster {
     /// The most of all slots that the gangs of one machine may have, in thousandths.
     ceiling: u32,
     node: String,
+    /// Whether others may begin its jobs anew.
+    fences: bool,
+    /// What the guard was last told of that.
+    fenced: Option<Vec<Fenced>>,
     member: Member,
     link: Link,
     begin: Instant,
@@ -98,6 +113,10 @@ pub(super) struct Cluster {
     /// What the node's own planner was told of jobs of this node alone.
     mirrored: BTreeMap<u64, Mirrored>,
     figures: Figures,
+    /// What is kept of the state on this node's disk.
+    kept: KeptFile,
+    /// Keys that were gone and are written again, and when.
+    rewritten: BTreeMap<String, Instant>,
     /// Why the store is not in touch, or cannot be used.
     problem: Option<String>,
     look_at: Instant,
@@ -112,18 +131,26 @@ impl Cluster {
         config: &ClusterConfig,
         of: &Config,
         capacity: Capacity,
-        (instance, home): (u64, String),
-        state: &State,
+        identity: &super::Identity,
+        (state, fences): (&State, &Path),
         own: Option<OwnStore>,
     ) -> anyhow::Result<Cluster> {
         let alone = config.is_alone();
+        let instance = identity.started_unix_ms;
+        let boot = cosched_linux::observe::boot_id();
+        let kept = KeptFile::new(&identity.state_dir, alone);
         let settings = Settings {
-            home,
-            boot: cosched_linux::observe::boot_id(),
+            home: identity.home.clone(),
+            dead: (!alone).then(|| crate::lives::begin(&identity.state_dir, &boot, instance)),
+            is_shared: !alone,
+            kept: kept.read(),
+            boot,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             initial: initial(config, of, alone.then_some(&state.settings)),
             jobs_known: own.as_ref().map_or(0, OwnStore::last_job).max(state.last_id),
             ttl_s: config.node_lease.as_secs().max(2),
+            // Nobody else could begin the jobs of one machine anew.
+            fences: matches!(config.store, StoreChoice::Etcd(_)),
             rebalance_ns: config.rebalance_period.as_nanos() as u64,
             keep_ended_max: of.keep_ended,
             // The driver tells more in its first step.
@@ -132,13 +159,18 @@ impl Cluster {
         };
         let link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()), own)?;
         let begin = Instant::now();
+        let (moment, left) = (Moment { steady: Time(STEADY_BEGIN_NS), wall: now() }, Fences::read(fences));
+        let found = |record| Some(Found { fence_at: fence::found(&left, record, moment), ..found(record)? });
         let found: Vec<Found> = state.jobs.values().filter_map(found).collect();
-        let member = Member::new(Moment { steady: Time(0), wall: now() }, settings, &found);
+        let fences = settings.fences;
+        let member = Member::new(moment, settings, &found);
         Ok(Cluster {
             name: config.name.clone(),
             alone,
             ceiling: 1000,
             node: config.node.clone(),
+            fences,
+            fenced: None,
             member,
             link,
             begin,
@@ -154,6 +186,8 @@ impl Cluster {
             compared: false,
             mirrored: BTreeMap::new(),
             figures: Figures::default(),
+            kept,
+            rewritten: BTreeMap::new(),
             problem: Some("it has not answered yet".to_owned()),
             look_at: begin,
         })
@@ -165,7 +199,7 @@ impl Cluster {
     }
 
     fn moment(&self) -> Moment {
-        Moment { steady: Time(self.begin.elapsed().as_nanos() as u64), wall: now() }
+        Moment { steady: Time(STEADY_BEGIN_NS + self.begin.elapsed().as_nanos() as u64), wall: now() }
     }
 
     /// The parts of a job, by its place; none while it has no place.
@@ -184,7 +218,10 @@ impl Cluster {
 
     /// When something is due.
     pub(super) fn due(&self) -> Instant {
-        let member = self.member.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0));
+        let member = self
+            .member
+            .poll_timeout()
+            .map(|at| self.begin + Duration::from_nanos(at.0.saturating_sub(STEADY_BEGIN_NS)));
         let pending = self
             .pending
             .values()
@@ -192,7 +229,7 @@ impl Cluster {
             .map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
         let launchers = self.launchers.values().map(Launcher::due);
         let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
-        let loads = self.load_askers.values().map(operate::LoadAsker::due);
+        let loads = self.load_askers.values().map(operate::LoadAsker::due).chain(self.kept.due());
         member.into_iter().chain(pending).chain(loads).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
     }
 }
@@ -209,6 +246,7 @@ fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Setti
         working: of.shares,
         off: of.off_hours,
         ceiling_permille: config.ceiling_permille,
+        node_dead_after_ns: config.node_dead_after_ns,
         queues: config.queues.clone(),
         fair_share: config.fair_share,
         ..CoreConfig::default()
@@ -219,7 +257,7 @@ fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Setti
 fn found(record: &Record) -> Option<Found> {
     let part = record.part?;
     let ended = record.ended().then(|| part_end(record));
-    Some(Found { job: JobId(record.id), attempt: part.attempt, tree: part.tree, ended })
+    Some(Found { job: JobId(record.id), attempt: part.attempt, tree: part.tree, ended, fence_at: None })
 }
 
 /// What is told of a part that is over.
@@ -240,8 +278,12 @@ impl Driver {
             memory_bytes: self.memory_bytes,
             disk_bytes: self.identity.disk_bytes,
         };
-        let who = (self.identity.started_unix_ms, self.identity.home.clone());
-        self.cluster = Some(Cluster::new(config, &self.config, capacity, who, &self.state, own)?);
+        if !config.is_alone() {
+            // The lease is renewed every third of it, and by the thread that waits for the disk.
+            self.store.wait_at_most(config.node_lease / 5);
+        }
+        let (identity, fences) = (&self.identity, self.machinery.guard.fences());
+        self.cluster = Some(Cluster::new(config, &self.config, capacity, identity, (&self.state, fences), own)?);
         if let Some(period) = self.view_period() {
             self.tell_period(period);
         }
@@ -340,6 +382,10 @@ impl Driver {
                 Some(action) => self.act_in_cluster(action),
                 None => break,
             }
+        }
+        self.keep_fences();
+        if let Some(cluster) = &mut self.cluster {
+            cluster.kept.keep(&cluster.member);
         }
         self.mirror();
         self.compare_queues();

@@ -15,6 +15,7 @@ use cosched_cluster::{Moment, OpId, check_name};
 use cosched_core::cluster::{Config, JobRecord, Stage};
 use cosched_core::{JobId, NodeId, Standing};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -309,6 +310,19 @@ pub(super) fn check_policy(request: &PolicyRequest) -> Answer<()> {
         }
     }
     Ok(())
+}
+
+/// A node renews its lease every third of it: twice as long is the least that tells a dead one from one that stumbled.
+pub(super) fn check_dead_after(request: &PolicyRequest, lease: Duration) -> Answer<()> {
+    let least = 2 * lease;
+    match request.node_dead_after_ms.map(Duration::from_millis) {
+        Some(after) if !after.is_zero() && after < least => Err(invalid(
+            format!("nodes cannot be dead after {} ms", after.as_millis()),
+            format!("it is less than twice `node_lease`, which is {} s", lease.as_secs()),
+            "5min is the default; 0 (`never`) leaves it to operators.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The shares of the classes, where they are to change; those that are not said stay.

@@ -8,8 +8,11 @@ use crate::refuse::{Answer, no_such_job};
 use crate::users;
 use cosched_api as api;
 use cosched_cluster::wire::{End, Job, WantAsk, Why};
-use cosched_core::cluster::{JobRecord, Stage};
+use cosched_core::cluster::{JobRecord, NEVER, Stage};
 use cosched_core::{JobId, Reason, Standing};
+
+/// So long it is shown that a key was deleted.
+const REWRITTEN_SHOWN: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// So long nodes that are gone are shown.
 const GONE_SHOWN_MS: u64 = 7 * 24 * 3600 * 1000;
@@ -80,11 +83,15 @@ impl Driver {
         view.class = words::api_class(job.ask.class);
         view.own_policy = job.ask.policy.map(words::api_policy);
         view.policy = view.own_policy.unwrap_or(view.policy);
+        view.decided = crate::decided::view(job.decided);
         view.restarts = job.attempt;
         view.queue = cluster.queue(planned, job);
         // A job of this node alone falls asleep by the node's own plan; of one that spans nodes a part may.
         let here = if self.is_own(job.id) { view.state } else { api::JobState::Running };
         (view.state, view.waits_for) = state(planned, job, here);
+        if planned.is_none() && job.end.is_none() {
+            view.state = self.without_plan(cluster, job.id);
+        }
         (view.nodes, view.cpus) = cluster.resources(planned, job);
         view.use_of_nodes = cluster.use_of_nodes(planned, job);
         view.ended_why = ended_why(planned, job);
@@ -103,6 +110,16 @@ impl Driver {
             });
         }
         view
+    }
+
+    /// What a job does that has not ended and that no plan is known to have.
+    fn without_plan(&self, cluster: &Cluster, id: u64) -> api::JobState {
+        match cluster.member.state() {
+            _ if self.live.contains_key(&id) => api::JobState::Running,
+            // Its record is older than the state, for a moment.
+            Some(_) => api::JobState::Ended,
+            None => api::JobState::Unknown,
+        }
     }
 
     /// `Status.nodes`
@@ -128,6 +145,7 @@ impl Driver {
                     plan_generation: own.then(|| cluster.member.in_use()).flatten(),
                     alive: true,
                     gone_since_unix_ms: None,
+                    silent_since_unix_ms: None,
                     drains: planned.is_some_and(|node| node.drains),
                     version: Some(node.version.clone()),
                 }
@@ -143,10 +161,15 @@ impl Driver {
         let now = unix_ms();
         // One machine had no others, only other names.
         let cluster = self.cluster.iter().filter(|cluster| !cluster.alone);
-        let gone = cluster.flat_map(|cluster| cluster.member.gone());
-        let gone = gone.map(|(name, left_ns)| (name, left_ns.map(|ns| ns / 1_000_000)));
-        let recent = gone.filter(move |(_, since)| since.is_none_or(|since| now.saturating_sub(since) < GONE_SHOWN_MS));
-        recent.map(|(name, since)| api::NodeStatus {
+        let gone =
+            cluster.flat_map(|cluster| cluster.member.gone().map(move |(name, left_ns)| (cluster, name, left_ns)));
+        let gone = gone.map(|(cluster, name, left_ns)| {
+            let silent_ms = cluster.member.silent_since(name).map(|since| since.0 / 1_000_000);
+            (name, left_ns.map(|ns| ns / 1_000_000), silent_ms)
+        });
+        let is_recent = move |since: Option<u64>| since.is_none_or(|since| now.saturating_sub(since) < GONE_SHOWN_MS);
+        let recent = gone.filter(move |(_, since, silent)| silent.is_some() || is_recent(*since));
+        recent.map(|(name, since, silent)| api::NodeStatus {
             name: name.to_owned(),
             cpus: 0,
             memory_bytes: None,
@@ -155,6 +178,7 @@ impl Driver {
             plan_generation: None,
             alive: false,
             gone_since_unix_ms: since,
+            silent_since_unix_ms: silent,
             drains: false,
             version: None,
         })
@@ -193,6 +217,10 @@ impl Driver {
             plan_generation: state.map_or(0, |state| state.generation),
             plan_in_use: cluster.member.in_use(),
             ceiling: state.map_or(1.0, |state| f64::from(state.config.ceiling_permille) / 1000.0),
+            node_dead_after_ms: config
+                .map(|config| config.node_dead_after_ns)
+                .filter(|after| *after != NEVER)
+                .map(|ns| ns / 1_000_000),
             queues: queues.iter().enumerate().map(queue).collect(),
             packing: config.map(|config| words::api_packing(config.packing)),
             rows_max: config.map(|config| config.rows_max),
@@ -212,6 +240,14 @@ impl Driver {
                 why: why.to_owned(),
                 hint: "Jobs that run here go on. Start this daemon again when that is put right.".to_owned(),
             });
+        } else if let Some(why) = cluster.member.alarm() {
+            all.push(api::Warning {
+                what: format!("what lies in the store of cluster {} cannot be used", cluster.name),
+                why: why.to_owned(),
+                hint: "Jobs go on; nothing is planned, and what users ask for waits. `cosched cluster repair` shows what can be \
+                       done, and does it with --yes."
+                    .to_owned(),
+            });
         } else if let Some(why) = cluster.problem.as_ref().filter(|_| cluster.alone) {
             all.push(api::Warning {
                 what: "the queues cannot be written".to_owned(),
@@ -223,6 +259,16 @@ impl Driver {
                 what: format!("no contact with the store of cluster {}", cluster.name),
                 why: why.clone(),
                 hint: "Jobs go on; what users ask for waits. Is etcd up, and are endpoints, certificates and password right?"
+                    .to_owned(),
+            });
+        }
+        let rewritten = cluster.rewritten.iter().filter(|(_, at)| at.elapsed() < REWRITTEN_SHOWN);
+        let rewritten: Vec<&str> = rewritten.map(|(key, _)| key.as_str()).collect();
+        if !rewritten.is_empty() {
+            all.push(api::Warning {
+                what: "somebody has deleted keys from the cluster's store".to_owned(),
+                why: rewritten.join(", "),
+                hint: "They were written again, and no job noticed. Nobody but cosched should write below /cosched/."
                     .to_owned(),
             });
         }
@@ -263,6 +309,8 @@ impl Driver {
         all.count("cluster_conflicts", "Plans that somebody else was faster with", figures.conflicts);
         let up = if cluster.member.is_joined() { 1.0 } else { 0.0 };
         all.gauge("store_up", "Whether the cluster's store answers", up);
+        let alarm = if cluster.member.alarm().is_some() { 1.0 } else { 0.0 };
+        all.gauge("cluster_alarm", "Whether what lies in the cluster's store cannot be used", alarm);
         all.count("store_losses", "How often the store was lost", figures.losses);
         all.gauge("requests_waiting", "Requests of users that have no answer yet", cluster.member.unanswered() as f64);
     }
@@ -374,5 +422,6 @@ pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
     let mut record = Record::new(job.id, job.owner.uid, 0, request, boot_id, job.submitted_ns / 1_000_000);
     record.by_api = false;
     record.by_admin = job.owner.admin;
+    record.decided = job.decided;
     record
 }

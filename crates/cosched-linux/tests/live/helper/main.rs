@@ -80,7 +80,8 @@ fn daemon(name: &str, lease_ms: &str, wanted: &str, run_dir: &str) -> Result<(),
     if let Some(agent) = &agent {
         agent.set_signals(mechanism.uses_signals())?;
     }
-    let guard = spawn_guard(&exe, &GuardOptions { paths: tree.thaw_paths(), beat: &beat })?;
+    let fences = Path::new(run_dir).join("fences");
+    let guard = spawn_guard(&exe, &GuardOptions { paths: tree.thaw_paths(), beat: &beat, fences: &fences })?;
     // The driver goes round once only.
     if let Ok(limit_ms) = std::env::var("DRIVER_LIMIT_MS") {
         beat.driver_went_round(limit_ms.parse::<u64>()? * 1_000_000);

@@ -1,0 +1,172 @@
+//! `cosched cluster`: repair, backup and restore of what a cluster has in its store.
+
+use crate::args::Cli;
+use crate::jobs::connect;
+use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use clap::{Args, Subcommand};
+use cosched_api::{ClusterBackup, ImportRequest, RepairReport, RepairRequest};
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+#[command(after_help = super::help::CLUSTER, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cluster {
+    #[command(subcommand)]
+    pub(crate) command: ClusterCommand,
+}
+
+/// What administrators do to a cluster's store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Say what is wrong with the keys in the store, and put it right
+    #[command(after_help = super::help::CLUSTER_REPAIR)]
+    Repair {
+        /// Do it; otherwise it is only said what would be done
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Write all that the cluster has in its store to a file
+    #[command(after_help = super::help::CLUSTER_EXPORT)]
+    Export {
+        /// A file that is not there yet; `-` is standard output
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Bring back what was exported
+    #[command(after_help = super::help::CLUSTER_IMPORT)]
+    Import {
+        /// What `cosched cluster export` wrote; `-` is standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Do it; otherwise it is only said what would be done
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub(crate) fn cluster(cli: &Cli, options: &Cluster) -> Result<u8, Failure> {
+    let mut client = connect(cli)?;
+    match &options.command {
+        ClusterCommand::Repair { yes } => {
+            let report = client.repair_cluster(&RepairRequest { carry_out: *yes })?;
+            tell(cli, &report, "nothing is wrong with the keys of the cluster")
+        }
+        ClusterCommand::Export { file } => {
+            let backup = client.export_cluster()?;
+            write(file, &backup)?;
+            for key in &backup.left_out {
+                say(&format!("{key} cannot be read, and is not in it"));
+            }
+            match (cli.json, file.as_os_str() == "-") {
+                (_, true) => (),
+                (true, false) => print_json(&serde_json::json!({"file": file, "keys": backup.keys.len()}))?,
+                (false, false) => say(&format!(
+                    "{} keys of cluster {} are in {}. It has jobs' environments: keep it as you keep passwords",
+                    backup.keys.len(),
+                    backup.cluster,
+                    file.display()
+                )),
+            }
+            Ok(u8::from(!backup.left_out.is_empty()))
+        }
+        ClusterCommand::Import { file, yes } => {
+            let backup = read(file)?;
+            let report = client.import_cluster(&ImportRequest { backup, carry_out: *yes })?;
+            tell(cli, &report, "nothing is to be done")
+        }
+    }
+}
+
+fn tell(cli: &Cli, report: &RepairReport, nothing: &str) -> Result<u8, Failure> {
+    if cli.json {
+        print_json(report)?;
+        return Ok(0);
+    }
+    print(&text(report, nothing))?;
+    Ok(0)
+}
+
+fn text(report: &RepairReport, nothing: &str) -> String {
+    if report.says.is_empty() {
+        return format!("{nothing}\n");
+    }
+    let lines: String = report.says.iter().map(|line| format!("{line}\n")).collect();
+    match report.done {
+        true => format!("{lines}done; all nodes go on by it within seconds\n"),
+        false => format!("{lines}nothing was changed: with --yes it is done\n"),
+    }
+}
+
+/// Whole or not at all, for its owner alone, and never over something else.
+fn write(file: &Path, backup: &ClusterBackup) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(backup).map_err(|e| cannot_write(file, &e.to_string()))? + "\n";
+    if file.as_os_str() == "-" {
+        return print(&text);
+    }
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let written = made.and_then(|mut to| {
+        to.write_all(text.as_bytes()).and_then(|()| to.sync_all()).inspect_err(|_| drop(std::fs::remove_file(file)))
+    });
+    written.map_err(|e| cannot_write(file, &e.to_string()))
+}
+
+fn cannot_write(file: &Path, why: &str) -> Failure {
+    let what = format!("{} cannot be written", file.display());
+    Failure::explained(1, &what, why, "name a file that is not there yet, where there is room")
+}
+
+fn read(file: &Path) -> Result<ClusterBackup, Failure> {
+    let is_input = file.as_os_str() == "-";
+    let name = if is_input { "standard input".to_owned() } else { file.display().to_string() };
+    let text = if is_input {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = text.map_err(|e| {
+        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its rights")
+    })?;
+    serde_json::from_str(&text).map_err(|e| {
+        let hint = "give a file that `cosched cluster export` wrote";
+        Failure::explained(EXIT_REFUSED, &format!("{name} is no backup of a cluster"), &e.to_string(), hint)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_and_what_would_be_are_told_apart() {
+        let report = |done, says: &[&str]| RepairReport { says: says.iter().map(|s| (*s).to_owned()).collect(), done };
+        assert_eq!(text(&report(false, &[]), "all is well"), "all is well\n");
+        assert_eq!(text(&report(false, &["a"]), ""), "a\nnothing was changed: with --yes it is done\n");
+        assert_eq!(text(&report(true, &["a", "b"]), ""), "a\nb\ndone; all nodes go on by it within seconds\n");
+    }
+
+    #[test]
+    fn a_backup_is_its_owners_alone_and_is_written_over_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("backup");
+        let backup = ClusterBackup {
+            format: cosched_api::BACKUP_FORMAT.to_owned(),
+            version: cosched_api::BACKUP_VERSION,
+            cluster: "c".to_owned(),
+            node: "a".to_owned(),
+            made_by: "1".to_owned(),
+            made_unix_ms: 5,
+            keys: [("ids/0".to_owned(), "a".to_owned())].into(),
+            left_out: vec![],
+        };
+        write(&file, &backup).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(read(&file).unwrap(), backup);
+        assert!(write(&file, &backup).unwrap_err().message.contains("cannot be written"));
+        std::fs::write(&file, "{}").unwrap();
+        assert!(read(&file).unwrap_err().message.contains("is no backup"));
+    }
+}

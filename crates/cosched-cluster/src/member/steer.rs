@@ -1,0 +1,117 @@
+//! What users do to jobs: suspend, resume, end, another class, another policy.
+//!
+//! A user changes only what is his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design". What an
+//! administrator has decided about it he leaves as it is (core, `decision.rs`).
+
+use super::apply::{Batch, Outcome};
+use crate::wire::{Answer, By, Class, Job, KillHow, Policy};
+use cosched_core::cluster::Input;
+use cosched_core::{Asker, Bound, Decisions, JobId};
+
+const REFUSED: &str = "the job is not changed";
+
+impl Batch<'_> {
+    /// The record of a job that has not ended and that this user may change.
+    pub(super) fn own_job(&mut self, by: By, id: u64) -> Result<&mut Job, Answer> {
+        let hint = "`cosched ps` shows the jobs.";
+        let known = self.load(id).ok_or_else(|| Answer::refused(REFUSED, format!("there is no job {id}"), hint))?;
+        if known.end.is_some() {
+            return Err(Answer::refused(REFUSED, format!("job {id} has ended"), hint));
+        }
+        if !by.admin && by.uid != known.owner.uid {
+            return Err(Answer::refused(REFUSED, format!("job {id} is another user's"), "Ask its owner."));
+        }
+        Ok(known)
+    }
+
+    fn change(&mut self, by: By, id: u64, input: Input, word: &str) -> Outcome {
+        self.own_job(by, id)?;
+        self.user_input(input, REFUSED)?;
+        let wall = self.wall.0;
+        self.jobs.entry(id).and_modify(|job| job.note(wall, Some(by.uid), word));
+        Ok(Answer::Done)
+    }
+
+    /// What is decided about a job after this change of it; refused where an administrator has decided otherwise.
+    fn decided(
+        &mut self,
+        by: By,
+        id: u64,
+        change: impl FnOnce(&mut Decisions, &Job, Asker) -> Result<(), Bound>,
+    ) -> Result<Decisions, Answer> {
+        let job = self.own_job(by, id)?;
+        let mut decisions = job.decided.into();
+        match change(&mut decisions, job, Asker { uid: by.uid, admin: by.admin }) {
+            Ok(()) => Ok(decisions),
+            Err(Bound { by, matter }) => Err(Answer::refused(
+                REFUSED,
+                format!("the {matter} of job {id} was decided by an administrator (uid {by})"),
+                "Ask an administrator to take that back.",
+            )),
+        }
+    }
+
+    fn decide(&mut self, id: u64, decisions: Decisions) {
+        self.jobs.entry(id).and_modify(|job| job.decided = decisions.into());
+    }
+
+    pub(super) fn suspend(&mut self, by: By, id: u64) -> Outcome {
+        let decisions = self.decided(by, id, |decided, job, asker| {
+            decided.suspend(job.owner.uid, asker);
+            Ok(())
+        })?;
+        self.change(by, id, Input::Suspend(JobId(id)), "suspended")?;
+        self.decide(id, decisions);
+        Ok(Answer::Done)
+    }
+
+    /// It is watched anew, too, if it was asleep or dropped.
+    pub(super) fn resume(&mut self, by: By, id: u64) -> Outcome {
+        let decisions = self.decided(by, id, |decided, _, asker| decided.resume(asker))?;
+        self.change(by, id, Input::Resume(JobId(id)), "resumed")?;
+        self.decide(id, decisions);
+        self.jobs.entry(id).and_modify(|job| {
+            job.asleep_on.clear();
+            job.dropped_on.clear();
+        });
+        Ok(Answer::Done)
+    }
+
+    /// What is to end runs until it has; where an administrator has suspended it, that is not for longer than usual.
+    pub(super) fn kill(&mut self, by: By, id: u64, how: KillHow) -> Outcome {
+        self.change(by, id, Input::Kill(JobId(id)), "killed")?;
+        self.jobs.entry(id).and_modify(|job| {
+            let bound = job.decided.suspended_by.is_some() && !by.admin;
+            let grace_ms = if bound { how.grace_ms.min(KillHow::GRACE_MS) } else { how.grace_ms };
+            job.killed_by = job.killed_by.or(Some(by.uid));
+            job.kill_how = Some(KillHow { grace_ms, ..how });
+        });
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn class(&mut self, by: By, id: u64, class: Class) -> Outcome {
+        let decisions = self.decided(by, id, |decided, job, asker| {
+            decided.reclass(job.owner.uid, asker, job.ask.class.into(), class.into())
+        })?;
+        let present = self.own_job(by, id)?.ask.class;
+        if !by.admin && class < present {
+            let why = "users may lower a class, not raise it";
+            return Err(Answer::refused("the class is not changed", why, "Ask an administrator."));
+        }
+        self.change(by, id, Input::Class(JobId(id), class.into()), "class changed")?;
+        self.decide(id, decisions);
+        self.jobs.entry(id).and_modify(|job| job.ask.class = class);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn policy(&mut self, by: By, id: u64, policy: Option<Policy>) -> Outcome {
+        let new = policy.map(Into::into);
+        let decisions = self.decided(by, id, |decided, job, asker| {
+            decided.repolicy(job.owner.uid, asker, job.ask.policy.map(Into::into), new)
+        })?;
+        self.change(by, id, Input::JobPolicy(JobId(id), new), "policy changed")?;
+        self.decide(id, decisions);
+        self.jobs.entry(id).and_modify(|job| job.ask.policy = policy);
+        Ok(Answer::Done)
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether what lies in the store is whole, and what a member does when it is not.
+//!
+//! Problem: a key that somebody has deleted looks like one that never was, and who takes a damaged store for a new one ends all
+//! jobs. Rule. What nobody but the planner can write is missed: nothing is planned and nobody is judged until it is back.
+//! What this member knows for certain it writes again: the tree as it was, the name with its number.
+
+use super::Member;
+use super::replica::{At, Live, Replica};
+use super::session::Flight;
+use super::types::Notice;
+use crate::keys::check_name;
+use crate::store::{Compare, Do, Op, Txn};
+use crate::wire::{Name, Tree, encode};
+use cosched_core::NodeId;
+
+/// How soon it is looked again.
+const RETRY_NS: u64 = 3_000_000_000;
+
+impl Member {
+    /// What lies in the store and cannot be used, or is gone, and why that is no new cluster.
+    pub(super) fn damage(&mut self) -> Option<String> {
+        let keys = &self.settings.keys;
+        let tree = match &self.replica.tree {
+            Some(Err(why)) => Some(format!("{}: {why}", keys.tree())),
+            _ => None,
+        };
+        if let Some(why) = tree.or_else(|| self.replica.unreadable()) {
+            return Some(why);
+        }
+        let key = self.settings.keys.state();
+        (self.settings.is_shared && self.replica.has_lost_state())
+            .then(|| format!("{key}: it is gone, and the cluster has had it: somebody has deleted it"))
+    }
+
+    /// The cluster is new; or only the key of its tree is gone, and is made again as it was.
+    pub(super) fn no_tree(&mut self, before: &Replica) {
+        let key = self.settings.keys.tree();
+        if !self.settings.is_shared || !self.replica.has_begun() {
+            // Whoever makes the tree anew reads it next, and knows nothing of before then.
+            self.keep_numbers(before);
+            return self.make_tree(self.now.wall.0);
+        }
+        match self.replica.tree_begun().or(self.tree) {
+            Some(made_ns) => {
+                self.make_tree(made_ns);
+                self.say(Notice::KeyGone(key));
+            }
+            None => self.unusable(format!("{key}: it is gone, and the cluster has begun: somebody has deleted it")),
+        }
+    }
+
+    pub(super) fn unusable(&mut self, why: String) {
+        // When it can be used again, that is news, as when the store is back.
+        self.session.lost_since.get_or_insert(self.now.steady);
+        self.keep_state();
+        // While this is so nobody is given up, and later everybody's silence is counted from then on: whoever still has its key
+        // is heard by having seen that.
+        self.work.forget_silence();
+        let own = self.replica.nodes.get(&self.settings.name);
+        let is_there = |live: &At<Live>| live.value.node.instance == self.settings.instance;
+        if own.is_some_and(|live| is_there(live) && live.value.lease == self.session.lease()) {
+            self.is_heard(self.session.granted_at);
+        }
+        self.session.alarm = Some(why.clone());
+        if self.session.said.as_ref() != Some(&why) {
+            self.session.said = Some(why.clone());
+            self.say(Notice::Unusable(why));
+        }
+        self.away(RETRY_NS);
+    }
+
+    /// A daemon that has begun since has only what an earlier one kept of the state.
+    fn keep_state(&mut self) {
+        if let (None, Some(kept)) = (&self.replica.lost, &self.settings.kept)
+            && self.replica.state.is_none()
+            && self.replica.is_of(Some(kept.tree))
+        {
+            self.replica.lost = Some(At { value: kept.state.clone(), revision: 0 });
+        }
+    }
+
+    pub(super) fn make_tree(&mut self, made_ns: u64) {
+        let key = self.settings.keys.tree();
+        let value = encode(&Tree { made_by: self.settings.version.clone(), made_ns });
+        let then = vec![Do::Put { key: key.clone(), value, lease: None }];
+        self.send(Flight::Make, Op::Txn(Txn { compare: vec![Compare::absent(key)], then, or_else: vec![] }));
+    }
+
+    /// The number that a name gets for ever: the next one that nobody has. One whose key is gone gets the number that it had;
+    /// a daemon that finds no job of its own then does not know for which start of the machine the plan counts on.
+    pub(super) fn make_name(&mut self) {
+        let (keys, own, replica) = (&self.settings.keys, &self.settings.name, &self.replica);
+        let given = replica.ids.iter().find(|(_, at)| at.value == *own).map(|(id, _)| *id);
+        // Who is in the plan keeps its number, unless that is somebody else's.
+        let is_free = |id: &u32| {
+            replica.ids.get(id).is_none_or(|at| check_name(&at.value).is_err())
+                && replica.by_id.get(&NodeId(*id)).is_none_or(|name| name == own)
+        };
+        let kept = self.settings.kept.as_ref().filter(|kept| self.tree == Some(kept.tree));
+        let mut remembered =
+            [replica.names.get(own).copied(), self.id.map(|id| id.0), kept.map(|kept| kept.id)].into_iter().flatten();
+        let known = given.or_else(|| remembered.find(is_free));
+        let planned = replica.state.iter().flat_map(|state| state.value.nodes.keys());
+        let last = replica.by_id.keys().chain(planned).map(|id| id.0).chain(replica.ids.keys().copied()).max();
+        let id = known.unwrap_or_else(|| last.map_or(0, |last| last + 1));
+        let boot = self.boot_counted_on(known.is_none());
+        let (name, number) = (keys.name(own), keys.id(id));
+        let number_is = match replica.ids.get(&id) {
+            Some(at) => Compare::unchanged(number.clone(), at.revision),
+            None => Compare::absent(number.clone()),
+        };
+        let gone = known.is_some().then(|| name.clone());
+        let value = encode(&Name { id, boot, left_ns: None });
+        let then = vec![
+            Do::Put { key: name.clone(), value, lease: None },
+            Do::Put { key: number.clone(), value: self.settings.name.clone().into_bytes(), lease: None },
+        ];
+        let compare = vec![Compare::absent(name), number_is];
+        self.send(Flight::Make, Op::Txn(Txn { compare, then, or_else: vec![] }));
+        gone.into_iter().for_each(|key| self.say(Notice::KeyGone(key)));
+    }
+
+    /// A repair has written the name and could not know for which start of the machine the plan counts on.
+    pub(super) fn tell_boot(&mut self, id: u32) {
+        let value = encode(&Name { id, boot: self.boot_counted_on(false), left_ns: None });
+        let then = vec![Do::Put { key: self.settings.keys.name(&self.settings.name), value, lease: None }];
+        self.send(Flight::Make, Op::Txn(Txn { then, ..Txn::default() }));
+    }
+
+    /// A daemon that was not in touch since it began and finds no job of its own cannot say that the machine is still the one of the plan.
+    fn boot_counted_on(&self, is_new: bool) -> String {
+        let is_same = is_new || self.session.was_joined || self.here.is_busy();
+        if is_same { self.settings.boot.clone() } else { String::new() }
+    }
+}

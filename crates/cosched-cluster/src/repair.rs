@@ -1,0 +1,380 @@
+//! A store of which somebody has deleted or damaged keys is made whole by what is known elsewhere.
+//!
+//! Rule. What is sound stays. The state is put back as a node knows it, from its memory or from what its last daemon kept;
+//! nobody has planned since it was lost, so that is what it was. Names come from numbers and from nodes' records, nodes
+//! write their own records. A job whose record is lost, or that the known state does not have, goes on without being
+//! planned: nothing is ended here. All that is written is written only if the state is as it was read, the state last:
+//! until then nobody plans.
+
+use crate::keys::{Keys, Place, check_name};
+use crate::member::UNKNOWN_BOOT;
+use crate::store::{Compare, Do, Entry, Key, Op, Range, Revision, TXN_OPS_MAX, Txn};
+use crate::wire::{Ack, FormatError, Job, Name, Node, Stored, Tree, decode, encode};
+use cosched_core::cluster::{Config, Input, Planner, State};
+use cosched_core::{JobId, Reason, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a node knows of its cluster.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Where the cluster lies.
+    pub keys: Keys,
+    /// The node's name.
+    pub node: String,
+    /// When the tree was made, if that is known.
+    pub tree: Option<u64>,
+    /// The state as it was last known.
+    pub state: Option<State>,
+    /// What a cluster begins with.
+    pub initial: Config,
+    /// The highest number of a job that is known.
+    pub jobs_known: u64,
+    /// The version of the daemon.
+    pub version: String,
+    /// Until when leases may count that nobody knows of, from now on, in nanoseconds.
+    pub lease_ns: u64,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// In words, a line each: what is wrong, and what is done about it.
+    pub says: Vec<String>,
+    /// One after the other; if one comes to nothing, somebody else has changed the store.
+    pub ops: Vec<Op>,
+}
+
+/// Why nothing is done: why, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotRepair {
+    /// Why.
+    pub why: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// All keys of a cluster, at once.
+pub fn read_all(keys: &Keys) -> Op {
+    Op::Txn(Txn { then: vec![Do::Get(Range::prefix(keys.prefix()))], ..Txn::default() })
+}
+
+/// What is to be done about a store with these keys.
+///
+/// # Errors
+/// Another version wrote some of them, or another node knows more than this one.
+pub fn repair(known: &Known, wall: Time, entries: &[Entry]) -> Result<Repair, CannotRepair> {
+    let found = Found::new(known, entries)?;
+    if !found.has_begun(known) {
+        return Err(CannotRepair {
+            why: "there are no keys of a cluster that has begun".to_owned(),
+            hint: "A cluster that has lost all begins again by itself; `cosched cluster import FILE` brings a backup back."
+                .to_owned(),
+        });
+    }
+    let mut work = Work { known, found: &found, says: Vec::new(), keys: Vec::new(), touched: BTreeSet::new() };
+    work.tree(wall)?;
+    work.names();
+    work.records();
+    let state = work.state(wall)?;
+    Ok(work.finish(state))
+}
+
+/// What lies in the store.
+#[derive(Default)]
+struct Found {
+    tree: Option<Tree>,
+    begun: Option<Tree>,
+    state: Option<State>,
+    state_revision: Revision,
+    nodes: BTreeMap<String, Node>,
+    names: BTreeMap<String, Name>,
+    ids: BTreeMap<u32, String>,
+    jobs: BTreeMap<u64, Job>,
+    acks: BTreeMap<String, Ack>,
+    /// What cannot be read, and why.
+    damaged: BTreeMap<Key, String>,
+}
+
+impl Found {
+    fn new(known: &Known, entries: &[Entry]) -> Result<Found, CannotRepair> {
+        let mut found = Found::default();
+        for entry in entries {
+            found.take(&known.keys, entry).map_err(|e| CannotRepair {
+                why: format!("{}: {e}", entry.key),
+                hint: "Repair from a node whose cosched is of the version that wrote it.".to_owned(),
+            })?;
+        }
+        found.drop_wrong_ids(&known.keys);
+        Ok(found)
+    }
+
+    /// A number's key is believed least: the name's key and the node's record have the number, too.
+    fn drop_wrong_ids(&mut self, keys: &Keys) {
+        let of_nodes = self.nodes.iter().map(|(name, node)| (node.id, name));
+        let holders: BTreeMap<u32, &String> =
+            of_nodes.chain(self.names.iter().map(|(name, of)| (of.id, name))).collect();
+        for (id, holder) in holders {
+            if self.ids.get(&id).is_some_and(|name| name != holder) {
+                self.ids.remove(&id);
+                self.damaged.insert(keys.id(id), format!("it is not node {holder}, which has this number"));
+            }
+        }
+    }
+
+    fn take(&mut self, keys: &Keys, entry: &Entry) -> Result<(), FormatError> {
+        let key = &entry.key;
+        if let Some(name) = keys.acks_name(key) {
+            self.acks.extend(decode(&entry.value).ok().map(|ack| (name.to_owned(), ack)));
+            return Ok(());
+        }
+        match keys.place(key) {
+            Place::Tree => self.tree = sound(&mut self.damaged, entry)?,
+            Place::Begun => self.begun = sound(&mut self.damaged, entry)?,
+            Place::State => {
+                self.state_revision = entry.mod_revision;
+                let state: Option<State> = sound(&mut self.damaged, entry)?;
+                match state.map(|state| Planner::new(state.clone()).map(|_| state)) {
+                    Some(Ok(state)) => self.state = Some(state),
+                    Some(Err(e)) => drop(self.damaged.insert(key.clone(), e.to_string())),
+                    None => (),
+                }
+            }
+            Place::Node(name) => put(&mut self.nodes, name.to_owned(), sound(&mut self.damaged, entry)?),
+            Place::Name(name) => put(&mut self.names, name.to_owned(), sound(&mut self.damaged, entry)?),
+            Place::Id(id) => {
+                let name = String::from_utf8_lossy(&entry.value).into_owned();
+                match check_name(&name) {
+                    Ok(()) => drop(self.ids.insert(id, name)),
+                    Err(e) => drop(self.damaged.insert(key.clone(), e.to_string())),
+                }
+            }
+            Place::Job(id) => put(&mut self.jobs, id, sound(&mut self.damaged, entry)?),
+            Place::Request(_) | Place::Reply(_) | Place::Other => (),
+        }
+        Ok(())
+    }
+
+    /// As members tell: without any key it is a new cluster, whatever a node knows of an older one.
+    fn has_begun(&self, known: &Known) -> bool {
+        self.begun.is_some()
+            || self.state.is_some()
+            || !self.jobs.is_empty()
+            || !self.damaged.is_empty()
+            || self.tree.is_some() && self.state_known(known).is_some()
+    }
+
+    /// What the node knows, if it is of this tree.
+    fn state_known<'a>(&self, known: &'a Known) -> Option<&'a State> {
+        let made = self.tree.as_ref().or(self.begun.as_ref()).map(|tree| tree.made_ns);
+        known.state.as_ref().filter(|_| made.is_none() || made == known.tree)
+    }
+
+    fn tree(&self, known: &Known) -> Option<u64> {
+        let made = |tree: &Tree| tree.made_ns;
+        self.tree.as_ref().or(self.begun.as_ref()).map(made).or(known.tree)
+    }
+}
+
+/// A value, unless it is damaged. One of another version is not: somebody else can read it.
+fn sound<T: Stored>(damaged: &mut BTreeMap<Key, String>, entry: &Entry) -> Result<Option<T>, FormatError> {
+    match decode(&entry.value) {
+        Ok(value) => Ok(Some(value)),
+        Err(e @ FormatError::Version { .. }) => Err(e),
+        Err(e) => {
+            damaged.insert(entry.key.clone(), e.to_string());
+            Ok(None)
+        }
+    }
+}
+
+fn put<K: Ord, V>(all: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+    all.extend(value.map(|value| (key, value)));
+}
+
+struct Work<'a> {
+    known: &'a Known,
+    found: &'a Found,
+    says: Vec<String>,
+    /// What is written beside the state.
+    keys: Vec<Do>,
+    touched: BTreeSet<Key>,
+}
+
+impl Work<'_> {
+    fn say(&mut self, key: &str, done: impl std::fmt::Display) {
+        let wrong = self.found.damaged.get(key).map_or("is gone", |why| why.as_str());
+        self.says.push(format!("{key}: {wrong}; {done}"));
+        self.touched.insert(key.to_owned());
+    }
+
+    fn put(&mut self, key: Key, value: Vec<u8>) {
+        self.keys.push(Do::Put { key, value, lease: None });
+    }
+
+    fn delete(&mut self, key: Key) {
+        self.keys.push(Do::Delete(Range::one(key)));
+    }
+
+    /// The tree and the mark that the cluster has begun are copies of each other.
+    fn tree(&mut self, wall: Time) -> Result<(), CannotRepair> {
+        let (keys, found) = (&self.known.keys, self.found);
+        let made_ns = match found.tree(self.known) {
+            Some(made_ns) => made_ns,
+            // A wrong one would begin jobs again that run.
+            None if found.state.is_some() => {
+                return Err(CannotRepair {
+                    why: format!("node {} does not know when the cluster was made", self.known.node),
+                    hint: "Run `cosched cluster repair` on a node that has taken part in it.".to_owned(),
+                });
+            }
+            None => wall.0,
+        };
+        let tree = encode(&Tree { made_by: self.known.version.clone(), made_ns });
+        if found.tree.is_none() {
+            self.say(&keys.tree(), "it is written again");
+            self.put(keys.tree(), tree.clone());
+        }
+        if found.begun.is_none() {
+            self.say(&keys.begun(), "it is written again");
+            self.put(keys.begun(), tree);
+        }
+        Ok(())
+    }
+
+    /// A node's number is known by the number's key, and by the node's own record.
+    fn names(&mut self) {
+        let (known, found) = (self.known, self.found);
+        let of_ids = found.ids.iter().map(|(id, name)| (name, *id));
+        let of_nodes = found.nodes.iter().map(|(name, node)| (name, node.id));
+        let numbers: BTreeMap<&String, u32> = of_nodes.chain(of_ids).collect();
+        for (name, id) in numbers.into_iter().filter(|(name, _)| !found.names.contains_key(*name)) {
+            let boot = found.nodes.get(name).map_or_else(|| UNKNOWN_BOOT.to_owned(), |node| node.boot.clone());
+            let key = known.keys.name(name);
+            self.say(&key, format_args!("it is written again: node {name} is number {id}"));
+            self.put(key, encode(&Name { id, boot, left_ns: None }));
+        }
+        let numbered: Vec<(&String, u32)> = found.names.iter().map(|(name, of)| (name, of.id)).collect();
+        for (name, id) in numbered.into_iter().filter(|(_, id)| !found.ids.contains_key(id)) {
+            let key = known.keys.id(id);
+            self.say(&key, format_args!("it is written again: node {name} is number {id}"));
+            self.put(key, name.clone().into_bytes());
+        }
+    }
+
+    /// Records that cannot be read are of no use to anybody.
+    fn records(&mut self) {
+        let (known, found) = (self.known, self.found);
+        for key in found.damaged.keys() {
+            let done = match known.keys.place(key) {
+                Place::Node(name) => format!("it is deleted, and node {name} writes it again if it lives"),
+                Place::Job(id) => {
+                    format!("it is deleted: what runs of job {id} goes on, scheduled by Linux, and nobody plans it")
+                }
+                Place::Name(_) | Place::Id(_) if self.touched.contains(key) => continue,
+                Place::Name(_) => "it is deleted, and its node gets a new number".to_owned(),
+                Place::Id(_) => "it is deleted: no node is known to have this number".to_owned(),
+                _ => continue,
+            };
+            self.say(key, done);
+            self.delete(key.clone());
+        }
+    }
+
+    /// The state that is to be, if it is another one than what lies there.
+    fn state(&mut self, wall: Time) -> Result<Option<State>, CannotRepair> {
+        let (known, found) = (self.known, self.found);
+        let key = known.keys.state();
+        let base = match (&found.state, found.state_known(known)) {
+            (Some(state), _) => state.clone(),
+            (None, kept) => {
+                self.is_newest(kept)?;
+                let how = match kept {
+                    Some(state) => format!(
+                        "it is put back as node {} knows it: plan {}, {} jobs",
+                        known.node,
+                        state.generation,
+                        state.jobs.len()
+                    ),
+                    None => format!(
+                        "node {} does not know what it was, and no living node does: it begins anew with the settings of \
+                         this node's configuration, without any job",
+                        known.node
+                    ),
+                };
+                self.say(&key, how);
+                let generation = found.acks.values().map(|ack| ack.generation).max().unwrap_or(0);
+                let new = || State { config: known.initial.clone(), generation, ..State::default() };
+                kept.cloned().unwrap_or_else(new)
+            }
+        };
+        let ended = self.without_records(&base);
+        self.unknown_to(&base);
+        let numbers = found.jobs.keys().copied().chain(found.nodes.values().map(|node| node.jobs_known));
+        let next_order = numbers.fold(base.next_order.max(known.jobs_known), u64::max);
+        let before = found.state.clone();
+        let planner = Planner::new(State { next_order, ..base });
+        let mut planner = planner.map_err(|e| CannotRepair {
+            why: format!("the state that node {} knows cannot be used: {e}", known.node),
+            hint: "Repair from another node, or bring a backup back: `cosched cluster import FILE`.".to_owned(),
+        })?;
+        for id in ended {
+            // It was there a moment ago.
+            let _ = planner.apply(wall, Input::End(id));
+        }
+        planner.publish(wall, wall + known.lease_ns, Reason::Settings);
+        let state = planner.state();
+        // A number that rose alone is no reason to write it.
+        let is_same = before.is_some_and(|before| State { next_order, ..before } == *state);
+        Ok((!is_same).then(|| state.clone()))
+    }
+
+    /// Somebody may have seen a newer one.
+    fn is_newest(&self, kept: Option<&State>) -> Result<(), CannotRepair> {
+        let own = kept.map_or(0, |state| state.generation);
+        let newer = self.found.acks.iter().find(|(name, ack)| ack.generation > own && **name != self.known.node);
+        match newer {
+            Some((name, ack)) if self.found.nodes.contains_key(name) => Err(CannotRepair {
+                why: format!("node {name} knows plan {}, and node {} plan {own}", ack.generation, self.known.node),
+                hint: format!("Run `cosched cluster repair` on node {name}."),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The jobs of a state that are over, or whose records are lost.
+    fn without_records(&mut self, state: &State) -> Vec<JobId> {
+        let (known, found) = (self.known, self.found);
+        let over = |id: &JobId| found.jobs.get(&id.0).is_none_or(|job| job.end.is_some());
+        let ended: Vec<JobId> = state.jobs.keys().copied().filter(over).collect();
+        for id in ended.iter().filter(|id| !found.jobs.contains_key(&id.0)) {
+            let key = known.keys.job(id.0);
+            if !self.touched.contains(&key) {
+                self.say(&key, format_args!("what runs of job {id} goes on, scheduled by Linux, and nobody plans it"));
+            }
+        }
+        ended
+    }
+
+    /// Jobs that came after what is known of the state: where they are nobody can say.
+    fn unknown_to(&mut self, state: &State) {
+        let (known, found) = (self.known, self.found);
+        let open = found.jobs.values().filter(|job| job.end.is_none() && !state.jobs.contains_key(&JobId(job.id)));
+        for id in open.map(|job| job.id) {
+            let key = known.keys.job(id);
+            self.says.push(format!(
+                "{key}: the state does not have it; it is deleted: what runs of job {id} goes on, scheduled by Linux, and nobody \
+                 plans it"
+            ));
+            self.delete(key);
+        }
+    }
+
+    fn finish(self, state: Option<State>) -> Repair {
+        let key = self.known.keys.state();
+        let is_as_read = || vec![Compare::unchanged(key.clone(), self.found.state_revision)];
+        let mut all = self.keys;
+        all.extend(state.map(|state| Do::Put { key: key.clone(), value: encode(&state), lease: None }));
+        let txn = |then: &[Do]| Op::Txn(Txn { compare: is_as_read(), then: then.to_vec(), or_else: vec![] });
+        Repair { says: self.says, ops: all.chunks(TXN_OPS_MAX - 1).map(txn).collect() }
+    }
+}

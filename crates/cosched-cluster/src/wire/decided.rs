@@ -1,0 +1,75 @@
+//! What administrators have decided about a job, as it is written in records of jobs: here, and in a daemon's journal.
+
+use super::names::{Class, Policy};
+use cosched_core::{Decision, Decisions};
+use serde::{Deserialize, Serialize};
+
+/// A decision, and what was before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct By<T> {
+    /// The administrator.
+    pub uid: u32,
+    /// What the owner had.
+    pub before: T,
+}
+
+/// What is decided; of a job about which nobody has decided nothing is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decided {
+    /// Who suspended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended_by: Option<u32>,
+    /// Its class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<By<Class>>,
+    /// Its own policy, or that it follows the common one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<By<Option<Policy>>>,
+}
+
+impl Decided {
+    /// Whether nobody has decided anything.
+    pub fn is_none(&self) -> bool {
+        *self == Decided::default()
+    }
+}
+
+impl From<Decisions> for Decided {
+    fn from(core: Decisions) -> Decided {
+        Decided {
+            suspended_by: core.suspended_by,
+            class: core.class.map(|Decision { by, before }| By { uid: by, before: before.into() }),
+            policy: core.policy.map(|Decision { by, before }| By { uid: by, before: before.map(Into::into) }),
+        }
+    }
+}
+
+impl From<Decided> for Decisions {
+    fn from(wire: Decided) -> Decisions {
+        Decisions {
+            suspended_by: wire.suspended_by,
+            class: wire.class.map(|By { uid, before }| Decision { by: uid, before: before.into() }),
+            policy: wire.policy.map(|By { uid, before }| Decision { by: uid, before: before.map(Into::into) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_written_and_read_and_forms_without_it_are_none() {
+        let decisions = Decisions {
+            suspended_by: Some(0),
+            class: Some(Decision { by: 42, before: cosched_core::Class::Batch }),
+            policy: Some(Decision { by: 0, before: None }),
+        };
+        let text = serde_json::to_string(&Decided::from(decisions)).unwrap();
+        assert_eq!(text, r#"{"suspended_by":0,"class":{"uid":42,"before":"batch"},"policy":{"uid":0,"before":null}}"#);
+        assert_eq!(Decisions::from(serde_json::from_str::<Decided>(&text).unwrap()), decisions);
+        assert!(serde_json::from_str::<Decided>("{}").unwrap().is_none());
+    }
+}

@@ -1,0 +1,58 @@
+//! No limit of a caller's cgroup is lifted by a job: it is kept, or the process is refused (decision 0037).
+
+use super::Driver;
+use crate::config::CallerCgroup;
+use crate::refuse::{Answer, internal, refuse};
+use cosched_api::{ErrorBody, ErrorCode};
+use cosched_linux::process::Held;
+use cosched_linux::{Caps, JobCgroup, Resource};
+
+impl Driver {
+    /// What limits a process where it stands, and would not in a job. That it may have more processes than a job may have anyway is no limit.
+    fn caps_left_by(&self, held: &Held) -> Caps {
+        let tasks_max = self.config.limits.tasks_per_job;
+        let mut caps = self.machinery.tree.caps_left_by(held.pid());
+        caps.caps.retain(|cap| cap.resource != Resource::Tasks || cap.most < tasks_max);
+        caps
+    }
+
+    /// Refuses a process whose job would have more than it has now. What a daemon may start again it starts outside of all such limits.
+    pub(super) fn check_caps(&self, held: &Held, requeues: bool) -> Answer<()> {
+        let caps = self.caps_left_by(held);
+        let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob;
+        if requeues && caps != Caps::default() {
+            let hint = "Leave out `--on-node-loss requeue`, or run it from where nothing limits it.";
+            return Err(refuse(ErrorCode::Unsupported, "the job cannot be requeued", told(&caps), hint));
+        }
+        if caps.caps.is_empty() || keeps { Ok(()) } else { Err(refused(held.pid(), &caps)) }
+    }
+
+    /// The first process of a job brings its limits along.
+    pub(super) fn keep_caps(&self, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
+        self.check_caps(held, false)?;
+        let caps = self.caps_left_by(held);
+        cgroup.keep(&caps).map_err(|e| internal(format!("{} cannot be kept for the job", told(&caps)), e))
+    }
+
+    /// A further one enters a job that has limits as strict.
+    pub(super) fn compare_caps(&self, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
+        let rest = self.caps_left_by(held).beyond(&cgroup.caps());
+        if rest == Caps::default() { Ok(()) } else { Err(refused(held.pid(), &rest)) }
+    }
+}
+
+fn told(caps: &Caps) -> String {
+    let cpus = caps.cpus.iter().map(|cpus| format!("CPUs {cpus} (cpuset.cpus)"));
+    let all: Vec<String> = caps.caps.iter().map(ToString::to_string).chain(cpus).collect();
+    format!("the cgroup where it stands limits it to {}", all.join(", "))
+}
+
+fn refused(pid: i32, caps: &Caps) -> ErrorBody {
+    refuse(
+        ErrorCode::Forbidden,
+        format!("process {pid} cannot enter a job"),
+        format!("{}, and in a job's own cgroup that would not hold", told(caps)),
+        "Run it where that limit does not hold, or with a daemon of your own below it (docs/jobs-on-nodes.md). An \
+         administrator can set caller_cgroup = \"per-job\" in [limits]: then each job gets the same limit.",
+    )
+}

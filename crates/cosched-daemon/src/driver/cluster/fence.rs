@@ -1,0 +1,38 @@
+//! Jobs that others begin anew when nobody hears of this node: the guard is told until when they may live.
+
+use super::super::Driver;
+use crate::record::Record;
+use cosched_cluster::{Fenced, Moment};
+use cosched_core::Time;
+use cosched_linux::fence::{Fence, Fences, boottime_ns};
+
+/// Until when a job may live, as the daemon of before has left it. What belongs to another start of the machine is gone.
+pub(super) fn found(fences: &Fences, record: &Record, moment: Moment) -> Option<Time> {
+    let name = format!("job-{}", record.id);
+    let known = fences.jobs.iter().find(|fence| fence.cgroup.file_name().is_some_and(|of| *of == *name))?;
+    // The clocks begin at different times, and the time may be over.
+    Some(Time((moment.steady.0 + known.until_ns).saturating_sub(boottime_ns())))
+}
+
+impl Driver {
+    /// Writes down what has changed, before anything else is done.
+    pub(super) fn keep_fences(&mut self) {
+        let Some(cluster) = self.cluster.as_mut().filter(|cluster| cluster.fences) else { return };
+        let fenced: Vec<Fenced> = cluster.member.fences().collect();
+        if cluster.fenced.as_ref() == Some(&fenced) {
+            return;
+        }
+        let (now, now_ns) = (cluster.moment().steady, boottime_ns());
+        let fence = |fenced: &Fenced| {
+            let live = self.live.get(&fenced.job.0)?;
+            let until_ns = (now_ns + fenced.at.0).saturating_sub(now.0);
+            Some(Fence { cgroup: live.cgroup.v2_dir().to_owned(), until_ns })
+        };
+        let fences = Fences { daemon: std::process::id() as i32, jobs: fenced.iter().filter_map(fence).collect() };
+        match fences.write(self.machinery.guard.fences()) {
+            Ok(()) => cluster.fenced = Some(fenced),
+            // The times of before hold, which are earlier: a node that writes nothing ends too much, never too little.
+            Err(e) => tracing::error!("the guard cannot be told until when jobs may live: {e}"),
+        }
+    }
+}

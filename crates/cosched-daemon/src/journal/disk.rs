@@ -1,0 +1,129 @@
+//! Work on a disk that may not answer.
+//!
+//! Problem: who writes to a disk that hangs is held up for as long as that lasts, with all that he does besides: renew the node's lease,
+//! answer users. Rule. The file goes to a thread with the work and comes back with the result. Who has waited long enough goes on
+//! without it, as if the disk had refused; while the file is away, all other work on it is refused at once. When it is back nobody knows what the
+//! disk has of it, so it is written anew before anything is added.
+
+use super::file::JournalFile;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// So long the disk of a machine alone is waited for: nothing else depends on the daemon meanwhile, and a busy disk takes seconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Work = Box<dyn FnOnce(&mut JournalFile) -> io::Result<()> + Send>;
+
+/// The file, and the thread that works on it.
+#[derive(Debug)]
+pub(super) struct Disk {
+    to: Sender<(JournalFile, Work)>,
+    back: Receiver<(JournalFile, io::Result<()>)>,
+    /// `None` while the thread has it.
+    file: Option<JournalFile>,
+    patience: Duration,
+}
+
+impl Disk {
+    pub(super) fn new(file: JournalFile) -> io::Result<Disk> {
+        let (to, works) = channel::<(JournalFile, Work)>();
+        let (done, back) = channel();
+        thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            for (mut file, work) in works {
+                let outcome = work(&mut file);
+                if done.send((file, outcome)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Disk { to, back, file: Some(file), patience: PATIENCE })
+    }
+
+    pub(super) fn wait_at_most(&mut self, patience: Duration) {
+        self.patience = patience.min(PATIENCE);
+    }
+
+    /// The file, unless the disk has it still.
+    pub(super) fn file(&self) -> Option<&JournalFile> {
+        self.file.as_ref()
+    }
+
+    /// The same, also when it has come back in the meantime.
+    ///
+    /// # Errors
+    /// The disk does not answer.
+    pub(super) fn fetch(&mut self) -> io::Result<&mut JournalFile> {
+        if self.file.is_none()
+            && let Ok((mut file, _)) = self.back.try_recv()
+        {
+            file.unsure = true;
+            self.file = Some(file);
+        }
+        self.file.as_mut().ok_or_else(|| no_answer(self.patience))
+    }
+
+    /// Does something with the file.
+    ///
+    /// # Errors
+    /// The work's, or the disk does not answer.
+    pub(super) fn run(
+        &mut self,
+        work: impl FnOnce(&mut JournalFile) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        self.fetch()?;
+        let ended = || io::Error::other("the thread that writes the journal has ended");
+        let file = self.file.take().ok_or_else(ended)?;
+        self.to.send((file, Box::new(work))).map_err(|_| ended())?;
+        match self.back.recv_timeout(self.patience) {
+            Ok((file, outcome)) => {
+                self.file = Some(file);
+                outcome
+            }
+            Err(RecvTimeoutError::Timeout) => Err(no_answer(self.patience)),
+            Err(RecvTimeoutError::Disconnected) => Err(ended()),
+        }
+    }
+}
+
+fn no_answer(patience: Duration) -> io::Error {
+    let why = format!("the disk does not answer (within {} ms)", patience.as_millis());
+    io::Error::new(io::ErrorKind::TimedOut, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::journal::{Journal, look};
+    use std::iter::once;
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_disk_that_hangs_refuses_and_what_comes_then_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let (mut journal, _) = Journal::open::<u32>(&path).unwrap();
+        journal.append(once(1)).unwrap();
+        journal.wait_at_most(Duration::from_millis(20));
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let late = journal.disk.run(move |file| {
+            let _ = held.recv();
+            let (text, next) = crate::journal::lines::text(file.next, once(2))?;
+            file.put(&text, next)
+        });
+        assert_eq!(late.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        let begin = Instant::now();
+        assert!(journal.append(once(3)).is_err() && journal.rewrite(once(3)).is_err() && journal.is_unsure());
+        assert!(begin.elapsed() < Duration::from_secs(5), "it was waited for");
+        drop(hold);
+        while journal.disk.fetch().is_err() {
+            sleep(Duration::from_millis(5));
+        }
+        // Its owner sees that it is to be written anew, and what was refused is gone.
+        assert!(journal.is_unsure());
+        journal.rewrite([1, 3].into_iter()).unwrap();
+        journal.append(once(4)).unwrap();
+        assert_eq!(look::<u32>(&path).unwrap(), (vec![1, 3, 4], 0));
+    }
+}

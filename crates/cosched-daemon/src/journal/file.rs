@@ -1,0 +1,197 @@
+//! The file of a journal: what is written how, and what becomes of a write that fails.
+
+use super::Found;
+use super::lines::{self, Read};
+use super::mark::Mark;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use serde::de::DeserializeOwned;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Written anew when it is longer than this and more than twice as long as it has to be.
+const COMPACT_BYTES: u64 = 1 << 20;
+
+/// Records hold environments, and with them passwords.
+pub(super) const MODE: u32 = 0o600;
+
+/// After a write that failed, at least so much room is waited for.
+const ROOM_BYTES: u64 = 64 << 10;
+
+/// A file of changes, open for more of them.
+#[derive(Debug)]
+pub(super) struct JournalFile {
+    pub(super) path: PathBuf,
+    file: File,
+    /// The length of what counts.
+    pub(super) bytes: u64,
+    /// Written anew beyond this length.
+    pub(super) compact_bytes: u64,
+    pub(super) compact_bytes_min: u64,
+    /// Beyond what counts there may be the rest of a write that failed.
+    has_rest: bool,
+    /// The disk has not confirmed something: only a new file can be relied on.
+    pub(super) unsure: bool,
+    /// A write failed that wanted so much room.
+    short_of: Option<u64>,
+    /// The number of the next line.
+    pub(super) next: u64,
+    /// The last line and the last number of a job that somebody may have heard of.
+    pub(super) mark: Mark,
+}
+
+impl JournalFile {
+    /// Opens or makes the journal at `path`.
+    ///
+    /// # Errors
+    /// Of the file system; `InvalidData` when another version of the daemon has written what this one would lose. Nothing
+    /// was changed then.
+    pub(super) fn open<C: DeserializeOwned>(path: &Path) -> io::Result<(JournalFile, Found<C>)> {
+        let old = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(e),
+        };
+        if lines::unknown::<C>(&old) > 0 {
+            let what = "some of its lines are whole, and not of this version of coschedd";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path)?;
+        let mark = Mark::open(path)?;
+        let Read { changes, damaged, last, is_numbered } = lines::read(&old, mark.line);
+        let bytes = old.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) as u64;
+        let damaged = match damaged {
+            0 => None,
+            lines => Some((set_aside(path)?, lines)),
+        };
+        // What is damaged has two names now, and is written anew.
+        if damaged.is_none() && bytes < old.len() as u64 {
+            file.set_len(bytes)?;
+        }
+        file.sync_all()?;
+        sync_dir(path)?;
+        let mut journal = JournalFile {
+            path: path.to_owned(),
+            file,
+            bytes,
+            compact_bytes: COMPACT_BYTES,
+            compact_bytes_min: COMPACT_BYTES,
+            has_rest: false,
+            // Lines without numbers are an earlier version's, and those of this one do not stand beside them.
+            unsure: damaged.is_some() || !is_numbered,
+            short_of: None,
+            next: last.max(mark.line) + 1,
+            mark,
+        };
+        let last_job = journal.mark.job;
+        if journal.bytes == 0 && !journal.unsure {
+            journal.begin()?;
+        }
+        Ok((journal, Found { changes, damaged, last_job }))
+    }
+
+    /// The first line of an empty file.
+    fn begin(&mut self) -> io::Result<()> {
+        let (text, next) = lines::file(self.next, std::iter::empty::<()>())?;
+        self.put(&text, next)
+    }
+
+    /// Adds these lines; `next` is the number of the one after them.
+    pub(super) fn put(&mut self, text: &[u8], next: u64) -> io::Result<()> {
+        self.make_room()?;
+        if self.has_rest {
+            self.file.set_len(self.bytes)?;
+            self.has_rest = false;
+        }
+        let length = text.len() as u64;
+        if let Err(e) = self.file.write_all_at(text, self.bytes) {
+            (self.has_rest, self.short_of) = (self.file.set_len(self.bytes).is_err(), Some(length.max(ROOM_BYTES)));
+            return Err(e);
+        }
+        if let Err(e) = self.file.sync_data() {
+            // The kernel may have dropped what it could not write, and not say so again.
+            self.unsure = true;
+            self.short_of = Some(length.max(ROOM_BYTES));
+            return Err(e);
+        }
+        self.short_of = None;
+        self.bytes += length;
+        self.next = next;
+        self.mark.write(next - 1);
+        Ok(())
+    }
+
+    pub(super) fn is_short(&self) -> bool {
+        self.short_of.is_some()
+    }
+
+    /// After a write that failed: whether there is room for it now.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn make_room(&mut self) -> io::Result<()> {
+        let Some(bytes) = self.short_of else { return Ok(()) };
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.bytes, bytes) {
+            // Where room cannot be kept, the next write tells.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Writes a new file with these lines alone and puts it in the journal's place; the old one stays until that is done.
+    ///
+    /// # Errors
+    /// Of the file system; the old file counts on.
+    pub(super) fn replace(&mut self, text: &[u8], next: u64) -> io::Result<()> {
+        // If it cannot be done now, not again with every change.
+        self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
+        let new = self.path.with_extension("new");
+        let written = write_new(&new, &self.path, text);
+        if written.is_err() {
+            // What there is of it takes the room that others wait for.
+            let _ = std::fs::remove_file(&new);
+        }
+        self.file = written?;
+        (self.bytes, self.next) = (text.len() as u64, next);
+        self.mark.write(next - 1);
+        (self.has_rest, self.unsure, self.short_of) = (false, false, None);
+        self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
+        Ok(())
+    }
+}
+
+/// Gives the file a second name; that takes no room.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let mut n = 1;
+    loop {
+        let to = path.with_extension(format!("corrupt-{n}"));
+        match std::fs::hard_link(path, &to) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => n += 1,
+            Ok(()) => return Ok(to),
+            // Not every file system has links.
+            Err(_) => {
+                std::fs::copy(path, &to).inspect_err(|_| drop(std::fs::remove_file(&to)))?;
+                return Ok(to);
+            }
+        }
+    }
+}
+
+fn write_new(new: &Path, path: &Path, text: &[u8]) -> io::Result<File> {
+    match std::fs::remove_file(new) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => (),
+    }
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(MODE).open(new)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    std::fs::rename(new, path)?;
+    sync_dir(path)?;
+    Ok(file)
+}
+
+fn sync_dir(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+}

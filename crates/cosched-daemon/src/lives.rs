@@ -1,0 +1,83 @@
+//! Which lives of this machine's daemon are over: a cluster gives their place to the next one at once.
+//!
+//! Problem: a copy of a machine has its machine-id, its name and its state, and must not take the place of the one that
+//! lives. Rule. Each life writes down when the machine was started and which process it is. Of one that began in this start of the
+//! machine and whose process is gone it is known that it is dead; who finds another one in its place waits until that
+//! one's lease is out.
+
+use cosched_linux::process::start_ticks;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+const FILE: &str = "lives";
+
+/// So many are remembered.
+const LIVES_MAX: usize = 32;
+
+/// No such file is longer.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// Writes down this life; those that are known to be over. Who cannot write is like one that nobody knows.
+pub(crate) fn begin(dir: &Path, boot: &str, instance: u64) -> BTreeSet<u64> {
+    let pid = std::process::id() as i32;
+    let own = format!("{boot} {instance} {pid} {}", start_ticks(pid).unwrap_or(0));
+    let lines: Vec<String> = read(dir).lines().filter(|line| life(line, boot).is_some()).map(str::to_owned).collect();
+    let dead = lines.iter().filter_map(|line| life(line, boot)).filter(|(_, lives)| !lives).map(|(id, _)| id);
+    let dead = dead.collect();
+    let kept = lines.iter().skip(lines.len().saturating_sub(LIVES_MAX - 1));
+    let text: String = kept.chain([&own]).map(|line| format!("{line}\n")).collect();
+    if let Err(e) = write(dir, &text) {
+        tracing::warn!(
+            "{}/{FILE} cannot be written: {e}. A restart waits until this daemon's lease is out",
+            dir.display()
+        );
+    }
+    dead
+}
+
+fn read(dir: &Path) -> String {
+    let path = dir.join(FILE);
+    let is_short = fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX);
+    if is_short { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
+}
+
+fn write(dir: &Path, text: &str) -> io::Result<()> {
+    let new = dir.join(format!("{FILE}.new"));
+    fs::write(&new, text)?;
+    fs::rename(&new, dir.join(FILE))
+}
+
+/// The life of a line, and whether its process lives; nothing of another start of the machine.
+fn life(line: &str, boot: &str) -> Option<(u64, bool)> {
+    let mut words = line.rsplit(' ');
+    let ticks: u64 = words.next()?.parse().ok()?;
+    let pid: i32 = words.next()?.parse().ok()?;
+    let instance = words.next()?.parse().ok()?;
+    let of = words.collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(" ");
+    (of == boot).then(|| (instance, start_ticks(pid) == Some(ticks)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lives_of_this_start_whose_process_is_gone_are_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let begin = |boot, instance| begin(dir.path(), boot, instance);
+        assert_eq!(begin("boot a", 1), [].into());
+        // This process lives.
+        assert_eq!(begin("boot a", 2), [].into());
+        let text = read(dir.path());
+        let dead = format!("boot a 3 {} 1\nboot b 4 {} 1\nnonsense\n", i32::MAX, i32::MAX);
+        fs::write(dir.path().join(FILE), text + &dead).unwrap();
+        assert_eq!(begin("boot a", 5), [3].into());
+        // Of another start nothing is known.
+        assert_eq!(begin("boot c", 6), [].into());
+        assert_eq!(read(dir.path()).lines().count(), 1);
+        fs::write(dir.path().join(FILE), vec![b'x'; BYTES_MAX as usize + 1]).unwrap();
+        assert_eq!(begin("boot c", 7), [].into());
+    }
+}

@@ -1,0 +1,312 @@
+//! The limits that a process would leave behind with its cgroups, and keeping them.
+//!
+//! A job has a cgroup of its own. Its first process comes out of another one: a systemd slice, a container, a scope with a quota. What
+//! limits that one, or a cgroup above it that is not above our tree as well, would hold no more. So it is read here, as this
+//! process sees it and not as anybody says, and the daemon refuses, or gives the job the same limits (decision 0037).
+//! In the hybrid layout a process keeps its cpuset, memory and pids cgroups where these are limited: nothing of that is lost.
+//! Weights, I/O limits and devices are no limits of what is shared here, and are not looked at.
+//! Source: Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, pids.max, cpuset.cpus.effective); sched-bwc.rst.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::cgfile;
+use crate::job::JobCgroup;
+use crate::place::{below, own_v1, own_v2};
+use crate::tree::{Tree, TreeError};
+
+/// The period in which a quota that is kept is counted, in microseconds: the kernel's default.
+const PERIOD_US: u64 = 100_000;
+
+/// What a cgroup can limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// CPU time, in millionths of a CPU.
+    Cpu,
+    /// Memory in bytes; beyond it processes are killed.
+    Memory,
+    /// Memory in bytes; beyond it processes are slowed down.
+    MemoryHigh,
+    /// Swap space in bytes.
+    Swap,
+    /// Processes and threads.
+    Tasks,
+}
+
+impl Resource {
+    const ALL: [Resource; 5] = [Resource::Cpu, Resource::Memory, Resource::MemoryHigh, Resource::Swap, Resource::Tasks];
+
+    fn file(self) -> &'static str {
+        match self {
+            Resource::Cpu => "cpu.max",
+            Resource::Memory => "memory.max",
+            Resource::MemoryHigh => "memory.high",
+            Resource::Swap => "memory.swap.max",
+            Resource::Tasks => "pids.max",
+        }
+    }
+}
+
+/// A limit, and the cgroup that sets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cap {
+    /// Of what.
+    pub resource: Resource,
+    /// How much.
+    pub most: u64,
+    /// The cgroup, relative to its mount.
+    pub of: PathBuf,
+}
+
+impl fmt::Display for Cap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.resource.file();
+        match self.resource {
+            Resource::Cpu => write!(f, "{:.2} CPUs ({file}", self.most as f64 / 1e6)?,
+            Resource::Tasks => write!(f, "{} processes ({file}", self.most)?,
+            _ => write!(f, "{} MiB ({file}", self.most >> 20)?,
+        }
+        write!(f, " of {})", self.of.display())
+    }
+}
+
+/// The strictest limits along a path, and the CPUs that it has if these are not all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caps {
+    /// At most one of each resource.
+    pub caps: Vec<Cap>,
+    /// The CPUs as the kernel lists them, such as "0-1,4".
+    pub cpus: Option<String>,
+}
+
+impl Caps {
+    fn take(&mut self, resource: Resource, dir: &Path, relative: &Path) {
+        let Some(most) = limit_of(resource, dir) else { return };
+        let cap = Cap { resource, most, of: relative.to_path_buf() };
+        match self.caps.iter_mut().find(|cap| cap.resource == resource) {
+            Some(known) if known.most <= most => (),
+            Some(known) => *known = cap,
+            None => self.caps.push(cap),
+        }
+    }
+
+    fn most(&self, resource: Resource) -> Option<u64> {
+        self.caps.iter().find(|cap| cap.resource == resource).map(|cap| cap.most)
+    }
+
+    /// Leaves out what `others` limit as strictly.
+    #[must_use]
+    pub fn beyond(mut self, others: &Caps) -> Caps {
+        self.caps.retain(|cap| others.most(cap.resource).is_none_or(|most| most > cap.most));
+        self.cpus = self.cpus.filter(|cpus| others.cpus.as_ref() != Some(cpus));
+        self
+    }
+}
+
+impl Tree {
+    /// What limits process `pid` where it stands and would not in a cgroup of this tree. None in a process that has gone.
+    pub fn caps_left_by(&self, pid: i32) -> Caps {
+        let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
+        self.caps_left_in(&content)
+    }
+
+    fn caps_left_in(&self, content: &str) -> Caps {
+        let mut caps = Caps::default();
+        let layout = self.layout();
+        if let Some(path) = own_v2(content) {
+            for (dir, relative) in left(&layout.v2_mount, &path, self.v2_dir()) {
+                Resource::ALL.into_iter().for_each(|resource| caps.take(resource, &dir, &relative));
+            }
+            let cpus = |dir: &Path| cgfile::read(&dir.join("cpuset.cpus.effective")).ok();
+            let own = cpus(&below(&layout.v2_mount, &path)).map(|text| text.trim().to_owned());
+            let tree = cpus(self.v2_dir()).or_else(|| cpus(&layout.v2_mount)).map(|text| text.trim().to_owned());
+            caps.cpus = own.filter(|own| !own.is_empty() && Some(own) != tree.as_ref());
+        }
+        if let (Some(mount), Some(own), Some(path)) = (&layout.cpu_mount, self.cpu_dir(), own_v1(content, "cpu")) {
+            for (dir, relative) in left(mount, &path, own) {
+                caps.take(Resource::Cpu, &dir, &relative);
+            }
+        }
+        caps
+    }
+}
+
+impl JobCgroup {
+    /// Limits the job like this.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or has no controller for it here.
+    pub fn keep(&self, caps: &Caps) -> Result<(), TreeError> {
+        let dirs = self.dirs();
+        let put = |path: PathBuf, value: &str| cgfile::write(&path, value).map_err(TreeError::io("write", &path));
+        for Cap { resource, most, .. } in &caps.caps {
+            match (resource, &dirs.cpu) {
+                (Resource::Cpu, Some(cpu)) => {
+                    put(cpu.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
+                    put(cpu.join("cpu.cfs_quota_us"), &quota_us(*most).to_string())?;
+                }
+                (Resource::Cpu, None) => {
+                    put(dirs.outer.join("cpu.max"), &format!("{} {PERIOD_US}", quota_us(*most)))?;
+                }
+                _ => put(dirs.outer.join(resource.file()), &most.to_string())?,
+            }
+        }
+        match &caps.cpus {
+            Some(cpus) => put(dirs.outer.join("cpuset.cpus"), cpus),
+            None => Ok(()),
+        }
+    }
+
+    /// What the job's own cgroups limit.
+    pub fn caps(&self) -> Caps {
+        let (dirs, mut caps) = (self.dirs(), Caps::default());
+        for resource in Resource::ALL {
+            caps.take(resource, &dirs.outer, &dirs.relative);
+        }
+        if let Some(cpu) = &dirs.cpu {
+            caps.take(Resource::Cpu, cpu, &dirs.relative);
+        }
+        let cpus = cgfile::read(&dirs.outer.join("cpuset.cpus")).unwrap_or_default();
+        caps.cpus = Some(cpus.trim().to_owned()).filter(|cpus| !cpus.is_empty());
+        caps
+    }
+}
+
+/// The cgroups on the way from `mount` to `path` that are not on the way to `tree`.
+fn left(mount: &Path, path: &Path, tree: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let both = |relative: &Path| (below(mount, relative), relative.to_path_buf());
+    path.ancestors().map(both).filter(|(dir, _)| !tree.starts_with(dir)).collect()
+}
+
+/// Whether a cgroup on the way from `mount` to `path`, without the mount itself, has a limit in this file.
+pub(crate) fn is_limited(mount: &Path, path: &Path, file: &str) -> bool {
+    let dirs = path.ancestors().filter(|dir| dir.parent().is_some()).map(|dir| below(mount, dir));
+    dirs.into_iter().any(|dir| cgfile::read(&dir.join(file)).is_ok_and(|text| text.trim() != "max"))
+}
+
+fn quota_us(millionths: u64) -> u64 {
+    // The kernel takes no less than 1 ms.
+    (millionths * PERIOD_US / 1_000_000).max(1000)
+}
+
+/// What a cgroup limits, if anything.
+fn limit_of(resource: Resource, dir: &Path) -> Option<u64> {
+    let read = |file: &str| cgfile::read(&dir.join(file)).ok();
+    if resource != Resource::Cpu {
+        return read(resource.file())?.trim().parse().ok();
+    }
+    let of = |quota: u64, period: u64| Some((u128::from(quota) * 1_000_000 / u128::from(period.max(1))) as u64);
+    if let Some(text) = read("cpu.max") {
+        let (quota, period) = text.trim().split_once(' ')?;
+        return of(quota.parse().ok()?, period.parse().ok()?);
+    }
+    // -1 is no quota.
+    of(read("cpu.cfs_quota_us")?.trim().parse().ok()?, read("cpu.cfs_period_us")?.trim().parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Layout, LayoutKind};
+    use crate::place::Place;
+    use std::fs;
+
+    fn put(base: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = base.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    fn unified(base: &Path, place: Place) -> Tree {
+        let layout = Layout {
+            kind: LayoutKind::Unified,
+            v2_mount: base.into(),
+            cpu_mount: None,
+            memory_mount: None,
+            pids_mount: None,
+            cpuacct_mount: None,
+        };
+        put(base, &[("cgroup.subtree_control", ""), ("cgroup.controllers", "cpu memory pids cpuset")]);
+        put(
+            &base.join("user.slice"),
+            &[("cgroup.subtree_control", ""), ("cgroup.controllers", "cpu"), ("cgroup.procs", "")],
+        );
+        fs::create_dir_all(base.join("user.slice/cosched")).unwrap();
+        put(&base.join("user.slice/cosched"), &[("cgroup.subtree_control", ""), ("cgroup.controllers", "cpu")]);
+        fs::create_dir_all(base.join("cosched")).unwrap();
+        put(&base.join("cosched"), &[("cgroup.subtree_control", ""), ("cgroup.controllers", "cpu")]);
+        Tree::open(&layout, place).unwrap()
+    }
+
+    #[test]
+    fn the_strictest_limit_of_each_kind_along_the_path_is_found() {
+        let base = tempfile::tempdir().unwrap();
+        let root = Place::Root { name: "cosched".into() };
+        put(
+            base.path(),
+            &[
+                ("user.slice/cpu.max", "150000 100000\n"),
+                ("user.slice/pids.max", "10813\n"),
+                ("user.slice/memory.max", "max\n"),
+                ("user.slice/box/cpu.max", "max 100000\n"),
+                ("user.slice/box/memory.max", "1073741824\n"),
+                ("user.slice/box/pids.max", "50\n"),
+                ("user.slice/box/cpuset.cpus.effective", "0-1\n"),
+                ("cosched/cpuset.cpus.effective", "0-3\n"),
+            ],
+        );
+        let tree = unified(base.path(), root);
+        let caps = tree.caps_left_in("0::/user.slice/box\n");
+        let texts: Vec<String> = caps.caps.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "1024 MiB (memory.max of /user.slice/box)",
+                "50 processes (pids.max of /user.slice/box)",
+                "1.50 CPUs (cpu.max of /user.slice)"
+            ]
+        );
+        assert_eq!(caps.cpus.as_deref(), Some("0-1"));
+        assert_eq!(tree.caps_left_in("0::/\n"), Caps::default());
+        assert_eq!(tree.caps_left_in(""), Caps::default());
+        // A job with these limits takes such a process; one with fewer does not.
+        assert_eq!(caps.clone().beyond(&caps), Caps::default());
+        assert_eq!(caps.clone().beyond(&Caps::default()), caps);
+        let looser = Caps { caps: vec![Cap { most: 51, ..caps.caps[1].clone() }], cpus: None };
+        assert_eq!(caps.clone().beyond(&looser), caps);
+    }
+
+    #[test]
+    fn limits_above_our_own_tree_go_with_the_job() {
+        let base = tempfile::tempdir().unwrap();
+        put(base.path(), &[("user.slice/cpu.max", "50000 100000"), ("user.slice/s.scope/pids.max", "9")]);
+        let place = Place::Delegated { dir: "/user.slice".into(), cpu_dir: None, name: "cosched".into() };
+        let tree = unified(base.path(), place);
+        let caps = tree.caps_left_in("0::/user.slice/s.scope\n");
+        assert_eq!(caps.caps.len(), 1);
+        assert_eq!((caps.caps[0].resource, caps.caps[0].most), (Resource::Tasks, 9));
+    }
+
+    #[test]
+    fn a_quota_of_v1_is_read_and_minus_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), &[("cpu.cfs_quota_us", "-1\n"), ("cpu.cfs_period_us", "100000\n")]);
+        assert_eq!(limit_of(Resource::Cpu, dir.path()), None);
+        put(dir.path(), &[("cpu.cfs_quota_us", "10000\n")]);
+        assert_eq!(limit_of(Resource::Cpu, dir.path()), Some(100_000));
+        assert_eq!((quota_us(100_000), quota_us(5)), (10_000, 1000));
+    }
+
+    #[test]
+    fn a_limit_anywhere_on_the_way_counts_but_that_of_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        put(
+            dir.path(),
+            &[("pids.max", "7"), ("a/pids.max", "max\n"), ("a/b/pids.max", "max\n"), ("c/pids.max", "5\n")],
+        );
+        let limited = |path: &str| is_limited(dir.path(), Path::new(path), "pids.max");
+        assert!(!limited("/") && !limited("/a/b") && limited("/c/d/e"));
+    }
+}

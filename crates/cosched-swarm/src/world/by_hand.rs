@@ -1,0 +1,85 @@
+//! What operators do to the store by hand: they delete a key or write something else there, and then repair the cluster.
+
+use super::{Event, S, World};
+use cosched_cluster::repair::{Repair, repair};
+use cosched_cluster::store::{Do, Entry, Op, OpDone, Range, Txn};
+use cosched_core::Time;
+
+/// How often an operator looks whether the repair can be made.
+const LOOK_NS: u64 = 3 * S;
+
+/// What is hit; jobs' records are their jobs, and go with them.
+const HIT: [&str; 6] = ["state", "format", "begun", "nodes", "names", "ids"];
+
+impl World {
+    /// Somebody deletes a key or damages it, and it is repaired after a while.
+    pub(super) fn slips(&mut self, ns: u64) {
+        let all = self.store.read(&Range::prefix(self.keys.prefix()));
+        let short = |entry: &Entry| entry.key.strip_prefix(self.keys.prefix()).unwrap_or_default().to_owned();
+        let hit = |key: &String| HIT.contains(&key.split('/').next().unwrap_or_default());
+        let keys: Vec<String> = all.iter().map(short).filter(hit).collect();
+        if keys.is_empty() {
+            return;
+        }
+        let key = keys[self.dice.below(keys.len() as u64) as usize].clone();
+        let deletes = self.dice.one_in(2);
+        self.writes_by_hand(&key, deletes);
+        self.push(self.now + ns, Event::Repairs);
+    }
+
+    /// Somebody deletes a key, named without what all begin with, or damages it.
+    pub fn writes_by_hand(&mut self, key: &str, deletes: bool) {
+        self.note(|| format!("store: somebody {} {key}", if deletes { "deletes" } else { "damages" }));
+        let key = format!("{}{key}", self.keys.prefix());
+        let change = match deletes {
+            true => Do::Delete(Range::one(key)),
+            false => Do::Put { key, value: b"{\"damaged".to_vec(), lease: None },
+        };
+        let txn = Txn { then: vec![change], ..Txn::default() };
+        let _ = self.store.call(Time(self.now), Op::Txn(txn));
+        self.look_at_store();
+    }
+
+    /// What `cosched cluster repair` would do on a node now; `None` while nobody can say.
+    pub fn repair_by(&self, node: usize) -> Option<Repair> {
+        let known = self.hosts[node].member.as_ref()?.known();
+        let entries = self.store.read(&Range::prefix(self.keys.prefix()));
+        repair(&known, self.moment(node).wall, &entries).ok()
+    }
+
+    /// An operator repairs the cluster, on the node that knows the newest state; when all is well again nobody else can come.
+    pub(super) fn repairs(&mut self) {
+        let up = self.now >= self.store_stops_until && self.now >= self.store_away_until;
+        let generation = |node: usize| Some(self.hosts[node].member.as_ref()?.known().state?.generation);
+        let newest = self.state.as_ref().map(|state| state.generation);
+        let is_best = |node: usize, repair: &Repair| {
+            generation(node) >= newest && !repair.says.iter().any(|line| line.contains("begins anew"))
+        };
+        let mut nodes: Vec<usize> = (0..self.hosts.len()).filter(|_| up).collect();
+        nodes.sort_by_key(|node| std::cmp::Reverse(generation(*node)));
+        let mut repairs = nodes.into_iter().filter_map(|node| Some((node, self.repair_by(node)?)));
+        match repairs.find(|(node, repair)| self.calm || is_best(*node, repair)) {
+            Some((_, repair)) => self.carry_out(&repair),
+            None => self.push(self.now + LOOK_NS, Event::Repairs),
+        }
+    }
+
+    /// An operator does it.
+    pub fn carry_out(&mut self, repair: &Repair) {
+        self.note(|| format!("store: somebody repairs it: {:?}", repair.says));
+        let mut store = self.store.clone();
+        for op in &repair.ops {
+            let done = store.call(Time(self.now), op.clone());
+            assert!(matches!(done, Ok(OpDone::Txn { succeeded: true, .. })), "a repair comes to nothing: {done:?}");
+        }
+        let before = self.state.as_ref().map_or(0, |state| state.generation);
+        let old = std::mem::replace(&mut self.store, store);
+        if self.state().is_none_or(|state| (before..=before + 1).contains(&state.generation)) {
+            return self.look_at_store();
+        }
+        // Nobody was left who knew the newest state, or could tell of which cluster it was.
+        let store = std::mem::replace(&mut self.store, old);
+        self.begins_another_life(store);
+        (0..self.hosts.len()).for_each(|node| self.loses_watches(node));
+    }
+}

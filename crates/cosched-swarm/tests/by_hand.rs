@@ -1,0 +1,175 @@
+//! Keys that somebody deletes or damages, and machines that are copies of others.
+
+use cosched_cluster::wire::{Answer, Ask, KillHow, OnNodeLoss};
+use cosched_swarm::world::{ROOT, S, World, job, submit, user};
+
+/// Three nodes with a job over all of them and one of each.
+fn with_jobs(seed: u64) -> World {
+    with_jobs_of(seed, OnNodeLoss::Kill)
+}
+
+fn with_jobs_of(seed: u64, on_node_loss: OnNodeLoss) -> World {
+    let mut world = World::started(seed, 3);
+    world.job_ns_max = 10_000 * S;
+    for name in ["wide", "a", "b", "c"] {
+        let mut ask = job(name, if name == "wide" { 9 } else { 1 });
+        ask.on_node_loss = on_node_loss;
+        world.ask(0, user(1), submit(ask));
+    }
+    world.run(5 * S);
+    assert!(world.running().len() >= 6, "{:?}", world.running());
+    world
+}
+
+fn submits(world: &mut World, name: &str) -> Option<u64> {
+    let ask = world.ask(1, user(1), submit(job(name, 1))).expect("it is taken");
+    world.run(8 * S);
+    match world.hosts[1].answers.get(&ask)?.first()? {
+        Answer::Submitted { job } => Some(*job),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ends_well(mut world: World) {
+    for job in world.jobs().iter().filter(|job| job.end.is_none()) {
+        world.ask(0, ROOT, Ask::Kill { job: job.id, how: KillHow::FORCE });
+    }
+    world.run(30 * S);
+    world.check_end();
+}
+
+#[test]
+fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
+    // Which stop the planning until somebody repairs them, and which are written again at once.
+    for (key, deletes, stops) in [
+        ("state", true, true),
+        ("state", false, true),
+        ("format", true, false),
+        ("format", false, true),
+        ("begun", true, false),
+        ("begun", false, false),
+        ("names/n1", true, false),
+        ("names/n1", false, true),
+        ("ids/1", true, false),
+        ("ids/1", false, false),
+        ("nodes/n1", false, true),
+    ] {
+        let what = format!("{key}, {}", if deletes { "deleted" } else { "damaged" });
+        let mut world = with_jobs(7);
+        let before = world.running();
+        let generation = world.state().map(|state| state.generation);
+        world.writes_by_hand(key, deletes);
+        let during = submits(&mut world, "during");
+        assert_eq!(during.is_none(), stops, "{what}: {during:?}");
+        let alarms = world.hosts.iter().filter(|host| host.member.as_ref().unwrap().alarm().is_some()).count();
+        assert_eq!(alarms, if stops { 3 } else { 0 }, "{what}");
+        // Long after all leases are out, and with daemons that begin in the middle of it.
+        world.crash(2);
+        world.start(2);
+        world.run(60 * S);
+        assert!(world.running().is_superset(&before), "{what}: a job has ended");
+        if stops {
+            assert_eq!(world.jobs().len(), 4, "{what}: somebody has planned");
+            let repair = world.repair_by(2).unwrap();
+            assert!(repair.says.iter().any(|line| line.contains(key)), "{what}: {:?}", repair.says);
+            world.carry_out(&repair);
+            world.run(10 * S);
+            assert!(world.state().map(|state| state.generation) >= generation);
+        }
+        assert!(world.running().is_superset(&before), "{what}: a job has ended by the repair");
+        assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_none()), "{what}");
+        assert_eq!(submits(&mut world, "later"), Some(6), "{what}");
+        let left = world.repair_by(0).unwrap();
+        // Only the key of a number has nobody who writes it again by himself.
+        assert!(left.says.iter().all(|line| line.contains("/ids/")), "{what}: {:?}", left.says);
+        world.carry_out(&left);
+        assert_eq!(world.repair_by(0).unwrap().says, Vec::<String>::new(), "{what}: something is left");
+        ends_well(world);
+    }
+}
+
+/// Nodes that see the alarm are not silent, however long nobody hears of them in plans.
+#[test]
+fn jobs_that_begin_anew_elsewhere_outlive_an_alarm() {
+    let mut world = with_jobs_of(7, OnNodeLoss::Requeue);
+    let before = world.running();
+    let generation = world.state().map(|state| state.generation);
+    world.writes_by_hand("state", true);
+    world.run(60 * S);
+    assert_eq!(world.running(), before);
+    let repair = world.repair_by(1).unwrap();
+    world.carry_out(&repair);
+    world.run(10 * S);
+    assert_eq!(world.running(), before);
+    assert!(world.state().map(|state| state.generation) >= generation);
+    ends_well(world);
+}
+
+/// All daemons are started again while the state is gone: what one has kept is put back.
+#[test]
+fn a_state_that_no_memory_has_is_put_back_from_what_a_daemon_has_kept() {
+    let mut world = with_jobs(8);
+    let before = world.running();
+    world.writes_by_hand("state", true);
+    world.run(S);
+    (0..3).for_each(|node| world.crash(node));
+    world.run(20 * S);
+    (0..3).for_each(|node| world.start(node));
+    world.run(20 * S);
+    assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_some()));
+    let repair = world.repair_by(1).unwrap();
+    world.carry_out(&repair);
+    world.run(10 * S);
+    assert_eq!(world.running(), before);
+    assert_eq!(submits(&mut world, "later"), Some(5));
+    ends_well(world);
+}
+
+/// Nobody knows what it was: jobs go on without being planned, and numbers rise.
+#[test]
+fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {
+    let mut world = with_jobs(9);
+    let before = world.running();
+    world.writes_by_hand("state", true);
+    world.run(S);
+    for node in 0..3 {
+        world.crash(node);
+        world.hosts[node].settings.kept = None;
+    }
+    world.run(20 * S);
+    (0..3).for_each(|node| world.start(node));
+    world.run(20 * S);
+    let repair = world.repair_by(1).unwrap();
+    assert!(repair.says.iter().any(|line| line.contains("begins anew")), "{:?}", repair.says);
+    world.carry_out(&repair);
+    world.run(10 * S);
+    assert_eq!(world.running(), before);
+    assert_eq!(submits(&mut world, "later"), Some(5));
+    world.check();
+}
+
+#[test]
+fn a_copy_of_a_machine_is_refused_and_disturbs_nobody() {
+    for seed in 0..3 {
+        let mut world = with_jobs(10 + seed);
+        let before = world.running();
+        let twin = world.add_host("n1");
+        world.hosts[twin].settings.home = world.hosts[1].settings.home.clone();
+        // A copy of the disk knows the lives that were over when it was made.
+        world.hosts[twin].settings.dead = world.hosts[1].settings.dead.clone();
+        world.start(twin);
+        // The first is started again meanwhile, as it may be.
+        if seed == 1 {
+            world.crash(1);
+            world.run(S);
+            world.start(1);
+        }
+        world.run(40 * S);
+        let out = world.hosts[twin].member.as_ref().unwrap().out().unwrap_or_default().to_owned();
+        assert!(out.contains("taken by a copy of this machine"), "seed {seed}: {out}");
+        assert!(world.hosts[1].member.as_ref().unwrap().is_joined());
+        assert_eq!(world.running(), before, "seed {seed}");
+        world.hosts.pop();
+        ends_well(world);
+    }
+}

@@ -1,0 +1,89 @@
+"""A floods the daemon with 100,000 requests, 10,000 connections and 200 MB of rubbish, while two gangs take turns.
+
+Must hold: the daemon's memory grows by no more than a bound, B is answered, and the 99th percentile of how late switches are done is at most
+twice that of quiet times. How late they are is measured on a machine that nobody else uses (MEASURE=1); without that it is printed only.
+"""
+
+import os
+import re
+import time
+from s10_memory import OPEN, look, resident
+
+# The connections that one user has, with their buffers, and what an allocator keeps.
+GROWTH_MAX = 64 << 20
+MEASURE = "MEASURE" in os.environ
+WINDOW_S = 30 if MEASURE else 3
+# A bucket of the histogram ends at twice the one before: within it a value is guessed.
+P99_RATIO_MAX = 2
+
+REQUESTS = OPEN + """
+asked = 0
+while asked < 100000:
+    for s in opened(20):
+        send(s, b"GET /v1/version HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n" * 100); asked += 100
+        s.shutdown(socket.SHUT_WR); closed(s); s.close()
+print("sent", flush=True)
+"""
+CONNECTIONS = OPEN + """
+resource.setrlimit(resource.RLIMIT_NOFILE, (16384,) * 2)
+inside = []
+for _ in range(10000):
+    s = socket.socket(socket.AF_UNIX); s.settimeout(5)
+    try: s.connect(os.environ["COSCHED_SOCKET"]); s.send(b"GET /v1/jobs")
+    except OSError: pass
+    inside.append(s)
+print("sent", flush=True)
+"""
+RUBBISH = OPEN + """
+sent, rubbish = 0, os.urandom(1 << 16)
+while sent < 200 << 20:
+    for s in opened(50):
+        send(s, rubbish * 4); sent += 4 << 16; s.close()
+print("sent", flush=True)
+"""
+
+
+def attack(lab):
+    lab.daemon('policy = "gang"\nsharing = "strict"\nslot_length = "20ms"\n')
+    for user in (lab.a, lab.b):
+        user.detach("--", "sh", "-c", "while :; do :; done")
+    before = resident(lab)
+    quiet = p99(lab, lambda: time.sleep(WINDOW_S))
+    ratios = []
+    for what, source in [("requests", REQUESTS), ("connections", CONNECTIONS), ("rubbish", RUBBISH)]:
+        ratios.append(p99(lab, lambda: floods(lab, source, before, what)) / quiet)
+        print(f"{what}: switches' p99 is {ratios[-1]:.2f} of quiet ({quiet * 1e6:.0f} us)", flush=True)
+    if MEASURE:
+        assert max(ratios) <= P99_RATIO_MAX, ratios
+
+
+def floods(lab, source, before, what):
+    """One after the other for as long as quiet was measured: enough switches for a percentile."""
+    grown, end = 0, time.monotonic() + WINDOW_S
+    while time.monotonic() < end:
+        attacker = lab.a.python(source, stdin=-1, stdout=-1, text=True)
+        while attacker.poll() is None:
+            grown = max(grown, look(lab) - before)
+        assert attacker.stdout.readline() == "sent\n", "the flood has failed"
+    print(f"{what}: grown by {grown >> 20} MiB at most", flush=True)
+    assert grown <= GROWTH_MAX, f"{what}: the daemon has grown by {grown >> 20} MiB"
+
+
+def p99(lab, during):
+    """Of how late switches are done, in seconds."""
+    first = buckets(lab)
+    during()
+    counts = {bound: count - first.get(bound, 0) for bound, count in buckets(lab).items()}
+    wanted, low, below = 0.99 * max(counts.values()), 0.0, 0
+    for bound, count in sorted(counts.items()):
+        if count >= wanted:
+            return low if bound == float("inf") else low + (bound - low) * (wanted - below) / max(count - below, 1)
+        low, below = bound, count
+    raise AssertionError("nobody has switched")
+
+
+def buckets(lab):
+    """The histogram: how many switches were done within so many seconds."""
+    text = lab.root.cosched("metrics").stdout
+    found = re.findall(r'switch_skew_seconds_bucket\{[^}]*le="([^"]+)"[^}]*\} (\d+)', text)
+    return {float(bound.replace("+Inf", "inf")): int(count) for bound, count in found}
