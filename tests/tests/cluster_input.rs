@@ -178,11 +178,13 @@ fn a_name_that_is_taken_and_nodes_that_are_not_there_are_explained() {
     assert_eq!(node.names(), ["n1", "n2"]);
     check(&node.cosched(&["run", "--nodes", "n1:1,n2:1", "--", "true"]), 0, &[]);
 
-    // A node that has just gone, and one that is gone for good: no job waits for ever.
+    // A job may wait for a node that is silent. Once an operator says that it is dead, no job waits for it for ever.
     cluster.node_mut(1).stop();
     let node = cluster.node(0);
     assert!(wait_until(|| node.names() == ["n1"]));
-    let _ = until_ended(node.spawn_run(&["--nodes", "n1:1,n2:1", "--", "true"]), "a job on a node that left");
+    let waiting = node.spawn_run(&["--nodes", "n1:1,n2:1", "--", "true"]);
+    check(&node.cosched(&["nodes", "--dead", "n2"]), 0, &[]);
+    let _ = until_ended(waiting, "a job on a node that is dead");
     let refused = || stderr(&node.cosched(&["run", "--nodes", "n2:1", "--", "true"]));
     let mut why = String::new();
     let told = wait_until(|| {
