@@ -1,6 +1,6 @@
 //! Which jobs the words on a command line mean: ids, or names if they are unique.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say};
 use cosched_api::{Client, Job, JobState, SocketChoice, parse};
 use std::path::Path;
@@ -11,17 +11,17 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The daemon that runs; no command but `run` starts one.
-pub(crate) fn connect(cli: &Cli) -> Result<Client, Failure> {
-    Ok(SocketChoice::find(cli.socket.clone()).connect()?)
+pub(crate) fn connect(context: &Context) -> Result<Client, Failure> {
+    Ok(SocketChoice::find(context.socket.clone()).connect()?)
 }
 
 /// Does something with each job; goes on after failures, whose first code is the result.
 pub(crate) fn for_each(
-    cli: &Cli,
+    context: &Context,
     words: &[String],
     mut action: impl FnMut(&mut Client, u64) -> Result<u8, Failure>,
 ) -> Result<u8, Failure> {
-    let mut client = connect(cli)?;
+    let mut client = connect(context)?;
     let path = client.path().to_owned();
     let mut first = 0;
     for word in words {

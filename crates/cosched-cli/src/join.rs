@@ -1,6 +1,6 @@
 //! `cosched join`: a process enters a job that is there, at the daemon of its own node.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{EXIT_NO_JOB, Failure, print_json, say};
 use crate::run::carry::{JOB, SUBMITTED, environment};
 use crate::run::waiting::Plan;
@@ -41,10 +41,10 @@ struct Wanted {
 }
 
 /// `cosched join`. Returns only when no command was executed.
-pub(crate) fn join(cli: &Cli, options: &Join) -> Result<u8, Failure> {
+pub(crate) fn join(context: &Context, options: &Join) -> Result<u8, Failure> {
     if let Some(pid) = options.pid {
-        let job = enter(cli, options, pid)?;
-        if cli.json {
+        let job = enter(context, options, pid)?;
+        if context.json {
             print_json(&job)?;
         }
         return Ok(0);
@@ -54,7 +54,7 @@ pub(crate) fn join(cli: &Cli, options: &Join) -> Result<u8, Failure> {
     let mut command = Command::new(&program);
     command.arg0(argv0).args(&options.command[1..]);
     // A process number fits: pid_t is a C int.
-    match enter(cli, options, std::process::id() as i32) {
+    match enter(context, options, std::process::id() as i32) {
         Ok(job) => {
             command.envs(environment(&job, plan(&job, &program)?.as_ref()));
         }
@@ -77,9 +77,9 @@ pub(crate) fn plan(job: &Job, program: &Path) -> Result<Option<Plan>, Failure> {
     }))
 }
 
-fn enter(cli: &Cli, options: &Join, pid: i32) -> Result<Job, Failure> {
+fn enter(context: &Context, options: &Join, pid: i32) -> Result<Job, Failure> {
     let wanted = wanted(options.job.as_deref(), |name| std::env::var(name).ok())?;
-    let mut client = crate::jobs::connect(cli)?;
+    let mut client = crate::jobs::connect(context)?;
     let id = crate::jobs::find(&mut client, &wanted.job)?;
     check_same(&mut client, id, wanted.submitted_unix_ms)?;
     let request = ProcessRequest { pid, start_ticks: start_ticks(pid) };

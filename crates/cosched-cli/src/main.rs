@@ -4,6 +4,7 @@ mod advise;
 mod args;
 mod bench;
 mod commands;
+mod context;
 mod demo;
 mod format;
 mod jobs;
@@ -11,6 +12,7 @@ mod jobset;
 mod join;
 mod model;
 mod out;
+mod parsers;
 mod pipeline;
 mod profile;
 mod programs;
@@ -35,8 +37,8 @@ fn main() -> ExitCode {
         Some(run::AGAIN) => run::again(words),
         Some(run::SESSION) => run::session(words),
         Some(jobset::STAGE) => jobset::stage(words),
-        Some(run::SUPERVISE) => parse(words).and_then(|cli| run::supervise(&cli)),
-        _ => parse(std::env::args_os().skip(1)).and_then(|cli| commands::dispatch(&cli)),
+        Some(run::SUPERVISE) => parse(words).and_then(|cli| supervise(&cli)),
+        _ => parse(std::env::args_os().skip(1)).and_then(|cli| commands::dispatch(&cli.context, &cli.command)),
     };
     match result {
         Ok(code) => ExitCode::from(code),
@@ -46,6 +48,14 @@ fn main() -> ExitCode {
             }
             ExitCode::from(failure.code)
         }
+    }
+}
+
+/// `__supervise` and the command line of `cosched run --detach`.
+fn supervise(cli: &args::Cli) -> Result<u8, Failure> {
+    match &cli.command {
+        args::Commands::Run(options) => run::supervise(&cli.context, options),
+        _ => Err(Failure::silent(run::EXIT_FAILED)),
     }
 }
 

@@ -7,7 +7,7 @@ mod facts;
 mod observe;
 mod text;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::Args;
 
@@ -55,10 +55,10 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 }
 
 /// `cosched advise`.
-pub(crate) fn advise(cli: &Cli, options: &Advise) -> Result<u8, Failure> {
-    let facts = observe::observe(cli, options)?;
+pub(crate) fn advise(context: &Context, options: &Advise) -> Result<u8, Failure> {
+    let facts = observe::observe(context, options)?;
     let advice = decide::decide(&facts);
-    if cli.json {
+    if context.json {
         print_json(&serde_json::json!({
             "format": "cosched-advice-1", "command": options.command, "facts": facts, "advice": advice,
         }))?;

@@ -2,13 +2,13 @@
 
 use super::Advise;
 use super::facts::{Company, Facts, Waits};
-use crate::args::Cli;
 use crate::bench::check;
 use crate::bench::phase::Phase;
 use crate::bench::policy::Choice;
 use crate::bench::record::{Ended, Run};
 use crate::bench::runner::{Job, Runner, Wanted};
 use crate::bench::stats::{mean, median};
+use crate::context::Context;
 use crate::jobset::{Look, memory_available_bytes};
 use crate::out::{Failure, say};
 use cosched_api::{Client, JobWaiting, SocketChoice};
@@ -29,22 +29,22 @@ const ROUNDS_MAX: usize = 5;
 ///
 /// # Errors
 /// When it cannot be started, fails alone, or is interrupted.
-pub(super) fn observe(cli: &Cli, options: &Advise) -> Result<Facts, Failure> {
+pub(super) fn observe(context: &Context, options: &Advise) -> Result<Facts, Failure> {
     let mut names = vec!["linux".to_owned()];
     names.extend(options.policies.iter().cloned());
     let choices = Choice::parse_all(&names)?;
     let watched = Choice::parse(WATCHED)?;
     check::waits(&check::find(&options.command[0])?, &choices)?;
     let all: Vec<Choice> = choices.iter().cloned().chain([watched.clone()]).collect();
-    let runner = Runner::new(cli, &all, 2, Phase::Json)?;
-    let mut observer = Observer { cli, options, runner, started: Instant::now() };
+    let runner = Runner::new(context, &all, 2, Phase::Json)?;
+    let mut observer = Observer { context, options, runner, started: Instant::now() };
     let facts = observer.all(&choices, &watched);
     observer.runner.restore();
     facts
 }
 
 struct Observer<'a> {
-    cli: &'a Cli,
+    context: &'a Context,
     options: &'a Advise,
     runner: Runner<'a>,
     started: Instant,
@@ -124,7 +124,7 @@ impl Observer<'_> {
         memory_bytes: u64,
     ) -> Result<(Run, Option<JobWaiting>), Failure> {
         let name = self.runner.next_name(0);
-        let mut client = SocketChoice::find(self.cli.socket.clone()).connect()?;
+        let mut client = SocketChoice::find(self.context.socket.clone()).connect()?;
         let mut last = None;
         let mut look = || last = waiting(&mut client, &name).or(last.take());
         let run = self.run(choice, jobs, limit_s, memory_bytes, &mut |_| look())?;

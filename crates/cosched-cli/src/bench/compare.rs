@@ -5,7 +5,7 @@
 
 use super::measured::{Measured, Outcome, Single, not_valid};
 use super::policy::Choice;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::format::command_line;
 use crate::model::machines;
 use crate::model::source::of_profile;
@@ -73,7 +73,7 @@ struct Report {
     results: Vec<Row>,
 }
 
-pub(crate) fn compare(cli: &Cli, options: &Compare) -> Result<u8, Failure> {
+pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failure> {
     if !(options.slot_ms > 0.0 && options.slot_ms.is_finite()) {
         return Err(Failure::explained(2, "--slot-ms must be above 0", "a slot has a length", "give ms, such as 100"));
     }
@@ -89,7 +89,7 @@ pub(crate) fn compare(cli: &Cli, options: &Compare) -> Result<u8, Failure> {
     let cpus = measured.cpus.filter(|cpus| *cpus > 0).unwrap_or(profile.tasks);
     let subject = Subject { options, job: predicted.job, messages, tasks: profile.tasks, cpus };
     let report = subject.report(&measured)?;
-    if cli.json {
+    if context.json {
         print_json(&report)?
     } else {
         print(&page(&report))?

@@ -27,14 +27,14 @@ pub(crate) mod stats;
 pub(crate) use args::Bench;
 pub(crate) use output::{OTHERS_DECIDE, memory};
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::Failure;
 use args::BenchCommand;
 
 /// Runs a subcommand; returns the exit code.
-pub(crate) fn bench(cli: &Cli, options: &Bench) -> Result<u8, Failure> {
+pub(crate) fn bench(context: &Context, options: &Bench) -> Result<u8, Failure> {
     match &options.command {
-        BenchCommand::Slowdown(options) => session::slowdown(cli, options),
-        BenchCommand::Compare(options) => compare::compare(cli, options),
+        BenchCommand::Slowdown(options) => session::slowdown(context, options),
+        BenchCommand::Compare(options) => compare::compare(context, options),
     }
 }

@@ -4,7 +4,7 @@ use super::phase::Phase;
 use super::policy::{Choice, How};
 use super::record::{Each, Ended, Run};
 use super::slurm::{self, Slurm};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::format::size;
 use crate::jobset::{self, End, Look, Measured, Outcome, Planned, RestorePolicy, Set};
 use crate::jobset::{launcher, memory_available_bytes, output_end, unnamed_file};
@@ -29,7 +29,7 @@ pub(crate) struct Job<'a> {
 
 /// Runs sets.
 pub(crate) struct Runner<'a> {
-    cli: &'a Cli,
+    context: &'a Context,
     pub(crate) signals: Signals,
     pub(crate) phase: Phase,
     /// None when no policy needs the daemon.
@@ -65,12 +65,17 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// When there is no daemon, or a policy cannot be had.
-    pub(crate) fn new(cli: &'a Cli, choices: &[Choice], jobs_max: u32, phase: Phase) -> Result<Runner<'a>, Failure> {
+    pub(crate) fn new(
+        context: &'a Context,
+        choices: &[Choice],
+        jobs_max: u32,
+        phase: Phase,
+    ) -> Result<Runner<'a>, Failure> {
         let slurm =
             if choices.iter().any(|choice| choice.how == How::Slurm) { Some(Slurm::find(jobs_max)?) } else { None };
         let mut policy = None;
         if choices.iter().any(Choice::needs_daemon) {
-            let socket = SocketChoice::find(cli.socket.clone());
+            let socket = SocketChoice::find(context.socket.clone());
             let status = connect_or_start(&socket, None)?.status()?;
             let mut restore = RestorePolicy::new(socket, &status);
             // Not everybody may change the machine's settings: better known now than in an hour.
@@ -83,7 +88,7 @@ impl<'a> Runner<'a> {
             policy = Some(restore);
         }
         let signals = Signals::take().map_err(|e| Failure::other(format!("cannot read signals: {e}")))?;
-        Ok(Runner { cli, signals, phase, policy, slurm, count: 0 })
+        Ok(Runner { context, signals, phase, policy, slurm, count: 0 })
     }
 
     /// Runs a set. What goes wrong with it is its outcome, not a failure.
@@ -150,7 +155,7 @@ impl<'a> Runner<'a> {
                 // A daemon that is started by a job would be one of its processes. It runs already, and if it has ended
                 // since, the job has to fail instead.
                 environment.push(("COSCHED_DAEMON".into(), "/dev/null".into()));
-                launcher(self.cli, &options)?.into_iter().chain(job.command.iter().map(OsString::from)).collect()
+                launcher(self.context, &options)?.into_iter().chain(job.command.iter().map(OsString::from)).collect()
             }
             (How::Slurm, Some(slurm)) => {
                 on_early_end = slurm::cancel(&name);

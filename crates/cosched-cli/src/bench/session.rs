@@ -10,7 +10,7 @@ use super::record::{Ended, FORMAT, Head, Run};
 use super::results::document;
 use super::runner::{Job, Runner, Wanted};
 use super::{check, mix, output};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use jiff::Timestamp;
 
@@ -21,7 +21,7 @@ const LIMIT_FACTOR: f64 = 30.0;
 const LIMIT_MIN_S: f64 = 60.0;
 
 /// `cosched bench slowdown`.
-pub(crate) fn slowdown(cli: &Cli, options: &Slowdown) -> Result<u8, Failure> {
+pub(crate) fn slowdown(context: &Context, options: &Slowdown) -> Result<u8, Failure> {
     let (head, runs, mut journal) = match &options.resume {
         Some(directory) => {
             let (journal, head, runs) = Journal::resume(directory)?;
@@ -34,7 +34,7 @@ pub(crate) fn slowdown(cli: &Cli, options: &Slowdown) -> Result<u8, Failure> {
     let phase = Phase::new(head.phase_regex.as_deref())?;
     check::commands(&head, &choices)?;
     let jobs_max = cells(&head, 0).iter().map(|cell| cell.jobs).max().unwrap_or(1);
-    let runner = Runner::new(cli, &choices, jobs_max, phase)?;
+    let runner = Runner::new(context, &choices, jobs_max, phase)?;
     if let Some(directory) = &options.out {
         journal = Some(Journal::begin(directory, &head)?);
     }
@@ -44,7 +44,7 @@ pub(crate) fn slowdown(cli: &Cli, options: &Slowdown) -> Result<u8, Failure> {
     let ended = session.measure();
     session.runner.restore();
     // A reader that went away (`| head -1`) does not make a success of what failed.
-    let reported = session.report(cli, options);
+    let reported = session.report(context, options);
     ended?;
     reported?;
     let is_whole = session.runs.iter().all(|run| run.outcome == Ended::Done);
@@ -215,12 +215,12 @@ impl Session<'_> {
         Some(estimate_s(later, &self.runs)? + whole * f64::from(self.head.repeat - repetition - 1))
     }
 
-    fn report(&self, cli: &Cli, options: &Slowdown) -> Result<(), Failure> {
+    fn report(&self, context: &Context, options: &Slowdown) -> Result<(), Failure> {
         let document = document(&self.head, &self.runs);
         // First to the disk, as nobody may read what is printed; but what cannot be written is printed all the same.
         let written = self.journal.as_ref().map_or(Ok(()), |journal| journal.write(&document));
         let directory = options.out.as_deref().or(options.resume.as_deref()).filter(|_| written.is_ok());
-        let printed = match (cli.json, options.csv) {
+        let printed = match (context.json, options.csv) {
             (true, _) => print_json(&document),
             (_, true) => print(&output::results_csv(&document)),
             _ => print(&output::text(&document, directory)),

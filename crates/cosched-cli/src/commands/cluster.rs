@@ -1,6 +1,6 @@
 //! `cosched cluster`: repair, backup and restore of what a cluster has in its store.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::jobs::connect;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use clap::{Args, Subcommand};
@@ -46,12 +46,12 @@ pub(crate) enum ClusterCommand {
     },
 }
 
-pub(crate) fn cluster(cli: &Cli, options: &Cluster) -> Result<u8, Failure> {
-    let mut client = connect(cli)?;
+pub(crate) fn cluster(context: &Context, options: &Cluster) -> Result<u8, Failure> {
+    let mut client = connect(context)?;
     match &options.command {
         ClusterCommand::Repair { yes } => {
             let report = client.repair_cluster(&RepairRequest { carry_out: *yes })?;
-            tell(cli, &report, "nothing is wrong with the keys of the cluster")
+            tell(context, &report, "nothing is wrong with the keys of the cluster")
         }
         ClusterCommand::Export { file } => {
             let backup = client.export_cluster()?;
@@ -59,7 +59,7 @@ pub(crate) fn cluster(cli: &Cli, options: &Cluster) -> Result<u8, Failure> {
             for key in &backup.left_out {
                 say(&format!("{key} cannot be read, and is not in it"));
             }
-            match (cli.json, file.as_os_str() == "-") {
+            match (context.json, file.as_os_str() == "-") {
                 (_, true) => (),
                 (true, false) => print_json(&serde_json::json!({"file": file, "keys": backup.keys.len()}))?,
                 (false, false) => say(&format!(
@@ -74,13 +74,13 @@ pub(crate) fn cluster(cli: &Cli, options: &Cluster) -> Result<u8, Failure> {
         ClusterCommand::Import { file, yes } => {
             let backup = read(file)?;
             let report = client.import_cluster(&ImportRequest { backup, carry_out: *yes })?;
-            tell(cli, &report, "nothing is to be done")
+            tell(context, &report, "nothing is to be done")
         }
     }
 }
 
-fn tell(cli: &Cli, report: &RepairReport, nothing: &str) -> Result<u8, Failure> {
-    if cli.json {
+fn tell(context: &Context, report: &RepairReport, nothing: &str) -> Result<u8, Failure> {
+    if context.json {
         print_json(report)?;
         return Ok(0);
     }

@@ -1,6 +1,6 @@
 //! `cosched limits`: what one user may have, and has.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
 use crate::{format, jobs};
@@ -9,9 +9,9 @@ use cosched_api::{Limit, LimitList};
 const COLUMNS: [Column; 3] = [words("LIMIT", 0), numbers("USED", 0), numbers("MOST", 0)];
 
 /// `cosched limits`.
-pub(crate) fn limits(cli: &Cli) -> Result<u8, Failure> {
-    let list = jobs::connect(cli)?.limits()?;
-    if cli.json {
+pub(crate) fn limits(context: &Context) -> Result<u8, Failure> {
+    let list = jobs::connect(context)?.limits()?;
+    if context.json {
         print_json(&list)?
     } else {
         print(&text(&list, terminal_width()))?

@@ -1,6 +1,6 @@
 //! `cosched ps`.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, say, terminal_width, use_colour};
 use crate::table::{Cell, Column, numbers, render, words};
 use crate::{format, jobs};
@@ -23,10 +23,10 @@ const COLUMNS: [Column; 13] = [
 ];
 
 /// `cosched ps`.
-pub(crate) fn ps(cli: &Cli, all: bool) -> Result<u8, Failure> {
-    let mut client = jobs::connect(cli)?;
+pub(crate) fn ps(context: &Context, all: bool) -> Result<u8, Failure> {
+    let mut client = jobs::connect(context)?;
     let list = client.jobs(all)?;
-    if cli.json {
+    if context.json {
         print_json(&list)?;
     } else {
         print(&table(&list.jobs, terminal_width(), use_colour()))?;

@@ -1,6 +1,7 @@
 //! `cosched log`: the output of a detached job, or what happened to a job.
 
-use crate::args::{Cli, Log};
+use super::options::Log;
+use crate::context::Context;
 use crate::out::{Failure, harmless_bytes, plain, print, print_json, say};
 use crate::{format, jobs};
 use cosched_api::{Client, Event, Job, JobState};
@@ -12,8 +13,8 @@ use std::time::Duration;
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
 /// `cosched log JOB`.
-pub(crate) fn log(cli: &Cli, options: &Log) -> Result<u8, Failure> {
-    let mut client = jobs::connect(cli)?;
+pub(crate) fn log(context: &Context, options: &Log) -> Result<u8, Failure> {
+    let mut client = jobs::connect(context)?;
     let id = jobs::find(&mut client, &options.job)?;
     let socket = client.path().to_owned();
     let job = jobs::patiently(&socket, || client.job(id))?;
@@ -23,7 +24,7 @@ pub(crate) fn log(cli: &Cli, options: &Log) -> Result<u8, Failure> {
             if !options.events {
                 say(&format!("the output of job {id} went to its terminal and was not captured; its events:"));
             }
-            events(&mut client, id, options.follow, cli.json)?;
+            events(&mut client, id, options.follow, context.json)?;
         }
     }
     Ok(0)

@@ -7,6 +7,7 @@ mod list;
 mod log;
 pub(crate) mod matrix;
 mod nodes;
+pub(crate) mod options;
 mod pages;
 pub(crate) mod queues;
 pub(crate) mod resources;
@@ -15,43 +16,45 @@ mod status;
 mod steer;
 
 use crate::args::{Cli, Commands};
+use crate::context::Context;
 use crate::out::Failure;
+use clap::CommandFactory;
 
 /// Runs the subcommand; returns the exit code.
-pub(crate) fn dispatch(cli: &Cli) -> Result<u8, Failure> {
-    match &cli.command {
-        Commands::Run(options) => crate::run::run(cli, options),
-        Commands::Join(options) => crate::join::join(cli, options),
-        Commands::Ps(options) => list::ps(cli, options.all),
-        Commands::Record(options) => crate::record::record(cli, options),
-        Commands::Profile(options) => crate::profile::profile(cli, options),
-        Commands::Show(options) => show::show(cli, &options.jobs),
-        Commands::Status(options) => status::status(cli, options.watch),
-        Commands::Top(options) => crate::top::top(cli, options),
-        Commands::Limits => limits::limits(cli),
-        Commands::Metrics => pages::metrics(cli),
-        Commands::Suspend(options) => steer::suspend(cli, &options.jobs),
-        Commands::Resume(options) => steer::resume(cli, &options.jobs),
-        Commands::Kill(options) => steer::kill(cli, options),
-        Commands::Class(options) => steer::class(cli, options),
-        Commands::Resources(options) => resources::resources(cli, options),
-        Commands::Cluster(options) => cluster::cluster(cli, options),
-        Commands::Queues(options) => queues::queues(cli, options),
-        Commands::Policy(options) => steer::policy(cli, options),
-        Commands::Nodes(options) => nodes::nodes(cli, options),
-        Commands::Wait(options) => steer::wait(cli, &options.jobs),
-        Commands::Log(options) => log::log(cli, options),
-        Commands::Demo(options) => crate::demo::demo(cli, options),
-        Commands::Bench(options) => crate::bench::bench(cli, options),
-        Commands::Advise(options) => crate::advise::advise(cli, options),
-        Commands::Workload(options) => crate::workload::workload(cli, options),
-        Commands::Sim(options) => crate::sim::sim(cli, options),
-        Commands::Model(options) => crate::model::model(cli, options),
-        Commands::Pipeline(options) => crate::pipeline::pipeline(cli, options),
-        Commands::Slurm(options) => crate::slurm::slurm(cli, options),
-        Commands::Man(options) => pages::man(options.dir.as_deref()),
-        Commands::Completions(options) => pages::completions(options.shell),
-        Commands::Version => pages::version(cli),
+pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Failure> {
+    match command {
+        Commands::Run(options) => crate::run::run(context, options),
+        Commands::Join(options) => crate::join::join(context, options),
+        Commands::Ps(options) => list::ps(context, options.all),
+        Commands::Record(options) => crate::record::record(context, options),
+        Commands::Profile(options) => crate::profile::profile(context, options),
+        Commands::Show(options) => show::show(context, &options.jobs),
+        Commands::Status(options) => status::status(context, options.watch),
+        Commands::Top(options) => crate::top::top(context, options),
+        Commands::Limits => limits::limits(context),
+        Commands::Metrics => pages::metrics(context),
+        Commands::Suspend(options) => steer::suspend(context, &options.jobs),
+        Commands::Resume(options) => steer::resume(context, &options.jobs),
+        Commands::Kill(options) => steer::kill(context, options),
+        Commands::Class(options) => steer::class(context, options),
+        Commands::Resources(options) => resources::resources(context, options),
+        Commands::Cluster(options) => cluster::cluster(context, options),
+        Commands::Queues(options) => queues::queues(context, options),
+        Commands::Policy(options) => steer::policy(context, options),
+        Commands::Nodes(options) => nodes::nodes(context, options),
+        Commands::Wait(options) => steer::wait(context, &options.jobs),
+        Commands::Log(options) => log::log(context, options),
+        Commands::Demo(options) => crate::demo::demo(context, options),
+        Commands::Bench(options) => crate::bench::bench(context, options),
+        Commands::Advise(options) => crate::advise::advise(context, options),
+        Commands::Workload(options) => crate::workload::workload(context, options),
+        Commands::Sim(options) => crate::sim::sim(context, options),
+        Commands::Model(options) => crate::model::model(context, options),
+        Commands::Pipeline(options) => crate::pipeline::pipeline(context, options),
+        Commands::Slurm(options) => crate::slurm::slurm(context, options),
+        Commands::Man(options) => pages::man(Cli::command(), options.dir.as_deref()),
+        Commands::Completions(options) => pages::completions(Cli::command(), options.shell),
+        Commands::Version => pages::version(context),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cosched nodes`: the nodes of the cluster, or the one machine, how busy they are, and the queues.
 
-use crate::args::{Cli, Nodes};
+use super::options::Nodes;
+use crate::context::Context;
 use crate::format;
 use crate::jobs::{connect, patiently};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
@@ -9,8 +10,8 @@ use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus, Status};
 use serde::Serialize;
 
 /// Lists, or drains first.
-pub(crate) fn nodes(cli: &Cli, options: &Nodes) -> Result<u8, Failure> {
-    let mut client = connect(cli)?;
+pub(crate) fn nodes(context: &Context, options: &Nodes) -> Result<u8, Failure> {
+    let mut client = connect(context)?;
     let socket = client.path().to_owned();
     let changes = [(&options.drain, true), (&options.undrain, false)];
     let changes = changes.iter().flat_map(|(names, drains)| names.iter().map(move |name| (name, drains)));
@@ -28,7 +29,7 @@ pub(crate) fn nodes(cli: &Cli, options: &Nodes) -> Result<u8, Failure> {
     let (nodes, cluster) = status_of_cluster(&status)?;
     // Without the store nobody knows how busy the others are; who is there is known all the same.
     let loads = client.loads().map(|list| list.nodes).unwrap_or_default();
-    if cli.json {
+    if context.json {
         let both = |node| Both { node, measured: loads.iter().find(|load| load.name == node.name) };
         print_json(&nodes.iter().map(both).collect::<Vec<_>>())?;
     } else {

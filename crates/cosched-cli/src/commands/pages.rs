@@ -1,15 +1,15 @@
 //! Man pages, completions, versions and metrics.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
-use clap::CommandFactory;
+use clap::Command;
 use cosched_api::{ClientError, ErrorCode, SocketChoice};
 use std::io;
 use std::path::Path;
 
 /// `cosched man`: the main page to standard output, or all pages to a directory.
-pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
-    let command = Cli::command().disable_help_subcommand(true);
+pub(crate) fn man(command: Command, directory: Option<&Path>) -> Result<u8, Failure> {
+    let command = command.disable_help_subcommand(true);
     let failed = |e: io::Error| Failure::other(format!("cannot write the man pages: {e}"));
     match directory {
         Some(directory) => {
@@ -26,16 +26,16 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
 }
 
 /// `cosched completions SHELL`.
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+pub(crate) fn completions(mut command: Command, shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "cosched", &mut text);
+    clap_complete::generate(shell, &mut command, "cosched", &mut text);
     print(&String::from_utf8_lossy(&text))?;
     Ok(0)
 }
 
 /// `cosched metrics`: the text as the daemon has it; with --json the same in an object.
-pub(crate) fn metrics(cli: &Cli) -> Result<u8, Failure> {
-    let text = crate::jobs::connect(cli)?.metrics().map_err(|error| match &error {
+pub(crate) fn metrics(context: &Context) -> Result<u8, Failure> {
+    let text = crate::jobs::connect(context)?.metrics().map_err(|error| match &error {
         ClientError::Refused(body) if body.code == ErrorCode::NotFound => Failure::explained(
             EXIT_REFUSED,
             "this daemon has no metrics",
@@ -44,7 +44,7 @@ pub(crate) fn metrics(cli: &Cli) -> Result<u8, Failure> {
         ),
         _ => error.into(),
     })?;
-    if cli.json {
+    if context.json {
         print_json(&serde_json::json!({ "format": "openmetrics-1.0.0", "text": text }))?;
     } else {
         print(&text)?;
@@ -53,11 +53,11 @@ pub(crate) fn metrics(cli: &Cli) -> Result<u8, Failure> {
 }
 
 /// `cosched version`: this command's, and the daemon's if one runs.
-pub(crate) fn version(cli: &Cli) -> Result<u8, Failure> {
+pub(crate) fn version(context: &Context) -> Result<u8, Failure> {
     let own = env!("CARGO_PKG_VERSION");
-    let status = SocketChoice::find(cli.socket.clone()).connect().and_then(|mut client| client.status());
+    let status = SocketChoice::find(context.socket.clone()).connect().and_then(|mut client| client.status());
     let daemon = status.ok().map(|status| status.version);
-    if cli.json {
+    if context.json {
         print_json(&serde_json::json!({ "cosched": own, "coschedd": daemon }))?;
     } else {
         let daemon = daemon.map_or("coschedd: none runs".to_owned(), |version| format!("coschedd {version}"));

@@ -1,7 +1,7 @@
 //! `cosched queues`: the queues of the cluster, and other ones.
 
 use super::nodes::status_of_cluster;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::format;
 use crate::jobs::{connect, patiently};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
@@ -39,8 +39,8 @@ pub(crate) enum QueuesCommand {
 }
 
 /// Lists, or changes first.
-pub(crate) fn queues(cli: &Cli, options: &Queues) -> Result<u8, Failure> {
-    let mut client = connect(cli)?;
+pub(crate) fn queues(context: &Context, options: &Queues) -> Result<u8, Failure> {
+    let mut client = connect(context)?;
     let status = match &options.command {
         Some(QueuesCommand::Set { file }) => {
             let (queues, fair_share) = read(file)?;
@@ -54,7 +54,7 @@ pub(crate) fn queues(cli: &Cli, options: &Queues) -> Result<u8, Failure> {
     };
     let (_, cluster) = status_of_cluster(&status)?;
     match options {
-        _ if cli.json => print_json(&cluster.queues)?,
+        _ if context.json => print_json(&cluster.queues)?,
         Queues { toml: true, .. } => print(&as_toml(cluster))?,
         Queues { command: None, .. } => print(&text(cluster))?,
         Queues { command: Some(_), .. } => (),

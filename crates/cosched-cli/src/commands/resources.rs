@@ -1,8 +1,9 @@
 //! `cosched resources`: what jobs want from now on.
 
 use super::steer::each;
-use crate::args::{Cli, parse_node};
+use crate::context::Context;
 use crate::out::Failure;
+use crate::parsers::parse_node;
 use clap::Args;
 use cosched_api::{NodeResources, ResourcesRequest, parse};
 
@@ -29,7 +30,7 @@ pub(crate) struct ChangeResources {
 }
 
 /// `cosched resources JOB…`.
-pub(crate) fn resources(cli: &Cli, options: &ChangeResources) -> Result<u8, Failure> {
+pub(crate) fn resources(context: &Context, options: &ChangeResources) -> Result<u8, Failure> {
     let request = ResourcesRequest { nodes: options.nodes.clone(), cpus: options.cpus, mem_bytes: options.mem };
-    each(cli, &options.jobs, |client, id| client.set_resources(id, &request))
+    each(context, &options.jobs, |client, id| client.set_resources(id, &request))
 }

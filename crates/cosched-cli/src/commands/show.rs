@@ -1,17 +1,17 @@
 //! `cosched show`: everything about a job.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, plain, print, print_json};
 use crate::{format, jobs};
 use cosched_api::{DecidedMatter, Job, JobState, JobWaiting, NodeResources};
 use std::fmt::Write;
 
 /// `cosched show JOB…`.
-pub(crate) fn show(cli: &Cli, words: &[String]) -> Result<u8, Failure> {
+pub(crate) fn show(context: &Context, words: &[String]) -> Result<u8, Failure> {
     let mut first = true;
-    jobs::for_each(cli, words, |client, id| {
+    jobs::for_each(context, words, |client, id| {
         let job = client.job(id)?;
-        if cli.json {
+        if context.json {
             print_json(&job)?;
         } else {
             print(&format!("{}{}", if first { "" } else { "\n" }, text(&job, format::now_unix_ms())))?;

@@ -1,7 +1,7 @@
 //! `cosched status`: the CPUs, the matrix, the switches, and whatever is wrong.
 
 use super::matrix;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, draw, print, print_json, use_colour};
 use crate::{format, jobs};
 use cosched_api::{Clock, Distribution, NodeStatus, Period, QueueStatus, Status};
@@ -11,12 +11,12 @@ use std::time::Duration;
 const WATCH_PAUSE: Duration = Duration::from_millis(500);
 
 /// `cosched status`.
-pub(crate) fn status(cli: &Cli, watch: bool) -> Result<u8, Failure> {
-    let mut client = jobs::connect(cli)?;
-    let redraw = watch && !cli.json && io::stdout().is_terminal();
+pub(crate) fn status(context: &Context, watch: bool) -> Result<u8, Failure> {
+    let mut client = jobs::connect(context)?;
+    let redraw = watch && !context.json && io::stdout().is_terminal();
     loop {
         let status = client.status()?;
-        if cli.json {
+        if context.json {
             print_json(&status)?;
         } else {
             let text = text(&status, format::now_unix_ms(), use_colour());

@@ -1,7 +1,8 @@
 //! The commands that change something, and `wait`.
 
+use super::options::{ChangeClass, ChangePolicy, Kill};
 use super::status;
-use crate::args::{ChangeClass, ChangePolicy, Cli, Kill};
+use crate::context::Context;
 use crate::jobs::{connect, for_each, patiently};
 use crate::out::{Failure, print, print_json, say};
 use cosched_api::{
@@ -16,19 +17,19 @@ const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
 /// `cosched suspend JOB…`.
-pub(crate) fn suspend(cli: &Cli, words: &[String]) -> Result<u8, Failure> {
-    each(cli, words, Client::suspend)
+pub(crate) fn suspend(context: &Context, words: &[String]) -> Result<u8, Failure> {
+    each(context, words, Client::suspend)
 }
 
 /// `cosched resume JOB…`.
-pub(crate) fn resume(cli: &Cli, words: &[String]) -> Result<u8, Failure> {
-    each(cli, words, Client::resume)
+pub(crate) fn resume(context: &Context, words: &[String]) -> Result<u8, Failure> {
+    each(context, words, Client::resume)
 }
 
 /// `cosched kill JOB…`.
-pub(crate) fn kill(cli: &Cli, options: &Kill) -> Result<u8, Failure> {
+pub(crate) fn kill(context: &Context, options: &Kill) -> Result<u8, Failure> {
     let request = kill_request(options);
-    each(cli, &options.jobs, |client, id| client.kill(id, &request))
+    each(context, &options.jobs, |client, id| client.kill(id, &request))
 }
 
 fn kill_request(options: &Kill) -> KillRequest {
@@ -39,13 +40,13 @@ fn kill_request(options: &Kill) -> KillRequest {
 }
 
 /// `cosched class JOB… CLASS`.
-pub(crate) fn class(cli: &Cli, options: &ChangeClass) -> Result<u8, Failure> {
+pub(crate) fn class(context: &Context, options: &ChangeClass) -> Result<u8, Failure> {
     let request = ClassRequest { class: options.class };
-    each(cli, &options.jobs, |client, id| client.set_class(id, &request))
+    each(context, &options.jobs, |client, id| client.set_class(id, &request))
 }
 
 /// `cosched policy`.
-pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
+pub(crate) fn policy(context: &Context, options: &ChangePolicy) -> Result<u8, Failure> {
     let policy = Policy::ALL.into_iter().find(|p| options.policy.as_deref() == Some(p.name()));
     let slot_length_ms = options.slot.map(|slot| u64::try_from(slot.as_millis()).unwrap_or(u64::MAX));
     let request = PolicyRequest {
@@ -59,18 +60,18 @@ pub(crate) fn policy(cli: &Cli, options: &ChangePolicy) -> Result<u8, Failure> {
         ..PolicyRequest::default()
     };
     if !options.job.is_empty() {
-        return each(cli, &options.job, |client, id| client.set_job_policy(id, &request));
+        return each(context, &options.job, |client, id| client.set_job_policy(id, &request));
     }
     if options.policy.as_deref() == Some("default") {
         let why = "the machine's policy is the default that jobs follow";
         return Err(Failure::explained(2, "`default` needs --job", why, "cosched policy default --job JOB"));
     }
-    let mut client = connect(cli)?;
+    let mut client = connect(context)?;
     let request = with_shares(request, options, &mut client)?;
     let nothing = request == PolicyRequest::default();
     let socket = client.path().to_owned();
     let status = if nothing { client.status()? } else { patiently(&socket, || client.set_policy(&request))? };
-    if cli.json {
+    if context.json {
         print_json(&status)?;
     } else if nothing {
         print(&format!("{}\n", status::policy_of_all(&status)))?;
@@ -111,10 +112,10 @@ fn over(mut shares: ClassShares, changes: &[(Class, u32)]) -> ClassShares {
 }
 
 /// `cosched wait JOB…`: the exit code is the first of the jobs' that is not 0.
-pub(crate) fn wait(cli: &Cli, words: &[String]) -> Result<u8, Failure> {
-    for_each(cli, words, |client, id| {
+pub(crate) fn wait(context: &Context, words: &[String]) -> Result<u8, Failure> {
+    for_each(context, words, |client, id| {
         let job = until_ended(client, id)?;
-        if cli.json {
+        if context.json {
             print_json(&job)?;
         }
         match job.exit {
@@ -139,13 +140,13 @@ fn until_ended(client: &mut Client, id: u64) -> Result<Job, ClientError> {
 
 /// One request a job; the answers are printed only as JSON.
 pub(super) fn each(
-    cli: &Cli,
+    context: &Context,
     words: &[String],
     mut request: impl FnMut(&mut Client, u64) -> Result<Job, ClientError>,
 ) -> Result<u8, Failure> {
-    for_each(cli, words, |client, id| {
+    for_each(context, words, |client, id| {
         let job = request(client, id)?;
-        if cli.json {
+        if context.json {
             print_json(&job)?;
         }
         Ok(0)

@@ -1,9 +1,10 @@
 //! What the demo shows while it runs: drawn in place on a terminal, plain lines elsewhere.
 
 use super::measure::Time;
+use super::options::{Arm, Demo};
 use super::report::{Results, arm_name, table};
-use crate::args::{Arm, Cli, Demo};
 use crate::commands::matrix;
+use crate::context::Context;
 use crate::jobset::Look;
 use crate::out::{Failure, print, say, use_colour};
 use cosched_api::{Client, Status};
@@ -29,8 +30,8 @@ enum Mode {
 }
 
 impl Display {
-    pub(crate) fn new(cli: &Cli, options: &Demo) -> Display {
-        let mode = match (cli.json, options.plain || !io::stdout().is_terminal()) {
+    pub(crate) fn new(context: &Context, options: &Demo) -> Display {
+        let mode = match (context.json, options.plain || !io::stdout().is_terminal()) {
             (true, _) => Mode::Talk,
             (false, true) => Mode::Lines,
             (false, false) => Mode::InPlace,

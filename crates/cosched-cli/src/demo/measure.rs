@@ -1,7 +1,8 @@
 //! Running the demo's jobs side by side and taking their time.
 
+use super::options::Arm;
 use super::program::{Report, read_report};
-use crate::args::{Arm, Cli};
+use crate::context::Context;
 use crate::jobset::{self, End, Look, Outcome, Planned, output_end, unnamed_file};
 use crate::out::Failure;
 use crate::run::signals::Signals;
@@ -38,13 +39,13 @@ pub(crate) struct Measured {
 /// Runs the set. `tick` is called a few times a second; an interruption or a job that fails is a failure, and everything
 /// that was started is ended before this returns.
 pub(crate) fn run(
-    cli: &Cli,
+    context: &Context,
     set: &Set<'_>,
     signals: &Signals,
     client: &mut Client,
     mut tick: impl FnMut(&mut Client, &Look) -> Result<(), Failure>,
 ) -> Result<Measured, Failure> {
-    let jobs = (1..=set.jobs).map(|number| planned(cli, set, number)).collect::<Result<_, _>>()?;
+    let jobs = (1..=set.jobs).map(|number| planned(context, set, number)).collect::<Result<_, _>>()?;
     let measured = jobset::run(jobset::Set { jobs, limit: set.limit }, signals, |look| tick(client, look))?;
     let time = |finished| Time { seconds: measured.elapsed_s, finished };
     match measured.outcome {
@@ -59,11 +60,11 @@ pub(crate) fn run(
     }
 }
 
-fn planned(cli: &Cli, set: &Set<'_>, number: u32) -> Result<Planned, Failure> {
+fn planned(context: &Context, set: &Set<'_>, number: u32) -> Result<Planned, Failure> {
     let mut command = Vec::new();
     if set.arm != Arm::Linux {
         let name = format!("demo-{}-{number}", std::process::id());
-        command = crate::jobset::launcher(cli, &["--name", &name])?;
+        command = crate::jobset::launcher(context, &["--name", &name])?;
     }
     command.extend(set.command.iter().cloned());
     let environment = set.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();

@@ -5,10 +5,11 @@
 
 mod display;
 mod measure;
+mod options;
 mod program;
 mod report;
 
-use crate::args::{Arm, Cli, Demo};
+use crate::context::Context;
 use crate::jobset::{Others, RestorePolicy};
 use crate::out::{Failure, print, print_json, say};
 use crate::run::connect_or_start;
@@ -16,6 +17,8 @@ use crate::run::signals::Signals;
 use cosched_api::{Policy, SocketChoice, Status};
 use display::Display;
 use measure::{Measured, Set, run};
+use options::Arm;
+pub(crate) use options::Demo;
 use program::{Program, Work};
 use report::{Results, sentence, table};
 use std::time::Duration;
@@ -25,17 +28,17 @@ const LIMIT_FACTOR: f64 = 30.0;
 const LIMIT_MIN_S: f64 = 60.0;
 
 /// `cosched demo`.
-pub(crate) fn demo(cli: &Cli, options: &Demo) -> Result<u8, Failure> {
-    let socket = SocketChoice::find(cli.socket.clone());
+pub(crate) fn demo(context: &Context, options: &Demo) -> Result<u8, Failure> {
+    let socket = SocketChoice::find(context.socket.clone());
     let mut client = connect_or_start(&socket, None)?;
     let status = client.status()?;
     let program = Program::find(options.program.as_deref(), status.cpus.len().max(2))?;
     let signals = Signals::take().map_err(|e| Failure::other(format!("cannot read signals: {e}")))?;
     let mut stage = Stage {
-        cli,
+        context,
         options,
         signals,
-        display: Display::new(cli, options),
+        display: Display::new(context, options),
         results: Results::default(),
         others: Others::default(),
         policy: RestorePolicy::new(socket, &status),
@@ -69,7 +72,7 @@ fn arms(chosen: &[Arm], jobs: u32, repetition: u32) -> Vec<Arm> {
 }
 
 struct Stage<'a> {
-    cli: &'a Cli,
+    context: &'a Context,
     options: &'a Demo,
     signals: Signals,
     display: Display,
@@ -129,14 +132,16 @@ impl Stage<'_> {
         let set = Set { arm, jobs, command, environment: &program.environment, limit };
         let (display, results) = (&mut self.display, &self.results);
         display.begin();
-        run(self.cli, &set, &self.signals, &mut client, |client, progress| display.tick(arm, progress, client, results))
+        run(self.context, &set, &self.signals, &mut client, |client, progress| {
+            display.tick(arm, progress, client, results)
+        })
     }
 
     fn conclude(&mut self, program: &Program, work: Work) -> Result<(), Failure> {
         let lines = self.results.lines();
         let others = self.others.share();
         let sentence = sentence(&lines, others);
-        if self.cli.json {
+        if self.context.json {
             return print_json(&serde_json::json!({
                 "program": program.description, "work": work, "repetitions": self.options.repeat, "results": lines,
                 "others_cpu_share": others, "sentence": sentence,

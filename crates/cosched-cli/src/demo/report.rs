@@ -1,7 +1,7 @@
 //! The demo's table and its one sentence, computed from the numbers.
 
 use super::measure::Time;
-use crate::args::Arm;
+use super::options::Arm;
 use crate::table::{Cell, Column, numbers, render, words};
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 //! run, and ends what is left. Every supervisor holds a pipe of the harness: when the harness dies, even by kill -9,
 //! the pipe ends, and the supervisors end their jobs.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::Failure;
 use std::ffi::OsString;
 
@@ -29,10 +29,10 @@ pub(crate) fn cpus() -> usize {
 }
 
 /// The words that make the command after them a job of cosched: this executable's `run` with these options.
-pub(crate) fn launcher(cli: &Cli, options: &[&str]) -> Result<Vec<OsString>, Failure> {
+pub(crate) fn launcher(context: &Context, options: &[&str]) -> Result<Vec<OsString>, Failure> {
     let own = std::env::current_exe().map_err(|e| Failure::other(format!("cannot find this program: {e}")))?;
     let mut words = vec![own.into_os_string()];
-    if let Some(socket) = &cli.socket {
+    if let Some(socket) = &context.socket {
         words.extend(["--socket".into(), socket.clone().into_os_string()]);
     }
     words.push("run".into());

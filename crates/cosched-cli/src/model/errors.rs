@@ -2,8 +2,8 @@
 
 use super::help;
 use super::source::Source;
-use crate::args::Cli;
 use crate::bench::measured::{Measured as Bench, Outcome, Single, not_valid, positive};
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render};
 use clap::Args;
@@ -52,7 +52,7 @@ struct Report<'a> {
     left_out: Vec<u32>,
 }
 
-pub(crate) fn errors(cli: &Cli, options: &ErrorsOf) -> Result<u8, Failure> {
+pub(crate) fn errors(context: &Context, options: &ErrorsOf) -> Result<u8, Failure> {
     let bench = Bench::read(&options.measured)?;
     let invalid = |why: &str, hint: &str| not_valid(&options.measured, why, hint);
     let single = bench.single.as_ref().filter(|single| single.time_s > 0.0);
@@ -87,7 +87,7 @@ pub(crate) fn errors(cli: &Cli, options: &ErrorsOf) -> Result<u8, Failure> {
         results,
         left_out,
     };
-    if cli.json {
+    if context.json {
         print_json(&report)?
     } else {
         print(&page(&report))?

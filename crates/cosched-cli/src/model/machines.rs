@@ -1,7 +1,7 @@
 //! Machine files: the shipped ones by name, others by path.
 
 use super::{EXIT_INVALID, help};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
 use clap::Args;
@@ -58,14 +58,14 @@ const COLUMNS: [Column; 7] = [
     words("DESCRIPTION", 0),
 ];
 
-pub(crate) fn machines(cli: &Cli, options: &Machines) -> Result<u8, Failure> {
+pub(crate) fn machines(context: &Context, options: &Machines) -> Result<u8, Failure> {
     if let Some(name) = &options.show {
         let text = SHIPPED.iter().find(|(known, _)| known == name).map(|(_, text)| *text);
         print(text.ok_or_else(|| unknown(name))?)?;
         return Ok(0);
     }
     let all = SHIPPED.iter().filter_map(|(name, _)| shipped(name));
-    if cli.json {
+    if context.json {
         for machine in all {
             print_json(&machine)?;
         }

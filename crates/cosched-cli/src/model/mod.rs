@@ -8,7 +8,7 @@ mod predict;
 pub(crate) mod source;
 mod table3;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::Failure;
 use clap::{Args, Subcommand};
 
@@ -38,12 +38,12 @@ pub(crate) enum ModelCommand {
 }
 
 /// Runs a subcommand; returns the exit code.
-pub(crate) fn model(cli: &Cli, options: &Model) -> Result<u8, Failure> {
+pub(crate) fn model(context: &Context, options: &Model) -> Result<u8, Failure> {
     match &options.command {
-        ModelCommand::Predict(options) => predict::predict(cli, options),
-        ModelCommand::Errors(options) => errors::errors(cli, options),
-        ModelCommand::Calibrate(options) => calibrate::calibrate(cli, options),
-        ModelCommand::Machines(options) => machines::machines(cli, options),
-        ModelCommand::Table3 => table3::table3(cli),
+        ModelCommand::Predict(options) => predict::predict(context, options),
+        ModelCommand::Errors(options) => errors::errors(context, options),
+        ModelCommand::Calibrate(options) => calibrate::calibrate(context, options),
+        ModelCommand::Machines(options) => machines::machines(context, options),
+        ModelCommand::Table3 => table3::table3(context),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::help;
 use super::source::{Detail, Predicted, Source, Subject};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
 use clap::Args;
@@ -64,7 +64,7 @@ struct Outcome {
     cpu_share: f64,
 }
 
-pub(crate) fn predict(cli: &Cli, options: &Predict) -> Result<u8, Failure> {
+pub(crate) fn predict(context: &Context, options: &Predict) -> Result<u8, Failure> {
     let predicted = options.source.find()?.ok_or_else(|| {
         Failure::explained(
             2,
@@ -73,7 +73,7 @@ pub(crate) fn predict(cli: &Cli, options: &Predict) -> Result<u8, Failure> {
             "give --machine, --program, --n and --grid, or --machine and --profile, or --t1 and --cpu-share; see `cosched model predict --help`",
         )
     })?;
-    if cli.json {
+    if context.json {
         print_json(&report(&predicted, &options.jobs))?;
     } else {
         print(&page(&predicted, &options.jobs))?;

@@ -1,7 +1,7 @@
 //! `cosched model table3`: this model beside the paper's own model.
 
 use super::machines;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_model::table3::{Figure, LU, MATMUL, Published, figures};
@@ -22,9 +22,9 @@ struct Report<'a> {
     published: [&'a Published; 2],
 }
 
-pub(crate) fn table3(cli: &Cli) -> Result<u8, Failure> {
+pub(crate) fn table3(context: &Context) -> Result<u8, Failure> {
     let all = figures(&machines::find("bunyip")?, &machines::find("bunyip-faster")?);
-    if cli.json {
+    if context.json {
         let rows = all.iter().map(|figure| Row { figure, difference: figure.difference() }).collect();
         print_json(&Report { figures: rows, published: [&MATMUL, &LU] })?;
         return Ok(0);

@@ -1,6 +1,6 @@
 //! `cosched pipeline list`.
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::format;
 use crate::out::{Failure, plain, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
@@ -19,9 +19,9 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// Prints all pipelines that this user may see.
-pub(super) fn list(cli: &Cli) -> Result<u8, Failure> {
+pub(super) fn list(context: &Context) -> Result<u8, Failure> {
     let all = live::list();
-    if cli.json {
+    if context.json {
         print_json(&json!({ "pipelines": all.iter().map(as_json).collect::<Vec<_>>() }))?;
     } else if all.is_empty() {
         crate::out::say("no pipeline runs that can be looked at (those with the option `serve` can)");

@@ -6,7 +6,7 @@ mod page;
 mod report;
 mod show;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{EXIT_NO_JOB, Failure};
 use clap::{Args, Subcommand};
 
@@ -35,10 +35,10 @@ pub(crate) enum PipelineCommand {
 }
 
 /// Runs a subcommand; returns the exit code.
-pub(crate) fn pipeline(cli: &Cli, options: &Pipeline) -> Result<u8, Failure> {
+pub(crate) fn pipeline(context: &Context, options: &Pipeline) -> Result<u8, Failure> {
     match &options.command {
-        PipelineCommand::List => list::list(cli),
-        PipelineCommand::Show(options) => show::show(cli, options),
-        PipelineCommand::Report(options) => report::report(cli, options),
+        PipelineCommand::List => list::list(context),
+        PipelineCommand::Show(options) => show::show(context, options),
+        PipelineCommand::Report(options) => report::report(context, options),
     }
 }

@@ -1,7 +1,7 @@
 //! `cosched pipeline report`.
 
 use super::{EXIT_INVALID, help, page};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, say};
 use clap::Args;
 use cosched_pipeline::Report;
@@ -25,7 +25,7 @@ pub(crate) struct ReportOf {
 }
 
 /// Prints a report, and writes what was asked for.
-pub(super) fn report(cli: &Cli, options: &ReportOf) -> Result<u8, Failure> {
+pub(super) fn report(context: &Context, options: &ReportOf) -> Result<u8, Failure> {
     let report = read(&options.file)?;
     if let Some(path) = &options.html {
         write(path, &page::page(&report))?;
@@ -38,7 +38,7 @@ pub(super) fn report(cli: &Cli, options: &ReportOf) -> Result<u8, Failure> {
             Some(_) => {}
         }
     }
-    if cli.json {
+    if context.json {
         print_json(&Report { trace: None, ..report })?;
     } else {
         print(&report.text())?;

@@ -1,7 +1,7 @@
 //! `cosched pipeline show`.
 
 use super::{EXIT_NO_PIPELINE, help};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{self, Failure, plain, print, print_json, say};
 use clap::Args;
 use cosched_api::parse::nearest;
@@ -24,8 +24,8 @@ pub(crate) struct Show {
 }
 
 /// Shows the chosen pipelines.
-pub(super) fn show(cli: &Cli, options: &Show) -> Result<u8, Failure> {
-    let redraw = options.watch && !cli.json && io::stdout().is_terminal();
+pub(super) fn show(context: &Context, options: &Show) -> Result<u8, Failure> {
+    let redraw = options.watch && !context.json && io::stdout().is_terminal();
     let mut shown = false;
     loop {
         let all = live::list();
@@ -35,7 +35,7 @@ pub(super) fn show(cli: &Cli, options: &Show) -> Result<u8, Failure> {
             return if shown { Ok(0) } else { Err(none(&all, options.which.as_deref())) };
         }
         shown = true;
-        let code = draw(cli, &chosen, redraw)?;
+        let code = draw(context, &chosen, redraw)?;
         if !options.watch {
             return Ok(code);
         }
@@ -50,12 +50,12 @@ fn is_chosen(one: &Listed, which: Option<&str>) -> bool {
 }
 
 /// Draws all of them; 1 if one of them did not answer.
-fn draw(cli: &Cli, chosen: &[&Listed], redraw: bool) -> Result<u8, Failure> {
+fn draw(context: &Context, chosen: &[&Listed], redraw: bool) -> Result<u8, Failure> {
     let mut code = 0;
     let mut texts = Vec::new();
     for one in chosen {
         match &one.answer {
-            Ok(live) if cli.json => print_json(live)?,
+            Ok(live) if context.json => print_json(live)?,
             Ok(live) => texts.push(text(live)),
             Err(silence) => {
                 code = 1;

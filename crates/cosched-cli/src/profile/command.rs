@@ -1,7 +1,7 @@
 //! `cosched profile`: look at what `cosched record` wrote.
 
 use super::{Profile, show::summary};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -41,11 +41,11 @@ struct Shown<'a> {
     totals: super::Totals,
 }
 
-pub(crate) fn profile(cli: &Cli, options: &ProfileCommand) -> Result<u8, Failure> {
+pub(crate) fn profile(context: &Context, options: &ProfileCommand) -> Result<u8, Failure> {
     match &options.command {
         What::Show { file } => {
             let mut profile = Profile::read(file)?;
-            if !cli.json {
+            if !context.json {
                 print(&summary(&profile, terminal_width()))?;
                 return Ok(0);
             }

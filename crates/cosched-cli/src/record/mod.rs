@@ -5,7 +5,7 @@ mod look;
 mod scratch;
 mod shadow;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::format::command_line;
 use crate::out::{Failure, print_json, say};
 use crate::profile::{Profile, Run, from_observation, from_rank_files, summary};
@@ -66,7 +66,7 @@ struct Written<'a> {
     warnings: &'a [String],
 }
 
-pub(crate) fn record(cli: &Cli, options: &Record) -> Result<u8, Failure> {
+pub(crate) fn record(context: &Context, options: &Record) -> Result<u8, Failure> {
     let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
     let library = find_library(LIBRARY, LIBRARY_VARIABLE).ok_or_else(not_installed)?;
     can_write(&options.output)?;
@@ -84,7 +84,7 @@ pub(crate) fn record(cli: &Cli, options: &Record) -> Result<u8, Failure> {
     let written = profile.write(&options.output);
     drop(scratch);
     written.map_err(|failure| Failure { code: EXIT_FAILED, ..failure })?;
-    report(cli, options, &profile)?;
+    report(context, options, &profile)?;
     Ok(exit)
 }
 
@@ -99,13 +99,13 @@ fn build(directory: &Path, run: &Run, ended: Ended) -> Profile {
     })
 }
 
-fn report(cli: &Cli, options: &Record, profile: &Profile) -> Result<(), Failure> {
+fn report(context: &Context, options: &Record, profile: &Profile) -> Result<(), Failure> {
     if !options.quiet {
         eprint!("{}", summary(profile, None));
         let shown = command_line(&[options.output.display().to_string()]);
         say(&format!("the profile is in {shown}; try: cosched sim program --profile {shown}"));
     }
-    if cli.json {
+    if context.json {
         let Profile { by, complete, exit, .. } = *profile;
         let totals = profile.totals();
         print_json(&Written { profile: &options.output, by, complete, exit, totals, warnings: &profile.warnings })?;

@@ -3,8 +3,9 @@
 //! The supervisor gets the same command line. Its standard output is a pipe to the first process until the job is
 //! registered, then the job's output file.
 
+use super::options::Run;
 use super::{EXIT_FAILED, Launch, SUPERVISE, failed, run_job};
-use crate::args::{Cli, Commands};
+use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use cosched_api::Job;
 use serde::{Deserialize, Serialize};
@@ -43,13 +44,12 @@ pub(crate) fn detach(json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The supervisor: `__supervise` and the command line of `cosched`.
-pub(crate) fn supervise(cli: &Cli) -> Result<u8, Failure> {
-    let Commands::Run(options) = &cli.command else { return Err(Failure::silent(EXIT_FAILED)) };
+/// The supervisor, with the options of the first process.
+pub(crate) fn supervise(context: &Context, options: &Run) -> Result<u8, Failure> {
     let prepared = prepare().and_then(|(log, path)| {
         let report =
             rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(|e| failed("cannot keep the pipe", &e.into()))?;
-        Ok((Launch::new(cli, options, Some(path.to_string_lossy().into_owned()))?, log, path, File::from(report)))
+        Ok((Launch::new(context, options, Some(path.to_string_lossy().into_owned()))?, log, path, File::from(report)))
     });
     let (launch, log, path, mut report) = match prepared {
         Ok(all) => all,

@@ -2,9 +2,9 @@
 
 use super::follow::Follow;
 use super::is_over;
+use super::options::Leftovers;
 use super::signals::Signals;
 use super::watch::wait;
-use crate::args::Leftovers;
 use crate::jobs::without_store;
 use crate::out::say;
 use cosched_api::{Client, Job, KillRequest};

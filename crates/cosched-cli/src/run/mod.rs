@@ -11,6 +11,7 @@ mod find;
 mod follow;
 mod gate;
 mod leftovers;
+mod options;
 mod place;
 pub(crate) mod signals;
 mod thaw;
@@ -21,13 +22,15 @@ pub(crate) use again::{AGAIN, again};
 pub(crate) use detach::supervise;
 pub(crate) use find::find_program;
 pub(crate) use gate::gate;
+pub(crate) use options::Run;
 pub(crate) use watch::{shell_code, wire_status};
 
-use crate::args::{Cli, Leftovers, NodeLoss, Run};
+use crate::context::Context;
 use crate::out::{Failure, say};
 use cosched_api::{Activation, Client, ClientError, ExitReport, Job, JobRequest, JobState, SocketChoice, activate};
 use follow::Follow;
 use gate::Gate;
+use options::{Leftovers, NodeLoss};
 use place::{Place, Placed};
 use signals::Signals;
 use std::ffi::{OsStr, OsString};
@@ -55,11 +58,11 @@ pub(crate) const EXIT_NOT_FOUND: u8 = 127;
 const REPORT_TIME: Duration = Duration::from_secs(5);
 
 /// `cosched run`.
-pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
+pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     if options.detach {
-        return detach::detach(cli.json);
+        return detach::detach(context.json);
     }
-    run_job(&Launch::new(cli, options, None)?, |_| Ok(()))
+    run_job(&Launch::new(context, options, None)?, |_| Ok(()))
 }
 
 /// What is to be run and how.
@@ -74,7 +77,7 @@ struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    fn new(cli: &Cli, options: &'a Run, log_path: Option<String>) -> Result<Launch<'a>, Failure> {
+    fn new(context: &Context, options: &'a Run, log_path: Option<String>) -> Result<Launch<'a>, Failure> {
         let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
         let (policy, asked) = options.how();
         let waiting = waiting::Plan::new(asked, &program)?;
@@ -98,7 +101,7 @@ impl<'a> Launch<'a> {
             once: false,
             environment: if options.on_node_loss == Some(NodeLoss::Requeue) { environment() } else { Vec::new() },
         };
-        let socket = SocketChoice::find(cli.socket.clone());
+        let socket = SocketChoice::find(context.socket.clone());
         Ok(Launch { program, argv: &options.command, request, waiting, leftovers: options.leftovers, socket })
     }
 }

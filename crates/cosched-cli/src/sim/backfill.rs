@@ -1,7 +1,7 @@
 //! `cosched sim backfill`.
 
-use crate::args::Cli;
 use crate::commands::help;
+use crate::context::Context;
 use crate::format::{duration_s, grouped};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::workload::{input, say_left_out, write_to};
@@ -83,7 +83,7 @@ struct Output<'a> {
 }
 
 /// `cosched sim backfill`.
-pub(crate) fn backfill(cli: &Cli, options: &Backfill) -> Result<u8, Failure> {
+pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Failure> {
     let (jobs, procs, dropped, cut_to_estimate) = jobs(options)?;
     say_left_out(&dropped.by_reason());
     let policy = match options.policy {
@@ -131,7 +131,7 @@ pub(crate) fn backfill(cli: &Cli, options: &Backfill) -> Result<u8, Failure> {
         bound_s: cosched_sim::workload::stats::BOUND_S,
         wall_s,
     };
-    if cli.json {
+    if context.json {
         print_json(&output)?
     } else {
         print(&text(&output))?

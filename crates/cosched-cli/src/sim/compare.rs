@@ -3,7 +3,7 @@
 use super::cells::{self, Cells};
 use super::model::{Cost, Model, cost_us};
 use super::output::positive_seconds;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::Failure;
 use clap::Args;
 use cosched_sim::metrics::BOUND_S;
@@ -62,10 +62,10 @@ pub(crate) struct Compare {
     pub(crate) cells: Cells,
 }
 
-pub(crate) fn compare(cli: &Cli, options: &Compare) -> Result<u8, Failure> {
+pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failure> {
     let plan = plan(options)?;
     let table = cells::run(&plan, &options.cells, options.journal.as_deref())?;
-    cells::give(&format!("Strategies on {}", options.jobs), &table, &options.cells, cli.json)
+    cells::give(&format!("Strategies on {}", options.jobs), &table, &options.cells, context.json)
 }
 
 fn plan(options: &Compare) -> Result<Plan, Failure> {

@@ -23,7 +23,7 @@ mod workloads;
 
 pub(crate) use program::{Row as ProgramRow, rows_of as program_rows};
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::Failure;
 use clap::{Args, Subcommand};
 
@@ -54,14 +54,14 @@ pub(crate) enum SimCommand {
 }
 
 /// Runs a subcommand; returns the exit code.
-pub(crate) fn sim(cli: &Cli, options: &Sim) -> Result<u8, Failure> {
+pub(crate) fn sim(context: &Context, options: &Sim) -> Result<u8, Failure> {
     match &options.command {
-        SimCommand::Run(options) => run::run(cli, options),
-        SimCommand::Program(options) => program::run(cli, options),
-        SimCommand::Pipeline(options) => pipeline::run(cli, options),
-        SimCommand::Compare(options) => compare::compare(cli, options),
-        SimCommand::Sweep(options) => sweep::sweep(cli, options),
-        SimCommand::Report(options) => report::report(cli, options),
-        SimCommand::Backfill(options) => backfill::backfill(cli, options),
+        SimCommand::Run(options) => run::run(context, options),
+        SimCommand::Program(options) => program::run(context, options),
+        SimCommand::Pipeline(options) => pipeline::run(context, options),
+        SimCommand::Compare(options) => compare::compare(context, options),
+        SimCommand::Sweep(options) => sweep::sweep(context, options),
+        SimCommand::Report(options) => report::report(context, options),
+        SimCommand::Backfill(options) => backfill::backfill(context, options),
     }
 }

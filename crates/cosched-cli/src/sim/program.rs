@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::model::Model;
 use super::progress::Meter;
 use super::run::failure;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::profile::{Network, Profile};
 use crate::table::{Cell, numbers, render, words};
@@ -81,9 +81,9 @@ pub(crate) struct Row {
     context_switches: u64,
 }
 
-pub(crate) fn run(cli: &Cli, options: &RunProgram) -> Result<u8, Failure> {
+pub(crate) fn run(context: &Context, options: &RunProgram) -> Result<u8, Failure> {
     let rows = rows(options)?;
-    if cli.json {
+    if context.json {
         print_json(&rows)?;
     } else {
         print(&table(&rows))?;

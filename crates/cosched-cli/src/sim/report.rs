@@ -2,7 +2,7 @@
 
 use super::cells::{self, Cells, recall};
 use super::sweep::{Axes, journal, plan, title};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, say};
 use clap::Args;
 use cosched_sim::sweep::{Plan, Table, Taken};
@@ -27,7 +27,7 @@ pub(crate) struct Report {
     pub(crate) cells: Cells,
 }
 
-pub(crate) fn report(cli: &Cli, options: &Report) -> Result<u8, Failure> {
+pub(crate) fn report(context: &Context, options: &Report) -> Result<u8, Failure> {
     let file = options.file.as_deref();
     let plan = plan(file, &options.axes)?;
     let journal = journal(options.journal.as_deref(), file);
@@ -44,7 +44,7 @@ pub(crate) fn report(cli: &Cli, options: &Report) -> Result<u8, Failure> {
     if missing > 0 {
         say(&format!("{missing} of {} cells are not there yet", plan.cells.len()));
     }
-    cells::give(&title(file), &present(&plan, &taken), &options.cells, cli.json)
+    cells::give(&title(file), &present(&plan, &taken), &options.cells, context.json)
 }
 
 /// The table of the cells that are there.

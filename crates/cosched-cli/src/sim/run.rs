@@ -5,7 +5,7 @@ use super::machine::{self, Machine};
 use super::model::Model;
 use super::output::{self, Outputs};
 use super::progress::Meter;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Work};
@@ -67,7 +67,7 @@ pub(crate) struct Timed {
     pub(crate) sampled: Option<Sampled>,
 }
 
-pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
+pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     let jobs = job_list(&options.jobs)?;
     let params = options.model.params(options.strategy);
     let config = options.machine.config(params);
@@ -85,7 +85,7 @@ pub(crate) fn run(cli: &Cli, options: &Run) -> Result<u8, Failure> {
     if options.outputs.use_stdout() {
         return Ok(0);
     }
-    if cli.json {
+    if context.json {
         print_json(&super::json::outcome(&params, config.cpus_per_node, &jobs, &timed, metrics))?;
     } else {
         print(&output::summary(&options.jobs, &params, &timed, &metrics))?;

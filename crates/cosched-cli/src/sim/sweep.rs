@@ -1,7 +1,7 @@
 //! `cosched sim sweep`: everything that varies, from a file and from options.
 
 use super::cells::{self, Cells};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::Args;
 use cosched_sim::Params;
@@ -118,14 +118,14 @@ impl Axes {
     }
 }
 
-pub(crate) fn sweep(cli: &Cli, options: &Sweep) -> Result<u8, Failure> {
+pub(crate) fn sweep(context: &Context, options: &Sweep) -> Result<u8, Failure> {
     let plan = plan(options.file.as_deref(), &options.axes)?;
     let journal = journal(options.journal.as_deref(), options.file.as_deref());
     if options.dry_run {
-        return dry_run(&plan, &journal, cli.json);
+        return dry_run(&plan, &journal, context.json);
     }
     let table = cells::run(&plan, &options.cells, Some(&journal))?;
-    cells::give(&title(options.file.as_deref()), &table, &options.cells, cli.json)
+    cells::give(&title(options.file.as_deref()), &table, &options.cells, context.json)
 }
 
 /// The plan of a file and options. Nodes are 32 when nothing else is said.

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use super::{connect, names};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use cosched_api::Status;
 use serde::Serialize;
@@ -24,9 +24,9 @@ impl Finding {
 }
 
 /// Looks, prints, and returns 1 when something is wrong.
-pub(super) fn check(cli: &Cli, path: &Path) -> Result<u8, Failure> {
+pub(super) fn check(context: &Context, path: &Path) -> Result<u8, Failure> {
     let settings = Settings::read(path)?;
-    let status = connect(cli, &settings).and_then(|mut client| Ok(client.status()?));
+    let status = connect(context, &settings).and_then(|mut client| Ok(client.status()?));
     let mut findings = vec![daemon(&status)];
     match (ask(&["show", "config"]), ask(&["show", "partition", "--oneliner"])) {
         (Ok(config), Ok(partitions)) => {
@@ -40,7 +40,7 @@ pub(super) fn check(cli: &Cli, path: &Path) -> Result<u8, Failure> {
         findings.extend(names::agree(&nodes, &hostname(), status));
     }
     let wrong = findings.iter().any(|finding| finding.verdict == "wrong");
-    if cli.json {
+    if context.json {
         print_json(&findings)?;
     } else {
         print(

@@ -1,7 +1,7 @@
 //! The epilog: root, when the job's steps have ended on this node. Ends what is left: also what has left its session or its
 //! parent, and so Slurm's sight, is still in the job's cgroup.
 
-use super::{Context, jobs};
+use super::{HookContext, jobs};
 use crate::out::{EXIT_REFUSED, Failure};
 use cosched_api::{Client, Job, JobState, KillRequest};
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ const POLL: Duration = Duration::from_millis(20);
 const SIGKILL: i32 = 9;
 
 /// Ends the job. Never a failure for Slurm, which would drain the node: without a daemon nothing is frozen either.
-pub(super) fn epilog(context: &Context<'_>) -> u8 {
+pub(super) fn epilog(context: &HookContext<'_>) -> u8 {
     if let Err(failure) = end(context) {
         context.log(&format!("its end could not be seen to: {}", failure.message));
     }
     0
 }
 
-fn end(context: &Context<'_>) -> Result<(), Failure> {
+fn end(context: &HookContext<'_>) -> Result<(), Failure> {
     let Some(uid) = context.job.uid else {
         let why = "SLURM_JOB_UID is not in the environment";
         return Err(Failure::explained(

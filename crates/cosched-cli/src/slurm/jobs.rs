@@ -1,6 +1,6 @@
 //! The cosched job of a Slurm job: found by name, owner and node, or registered.
 
-use super::Context;
+use super::HookContext;
 use super::environment::SlurmJob;
 use super::settings::Target;
 use super::spread::Spread;
@@ -36,7 +36,7 @@ fn is_of(job: &Job, slurm: &SlurmJob, own: &str) -> bool {
 /// Registers it without a process, or gets the one that a hook on another node has registered meanwhile; `owner_uid` when
 /// it is another user's.
 pub(super) fn register(
-    context: &Context<'_>,
+    context: &HookContext<'_>,
     client: &mut Client,
     slurm: &SlurmJob,
     target: &Target,

@@ -21,7 +21,7 @@ mod settings;
 mod spread;
 mod task;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::Failure;
 use clap::{Args, Subcommand};
 use cosched_api::{Client, SYSTEM_SOCKET};
@@ -58,9 +58,9 @@ enum Hook {
 }
 
 /// Runs a hook; returns its exit code.
-pub(crate) fn slurm(cli: &Cli, options: &Slurm) -> Result<u8, Failure> {
+pub(crate) fn slurm(context: &Context, options: &Slurm) -> Result<u8, Failure> {
     if matches!(options.hook, Hook::Check) {
-        return check::check(cli, &options.settings);
+        return check::check(context, &options.settings);
     }
     let (settings, problem) = match Settings::read(&options.settings) {
         Ok(settings) => (settings, None),
@@ -70,7 +70,7 @@ pub(crate) fn slurm(cli: &Cli, options: &Slurm) -> Result<u8, Failure> {
     if let Some(failure) = problem {
         log::write(&settings, job.id, &format!("{}; the defaults hold", failure.message));
     }
-    let context = Context { cli, settings, job };
+    let context = HookContext { global: context, settings, job };
     match options.hook {
         Hook::Prolog => Ok(prolog::prolog(&context)),
         Hook::TaskProlog => task::task_prolog(&context),
@@ -79,16 +79,16 @@ pub(crate) fn slurm(cli: &Cli, options: &Slurm) -> Result<u8, Failure> {
 }
 
 /// What a hook knows.
-struct Context<'a> {
-    cli: &'a Cli,
+struct HookContext<'a> {
+    global: &'a Context,
     settings: Settings,
     job: SlurmJob,
 }
 
-impl Context<'_> {
+impl HookContext<'_> {
     /// The machine's daemon, and no user's own: Slurm's jobs share the machine.
     fn connect(&self) -> Result<Client, Failure> {
-        connect(self.cli, &self.settings)
+        connect(self.global, &self.settings)
     }
 
     fn log(&self, text: &str) {
@@ -96,8 +96,8 @@ impl Context<'_> {
     }
 }
 
-fn connect(cli: &Cli, settings: &Settings) -> Result<Client, Failure> {
-    let socket = cli.socket.clone().or_else(|| settings.socket.clone()).unwrap_or_else(|| SYSTEM_SOCKET.into());
+fn connect(context: &Context, settings: &Settings) -> Result<Client, Failure> {
+    let socket = context.socket.clone().or_else(|| settings.socket.clone()).unwrap_or_else(|| SYSTEM_SOCKET.into());
     let mut client = Client::connect(socket)?;
     client.set_answer_timeout(ANSWER_TIMEOUT);
     Ok(client)

@@ -1,11 +1,11 @@
 //! The prolog: root, once for each job and node, before the job's first step there.
 
 use super::settings::WhenDown;
-use super::{Context, controller, jobs};
+use super::{HookContext, controller, jobs};
 use crate::out::{EXIT_REFUSED, Failure};
 
 /// Registers the job. Slurm drains the node when this is not 0.
-pub(super) fn prolog(context: &Context<'_>) -> u8 {
+pub(super) fn prolog(context: &HookContext<'_>) -> u8 {
     let Err(failure) = register(context) else { return 0 };
     match context.settings.when_down {
         WhenDown::Run => {
@@ -19,7 +19,7 @@ pub(super) fn prolog(context: &Context<'_>) -> u8 {
     }
 }
 
-fn register(context: &Context<'_>) -> Result<(), Failure> {
+fn register(context: &HookContext<'_>) -> Result<(), Failure> {
     let mut slurm = context.job.clone();
     if context.settings.ask_slurmctld
         && let Err(why) = controller::complete(&mut slurm)

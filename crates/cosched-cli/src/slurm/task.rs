@@ -4,7 +4,7 @@
 //! is none yet: then the first task registers it. Several tasks, on several nodes, may do so at once: the daemons make one job of it.
 
 use super::settings::Target;
-use super::{Context, jobs};
+use super::{HookContext, jobs};
 use crate::out::{Failure, print};
 use cosched_api::{Class, Client, ClientError, ErrorCode, Job, JobState, ProcessRequest};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const TURN_POLL: Duration = Duration::from_secs(1);
 
 /// Puts the task into its job. The task runs in any case; what it prints, Slurm puts into the task's environment.
-pub(super) fn task_prolog(context: &Context<'_>) -> Result<u8, Failure> {
+pub(super) fn task_prolog(context: &HookContext<'_>) -> Result<u8, Failure> {
     match enter(context) {
         Ok(Some((job, socket))) => {
             print(&format!("export COSCHED_JOB={}\nexport COSCHED_SOCKET={socket}\n", job.id))?;
@@ -34,7 +34,7 @@ pub(super) fn task_prolog(context: &Context<'_>) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn enter(context: &Context<'_>) -> Result<Option<(Job, String)>, Failure> {
+fn enter(context: &HookContext<'_>) -> Result<Option<(Job, String)>, Failure> {
     let pid = match context.job.task_pid {
         Some(pid) => pid,
         None => rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()),
@@ -74,7 +74,7 @@ fn enter(context: &Context<'_>) -> Result<Option<(Job, String)>, Failure> {
 
 /// Waits while the job may not run; whether it had to. A task that is frozen before its program starts is still slurmstepd to
 /// Slurm's proctrack/linuxproc, which does not kill it. This process, outside of the job, it does.
-fn await_turn(context: &Context<'_>, client: &mut Client, job: &Job) -> Result<bool, Failure> {
+fn await_turn(context: &HookContext<'_>, client: &mut Client, job: &Job) -> Result<bool, Failure> {
     let stands = |job: &Job| matches!(job.state, JobState::Suspended | JobState::Waiting);
     // One that has only just been registered waits for a moment.
     let brief = Instant::now();
@@ -104,7 +104,7 @@ fn is_not_there(error: &ClientError) -> bool {
 }
 
 /// The job that is there, or a new one, unless its class is off.
-fn find(context: &Context<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
+fn find(context: &HookContext<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
     let uid = rustix::process::getuid().as_raw();
     match jobs::living(client, &context.job, uid)?.into_iter().next() {
         Some(job) => Ok(Some(job)),
@@ -112,7 +112,7 @@ fn find(context: &Context<'_>, client: &mut Client) -> Result<Option<Job>, Failu
     }
 }
 
-fn register(context: &Context<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
+fn register(context: &HookContext<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
     // The prolog knows the QOS better; what it registered is entered whatever the settings say to the task.
     let Some(target) = context.settings.target_of(&context.job) else { return Ok(None) };
     let job = match jobs::register(context, client, &context.job, &target, None) {

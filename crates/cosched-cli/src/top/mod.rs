@@ -13,7 +13,7 @@ mod sort;
 mod terminal;
 mod view;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::Failure;
 use clap::{ArgAction, Args};
 use cosched_api::parse;
@@ -44,11 +44,11 @@ pub(crate) struct Top {
 }
 
 /// `cosched top`.
-pub(crate) fn top(cli: &Cli, options: &Top) -> Result<u8, Failure> {
-    match (cli.json, options.once) {
-        (true, once) => once::json(cli, options, once),
-        (false, true) => once::text(cli, options),
-        (false, false) => terminal::run(cli, options),
+pub(crate) fn top(context: &Context, options: &Top) -> Result<u8, Failure> {
+    match (context.json, options.once) {
+        (true, once) => once::json(context, options, once),
+        (false, true) => once::text(context, options),
+        (false, false) => terminal::run(context, options),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::feed::Shot;
 use super::view::View;
 use super::{Top, draw};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::jobs::connect;
 use crate::out::{Failure, print, print_json, terminal_width};
 use cosched_api::Client;
@@ -18,8 +18,8 @@ const WIDTH: u16 = 80;
 const WIDTH_MIN: u16 = 40;
 
 /// `cosched top --once`
-pub(super) fn text(cli: &Cli, options: &Top) -> Result<u8, Failure> {
-    let mut client = connect(cli)?;
+pub(super) fn text(context: &Context, options: &Top) -> Result<u8, Failure> {
+    let mut client = connect(context)?;
     let mut view = View::new(&options.filter, options.sort, false);
     view.still = true;
     view.take(with_load(&mut client)?);
@@ -30,8 +30,8 @@ pub(super) fn text(cli: &Cli, options: &Top) -> Result<u8, Failure> {
 }
 
 /// `cosched top --json`: an object an interval until it is interrupted, or one.
-pub(super) fn json(cli: &Cli, options: &Top, once: bool) -> Result<u8, Failure> {
-    let mut client = connect(cli)?;
+pub(super) fn json(context: &Context, options: &Top, once: bool) -> Result<u8, Failure> {
+    let mut client = connect(context)?;
     loop {
         let shot = if once { with_load(&mut client)? } else { Shot::take(&mut client)? };
         let mut view = View::new(&options.filter, options.sort, false);

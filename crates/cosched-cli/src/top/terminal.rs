@@ -4,7 +4,7 @@ use super::feed::{self, News};
 use super::keys::Outcome;
 use super::view::{Message, View};
 use super::{Top, draw};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::jobs::connect;
 use crate::out::{Failure, use_colour};
 use crate::run::signals::Signals;
@@ -22,14 +22,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const TICK: Duration = Duration::from_millis(100);
 
 /// `cosched top` on a terminal.
-pub(super) fn run(cli: &Cli, options: &Top) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, options: &Top) -> Result<u8, Failure> {
     check_terminal()?;
     // Before anything is drawn: a daemon that is not there is told as everywhere.
-    let client = connect(cli)?;
+    let client = connect(context)?;
     let failed = |e: io::Error| Failure::other(format!("the terminal cannot be used: {e}"));
     // Blocked before any thread starts, so that all inherit it.
     let signals = Signals::take().map_err(failed)?;
-    let (orders, news) = feed::start(SocketChoice::find(cli.socket.clone()), client, options.interval);
+    let (orders, news) = feed::start(SocketChoice::find(context.socket.clone()), client, options.interval);
     let mut view = View::new(&options.filter, options.sort, use_colour());
     // From here on a panic gives the terminal back, too: the library's hook sees to it.
     let mut terminal = ratatui::try_init().map_err(failed)?;

@@ -5,7 +5,7 @@ use super::generate::{Summary, estimate};
 use super::input::{self, Source};
 use super::output::{Origin, format_of, write_to, write_workload};
 use super::say_left_out;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print_json, say};
 use cosched_sim::workload::TraceJob;
 use cosched_sim::workload::scale::{Scaling, scale};
@@ -21,8 +21,8 @@ struct Output {
 }
 
 /// `cosched workload convert`.
-pub(super) fn convert(cli: &Cli, options: &Convert) -> Result<u8, Failure> {
-    if cli.json && options.output_file.as_os_str() == "-" {
+pub(super) fn convert(context: &Context, options: &Convert) -> Result<u8, Failure> {
+    if context.json && options.output_file.as_os_str() == "-" {
         let hint = "write the workload to a file, or leave --json out";
         return Err(Failure::explained(2, "--json has nowhere to go", "standard output gets the workload", hint));
     }
@@ -48,7 +48,7 @@ pub(super) fn convert(cli: &Cli, options: &Convert) -> Result<u8, Failure> {
     estimate(&mut jobs, &options.estimates, options.draw.seed)?;
     write(options, &source, &mut jobs, &numbers, nodes)?;
     let summary = Summary::of(&jobs, nodes);
-    if cli.json {
+    if context.json {
         print_json(&Output { summary, not_taken })?;
     } else {
         say(&summary.text(nodes));

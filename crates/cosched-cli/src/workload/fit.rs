@@ -4,7 +4,7 @@ use super::args::{Fit, Method};
 use super::input;
 use super::progress::Progress;
 use super::show::class_label;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::format::{duration_s, grouped, short};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::table::{Cell, Column, numbers, render, words};
@@ -59,7 +59,7 @@ struct Output<'a> {
 }
 
 /// `cosched workload fit`.
-pub(super) fn fit(cli: &Cli, options: &Fit) -> Result<u8, Failure> {
+pub(super) fn fit(context: &Context, options: &Fit) -> Result<u8, Failure> {
     let (records, header, _) = input::read(&options.file, None, options.strict.strict)?.into_trace();
     let inside = records.iter().filter(|record| options.window.has(record));
     let mut jobs: Vec<TraceJob> = inside.filter_map(TraceJob::measured).collect();
@@ -86,11 +86,11 @@ pub(super) fn fit(cli: &Cli, options: &Fit) -> Result<u8, Failure> {
     };
     let (model, left_out) = ClassModel::fit(&name, procs, &jobs, method, options.max_gap_s.unwrap_or(f64::INFINITY));
     progress.done();
-    finish(cli, options, &model, left_out.into_iter().map(SizeClass::name).collect(), &reports)
+    finish(context, options, &model, left_out.into_iter().map(SizeClass::name).collect(), &reports)
 }
 
 fn finish(
-    cli: &Cli,
+    context: &Context,
     options: &Fit,
     model: &ClassModel,
     left_out: Vec<String>,
@@ -111,7 +111,7 @@ fn finish(
             writeln!(out)
         })?;
     }
-    if cli.json {
+    if context.json {
         print_json(&output)?;
     } else {
         print(&table(reports))?;

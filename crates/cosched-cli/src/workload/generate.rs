@@ -3,7 +3,7 @@
 use super::args::{Estimates, Generate};
 use super::input;
 use super::output::{Origin, format_of, write_workload};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print_json, say};
 use cosched_sim::workload::estimates::{EstimateError, EstimateModel};
 use cosched_sim::workload::generate::{ClassModel, Lublin, ctc_1996_refit, lublin, paper};
@@ -57,9 +57,9 @@ impl Summary {
 }
 
 /// `cosched workload generate`.
-pub(super) fn generate(cli: &Cli, options: &Generate) -> Result<u8, Failure> {
+pub(super) fn generate(context: &Context, options: &Generate) -> Result<u8, Failure> {
     let is_stdout = options.output_file.as_os_str() == "-";
-    if cli.json && is_stdout {
+    if context.json && is_stdout {
         let hint = "write the jobs to a file with --output, or leave --json out";
         return Err(Failure::explained(2, "--json has nowhere to go", "standard output gets the jobs", hint));
     }
@@ -85,7 +85,7 @@ pub(super) fn generate(cli: &Cli, options: &Generate) -> Result<u8, Failure> {
     let format = format_of(&options.output_file, options.output.format);
     write_workload(&options.output_file, format, &jobs, &origin, (mix, options.draw.seed))?;
     let summary = Summary::of(&jobs, options.nodes);
-    if cli.json {
+    if context.json {
         print_json(&summary)?;
     } else {
         say(&summary.text(options.nodes));

@@ -15,18 +15,18 @@ mod show;
 pub(crate) use args::Workload;
 pub(crate) use output::write_to;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, say};
 use args::{Window, WorkloadCommand};
 use cosched_sim::workload::swf::Record;
 
 /// Runs the subcommand; returns the exit code.
-pub(crate) fn workload(cli: &Cli, options: &Workload) -> Result<u8, Failure> {
+pub(crate) fn workload(context: &Context, options: &Workload) -> Result<u8, Failure> {
     match &options.command {
-        WorkloadCommand::Show(options) => show::show(cli, options),
-        WorkloadCommand::Fit(options) => fit::fit(cli, options),
-        WorkloadCommand::Generate(options) => generate::generate(cli, options),
-        WorkloadCommand::Convert(options) => convert::convert(cli, options),
+        WorkloadCommand::Show(options) => show::show(context, options),
+        WorkloadCommand::Fit(options) => fit::fit(context, options),
+        WorkloadCommand::Generate(options) => generate::generate(context, options),
+        WorkloadCommand::Convert(options) => convert::convert(context, options),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::Show;
 use super::{draw, input, page};
-use crate::args::Cli;
+use crate::context::Context;
 use crate::format::{duration_s, grouped, short};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
 use crate::table::{Cell, Column, numbers, render, words};
@@ -44,7 +44,7 @@ struct Identity {
 }
 
 /// `cosched workload show`.
-pub(super) fn show(cli: &Cli, options: &Show) -> Result<u8, Failure> {
+pub(super) fn show(context: &Context, options: &Show) -> Result<u8, Failure> {
     let (collector, header, report) = collect(options)?;
     let jobs = collector.jobs().to_vec();
     let records = report.records;
@@ -59,7 +59,7 @@ pub(super) fn show(cli: &Cli, options: &Show) -> Result<u8, Failure> {
         let page = page::page(&shown);
         super::write_to(path, |out| out.write_all(page.as_bytes()))?;
     }
-    if cli.json {
+    if context.json {
         let file = options.file.display().to_string();
         let identity = identity(&options.file).map_err(|error| reread_failure(&options.file, &error))?;
         print_json(&Output { file: &file, identity, stats: &stats, malformed_lines: &report.malformed_lines })?;

@@ -6,7 +6,7 @@ mod measure;
 mod run;
 
 use super::help;
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, say};
 use crate::run::signals::Signals;
 use clap::{Args, ValueEnum};
@@ -54,7 +54,7 @@ pub(super) enum Wait {
     SpinBlock,
 }
 
-pub(crate) fn calibrate(cli: &Cli, options: &Calibrate) -> Result<u8, Failure> {
+pub(crate) fn calibrate(context: &Context, options: &Calibrate) -> Result<u8, Failure> {
     let tools = Tools::find(options.mpirun.as_deref(), options.wait)?;
     // Before minutes of measurement, not after them.
     let target = options.output.as_deref().map(Target::prepare).transpose()?;
@@ -77,11 +77,11 @@ pub(crate) fn calibrate(cli: &Cli, options: &Calibrate) -> Result<u8, Failure> {
                 "calibrate: wrote {}",
                 options.output.as_deref().unwrap_or(std::path::Path::new("")).display()
             ));
-            if cli.json {
+            if context.json {
                 print_json(&machine)?;
             }
         }
-        None if cli.json => print_json(&machine)?,
+        None if context.json => print_json(&machine)?,
         None => print(&text)?,
     }
     Ok(0)

@@ -4,7 +4,7 @@ mod json;
 mod predict;
 mod text;
 
-use crate::args::Cli;
+use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use clap::Args;
 use cosched_sim::pipeline::{self, PipelineError, PipelineOutcome, PipelineSpec, Priorities};
@@ -46,7 +46,7 @@ struct Simulated {
     outcome: PipelineOutcome,
 }
 
-pub(crate) fn run(cli: &Cli, options: &RunPipeline) -> Result<u8, Failure> {
+pub(crate) fn run(context: &Context, options: &RunPipeline) -> Result<u8, Failure> {
     let mut spec = read(&options.file)?;
     spec.rounds = options.rounds.unwrap_or(spec.rounds);
     spec.seed = options.seed.unwrap_or(spec.seed);
@@ -57,7 +57,7 @@ pub(crate) fn run(cli: &Cli, options: &RunPipeline) -> Result<u8, Failure> {
     };
     let all = options.priorities.iter().map(simulate).collect::<Result<Vec<_>, Failure>>()?;
     let predicted = predict::predict(&spec)?;
-    if cli.json {
+    if context.json {
         print_json(&json::output(&spec, &all, &predicted))?;
     } else {
         print(&text::output(options, &spec, &all, &predicted, terminal_width()))?;

@@ -1,0 +1,158 @@
+//! What the small commands may be told.
+
+use crate::parsers::{class_parser, dead_after, named, parse_share, parse_signal, policy_or_default, sharing_parser};
+use clap::Args;
+use cosched_api::{Class, Packing, Sharing, parse};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::PS)]
+pub(crate) struct Ps {
+    /// Also jobs that have ended
+    #[arg(long, short)]
+    pub(crate) all: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::JOBS)]
+pub(crate) struct Jobs {
+    /// Ids or names
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::STATUS)]
+pub(crate) struct Status {
+    /// Show it again twice a second until interrupted
+    #[arg(long, short)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::KILL)]
+pub(crate) struct Kill {
+    /// The signal, by name or number [default: TERM, then KILL after the grace time]
+    #[arg(long, short, value_name = "SIGNAL", value_parser = parse_signal)]
+    pub(crate) signal: Option<i32>,
+
+    /// KILL what is left after this time, as 500ms or 10s [default: 5s, or never when --signal is given]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    pub(crate) grace: Option<Duration>,
+
+    /// KILL at once
+    #[arg(short = '9', conflicts_with_all = ["signal", "grace"])]
+    pub(crate) nine: bool,
+
+    /// Ids or names
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::CLASS)]
+pub(crate) struct ChangeClass {
+    /// Ids or names
+    #[arg(required = true, num_args = 1.., value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+
+    /// express, interactive, batch or standby
+    #[arg(required = true, value_name = "CLASS", value_parser = class_parser(), hide_possible_values = true)]
+    pub(crate) class: Class,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::POLICY)]
+pub(crate) struct ChangePolicy {
+    /// auto, gang, local, pb or dcs; with --job also default: follow the machine's. Without one, it is shown
+    #[arg(value_name = "POLICY", value_parser = policy_or_default(), hide_possible_values = true)]
+    pub(crate) policy: Option<String>,
+
+    /// This job's policy, not the machine's (several times for several jobs)
+    #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot", "ceiling", "node_dead_after", "packing", "rows", "shares", "off_hours"])]
+    pub(crate) job: Vec<String>,
+
+    /// What the gangs that are not current may do: nothing (strict), or run on what is idle: all (soft), or
+    /// the next gang alone (paired)
+    #[arg(long, value_name = "SHARING", value_parser = sharing_parser(), hide_possible_values = true)]
+    pub(crate) sharing: Option<Sharing>,
+
+    /// The length of a slot, 10ms to 30s
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    pub(crate) slot: Option<Duration>,
+
+    /// The most CPU time that gangs may have together, 0.01 to 1; in a cluster: of a node, those that span nodes
+    #[arg(long, value_name = "PART")]
+    pub(crate) ceiling: Option<f64>,
+
+    /// In a cluster: after so long a silence a node is dead, and its jobs are ended, kept or requeued; or never: only when an
+    /// operator says so
+    #[arg(long, value_name = "TIME", value_parser = dead_after)]
+    pub(crate) node_dead_after: Option<Duration>,
+
+    /// In a cluster: where new gangs that span nodes go: buddy, first-fit or best-fit
+    #[arg(long, value_name = "HOW", value_parser = named(Packing::ALL.map(|p| (p.name(), p))), hide_possible_values = true)]
+    pub(crate) packing: Option<Packing>,
+
+    /// In a cluster: the most rows of the matrix; those that there are stay until their gangs have ended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rows: Option<u32>,
+
+    /// In a cluster: what classes are worth in working hours, as interactive=8,batch=2; the others stay
+    #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
+    pub(crate) shares: Vec<(Class, u32)>,
+
+    /// In a cluster: what classes are worth in off-hours
+    #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
+    pub(crate) off_hours: Vec<(Class, u32)>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::NODES)]
+pub(crate) struct Nodes {
+    /// These get no new jobs from now on; those that they have go on
+    #[arg(long, value_name = "NODE", conflicts_with = "undrain")]
+    pub(crate) drain: Vec<String>,
+
+    /// These get new jobs again
+    #[arg(long, value_name = "NODE")]
+    pub(crate) undrain: Vec<String>,
+
+    /// These are not heard of, and you vouch that nothing runs there any more (the machine is off): what becomes of their
+    /// jobs is not waited for
+    #[arg(long, value_name = "NODE")]
+    pub(crate) dead: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::LOG)]
+pub(crate) struct Log {
+    /// Go on until the job has ended
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// What happened to the job, not its output
+    #[arg(long, short)]
+    pub(crate) events: bool,
+
+    /// Id or name
+    #[arg(value_name = "JOB")]
+    pub(crate) job: String,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::MAN)]
+pub(crate) struct Man {
+    /// Write a page for each subcommand here [default: the main page to standard output]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::COMPLETIONS)]
+pub(crate) struct Completions {
+    /// bash, zsh, fish, elvish or powershell
+    #[arg(value_enum, hide_possible_values = true)]
+    pub(crate) shell: clap_complete::Shell,
+}

@@ -1,0 +1,105 @@
+//! Words of the command line that several commands take: classes, policies, nodes, signals.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use cosched_api::{Class, NodeResources, Policy, Sharing, parse};
+use std::time::Duration;
+
+pub(crate) fn class_parser() -> impl TypedValueParser<Value = Class> {
+    named(CLASSES)
+}
+
+const CLASSES: [(&str, Class); 4] = [
+    ("express", Class::Express),
+    ("interactive", Class::Interactive),
+    ("batch", Class::Batch),
+    ("standby", Class::Standby),
+];
+
+pub(crate) fn policy_parser() -> impl TypedValueParser<Value = Policy> {
+    named(Policy::ALL.map(|policy| (policy.name(), policy)))
+}
+
+pub(crate) fn policy_or_default() -> PossibleValuesParser {
+    PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain(["default"]))
+}
+
+pub(crate) fn sharing_parser() -> impl TypedValueParser<Value = Sharing> {
+    named(Sharing::ALL.map(|sharing| (sharing.name(), sharing)))
+}
+
+/// A parser of these words.
+pub(crate) fn named<const N: usize, T: Copy + Send + Sync + 'static>(
+    all: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    // The parser lets only words of the list pass.
+    let value = move |word: String| all.iter().find(|(name, _)| *name == word).unwrap_or(&all[0]).1;
+    PossibleValuesParser::new(all.map(|(name, _)| name)).map(value)
+}
+
+/// `CLASS=N`.
+pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
+    let wrong = || format!("`{text}` is not what a class is worth; write CLASS=N, as in batch=4, N from 1 to 1000");
+    let (name, share) = text.split_once('=').ok_or_else(wrong)?;
+    let class = CLASSES.into_iter().find(|(known, _)| *known == name).map(|(_, class)| class);
+    let share = share.parse().ok().filter(|share| (1..=1000).contains(share));
+    class.zip(share).ok_or_else(wrong)
+}
+
+/// A time, or zero for never.
+pub(crate) fn dead_after(text: &str) -> Result<Duration, String> {
+    match text {
+        "never" => Ok(Duration::ZERO),
+        text => parse::duration(text).map_err(|e| e.to_string()),
+    }
+}
+
+/// `NODE`, `NODE:CPUS` or `NODE:CPUS:MEM`.
+pub(crate) fn parse_node(text: &str) -> Result<NodeResources, String> {
+    let mut parts = text.split(':');
+    let name = parts.next().unwrap_or_default();
+    if name.is_empty() {
+        return Err("a node has a name, as in a:2".to_owned());
+    }
+    let cpus = parts.next().map(|cpus| match cpus.parse() {
+        Ok(cpus) if cpus > 0 => Ok(cpus),
+        _ => Err(format!("`{cpus}` is no number of CPUs; write NODE:CPUS, as in {name}:2")),
+    });
+    let memory = parts.next().map(|size| parse::size_bytes(size).map_err(|e| e.to_string()));
+    if parts.next().is_some() {
+        return Err("write NODE, NODE:CPUS or NODE:CPUS:MEM".to_owned());
+    }
+    let (cpus, memory_bytes) = (cpus.transpose()?, memory.transpose()?);
+    Ok(NodeResources { name: name.to_owned(), cpus, memory_bytes, ..NodeResources::default() })
+}
+
+/// `TERM`, `SIGTERM`, `term` or `15`.
+pub(crate) fn parse_signal(text: &str) -> Result<i32, String> {
+    use nix::sys::signal::Signal;
+    if let Ok(number) = text.parse::<i32>() {
+        return if (1..=64).contains(&number) { Ok(number) } else { Err("signals have numbers from 1 to 64".into()) };
+    }
+    let upper = text.to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let names = || Signal::iterator().map(|signal| signal.as_str().trim_start_matches("SIG"));
+    if let Some(signal) = Signal::iterator().find(|signal| signal.as_str().trim_start_matches("SIG") == name) {
+        return Ok(signal as i32);
+    }
+    match parse::nearest(name, names()) {
+        Some(near) => Err(format!("there is no such signal; did you mean {near}?")),
+        None => Err("there is no such signal; `kill -l` lists them".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_by_name_and_number() {
+        assert_eq!(
+            [parse_signal("TERM"), parse_signal("SIGTERM"), parse_signal("term"), parse_signal("15")],
+            [Ok(15), Ok(15), Ok(15), Ok(15)]
+        );
+        assert!(parse_signal("0").is_err() && parse_signal("65").is_err());
+    }
+}

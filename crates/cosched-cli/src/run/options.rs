@@ -1,0 +1,102 @@
+//! What `cosched run` may be told.
+
+use super::waiting::{WaitOption, parse_strategy, parse_wait};
+use crate::parsers::{class_parser, parse_node, policy_parser};
+use clap::{Args, ValueEnum};
+use cosched_api::{Class, NodeResources, OnNodeLoss, Policy, Waiting, parse};
+use std::ffi::OsString;
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::RUN)]
+pub(crate) struct Run {
+    /// How urgent: express (administrators), interactive, batch or standby [default: interactive; batch with --detach]
+    #[arg(long, short, value_name = "CLASS", value_parser = class_parser(), hide_possible_values = true)]
+    pub(crate) class: Option<Class>,
+
+    /// CPUs that the job uses at a time; in a cluster more than this node has come from several [default: all of the node's]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cpus: Option<u32>,
+
+    /// In a cluster: what the job wants of which nodes, as a:2,b:2, or with memory a:2:4G [default: all CPUs of this node]
+    #[arg(long, value_name = "NODE[:CPUS[:MEM]],…", value_delimiter = ',', value_parser = parse_node,
+          conflicts_with_all = ["cpus", "mem"])]
+    pub(crate) nodes: Vec<NodeResources>,
+
+    /// The queue, where there are some [default: the first one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+
+    /// In a cluster: what to do when a node of the job is lost: kill it, keep the rest, or requeue (start it anew)
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) on_node_loss: Option<NodeLoss>,
+
+    /// Memory that the job needs, as 512M or 4G
+    #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]
+    pub(crate) mem: Option<u64>,
+
+    /// A name for the job [default: the command's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// auto, gang, local, pb or dcs, whatever the machine's policy is or becomes
+    #[arg(long, value_name = "POLICY", value_parser = policy_parser(), hide_possible_values = true)]
+    pub(crate) policy: Option<Policy>,
+
+    /// How its processes wait: auto, busy, spin-block or spin-yield (both also with a time, spin-block:50), or off
+    #[arg(long, value_name = "HOW", value_parser = parse_wait)]
+    pub(crate) wait: Option<WaitOption>,
+
+    /// Policy and wait by the short name of the literature: GS, Local, SB, SY, DCS, DCS-SB, PB, PB-SB, …
+    #[arg(long, value_name = "NAME", value_parser = parse_strategy, conflicts_with_all = ["policy", "wait"])]
+    pub(crate) strategy: Option<(Policy, Waiting)>,
+
+    /// Return at once and print the job's id; the output goes to a file (`cosched log`)
+    #[arg(long, short)]
+    pub(crate) detach: bool,
+
+    /// What to do with processes that are left when the command has ended
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Leftovers::Wait)]
+    pub(crate) leftovers: Leftovers,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl Run {
+    /// The policy and the way to wait that were asked for.
+    pub(crate) fn how(&self) -> (Option<Policy>, Option<WaitOption>) {
+        match self.strategy {
+            Some((policy, waiting)) => (Some(policy), Some(WaitOption::On(waiting))),
+            None => (self.policy, self.wait),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NodeLoss {
+    /// End the rest of it
+    Kill,
+    /// Let the rest go on
+    Keep,
+    /// End the rest and start it anew
+    Requeue,
+}
+
+impl From<NodeLoss> for OnNodeLoss {
+    fn from(what: NodeLoss) -> Self {
+        match what {
+            NodeLoss::Kill => Self::Kill,
+            NodeLoss::Keep => Self::Keep,
+            NodeLoss::Requeue => Self::Requeue,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Leftovers {
+    /// Wait for them: they are part of the job
+    Wait,
+    /// End them
+    Kill,
+}
