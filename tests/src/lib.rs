@@ -257,7 +257,8 @@ impl Drop for Daemon {
     }
 }
 
-/// One clean look of several: the machine's other work disturbs a look at shares of CPU time; a fault disturbs all of them.
+/// One clean look of several, at measured shares of CPU time and nothing else: the machine's other work disturbs one, a fault
+/// disturbs all of them. What is to come soon is for [`wait_until`], and what holds is looked at once.
 ///
 /// # Panics
 /// When no look was clean: with what each one saw.

@@ -1,12 +1,14 @@
-"""tools/rerun-failed: the tests of a log are found, run again, and what they do then decides."""
+"""tools/rerun-failed: the tests of a log are found and run again; what they do then decides for noisy ones only."""
 
 import os
 import pathlib
 import subprocess
 import tempfile
+import tomllib
 import unittest
 
-TOOL = pathlib.Path(__file__).resolve().parents[1] / "rerun-failed"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools/rerun-failed"
 
 PASSES = "echo 'test result: ok. 1 passed; 0 failed'"
 
@@ -49,22 +51,37 @@ error: 3 targets failed:
 """
 
 
+ALL = [
+    "-p cosched-cli --test cli pipe::a",
+    "-p cosched-pipeline --doc src/lib.rs - (line 9)",
+    "-p cosched-pipeline --doc src/lib.rs - Guide (line 20)",
+    "-p cosched-ffi --lib",
+]
+
+
+def noisy(tests, kind="shares"):
+    return "noisy = []\n" * (not tests) + "".join(
+        f'[[noisy]]\ntest = "{test}"\nkind = "{kind}"\ncause = "c"\nlink = "l"\n' for test in tests
+    )
+
+
 class RerunFailed(unittest.TestCase):
-    def run_tool(self, log, cargo):
-        """The tool on this log, with a cargo that is this shell script: its status and what it printed; the calls."""
+    def run_tool(self, log, cargo, listed, *options):
+        """The tool on this log, with a cargo that is this shell script and this list: its status and what it printed; the calls."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             (folder / "log").write_text(log)
             fake = folder / "cargo"
             fake.write_text(f'#!/bin/sh\nprintf "%s|" "$@" >>{folder}/calls\necho >>{folder}/calls\n{cargo}\n')
             fake.chmod(0o755)
-            env = dict(os.environ, CARGO=str(fake))
-            done = subprocess.run([TOOL, folder / "log"], capture_output=True, text=True, env=env)
+            (folder / "noisy.toml").write_text(listed)
+            env = dict(os.environ, CARGO=str(fake), COSCHED_NOISY=str(folder / "noisy.toml"))
+            done = subprocess.run([TOOL, *options, folder / "log"], capture_output=True, text=True, env=env, cwd=folder)
             calls = (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
             return done, calls
 
     def test_each_failed_test_is_run_alone(self):
-        done, calls = self.run_tool(LOG, PASSES)
+        done, calls = self.run_tool(LOG, PASSES, noisy(ALL))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(
             calls,
@@ -75,29 +92,69 @@ class RerunFailed(unittest.TestCase):
                 "test|--quiet|-p|cosched-ffi|--lib|--|--show-output|",
             ],
         )
-        unstable = [line for line in done.stdout.splitlines() if line.startswith("UNSTABLE: ")]
-        self.assertEqual(len(unstable), 4)
-        self.assertIn("-p cosched-cli --test cli pipe::a", unstable[0])
+        named = [line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("NOISY: ")]
+        self.assertEqual(named, ALL)
+
+    def test_what_passes_alone_and_is_not_noisy_has_failed(self):
+        done, calls = self.run_tool(LOG, PASSES, noisy(ALL[1:]))
+        self.assertEqual((done.returncode, len(calls)), (1, 4))
+        self.assertIn(f"UNSTABLE: {ALL[0]}: ", done.stdout)
+        self.assertIn(f"NOISY: {ALL[1]}: ", done.stdout)
 
     def test_what_fails_again_has_failed(self):
-        done, _ = self.run_tool(LOG, 'case "$*" in *pipe::a*) exit 101 ;; esac; ' + PASSES)
+        done, _ = self.run_tool(LOG, 'case "$*" in *pipe::a*) exit 101 ;; esac; ' + PASSES, noisy(ALL))
         self.assertEqual(done.returncode, 1)
-        self.assertNotIn("UNSTABLE: -p cosched-cli", done.stdout)
-        self.assertIn("UNSTABLE: -p cosched-ffi --lib:", done.stdout)
+        self.assertNotIn(f"NOISY: {ALL[0]}", done.stdout)
+        self.assertIn(f"NOISY: {ALL[3]}:", done.stdout)
 
     def test_a_name_that_finds_no_test_has_not_passed(self):
-        done, _ = self.run_tool(LOG, "echo 'test result: ok. 0 passed; 0 failed; 9 filtered out'")
+        done, _ = self.run_tool(LOG, "echo 'test result: ok. 0 passed; 0 failed; 9 filtered out'", noisy(ALL))
         self.assertEqual(done.returncode, 1)
-        self.assertNotIn("UNSTABLE", done.stdout)
+        self.assertNotIn("NOISY", done.stdout)
 
     def test_many_failures_are_not_run_again(self):
-        done, calls = self.run_tool(LOG.replace("    pipe::a\n", "    pipe::a\n    pipe::b\n"), PASSES)
+        done, calls = self.run_tool(LOG.replace("    pipe::a\n", "    pipe::a\n    pipe::b\n"), PASSES, noisy(ALL))
         self.assertEqual((done.returncode, calls), (1, []))
 
     def test_a_log_without_failures_is_wrong_use(self):
-        done, calls = self.run_tool("error: could not compile `cosched-core`\n", "exit 0")
-        self.assertEqual((done.returncode, calls), (2, []))
-        self.assertIn("names no failed test", done.stderr)
+        for options in [], ["--step", "v2"]:
+            done, calls = self.run_tool("error: could not compile `cosched-core`\n", "exit 0", noisy([]), *options)
+            self.assertEqual((done.returncode, calls), (2, []))
+            self.assertIn("names no failure", done.stderr)
+
+    def test_a_step_is_run_again_if_only_noisy_checks_failed(self):
+        log = "ok: a\nFAILED: two gangs alternate: exit code 1\nFAILED: b\n"
+        for checks, status in (["two gangs alternate", "b"], 0), (["b"], 1):
+            with tempfile.TemporaryDirectory() as folder:
+                run = pathlib.Path(folder, "tests/v2/run")
+                run.parent.mkdir(parents=True)
+                run.write_text("#!/bin/sh\necho once more >>calls\n")
+                run.chmod(0o755)
+                pathlib.Path(folder, "log").write_text(log)
+                pathlib.Path(folder, "noisy.toml").write_text(noisy([f"v2 {check}" for check in checks]))
+                env = dict(os.environ, COSCHED_NOISY="noisy.toml")
+                done = subprocess.run([TOOL, "--step", "v2", "log"], capture_output=True, text=True, env=env, cwd=folder)
+                self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+                self.assertEqual(pathlib.Path(folder, "calls").exists(), status == 0)
+
+    def test_there_are_two_kinds_of_noise(self):
+        done, calls = self.run_tool(LOG, PASSES, noisy(ALL, "slow"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(calls, [])
+        self.assertIn("a kind of", done.stderr)
+
+    def test_what_is_listed_is_there(self):
+        for entry in tomllib.loads((ROOT / "tests/noisy.toml").read_text())["noisy"]:
+            words = entry["test"].split()
+            if words[0] == "-p":
+                room = ROOT / "tests" if words[1] == "cosched-tests" else ROOT / "crates" / words[1]
+                name, text = f"fn {words[4].split('::')[-1]}(", (room / f"tests/{words[3]}.rs").read_text()
+            else:
+                name = entry["test"].removeprefix(f"{words[0]} ")
+                text = "".join(path.read_text() for path in (ROOT / "tests" / words[0]).iterdir() if path.is_file())
+            self.assertIn(name, text, entry["test"])
+            self.assertTrue(entry["link"].startswith("https://") or (ROOT / entry["link"]).is_file(), entry["link"])
+            self.assertIn("mpich" if entry["kind"] == "mpich" else "", text)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,13 @@ pub fn stuck_in_finalize(words: &[String], out: &Output) -> bool {
     stuck
 }
 
+/// Nodes are listed in the order in which they joined, which is another one in each run.
+pub fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
 /// Waits for longer than a lease, what makes a node dead, and the margin of the others.
 pub fn wait_for_death(mut ready: impl FnMut() -> bool) -> bool {
     wait_until(&mut ready) || wait_until(&mut ready) || wait_until(ready)
@@ -149,10 +156,10 @@ impl Cluster {
 }
 
 impl Node {
-    /// The names of the nodes that are there, as this one knows.
+    /// The names of the nodes that are there, as this one knows, sorted: the API lists them as they joined.
     pub fn names(&self) -> Vec<String> {
         let nodes = self.client().status().map(|status| status.nodes.unwrap_or_default()).unwrap_or_default();
-        nodes.into_iter().filter(|node| node.alive).map(|node| node.name).collect()
+        sorted(nodes.into_iter().filter(|node| node.alive).map(|node| node.name))
     }
 
     /// A job.
