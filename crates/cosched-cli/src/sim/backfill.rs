@@ -18,7 +18,7 @@ use std::time::Instant;
 #[derive(Args, Debug)]
 #[command(after_help = help::SIM_BACKFILL)]
 pub(crate) struct Backfill {
-    /// The trace (SWF, plain or gzip), or - for standard input
+    /// The trace (SWF or Batsim, plain or gzip), or - for standard input
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
 
@@ -155,9 +155,7 @@ fn fair_share(text: &str) -> Result<FairShare, String> {
 /// The jobs that can be scheduled, the machine's processors, what was left out, and how many run times were cut.
 fn jobs(options: &Backfill) -> Result<(Vec<BatchJob>, u32, Dropped, u64), Failure> {
     let path = &options.trace;
-    let mut records = Vec::new();
-    let text = input::open_text(path)?;
-    let (header, report) = input::read_trace(path, text, options.strict, |record| records.push(*record))?;
+    let (records, header, report) = input::read(path, None, options.strict)?.into_trace();
     let Some(procs) = options.procs.or_else(|| header.processors()) else {
         let what = format!("{}: the machine's size is not known", path.display());
         let why = "the header has neither MaxProcs nor MaxNodes";

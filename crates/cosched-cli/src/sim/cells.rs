@@ -2,7 +2,7 @@
 
 use super::files::{Output, distinct, is_stdout, writable};
 use super::table;
-use super::workloads::jobs;
+use super::workloads::Workloads;
 use crate::out::{Failure, print, print_json, say, terminal_width};
 use clap::Args;
 use cosched_sim::paper::Sampling;
@@ -124,9 +124,9 @@ pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<
     let clockwork = Clockwork::new(cells.quiet);
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cells.threads.map_or(cpus, |threads| threads as usize);
-    let taken = with_hooks(&clockwork, plan.sampled, |hooks| {
+    let taken = with_hooks(&clockwork, plan, |hooks| {
         sweep::run(plan, &known, threads, hooks, &mut |line| file.as_mut().map_or(Ok(()), |file| file.append(line)))
-    });
+    })?;
     drop(clockwork);
     Ok(Table::new(plan, &taken.map_err(failure)?))
 }
@@ -138,16 +138,17 @@ pub(crate) fn recall(plan: &Plan, journal: &Path) -> Result<Vec<Taken>, Failure>
         Err(e) if e.kind() == io::ErrorKind::NotFound => Journal::default(),
         Err(e) => return Err(unreadable(journal, &e)),
     };
-    with_hooks(&Clockwork::new(true), plan.sampled, |hooks| sweep::recall(plan, &read, hooks)).map_err(failure)
+    with_hooks(&Clockwork::new(true), plan, |hooks| sweep::recall(plan, &read, hooks))?.map_err(failure)
 }
 
-fn with_hooks<T>(clockwork: &Clockwork, is_sampled: bool, use_them: impl FnOnce(Hooks<'_>) -> T) -> T {
-    use_them(Hooks {
-        jobs: &jobs,
-        simulate: &|params, jobs, watch| simulate(is_sampled, params, jobs, watch),
+fn with_hooks<T>(clockwork: &Clockwork, plan: &Plan, use_them: impl FnOnce(Hooks<'_>) -> T) -> Result<T, Failure> {
+    let workloads = Workloads::read(plan.cells.iter().map(|cell| &cell.wanted.workload))?;
+    Ok(use_them(Hooks {
+        jobs: &|wanted| workloads.jobs(wanted),
+        simulate: &|params, jobs, watch| simulate(plan.sampled, params, jobs, watch),
         now_s: &|| clockwork.start.elapsed().as_secs_f64(),
         progress: &|progress| clockwork.show(progress),
-    })
+    }))
 }
 
 /// What a sweep's error means to a shell.

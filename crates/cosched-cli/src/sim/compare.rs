@@ -19,7 +19,7 @@ pub(crate) struct Compare {
     #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', default_value = "paper")]
     pub(crate) strategies: Vec<String>,
 
-    /// The jobs: a job list (CSV), a trace (SWF), or WL1 to WL8
+    /// A job list (CSV) or a trace (SWF, Batsim), plain or gzip; or WL1 to WL8
     #[arg(long, short, value_name = "FILE|WL1…WL8")]
     pub(crate) jobs: String,
 

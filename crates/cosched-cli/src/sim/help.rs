@@ -21,7 +21,8 @@ Examples:
   cosched sim run --strategy PB --jobs year.csv --sampled             jobs of hours, in minutes
 
 Exit codes:
-  0 success   1 a file cannot be read or written, or a job fits nowhere   2 wrong usage";
+  0 success   1 a file cannot be read or written, or a job fits nowhere   2 wrong usage
+  6 the jobs are not valid";
 
 pub(crate) const PROGRAM: &str = "\
 All tasks of a program run the same lines: compute 1ms skew, io 300us, send right 4KiB, recv left, barrier, \
@@ -93,7 +94,8 @@ Examples:
   cosched sim compare --jobs WL5 --skew 1.5 --json | jq -r '.[] | [.strategy, .mean_response_s] | @tsv'
 
 Exit codes:
-  0 success   1 a file cannot be read or written, or a run gave no result   2 wrong usage";
+  0 success   1 a file cannot be read or written, or a run gave no result   2 wrong usage
+  6 the jobs are not valid";
 
 pub(crate) const SWEEP: &str = "\
 Every combination is a cell; cells run on all CPUs, the largest first. A finished cell is written to the journal at \
@@ -102,7 +104,7 @@ the same bytes for any number of threads.
 
 A description (each line is optional but workloads; paths are relative to the file):
   strategies = [\"paper\"]          # names, \"paper\" or \"all\"; ratios are to the first
-  workloads  = [\"WL3\", \"my.csv\"]  # WL1 to WL8, job lists, traces (.swf, .swf.gz)
+  workloads  = [\"WL3\", \"my.csv\"]  # WL1 to WL8, job lists, traces
   load       = [0.5, 0.7]         # arrivals are scaled to exactly this
   nodes      = [32]
   mpl        = [2, 5]
@@ -121,7 +123,8 @@ Examples:
   cosched sim sweep --strategies GS,PB --workloads WL4,WL5 --mpl 2,5,16 --csv mpl.csv
 
 Exit codes:
-  0 success   1 a file cannot be read or written, or a cell gave no result   2 wrong usage";
+  0 success   1 a file cannot be read or written, or a cell gave no result   2 wrong usage
+  6 the jobs are not valid";
 
 pub(crate) const REPORT: &str = "\
 Nothing is simulated: only what the journal has is shown, also while the sweep still runs.

@@ -6,7 +6,6 @@ mod compare;
 mod costs;
 mod files;
 pub(crate) mod help;
-mod input;
 mod json;
 mod machine;
 mod model;

@@ -1,10 +1,10 @@
 //! `cosched sim run`.
 
-use super::input::job_list;
 use super::machine::{self, Machine};
 use super::model::Model;
 use super::output::{self, Outputs};
 use super::progress::Meter;
+use super::workloads;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::{Args, ValueEnum};
@@ -22,7 +22,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "NAME", value_parser = |text: &str| text.parse::<Strategy>())]
     pub(crate) strategy: Strategy,
 
-    /// The list of jobs; - is standard input
+    /// A job list (CSV) or a trace (SWF, Batsim), plain or gzip; - is standard input
     #[arg(long, short, value_name = "FILE")]
     pub(crate) jobs: PathBuf,
 
@@ -68,9 +68,10 @@ pub(crate) struct Timed {
 }
 
 pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
-    let jobs = job_list(&options.jobs)?;
     let params = options.model.params(options.strategy);
     let config = options.machine.config(params);
+    let jobs =
+        workloads::of_file(&options.jobs, config.params.nodes.saturating_mul(config.cpus_per_node), params.seed)?;
     let mut recorder = options.outputs.open(&options.jobs, &params, &jobs)?;
     let timed = if options.sampled {
         sample(&config, &jobs, options.quiet)?

@@ -1,59 +1,77 @@
-//! The jobs of sweeps: WL1 to WL8, job lists and traces.
+//! The jobs of simulations: WL1 to WL8, job lists and traces.
 
+use crate::out::{EXIT_REFUSED, Failure};
+use crate::workload::{input, input::Source, say_left_out};
 use cosched_sim::JobSpec;
 use cosched_sim::sweep::Wanted;
 use cosched_sim::workload::scale::{Scaling, scale};
-use cosched_sim::workload::select::{Selection, Selector};
-use cosched_sim::workload::swf::{SwfReader, unpack};
-use cosched_sim::workload::{TraceJob, TypeMix, from_specs, generate, read_jobs, to_specs};
-use std::fs::File;
-use std::io::{BufReader, Read};
+use cosched_sim::workload::select::Selection;
+use cosched_sim::workload::{TraceJob, TypeMix, from_specs, generate, to_specs};
+use std::collections::HashMap;
 use std::path::Path;
 
-/// Makes the jobs that a cell wants; an error is what a person should read.
-///
-/// A generated workload has the wanted number of jobs, mean execution time and load. A job list stays as it is but for
-/// the load. Of a trace the first so many jobs that fit are taken, scaled to that mean, with types as in WL7.
-pub(crate) fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
-    if let Ok(mix) = wanted.workload.parse::<TypeMix>() {
-        let drawn = generate::paper(wanted.jobs, wanted.nodes, wanted.seed);
-        return scaled(wanted, drawn, mix);
+/// The jobs of a file: a list as it is; of a trace those that fit on a machine with so many CPUs, with types as in WL7.
+pub(crate) fn of_file(path: &Path, cpus: u32, seed: u64) -> Result<Vec<JobSpec>, Failure> {
+    let source = match input::read(path, None, false)? {
+        Source::Jobs(specs) => return Ok(specs),
+        trace => trace,
+    };
+    let refused = |reason: String| Failure { code: EXIT_REFUSED, message: format!("{}: {reason}", path.display()) };
+    let (mut jobs, not_taken) = source.select(Selection { procs: Some(cpus), ..Selection::default() });
+    say_left_out(&not_taken.by_reason());
+    if jobs.is_empty() {
+        return Err(refused(none_fits(cpus)));
     }
-    let path = Path::new(&wanted.workload);
-    let file = File::open(path).map_err(|e| {
-        format!("{e}\n  hint: give WL1 to WL8, the path of a job list (CSV) or of a trace (SWF, also gzip)")
-    })?;
-    if is_trace(path) { trace(wanted, file) } else { list(wanted, file) }
+    scale(&mut jobs, &Scaling::default()).map_err(|error| refused(error.to_string()))?;
+    Ok(to_specs(&jobs, mixed().map_err(refused)?, seed))
 }
 
-fn is_trace(path: &Path) -> bool {
-    let name = path.to_string_lossy().to_ascii_lowercase();
-    name.ends_with(".swf") || name.ends_with(".swf.gz")
+/// The files of a sweep, each read once.
+pub(crate) struct Workloads(HashMap<String, Source>);
+
+impl Workloads {
+    /// Reads those of these names that are no generated workload's.
+    pub(crate) fn read<'a>(names: impl Iterator<Item = &'a String>) -> Result<Workloads, Failure> {
+        let mut files = HashMap::new();
+        for name in names {
+            if name.parse::<TypeMix>().is_err() && !files.contains_key(name) {
+                files.insert(name.clone(), input::read(Path::new(name), None, false)?);
+            }
+        }
+        Ok(Workloads(files))
+    }
+
+    /// Makes the jobs that a cell wants; an error is what a person should read.
+    ///
+    /// A generated workload has the wanted number of jobs, mean execution time and load. A job list stays as it is but
+    /// for the load. Of a trace the first so many jobs that fit are taken, scaled to that mean, with types as in WL7.
+    pub(crate) fn jobs(&self, wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
+        match self.0.get(&wanted.workload) {
+            None => {
+                let drawn = generate::paper(wanted.jobs, wanted.nodes, wanted.seed);
+                scaled(wanted, drawn, wanted.workload.parse()?)
+            }
+            Some(Source::Jobs(specs)) => list(wanted, specs),
+            Some(trace) => {
+                let asked = Selection { procs: Some(wanted.nodes), limit: Some(wanted.jobs), ..Selection::default() };
+                let (taken, _) = trace.select(asked);
+                if taken.is_empty() { Err(none_fits(wanted.nodes)) } else { scaled(wanted, taken, mixed()?) }
+            }
+        }
+    }
 }
 
-fn list(wanted: &Wanted, file: impl Read) -> Result<Vec<JobSpec>, String> {
-    let specs = read_jobs(BufReader::new(file)).map_err(|e| e.to_string())?;
-    let Some(load) = wanted.load else { return Ok(specs) };
-    let mut jobs = from_specs(&specs);
+fn none_fits(cpus: u32) -> String {
+    format!("no job of the trace fits on {cpus} nodes\n  hint: simulate a larger machine")
+}
+
+fn list(wanted: &Wanted, specs: &[JobSpec]) -> Result<Vec<JobSpec>, String> {
+    let Some(load) = wanted.load else { return Ok(specs.to_vec()) };
+    let mut jobs = from_specs(specs);
     let scaling = Scaling { load: Some((load, wanted.nodes)), keep_start: true, ..Scaling::default() };
     scale(&mut jobs, &scaling).map_err(|e| e.to_string())?;
     // The types are known, so the mix decides nothing.
     Ok(to_specs(&jobs, mixed()?, wanted.seed))
-}
-
-fn trace(wanted: &Wanted, file: impl Read) -> Result<Vec<JobSpec>, String> {
-    let text = unpack(file).map_err(|e| e.to_string())?;
-    let mut reader = SwfReader::new(text);
-    let selection = Selection { procs: Some(wanted.nodes), limit: Some(wanted.jobs), ..Selection::default() };
-    let mut selector = Selector::new(selection);
-    while let Some(record) = reader.next_record().map_err(|e| e.to_string())? {
-        selector.add(&record);
-    }
-    let (taken, _) = selector.finish();
-    if taken.is_empty() {
-        return Err(format!("no job of the trace fits {} nodes\n  hint: simulate a larger machine", wanted.nodes));
-    }
-    scaled(wanted, taken, mixed()?)
 }
 
 /// All six types.
@@ -78,6 +96,10 @@ mod tests {
 
     fn wanted(workload: &str, load: Option<f64>) -> Wanted {
         Wanted { workload: workload.to_owned(), load, nodes: 32, seed: 3, jobs: 40, mean_exec_s: 2.0 }
+    }
+
+    fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
+        Workloads::read([&wanted.workload].into_iter()).map_err(|failure| failure.message)?.jobs(wanted)
     }
 
     fn load(jobs: &[JobSpec]) -> f64 {

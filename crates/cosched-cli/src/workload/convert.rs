@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print_json, say};
 use cosched_sim::workload::TraceJob;
 use cosched_sim::workload::scale::{Scaling, scale};
-use cosched_sim::workload::select::{NotTaken, Selection, Selector};
+use cosched_sim::workload::select::{NotTaken, Selection};
 use cosched_sim::workload::swf::{Record, SwfHeader, write_comment, write_header, write_record};
 use serde::Serialize;
 
@@ -29,7 +29,14 @@ pub(super) fn convert(context: &Context, options: &Convert) -> Result<u8, Failur
     let mut source = input::read(&options.input, options.flops, options.strict.strict)?;
     let procs = processors(&source, options);
     let numbers = renumber(&mut source);
-    let (mut jobs, not_taken) = select(&source, options);
+    let (mut jobs, not_taken) = source.select(Selection {
+        from_s: options.window.from_s,
+        to_s: options.window.to_s,
+        procs: options.nodes,
+        max_tasks: options.max_tasks,
+        statuses: options.status.clone(),
+        limit: options.limit,
+    });
     say_left_out(&not_taken.by_reason());
     if jobs.is_empty() {
         let what = format!("{}: no job is left", options.input.display());
@@ -74,29 +81,6 @@ fn renumber(source: &mut Source) -> Vec<f64> {
         *record = Record::new(fields);
     }
     numbers
-}
-
-fn select(source: &Source, options: &Convert) -> (Vec<TraceJob>, NotTaken) {
-    let mut selector = Selector::new(Selection {
-        from_s: options.window.from_s,
-        to_s: options.window.to_s,
-        procs: options.nodes,
-        max_tasks: options.max_tasks,
-        statuses: options.status.clone(),
-        limit: options.limit,
-    });
-    match source {
-        Source::Swf { records, report, .. } => {
-            selector.malformed(report.malformed);
-            records.iter().for_each(|record| selector.add(record));
-        }
-        Source::Jobs(jobs) => jobs.iter().for_each(|job| selector.add_job(*job)),
-        Source::Batsim(workload) => {
-            selector.malformed(workload.dropped.iter().map(|(_, count)| count).sum());
-            workload.jobs.iter().for_each(|job| selector.add_job(*job));
-        }
-    }
-    selector.finish()
 }
 
 /// Writes the jobs; from trace to trace, columns that are not changed are kept.

@@ -1,12 +1,14 @@
-//! Opening and reading workloads of any format.
+//! Opening and reading workloads: job lists and traces, plain or packed, from files or standard input, told by their content.
 
 use super::progress::Progress;
 use crate::format::grouped;
 use crate::out::{EXIT_REFUSED, Failure, say};
 use cosched_sim::JobSpec;
 use cosched_sim::workload::batsim::{BatsimError, BatsimWorkload, read_batsim};
+use cosched_sim::workload::select::{NotTaken, Selection, Selector};
 use cosched_sim::workload::swf::{ReadReport, Record, SwfError, SwfHeader, SwfReader, unpack};
 use cosched_sim::workload::{JobListError, TraceJob, from_specs, read_jobs, to_records};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
@@ -24,17 +26,10 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
         Ok(file) => Ok(Box::new(file)),
         Err(error) => {
             let what = format!("cannot open {}", path.display());
-            Err(Failure::explained(1, &what, &error.to_string(), "look at the name, and whether you may read it"))
+            let hint = "look at the name, and whether you may read it; `cosched workload generate` writes WL1 to WL8";
+            Err(Failure::explained(1, &what, &error.to_string(), hint))
         }
     }
-}
-
-/// Opens a file and unpacks it if it is packed.
-pub(crate) fn open_text(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
-    unpack(open(path)?).map_err(|error| {
-        let what = format!("cannot read {}", path.display());
-        Failure::explained(1, &what, &error.to_string(), "traces are plain text or gzip")
-    })
 }
 
 /// A workload.
@@ -42,7 +37,7 @@ pub(crate) enum Source {
     /// A trace.
     Swf { records: Vec<Record>, header: SwfHeader, report: ReadReport },
     /// A job list.
-    Jobs(Vec<TraceJob>),
+    Jobs(Vec<JobSpec>),
     /// A workload of Batsim.
     Batsim(BatsimWorkload),
 }
@@ -56,84 +51,91 @@ impl Source {
         };
         match self {
             Source::Swf { records, header, report } => (records, header, report),
-            Source::Jobs(jobs) => of(&jobs, Vec::new()),
+            Source::Jobs(jobs) => of(&from_specs(&jobs), Vec::new()),
             Source::Batsim(workload) => of(&workload.jobs, vec![("MaxProcs".into(), workload.procs.to_string())]),
         }
+    }
+
+    /// The jobs that are asked for, by submission, and why others are not taken.
+    pub(crate) fn select(&self, asked: Selection) -> (Vec<TraceJob>, NotTaken) {
+        let mut selector = Selector::new(asked);
+        match self {
+            Source::Swf { records, report, .. } => {
+                selector.malformed(report.malformed);
+                records.iter().for_each(|record| selector.add(record));
+            }
+            Source::Jobs(jobs) => from_specs(jobs).into_iter().for_each(|job| selector.add_job(job)),
+            Source::Batsim(workload) => {
+                selector.malformed(workload.dropped.iter().map(|(_, count)| count).sum());
+                workload.jobs.iter().for_each(|job| selector.add_job(*job));
+            }
+        }
+        selector.finish()
     }
 }
 
 /// Reads a workload, whatever its format is; says on standard error what was skipped. With `strict`, a line that is
 /// no job is a failure.
 pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Source, Failure> {
-    let mut text = open_text(path)?;
+    let shown = path.display();
+    let mut text = unpack(open(path)?).map_err(|error| {
+        let what = format!("cannot read {shown}");
+        Failure::explained(1, &what, &error.to_string(), "workloads are plain text or gzip")
+    })?;
+    let failed = |error: &dyn Display, is_unread: bool| Failure {
+        code: if is_unread { 1 } else { EXIT_REFUSED },
+        message: format!("{shown}: {error}"),
+    };
+    let trace_failed =
+        |error: SwfError| failed(&error, matches!(error, SwfError::Read(_) | SwfError::Truncated { .. }));
     let mut start = Vec::new();
     let peeked = (&mut text).take(PEEKED).read_to_end(&mut start);
-    peeked.map_err(|error| swf_failure(path, &SwfError::of_io(error, 0)))?;
+    peeked.map_err(|error| trace_failed(SwfError::of_io(error, 0)))?;
     let format = guess(&start);
     let text = Cursor::new(start).chain(text);
-    let named = |message: String, code| Failure { code, message: format!("{}: {message}", path.display()) };
     match format {
         Guess::Swf => {
-            let mut records = Vec::new();
-            let (header, report) = read_trace(path, text, strict, |record| records.push(*record))?;
+            let (records, header, report) = read_trace(text).map_err(trace_failed)?;
+            tell(path, &report);
+            if strict && report.malformed > 0 {
+                let what = format!("{shown}: {} lines are no jobs", report.malformed);
+                let hint = "mend the lines listed above";
+                return Err(Failure::explained(EXIT_REFUSED, &what, "--strict was given", hint));
+            }
             Ok(Source::Swf { records, header, report })
         }
-        Guess::Jobs => Ok(Source::Jobs(from_specs(&job_list(path, text)?))),
+        Guess::Jobs => match read_jobs(text) {
+            Ok(jobs) => Ok(Source::Jobs(jobs)),
+            Err(error) => Err(failed(&error, matches!(error, JobListError::Read(_)))),
+        },
         Guess::Batsim => match read_batsim(text, flops) {
             Ok(workload) if strict && !workload.dropped.is_empty() => {
                 let (reason, count) = &workload.dropped[0];
-                Err(named(format!("{count} jobs cannot be used: {reason} (--strict)"), EXIT_REFUSED))
+                Err(failed(&format!("{count} jobs cannot be used: {reason} (--strict)"), false))
             }
             Ok(workload) => {
                 for (reason, count) in &workload.dropped {
-                    say(&format!("{}: skipped {count} jobs: {reason}", path.display()));
+                    say(&format!("{shown}: skipped {count} jobs: {reason}"));
                 }
                 Ok(Source::Batsim(workload))
             }
-            Err(error @ BatsimError::Read(_)) => Err(named(error.to_string(), 1)),
-            Err(error) => Err(named(error.to_string(), EXIT_REFUSED)),
+            Err(error) => Err(failed(&error, matches!(error, BatsimError::Read(_)))),
         },
     }
 }
 
-/// Reads a job list.
-pub(crate) fn job_list(path: &Path, text: impl BufRead) -> Result<Vec<JobSpec>, Failure> {
-    read_jobs(text).map_err(|error| {
-        let code = if matches!(error, JobListError::Read(_)) { 1 } else { EXIT_REFUSED };
-        Failure { code, message: format!("{}: {error}", path.display()) }
-    })
-}
-
-/// Reads a trace record by record; says on standard error what was skipped.
-pub(crate) fn read_trace(
-    path: &Path,
-    text: impl BufRead,
-    strict: bool,
-    mut take: impl FnMut(&Record),
-) -> Result<(SwfHeader, ReadReport), Failure> {
+fn read_trace(text: impl BufRead) -> Result<(Vec<Record>, SwfHeader, ReadReport), SwfError> {
     let mut reader = SwfReader::new(text);
     let mut progress = Progress::new("reading");
-    while let Some(record) = reader.next_record().map_err(|error| swf_failure(path, &error))? {
-        take(&record);
-        let records = reader.report().records;
-        progress.tick(records, || format!("{} jobs", grouped(records)));
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record()? {
+        records.push(record);
+        let count = reader.report().records;
+        progress.tick(count, || format!("{} jobs", grouped(count)));
     }
     progress.done();
     let report = reader.report().clone();
-    tell(path, &report);
-    if strict && report.malformed > 0 {
-        let what = format!("{}: {} lines are no jobs", path.display(), report.malformed);
-        return Err(Failure::explained(EXIT_REFUSED, &what, "--strict was given", "mend the lines listed above"));
-    }
-    Ok((reader.header().clone(), report))
-}
-
-fn swf_failure(path: &Path, error: &SwfError) -> Failure {
-    let code = match error {
-        SwfError::Read(_) | SwfError::Truncated { .. } => 1,
-        SwfError::NotSwf { .. } | SwfError::Empty { .. } => EXIT_REFUSED,
-    };
-    Failure { code, message: format!("{}: {error}", path.display()) }
+    Ok((records, reader.header().clone(), report))
 }
 
 fn tell(path: &Path, report: &ReadReport) {
@@ -170,14 +172,14 @@ enum Guess {
 /// Bytes by which a format is told.
 const PEEKED: u64 = 4096;
 
-/// By the first bytes: an object is Batsim's, a header with arrival_s is a job list's.
+/// By the first bytes: an object is Batsim's, words with commas are a job list's header; a trace has comments and numbers.
 fn guess(start: &[u8]) -> Guess {
     let start = String::from_utf8_lossy(start);
     let start = start.trim_start_matches('\u{feff}').trim_start();
     let first = start.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     match first {
         Some(line) if line.starts_with('{') => Guess::Batsim,
-        Some(line) if line.split(',').any(|column| column.trim() == "arrival_s") => Guess::Jobs,
+        Some(line) if line.contains(',') && line.starts_with(char::is_alphabetic) => Guess::Jobs,
         _ => Guess::Swf,
     }
 }
@@ -195,6 +197,7 @@ mod tests {
         };
         assert_eq!(of("\u{feff}\n {\"nb_res\": 1}"), "batsim");
         assert_eq!(of("# made today\n\narrival_s,tasks,exec_s,type\n"), "jobs");
+        assert_eq!(of("task,s\n1,2\n"), "jobs");
         assert_eq!(of("; Version: 2\n"), "swf");
         assert_eq!(of(""), "swf");
     }

@@ -3,6 +3,7 @@
 use crate::fake::{Place, text};
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 
 const STRATEGIES: [&str; 15] = [
     "GS",
@@ -54,7 +55,7 @@ fn bad_job_lists_have_their_line() {
     let cases: [(&[u8], &str); 12] = [
         (b"", "has no jobs"),
         (b"arrival_s,tasks,exec_s,type\n", "has no jobs"),
-        (b"\xff\xfe\x00", "line 1 is not the header"),
+        (b"task,s\n1,2\n", "line 1 is not the header"),
         (b"arrival_s,tasks,exec_s,type\n0,4,0.05,J1\nbla\n", "line 3 of the job list"),
         (b"arrival_s,tasks,exec_s,type\n0,0,1,J1\n", "tasks `0`"),
         (b"arrival_s,tasks,exec_s,type\n0,4,-1,J1\n", "exec_s `-1` is negative"),
@@ -63,15 +64,50 @@ fn bad_job_lists_have_their_line() {
         (b"arrival_s,tasks,exec_s,type\n0,4,inf,J1\n", "exec_s `inf`"),
         (b"arrival_s,tasks,exec_s,type\n99999999999,4,1,J1\n", "more than 1000000000 s"),
         (b"arrival_s,tasks,exec_s,type\n0,4,1,J7\n", "no job type 'J7'"),
-        (b"arrival_s,tasks,exec_s,type\n0,5,1,J1\n", "has 5 tasks"),
+        (b"\xff\xfe\x00", "a job list begins with arrival_s,tasks,exec_s,type"),
     ];
     for (content, part) in cases {
         let jobs = file(&place, "bad.csv", content);
-        refused(&place, &["sim", "run", "-s", "PB", "--jobs", &jobs, "--nodes", "4"], 1, part);
+        refused(&place, &["sim", "run", "-s", "PB", "--jobs", &jobs, "--nodes", "4"], 6, part);
+        refused(&place, &["sim", "compare", "--jobs", &jobs], 6, part);
+        refused(&place, &["workload", "show", &jobs], 6, part);
     }
+    let large = list(&place, "0,5,1,J1\n");
+    refused(&place, &["sim", "run", "-s", "PB", "--jobs", &large, "--nodes", "4"], 1, "has 5 tasks");
     let directory = place.path("").to_str().unwrap().to_owned();
     refused(&place, &["sim", "run", "-s", "PB", "--jobs", &directory], 1, "directory");
     refused(&place, &["sim", "run", "-s", "PB", "--jobs", "/nonexistent.csv"], 1, "cannot open /nonexistent.csv");
+}
+
+#[test]
+fn the_content_says_what_a_file_of_jobs_is() {
+    let place = Place::new();
+    let jobs = "arrival_s,tasks,exec_s,type\n3.000000001,2,1,J1\n";
+    let trace = "; MaxProcs: 4\n1 7 0 1 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n2 9 0 1 5 -1 -1 5 9 -1 1 1 1 1 1 1 -1 -1\n";
+    let names = [("list", pack(jobs.as_bytes())), ("other", jobs.into()), ("trace.csv", pack(trace.as_bytes()))];
+    let run = ["sim", "run", "-s", "Local", "--nodes", "4", "--jobs"];
+    for (name, content) in &names {
+        let path = file(&place, name, content);
+        let found = json(&place, &[&run[..], &[&path]].concat());
+        assert_eq!(found["jobs"].as_array().unwrap().len(), 1, "{name}: {found}");
+        assert_eq!(found["jobs"][0]["arrival_ns"], if *name == "trace.csv" { 0_u64 } else { 3_000_000_001 });
+        for words in
+            [&["workload", "show"][..], &["sim", "compare", "--strategies", "Local,PB", "--nodes", "4", "--jobs"]]
+        {
+            let read = place.cosched(words).arg("-").stdin(fs::File::open(&path).unwrap()).output().unwrap();
+            assert!(read.status.success(), "{words:?} {name}: {}", text(&read.stderr));
+        }
+    }
+    let trace = place.path("trace.csv").to_str().unwrap().to_owned();
+    let told = place.output(&[&run[..], &[&trace]].concat());
+    assert_eq!(text(&told.stderr), "cosched: left out: 1 (larger than the machine)\n");
+    refused(&place, &["sim", "run", "-s", "Local", "--nodes", "1", "--jobs", &trace], 6, "no job of the trace fits");
+}
+
+fn pack(content: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(content).unwrap();
+    packed.finish().unwrap()
 }
 
 #[test]

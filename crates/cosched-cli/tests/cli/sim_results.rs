@@ -115,7 +115,7 @@ fn bad_sweeps_are_refused() {
     let jobs = jobs(&place);
     let cases: [(&[&str], i32, &str); 7] = [
         (&["compare", "-s", "GS,XB", "--jobs", &jobs], 2, "'XB' is not a strategy"),
-        (&["compare", "-s", "GS", "--jobs", "/nonexistent.csv"], 1, "no jobs for /nonexistent.csv"),
+        (&["compare", "-s", "GS", "--jobs", "/nonexistent.csv"], 1, "cannot open /nonexistent.csv"),
         (&["compare", "-s", "GS", "--jobs", &jobs, "--mpl", "0"], 2, "at least 1"),
         (&["compare", "-s", "GS", "--jobs", &jobs, "--nodes", "2"], 1, "has 4 tasks"),
         (&["sweep", "/nonexistent.toml"], 1, "cannot read /nonexistent.toml"),

@@ -1,6 +1,7 @@
 //! The reader: one record at a time, whatever the size of the log. Lines that are no records are skipped, counted and
 //! listed; the caller decides whether that matters.
 
+use super::super::JOB_LIST_HEADER;
 use super::super::lines::{Lines, excerpt};
 use super::{FIELDS, Record, SwfHeader};
 use std::io::{self, BufRead};
@@ -64,7 +65,8 @@ pub enum SwfError {
     /// None of the lines is a record.
     #[error(
         "this is not a trace in the Standard Workload Format (SWF)\n  why: none of the first {lines} lines is a job; \
-         line {}: {}, in `{}`\n  hint: a job is a line of 18 numbers; comments begin with `;`",
+         line {}: {}, in `{}`\n  hint: a job is a line of 18 numbers, and comments begin with `;`; a \
+         job list begins with {JOB_LIST_HEADER}",
         first.line, first.reason, first.text
     )]
     NotSwf {
