@@ -8,7 +8,7 @@ for each job; a job has at most `tasks_per_job` processes, and `cosched limits` 
 import json
 import os
 import subprocess
-from lab import mounts, wait_until
+from lab import mounts, remove_cgroups, wait_until
 
 BURN = "import time\nt = time.monotonic()\nwhile time.monotonic() - t < 4: pass\nprint(time.process_time())"
 # How many children it gets; they live until all have been counted.
@@ -90,7 +90,7 @@ class Box:
     def limit(self, controller, below, files):
         top = self.v1[controller] / self.name
         top.mkdir()
-        self.lab.at_end(lambda: wait_until(lambda: gone(top), 5))
+        self.lab.at_end(lambda: wait_until(lambda: remove_cgroups(top), 5))
         for file, value in files:
             (top / file).write_text(str(value))
         # The limit may stand above the cgroup of the process itself.
@@ -109,15 +109,6 @@ class Box:
             child.kill()
             out, err = child.communicate()
         return subprocess.CompletedProcess(args, child.returncode, out, err)
-
-
-def gone(top):
-    for directory, _, _ in os.walk(top, topdown=False):
-        try:
-            os.rmdir(directory)
-        except OSError:
-            return False
-    return True
 
 
 def refused(done):

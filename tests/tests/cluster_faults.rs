@@ -16,9 +16,7 @@ fn a_store_that_lost_its_data_ends_no_job_and_gives_no_number_twice() {
         return;
     }
     let mut cluster = Cluster::met(2, "");
-    let gang = cluster.gang(&[0, 1], PULSE, &[]);
-    let own = cluster.node(1).detach(&["--", "sh", "-c", PULSE]);
-    assert!(wait_until(|| !cluster.node(1).job_pids(own).is_empty()));
+    let (gang, own) = cluster.gang_and_own();
     let first = |cluster: &Cluster| [(0, gang), (1, gang), (1, own)].map(|(n, id)| cluster.node(n).job_pids(id)[0]);
     let before = first(&cluster);
     // One daemon sees the loss, one comes back after it: numbers and plans are those of another life to both.

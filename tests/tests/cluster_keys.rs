@@ -24,9 +24,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
         return;
     }
     let mut cluster = Cluster::met(2, "");
-    let gang = cluster.gang(&[0, 1], PULSE, &[]);
-    let own = cluster.node(1).detach(&["--", "sh", "-c", PULSE]);
-    assert!(wait_until(|| !cluster.node(1).job_pids(own).is_empty()));
+    let (gang, own) = cluster.gang_and_own();
     let first = |cluster: &Cluster| [(0, gang), (1, gang), (1, own)].map(|(n, id)| cluster.node(n).job_pids(id)[0]);
     let before = first(&cluster);
     let backup = cluster.node(0).host.dir.join("backup.json").display().to_string();

@@ -5,26 +5,17 @@
 //! first and comes last, so that nobody plans in between; an import that was interrupted is done again.
 
 use crate::keys::{Keys, Place, check_name};
-use crate::repair::{CannotRepair, Known};
+use crate::repair::{CannotRepair, Known, Repair};
 use crate::store::{Compare, Do, Entry, Op, Range, Revision, TXN_BYTES_MAX, TXN_OPS_MAX, Txn};
-use crate::wire::{Job, Node, Tree, decode, encode, packed, text_of};
+use crate::wire::{Job, Name, Node, Tree, decode, encode, packed, text_of};
 use cosched_core::cluster::{Planner, State};
 use std::collections::BTreeMap;
 
-/// So much of a transaction is used.
+/// At most this much of a transaction is used.
 const BYTES_MAX: usize = TXN_BYTES_MAX / 2;
 
 /// The keys of a cluster, without what they all begin with, and their values as text.
 pub type Texts = BTreeMap<String, String>;
-
-/// What is to be done to bring a backup back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Import {
-    /// In words, a line each.
-    pub says: Vec<String>,
-    /// One after the other; if one comes to nothing, somebody else has changed the store.
-    pub ops: Vec<Op>,
-}
 
 /// What is kept of these keys; and those that are left out because they cannot be read.
 pub fn export(keys: &Keys, entries: &[Entry]) -> (Texts, Vec<String>) {
@@ -54,7 +45,7 @@ fn is_sound(keys: &Keys, key: &str, value: &[u8]) -> bool {
     match keys.place(key) {
         Place::Tree | Place::Begun => decode::<Tree>(value).is_ok(),
         Place::State => decode::<State>(value).is_ok_and(|state| Planner::new(state).is_ok()),
-        Place::Name(_) => decode::<crate::wire::Name>(value).is_ok(),
+        Place::Name(_) => decode::<Name>(value).is_ok(),
         Place::Job(id) => decode::<Job>(value).is_ok_and(|job| job.id == id),
         Place::Id(_) => std::str::from_utf8(value).is_ok_and(|name| check_name(name).is_ok()),
         Place::Node(_) | Place::Request(_) | Place::Reply(_) | Place::Other => false,
@@ -65,7 +56,7 @@ fn is_sound(keys: &Keys, key: &str, value: &[u8]) -> bool {
 ///
 /// # Errors
 /// It is no backup of a cluster of this version.
-pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Import, CannotRepair> {
+pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Repair, CannotRepair> {
     let keys = &known.keys;
     let key = |short: &str| format!("{}{short}", keys.prefix());
     if let Some(bad) = texts.iter().find(|(short, text)| !is_sound(keys, &key(short), text.as_bytes())) {
@@ -95,17 +86,23 @@ pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Import,
         ),
     ];
     let mut changes: Vec<Do> = Vec::new();
-    for entry in entries.iter().filter(|entry| is_kept(keys, entry) || is_request(keys, entry)) {
-        let short = short(keys, &entry.key);
-        // Whoever has joined since keeps its number, if nobody else had it.
-        let stays = match keys.place(&entry.key) {
-            Place::Id(id) => !texts.contains_key(&format!("ids/{id}")),
-            Place::Name(_) => number_of_name(entry).is_some_and(|id| !texts.contains_key(&format!("ids/{id}"))),
-            Place::State | Place::Begun | Place::Tree => true,
-            _ => false,
-        };
-        if !stays && !texts.contains_key(short) {
-            changes.push(Do::Delete(Range::one(entry.key.clone())));
+    let is_new = |id: u32| !texts.contains_key(&format!("ids/{id}"));
+    let goes = |entry: &&Entry| {
+        (is_kept(keys, entry) || is_request(keys, entry)) && !texts.contains_key(short(keys, &entry.key))
+    };
+    for entry in entries.iter().filter(goes) {
+        let key = entry.key.clone();
+        match keys.place(&entry.key) {
+            Place::State | Place::Begun | Place::Tree => (),
+            // A node that has joined since keeps its number, if it is nobody else's; its tree is the backup's now.
+            Place::Id(id) if is_new(id) => (),
+            Place::Name(_) => changes.push(match decode::<Name>(&entry.value) {
+                Ok(name) if is_new(name.id) => {
+                    Do::Put { key, value: encode(&Name { tree: None, ..name }), lease: None }
+                }
+                _ => Do::Delete(Range::one(key)),
+            }),
+            _ => changes.push(Do::Delete(Range::one(key))),
         }
     }
     for (short, text) in texts.iter().filter(|(short, _)| !["state", "begun"].contains(&short.as_str())) {
@@ -115,7 +112,7 @@ pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Import,
     // Whoever begins in the middle of it must not take it for a new cluster.
     let mark = texts.get("begun").or(texts.get("format")).cloned().unwrap_or_default();
     let mark = Do::Put { key: keys.begun(), value: packed(mark.into_bytes()), lease: None };
-    Ok(Import { says, ops: ops(keys, (revision, mark), changes, &state) })
+    Ok(Repair { says, ops: ops(keys, (revision, mark), changes, &state) })
 }
 
 fn cannot(why: String) -> CannotRepair {
@@ -134,10 +131,6 @@ fn number(keys: &Keys, entry: &Entry) -> Option<u64> {
         Place::State => decode::<State>(&entry.value).ok().map(|state| state.next_order),
         _ => None,
     }
-}
-
-fn number_of_name(entry: &Entry) -> Option<u32> {
-    decode::<crate::wire::Name>(&entry.value).ok().map(|name| name.id)
 }
 
 fn ops(keys: &Keys, (revision, mark): (Revision, Do), changes: Vec<Do>, state: &State) -> Vec<Op> {

@@ -9,7 +9,7 @@
 use crate::keys::{Keys, Place, check_name};
 use crate::member::UNKNOWN_BOOT;
 use crate::store::{Compare, Do, Entry, Key, Op, Range, Revision, TXN_OPS_MAX, Txn};
-use crate::wire::{Ack, FormatError, Job, Name, Node, Stored, Tree, decode, encode};
+use crate::wire::{Ack, Answer, FormatError, Job, Name, Node, Reply, Stored, Tree, decode, encode};
 use cosched_core::cluster::{Config, Input, Planner, State};
 use cosched_core::{JobId, Reason, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,12 +35,12 @@ pub struct Known {
     pub lease_ns: u64,
 }
 
-/// What is to be done.
+/// What is to be done to a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// In words, a line each: what is wrong, and what is done about it.
     pub says: Vec<String>,
-    /// One after the other; if one comes to nothing, somebody else has changed the store.
+    /// In this order. If the condition of one does not hold, another client has changed the store.
     pub ops: Vec<Op>,
 }
 
@@ -71,8 +71,9 @@ pub fn repair(known: &Known, wall: Time, entries: &[Entry]) -> Result<Repair, Ca
                 .to_owned(),
         });
     }
-    let mut work = Work { known, found: &found, says: Vec::new(), keys: Vec::new(), touched: BTreeSet::new() };
-    work.tree(wall)?;
+    let made_ns = made_ns(known, &found, wall)?;
+    let mut work = Work { known, found: &found, made_ns, says: Vec::new(), keys: Vec::new(), touched: BTreeSet::new() };
+    work.tree();
     work.names();
     work.records();
     let state = work.state(wall)?;
@@ -91,6 +92,8 @@ struct Found {
     ids: BTreeMap<u32, String>,
     jobs: BTreeMap<u64, Job>,
     acks: BTreeMap<String, Ack>,
+    /// What was promised of a job's number to users who have not read it yet.
+    submitted: BTreeMap<Key, u64>,
     /// What cannot be read, and why.
     damaged: BTreeMap<Key, String>,
 }
@@ -149,7 +152,12 @@ impl Found {
                 }
             }
             Place::Job(id) => put(&mut self.jobs, id, sound(&mut self.damaged, entry)?),
-            Place::Request(_) | Place::Reply(_) | Place::Other => (),
+            Place::Reply(_) => {
+                if let Ok(Reply { answer: Answer::Submitted { job }, .. }) = decode(&entry.value) {
+                    self.submitted.insert(key.clone(), job);
+                }
+            }
+            Place::Request(_) | Place::Other => (),
         }
         Ok(())
     }
@@ -165,13 +173,14 @@ impl Found {
 
     /// What the node knows, if it is of this tree.
     fn state_known<'a>(&self, known: &'a Known) -> Option<&'a State> {
-        let made = self.tree.as_ref().or(self.begun.as_ref()).map(|tree| tree.made_ns);
+        let made = self.made_ns();
         known.state.as_ref().filter(|_| made.is_none() || made == known.tree)
     }
 
-    fn tree(&self, known: &Known) -> Option<u64> {
-        let made = |tree: &Tree| tree.made_ns;
-        self.tree.as_ref().or(self.begun.as_ref()).map(made).or(known.tree)
+    /// When the tree was made. What a node knows may be of an earlier tree, so it is asked last.
+    fn made_ns(&self) -> Option<u64> {
+        let tree = self.tree.as_ref().or(self.begun.as_ref()).map(|tree| tree.made_ns);
+        tree.or_else(|| self.names.values().find_map(|name| name.tree))
     }
 }
 
@@ -191,9 +200,23 @@ fn put<K: Ord, V>(all: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
     all.extend(value.map(|value| (key, value)));
 }
 
+/// When the tree was made.
+fn made_ns(known: &Known, found: &Found, wall: Time) -> Result<u64, CannotRepair> {
+    match found.made_ns().or(known.tree) {
+        Some(made_ns) => Ok(made_ns),
+        // A wrong one would begin jobs again that run.
+        None if found.state.is_some() => Err(CannotRepair {
+            why: format!("node {} does not know when the cluster was made", known.node),
+            hint: "Run `cosched cluster repair` on a node that has taken part in it.".to_owned(),
+        }),
+        None => Ok(wall.0),
+    }
+}
+
 struct Work<'a> {
     known: &'a Known,
     found: &'a Found,
+    made_ns: u64,
     says: Vec<String>,
     /// What is written beside the state.
     keys: Vec<Do>,
@@ -216,29 +239,15 @@ impl Work<'_> {
     }
 
     /// The tree and the mark that the cluster has begun are copies of each other.
-    fn tree(&mut self, wall: Time) -> Result<(), CannotRepair> {
+    fn tree(&mut self) {
         let (keys, found) = (&self.known.keys, self.found);
-        let made_ns = match found.tree(self.known) {
-            Some(made_ns) => made_ns,
-            // A wrong one would begin jobs again that run.
-            None if found.state.is_some() => {
-                return Err(CannotRepair {
-                    why: format!("node {} does not know when the cluster was made", self.known.node),
-                    hint: "Run `cosched cluster repair` on a node that has taken part in it.".to_owned(),
-                });
+        let tree = encode(&Tree { made_by: self.known.version.clone(), made_ns: self.made_ns });
+        for (key, is_lost) in [(keys.tree(), found.tree.is_none()), (keys.begun(), found.begun.is_none())] {
+            if is_lost {
+                self.say(&key, "it is written again");
+                self.put(key, tree.clone());
             }
-            None => wall.0,
-        };
-        let tree = encode(&Tree { made_by: self.known.version.clone(), made_ns });
-        if found.tree.is_none() {
-            self.say(&keys.tree(), "it is written again");
-            self.put(keys.tree(), tree.clone());
         }
-        if found.begun.is_none() {
-            self.say(&keys.begun(), "it is written again");
-            self.put(keys.begun(), tree);
-        }
-        Ok(())
     }
 
     /// A node's number is known by the number's key, and by the node's own record.
@@ -251,7 +260,7 @@ impl Work<'_> {
             let boot = found.nodes.get(name).map_or_else(|| UNKNOWN_BOOT.to_owned(), |node| node.boot.clone());
             let key = known.keys.name(name);
             self.say(&key, format_args!("it is written again: node {name} is number {id}"));
-            self.put(key, encode(&Name { id, boot, left_ns: None }));
+            self.put(key, encode(&Name { id, boot, left_ns: None, tree: Some(self.made_ns) }));
         }
         let numbered: Vec<(&String, u32)> = found.names.iter().map(|(name, of)| (name, of.id)).collect();
         for (name, id) in numbered.into_iter().filter(|(_, id)| !found.ids.contains_key(id)) {
@@ -366,6 +375,11 @@ impl Work<'_> {
                  plans it"
             ));
             self.delete(key);
+        }
+        let kept =
+            |id: &u64| found.jobs.get(id).is_some_and(|job| job.end.is_some()) || state.jobs.contains_key(&JobId(*id));
+        for (key, _) in found.submitted.iter().filter(|(_, id)| !kept(id)) {
+            self.delete(key.clone());
         }
     }
 

@@ -1,5 +1,6 @@
 //! Keys that somebody deletes or damages, and machines that are copies of others.
 
+use cosched_cluster::Kept;
 use cosched_cluster::wire::{Answer, Ask, KillHow, OnNodeLoss};
 use cosched_swarm::world::{ROOT, S, World, job, submit, user};
 
@@ -105,18 +106,25 @@ fn jobs_that_begin_anew_elsewhere_outlive_an_alarm() {
     ends_well(world);
 }
 
-/// All daemons are started again while the state is gone: what one has kept is put back.
+/// All daemons die; what they have kept is changed meanwhile; a node that comes back can repair the store.
+fn all_restarted(world: &mut World, change: impl Fn(&mut Option<Kept>)) {
+    world.run(S);
+    for node in 0..3 {
+        world.crash(node);
+        change(&mut world.hosts[node].settings.kept);
+    }
+    world.run(20 * S);
+    (0..3).for_each(|node| world.start(node));
+    world.run(20 * S);
+    assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_some()));
+}
+
 #[test]
 fn a_state_that_no_memory_has_is_put_back_from_what_a_daemon_has_kept() {
     let mut world = with_jobs(8);
     let before = world.running();
     world.writes_by_hand("state", true);
-    world.run(S);
-    (0..3).for_each(|node| world.crash(node));
-    world.run(20 * S);
-    (0..3).for_each(|node| world.start(node));
-    world.run(20 * S);
-    assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_some()));
+    all_restarted(&mut world, |_| ());
     let repair = world.repair_by(1).unwrap();
     world.carry_out(&repair);
     world.run(10 * S);
@@ -125,20 +133,13 @@ fn a_state_that_no_memory_has_is_put_back_from_what_a_daemon_has_kept() {
     ends_well(world);
 }
 
-/// Nobody knows what it was: jobs go on without being planned, and numbers rise.
+/// The jobs go on without being planned, and numbers rise.
 #[test]
 fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {
     let mut world = with_jobs(9);
     let before = world.running();
     world.writes_by_hand("state", true);
-    world.run(S);
-    for node in 0..3 {
-        world.crash(node);
-        world.hosts[node].settings.kept = None;
-    }
-    world.run(20 * S);
-    (0..3).for_each(|node| world.start(node));
-    world.run(20 * S);
+    all_restarted(&mut world, |kept| *kept = None);
     let repair = world.repair_by(1).unwrap();
     assert!(repair.says.iter().any(|line| line.contains("begins anew")), "{:?}", repair.says);
     world.carry_out(&repair);
@@ -146,6 +147,21 @@ fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {
     assert_eq!(world.running(), before);
     assert_eq!(submits(&mut world, "later"), Some(5));
     world.check();
+}
+
+/// A daemon that has only seen an earlier tree would begin all jobs again by what it knows; the names say which one it is.
+#[test]
+fn a_tree_whose_keys_are_lost_stays_the_same_though_the_node_knows_another_one() {
+    let mut world = with_jobs(10);
+    let before = world.running();
+    world.writes_by_hand("format", false);
+    world.writes_by_hand("begun", false);
+    all_restarted(&mut world, |kept| kept.iter_mut().for_each(|kept| kept.tree = 1));
+    let repair = world.repair_by(1).unwrap();
+    world.carry_out(&repair);
+    world.run(10 * S);
+    assert_eq!(world.running(), before);
+    ends_well(world);
 }
 
 #[test]

@@ -105,6 +105,17 @@ impl Cluster {
         id
     }
 
+    /// A gang over the first two nodes, and a job of the second alone: both numbers.
+    ///
+    /// # Panics
+    /// When one does not begin.
+    pub fn gang_and_own(&self) -> (u64, u64) {
+        let gang = self.gang(&[0, 1], PULSE, &[]);
+        let own = self.node(1).detach(&["--", "sh", "-c", PULSE]);
+        assert!(wait_until(|| !self.node(1).job_pids(own).is_empty()), "job {own} does not begin");
+        (gang, own)
+    }
+
     /// The processes of jobs on every node.
     pub fn pids(&self, ids: &[u64]) -> Vec<Vec<i32>> {
         self.nodes().iter().flat_map(|node| ids.iter().map(|id| node.job_pids(*id))).collect()

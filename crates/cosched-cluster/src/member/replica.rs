@@ -29,6 +29,8 @@ pub(super) struct Replica {
     pub(super) tree: Option<Result<Tree, FormatError>>,
     /// That the cluster has had a state, and when its tree was made, if that can be read.
     begun: Option<Option<u64>>,
+    /// When the tree was made, as names say.
+    named_tree: Option<u64>,
     pub(super) state: Option<At<State>>,
     /// The state as it was last known, while it is gone or cannot be used.
     pub(super) lost: Option<At<State>>,
@@ -82,7 +84,7 @@ impl Replica {
 
     /// Whether the key is there that says so.
     pub(super) fn is_marked(&self) -> bool {
-        self.tree_begun().is_some()
+        self.begun.flatten().is_some()
     }
 
     /// Whether the cluster has had a state.
@@ -90,14 +92,15 @@ impl Replica {
         self.begun.is_some() || self.state.is_some() || !self.jobs.is_empty()
     }
 
-    /// When the tree was made, by what is kept beside it.
-    pub(super) fn tree_begun(&self) -> Option<u64> {
-        self.begun.flatten()
+    /// When the tree was made, by its key or by one of those that say the same.
+    pub(super) fn made_ns(&self) -> Option<u64> {
+        let tree = self.tree.as_ref().and_then(|tree| Some(tree.as_ref().ok()?.made_ns));
+        tree.or(self.begun.flatten()).or(self.named_tree)
     }
 
     /// Whether this is the tree that was made then, as far as can be told.
     pub(super) fn is_of(&self, tree: Option<u64>) -> bool {
-        let read = self.tree.as_ref().and_then(|tree| Some(tree.as_ref().ok()?.made_ns)).or(self.tree_begun());
+        let read = self.made_ns();
         read.is_none() || read == tree
     }
 
@@ -140,7 +143,8 @@ impl Replica {
                 self.nodes.insert(name.to_owned(), At { value: Live { node, lease }, revision: mod_revision });
             }
             Place::Name(name) => {
-                let Some(Name { id, boot, left_ns }) = self.readable(&key, &value) else { return };
+                let Some(Name { id, boot, left_ns, tree }) = self.readable(&key, &value) else { return };
+                self.named_tree = tree.or(self.named_tree);
                 match left_ns {
                     Some(left_ns) => self.left.insert(name.to_owned(), left_ns),
                     None => self.left.remove(name),

@@ -40,7 +40,7 @@ impl Member {
             self.keep_numbers(before);
             return self.make_tree(self.now.wall.0);
         }
-        match self.replica.tree_begun().or(self.tree) {
+        match self.replica.made_ns().or(self.tree) {
             Some(made_ns) => {
                 self.make_tree(made_ns);
                 self.say(Notice::KeyGone(key));
@@ -110,7 +110,7 @@ impl Member {
             None => Compare::absent(number.clone()),
         };
         let gone = known.is_some().then(|| name.clone());
-        let value = encode(&Name { id, boot, left_ns: None });
+        let value = encode(&Name { id, boot, left_ns: None, tree: replica.made_ns() });
         let then = vec![
             Do::Put { key: name.clone(), value, lease: None },
             Do::Put { key: number.clone(), value: self.settings.name.clone().into_bytes(), lease: None },
@@ -122,7 +122,8 @@ impl Member {
 
     /// A repair has written the name and could not know for which start of the machine the plan counts on.
     pub(super) fn tell_boot(&mut self, id: u32) {
-        let value = encode(&Name { id, boot: self.boot_counted_on(false), left_ns: None });
+        let boot = self.boot_counted_on(false);
+        let value = encode(&Name { id, boot, left_ns: None, tree: self.replica.made_ns() });
         let then = vec![Do::Put { key: self.settings.keys.name(&self.settings.name), value, lease: None }];
         self.send(Flight::Make, Op::Txn(Txn { then, ..Txn::default() }));
     }

@@ -101,5 +101,8 @@ pub(crate) struct Name {
     /// When it left the plan, since the Unix epoch; `None` while it takes part.
     #[serde(default)]
     pub(crate) left_ns: Option<u64>,
+    /// When the tree was made: the keys that say so may be lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tree: Option<u64>,
 }
 stored_as_is!(Name, "cosched-name", 1);

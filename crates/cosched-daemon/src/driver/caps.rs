@@ -17,20 +17,19 @@ impl Driver {
     }
 
     /// Refuses a process whose job would have more than it has now. What a daemon may start again it starts outside of all such limits.
-    pub(super) fn check_caps(&self, held: &Held, requeues: bool) -> Answer<()> {
+    pub(super) fn check_caps(&self, held: &Held, requeues: bool) -> Answer<Caps> {
         let caps = self.caps_left_by(held);
         let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob;
         if requeues && caps != Caps::default() {
             let hint = "Leave out `--on-node-loss requeue`, or run it from where nothing limits it.";
             return Err(refuse(ErrorCode::Unsupported, "the job cannot be requeued", told(&caps), hint));
         }
-        if caps.caps.is_empty() || keeps { Ok(()) } else { Err(refused(held.pid(), &caps)) }
+        if caps.caps.is_empty() || keeps { Ok(caps) } else { Err(refused(held.pid(), &caps)) }
     }
 
     /// The first process of a job brings its limits along.
     pub(super) fn keep_caps(&self, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
-        self.check_caps(held, false)?;
-        let caps = self.caps_left_by(held);
+        let caps = self.check_caps(held, false)?;
         cgroup.keep(&caps).map_err(|e| internal(format!("{} cannot be kept for the job", told(&caps)), e))
     }
 
