@@ -198,8 +198,8 @@ class Lab:
             wait_until(lambda tree=mount / self.cgroup: remove_cgroups(tree), 5)
         for mount in sorted((m for m in mounts("tmpfs", "cgroup", "fuse") if self.dir in m.parents), reverse=True):
             subprocess.run(["umount", "-l", str(mount)], check=False)
-        forget_hierarchy(self.cgroup, self.dir / "forget")
         shutil.rmtree(self.dir, ignore_errors=True)
+        subprocess.run([ROOT / "tools/leftovers", "--forget", self.cgroup], check=True)
 
     def end_supervisors(self):
         """Ends what `cosched run --detach` has left: in a session of its own it waits for the daemon to come back."""
@@ -224,20 +224,6 @@ def end_cgroup(directory):
             (directory / file).write_text(text)
         except OSError:
             pass
-
-
-def forget_hierarchy(name, place):
-    """Removes the v1 hierarchy of a killed daemon's last resort: the kernel forgets it when no cgroup is left in it at the unmounting."""
-    listed = lambda: f"name={name}" in Path("/proc/self/cgroup").read_text().replace(":", "\n").splitlines()
-    for _ in range(10):
-        if not listed():
-            return
-        place.mkdir(exist_ok=True)
-        subprocess.run(["mount", "-t", "cgroup", "-o", f"none,name={name}", "csa-forget", str(place)], check=False)
-        remove_cgroups(place)
-        time.sleep(0.05)
-        subprocess.run(["umount", str(place)], check=False)
-        time.sleep(0.05)
 
 
 def remove_cgroups(tree):

@@ -138,20 +138,8 @@ class Place:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def end(self):
-        """The hierarchy of the kernel's last resort goes too: it is forgotten only if it is empty when it is unmounted."""
-        last = self.dir / "last"
-        last.mkdir()
-        # A removed cgroup takes a moment to go, with many daemons at a time seconds.
-        for _ in range(40):
-            if f"name={self.cgroup}:" not in Path("/proc/self/cgroup").read_text():
-                return
-            subprocess.run(["mount", "-t", "cgroup", "-o", f"none,name={self.cgroup}", "cgroup", str(last)], check=False)
-            for left in last.glob("*/"):
-                remove_cgroups(left)
-            time.sleep(0.1)
-            subprocess.run(["umount", str(last)], check=False)
-            time.sleep(0.1)
-        print(f"the hierarchy {self.cgroup} is left")
+        """The hierarchy of the kernel's last resort goes too."""
+        subprocess.run([Path(__file__).resolve().parents[2] / "tools/leftovers", "--forget", self.cgroup], check=True)
 
 
 class Run:

@@ -249,6 +249,7 @@ impl Drop for Daemon {
         }
         procs::remove_tree_everywhere(&self.cgroup);
         procs::unmount(&self.dir.path().join("agent"));
+        procs::forget_hierarchy(&self.cgroup);
         procs::detach_below(self.dir.path());
         procs::unmount(&self.state_dir());
         if std::thread::panicking() {

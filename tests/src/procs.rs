@@ -202,34 +202,43 @@ pub fn detach_below(dir: &Path) {
 /// Unmounts a test's own file system, or the hierarchy that a killed daemon left for the kernel's last resort.
 pub fn unmount(dir: &Path) {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let Some(line) = mounts.lines().find(|line| line.split(' ').nth(1) == dir.to_str()) else { return };
-    let hierarchy = name_of_hierarchy(line);
+    if !mounts.lines().any(|line| line.split(' ').nth(1) == dir.to_str()) {
+        return;
+    }
     for cgroup in sub_directories(dir) {
         // Its processes are gone; if not, the unmount says so.
         let _ = std::fs::remove_dir(cgroup);
     }
-    // The kernel forgets a hierarchy only if no cgroup is left in it at the unmounting, and a removed one takes a moment to go.
-    for _ in 0..5 {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        if !std::process::Command::new("umount").arg(dir).status().is_ok_and(|s| s.success()) {
-            return eprintln!("{} stays mounted", dir.display());
-        }
-        let Some(name) = &hierarchy else { return };
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let listed = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        if !listed.lines().any(|line| line.split(':').nth(1) == Some(name)) {
-            return;
-        }
-        let again = ["-t", "cgroup", "-o", &format!("none,{name}"), "cgroup"];
-        let _ = std::process::Command::new("mount").args(again).arg(dir).status();
+    if !std::process::Command::new("umount").arg(dir).status().is_ok_and(|s| s.success()) {
+        eprintln!("{} stays mounted", dir.display());
     }
-    let _ = std::process::Command::new("umount").arg(dir).status();
 }
 
-/// `name=…` of a line of /proc/self/mounts, when it is a v1 hierarchy with a name.
-fn name_of_hierarchy(line: &str) -> Option<String> {
-    let options = line.split(' ').nth(3).filter(|_| line.split(' ').nth(2) == Some("cgroup"))?;
-    options.split(',').find(|option| option.starts_with("name=")).map(str::to_owned)
+/// Removes the v1 hierarchy of a daemon's last resort, which has the name of the daemon's cgroup. The kernel forgets it when no cgroup
+/// is left in it at an unmounting, and a removed one takes a moment to go, on a busy machine seconds.
+pub fn forget_hierarchy(name: &str) {
+    let is_there = || {
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        own.lines().any(|line| line.split(':').nth(1).and_then(|of| of.strip_prefix("name=")) == Some(name))
+    };
+    if !is_there() {
+        return;
+    }
+    let place = tempfile::Builder::new().prefix("cst-forget-").tempdir().expect("temporary directory");
+    let run = |program: &str, args: &[&str]| {
+        let _ = std::process::Command::new(program).args(args).arg(place.path()).status();
+    };
+    let gone = crate::wait_until(|| {
+        run("mount", &["-t", "cgroup", "-o", &format!("none,name={name}"), "cgroup"]);
+        sub_directories(place.path()).into_iter().for_each(|left| drop(std::fs::remove_dir(left)));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        run("umount", &[]);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        !is_there()
+    });
+    if !gone {
+        eprintln!("the hierarchy {name} stays");
+    }
 }
 
 /// Whether the processes of a job, given by its v2 cgroup, are stopped.

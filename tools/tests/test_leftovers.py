@@ -23,6 +23,19 @@ class Leftovers(unittest.TestCase):
                 self.assertNotIn(old, done.stdout)
                 self.assertNotIn(own, done.stdout)
 
+    def test_a_hierarchy_is_forgotten(self):
+        name = f"cst-{os.getpid()}-forgotten"
+        with tempfile.TemporaryDirectory() as place:
+            mounted = subprocess.run(["mount", "-t", "cgroup", "-o", f"none,name={name}", name, place], capture_output=True)
+            if mounted.returncode:
+                self.skipTest("no v1 hierarchy can be mounted")
+            os.mkdir(f"{place}/live")
+            subprocess.run(["umount", place], check=True)
+        listed = lambda: f"name={name}:" in pathlib.Path("/proc/self/cgroup").read_text()
+        self.assertTrue(listed())
+        self.assertEqual(subprocess.run([TOOL, "--forget", name]).returncode, 0)
+        self.assertFalse(listed())
+
 
 if __name__ == "__main__":
     unittest.main()

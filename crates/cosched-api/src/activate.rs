@@ -2,14 +2,15 @@
 //!
 //! Only one client starts a daemon: a lock file beside the socket decides. The listening socket becomes the daemon's
 //! standard input (`coschedd --embedded --listen-stdin`); no client keeps it open, so a daemon that dies is noticed
-//! at once by everybody who is connected or connects.
+//! at once by everybody who is connected or connects. What the lock file holds says of a socket on which nobody listens any more
+//! that it was such a daemon's: in the place of an operator's, which its operator starts again, no client puts another one.
 
 use crate::client::Client;
 use crate::error::ClientError;
 use crate::socket::{is_absent, prepare_directory};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
@@ -69,8 +70,8 @@ impl Activation {
 /// Connects to the daemon on `socket` and starts one when there is none.
 ///
 /// # Errors
-/// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer in time;
-/// [`ClientError::Unreachable`] when this user may not use the socket.
+/// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer in time, and where one has
+/// died that no client had started; [`ClientError::Unreachable`] when this user may not use the socket.
 pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, ClientError> {
     let failed = |what: &str, e: &io::Error| ClientError::NotStarted {
         why: format!("{what}: {e}"),
@@ -78,14 +79,28 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
     };
     let place = socket.display();
     prepare_directory(socket).map_err(|e| failed(&format!("the directory of {place} cannot be used"), &e))?;
-    let lock_path = socket.with_extension("lock");
-    let lock = open_private(&lock_path).map_err(|e| failed(&lock_path.display().to_string(), &e))?;
+    let lock_path = lock_of(socket);
+    let mut lock = open_private(&lock_path).map_err(|e| failed(&lock_path.display().to_string(), &e))?;
     // Held until this function returns: the others wait for the daemon, then find it.
     lock.lock().map_err(|e| failed(&lock_path.display().to_string(), &e))?;
     match Client::connect(socket) {
+        Err(ClientError::Unreachable { source, .. })
+            if source.kind() == io::ErrorKind::ConnectionRefused && lock.metadata().is_ok_and(|of| of.len() == 0) =>
+        {
+            return Err(ClientError::NotStarted {
+                why: format!(
+                    "the daemon of {place} has died, and no command had started it: another one would keep it out"
+                ),
+                hint: format!(
+                    "start it again as it was (`systemctl start coschedd`), or remove {place} if nobody is to"
+                ),
+            });
+        }
         Err(ClientError::Unreachable { source, .. }) if is_absent(&source) => {}
         other => return other,
     }
+    let marked = lock.set_len(0).and_then(|()| lock.write_all(b"A daemon was started here on demand.\n"));
+    marked.map_err(|e| failed(&lock_path.display().to_string(), &e))?;
     let log_path = socket.with_extension("log");
     let mut log = open_private(&log_path).map_err(|e| failed(&log_path.display().to_string(), &e))?;
     let log_start = log.seek(SeekFrom::End(0)).map_err(|e| failed(&log_path.display().to_string(), &e))?;
@@ -97,6 +112,11 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
         why.push_str(&tail(&log_path, log_start));
         ClientError::NotStarted { why, hint: format!("the whole log is {}", log_path.display()) }
     })
+}
+
+/// The file that is locked while a client starts a daemon on this socket. A daemon of an operator's removes it.
+pub fn lock_of(socket: &Path) -> PathBuf {
+    socket.with_extension("lock")
 }
 
 fn listen(socket: &Path) -> io::Result<UnixListener> {
@@ -195,6 +215,23 @@ mod tests {
         let activation = script(dir.path(), "touch \"$0.started\"");
         activate(&socket, &activation).unwrap();
         assert!(!dir.path().join("coschedd.started").exists());
+    }
+
+    #[test]
+    fn only_a_daemon_that_was_started_on_demand_is_started_in_the_place_of_a_dead_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("run/coschedd.sock");
+        prepare_directory(&socket).unwrap();
+        drop(UnixListener::bind(&socket).unwrap());
+        let activation = script(dir.path(), "touch \"$0.started\"; exit 1");
+        let started = dir.path().join("coschedd.started");
+        for _ in 0..2 {
+            let error = activate(&socket, &activation).unwrap_err().to_string();
+            assert!(error.contains("no command had started it") && !started.exists(), "{error}");
+        }
+        fs::write(lock_of(&socket), "a daemon was").unwrap();
+        activate(&socket, &activation).unwrap_err();
+        assert!(started.exists());
     }
 
     #[test]

@@ -131,6 +131,8 @@ fn bind(path: &Path) -> anyhow::Result<UnixListener> {
         }
         _ => (),
     }
+    // From now on it is not a daemon on demand that listened here last.
+    let _ = std::fs::remove_file(cosched_api::lock_of(path));
     let listener = UnixListener::bind(path)
         .with_context(|| format!("cannot listen on {}. Choose another place with --socket", path.display()))?;
     // Anybody may connect; the peer's uid decides what he may do.

@@ -60,18 +60,21 @@ pub(super) fn remove(dir: &Path) {
         procs::remove_tree_everywhere(&name);
     }
     for pid in anchors {
-        unmount_agents(pid, dir);
+        empty_agents(pid, dir);
         procs::signal(pid, Signal::KILL);
         // Of an earlier run it is init's child, and not waited for here.
         let _ = Pid::from_raw(pid).map(|pid| waitpid(Some(pid), WaitOptions::empty()));
+    }
+    for name in lines(dir, "cgroups") {
+        procs::forget_hierarchy(&name);
     }
     if let Err(e) = fs::remove_dir_all(dir) {
         eprintln!("{} stays: {e}", dir.display());
     }
 }
 
-/// The hierarchies that killed daemons left for the kernel's last resort go with their mounts, once they are empty.
-fn unmount_agents(anchor: i32, dir: &Path) {
+/// The hierarchies that killed daemons left for the kernel's last resort are to be empty when their mounts go.
+fn empty_agents(anchor: i32, dir: &Path) {
     let nodes = procs::sub_directories(dir);
     // A second daemon of a node has its socket beside the first one's directory.
     for agent in nodes.iter().flat_map(|node| ["run/agent", "agent"].map(|name| node.join(name))) {
@@ -80,8 +83,6 @@ fn unmount_agents(anchor: i32, dir: &Path) {
             let _ = fs::remove_dir(cgroup);
         }
     }
-    // A removed one takes a moment to go, and the kernel forgets a hierarchy only if none is left in it at the unmounting.
-    std::thread::sleep(std::time::Duration::from_millis(50));
 }
 
 /// A process by number and the time of its start.

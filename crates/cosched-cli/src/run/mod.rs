@@ -110,8 +110,7 @@ impl<'a> Launch<'a> {
 fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut gate = Gate::spawn(&launch.program, launch.argv).map_err(|e| failed("cannot start a process", &e))?;
     let result = Signals::take().map_err(|e| failed("cannot read signals", &e)).and_then(|signals| {
-        let (mut client, job) = register(launch, gate.pid())?;
-        let embedded = client.status().is_ok_and(|status| status.embedded);
+        let (client, job, embedded) = register(launch, gate.pid())?;
         Ok((signals, client, job, embedded))
     });
     let (signals, mut client, job, embedded) = match result {
@@ -187,18 +186,23 @@ fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job), Failure> {
+/// Also says whether the daemon is one that a command has started.
+fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, bool), Failure> {
     let pid = i32::try_from(pid).map_err(|_| Failure::other("the process id is out of range"))?;
     let request = JobRequest { pid, ..launch.request.clone() };
-    let mut client = connect_or_start(&launch.socket, None)?;
-    match client.register(&request) {
-        // The daemon ended between the two: one that was started on demand ends when there has been no job.
-        Err(ClientError::Unreachable { .. }) => {
-            client = connect_or_start(&launch.socket, None)?;
-            let job = client.register(&request)?;
-            Ok((client, job))
+    let mut may_have_ended = true;
+    loop {
+        let mut client = connect_or_start(&launch.socket, None)?;
+        let embedded = client.status().map(|status| status.embedded);
+        // One that was started on demand ends when there has been no job. Any other is not replaced.
+        let is_replaced = may_have_ended && *embedded.as_ref().unwrap_or(&true);
+        match embedded.and_then(|embedded| Ok((client.register(&request)?, embedded))) {
+            Err(ClientError::Unreachable { .. }) if is_replaced => may_have_ended = false,
+            other => {
+                let (job, embedded) = other?;
+                return Ok((client, job, embedded));
+            }
         }
-        other => Ok((client, other?)),
     }
 }
 

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// The longest that anything here may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
+/// Instead of a refusal: the daemon dies before it answers.
+pub(crate) const DIES: &str = "dies";
+
 /// What the daemon does when a job is registered; an error is the body of the refusal.
 type OnRegister = Box<dyn Fn(&mut Job) -> Result<(), Value> + Send + Sync>;
 
@@ -24,6 +27,8 @@ pub(crate) struct State {
     pub(crate) seen: Vec<String>,
     /// Processes that jobs leave behind when their main process has ended.
     pub(crate) leftovers: u32,
+    /// Its operator started it, not a command.
+    pub(crate) operators: bool,
     /// The machine's; gang when not set.
     pub(crate) policy: Option<cosched_api::Policy>,
     streams: Vec<UnixStream>,
@@ -116,6 +121,10 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
             let mut stream = BufReader::new(stream);
             while let Ok(Some((target, body))) = read_request(&mut stream) {
                 let (status, answer) = answer(&shared, &target, &body);
+                if answer == DIES {
+                    let _ = stream.get_ref().shutdown(Shutdown::Both);
+                    return;
+                }
                 let text = answer.to_string();
                 let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", text.len());
                 if stream.get_mut().write_all((head + &text).as_bytes()).is_err() {
@@ -165,10 +174,12 @@ fn answer(shared: &Shared, target: &str, body: &str) -> (u16, Value) {
 }
 
 fn status(shared: &Shared) -> Value {
-    let policy = shared.state.lock().unwrap().policy.unwrap_or(cosched_api::Policy::Gang);
+    let state = shared.state.lock().unwrap();
+    let (policy, embedded) = (state.policy.unwrap_or(cosched_api::Policy::Gang), !state.operators);
+    drop(state);
     let times = json!({ "count": 0, "p50_us": 0.0, "p99_us": 0.0, "max_us": 0.0 });
     json!({
-        "version": "0.0.0", "pid": 1, "uid": 0, "started_unix_ms": 1, "embedded": true, "socket": "s", "node": "n",
+        "version": "0.0.0", "pid": 1, "uid": 0, "started_unix_ms": 1, "embedded": embedded, "socket": "s", "node": "n",
         "cpus": [0, 1], "memory_bytes": 1, "policy": policy, "sharing": "soft", "slot_length_ms": 100, "reserve": 0.05,
         "layout": "none", "mechanism": "none", "mechanisms": {}, "generation": 1,
         "matrix": { "columns": ["cpu0", "cpu1"], "rows": [], "text": "", "slot": 1, "current": [], "cycle_slots": 0 },

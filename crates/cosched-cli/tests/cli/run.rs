@@ -1,6 +1,6 @@
 //! `cosched run` against a daemon that pretends.
 
-use crate::fake::{Fake, Place, bounded, ended, refusal, text, until};
+use crate::fake::{DIES, Fake, Place, bounded, ended, refusal, text, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -24,7 +24,7 @@ fn options_reach_the_daemon() {
     let fake = Fake::start(&place.socket);
     let words = ["run", "-c", "batch", "-n", "2", "--mem", "1M", "--name", "x", "--policy", "local", "true"];
     assert!(place.output(&words).status.success());
-    let seen = fake.state().seen[0].clone();
+    let seen = fake.state().seen.iter().find(|line| line.starts_with("POST /v1/jobs ")).unwrap().clone();
     for part in ["\"class\":\"batch\"", "\"cpus\":2", "\"mem_bytes\":1048576", "\"name\":\"x\"", "\"policy\":\"local\""]
     {
         assert!(seen.contains(part), "{seen}");
@@ -211,6 +211,22 @@ fn without_any_daemon_left_the_exit_code_is_still_the_commands() {
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!(ended(&mut child).code(), Some(9));
     assert!(stderr.contains("the end of job 1 could not be reported"), "{stderr}");
+}
+
+#[test]
+fn only_a_daemon_that_a_command_has_started_is_replaced_when_it_dies_while_it_is_asked() {
+    let place = Place::new();
+    // The client itself asks twice: the first connection might have been one that the daemon had closed before.
+    for (operators, asked) in [(true, 2), (false, 4)] {
+        let fake = Fake::with(&place.socket, |_| Err(DIES.into()));
+        fake.state().operators = operators;
+        let output = place.output(&["run", "--", "true"]);
+        assert_eq!(output.status.code(), Some(125));
+        let said = text(&output.stderr);
+        assert!(said.contains("the connection broke: the daemon has ended"), "{said}");
+        let seen = fake.state().seen.clone();
+        assert_eq!(seen.iter().filter(|line| line.starts_with("POST /v1/jobs ")).count(), asked, "{seen:?}");
+    }
 }
 
 #[test]
