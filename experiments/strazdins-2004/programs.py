@@ -46,9 +46,9 @@ class Text:
         sizes = self.packets(source, target, round(words * WORD))
         for number, size in enumerate(sizes):
             if number:
-                self.lines[target].append(f"send {source} 0")
+                self.lines[target].append(f"send {source} 0B")
                 self.lines[source].append(f"recv {target}")
-            self.lines[source].append(f"send {target} {size}")
+            self.lines[source].append(f"send {target} {size}B")
             self.lines[target].append(f"recv {source}")
 
     def shift(self, ring, words):
@@ -61,11 +61,11 @@ class Text:
                 if number < len(out):
                     if number:
                         self.lines[task].append(f"recv {after}")
-                    self.lines[task].append(f"send {after} {out[number]}")
+                    self.lines[task].append(f"send {after} {out[number]}B")
                 if number < len(into):
                     self.lines[task].append(f"recv {before}")
                     if number + 1 < len(into):
-                        self.lines[task].append(f"send {before} 0")
+                        self.lines[task].append(f"send {before} 0B")
 
     def tree(self, group, root, words, reduce=False):
         """Along a binomial tree from the root's place in the group to all, or back."""

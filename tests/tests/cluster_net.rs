@@ -145,14 +145,14 @@ fn ranks_on_other_nodes_get_the_environment_and_join_their_nodes_job() {
              export OMPI_MCA_orte_launch_agent=\"$(echo \"$OMPI_MCA_orte_launch_agent\" | sed 's/COSCHED_JOB_SUBMITTED=[0-9]* //')\"; \
              {mpirun} same"
         );
-        let all = ["--wait", "spin-block:50", "--", "sh", "-c", script.as_str()];
+        let all = ["--wait", "spin-block:50us", "--", "sh", "-c", script.as_str()];
         let run = nodes.node(0).spawn_run(&all).wait_with_output().unwrap();
         let (text, problems) = (stdout(&run), stderr(&run));
         assert!(run.status.success(), "{text}{problems}");
         let here = nodes.node(0).client().jobs(true).unwrap().jobs.last().unwrap().clone();
         assert_eq!(here.id, there, "the test's own premise");
         for name in ["n1", "n2"] {
-            let line = format!("other {name} {} {} spin-block:50\n", here.id, here.submitted_unix_ms);
+            let line = format!("other {name} {} {} spin-block:50us\n", here.id, here.submitted_unix_ms);
             assert!(text.contains(&line), "{words:?}: no `{line}` in\n{text}{problems}");
         }
         let cgroup = |n: usize| format!("n{} 0::/{}/job-{}/gang\n", n + 1, nodes.node(n).cgroup, here.id);

@@ -34,7 +34,7 @@ fn the_command_knows_its_job_and_open_mpi_is_told_to_carry_it() {
         return;
     }
     let d = Daemon::start("");
-    let out = d.cosched(&["run", "--wait", "spin-block:50", "--", "env"]);
+    let out = d.cosched(&["run", "--wait", "spin-block:50us", "--", "env"]);
     let job = d.client().job(1).unwrap();
     let text = stdout(&out);
     let get = |name: &str| {
@@ -47,7 +47,7 @@ fn the_command_knows_its_job_and_open_mpi_is_told_to_carry_it() {
     assert_eq!(
         get("OMPI_MCA_orte_launch_agent"),
         format!(
-            "env COSCHED_JOB=1 COSCHED_JOB_SUBMITTED={} LD_PRELOAD={library} COSCHED_WAIT=spin-block:50 orted",
+            "env COSCHED_JOB=1 COSCHED_JOB_SUBMITTED={} LD_PRELOAD={library} COSCHED_WAIT=spin-block:50us orted",
             job.submitted_unix_ms
         ),
         "neither the socket nor the page, which are of one node"

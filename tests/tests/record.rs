@@ -308,7 +308,7 @@ fn mistakes_are_found_before_anything_runs() {
     fails(&["record", "--scratch", "/nowhere", "--", "touch", "ran"], 125, "cannot make a directory in /nowhere");
     fails(&["record", "--", "no-such-program-here"], 127, "not found");
     fails(&["record", "--limit", "much", "--", "touch", "ran"], 125, "much");
-    fails(&["record", "--limit", "0", "--", "touch", "ran"], 125, "nothing would be recorded");
+    fails(&["record", "--limit", "0B", "--", "touch", "ran"], 125, "nothing would be recorded");
     std::fs::write(dir.path().join("bad.json"), "{\"format\":\"cosched-profile-7\"}").unwrap();
     fails(&["sim", "program", "--profile", "bad.json"], 1, "this cosched reads cosched-profile-1");
     fails(&["profile", "show", "none.json"], 1, "cannot read none.json");

@@ -28,8 +28,8 @@ fn a_job_is_told_how_to_wait_and_leaves_no_page() {
     }
     let d = Daemon::start("");
     let script = "echo $COSCHED_WAIT; test -r \"$COSCHED_WAIT_PAGE\" && echo page; grep -c libcosched_wait /proc/$$/maps >/dev/null && echo loaded";
-    let out = d.cosched(&["run", "--wait", "spin-block:70", "--", "sh", "-c", script]);
-    assert_eq!(stdout(&out), "spin-block:70\npage\nloaded\n", "{}", stderr(&out));
+    let out = d.cosched(&["run", "--wait", "spin-block:70us", "--", "sh", "-c", script]);
+    assert_eq!(stdout(&out), "spin-block:70us\npage\nloaded\n", "{}", stderr(&out));
     let out = d.cosched(&["run", "--wait", "off", "--", "sh", "-c", "echo \"<$COSCHED_WAIT$LD_PRELOAD>\""]);
     assert_eq!(stdout(&out), "<>\n");
     let job = &d.client().jobs(true).unwrap().jobs[0];
@@ -45,7 +45,7 @@ fn two_jobs_that_poll_block_instead_and_both_are_right() {
         return;
     }
     let d = Daemon::start("");
-    let args = ["--policy", "local", "--wait", "spin-block:50", "--", "python3", "-c", POLLER, "300"];
+    let args = ["--policy", "local", "--wait", "spin-block:50us", "--", "python3", "-c", POLLER, "300"];
     let runs = [d.spawn_run(&args), d.spawn_run(&args), d.spawn_run(&args)];
     for run in runs {
         let out = run.wait_with_output().unwrap();
@@ -83,7 +83,8 @@ fn counts_outlive_the_daemon_and_a_page_that_is_damaged_harms_nobody() {
         return;
     }
     let mut d = Daemon::start("");
-    let mut run = d.spawn_run(&["--name", "poller", "--wait", "spin-block:20", "--", "python3", "-c", POLLER, "1000"]);
+    let mut run =
+        d.spawn_run(&["--name", "poller", "--wait", "spin-block:20us", "--", "python3", "-c", POLLER, "1000"]);
     let polls =
         |d: &Daemon| d.client().jobs(true).ok().and_then(|l| l.jobs.first()?.waiting.clone()).map_or(0, |w| w.polls);
     assert!(wait_until(|| polls(&d) > 0));

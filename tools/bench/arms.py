@@ -40,7 +40,7 @@ ARMS = {
 }
 
 HELP = (f"of {', '.join(ARMS)}; linux is always among them; +preload[=MODE] after a name puts the library of --library "
-        "into the jobs too, as gang+preload=spin-block:50")
+        "into the jobs too, as gang+preload=spin-block:50us")
 
 
 def parse(text):

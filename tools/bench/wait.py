@@ -124,8 +124,8 @@ def cpu_share(case, runner, arms, one, machine, arguments):
     if blocking is None or not alone_s:
         return None
     blocking = arms_of.dataclasses.replace(blocking, policy=blocking.policy and "local",
-                                           wait=blocking.wait and "spin-block:0",
-                                           preload=blocking.preload and "spin-block:0")
+                                           wait=blocking.wait and "spin-block:0us",
+                                           preload=blocking.preload and "spin-block:0us")
     shares = []
     for _ in range(min(3, arguments.repeat)):
         done = runner.run(blocking, one.command(machine), 1, arguments.limit)

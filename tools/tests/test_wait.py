@@ -30,9 +30,9 @@ class Arms(unittest.TestCase):
         self.assertEqual(list(arms.parse("auto,linux")), ["linux", "auto"])
 
     def test_the_library_beside_a_policy(self):
-        found = arms.parse("gang-20+preload=spin-block:50,preload=spin-yield")
-        self.assertEqual(found["gang-20+preload=spin-block:50"],
-                         arms.Arm("gang", slot_ms=20, wait="off", preload="spin-block:50"))
+        found = arms.parse("gang-20+preload=spin-block:50us,preload=spin-yield")
+        self.assertEqual(found["gang-20+preload=spin-block:50us"],
+                         arms.Arm("gang", slot_ms=20, wait="off", preload="spin-block:50us"))
         self.assertEqual(found["preload=spin-yield"], arms.Arm(preload="spin-yield"))
 
     def test_what_is_unknown_is_named(self):

@@ -45,6 +45,19 @@ pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
     class.zip(share).ok_or_else(wrong)
 }
 
+/// A time in seconds.
+pub(crate) fn time_s(text: &str) -> Result<f64, String> {
+    parse::duration(text).map(|time| time.as_secs_f64()).map_err(|e| e.to_string())
+}
+
+/// A time above 0, in seconds.
+pub(crate) fn positive_time(text: &str) -> Result<f64, String> {
+    match time_s(text)? {
+        0.0 => Err("give a time above 0, as 90s".to_owned()),
+        time_s => Ok(time_s),
+    }
+}
+
 /// A time, or zero for never.
 pub(crate) fn dead_after(text: &str) -> Result<Duration, String> {
     match text {

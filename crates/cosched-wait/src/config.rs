@@ -59,7 +59,7 @@ fn parse(text: &[u8]) -> Option<(u32, u32)> {
     if time.is_empty() {
         return Some((mode, page::ADAPTIVE));
     }
-    let spin_us = sys::number(&time[1..]).filter(|us| *us <= SPIN_US_MAX && mode != page::BUSY)?;
+    let spin_us = sys::number(time[1..].strip_suffix(b"us")?).filter(|us| *us <= SPIN_US_MAX && mode != page::BUSY)?;
     Some((mode, spin_us as u32))
 }
 
@@ -68,7 +68,7 @@ fn complain(text: &[u8]) {
     let words: [&[u8]; 3] = [
         b"cosched_wait: COSCHED_WAIT=",
         shown,
-        b" is not understood; give busy, spin-block[:US] or spin-yield[:US], US from 0 to 60000000. The library is off.\n",
+        b" is not understood; give busy, spin-block[:TIME] or spin-yield[:TIME], TIME from 0us to 60000000us. The library is off.\n",
     ];
     let mut line = [0; 256];
     let mut length = 0;
@@ -87,9 +87,19 @@ mod tests {
     fn ways_to_wait() {
         assert_eq!(parse(b"busy"), Some((page::BUSY, page::ADAPTIVE)));
         assert_eq!(parse(b"spin-block"), Some((page::SPIN_BLOCK, page::ADAPTIVE)));
-        assert_eq!(parse(b"spin-block:0"), Some((page::SPIN_BLOCK, 0)));
-        assert_eq!(parse(b"spin-yield:60000000"), Some((page::SPIN_YIELD, 60_000_000)));
-        for bad in ["", "busy:1", "spin", "spin-block:", "spin-block:-1", "spin-block:1ms", "spin-block:60000001"] {
+        assert_eq!(parse(b"spin-block:0us"), Some((page::SPIN_BLOCK, 0)));
+        assert_eq!(parse(b"spin-yield:60000000us"), Some((page::SPIN_YIELD, 60_000_000)));
+        for bad in [
+            "",
+            "busy:1",
+            "spin",
+            "spin-block:",
+            "spin-block:-1us",
+            "spin-block:1ms",
+            "spin-block:us",
+            "spin-block:50",
+            "spin-block:60000001us",
+        ] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }
         complain(&[b'x'; 1000]);

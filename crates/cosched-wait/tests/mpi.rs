@@ -53,15 +53,15 @@ fn same_results(mpi: &Mpi) {
     // Two ranks: more would take an MPI that only spins minutes on a machine of two CPUs.
     let plain = output(mpi, &program, "2", false, None);
     assert!(plain.starts_with("2 ranks: "), "{plain}");
-    for wait in ["busy", "spin-block", "spin-block:0", "spin-yield:20"] {
+    for wait in ["busy", "spin-block", "spin-block:0us", "spin-yield:20us"] {
         for tcp in [false, true] {
             assert_eq!(output(mpi, &program, "2", tcp, Some(wait)), plain, "{wait}, tcp {tcp}");
         }
     }
     let five = output(mpi, &program, "5", false, Some("spin-block"));
     assert!(five.starts_with("5 ranks: "), "{five}");
-    assert_eq!(output(mpi, &program, "5", false, Some("spin-block:0")), five);
-    assert_eq!(output(mpi, &program, "5", false, Some("spin-yield:0")), five);
+    assert_eq!(output(mpi, &program, "5", false, Some("spin-block:0us")), five);
+    assert_eq!(output(mpi, &program, "5", false, Some("spin-yield:0us")), five);
 }
 
 #[test]

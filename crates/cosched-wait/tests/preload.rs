@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 /// The ways to wait that every program is tried with.
-const WAYS: [&str; 6] = ["busy", "spin-block", "spin-block:0", "spin-block:60000000", "spin-yield:0", "spin-yield"];
+const WAYS: [&str; 6] =
+    ["busy", "spin-block", "spin-block:0us", "spin-block:60000000us", "spin-yield:0us", "spin-yield"];
 
 /// Cargo puts the library beside the directory of the tests.
 fn library() -> PathBuf {
@@ -106,15 +107,15 @@ fn field(line: &str, name: &str) -> u64 {
 
 #[test]
 fn who_waits_for_nothing_blocks_and_says_so() {
-    let blocked = statistics("spin-block:50", None, "idle");
+    let blocked = statistics("spin-block:50us", None, "idle");
     assert!(field(&blocked, "blocks") > 0 && field(&blocked, "block_ns") > 100_000_000, "{blocked}");
     assert_eq!(field(&blocked, "spin_us"), 50);
     let busy = statistics("busy", None, "idle");
     assert_eq!((field(&busy, "blocks"), field(&busy, "yields")), (0, 0), "{busy}");
     assert!(field(&busy, "polls") > field(&blocked, "polls"), "{busy} {blocked}");
-    let yielded = statistics("spin-yield:50", None, "idle");
+    let yielded = statistics("spin-yield:50us", None, "idle");
     assert!(field(&yielded, "yields") > 0 && field(&yielded, "blocks") == 0, "{yielded}");
-    let minute = statistics("spin-block:60000000", None, "idle");
+    let minute = statistics("spin-block:60000000us", None, "idle");
     assert_eq!(field(&minute, "blocks"), 0, "half a second is less than a minute: {minute}");
 }
 
@@ -165,7 +166,7 @@ mod pages {
         let wrong = dir().join("wrong");
         std::fs::write(&wrong, vec![0; page::SIZE]).unwrap();
         for path in [short.as_path(), &wrong, Path::new("/nonexistent"), Path::new("/"), Path::new("/dev/zero")] {
-            let line = statistics("spin-block:50", Some(path), "idle");
+            let line = statistics("spin-block:50us", Some(path), "idle");
             assert!(field(&line, "blocks") > 0, "{}: the environment's word counts: {line}", path.display());
         }
     }
@@ -179,7 +180,7 @@ fn a_bad_value_is_said_once_and_switches_it_off() {
     let output = command.env("COSCHED_WAIT_STATS", path.path()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("COSCHED_WAIT=spin-blok is not understood; give busy, spin-block[:US]"), "{said}");
+    assert!(said.contains("COSCHED_WAIT=spin-blok is not understood; give busy, spin-block[:TIME]"), "{said}");
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"idle\n".to_vec()));
     assert_eq!(field(&std::fs::read_to_string(path.path()).unwrap(), "blocks"), 0);
 }
@@ -225,7 +226,7 @@ fn under_thread_sanitizer() {
         if !plain.status.success() {
             return;
         }
-        for wait in ["spin-block:0", "spin-yield:0"] {
+        for wait in ["spin-block:0us", "spin-yield:0us"] {
             let with = preloaded(&program, &[part], wait).output().unwrap();
             assert_eq!(text(&with), text(&plain), "{part} with {wait}");
         }

@@ -1,5 +1,6 @@
 //! The options of `cosched bench`.
 
+use crate::parsers::positive_time;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -50,8 +51,8 @@ pub(crate) struct Slowdown {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repeat: u32,
 
-    /// End a set of jobs after so many seconds [default: 30 t_1 for each job, at least 60; of the first job alone an hour]
-    #[arg(long, value_name = "S", value_parser = parse_limit, allow_negative_numbers = true)]
+    /// End a set of jobs after this time, as 90s [default: 30 t_1 for each job, at least 60s; of the first job alone 1h]
+    #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub(crate) limit: Option<f64>,
 
     /// The t_1 of slowdowns: linux (alone under plain Linux) or own (alone under the same policy)
@@ -86,11 +87,4 @@ pub(crate) struct Slowdown {
     /// The command and its arguments
     #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["mix", "resume"])]
     pub(crate) command: Vec<String>,
-}
-
-fn parse_limit(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 1e7 => Ok(seconds),
-        _ => Err("give seconds above 0, as 90".into()),
-    }
 }

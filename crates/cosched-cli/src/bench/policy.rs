@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn names_become_options_of_run() {
         assert_eq!(options("gang"), "--policy gang");
-        assert_eq!(options("local+spin-block:50"), "--policy local --wait spin-block:50");
+        assert_eq!(options("local+spin-block:50us"), "--policy local --wait spin-block:50us");
         assert_eq!(options("PB-SB"), "--strategy PB-SB");
         assert_eq!(options("auto+off"), "--policy auto --wait off");
         assert_eq!((options("linux"), options("slurm-gang")), ("Linux".into(), "Slurm".into()));
@@ -173,7 +173,7 @@ mod tests {
             ("local", "Local"),
             ("local+spin-block", "SB"),
             ("local+off", "Local"),
-            ("local+spin-yield:50", "SY"),
+            ("local+spin-yield:50us", "SY"),
             ("gang", "soft-gang"),
             ("gang-strict", "GS"),
             ("paired", "paired-gang"),

@@ -35,7 +35,7 @@ Examples:
   cosched run -- mpirun -n 2 ./a.out
   cosched run --cpus 1 --class standby -- ./sweep.sh
   cosched run --policy local --mem 4G -- python train.py
-  cosched run --policy local --wait spin-block:50 -- mpirun -n 4 ./a.out
+  cosched run --policy local --wait spin-block:50us -- mpirun -n 4 ./a.out
   cosched run --strategy PB-SB -- mpirun -n 4 ./a.out
   cosched run -d --name night -- make -j2; cosched log -f night
   cosched run --nodes a:2,b:2 -- mpirun ./a.out        in a cluster: on these nodes, and mpirun hears of them

@@ -6,7 +6,7 @@ message gives its CPU to another job, so up to 1 / (CPU share) jobs cost nothing
 
 Examples:
   cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --jobs 2,4,6,8
-  cosched model predict --t1 60 --cpu-share 0.26 --jobs 2,4,8
+  cosched model predict --t1 60s --cpu-share 0.26 --jobs 2,4,8
   cosched model calibrate -o here.toml
   cosched model table3";
 
@@ -16,9 +16,9 @@ scheduling nobody takes the CPU of who waits. With --cache, each wait also costs
 
 Examples:
   cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --jobs 2,4,6,8
-  cosched model predict --machine here.toml --program matmul --n 2000 --grid 2x1 --jobs 2,4 --cache 256
+  cosched model predict --machine here.toml --program matmul --n 2000 --grid 2x1 --jobs 2,4 --cache 256K
   cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --json | jq .terms
-  cosched model predict --t1 60 --cpu-share 0.26 --jobs 2,4,8      any program
+  cosched model predict --t1 60s --cpu-share 0.26 --jobs 2,4,8     any program
 
 Exit codes:
   0 success   1 the machine file cannot be read   2 wrong usage   6 the machine file is not valid";
@@ -34,7 +34,7 @@ time and CPU share of the single job.
 Examples:
   cosched model errors --measured slowdown.json
   cosched model errors --measured slowdown.json --policy local --machine here.toml --program lu --n 2000 --grid 2x1
-  cosched model errors --measured slowdown.json --t1 10.5 --cpu-share 0.6 --json
+  cosched model errors --measured slowdown.json --t1 10.5s --cpu-share 0.6 --json
 
 Exit codes:
   0 success   1 a file cannot be read   2 wrong usage   6 the measurement or the machine file is not valid";

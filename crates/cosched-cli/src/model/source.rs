@@ -2,8 +2,10 @@
 
 use super::machines;
 use crate::out::{Failure, say};
+use crate::parsers::positive_time;
 use crate::profile::Profile;
 use clap::{Args, ValueEnum};
+use cosched_api::parse;
 use cosched_model::cache::pollution_us;
 use cosched_model::profile::{Totals, from_profile};
 use cosched_model::{Cost, Grid, Job, Machine, Problem, lu, matmul};
@@ -36,8 +38,8 @@ pub(crate) struct Source {
     #[arg(long, requires = "program")]
     no_startups: bool,
 
-    /// With cache pollution: KiB that a process reads again after each wait; all of the cache if no number is given
-    #[arg(long, value_name = "KIB", requires = "machine", num_args = 0..=1, default_missing_value = "inf",
+    /// With cache pollution: what a process reads again after each wait; all of the cache if no number is given
+    #[arg(long, value_name = "SIZE", requires = "machine", num_args = 0..=1, default_missing_value = "inf",
           value_parser = parse_kib)]
     cache: Option<f64>,
 
@@ -46,7 +48,7 @@ pub(crate) struct Source {
     profile: Option<PathBuf>,
 
     /// Any program: its time alone
-    #[arg(long, value_name = "S", requires = "cpu_share")]
+    #[arg(long, value_name = "TIME", requires = "cpu_share", value_parser = positive_time)]
     t1: Option<f64>,
 
     /// Any program: the share of its CPUs that it uses alone, 0 to 1
@@ -91,9 +93,9 @@ pub(crate) enum Subject {
 }
 
 fn parse_kib(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(kib) if kib >= 0.0 => Ok(kib),
-        _ => Err("give KiB from 0, or no number for the whole cache".into()),
+    match text {
+        "inf" => Ok(f64::INFINITY),
+        text => parse::size_bytes(text).map(|bytes| bytes as f64 / 1024.0).map_err(|error| error.to_string()),
     }
 }
 

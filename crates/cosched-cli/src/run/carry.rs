@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn the_agent_carries_and_keeps_what_the_user_has_set() {
-        let seven = words(&[(JOB, "7"), ("LD_PRELOAD", "/opt/a b/lib.so"), ("COSCHED_WAIT", "spin-block:50")]);
-        assert_eq!(seven, ["COSCHED_JOB=7", "COSCHED_WAIT=spin-block:50"], "a blank does not pass a shell");
-        assert_eq!(agent(&seven, "", "orted"), "env COSCHED_JOB=7 COSCHED_WAIT=spin-block:50 orted");
+        let seven = words(&[(JOB, "7"), ("LD_PRELOAD", "/opt/a b/lib.so"), ("COSCHED_WAIT", "spin-block:50us")]);
+        assert_eq!(seven, ["COSCHED_JOB=7", "COSCHED_WAIT=spin-block:50us"], "a blank does not pass a shell");
+        assert_eq!(agent(&seven, "", "orted"), "env COSCHED_JOB=7 COSCHED_WAIT=spin-block:50us orted");
         assert_eq!(agent(&seven[..1], "valgrind -q orted", "orted"), "env COSCHED_JOB=7 valgrind -q orted");
         assert_eq!(agent(&seven[..1], "env A=1 orted", "orted"), "env COSCHED_JOB=7 env A=1 orted");
     }

@@ -42,7 +42,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), hide_possible_values = true)]
     pub(crate) policy: Option<Policy>,
 
-    /// How its processes wait: auto, busy, spin-block or spin-yield (both also with a time, spin-block:50), or off
+    /// How its processes wait: auto, busy, spin-block or spin-yield (both also with a time, spin-block:50us), or off
     #[arg(long, value_name = "HOW", value_parser = parse_wait)]
     pub(crate) wait: Option<WaitOption>,
 

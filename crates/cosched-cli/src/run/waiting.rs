@@ -2,7 +2,7 @@
 
 use super::EXIT_FAILED;
 use crate::out::{Failure, say};
-use cosched_api::{Policy, WaitMode, Waiting};
+use cosched_api::{Policy, WaitMode, Waiting, parse};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -24,15 +24,15 @@ pub(crate) enum WaitOption {
     On(Waiting),
 }
 
-/// `auto`, `busy`, `spin-block[:US]`, `spin-yield[:US]` or `off`.
+/// `auto`, `busy`, `spin-block[:TIME]`, `spin-yield[:TIME]` or `off`.
 pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
-    let words = "give auto, busy, spin-block, spin-block:50 (µs), spin-yield, spin-yield:50 or off";
+    let words = "give auto, busy, spin-block, spin-block:50us, spin-yield, spin-yield:50us or off";
     let (name, time) = text.split_once(':').map_or((text, None), |(name, time)| (name, Some(time)));
     if name == "off" && time.is_none() {
         return Ok(WaitOption::Off);
     }
     let mode = WaitMode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
-        let near = cosched_api::parse::nearest(name, WaitMode::ALL.iter().map(|mode| mode.name()));
+        let near = parse::nearest(name, WaitMode::ALL.iter().map(|mode| mode.name()));
         near.map_or(words.to_owned(), |near| format!("did you mean {near}? ({words})"))
     })?;
     let spin_us = match time {
@@ -40,10 +40,11 @@ pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
         Some(_) if matches!(mode, WaitMode::Auto | WaitMode::Busy) => {
             return Err(format!("{name} has no spin time: {words}"));
         }
-        Some(time) => match time.trim_end_matches("us").parse::<u32>() {
-            Ok(us) if us <= SPIN_US_MAX => Some(us),
-            _ => return Err(format!("`{time}` is no spin time: whole µs from 0 to {SPIN_US_MAX}")),
-        },
+        Some(time) => {
+            let ns = parse::duration(time).map_err(|e| e.to_string())?.as_nanos();
+            let us = u32::try_from(ns / 1000).ok().filter(|us| ns % 1000 == 0 && *us <= SPIN_US_MAX);
+            Some(us.ok_or_else(|| format!("`{time}` is no spin time: whole µs up to 60s"))?)
+        }
     };
     Ok(WaitOption::On(Waiting { mode, spin_us }))
 }
@@ -115,7 +116,7 @@ impl Plan {
             mode => mode,
         };
         match self.waiting.spin_us {
-            Some(us) => format!("{}:{us}", mode.name()),
+            Some(us) => format!("{}:{us}us", mode.name()),
             None => mode.name().to_owned(),
         }
     }
@@ -211,13 +212,16 @@ mod tests {
         assert_eq!(parse_wait("off"), Ok(WaitOption::Off));
         assert_eq!(parse_wait("auto"), on(WaitMode::Auto, None));
         assert_eq!(parse_wait("spin-block"), on(WaitMode::SpinBlock, None));
-        assert_eq!(parse_wait("spin-block:0"), on(WaitMode::SpinBlock, Some(0)));
+        assert_eq!(parse_wait("spin-block:0us"), on(WaitMode::SpinBlock, Some(0)));
         assert_eq!(parse_wait("spin-yield:50us"), on(WaitMode::SpinYield, Some(50)));
         assert!(parse_wait("spin-blck").unwrap_err().contains("did you mean spin-block?"));
         assert!(parse_wait("busy:5").unwrap_err().contains("has no spin time"));
-        for bad in ["spin-block:-1", "spin-block:", "spin-block:1ms", "spin-block:60000001"] {
+        assert_eq!(parse_wait("spin-block:1ms"), on(WaitMode::SpinBlock, Some(1000)));
+        assert!(parse_wait("spin-block:50").unwrap_err().contains("write 50ms, 50s or 50m"));
+        for bad in ["spin-block:1ns", "spin-block:61s"] {
             assert!(parse_wait(bad).unwrap_err().contains("is no spin time"), "{bad}");
         }
+        assert!(parse_wait("spin-block:-1us").is_err() && parse_wait("spin-block:").is_err());
     }
 
     #[test]
@@ -246,7 +250,7 @@ mod tests {
         let plan = Plan { waiting, library: "/x/lib.so".into() };
         let all = plan.environment(Some("/run/page"));
         let get = |name: &str| all.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap());
-        assert_eq!(get("COSCHED_WAIT"), Some("spin-block:50"));
+        assert_eq!(get("COSCHED_WAIT"), Some("spin-block:50us"));
         assert_eq!(get("COSCHED_WAIT_PAGE"), Some("/run/page"));
         assert!(get("LD_PRELOAD").unwrap().starts_with("/x/lib.so"));
         assert!(!plan.environment(None).iter().any(|(name, _)| name == "COSCHED_WAIT_PAGE"));

@@ -5,6 +5,7 @@ use super::parquet::write_parquet;
 use super::run::Timed;
 use super::table;
 use crate::out::Failure;
+use crate::parsers::time_s;
 use clap::Args;
 use cosched_sim::metrics::{BOUND_S, RunMetrics, run_metrics, write_batsim_jobs, write_jobs_csv};
 use cosched_sim::report::run_report;
@@ -40,12 +41,12 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_text: Option<PathBuf>,
 
-    /// Beginning of the traces' window, in seconds of simulated time
-    #[arg(long, value_name = "S", default_value = "0", value_parser = seconds)]
+    /// Beginning of the traces' window, in simulated time
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time_s)]
     pub(crate) trace_from: f64,
 
     /// Length of the traces' window
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time_s)]
     pub(crate) trace_for: f64,
 
     /// Bounded slowdown counts shorter jobs as if they took this long
@@ -162,13 +163,6 @@ pub(crate) fn metrics(params: &Params, jobs: &[JobSpec], timed: &Timed, bound_s:
 /// The summary for people.
 pub(crate) fn summary(source: &Path, params: &Params, timed: &Timed, metrics: &RunMetrics) -> String {
     table::run(&source.display().to_string(), params, timed, metrics)
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (0.0..=1e9).contains(&s) => Ok(s),
-        _ => Err("give seconds, 0 or more".into()),
-    }
 }
 
 /// Seconds above 0.

@@ -61,7 +61,7 @@ fn predicts_the_papers_lu_as_a_page_and_as_json() {
 #[test]
 fn any_program_by_its_time_and_cpu_share() {
     let place = Place::new();
-    let report = of_json(&place, &["model", "predict", "--t1", "60", "--cpu-share", "0.5", "--jobs", "2,3"]);
+    let report = of_json(&place, &["model", "predict", "--t1", "60s", "--cpu-share", "0.5", "--jobs", "2,3"]);
     let times: Vec<_> = report["results"].as_array().unwrap().iter().map(|result| result["time_s"].clone()).collect();
     assert_eq!(times, [60.0, 90.0, 120.0, 180.0]);
     assert_eq!(report["crossing_jobs"], 2.0);
@@ -83,7 +83,7 @@ fn the_cache_of_a_machine_file_makes_switches_dearer() {
         let report = of_json(&place, &words.iter().map(String::as_str).collect::<Vec<_>>());
         (report["results"][3]["slowdown"].as_f64().unwrap(), report["pollution_us"].as_f64().unwrap())
     };
-    let (none, some, all) = (slowdown(&[]), slowdown(&["--cache", "10"]), slowdown(&["--cache"]));
+    let (none, some, all) = (slowdown(&[]), slowdown(&["--cache", "10K"]), slowdown(&["--cache"]));
     assert!(none.0 < some.0 && some.0 < all.0, "{none:?} {some:?} {all:?}");
     assert_eq!((none.1, some.1, all.1), (0.0, 20.0, 512.0));
 }
@@ -122,8 +122,8 @@ fn bad_predictions_are_refused_before_anything_is_computed() {
     refused(&place, &[LU, &["--block", "6001"]].concat(), 2, "the block must be from 1 to N = 6000");
     refused(&place, &[LU, &["--cache"]].concat(), 6, "has no [cache]");
     refused(&place, &[LU, &["--no-startups"]].concat(), 2, "--no-startups is for matmul");
-    refused(&place, &["model", "predict", "--t1", "1", "--cpu-share", "1.5"], 2, "CPU share");
-    refused(&place, &["model", "predict", "--t1", "1"], 2, "--cpu-share");
+    refused(&place, &["model", "predict", "--t1", "1s", "--cpu-share", "1.5"], 2, "CPU share");
+    refused(&place, &["model", "predict", "--t1", "1s"], 2, "--cpu-share");
     refused(&place, &["model", "machines", "--show", "x"], 2, "shipped are bunyip, bunyip-faster");
 }
 

@@ -240,7 +240,7 @@ fn programs_that_cannot_be_measured_are_refused() {
 #[test]
 fn costs_of_messages_that_cannot_be_are_refused() {
     let place = Place::new();
-    let program = file(&place, "p.prog", "on 0 { send 2 8000 }; on 2 { recv 0 }\n");
+    let program = file(&place, "p.prog", "on 0 { send 2 8000B }; on 2 { recv 0 }\n");
     let torn = file(&place, "torn.toml", "name = \"x\"\ncpus_per_node = 0\n");
     let cases: [(&[&str], i32, &str); 7] = [
         (&["--machine", "/nowhere.toml"], 1, "cannot read the machine file /nowhere.toml"),
@@ -262,7 +262,7 @@ fn costs_of_messages_that_cannot_be_are_refused() {
 #[test]
 fn a_machine_file_says_what_messages_cost() {
     let place = Place::new();
-    let program = file(&place, "p.prog", "on 0 { send 2 8000 }; on 2 { recv 0 }\n");
+    let program = file(&place, "p.prog", "on 0 { send 2 8000B }; on 2 { recv 0 }\n");
     let words =
         ["sim", "program", &program, "-n", "4", "--nodes", "2", "--copies", "1", "--strategies", "SB", "--quiet"];
     let made = |more: &[&str]| json(&place, &[&words[..], more].concat())[0].clone();

@@ -69,7 +69,7 @@ fn a_run_writes_all_its_files() {
     let names = ["csv", "batsim", "parquet", "html", "trace", "trace-text"];
     let files: Vec<(String, String)> = names.iter().map(|name| (format!("--{name}"), path(&place, name))).collect();
     let mut words =
-        [&["sim", "run", "--strategy", "SB", "--jobs", &jobs, "--trace-from", "0.05"][..], &MACHINE].concat();
+        [&["sim", "run", "--strategy", "SB", "--jobs", &jobs, "--trace-from", "50ms"][..], &MACHINE].concat();
     words.extend(files.iter().flat_map(|(option, file)| [option.as_str(), file.as_str()]));
     let output = place.output(&words);
     assert!(output.status.success(), "{}", text(&output.stderr));

@@ -1,13 +1,15 @@
 //! Commands and options.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cosched_columnsort::generate::Keys;
 use cosched_columnsort::sort::Version;
 use cosched_pipeline::Priorities;
+use cosched_units::{duration, size_bytes};
 
-use super::{help, size};
+use super::help;
 
 /// Sorts files of records that are larger than memory, with Leighton's columnsort, as pipelines of stages.
 #[derive(Debug, Parser)]
@@ -72,7 +74,7 @@ pub(crate) struct RecordArgs {
 #[command(next_help_heading = "Matrix and memory")]
 pub(crate) struct MatrixArgs {
     /// Memory for all buffers of a process [default: a quarter of what is available, shared by the processes]
-    #[arg(long, short = 'S', value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, short = 'S', value_name = "SIZE", value_parser = size_bytes)]
     pub(crate) memory: Option<u64>,
     /// Records in a column [default: by the memory]
     #[arg(long, value_name = "N")]
@@ -84,7 +86,7 @@ pub(crate) struct MatrixArgs {
     #[arg(long, value_name = "N")]
     pub(crate) buffers: Option<usize>,
     /// Bytes of a block that is written or sent [default: an eighth of a column, 64 KiB to 4 MiB]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     pub(crate) block: Option<u64>,
     /// 3 joins steps 5 to 8 in one pass; 4 does 5-6 and 7-8 one after the other
     #[arg(long, value_name = "3|4", default_value_t = 3, value_parser = clap::value_parser!(u8).range(3..=4))]
@@ -158,9 +160,9 @@ pub(crate) struct PipelineArgs {
     /// Answer `cosched pipeline show` while it runs
     #[arg(long)]
     pub(crate) serve: bool,
-    /// End the sort when a stage works on one buffer for longer than so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) stall_limit: Option<u64>,
+    /// End the sort when a stage works on one buffer for longer than this, as 30s
+    #[arg(long, value_name = "TIME", value_parser = stall_limit)]
+    pub(crate) stall_limit: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -210,7 +212,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long = "records", value_name = "N", required_unless_present = "bytes")]
     pub(crate) count: Option<u64>,
     /// About so many bytes of records
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "count")]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes, conflicts_with = "count")]
     pub(crate) bytes: Option<u64>,
     /// Other seeds, other records
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -328,4 +330,10 @@ impl From<KeysArg> for Keys {
             KeysArg::Few => Keys::Few,
         }
     }
+}
+
+/// A duration above 0.
+fn stall_limit(text: &str) -> Result<Duration, String> {
+    let limit = duration(text).map_err(|error| error.to_string())?;
+    if limit.is_zero() { Err("it must be above 0".to_owned()) } else { Ok(limit) }
 }

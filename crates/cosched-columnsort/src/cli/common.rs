@@ -93,6 +93,6 @@ fn hint(no: &NoPlan) -> String {
         }
         NoPlan::LongColumn { .. } => "take more columns".into(),
         NoPlan::FewBuffers(_) => "give --buffers 2 or more".into(),
-        NoPlan::BadBlock { nearest, .. } => format!("give --block {nearest}"),
+        NoPlan::BadBlock { nearest, .. } => format!("give --block {nearest}B"),
     }
 }

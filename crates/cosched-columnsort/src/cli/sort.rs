@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use cosched_columnsort::mpi;
 use cosched_columnsort::peers::Peers;
@@ -103,7 +102,7 @@ fn options(args: &SortArgs) -> Options {
     options.pin_in_turn = args.pipeline.affinity;
     options.trace = args.pipeline.trace.is_some();
     options.serve = args.pipeline.serve;
-    options.stall_limit = args.pipeline.stall_limit.map(Duration::from_secs);
+    options.stall_limit = args.pipeline.stall_limit;
     options
 }
 

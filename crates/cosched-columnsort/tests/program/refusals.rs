@@ -82,11 +82,12 @@ fn options_that_make_no_sense() {
         (&["--key-offset", "95"], "the key ends at byte 105"),
         (&["--record-size", "0"], "at least one byte"),
         (&["--buffers", "1"], "2 or more"),
-        (&["--block", "5000"], "--block 8192"),
+        (&["--block", "5000B"], "--block 8192B"),
+        (&["--memory", "4096"], "write 4096B, 4096K or 4096M"),
         (&["--incarnations", "0"], "1 or more"),
         (&["--passes", "5"], "3..=4"),
         (&["--priorities", "nicest"], "no rule for priorities"),
-        (&["--memory", "much"], "no number of bytes"),
+        (&["--memory", "much"], "is no size"),
         (&["--io", "fast"], "uring, direct and buffered"),
     ];
     for (options, says) in cases {

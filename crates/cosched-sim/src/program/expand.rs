@@ -327,12 +327,12 @@ mod tests {
     #[test]
     fn patterns_send_what_they_should() {
         assert_eq!(sends("barrier", 3), [(0, 1), (0, 2), (1, 2), (1, 0), (2, 0), (2, 1)]);
-        assert_eq!(sends("bcast root=1 8", 5), [(1, 0), (1, 3), (1, 2), (3, 4)]);
-        assert_eq!(sends("reduce root=0 8", 4), [(1, 0), (2, 0), (3, 2)]);
-        assert_eq!(sends("alltoall 8", 3), [(0, 1), (0, 2), (1, 2), (1, 0), (2, 0), (2, 1)]);
+        assert_eq!(sends("bcast root=1 8B", 5), [(1, 0), (1, 3), (1, 2), (3, 4)]);
+        assert_eq!(sends("reduce root=0 8B", 4), [(1, 0), (2, 0), (3, 2)]);
+        assert_eq!(sends("alltoall 8B", 3), [(0, 1), (0, 2), (1, 2), (1, 0), (2, 0), (2, 1)]);
         assert_eq!(sends("ring", 2), [(0, 1), (1, 0)]);
         assert_eq!(sends("exchange 1d", 3), [(0, 1), (0, 2), (1, 2), (1, 0), (2, 0), (2, 1)]);
-        for lonely in ["barrier", "ring", "alltoall 8", "bcast root=0", "exchange 3d", "random-pairs"] {
+        for lonely in ["barrier", "ring", "alltoall 8B", "bcast root=0", "exchange 3d", "random-pairs"] {
             assert_eq!(sends(lonely, 1), [], "{lonely}");
         }
     }

@@ -48,7 +48,7 @@ pub enum Statement {
         /// With the job's skewness (D20).
         skew: bool,
     },
-    /// `send right 4096`.
+    /// `send right 4096B`.
     Send {
         /// To whom.
         to: Peer,
@@ -105,7 +105,7 @@ pub enum Who {
 pub enum Pattern {
     /// `barrier`: nobody goes on before all have come. Dissemination: ⌈log₂ P⌉ rounds, in round k to the task 2^k further.
     Barrier,
-    /// `alltoall 4096`: each sends to each, pairwise: in step k to the task k further, from the one k before.
+    /// `alltoall 4096B`: each sends to each, pairwise: in step k to the task k further, from the one k before.
     AllToAll(u64),
     /// `bcast root=0 64KiB`: from one to all along a binomial tree.
     Broadcast {
@@ -121,16 +121,16 @@ pub enum Pattern {
         /// The size.
         bytes: u64,
     },
-    /// `exchange 2d 4096`: with the neighbours on a grid that is as square as can be; periodic.
+    /// `exchange 2d 4096B`: with the neighbours on a grid that is as square as can be; periodic.
     Exchange {
         /// 1, 2 or 3. With one it is the communication of the paper's jobs (D8, D11), and follows their topology.
         dimensions: u32,
         /// The size.
         bytes: u64,
     },
-    /// `ring 4096`: to the right, from the left.
+    /// `ring 4096B`: to the right, from the left.
     Ring(u64),
-    /// `random-pairs 4096`: a message each way in pairs, drawn from the seed for each place in the text where it stands;
+    /// `random-pairs 4096B`: a message each way in pairs, drawn from the seed for each place in the text where it stands;
     /// of an odd number of tasks one has no partner.
     RandomPairs(u64),
 }

@@ -179,19 +179,16 @@ impl<'a> Parser<'a> {
     fn duration(&mut self) -> Result<u64, ProgramError> {
         const HINT: &str = "a number and ns, us, ms or s";
         let Some(word) = self.argument() else { return Err(self.expected("a duration such as 310us", HINT)) };
-        let units = [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-        measure(word.text, &units).ok_or_else(|| self.instead("a duration such as 310us", HINT))
+        let ns = cosched_units::duration(word.text).ok().and_then(|time| u64::try_from(time.as_nanos()).ok());
+        ns.filter(|ns| *ns <= MEASURE_MAX).ok_or_else(|| self.instead("a duration such as 310us", HINT))
     }
 
     /// A size, or that of the paper's messages if there is none.
     fn size(&mut self) -> Result<u64, ProgramError> {
+        const HINT: &str = "a number and B, kB, MB, GB, KiB, MiB or GiB";
         let Some(word) = self.argument() else { return Ok(MESSAGE_BYTES) };
-        const K: u64 = 1024;
-        let binary = [("KiB", K), ("MiB", K * K), ("GiB", K * K * K), ("B", 1)];
-        let decimal = [("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("", 1)];
-        let units: Vec<(&str, u64)> = binary.into_iter().chain(decimal).collect();
-        let hint = "bytes, or a number and B, kB, MB, GB, KiB, MiB or GiB";
-        measure(word.text, &units).ok_or_else(|| self.instead("a size such as 4096 or 64KiB", hint))
+        let bytes = cosched_units::size_bytes(word.text).ok().filter(|bytes| *bytes <= MEASURE_MAX);
+        bytes.ok_or_else(|| self.instead("a size such as 4096B or 64KiB", HINT))
     }
 
     fn peer(&mut self) -> Result<Peer, ProgramError> {
@@ -215,7 +212,7 @@ impl<'a> Parser<'a> {
     }
 
     fn dimensions(&mut self) -> Result<u32, ProgramError> {
-        const HINT: &str = "for example: exchange 2d 4096";
+        const HINT: &str = "for example: exchange 2d 4096B";
         match self.argument().map(|word| word.text) {
             Some("1d") => Ok(1),
             Some("2d") => Ok(2),
@@ -256,23 +253,7 @@ fn number<N: FromStr>(text: &str) -> Option<N> {
 }
 
 /// The largest duration (ns) or size (bytes): 10^15, eleven days or a petabyte.
-const MEASURE_MAX: u128 = 1_000_000_000_000_000;
-
-/// A number with a unit, such as 1.5ms, rounded to the nearest of the smallest unit. The first unit that fits counts.
-fn measure(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let (number_text, scale) = units.iter().find_map(|(unit, scale)| {
-        let digits = text.strip_suffix(unit)?;
-        digits.ends_with(|c: char| c.is_ascii_digit()).then_some((digits, *scale))
-    })?;
-    let (whole, part) = number_text.split_once('.').unwrap_or((number_text, ""));
-    if part.len() > 9 || whole.is_empty() {
-        return None;
-    }
-    let digits: u128 = number::<u64>(&format!("{whole}{part}"))?.into();
-    let divisor = 10_u128.pow(part.len() as u32);
-    let value = (digits * u128::from(scale) + divisor / 2) / divisor;
-    (value <= MEASURE_MAX).then_some(value as u64)
-}
+const MEASURE_MAX: u64 = 1_000_000_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -300,7 +281,7 @@ mod tests {
         let inner = Statement::On { who: Who::Range(0, 2), body: vec![Statement::Pattern(Pattern::Ring(10))] };
         let io = Statement::Io { ns: 1, skew: false };
         assert_eq!(
-            body("repeat 3 { on 0..2 { ring 10 }; io 1ns }"),
+            body("repeat 3 { on 0..2 { ring 10B }; io 1ns }"),
             [Statement::Repeat { times: 3, body: vec![inner, io] }]
         );
     }
@@ -312,8 +293,9 @@ mod tests {
             ("compute 3", (1, 9), "expected a duration"),
             ("io 1ms\n  compute skew", (2, 11), "expected a duration"),
             ("send up", (1, 6), "expected a task"),
-            ("send 1 2 3", (1, 10), "expected the end of the line"),
+            ("send 1 2B 3", (1, 11), "expected the end of the line"),
             ("alltoall big", (1, 10), "expected a size"),
+            ("ring 4096", (1, 6), "expected a size"),
             ("repeat 0 { io 1s }", (1, 8), "expected how often"),
             ("repeat 2\n", (1, 9), "expected '{'"),
             ("repeat 2 {\n io 1s", (2, 7), "expected '}'"),
@@ -334,13 +316,5 @@ mod tests {
             assert_eq!(error.at.unwrap_or((0, 0)), at, "{text}: {error}");
         }
         assert!("repeat 1 {".repeat(100_000).parse::<Program>().unwrap_err().what.contains("blocks in blocks"));
-    }
-
-    #[test]
-    fn numbers_are_rounded_to_the_nearest() {
-        let units = [("ms", 1_000_000), ("", 1)];
-        assert_eq!(measure("0.0000015ms", &units), Some(2));
-        assert_eq!(measure("0.0000014ms", &units), Some(1));
-        assert_eq!([".5ms", "5.ms", "-1", "1e3", "ms", "+1"].map(|text| measure(text, &units)), [None; 6]);
     }
 }

@@ -18,8 +18,8 @@ fn duals(strategy: &str, nodes: u32) -> Config {
 #[test]
 fn a_message_alone_takes_alpha_and_beta() {
     // Tasks 0 and 1 are on node 0, 2 and 3 on node 1.
-    let network = programs(&[(0, 4, "on 0 { send 2 8000 }; on 2 { recv 0 }")]);
-    let memory = programs(&[(0, 4, "on 0 { send 1 8000 }; on 1 { recv 0 }")]);
+    let network = programs(&[(0, 4, "on 0 { send 2 8000B }; on 2 { recv 0 }")]);
+    let memory = programs(&[(0, 4, "on 0 { send 1 8000B }; on 1 { recv 0 }")]);
     for strategy in ["Local", "SB", "GS"] {
         let (ends, out, _) = outcome_of(&duals(strategy, 2), &network);
         assert_eq!((ends, out.cpu.message_ns, out.cpu.compute_ns), (vec![930], 168 * US, 0), "{strategy}");
@@ -31,14 +31,14 @@ fn a_message_alone_takes_alpha_and_beta() {
 #[test]
 fn messages_of_a_node_share_its_link_in_each_direction() {
     // Both send for 84; the first has the link from 84 to 794, and its receiver the other link from 136 to 846.
-    let both = programs(&[(0, 4, "on 0..1 { send +2 8000 }; on 2..3 { recv -2 }")]);
+    let both = programs(&[(0, 4, "on 0..1 { send +2 8000B }; on 2..3 { recv -2 }")]);
     let (ends, _, record) = outcome_of(&duals("Local", 2), &both);
     assert_eq!(record.messages.iter().map(|m| m.delivered_ns / US).collect::<Vec<_>>(), [846, 1_556]);
     assert_eq!(ends, [1_640]);
-    let each_way = programs(&[(0, 4, "on 0 { send 2 8000; recv 2 }; on 2 { send 0 8000; recv 0 }")]);
+    let each_way = programs(&[(0, 4, "on 0 { send 2 8000B; recv 2 }; on 2 { send 0 8000B; recv 0 }")]);
     assert_eq!(outcome_of(&duals("Local", 2), &each_way).0, [930]);
     // Two nodes send to a third: its link is the bottleneck.
-    let to_one = programs(&[(0, 6, "on 0 { send 4 8000 }; on 2 { send 5 8000 }; on 4 { recv 0 }; on 5 { recv 2 }")]);
+    let to_one = programs(&[(0, 6, "on 0 { send 4 8000B }; on 2 { send 5 8000B }; on 4 { recv 0 }; on 5 { recv 2 }")]);
     assert_eq!(outcome_of(&duals("Local", 3), &to_one).0, [1_640]);
 }
 
@@ -48,7 +48,7 @@ fn messages_of_a_pair_stay_in_order_in_memory() {
     // message, sent at 98, would be there at 150.
     let base = duals("Local", 1);
     let config = Config { messages: Some(Messages { network: TCP, memory: TCP }), ..base };
-    let jobs = programs(&[(0, 2, "on 0 { send 1 8000; send 1 0 }; on 1 { recv 0; recv 0 }")]);
+    let jobs = programs(&[(0, 2, "on 0 { send 1 8000B; send 1 0B }; on 1 { recv 0; recv 0 }")]);
     let (ends, _, record) = outcome_of(&config, &jobs);
     assert_eq!(record.messages.iter().map(|m| m.delivered_ns / US).collect::<Vec<_>>(), [846, 846]);
     assert_eq!(ends, [846 + 84 + 14]);
@@ -56,7 +56,7 @@ fn messages_of_a_pair_stay_in_order_in_memory() {
 
 #[test]
 fn polling_goes_by_the_way_that_the_message_will_take() {
-    let text = "on 0 { compute 300us; send 1 0; send 2 0 }; on 1..2 { recv 0 }";
+    let text = "on 0 { compute 300us; send 1 0B; send 2 0B }; on 1..2 { recv 0 }";
     let jobs = programs(&[(0, 4, text)]);
     let polls = |network_ns, memory_ns| {
         let network = Route { poll_ns: network_ns, ..TCP };
@@ -75,7 +75,7 @@ fn polling_goes_by_the_way_that_the_message_will_take() {
 #[test]
 fn a_gang_keeps_what_a_local_job_lends() {
     // One waits 10 ms for the other; the second copy could compute meanwhile.
-    let text = "on 0 { compute 10ms; send 1 0 }; on 1 { recv 0; compute 10ms }";
+    let text = "on 0 { compute 10ms; send 1 0B }; on 1 { recv 0; compute 10ms }";
     let jobs = programs(&[(0, 2, text), (0, 2, text)]);
     let ends = |strategy| {
         let base = duals(strategy, 1);
