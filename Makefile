@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-bench setup-test build programs demo test swarm soak kill-everywhere bench reproduce experiments docs install uninstall clean fuzz
+.PHONY: help setup-demo setup-bench setup-test build programs demo check test swarm soak kill-everywhere bench reproduce experiments docs install uninstall clean fuzz
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -27,6 +27,9 @@ build: programs ## compile cosched (release) and the test programs
 programs: ## compile the test programs into build/programs
 	@echo "build: programs"
 	@$(MAKE) --no-print-directory -s -C programs OUT=$(CURDIR)/build/programs
+
+check: ## a few minutes: format, clippy, import rules, tidiness, unit tests of the rooms that you have changed
+	@tools/test fmt imports tidy clippy unit
 
 test: setup-test ## all checks and tests
 	@tools/test
