@@ -308,3 +308,33 @@ fn a_damaged_file_of_queues_is_set_aside_and_what_runs_goes_on() {
     kill(&d, running);
     until_nothing_is_left(&d);
 }
+
+#[test]
+fn a_signal_does_the_same_with_queues_and_without() {
+    if !needs_root() {
+        return;
+    }
+    let [simple, queues] = ["", "[[queue]]\nname = \"day\"\n"].map(|more| {
+        let d = Daemon::start(&with(more));
+        let id = d.detach(&["--", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]);
+        until_runs(&d, id);
+        let kill = |args: &[&str]| {
+            let out = d.cosched(&[&["kill"], args, &[&id.to_string()]].concat());
+            assert!(out.status.success(), "{}", stderr(&out));
+        };
+        let signals = || -> Vec<String> {
+            let events = d.client().events(id).expect("its events").events;
+            events.into_iter().filter(|event| event.what == "signal").map(|event| event.detail).collect()
+        };
+        kill(&["-s", "TERM"]);
+        assert!(wait_until(|| signals().len() == 1), "{:?}", signals());
+        kill(&["--grace", "1h"]);
+        assert!(wait_until(|| signals().len() == 2), "{:?}", signals());
+        assert!(!d.job_pids(id).is_empty(), "it takes no notice of TERM");
+        // Nobody waits for the hour.
+        kill(&["-9"]);
+        until_nothing_is_left(&d);
+        signals()
+    });
+    assert_eq!(simple, queues);
+}

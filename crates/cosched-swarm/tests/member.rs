@@ -125,7 +125,7 @@ fn what_an_administrator_decides_binds_the_owner_in_the_whole_cluster() {
         (1, user(1), policy(gang), Some("the policy of job 1 was decided")),
         (1, ROOT, policy(gang), None),
         (1, user(1), policy(None), None),
-        (1, user(1), Ask::Kill { job: id, how: KillHow { signal: 15, grace_ms: 3_600_000 } }, None),
+        (1, user(1), Ask::Kill { job: id, how: KillHow { signal: 15, grace_ms: None } }, None),
     ];
     for (node, by, ask, why) in asks {
         let ask = world.ask(node, by, ask).unwrap();
@@ -138,7 +138,7 @@ fn what_an_administrator_decides_binds_the_owner_in_the_whole_cluster() {
     let own = world.jobs().into_iter().find(|job| job.id == id).unwrap();
     assert_eq!((own.decided.suspended_by, own.decided.class.map(|class| class.before)), (Some(0), Some(Class::Batch)));
     assert_eq!((own.ask.class, own.decided.policy), (Class::Standby, None));
-    assert_eq!(own.kill_how.unwrap().grace_ms, KillHow::GRACE_MS, "it does not go on for an hour");
+    assert_eq!(own.kill_how.unwrap().grace_ms, Some(KillHow::GRACE_MS), "it does not go on for ever");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Jobs that end sooner are not worth a connection.
-const FIRST_POLL_AFTER: Duration = Duration::from_millis(50);
+pub(super) const FIRST_POLL_AFTER: Duration = Duration::from_millis(50);
 /// How long one poll waits; less than the daemon's limit.
 const POLL_TIME: Duration = Duration::from_secs(50);
 /// How long the daemon may be away before the job is thawed.
@@ -39,9 +39,9 @@ struct Away {
 }
 
 impl<'a> Follow<'a> {
-    /// Begins a little later; `client` only says where the daemon is.
-    pub(crate) fn new(client: &'a Client, job: &'a Job) -> Follow<'a> {
-        let next = Some(Instant::now() + FIRST_POLL_AFTER);
+    /// The first poll comes after this time; `client` only says where the daemon is.
+    pub(crate) fn new(client: &'a Client, job: &'a Job, after: Duration) -> Follow<'a> {
+        let next = Some(Instant::now() + after);
         Follow { client, id: job.id, cgroup: &job.cgroup, poll: None, next, away: None, ended: false }
     }
 

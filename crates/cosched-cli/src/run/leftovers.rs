@@ -29,7 +29,7 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
     }
     // Signals of the person go to all that is left, as the command is gone.
     let Ok(mut killer) = Client::connect(client.path()) else { return };
-    let mut follow = Follow::new(client, job);
+    let mut follow = Follow::new(client, job, Duration::ZERO);
     let started = Instant::now();
     let mut looks = [SILENT_FOR, PATIENCE].into_iter().peekable();
     let mut interrupts = 0;

@@ -28,7 +28,7 @@ pub(crate) use watch::{shell_code, wire_status};
 use crate::context::Context;
 use crate::out::{Failure, say};
 use cosched_api::{Activation, Client, ClientError, ExitReport, Job, JobRequest, JobState, SocketChoice, activate};
-use follow::Follow;
+use follow::{FIRST_POLL_AFTER, Follow};
 use gate::Gate;
 use options::{Leftovers, NodeLoss};
 use place::{Place, Placed};
@@ -160,7 +160,7 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
     environment.extend(place.environment.iter().cloned());
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {
-        let mut follow = Follow::new(&client, &job);
+        let mut follow = Follow::new(&client, &job, FIRST_POLL_AFTER);
         let status = watch::until_exit(&mut main, &signals, &mut follow, outside);
         watch::wire_status(status.map_err(|e| failed("cannot wait for the command", &e))?)
     };

@@ -2,7 +2,7 @@
 
 use super::Member;
 use super::types::{Action, Found};
-use crate::wire::{Ask, Attempt, MainProcess, PartEnd};
+use crate::wire::{Ask, Attempt, KillHow, MainProcess, PartEnd};
 use cosched_core::cluster::{Part, Stage};
 use cosched_core::{JobId, Reason, Standing, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +13,8 @@ pub(super) enum Status {
     Running,
     /// As soon as it is empty it is over.
     Closing,
-    /// Its processes are being ended.
-    Killing,
+    /// Its processes are being ended, as a user wants it.
+    Killing(Option<KillHow>),
     /// Its last process has ended; whether that was reported.
     Ended(PartEnd, bool),
 }
@@ -208,6 +208,12 @@ impl Member {
             Status::Running | Status::Closing if wanted.ends.is_some() => {
                 self.kill(id, known, wanted.ends.unwrap_or(Reason::UserRequest));
             }
+            // Asked for again in another way: KILL after a TERM that was ignored.
+            Status::Killing(how)
+                if known == attempt && wanted.ends == Some(Reason::UserRequest) && how != self.kill_how(id) =>
+            {
+                self.kill(id, known, Reason::UserRequest);
+            }
             Status::Running if wanted.closing => {
                 self.here.jobs.insert(id, (known, Status::Closing));
                 self.actions.push_back(Action::CloseHere { job: id, attempt });
@@ -253,13 +259,17 @@ impl Member {
                 self.here.empty.remove(&id);
                 self.here.fenced.retain(|(of, _)| *of != id);
             }
-            Some((_, Status::Killing)) | None => (),
+            Some((_, Status::Killing(_))) | None => (),
         }
     }
 
     fn kill(&mut self, job: JobId, attempt: Attempt, reason: Reason) {
-        self.here.jobs.insert(job, (attempt, Status::Killing));
+        self.here.jobs.insert(job, (attempt, Status::Killing(self.kill_how(job))));
         self.actions.push_back(Action::KillHere { job, attempt, reason });
+    }
+
+    fn kill_how(&self, job: JobId) -> Option<KillHow> {
+        self.replica.jobs.get(&job.0)?.value.kill_how
     }
 
     fn report_end(&mut self, job: JobId, attempt: Attempt, end: PartEnd) {

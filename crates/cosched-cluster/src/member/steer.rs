@@ -82,7 +82,11 @@ impl Batch<'_> {
         self.change(by, id, Input::Kill(JobId(id)), "killed")?;
         self.jobs.entry(id).and_modify(|job| {
             let bound = job.decided.suspended_by.is_some() && !by.admin;
-            let grace_ms = if bound { how.grace_ms.min(KillHow::GRACE_MS) } else { how.grace_ms };
+            let grace_ms = if bound {
+                Some(how.grace_ms.map_or(KillHow::GRACE_MS, |ms| ms.min(KillHow::GRACE_MS)))
+            } else {
+                how.grace_ms
+            };
             job.killed_by = job.killed_by.or(Some(by.uid));
             job.kill_how = Some(KillHow { grace_ms, ..how });
         });

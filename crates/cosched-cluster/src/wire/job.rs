@@ -134,16 +134,16 @@ pub struct Exit {
 pub struct KillHow {
     /// The signal that they get; 9 leaves them no choice.
     pub signal: i32,
-    /// After this time they are ended by force.
-    pub grace_ms: u64,
+    /// After this time they are ended by force; never, if absent.
+    pub grace_ms: Option<u64>,
 }
 
 impl KillHow {
-    /// What a polite signal gets to work in when nobody says.
+    /// The longest that a job goes on after a polite signal where an administrator has suspended it.
     pub const GRACE_MS: u64 = 10_000;
 
     /// At once and by force.
-    pub const FORCE: KillHow = KillHow { signal: 9, grace_ms: 0 };
+    pub const FORCE: KillHow = KillHow { signal: 9, grace_ms: Some(0) };
 }
 
 /// What a node says when the last process of a job has ended there.

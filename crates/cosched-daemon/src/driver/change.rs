@@ -12,9 +12,12 @@ use cosched_core::{JobId, PlannerInput};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The signals that ask a program to end: after these, and only these, a grace period makes sense.
-const ENDING: [i32; 4] = [1, 2, 3, 15];
-const SIGKILL: i32 = 9;
+pub(super) const SIGKILL: i32 = 9;
+
+/// Whether a signal asks a program to end: after these, and only these, a grace period makes sense.
+pub(super) fn asks_to_end(signal: i32) -> bool {
+    [1, 2, 3, 15].contains(&signal)
+}
 
 impl Driver {
     /// Stops a job until it is resumed.
@@ -72,7 +75,7 @@ impl Driver {
         let record = self.changeable(peer, id)?;
         let bound = record.decided.suspended_by.is_some() && !self.rights.is_admin(peer);
         // A stopped process takes no polite signal: let it run to its end.
-        if ENDING.contains(&signal) && record.suspended {
+        if asks_to_end(signal) && record.suspended {
             // Also when the disk is full.
             self.remember(id, |r| {
                 r.suspended = false;
@@ -83,7 +86,7 @@ impl Driver {
         let Some(live) = self.live.get_mut(&id) else { return self.view_job(id) };
         let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal).map(drop) };
         sent.map_err(|e| internal(format!("job {id} could not be signalled"), e))?;
-        if ENDING.contains(&signal) {
+        if asks_to_end(signal) {
             // What an administrator has suspended is let run to end, not to ignore the signal and go on.
             let grace_ms = grace_ms.or(bound.then_some(KillHow::GRACE_MS));
             let at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
@@ -92,7 +95,7 @@ impl Driver {
         }
         self.remember(id, |r| r.event(unix_ms(), "signal", format!("signal {signal} {}", by(peer))));
         // A job without a process has none whose end would end it.
-        if record.pid == 0 && (signal == SIGKILL || ENDING.contains(&signal)) {
+        if record.pid == 0 && (signal == SIGKILL || asks_to_end(signal)) {
             self.finish(id);
         }
         self.view_job(id)

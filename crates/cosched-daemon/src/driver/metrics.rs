@@ -17,63 +17,68 @@ impl Driver {
 
     fn daemon_metrics(&self, all: &mut Snapshot) {
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-        all.add("build_info", "The version of the daemon", Values::Gauge(vec![(version, 1.0)]));
+        all.add("build_info", "Version of the daemon", Values::Gauge(vec![(version, 1.0)]));
         let started_s = self.identity.started_unix_ms as f64 / 1e3;
-        all.gauge("start_time_seconds", "When the daemon started, since 1970", started_s);
+        all.gauge("start_time_seconds", "Start time of the daemon, in seconds since the Unix epoch", started_s);
         let starts = self.state.settings.starts;
-        all.count("daemon_starts", "How often a daemon was started on this state", starts);
+        all.count("daemon_starts", "Daemon starts with this state directory", starts);
         all.gauge("cpus", "CPUs in use", self.identity.cpus.len() as f64);
         let guarded = self.machinery.guard.pid().is_some();
-        all.gauge("guard_up", "Whether the guard that thaws jobs lives", f64::from(u8::from(guarded)));
+        all.gauge(
+            "guard_up",
+            "1 while the guard process, which thaws jobs if the daemon dies, is running",
+            f64::from(u8::from(guarded)),
+        );
         let mut counts = BTreeMap::new();
         for of in self.classes_and_states() {
             *counts.entry(of).or_insert(0) += 1;
         }
-        all.add("jobs", "Jobs by class and state, the ended ones that are remembered included", jobs(&counts));
+        all.add("jobs", "Jobs by class and state, including ended jobs whose records are kept", jobs(&counts));
         let (places, budget) = &self.identity.inside;
-        all.gauge("connections", "Connections of users, administrators not counted", places.of_all() as f64);
-        all.gauge(
-            "buffered_bytes",
-            "Bytes of requests and long answers that are held for users",
-            budget.of_all() as f64,
+        all.gauge("connections", "Open connections of users, without administrators", places.of_all() as f64);
+        all.gauge("buffered_bytes", "Bytes of requests and long answers buffered for users", budget.of_all() as f64);
+        all.count(
+            "jobs_registered",
+            "Jobs registered with this state directory since it was created",
+            self.state.last_id,
         );
-        all.count("jobs_registered", "Jobs that were ever registered on this state", self.state.last_id);
     }
 
     fn switch_metrics(&self, all: &mut Snapshot) {
         let stats = self.machinery.slots.stats();
         let times = self.machinery.slots.histograms();
-        all.count("switches", "Slot boundaries at which the row changed", stats.count);
-        all.count("switches_late", "Switches later than a tenth of a slot", stats.late);
-        all.count("switches_missed", "Boundaries with a switch that were passed over", stats.missed);
-        all.count("switch_errors", "Writes to cgroup files that the kernel refused", stats.errors);
-        all.count("fills", "Times that a gang was let run on CPUs that the current one left idle", stats.fills);
-        all.count("resyncs", "Times that all states were written anew", stats.resyncs);
-        let wake = "From the slot's boundary until the slot thread ran";
+        all.count("switches", "Row switches", stats.count);
+        all.count("switches_late", "Row switches that were late by more than a tenth of a slot", stats.late);
+        all.count("switches_missed", "Row switches that were skipped because the next one was due", stats.missed);
+        all.count("switch_errors", "Failed writes to cgroup files", stats.errors);
+        all.count("fills", "Background runs of gangs on idle CPUs of the current row", stats.fills);
+        all.count("resyncs", "Full rewrites of all cgroup states", stats.resyncs);
+        let wake = "Delay from the slot boundary until the slot thread ran";
         all.add("switch_wake_seconds", wake, Values::Histogram(times.wake));
-        let work = "From the first to the last write of a switch";
+        let work = "Duration of a switch: from its first to its last write";
         all.add("switch_latency_seconds", work, Values::Histogram(times.work));
-        let done = "From the slot's boundary until the last write of the switch";
+        let done = "Delay from the slot boundary until the last write of the switch";
         all.add("switch_skew_seconds", done, Values::Histogram(times.done));
         let cpu = |place: &str, ns: u64| (vec![("where", place.to_owned())], ns as f64 / 1e9);
         let gangs = vec![cpu("slot", stats.inside_ns), cpu("outside", stats.outside_ns)];
-        let help = "CPU time of gangs in their slots, and outside of them (stray; with soft sharing also on idle CPUs)";
+        let help =
+            "CPU time of gangs inside and outside their slots (outside: stray, and with soft sharing on idle CPUs)";
         all.add("gang_cpu_seconds", help, Values::Counter(gangs));
-        all.count("boosts", "Times that a job was raised because a message waited (pb, dcs)", stats.boosts);
-        all.count("boost_looks", "Looks at who has a message waiting", stats.looks);
-        all.count("boost_rings", "Arrivals of messages that woke the slot thread", stats.rings);
+        all.count("boosts", "Boosts: jobs raised because of a pending message (pb, dcs)", stats.boosts);
+        all.count("boost_looks", "Checks for pending messages", stats.looks);
+        all.count("boost_rings", "Message arrivals that woke the slot thread", stats.rings);
         let cost = Values::Counter(vec![(Vec::new(), stats.look_ns as f64 / 1e9)]);
-        all.add("boost_cpu_seconds", "CPU time that looks and boosts took", cost);
+        all.add("boost_cpu_seconds", "CPU time spent on checks for pending messages and on boosts", cost);
     }
 
     fn plan_metrics(&self, all: &mut Snapshot) {
         let plan = &self.plan;
-        all.gauge("plan_generation", "The generation of the newest plan", plan.generation as f64);
+        all.gauge("plan_generation", "Generation of the newest plan", plan.generation as f64);
         let waiting = self.machinery.slots.tables_waiting() as f64;
-        all.gauge("plan_lag", "Newer plans than the one that the slot thread runs", waiting);
+        all.gauge("plan_lag", "Plans that the slot thread has not applied yet", waiting);
         all.gauge("matrix_rows", "Rows of the matrix", plan.matrix.rows().len() as f64);
         all.gauge("cycle_slots", "Slots in a cycle", plan.turns.len() as f64);
         self.cluster_metrics(all);
-        all.gauge("slot_length_seconds", "The length of a slot", plan.slot_length_ns as f64 / 1e9);
+        all.gauge("slot_length_seconds", "Slot length", plan.slot_length_ns as f64 / 1e9);
     }
 }

@@ -55,11 +55,13 @@ impl World {
         for entry in self.store.read(&Range::prefix(&requests)) {
             self.see(&Seen::Request { id: entry.key.strip_prefix(&requests).unwrap_or_default(), came: true });
         }
+        // As a transaction tells it: the state says which jobs are ending.
+        if let Some(state) = self.state.clone() {
+            self.shows_state(&state);
+        }
         for job in self.jobs() {
             self.see(&Seen::Record(&job));
         }
-        let Some(state) = self.state.clone() else { return };
-        self.shows_state(&state);
     }
 
     pub(super) fn shows_state(&mut self, state: &State) {

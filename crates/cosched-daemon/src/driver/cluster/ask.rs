@@ -1,5 +1,6 @@
 //! What users ask for goes to the control plane; the answer comes later (`reply.rs`).
 
+use super::super::change::{SIGKILL, asks_to_end};
 use super::super::{Driver, Reply, job_reply, machine};
 use super::here::Launcher;
 use super::{operate, view, words};
@@ -22,8 +23,6 @@ use tokio::time::Instant;
 
 /// So long a user waits for the store.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
-/// After these a program ends, if it does not refuse.
-const ENDING: [i32; 5] = [1, 2, 3, 9, 15];
 
 type To = oneshot::Sender<Answer<Reply>>;
 
@@ -316,8 +315,8 @@ impl Driver {
         if here && !self.is_own(id) {
             return drop(reply.send(self.kill_part(peer, id, request).map(job_reply)));
         }
-        if ENDING.contains(&signal) {
-            let how = KillHow { signal, grace_ms: grace_ms.unwrap_or(KillHow::GRACE_MS) };
+        if signal == SIGKILL || asks_to_end(signal) {
+            let how = KillHow { signal, grace_ms };
             let ask = Ask::Kill { job: id, how };
             let has_problem = self.cluster.as_ref().is_some_and(|cluster| cluster.problem.is_some());
             if has_problem && self.state.jobs.contains_key(&id) {
@@ -356,7 +355,7 @@ impl Driver {
     fn kill_part(&mut self, peer: Peer, id: u64, request: KillRequest) -> Answer<Job> {
         self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record))?;
         if self.live.contains_key(&id) {
-            if ENDING.contains(&request.signal) {
+            if request.signal == SIGKILL || asks_to_end(request.signal) {
                 self.remember(id, |record| record.part = record.part.map(|part| PartOf { closing: true, ..part }));
             }
             self.kill(peer, id, request)?;

@@ -6,6 +6,7 @@ use super::{Cluster, part_end, view};
 use crate::clock::unix_ms;
 use crate::record::PartOf;
 use crate::refuse::{Answer, refuse};
+use crate::users::user_name;
 use cosched_api::ErrorCode;
 use cosched_cluster::wire::{Attempt, Exit, Job, KillHow, PartEnd};
 use cosched_core::cluster::Part;
@@ -148,8 +149,12 @@ impl Driver {
         if reason == Reason::Departure && self.is_forgotten(id) {
             return self.forgotten(job);
         }
-        let how = self.cluster.as_ref().and_then(|cluster| cluster.member.job(job)?.kill_how);
-        let KillHow { signal, grace_ms } = how.filter(|_| asked).unwrap_or(KillHow::FORCE);
+        let known = self.cluster.as_ref().and_then(|cluster| cluster.member.job(job)).filter(|_| asked);
+        let KillHow { signal, grace_ms } = known.and_then(|known| known.kill_how).unwrap_or(KillHow::FORCE);
+        let why = match known.and_then(|known| known.killed_by) {
+            Some(uid) => format!("signal {signal} by {}", user_name(uid)),
+            None => format!("signal {signal}: {reason}"),
+        };
         let Some(live) = self.live.get_mut(&id) else { return self.tell_part_end(id, attempt) };
         if !live.cgroup.populated().unwrap_or(true) {
             return self.finish(id);
@@ -162,10 +167,11 @@ impl Driver {
         if let Err(e) = sent {
             tracing::error!(id, "the job could not be signalled: {e}");
         }
-        live.kill_at = (signal != 9).then(|| Instant::now() + Duration::from_millis(grace_ms));
+        let grace_ms = grace_ms.filter(|_| signal != 9);
+        live.kill_at = grace_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
         self.remember(id, |record| {
             record.part = record.part.map(|part| PartOf { closing: true, ..part });
-            record.event(unix_ms(), "signal", format!("signal {signal}: {reason}"));
+            record.event(unix_ms(), "signal", why);
         });
         // What is frozen cannot end by itself.
         self.plan_is_stale = true;
