@@ -1,11 +1,17 @@
 //! Tables of text that fit a terminal.
 
 use crate::out::plain;
+use std::borrow::Cow;
+use tabled::Table;
+use tabled::settings::object::Columns;
+use tabled::settings::{Alignment, Color, Padding, Style};
+use unicode_truncate::UnicodeTruncateStr;
+use unicode_width::UnicodeWidthStr;
 
 /// One column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Column {
-    pub(crate) title: &'static str,
+    pub(crate) title: Cow<'static, str>,
     /// Numbers stand at the right.
     pub(crate) right: bool,
     /// Narrow terminals lose the columns with the highest number first; 0 stays.
@@ -14,12 +20,12 @@ pub(crate) struct Column {
 
 /// A column of words.
 pub(crate) const fn words(title: &'static str, dispensable: u8) -> Column {
-    Column { title, right: false, dispensable }
+    Column { title: Cow::Borrowed(title), right: false, dispensable }
 }
 
 /// A column of numbers.
 pub(crate) const fn numbers(title: &'static str, dispensable: u8) -> Column {
-    Column { title, right: true, dispensable }
+    Column { title: Cow::Borrowed(title), right: true, dispensable }
 }
 
 /// One entry: its text, and the escape sequence that colours it (none: plain).
@@ -41,53 +47,42 @@ const LAST_WIDTH_MIN: usize = 12;
 /// Renders rows under their titles. With a width, dispensable columns are left out and the last one is cut until it
 /// fits; without, nothing is.
 pub(crate) fn render(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>) -> String {
-    let safe = |cell: &Cell| Cell { text: plain(&cell.text), colour: cell.colour };
-    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().map(safe).collect()).collect();
-    let full = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].text.chars().count());
-        cells.max().unwrap_or(0).max(columns[column].title.chars().count())
-    };
-    let mut widths: Vec<usize> = (0..columns.len()).map(full).collect();
-    let shown = choose(columns, &mut widths, width);
-    let mut text = String::new();
-    let titles: Vec<Cell> = columns.iter().map(|column| column.title.into()).collect();
-    for row in std::iter::once(&titles).chain(&rows) {
-        let mut line = String::new();
-        for (place, &column) in shown.iter().enumerate() {
-            let last = place + 1 == shown.len();
-            line.push_str(if place == 0 { "" } else { "  " });
-            line.push_str(&entry(&row[column], widths[column], columns[column].right, last));
+    let titles = columns.iter().map(|column| column.title.to_string()).collect();
+    let entries = rows.iter().map(|row| row.iter().map(|cell| plain(&cell.text)).collect());
+    let mut lines: Vec<Vec<String>> = std::iter::once(titles).chain(entries).collect();
+    let shown = width.map_or_else(|| (0..columns.len()).collect(), |width| fit(columns, &mut lines, width));
+    let mut table = Table::from_iter(lines.iter().map(|line| shown.iter().map(|&column| line[column].as_str())));
+    table.with(Style::empty()).with(Padding::new(0, 2, 0, 0));
+    for (place, &column) in shown.iter().enumerate() {
+        if columns[column].right {
+            table.modify(Columns::one(place), Alignment::right());
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
+        for (line, row) in (1..).zip(rows).filter(|(_, row)| !row[column].colour.is_empty()) {
+            table.modify((line, place), Color::new(row[column].colour, "\x1b[0m"));
+        }
     }
-    text
+    table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Which columns are shown; the last one's width is reduced to what is left.
-fn choose(columns: &[Column], widths: &mut [usize], width: Option<usize>) -> Vec<usize> {
+/// Which columns are shown; the last one is cut to what is left.
+fn fit(columns: &[Column], lines: &mut [Vec<String>], width: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..columns.len()).collect();
-    let (Some(width), Some(last)) = (width, columns.len().checked_sub(1)) else { return shown };
-    let before_last = |shown: &[usize], widths: &[usize]| -> usize {
+    let widths: Vec<usize> =
+        shown.iter().map(|&column| lines.iter().map(|line| line[column].width()).max().unwrap_or(0)).collect();
+    let last = columns.len() - 1;
+    let before_last = |shown: &[usize]| -> usize {
         shown.iter().filter(|&&column| column != last).map(|&column| widths[column] + 2).sum()
     };
-    while before_last(&shown, widths) + widths[last].min(LAST_WIDTH_MIN) > width {
+    while before_last(&shown) + widths[last].min(LAST_WIDTH_MIN) > width {
         let candidates = shown.iter().enumerate().filter(|&(_, &column)| columns[column].dispensable > 0);
         let Some((place, _)) = candidates.max_by_key(|&(_, &column)| columns[column].dispensable) else { break };
         shown.remove(place);
     }
-    let rest = width.saturating_sub(before_last(&shown, widths));
-    widths[last] = widths[last].min(rest.max(LAST_WIDTH_MIN));
+    let rest = width.saturating_sub(before_last(&shown)).max(LAST_WIDTH_MIN);
+    for entry in lines.iter_mut().map(|line| &mut line[last]).filter(|entry| entry.width() > rest) {
+        *entry = format!("{}…", entry.unicode_truncate(rest - 1).0);
+    }
     shown
-}
-
-fn entry(cell: &Cell, width: usize, right: bool, last: bool) -> String {
-    let length = cell.text.chars().count();
-    let cut: String =
-        if length > width { cell.text.chars().take(width - 1).chain(['…']).collect() } else { cell.text.clone() };
-    let padding = " ".repeat(if last && !right { 0 } else { width.saturating_sub(length) });
-    let coloured = if cell.colour.is_empty() { cut } else { format!("{}{cut}\x1b[0m", cell.colour) };
-    if right { padding + &coloured } else { coloured + &padding }
 }
 
 #[cfg(test)]
@@ -131,8 +126,20 @@ mod tests {
 
     #[test]
     fn colours_do_not_count() {
-        let cell = Cell { text: "running".into(), colour: "\x1b[32m" };
-        assert_eq!(entry(&cell, 9, false, false), "\x1b[32mrunning\x1b[0m  ");
-        assert_eq!(entry(&cell, 9, true, false), "  \x1b[32mrunning\x1b[0m");
+        let coloured = Cell { text: "up".into(), colour: "\x1b[32m" };
+        let row = vec!["1".into(), coloured.clone(), coloured, "x".into()];
+        let text = render(&COLUMNS, &[row], None);
+        assert_eq!(text, "ID  NAME  MEM  COMMAND\n 1  \x1b[32mup\x1b[0m     \x1b[32mup\x1b[0m  x\n");
+    }
+
+    #[test]
+    fn wide_characters_keep_their_columns() {
+        let row = |name: &str| vec!["1".into(), name.into(), "2M".into(), "计算流体力学模拟程序".into()];
+        let text = render(&COLUMNS, &[row("夜间作业"), row("nightly")], None);
+        assert_eq!(text.lines().nth(1), Some(" 1  夜间作业   2M  计算流体力学模拟程序"));
+        assert_eq!(text.lines().nth(2), Some(" 1  nightly    2M  计算流体力学模拟程序"));
+        let text = render(&COLUMNS, &[row("夜间作业")], Some(33));
+        assert_eq!(text.lines().nth(1), Some(" 1  夜间作业   2M  计算流体力学…"), "{text}");
+        assert!(text.lines().all(|line| line.width() <= 33));
     }
 }

@@ -1,35 +1,24 @@
 //! The Ousterhout matrix as text, the current row marked.
 
+use crate::table::{Cell, Column, numbers, render, words};
 use cosched_api::{Matrix, Row};
-use std::fmt::Write;
+use std::iter::once;
 
 /// One line of titles and one a row; empty without rows.
 pub(crate) fn text(matrix: &Matrix) -> String {
     if matrix.rows.is_empty() {
         return String::new();
     }
-    let cell = |cell: &Option<u64>| cell.map_or_else(|| "·".to_owned(), |id| id.to_string());
-    let cells: Vec<Vec<String>> = matrix.rows.iter().map(|row| row.cells.iter().map(cell).collect()).collect();
-    let width = |column: usize| {
-        let entries = cells.iter().filter_map(|row| row.get(column)).map(|entry| entry.chars().count());
-        entries.chain([matrix.columns[column].chars().count()]).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..matrix.columns.len()).map(width).collect();
+    let titles = matrix.columns.iter().map(|title| Column { title: title.clone().into(), ..numbers("", 0) });
+    let columns: Vec<Column> = once(words("", 0)).chain(titles).chain([words("slots", 0)]).collect();
     let index_width = matrix.rows.iter().map(|row| row.index.to_string().len()).max().unwrap_or(1);
-    let mut text = format!("  {:4}{:index_width$}", "", "");
-    for (title, width) in matrix.columns.iter().zip(&widths) {
-        let _ = write!(text, "  {title:>width$}");
-    }
-    text.push_str("  slots\n");
-    for (row, cells) in matrix.rows.iter().zip(&cells) {
+    let line = |row: &Row| {
         let mark = if matrix.current_row == Some(row.index) { '>' } else { ' ' };
-        let _ = write!(text, "{mark} row {:>index_width$}", row.index);
-        for (entry, width) in cells.iter().zip(&widths) {
-            let _ = write!(text, "  {entry:>width$}");
-        }
-        let _ = writeln!(text, "  {}", slots_and_also(row));
-    }
-    text
+        let cells = row.cells.iter().map(|cell| cell.map_or_else(|| "·".to_owned(), |id| id.to_string()));
+        let all = once(format!("{mark} row {:>index_width$}", row.index)).chain(cells).chain([slots_and_also(row)]);
+        all.map(Cell::from).collect()
+    };
+    render(&columns, &matrix.rows.iter().map(line).collect::<Vec<_>>(), None)
 }
 
 fn slots_and_also(row: &Row) -> String {

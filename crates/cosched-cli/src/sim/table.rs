@@ -170,7 +170,7 @@ pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
     if table.rows.iter().any(|row| !row.failures.is_empty()) {
         parts.push(Part { column: numbers("FAILED", 0), of: |row| row.failures.len().to_string() });
     }
-    let columns: Vec<Column> = parts.iter().map(|part| part.column).collect();
+    let columns: Vec<Column> = parts.iter().map(|part| part.column.clone()).collect();
     let cells: Vec<Vec<Cell>> =
         table.rows.iter().map(|row| parts.iter().map(|part| Cell::from((part.of)(row))).collect()).collect();
     render(&columns, &cells, width) + &notes(table)
