@@ -16,6 +16,7 @@ mod parsers;
 mod pipeline;
 mod profile;
 mod programs;
+mod progress;
 mod record;
 mod run;
 mod sim;

@@ -5,53 +5,42 @@ use super::record::{Ended, Run};
 use super::stats::median;
 use crate::format::duration_s;
 use crate::jobset::Look;
-use std::io::{self, IsTerminal, Write};
+use crate::progress;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 /// Shows where the bench is.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    mode: Mode,
+    line: progress::Progress,
+    quiet: bool,
     started: Instant,
     /// Sets in all, and those behind.
     all: usize,
     behind: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    InPlace,
-    Lines,
-    Quiet,
-}
-
 impl Progress {
     pub(crate) fn new(quiet: bool, all: usize) -> Progress {
-        let mode = match (quiet, io::stderr().is_terminal()) {
-            (true, _) => Mode::Quiet,
-            (false, true) => Mode::InPlace,
-            (false, false) => Mode::Lines,
-        };
-        Progress { mode, started: Instant::now(), all, behind: 0 }
+        Progress { line: progress::Progress::new(quiet), quiet, started: Instant::now(), all, behind: 0 }
     }
 
     /// A set goes on; `left_s` is what it and all later ones will take, as far as that is known.
     pub(crate) fn tick(&self, title: &str, look: &Look, left_s: Option<f64>) {
-        if self.mode != Mode::InPlace {
-            return;
-        }
-        let ended = look.ended.iter().flatten().count();
-        let left = left_s.map(|s| format!(", about {} left", duration_s((s - look.elapsed.as_secs_f64()).max(0.0))));
-        let _ = write!(
-            io::stderr(),
-            "\r\x1b[K[{}/{}] {title}: {}, {ended} of {} ended; {} so far{}",
-            self.behind + 1,
-            self.all,
-            duration_s(look.elapsed.as_secs_f64()),
-            look.ended.len(),
-            duration_s(self.started.elapsed().as_secs_f64()),
-            left.unwrap_or_default()
-        );
+        self.line.show(|| {
+            let left =
+                left_s.map(|s| format!(", about {} left", duration_s((s - look.elapsed.as_secs_f64()).max(0.0))));
+            format!(
+                "[{}/{}] {title}: {}, {} of {} ended; {} so far{}",
+                self.behind + 1,
+                self.all,
+                duration_s(look.elapsed.as_secs_f64()),
+                look.ended.iter().flatten().count(),
+                look.ended.len(),
+                duration_s(self.started.elapsed().as_secs_f64()),
+                left.unwrap_or_default()
+            )
+        });
     }
 
     /// A set has ended, or was left out.
@@ -66,13 +55,19 @@ impl Progress {
             ),
         };
         let text = format!("[{}/{}] {title}, repetition {}: {took}", self.behind, self.all, run.repetition + 1);
-        match self.mode {
+        if self.line.is_seen() {
             // Only what did not go well stays.
-            Mode::InPlace if run.outcome != Ended::Done => drop(writeln!(io::stderr(), "\r\x1b[K{text}")),
-            Mode::InPlace => drop(write!(io::stderr(), "\r\x1b[K")),
-            Mode::Lines => drop(writeln!(io::stderr(), "{text}")),
-            Mode::Quiet => {}
+            if run.outcome != Ended::Done {
+                self.line.keep(&text);
+            }
+        } else if !self.quiet {
+            let _ = writeln!(io::stderr(), "{text}");
         }
+    }
+
+    /// All that is measured is measured.
+    pub(crate) fn done(&self) {
+        self.line.done();
     }
 
     /// A set is left out.

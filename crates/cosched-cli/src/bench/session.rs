@@ -42,6 +42,7 @@ pub(crate) fn slowdown(context: &Context, options: &Slowdown) -> Result<u8, Fail
     let progress = Progress::new(options.quiet, all);
     let mut session = Session { head, choices, runner, journal, progress, runs, signal: None };
     let ended = session.measure();
+    session.progress.done();
     session.runner.restore();
     // A reader that went away (`| head -1`) does not make a success of what failed.
     let reported = session.report(context, options);

@@ -4,17 +4,17 @@ use super::files::{Output, distinct, is_stdout, writable};
 use super::table;
 use super::workloads::Workloads;
 use crate::out::{Failure, print, print_json, say, terminal_width};
+use crate::progress::Progress;
 use clap::Args;
 use cosched_sim::paper::Sampling;
 use cosched_sim::report::sweep_report;
 use cosched_sim::sweep::{self, Hooks, Journal, Plan, Simulated, SweepError, SweepProgress, Table, Taken};
-use cosched_sim::{JobSpec, Params, Progress, Silent, SimError, general, paper};
+use cosched_sim::{JobSpec, Params, Silent, SimError, general, paper};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufReader, IsTerminal, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The heading of options for running cells.
 pub(crate) const RUNNING: &str = "Running and results";
@@ -47,53 +47,20 @@ pub(crate) struct Cells {
 /// Engines, clock and progress for a sweep.
 struct Clockwork {
     start: Instant,
-    meter: Mutex<Meter>,
+    progress: Progress,
 }
-
-/// The last line of progress.
-struct Meter {
-    enabled: bool,
-    shown: Option<Instant>,
-}
-
-/// Nothing is said before.
-const QUIET: Duration = Duration::from_secs(2);
-const EVERY: Duration = Duration::from_millis(250);
 
 impl Clockwork {
     fn new(quiet: bool) -> Clockwork {
-        let meter = Meter { enabled: !quiet && io::stderr().is_terminal(), shown: None };
-        Clockwork { start: Instant::now(), meter: Mutex::new(meter) }
+        Clockwork { start: Instant::now(), progress: Progress::of_parts(quiet) }
     }
 
-    fn show(&self, progress: SweepProgress) {
-        let elapsed = self.start.elapsed();
-        // A thread that meets another here has nothing newer to say.
-        let Ok(mut meter) = self.meter.try_lock() else { return };
-        if !meter.enabled || elapsed < QUIET || meter.shown.is_some_and(|shown| shown.elapsed() < EVERY) {
-            return;
-        }
-        meter.shown = Some(Instant::now());
-        let _ = write!(io::stderr(), "\r\x1b[K{}", progress_line(progress, elapsed));
+    fn show(&self, SweepProgress { cells, cells_all, resumed, work, work_all }: SweepProgress) {
+        self.progress.show_part((work, work_all), || {
+            let kept = if resumed > 0 { format!(" ({resumed} from the journal)") } else { String::new() };
+            format!("{cells} of {cells_all} cells{kept}")
+        });
     }
-}
-
-impl Drop for Clockwork {
-    /// Takes the line away.
-    fn drop(&mut self) {
-        if self.meter.get_mut().is_ok_and(|meter| meter.shown.is_some()) {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
-}
-
-fn progress_line(progress: SweepProgress, elapsed: Duration) -> String {
-    let SweepProgress { cells, cells_all, resumed, work, work_all } = progress;
-    let part = work as f64 / work_all.max(1) as f64;
-    let left_s = if part > 0.0 { elapsed.as_secs_f64() * (1.0 - part) / part } else { 0.0 };
-    let kept = if resumed > 0 { format!(" ({resumed} from the journal)") } else { String::new() };
-    let left = crate::format::duration_ms((left_s * 1e3) as u64);
-    format!("{:3.0} %  {cells} of {cells_all} cells{kept}  {left} left", part * 100.0)
 }
 
 /// The fast engine where it can, with jumps if they are asked for; else the general one.
@@ -101,7 +68,7 @@ fn simulate(
     is_sampled: bool,
     params: &Params,
     jobs: &[JobSpec],
-    mut watch: &mut dyn FnMut(Progress) -> bool,
+    mut watch: &mut dyn FnMut(cosched_sim::Progress) -> bool,
 ) -> Result<Simulated, SimError> {
     if !paper::handles(params) {
         return general::run(params, jobs, &mut Silent, &mut watch).map(Simulated::from);
@@ -320,12 +287,5 @@ mod tests {
         assert!(second.message.contains("is in use"), "{second:?}");
         drop(first);
         assert!(JournalFile::open(&path).is_ok());
-    }
-
-    #[test]
-    fn progress_has_the_time_left() {
-        let progress = SweepProgress { cells: 5, cells_all: 20, resumed: 2, work: 25, work_all: 100 };
-        let line = progress_line(progress, Duration::from_secs(30));
-        assert_eq!(line, " 25 %  5 of 20 cells (2 from the journal)  1m30s left");
     }
 }

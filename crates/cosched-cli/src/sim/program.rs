@@ -3,7 +3,7 @@
 use super::costs::{Costs, Given};
 use super::machine::Machine;
 use super::model::Model;
-use super::progress::Meter;
+use super::progress::watch;
 use super::run::failure;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
@@ -183,12 +183,7 @@ fn simulate(options: &RunProgram, config: &Config, copies: u32, subject: &Subjec
     let program = || Arc::clone(&subject.program);
     let job = || ProgramJob { arrival_ns: 0, tasks: subject.tasks, program: program(), estimate_ns: None };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
-    let mut meter = Meter::new(options.quiet);
-    let mut watch = |progress| {
-        meter.show(&progress);
-        true
-    };
-    general::simulate(config, &works, &mut Silent, &mut watch).map_err(failure)
+    general::simulate(config, &works, &mut Silent, &mut watch(options.quiet)).map_err(failure)
 }
 
 fn mean_execution_s(outcome: &Outcome) -> Option<f64> {

@@ -3,7 +3,7 @@
 use super::machine::{self, Machine};
 use super::model::Model;
 use super::output::{self, Outputs};
-use super::progress::Meter;
+use super::progress::watch;
 use super::workloads;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
@@ -106,11 +106,7 @@ pub(crate) fn simulate(
     if engine == Engine::Fast && !fast {
         return Err(not_fast(config, "leave --engine out"));
     }
-    let mut meter = Meter::new(quiet);
-    let mut watch = |progress| {
-        meter.show(&progress);
-        true
-    };
+    let mut watch = watch(quiet);
     let works: Vec<Work> = if fast { Vec::new() } else { jobs.iter().map(|job| Work::Paper(*job)).collect() };
     let start = Instant::now();
     let outcome = match engine {
@@ -119,7 +115,6 @@ pub(crate) fn simulate(
         _ => general::simulate(config, &works, observer, &mut watch),
     };
     let wall_s = start.elapsed().as_secs_f64();
-    drop(meter);
     Ok(Timed { outcome: outcome.map_err(failure)?, wall_s, sampled: None })
 }
 
@@ -128,15 +123,10 @@ fn sample(config: &Config, jobs: &[JobSpec], quiet: bool) -> Result<Timed, Failu
     if !machine::is_papers(config) {
         return Err(not_fast(config, "leave --sampled out"));
     }
-    let mut meter = Meter::new(quiet);
-    let mut watch = |progress| {
-        meter.show(&progress);
-        true
-    };
+    let mut watch = watch(quiet);
     let start = Instant::now();
     let sampled = paper::run_sampled(&config.params, jobs, &Sampling::default(), &mut watch);
     let wall_s = start.elapsed().as_secs_f64();
-    drop(meter);
     let (outcome, sampled) = sampled.map_err(failure)?;
     Ok(Timed { outcome, wall_s, sampled: Some(sampled) })
 }

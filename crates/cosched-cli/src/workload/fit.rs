@@ -2,11 +2,11 @@
 
 use super::args::{Fit, Method};
 use super::input;
-use super::progress::Progress;
 use super::show::class_label;
 use crate::context::Context;
 use crate::format::{duration_s, grouped, short};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::progress::Progress;
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_sim::workload::fit::{EmFit, HyperErlang, Moments, fit_em, fit_moments, ks_distance, ks_exponential};
 use cosched_sim::workload::generate::{ClassModel, FitMethod};
@@ -70,12 +70,12 @@ pub(super) fn fit(context: &Context, options: &Fit) -> Result<u8, Failure> {
         return Err(Failure::explained(EXIT_REFUSED, &what, why, "look at the file, and at --from-s and --to-s"));
     };
     let procs = options.procs.or_else(|| header.processors()).unwrap_or(largest);
-    let mut progress = Progress::new("fitting");
+    let progress = Progress::new(false);
     let mut reports = vec![report("all", &jobs, options)];
     for class in SizeClass::all() {
         let of: Vec<TraceJob> = jobs.iter().copied().filter(|job| SizeClass::of(job.size) == class).collect();
         if !of.is_empty() {
-            progress.show(|| format!("class {}", class.name()));
+            progress.show(|| format!("cosched: fitting: class {}", class.name()));
             reports.push(report(&class.name(), &of, options));
         }
     }

@@ -1,8 +1,8 @@
 //! Opening and reading workloads: job lists and traces, plain or packed, from files or standard input, told by their content.
 
-use super::progress::Progress;
 use crate::format::grouped;
 use crate::out::{EXIT_REFUSED, Failure, say};
+use crate::progress::Progress;
 use cosched_sim::JobSpec;
 use cosched_sim::workload::batsim::{BatsimError, BatsimWorkload, read_batsim};
 use cosched_sim::workload::select::{NotTaken, Selection, Selector};
@@ -124,16 +124,20 @@ pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Sour
     }
 }
 
+/// The clock is looked at after so many jobs.
+const STEPS: u64 = 1024;
+
 fn read_trace(text: impl BufRead) -> Result<(Vec<Record>, SwfHeader, ReadReport), SwfError> {
     let mut reader = SwfReader::new(text);
-    let mut progress = Progress::new("reading");
+    let progress = Progress::new(false);
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
         records.push(record);
         let count = reader.report().records;
-        progress.tick(count, || format!("{} jobs", grouped(count)));
+        if count.is_multiple_of(STEPS) {
+            progress.show(|| format!("cosched: reading: {} jobs", grouped(count)));
+        }
     }
-    progress.done();
     let report = reader.report().clone();
     Ok((records, reader.header().clone(), report))
 }

@@ -9,7 +9,6 @@ pub(crate) mod input;
 mod output;
 mod page;
 mod plot;
-pub(crate) mod progress;
 mod show;
 
 pub(crate) use args::Workload;
