@@ -199,7 +199,7 @@ class Lab:
         for mount in sorted((m for m in mounts("tmpfs", "cgroup", "fuse") if self.dir in m.parents), reverse=True):
             subprocess.run(["umount", "-l", str(mount)], check=False)
         shutil.rmtree(self.dir, ignore_errors=True)
-        subprocess.run([ROOT / "tools/leftovers", "--forget", self.cgroup], check=True)
+        forget_hierarchy(self.cgroup)
 
     def end_supervisors(self):
         """Ends what `cosched run --detach` has left: in a session of its own it waits for the daemon to come back."""
@@ -224,6 +224,11 @@ def end_cgroup(directory):
             (directory / file).write_text(text)
         except OSError:
             pass
+
+
+def forget_hierarchy(name):
+    """The v1 hierarchy of a killed daemon's last resort."""
+    subprocess.run([ROOT / "tools/leftovers", "--forget", name], check=True)
 
 
 def remove_cgroups(tree):

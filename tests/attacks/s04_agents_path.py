@@ -51,4 +51,4 @@ def clean(lab, sub):
                 os.rmdir(f"{mount}/{lab.cgroup}x/{name}")
             except OSError:
                 pass
-    forget_hierarchy(f"{lab.cgroup}x", lab.dir / "forget")
+    forget_hierarchy(f"{lab.cgroup}x")
