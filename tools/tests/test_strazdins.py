@@ -59,7 +59,7 @@ def messages(text):
     for task, lines in enumerate(text.lines):
         for word, *rest in (line.split() for line in unrolled(lines)):
             if word == "send":
-                sends[task, int(rest[0])].append(int(rest[1]))
+                sends[task, int(rest[0])].append(int(rest[1].removesuffix("B")))
             elif word == "recv":
                 receives[int(rest[0]), task] += 1
     return sends, receives
