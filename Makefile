@@ -35,7 +35,7 @@ test: setup-test ## all checks and tests
 	@tools/test
 
 fuzz: ## INPUTS=10000000 damaged inputs for each reader of what strangers send (fuzz/; cargo-fuzz has the same targets)
-	@COSCHED_FUZZ_INPUTS=$(or $(INPUTS),10000000) $(CARGO) test --release --quiet -p cosched-daemon --test fuzz
+	@COSCHED_FUZZ_INPUTS=$(or $(INPUTS),10000000) $(CARGO) test --profile fuzz --quiet -p cosched-daemon -p cosched-cli --test fuzz -- --nocapture
 
 swarm: ## simulate clusters with faults, a seed after the other, for SECONDS=60 (docs/swarm.md); SWARM='--seed 17 --verbose' and so on
 	@$(CARGO) build --release --quiet -p cosched-swarm

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| cosched_fuzz::strangers::host_list(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cosched_cli::fuzz::host_list(data));

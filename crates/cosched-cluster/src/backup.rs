@@ -8,7 +8,7 @@ use crate::keys::{Keys, Place, check_name};
 use crate::repair::{CannotRepair, Known, Repair};
 use crate::store::{Compare, Do, Entry, Op, Range, Revision, TXN_BYTES_MAX, TXN_OPS_MAX, Txn};
 use crate::wire::{Job, Name, Node, Tree, decode, encode, packed, text_of};
-use cosched_core::cluster::{Planner, State};
+use cosched_core::cluster::{NUMBERS_END, Planner, State};
 use std::collections::BTreeMap;
 
 /// At most this much of a transaction is used.
@@ -66,7 +66,7 @@ pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Repair,
     let Some(mut state) = state.filter(|_| texts.contains_key("format")) else {
         return Err(cannot("it has no key `state` or no key `format`".to_owned()));
     };
-    let numbers = entries.iter().filter_map(|entry| number(keys, entry));
+    let numbers = entries.iter().filter_map(|entry| number(keys, entry)).filter(|number| *number < NUMBERS_END);
     let given = numbers.fold(known.jobs_known, u64::max);
     let numbers = texts.keys().filter_map(|short| match keys.place(&key(short)) {
         Place::Job(id) => Some(id),

@@ -5,6 +5,7 @@
 //! acknowledgements for every plan.
 
 use crate::store::{Key, Range};
+use cosched_core::cluster::NUMBERS_END;
 
 /// The longest name of a node or of a cluster.
 const NAME_MAX: usize = 64;
@@ -141,10 +142,10 @@ impl Keys {
             None if rest == "format" => Place::Tree,
             None if rest == "begun" => Place::Begun,
             None if rest == "state" => Place::State,
-            Some(("nodes", name)) => Place::Node(name),
-            Some(("names", name)) => Place::Name(name),
+            Some(("nodes", name)) if check_name(name).is_ok() => Place::Node(name),
+            Some(("names", name)) if check_name(name).is_ok() => Place::Name(name),
             Some(("ids", id)) => id.parse().map_or(Place::Other, Place::Id),
-            Some(("jobs", id)) => id.parse().map_or(Place::Other, Place::Job),
+            Some(("jobs", id)) => id.parse().ok().filter(|id| *id < NUMBERS_END).map_or(Place::Other, Place::Job),
             Some(("requests", id)) => Place::Request(id),
             Some(("replies", id)) => Place::Reply(id),
             _ => Place::Other,
@@ -197,6 +198,7 @@ mod tests {
         assert_eq!(keys.place(&keys.node("a.b")), Place::Node("a.b"));
         assert_eq!(keys.place(&keys.state()), Place::State);
         assert_eq!(keys.place("/cosched/d/state"), Place::Other);
+        assert_eq!(keys.place("/cosched/c/names/a b"), Place::Other);
         let id = request_id("n.1", 0xabc, 7);
         assert_eq!(request_parts(&id), Some(("n.1", 0xabc, 7)));
     }

@@ -4,6 +4,8 @@
 //! and simulations with [`store::MemoryStore`].
 
 pub mod backup;
+#[doc(hidden)]
+pub mod fuzz;
 mod keys;
 mod member;
 pub mod repair;

@@ -10,7 +10,7 @@ use crate::keys::{Keys, Place, check_name};
 use crate::member::UNKNOWN_BOOT;
 use crate::store::{Compare, Do, Entry, Key, Op, Range, Revision, TXN_OPS_MAX, Txn};
 use crate::wire::{Ack, Answer, FormatError, Job, Name, Node, Reply, Stored, Tree, decode, encode};
-use cosched_core::cluster::{Config, Input, Planner, State};
+use cosched_core::cluster::{Config, Input, NUMBERS_END, Planner, State};
 use cosched_core::{JobId, Reason, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,7 +151,12 @@ impl Found {
                     Err(e) => drop(self.damaged.insert(key.clone(), e.to_string())),
                 }
             }
-            Place::Job(id) => put(&mut self.jobs, id, sound(&mut self.damaged, entry)?),
+            Place::Job(id) => match sound(&mut self.damaged, entry)? {
+                Some(Job { id: other, .. }) if other != id => {
+                    self.damaged.insert(key.clone(), format!("it is the record of job {other}"));
+                }
+                job => put(&mut self.jobs, id, job),
+            },
             Place::Reply(_) => {
                 if let Ok(Reply { answer: Answer::Submitted { job }, .. }) = decode(&entry.value) {
                     self.submitted.insert(key.clone(), job);
@@ -256,14 +261,19 @@ impl Work<'_> {
         let of_ids = found.ids.iter().map(|(id, name)| (name, *id));
         let of_nodes = found.nodes.iter().map(|(name, node)| (name, node.id));
         let numbers: BTreeMap<&String, u32> = of_nodes.chain(of_ids).collect();
+        let mut numbered: BTreeMap<u32, &String> = found.names.iter().map(|(name, of)| (of.id, name)).collect();
         for (name, id) in numbers.into_iter().filter(|(name, _)| !found.names.contains_key(*name)) {
+            // Nobody gets the number of another one.
+            if numbered.contains_key(&id) {
+                continue;
+            }
+            numbered.insert(id, name);
             let boot = found.nodes.get(name).map_or_else(|| UNKNOWN_BOOT.to_owned(), |node| node.boot.clone());
             let key = known.keys.name(name);
             self.say(&key, format_args!("it is written again: node {name} is number {id}"));
             self.put(key, encode(&Name { id, boot, left_ns: None, tree: Some(self.made_ns) }));
         }
-        let numbered: Vec<(&String, u32)> = found.names.iter().map(|(name, of)| (name, of.id)).collect();
-        for (name, id) in numbered.into_iter().filter(|(_, id)| !found.ids.contains_key(id)) {
+        for (id, name) in numbered.into_iter().filter(|(id, _)| !found.ids.contains_key(id)) {
             let key = known.keys.id(id);
             self.say(&key, format_args!("it is written again: node {name} is number {id}"));
             self.put(key, name.clone().into_bytes());
@@ -318,7 +328,8 @@ impl Work<'_> {
         };
         let ended = self.without_records(&base);
         self.unknown_to(&base);
-        let numbers = found.jobs.keys().copied().chain(found.nodes.values().map(|node| node.jobs_known));
+        let of_nodes = found.nodes.values().map(|node| node.jobs_known).filter(|number| *number < NUMBERS_END);
+        let numbers = found.jobs.keys().copied().chain(of_nodes);
         let next_order = numbers.fold(base.next_order.max(known.jobs_known), u64::max);
         let before = found.state.clone();
         let planner = Planner::new(State { next_order, ..base });

@@ -1,30 +1,58 @@
 //! For the fuzzer: what is not public.
 
 use crate::config::Config;
+use crate::http::{ListQuery, LoadQuery, WaitQuery};
+use axum::extract::Query;
+use axum::http::Uri;
 use cosched_api::{
-    ClassRequest, JobRequest, KillRequest, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, ResourcesRequest,
+    ClassRequest, ExitReport, ImportRequest, JobRequest, KillRequest, NodeRequest, PolicyRequest, ProcessRequest,
+    QueuesRequest, RepairRequest, ResourcesRequest,
 };
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Reads a request's body, for every path that takes one.
+/// Reads a request's body, for every path that takes one, and what may stand behind a path.
 pub fn request(data: &[u8]) {
-    fn read<T: DeserializeOwned>(data: &[u8]) {
-        let _ = serde_json::from_slice::<T>(data);
+    /// What is read is written as it was read.
+    fn body<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(data: &[u8]) -> Option<T> {
+        let value = serde_json::from_slice::<T>(data).ok()?;
+        assert_eq!(serde_json::from_slice::<T>(&serde_json::to_vec(&value).unwrap()).unwrap(), value);
+        Some(value)
     }
-    read::<JobRequest>(data);
-    read::<KillRequest>(data);
-    read::<ClassRequest>(data);
-    read::<PolicyRequest>(data);
-    read::<NodeRequest>(data);
-    read::<QueuesRequest>(data);
-    read::<ResourcesRequest>(data);
-    read::<ProcessRequest>(data);
+    if let Some(request) = body::<JobRequest>(data) {
+        let _ = crate::sizes::check(&request);
+    }
+    body::<ClassRequest>(data);
+    body::<ExitReport>(data);
+    body::<ImportRequest>(data);
+    body::<KillRequest>(data);
+    body::<NodeRequest>(data);
+    body::<ProcessRequest>(data);
+    body::<QueuesRequest>(data);
+    body::<RepairRequest>(data);
+    body::<ResourcesRequest>(data);
+    body::<PolicyRequest>(data);
+    if let Ok(uri) = Uri::try_from([b"/?", data].concat()) {
+        let _ = Query::<ListQuery>::try_from_uri(&uri);
+        let _ = Query::<LoadQuery>::try_from_uri(&uri);
+        let _ = Query::<WaitQuery>::try_from_uri(&uri);
+    }
 }
 
-/// Reads a journal. Sums that are wrong are made right too, so that what is behind a sum is read.
+/// Reads a journal.
 pub fn journal(data: &[u8]) {
+    as_it_is_and_summed(data, crate::store::read_for_fuzzer);
+}
+
+/// Reads the journal of a store of keys.
+pub fn keys(data: &[u8]) {
+    as_it_is_and_summed(data, crate::cluster::own::fuzz::read);
+}
+
+/// Sums that are wrong are made right too, so that what is behind a sum is read.
+fn as_it_is_and_summed(data: &[u8], read: fn(&[u8], u64)) {
     let mark = u64::from(data.first().copied().unwrap_or(0));
-    crate::store::read_for_fuzzer(data, mark);
+    read(data, mark);
     let mut whole = Vec::new();
     for line in data.split(|byte| *byte == b'\n') {
         let rest = line.get(9..).unwrap_or(line);
@@ -32,7 +60,7 @@ pub fn journal(data: &[u8]) {
         whole.extend(rest);
         whole.push(b'\n');
     }
-    crate::store::read_for_fuzzer(&whole, mark);
+    read(&whole, mark);
 }
 
 /// Reads a wait page.

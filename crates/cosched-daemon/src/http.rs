@@ -139,7 +139,7 @@ async fn version(calls: Calls, from: From) -> Response {
 }
 
 #[derive(Deserialize)]
-struct LoadQuery {
+pub(crate) struct LoadQuery {
     node: Option<String>,
 }
 
@@ -178,7 +178,7 @@ async fn machine_policy(calls: Calls, from: From, body: Bytes) -> Response {
 }
 
 #[derive(Deserialize)]
-struct ListQuery {
+pub(crate) struct ListQuery {
     #[serde(default)]
     all: bool,
 }
@@ -239,7 +239,7 @@ async fn events(calls: Calls, from: From, Id(id): Id) -> Response {
 }
 
 #[derive(Deserialize)]
-struct WaitQuery {
+pub(crate) struct WaitQuery {
     timeout_ms: Option<u64>,
 }
 

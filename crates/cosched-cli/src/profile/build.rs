@@ -42,7 +42,10 @@ type Read = (Vec<RankFile>, Vec<String>);
 
 /// The profile of an MPI program, from the files in a directory; `None` if no rank was recorded.
 pub(crate) fn from_rank_files(directory: &Path, run: &Run) -> Option<Profile> {
-    let (files, mut warnings) = read_all(directory);
+    of_files(read_all(directory), run)
+}
+
+pub(super) fn of_files((files, mut warnings): Read, run: &Run) -> Option<Profile> {
     let (files, others) = one_program(files);
     let ranks = files.first()?.ranks;
     if others > 0 {
@@ -162,7 +165,7 @@ fn task(rank: u32, files: &[RankFile], groups: &mut Groups) -> Task {
         let mut sums = [0_u64; 5];
         steps::visit(&operations, 1, &mut |call, _| {
             let times = [call.compute_ns, call.io_ns, call.wait_ns, call.message_ns, call.message_cpu_ns];
-            sums.iter_mut().zip(times).for_each(|(sum, time)| *sum += time);
+            sums.iter_mut().zip(times).for_each(|(sum, time)| *sum = sum.saturating_add(time));
         });
         [task.compute_s, task.io_s, task.wait_s, task.message_s, task.message_cpu_s] = sums.map(seconds);
     }
@@ -191,7 +194,7 @@ fn warn(files: &[RankFile], ranks: u32, warnings: &mut Vec<String>) -> bool {
     }
     let cut = ranks_where(&|file| file.totals.dropped > 0);
     if !cut.is_empty() {
-        let calls: u64 = files.iter().map(|file| file.totals.dropped).sum();
+        let calls = files.iter().map(|file| file.totals.dropped).fold(0, u64::saturating_add);
         warnings.push(format!("rank {}: {calls} calls after --limit are in the totals only", list(&cut)));
     }
     let unfinished = ranks_where(&|file| !file.finished);
@@ -209,7 +212,7 @@ fn warn(files: &[RankFile], ranks: u32, warnings: &mut Vec<String>) -> bool {
         let names: Vec<&str> = unknown.into_iter().collect();
         warnings.push(format!("of these calls only the time is known, not the messages: {}", names.join(", ")));
     }
-    let elsewhere: u64 = files.iter().map(|file| file.totals.elsewhere).sum();
+    let elsewhere = files.iter().map(|file| file.totals.elsewhere).fold(0, u64::saturating_add);
     if elsewhere > 0 {
         warnings.push(format!("{elsewhere} MPI calls of other threads than that of MPI_Init were not recorded"));
     }
@@ -227,7 +230,7 @@ fn warn(files: &[RankFile], ranks: u32, warnings: &mut Vec<String>) -> bool {
 }
 
 fn other_threads_s(file: &RankFile) -> f64 {
-    let own = file.totals.compute_ns + file.totals.call_cpu_ns;
+    let own = file.totals.compute_ns.saturating_add(file.totals.call_cpu_ns);
     // Of a rank that was killed the sum is not known: the head has the clock of the begin.
     if file.finished { seconds(file.totals.process_cpu_ns.saturating_sub(own)) } else { 0.0 }
 }
@@ -299,6 +302,18 @@ mod tests {
         let profile = from_rank_files(dir.path(), &run(0)).unwrap();
         assert_eq!(profile.each[0].compute_s, 400e-9);
         assert!(profile.warnings[0].contains("2 MPI programs"), "{:?}", profile.warnings);
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_the_longest_and_no_program() {
+        let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
+        let barrier = [2, 3, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1, 3, 3, 0, 0, 0];
+        write(dir.path(), 0, 1, &[&barrier, &barrier]);
+        let profile = from_rank_files(dir.path(), &run(0)).unwrap();
+        assert_eq!(profile.each[0].compute_s, seconds(u64::MAX));
+        crate::profile::summary(&profile, None);
+        let error = profile.program().unwrap_err().message;
+        assert!(error.contains("10^15"), "{error}");
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! What a profile that was read must be, and whether its messages match.
 
-use super::{By, Event, Profile, Task, steps};
+use super::{By, Event, Profile, TASKS_MAX, Task, steps};
 use std::collections::BTreeMap;
-
-/// More tasks than any simulation will have.
-const TASKS_MAX: u32 = 1 << 20;
 
 impl Profile {
     /// An error says what cannot be.

@@ -59,16 +59,16 @@ pub(super) fn acts(what: What, at: Place, bytes: u64) -> Vec<Act> {
             distances.flat_map(|d| [Send(at.further(d), 0), Receive(at.further(at.members - d))]).collect()
         }
         What::Bcast => down(at, |_| bytes),
-        What::Scatter => down(at, |size| size * bytes),
+        What::Scatter => down(at, |size| size.saturating_mul(bytes)),
         What::Reduce => up(at, bytes),
-        What::Gather => up(at, bytes * at.subtree()),
+        What::Gather => up(at, bytes.saturating_mul(at.subtree())),
         What::Allreduce => {
             let at = Place { root: 0, ..at };
             [up(at, bytes), down(at, |_| bytes)].concat()
         }
         What::ReduceScatter => {
             let at = Place { root: 0, ..at };
-            [up(at, bytes * at.members as u64), down(at, |size| size * bytes)].concat()
+            [up(at, bytes.saturating_mul(at.members as u64)), down(at, |size| size.saturating_mul(bytes))].concat()
         }
         What::Allgather => {
             let step = |_| [Send(at.further(1), bytes), Receive(at.further(at.members - 1))];
@@ -125,14 +125,15 @@ pub(super) fn end(what: What, at: Place) -> Vec<Act> {
 pub(super) fn longest_path(what: What, members: u64, bytes: u64) -> (u64, u64) {
     let depth = u64::from(members.max(1).next_power_of_two().ilog2());
     let others = members.saturating_sub(1);
-    match what {
+    let (messages, parts) = match what {
         What::Barrier => (depth, 0),
-        What::Bcast | What::Reduce => (depth, depth * bytes),
-        What::Allreduce => (2 * depth, 2 * depth * bytes),
-        What::Gather | What::Scatter => (depth, others * bytes),
-        What::ReduceScatter => (2 * depth, (depth * members + others) * bytes),
-        What::Allgather | What::Alltoall | What::Scan => (others, others * bytes),
-    }
+        What::Bcast | What::Reduce => (depth, depth),
+        What::Allreduce => (2 * depth, 2 * depth),
+        What::Gather | What::Scatter => (depth, others),
+        What::ReduceScatter => (2 * depth, depth * members + others),
+        What::Allgather | What::Alltoall | What::Scan => (others, others),
+    };
+    (messages, bytes.saturating_mul(parts))
 }
 
 #[cfg(test)]

@@ -37,7 +37,13 @@ impl Profile {
             let why = "no task computed, did I/O or sent a message";
             return Err(Failure::explained(1, "the profile is empty", why, "record a run of the program itself"));
         }
-        Ok(Program { body })
+        let program = Program { body };
+        if !program.can_be_read() {
+            let why = "a time is longer than 10^15 ns, a message larger than 10^15 bytes, or there are too many loops in loops";
+            let hint = "the recording is damaged: record it again";
+            return Err(Failure::explained(1, "the profile has what no program can have", why, hint));
+        }
+        Ok(program)
     }
 }
 
@@ -217,7 +223,9 @@ fn call(step: &Step) -> Option<&Call> {
 fn append(body: &mut Vec<Statement>, more: Vec<Statement>) {
     for statement in more {
         match (body.last_mut(), &statement) {
-            (Some(Statement::Compute { ns, skew: false }), Statement::Compute { ns: more, skew: false }) => *ns += more,
+            (Some(Statement::Compute { ns, skew: false }), Statement::Compute { ns: more, skew: false }) => {
+                *ns = ns.saturating_add(*more)
+            }
             _ => body.push(statement),
         }
     }

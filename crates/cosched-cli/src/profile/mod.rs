@@ -10,6 +10,7 @@ mod check;
 mod collectives;
 mod command;
 mod convert;
+pub(crate) mod fuzz;
 mod network;
 mod observed;
 mod rank_file;
@@ -29,6 +30,9 @@ use std::path::Path;
 
 /// The format and its version.
 pub(crate) const FORMAT: &str = "cosched-profile-1";
+
+/// More tasks than any simulation will have.
+const TASKS_MAX: u32 = 1 << 20;
 
 /// A recorded run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

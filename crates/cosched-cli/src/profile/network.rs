@@ -6,7 +6,7 @@
 //! a task had to wait for a CPU meanwhile, nothing is learnt of messages; what else disturbs them, the lower quartile
 //! leaves out.
 
-use super::rank_file::{Call, Kind, RankFile};
+use super::rank_file::{Call, Kind, Members, RankFile};
 use super::{Collective, Event, Network, What, collectives};
 use std::collections::HashMap;
 
@@ -69,14 +69,14 @@ fn quartile(mut values: Vec<f64>) -> Option<f64> {
 fn timed(file: &RankFile) -> impl Iterator<Item = Timed<'_>> {
     let mut now_ns = file.begin_ns;
     file.calls.iter().take(CALLS_MAX).map(move |call| {
-        let begin_ns = now_ns.saturating_add(call.compute_ns + call.io_ns + call.wait_ns);
+        let begin_ns = [call.compute_ns, call.io_ns, call.wait_ns].into_iter().fold(now_ns, u64::saturating_add);
         now_ns = begin_ns.saturating_add(call.call_ns);
         Timed { kind: &file.kinds[call.kind as usize], call, begin_ns, end_ns: now_ns }
     })
 }
 
 /// A task's collectives in the order of its program.
-type Collectives<'a> = Vec<(&'a Collective<Vec<u32>>, Timed<'a>)>;
+type Collectives<'a> = Vec<(&'a Collective<Members>, Timed<'a>)>;
 
 /// From the collectives in which all of a group were seen.
 fn together(files: &[RankFile], one_clock: bool) -> Vec<Sample> {
@@ -172,14 +172,15 @@ mod tests {
         RankFile { rank, ranks: 2, kinds, calls: calls.iter().map(call).collect(), ..RankFile::default() }
     }
 
-    fn kind(event: Event<Vec<u32>>) -> Kind {
+    fn kind(event: Event<Members>) -> Kind {
         Kind { name: "MPI_X".into(), events: vec![event] }
     }
 
     #[test]
     fn the_last_one_to_come_tells_what_a_barrier_costs() {
-        let barrier =
-            || vec![kind(Event::Together(Collective { what: What::Barrier, among: vec![0, 1], root: None, bytes: 0 }))];
+        let barrier = || {
+            vec![kind(Event::Together(Collective { what: What::Barrier, among: [0, 1].into(), root: None, bytes: 0 }))]
+        };
         let early = file(0, barrier(), &[(0, 100, 5_800), (0, 100, 7_000)]);
         let mut late = file(1, barrier(), &[(0, 5_000, 900), (0, 6_000, 1_100)]);
         // On one clock: from 5000 to 5900, from 11,900 to 13,000.

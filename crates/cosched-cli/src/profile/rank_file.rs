@@ -2,18 +2,19 @@
 //! process may have been killed, a disk full, a file from somewhere else.
 
 use super::{Collective, Event, What};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::rc::Rc;
 
-const MARK: &[u8; 8] = b"CSREC\0\0\x01";
-const HEAD_BYTES: usize = 16 << 10;
+pub(super) const MARK: &[u8; 8] = b"CSREC\0\0\x01";
+pub(super) const HEAD_BYTES: usize = 16 << 10;
 /// Where the host's name, and behind it the functions' counts and names begin.
-const HOST_AT: usize = 23 * 8;
-const COUNTS_AT: usize = HOST_AT + 64;
+pub(super) const HOST_AT: usize = 23 * 8;
+pub(super) const COUNTS_AT: usize = HOST_AT + 64;
 const FUNCTIONS_MAX: usize = 240;
-const COUNT_BYTES: usize = 48;
-/// More ranks than any machine has; bounds what a damaged file can make us allocate.
-pub(super) const RANKS_MAX: u64 = 1 << 24;
+pub(super) const COUNT_BYTES: usize = 48;
+/// As many as a profile can have; bounds what a damaged file can make us allocate.
+pub(super) const RANKS_MAX: u64 = super::TASKS_MAX as u64;
 
 /// A rank as it was recorded.
 #[derive(Clone, Debug, Default)]
@@ -54,11 +55,14 @@ pub(super) struct Totals {
     pub(super) process_cpu_ns: u64,
 }
 
+/// The ranks of a communicator, which many kinds of calls share.
+pub(super) type Members = Rc<[u32]>;
+
 /// What a call did, without its times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Kind {
     pub(super) name: String,
-    pub(super) events: Vec<Event<Vec<u32>>>,
+    pub(super) events: Vec<Event<Members>>,
 }
 
 /// A call: its kind and its times in nanoseconds.
@@ -82,7 +86,7 @@ pub(super) fn read(path: &Path) -> Result<RankFile, String> {
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Result<RankFile, String> {
+pub(super) fn parse(bytes: &[u8]) -> Result<RankFile, String> {
     if bytes.len() < HEAD_BYTES {
         return Err(format!("it has {} bytes, and its head alone {HEAD_BYTES}", bytes.len()));
     }
@@ -133,7 +137,7 @@ fn parse(bytes: &[u8]) -> Result<RankFile, String> {
         file.damage = Some(format!("its records should have {length} bytes and have {}", rest.len()));
     }
     let records = &rest[..length.min(rest.len() as u64) as usize];
-    if let Err(what) = Records::new(records, &names, ranks).read(&mut file) {
+    if let Err(what) = Records::new(records, &names, (file.rank, ranks)).read(&mut file) {
         file.damage.get_or_insert(what);
     }
     Ok(file)
@@ -150,15 +154,18 @@ struct Records<'a> {
     at: usize,
     names: &'a [String],
     ranks: u64,
-    comms: Vec<Vec<u32>>,
+    /// The rank whose file it is.
+    own: u32,
+    comms: Vec<Option<Members>>,
     /// By the bytes of function and events, and by what they mean: a communicator may have two numbers.
     by_bytes: HashMap<[&'a [u8]; 2], u32>,
     by_meaning: HashMap<Kind, u32>,
 }
 
 impl<'a> Records<'a> {
-    fn new(bytes: &'a [u8], names: &'a [String], ranks: u64) -> Records<'a> {
-        Records { bytes, at: 0, names, ranks, comms: Vec::new(), by_bytes: HashMap::new(), by_meaning: HashMap::new() }
+    fn new(bytes: &'a [u8], names: &'a [String], (own, ranks): (u32, u64)) -> Records<'a> {
+        let (by_bytes, by_meaning) = (HashMap::new(), HashMap::new());
+        Records { bytes, at: 0, names, ranks, own, comms: Vec::new(), by_bytes, by_meaning }
     }
 
     fn read(&mut self, file: &mut RankFile) -> Result<(), String> {
@@ -199,14 +206,18 @@ impl<'a> Records<'a> {
             return Err(format!("communicator {number} with {size} members is impossible"));
         }
         let mut members = Vec::new();
-        let mut strangers = false;
+        let mut strangers = is_inter == 1;
         for _ in 0..size {
             let rank = self.number()?;
             strangers |= rank >= self.ranks;
             members.push(rank as u32);
         }
+        let known = members.iter().collect::<BTreeSet<_>>();
+        if !strangers && (known.len() < members.len() || !known.contains(&self.own)) {
+            return Err(format!("communicator {number} names a rank twice, or not this one"));
+        }
         // Who is not in the world cannot be simulated with it.
-        self.comms.push(if strangers || is_inter == 1 { Vec::new() } else { members });
+        self.comms.push((!strangers).then(|| members.into()));
         Ok(())
     }
 
@@ -235,7 +246,7 @@ impl<'a> Records<'a> {
         if let Some(kind) = self.by_bytes.get(&key) {
             return Ok(*kind);
         }
-        let number = Records::new(key[0], self.names, self.ranks).number()?;
+        let number = Records::new(key[0], self.names, (self.own, self.ranks)).number()?;
         let kind = Kind { name: self.function(number)?.to_owned(), events: self.events(key[1])? };
         let place = *self.by_meaning.entry(kind.clone()).or_insert(file.kinds.len() as u32);
         if place as usize == file.kinds.len() {
@@ -262,13 +273,13 @@ impl<'a> Records<'a> {
         (0..fields).try_for_each(|_| self.number().map(drop))
     }
 
-    fn events(&self, bytes: &'a [u8]) -> Result<Vec<Event<Vec<u32>>>, String> {
-        let mut reader = Records::new(bytes, self.names, self.ranks);
+    fn events(&self, bytes: &'a [u8]) -> Result<Vec<Event<Members>>, String> {
+        let mut reader = Records::new(bytes, self.names, (self.own, self.ranks));
         let count = reader.number()?;
         (0..count).map(|_| reader.event(&self.comms)).collect()
     }
 
-    fn event(&mut self, comms: &[Vec<u32>]) -> Result<Event<Vec<u32>>, String> {
+    fn event(&mut self, comms: &[Option<Members>]) -> Result<Event<Members>, String> {
         Ok(match self.number()? {
             1 => Event::Send { to: self.rank()?, bytes: self.number()? },
             2 => Event::Receive { from: self.rank()?, bytes: self.number()? },
@@ -286,10 +297,11 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// `None` for a function that has no pattern.
-    fn together(&mut self, comms: &[Vec<u32>]) -> Result<Option<Collective<Vec<u32>>>, String> {
+    /// `None` for a function that has no pattern, and for a group that is not of this world.
+    fn together(&mut self, comms: &[Option<Members>]) -> Result<Option<Collective<Members>>, String> {
         let (function, comm, root, bytes) = (self.number()?, self.number()?, self.number()?, self.number()?);
         let among = comms.get(comm as usize).ok_or_else(|| format!("there is no communicator {comm}"))?.clone();
+        let Some(among) = among else { return Ok(None) };
         let root = match root {
             0 => None,
             root => Some(*among.get(root as usize - 1).ok_or_else(|| format!("root {root} is not in its group"))?),
@@ -343,7 +355,7 @@ pub(super) mod tests {
         assert_eq!((read.rank, read.ranks, read.damage, read.finished), (0, 2, None, true));
         assert_eq!(read.calls.iter().map(|call| call.kind).collect::<Vec<_>>(), [0, 1, 0]);
         assert_eq!(read.kinds[0].events, [Event::Send { to: 1, bytes: 800 }]);
-        let together = Collective { what: What::Barrier, among: vec![0, 1], root: None, bytes: 0 };
+        let together = Collective { what: What::Barrier, among: [0, 1].into(), root: None, bytes: 0 };
         assert_eq!(read.kinds[1].events, [Event::Together(together)]);
         assert_eq!((read.calls[1].compute_ns, read.calls[1].io_ns, read.calls[1].call_ns), (200, 50, 20));
     }
@@ -361,6 +373,20 @@ pub(super) mod tests {
         assert!(parse(b"short").unwrap_err().contains("5 bytes"));
         assert!(parse(&vec![0; HEAD_BYTES]).unwrap_err().contains("does not begin"));
         assert!(parse(&file(3, 2, &[])).unwrap_err().contains("rank 3 of 2"));
+    }
+
+    #[test]
+    fn groups_that_are_not_of_this_world_are_not_known_and_impossible_ones_are_damage() {
+        let barrier = [2, 3, 1, 1, 1, 1, 1, 1, 1, 3, 3, 1, 0, 0];
+        let of = |comm: &[u64]| parse(&file(0, 2, &[comm, &barrier])).unwrap();
+        // Between two groups; with a rank of another world.
+        for strange in [&[1, 1, 1, 1, 1][..], &[1, 1, 0, 2, 0, 7]] {
+            let read = of(strange);
+            assert_eq!((read.damage, &read.kinds[0].events[..]), (None, &[Event::Unknown][..]));
+        }
+        for impossible in [&[1, 1, 0, 2, 0, 0][..], &[1, 1, 0, 1, 1], &[1, 1, 0, 0]] {
+            assert!(of(impossible).damage.is_some_and(|why| why.contains("not this one")));
+        }
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! The operations of a task: calls, and loops of them.
 
-use super::rank_file::{self, RankFile};
+use super::rank_file::{self, Members, RankFile};
 use super::repeats::{Node, fold};
 use super::{Collective, Event};
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,10 @@ pub(super) fn length(steps: &[Step]) -> usize {
 pub(super) fn iterations(steps: &[Step]) -> Option<u64> {
     let compute = |step: &Step| {
         let mut sum = 0_u64;
-        visit(std::slice::from_ref(step), 1, &mut |call, _| sum += call.compute_ns + call.io_ns + call.message_ns);
+        visit(std::slice::from_ref(step), 1, &mut |call, _| {
+            let times = [call.compute_ns, call.io_ns, call.message_ns];
+            sum = times.into_iter().fold(sum, u64::saturating_add);
+        });
         sum
     };
     let loops = steps.iter().filter(|step| matches!(step, Step::Repeat(..)));
@@ -127,11 +130,11 @@ pub(super) fn of_rank(file: &RankFile, group: &mut impl FnMut(&[u32]) -> u32) ->
 }
 
 fn of_kind(kind: &rank_file::Kind, group: &mut impl FnMut(&[u32]) -> u32) -> Call {
-    let mut together = |c: &Collective<Vec<u32>>| {
+    let mut together = |c: &Collective<Members>| {
         let Collective { what, among, root, bytes } = c;
         Collective { what: *what, among: group(among), root: *root, bytes: *bytes }
     };
-    let mut event = |event: &Event<Vec<u32>>| match event {
+    let mut event = |event: &Event<Members>| match event {
         Event::Send { to, bytes } => Event::Send { to: *to, bytes: *bytes },
         Event::Receive { from, bytes } => Event::Receive { from: *from, bytes: *bytes },
         Event::Together(c) => Event::Together(together(c)),
@@ -166,18 +169,23 @@ fn add_times<'a>(steps: &mut [Step], calls: &mut impl Iterator<Item = &'a rank_f
 
 /// A call of a file function is I/O: only what it computes is computation.
 fn add(sum: &mut Call, call: &rank_file::Call) {
-    sum.compute_ns += call.compute_ns;
-    sum.io_ns += call.io_ns;
-    sum.wait_ns += call.wait_ns;
+    more(&mut sum.compute_ns, call.compute_ns);
+    more(&mut sum.io_ns, call.io_ns);
+    more(&mut sum.wait_ns, call.wait_ns);
     if sum.does.iter().any(|event| matches!(event, Event::File { .. })) {
         let off_ns = call.call_ns.saturating_sub(call.call_cpu_ns);
-        sum.compute_ns += call.call_cpu_ns;
-        sum.io_ns += off_ns.saturating_sub(call.call_wait_ns);
-        sum.wait_ns += off_ns.min(call.call_wait_ns);
+        more(&mut sum.compute_ns, call.call_cpu_ns);
+        more(&mut sum.io_ns, off_ns.saturating_sub(call.call_wait_ns));
+        more(&mut sum.wait_ns, off_ns.min(call.call_wait_ns));
     } else {
-        sum.message_ns += call.call_ns;
-        sum.message_cpu_ns += call.call_cpu_ns;
+        more(&mut sum.message_ns, call.call_ns);
+        more(&mut sum.message_cpu_ns, call.call_cpu_ns);
     }
+}
+
+/// A damaged file may have any times.
+fn more(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
 }
 
 #[cfg(test)]

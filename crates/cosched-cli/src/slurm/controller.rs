@@ -69,7 +69,7 @@ fn output_of(child: &mut Child) -> Result<String, String> {
 }
 
 /// Finds the job's line: the number of an array's first task also means the whole array.
-fn add(job: &mut SlurmJob, text: &str) -> bool {
+pub(super) fn add(job: &mut SlurmJob, text: &str) -> bool {
     let id = job.id.to_string();
     let Some(fields) = text.lines().map(fields_of).find(|fields| fields[0] == id) else { return false };
     let [_, label, qos, tres, nodes] = fields;
@@ -92,7 +92,7 @@ fn known(text: &str) -> Option<String> {
 }
 
 /// The name, for display; of one with lines the first, and nothing that a terminal would obey.
-fn shown(text: &str) -> Option<String> {
+pub(super) fn shown(text: &str) -> Option<String> {
     let line = text.lines().next()?;
     known(&line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>())
 }

@@ -3,7 +3,7 @@
 //! A task prolog's environment is the user's: what is read from it can only concern that user's own job, as the daemon
 //! decides by the uid.
 
-use super::hostlist;
+use super::hostlist::{self, NODES_MAX};
 use crate::out::{EXIT_REFUSED, Failure};
 
 /// What a Slurm job has of one of its nodes.
@@ -108,7 +108,7 @@ impl SlurmJob {
 fn memory_of(number: &impl Fn(&str) -> Option<u32>, cpus: Option<u32>) -> Option<u64> {
     let per_cpu = || Some(u64::from(number("SLURM_MEM_PER_CPU")?) * u64::from(cpus?));
     let megabytes = number("SLURM_MEM_PER_NODE").map(u64::from).or_else(per_cpu);
-    megabytes.filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
+    megabytes.filter(|megabytes| *megabytes > 0)?.checked_mul(1 << 20)
 }
 
 /// Nodes and counts are in the same order; counts of another number say nothing.
@@ -126,7 +126,7 @@ fn expand(counts: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in counts.split(',') {
         let (count, times) = part.strip_suffix(')').and_then(|part| part.split_once("(x")).unwrap_or((part, "1"));
-        let times: usize = times.parse().ok().filter(|times| *times <= 1 << 20)?;
+        let times = times.parse().ok().filter(|times| *times <= NODES_MAX - all.len())?;
         all.extend(std::iter::repeat_n(count.parse::<u32>().ok()?, times));
     }
     Some(all)
@@ -169,6 +169,8 @@ mod tests {
         let per_cpu = job(&format!("{array} SLURM_MEM_PER_CPU=100 SLURM_JOB_CPUS_PER_NODE=4(x3)")).unwrap();
         assert_eq!((per_cpu.memory_bytes, per_cpu.cpus), (Some(400 << 20), Some(4)));
         assert_eq!(job(&format!("{array} SLURM_MEM_PER_NODE=0")).unwrap().memory_bytes, None);
+        let most = "SLURM_MEM_PER_CPU=4294967295 SLURM_JOB_CPUS_PER_NODE=4294967295";
+        assert_eq!(job(&format!("{array} {most}")).unwrap().memory_bytes, None);
     }
 
     #[test]
@@ -196,7 +198,7 @@ mod tests {
     fn counts_are_unfolded() {
         assert_eq!(expand("4"), Some(vec![4]));
         assert_eq!(expand("4(x2),2,1(x1)"), Some(vec![4, 4, 2, 1]));
-        for bad in ["", "x", "4(x", "4(xa)", "4(x99999999999)", "4,,2"] {
+        for bad in ["", "x", "4(x", "4(xa)", "4(x99999999999)", "4,,2", "1(x65536),1"] {
             assert_eq!(expand(bad), None, "{bad}");
         }
     }

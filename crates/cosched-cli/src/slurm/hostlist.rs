@@ -1,7 +1,9 @@
 //! Slurm's host lists, unfolded: `n[1-3,7],login` (hostlist(3) of Slurm; `scontrol show hostnames` does the same).
 
 /// So many nodes at most: what is longer is a mistake.
-const NODES_MAX: usize = 1 << 16;
+pub(super) const NODES_MAX: usize = 1 << 16;
+/// A name is not longer than this (`HOST_NAME_MAX` and a domain): a few bytes of a list may stand for many long names.
+const NAME_BYTES_MAX: usize = 255;
 
 /// The nodes of a list, in its order, which is the order of all of Slurm's lists by node. `None`: it is no host list.
 pub(super) fn expand(list: &str) -> Option<Vec<String>> {
@@ -17,10 +19,11 @@ pub(super) fn expand(list: &str) -> Option<Vec<String>> {
         c == ',' && depth == 0
     };
     for part in list.split(at_comma) {
-        all.extend(expand_part(part)?);
-        if all.len() > NODES_MAX {
+        let names = expand_part(part)?;
+        if all.len() + names.len() > NODES_MAX {
             return None;
         }
+        all.extend(names);
     }
     Some(all)
 }
@@ -32,17 +35,22 @@ fn expand_part(part: &str) -> Option<Vec<String>> {
     while let Some((before, behind)) = rest.split_once('[') {
         let (numbers, after) = behind.split_once(']')?;
         let numbers = expand_numbers(numbers)?;
-        if before.contains(']') || names.len().saturating_mul(numbers.len()) > NODES_MAX {
+        let bytes = longest(&names) + before.len() + longest(&numbers);
+        if before.contains(']') || names.len() * numbers.len() > NODES_MAX || bytes > NAME_BYTES_MAX {
             return None;
         }
         names = names.iter().flat_map(|name| numbers.iter().map(move |n| format!("{name}{before}{n}"))).collect();
         rest = after;
     }
-    if rest.contains(']') {
+    if rest.contains(']') || longest(&names) + rest.len() > NAME_BYTES_MAX {
         return None;
     }
     names.iter_mut().for_each(|name| name.push_str(rest));
     names.iter().all(|name| !name.is_empty() && !name.contains(char::is_whitespace)).then_some(names)
+}
+
+fn longest(names: &[String]) -> usize {
+    names.iter().map(String::len).max().unwrap_or(0)
 }
 
 /// `1-3,7`, and `01-10`, whose numbers are as wide as the first.
@@ -55,7 +63,7 @@ fn expand_numbers(text: &str) -> Option<Vec<String>> {
         }
         let (from, to): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
         let width = first.len();
-        if to < from || to - from >= NODES_MAX as u64 {
+        if to < from || to - from >= (NODES_MAX - all.len()) as u64 || width > NAME_BYTES_MAX {
             return None;
         }
         all.extend((from..=to).map(|n| format!("{n:0width$}")));
@@ -89,5 +97,18 @@ mod tests {
             assert_eq!(expand(bad), None, "{bad}");
         }
         assert_eq!(expand("n[1-300]m[1-300]"), None);
+    }
+
+    #[test]
+    fn a_short_list_of_very_much_is_none() {
+        let most = "n[1-65536]";
+        assert_eq!(expand(most).map(|names| names.len()), Some(NODES_MAX));
+        let ranges = vec!["1-65535"; 5000].join(",");
+        let wide = format!("n[{}1-65535]", "0".repeat(30_000));
+        let long = format!("{}[1-65535]", "n".repeat(30_000));
+        let behind = format!("[1-65535]{}", "n".repeat(30_000));
+        for bad in [format!("n[{ranges}]"), wide, long, behind, format!("{most},m")] {
+            assert_eq!(expand(&bad), None, "{}", &bad[..20.min(bad.len())]);
+        }
     }
 }

@@ -11,6 +11,7 @@ mod check;
 mod controller;
 mod environment;
 mod epilog;
+pub(crate) mod fuzz;
 mod help;
 mod hostlist;
 mod jobs;

@@ -51,6 +51,6 @@ pub use plan::{LINEUPS_MAX, Plan, PlannedJob, PlannedRow, Turn};
 pub use planner::{BadState, Planner};
 pub use queue::{Limit, Queue, Rights};
 pub use state::{
-    Capacity, Cells, Config, JobRecord, JobSpec, NEVER, NODE_DEAD_AFTER_NS, NodeRecord, NodeWant, OnNodeLoss, Packing,
-    Part, Period, Place, Stage, State, Want,
+    Capacity, Cells, Config, JobRecord, JobSpec, NEVER, NODE_DEAD_AFTER_NS, NUMBERS_END, NodeRecord, NodeWant,
+    OnNodeLoss, Packing, Part, Period, Place, Stage, State, Want,
 };

@@ -40,6 +40,8 @@ pub enum BadState {
     Queue(JobId),
     /// A node without CPUs, a slot of no length, or no queue.
     Config,
+    /// A number, a time or an amount is beyond what can be counted with.
+    Numbers,
 }
 
 impl fmt::Display for BadState {
@@ -48,6 +50,7 @@ impl fmt::Display for BadState {
             BadState::Cells(job) => write!(f, "the cells of job {job} cannot be"),
             BadState::Queue(job) => write!(f, "job {job} is in a queue that does not exist"),
             BadState::Config => f.write_str("a node without CPUs, a slot of no length, or no queue"),
+            BadState::Numbers => f.write_str("a number, a time or an amount is beyond what can be counted with"),
         }
     }
 }
@@ -88,6 +91,9 @@ impl Planner {
         }
         if let Some((id, _)) = state.jobs.iter().find(|(_, job)| job.spec.queue as usize >= state.config.queues.len()) {
             return Err(BadState::Queue(*id));
+        }
+        if !state.can_be_counted() {
+            return Err(BadState::Numbers);
         }
         let mut planner = Planner {
             state,

@@ -294,3 +294,67 @@ pub struct State {
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, JobRecord>,
 }
+
+/// Numbers, times in nanoseconds and sums of bytes in a state are below this: with what comes to them they stay in 64 bits.
+pub const NUMBERS_END: u64 = 1 << 62;
+/// All nodes together have no more CPUs than this, nor jobs and other programs more threads.
+const CPUS_MAX: u64 = 1 << 24;
+/// No share is larger.
+const SHARE_MAX: u32 = 1000;
+
+impl State {
+    /// Whether nothing in it is so large, or so small, that nothing can be computed of it.
+    pub(super) fn can_be_counted(&self) -> bool {
+        let config = &self.config;
+        let is_small = |number: u64| number < NUMBERS_END;
+        let sum = |amounts: &mut dyn Iterator<Item = u64>| amounts.fold(0, u64::saturating_add);
+        let parts = || {
+            let places = self.jobs.values().filter_map(|job| job.place.as_ref());
+            places.flat_map(|place| &place.parts).chain(self.kept.values().flat_map(BTreeMap::values))
+        };
+        let times =
+            self.row_turns.iter().chain(self.silent.values()).chain(self.jobs.values().map(|job| &job.ready_since));
+        let numbers = [self.generation, self.next_order, self.from_slot.saturating_mul(config.slot_length_ns)];
+        numbers.into_iter().chain(times.map(|time| time.0)).all(is_small)
+            && self.jobs.iter().all(|(id, job)| is_small(id.0) && is_small(job.order))
+            && is_small(sum(&mut parts().map(|part| part.memory_bytes)))
+            && is_small(sum(&mut parts().map(|part| part.disk_bytes)))
+            && sum(&mut parts().map(|part| part.cpus.into())) <= CPUS_MAX
+            && sum(&mut self.nodes.values().map(|node| node.capacity.cpus.into())) <= CPUS_MAX
+            && sum(&mut self.nodes.values().map(|node| node.other_threads.into())) <= CPUS_MAX
+            && Class::ALL.iter().all(|class| config.working.of(*class).max(config.off.of(*class)) <= SHARE_MAX)
+            && config.other_share <= SHARE_MAX
+            && config.ceiling_permille > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BadState, Planner};
+
+    #[test]
+    fn what_nobody_can_count_with_is_no_state() {
+        let is_bad = |change: &dyn Fn(&mut State)| {
+            let mut state = State::default();
+            change(&mut state);
+            Planner::new(state).err() == Some(BadState::Numbers)
+        };
+        let cpus = |cpus| NodeRecord {
+            capacity: Capacity { cpus, memory_bytes: 1, disk_bytes: 1 },
+            drains: false,
+            other_threads_seen: 0,
+            other_threads: 0,
+        };
+        assert!(!is_bad(&|state| state.next_order = NUMBERS_END - 1));
+        assert!(is_bad(&|state| state.next_order = u64::MAX));
+        assert!(is_bad(&|state| state.row_turns.push(Time(u64::MAX))));
+        assert!(is_bad(&|state| (state.from_slot, state.config.slot_length_ns) = (1 << 40, 1 << 40)));
+        assert!(is_bad(&|state| state.config.ceiling_permille = 0));
+        assert!(is_bad(&|state| state.config.working.standby = u32::MAX));
+        assert!(is_bad(&|state| {
+            state.nodes.insert(NodeId(0), cpus(u32::MAX));
+            state.nodes.insert(NodeId(1), cpus(1));
+        }));
+    }
+}

@@ -135,6 +135,21 @@ pub enum Pattern {
     RandomPairs(u64),
 }
 
+impl Pattern {
+    /// The size of its messages.
+    fn bytes(self) -> u64 {
+        match self {
+            Pattern::Barrier => 0,
+            Pattern::AllToAll(bytes)
+            | Pattern::Broadcast { bytes, .. }
+            | Pattern::Reduce { bytes, .. }
+            | Pattern::Exchange { bytes, .. }
+            | Pattern::Ring(bytes)
+            | Pattern::RandomPairs(bytes) => bytes,
+        }
+    }
+}
+
 /// A text that is not a program, or a program that a job cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}\n  why: {why}\n  hint: {hint}", Place(*at))]

@@ -252,6 +252,31 @@ fn number<N: FromStr>(text: &str) -> Option<N> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
+impl Program {
+    /// Whether its text can be read: what is computed of a recording may be more than a text can say.
+    pub fn can_be_read(&self) -> bool {
+        fn all(body: &[Statement], depth: usize) -> bool {
+            body.iter().all(|statement| match statement {
+                Statement::Compute { ns: measure, .. }
+                | Statement::Io { ns: measure, .. }
+                | Statement::Send { bytes: measure, .. } => is_measure(*measure),
+                Statement::Receive { .. } => true,
+                Statement::Pattern(pattern) => is_measure(pattern.bytes()),
+                Statement::Repeat { times, body } => (1..=PASSES_MAX).contains(times) && block(body, depth),
+                Statement::On { body, .. } => block(body, depth),
+            })
+        }
+        fn block(body: &[Statement], depth: usize) -> bool {
+            depth < DEPTH_MAX && all(body, depth + 1)
+        }
+        all(&self.body, 0)
+    }
+}
+
+fn is_measure(value: u64) -> bool {
+    u128::from(value) <= MEASURE_MAX
+}
+
 /// The largest duration (ns) or size (bytes): 10^15, eleven days or a petabyte.
 const MEASURE_MAX: u64 = 1_000_000_000_000_000;
 

@@ -9,7 +9,7 @@ use cosched_cluster::Keys;
 use cosched_cluster::store::{Entry, Key};
 use cosched_cluster::wire::{Job, decode, encode};
 use cosched_core::JobId;
-use cosched_core::cluster::State;
+use cosched_core::cluster::{NUMBERS_END, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Takes out what only one half of the store knows; the highest number of a job that there was.
@@ -17,7 +17,10 @@ pub(super) fn agree(entries: &mut BTreeMap<Key, Entry>, keys: &Keys) -> u64 {
     let prefix = format!("{}jobs/", keys.prefix());
     let jobs: BTreeMap<u64, Option<Job>> = entries
         .values()
-        .filter_map(|entry| Some((entry.key.strip_prefix(&prefix)?.parse().ok()?, decode(&entry.value).ok())))
+        .filter_map(|entry| {
+            let id = entry.key.strip_prefix(&prefix)?.parse().ok().filter(|id| *id < NUMBERS_END)?;
+            Some((id, decode(&entry.value).ok().filter(|job: &Job| job.id == id)))
+        })
         .collect();
     let state: Option<State> = entries.get(&keys.state()).and_then(|entry| decode(&entry.value).ok());
     let last = jobs.keys().copied().chain(state.iter().map(|state| state.next_order)).max().unwrap_or(0);
@@ -33,7 +36,11 @@ pub(super) fn agree(entries: &mut BTreeMap<Key, Entry>, keys: &Keys) -> u64 {
     entries.retain(|key, _| !key.starts_with(&requests));
     let planned: BTreeSet<u64> = state.iter().flat_map(|state| state.jobs.keys().map(|id| id.0)).collect();
     for (id, job) in &jobs {
-        if !planned.contains(id) && job.as_ref().is_none_or(|job| job.end.is_none()) {
+        let Some(job) = job else {
+            entries.remove(&keys.job(*id));
+            continue;
+        };
+        if !planned.contains(id) && job.end.is_none() {
             tracing::error!(id, "the planner's state does not have this job any more");
             entries.remove(&keys.job(*id));
         }

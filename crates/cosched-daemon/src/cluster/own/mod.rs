@@ -9,6 +9,7 @@
 //!
 //! A full disk is a store that does not answer: nothing is done until there is room for what could not be written.
 
+pub(crate) mod fuzz;
 mod kept;
 mod mend;
 #[cfg(test)]

@@ -1,0 +1,80 @@
+//! cosched, the command: run jobs side by side, look at them, steer them.
+
+mod advise;
+mod args;
+mod bench;
+mod commands;
+mod context;
+mod demo;
+mod format;
+#[doc(hidden)]
+pub mod fuzz;
+mod jobs;
+mod jobset;
+mod join;
+mod model;
+mod out;
+mod parsers;
+mod pipeline;
+mod profile;
+mod programs;
+mod progress;
+mod record;
+mod run;
+mod sim;
+mod slurm;
+mod table;
+mod top;
+mod workload;
+
+use clap::Parser;
+use out::Failure;
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+/// What the command does with its arguments.
+pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Internal stages come before anything else: each `cosched run` passes through one.
+    let result = match words.next().as_deref().and_then(OsStr::to_str) {
+        Some(run::GATE) => run::gate(words),
+        Some(run::AGAIN) => run::again(words),
+        Some(run::SESSION) => run::session(words),
+        Some(jobset::STAGE) => jobset::stage(words),
+        Some(run::SUPERVISE) => parse(words).and_then(|cli| supervise(&cli)),
+        _ => parse(std::env::args_os().skip(1)).and_then(|cli| commands::dispatch(&cli.context, &cli.command)),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                out::say(&failure.message);
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// `__supervise` and the command line of `cosched run --detach`.
+fn supervise(cli: &args::Cli) -> Result<u8, Failure> {
+    match &cli.command {
+        args::Commands::Run(options) => run::supervise(&cli.context, options),
+        _ => Err(Failure::silent(run::EXIT_FAILED)),
+    }
+}
+
+fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, Failure> {
+    let words: Vec<_> = std::iter::once("cosched".into()).chain(words).collect();
+    args::Cli::try_parse_from(&words).map_err(|error| {
+        // clap prints in its own style: help to standard output, errors to standard error.
+        let _ = error.print();
+        let code = if !error.use_stderr() {
+            0
+        } else if args::is_run(&words) {
+            run::EXIT_FAILED
+        } else {
+            2
+        };
+        Failure::silent(code)
+    })
+}

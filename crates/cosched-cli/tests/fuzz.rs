@@ -1,0 +1,8 @@
+//! The fuzz targets of what the command reads of strangers; `fuzz/src/runner.rs` says how they run.
+
+#[path = "../../../fuzz/src/runner.rs"]
+mod runner;
+
+use cosched_cli::fuzz;
+
+runner::targets! { fuzz: host_list squeue slurm_environment profile recording }

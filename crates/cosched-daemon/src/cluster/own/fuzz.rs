@@ -1,0 +1,24 @@
+//! For the fuzzer: the journal of a store of its own, and what a damaged one is mended to.
+
+use super::{folded, jobs_of, keys, mend};
+use crate::journal;
+use cosched_cluster::store::{MemoryStore, Range};
+use cosched_cluster::wire::decode;
+use cosched_core::cluster::{Planner, State};
+
+/// Reads the lines; what is mended agrees with itself.
+pub(crate) fn read(bytes: &[u8], mark: u64) {
+    let (promised, mut entries) = folded(journal::read(bytes, mark).changes);
+    let keys = keys();
+    mend::agree(&mut entries, &keys);
+    let once = entries.clone();
+    mend::agree(&mut entries, &keys);
+    assert_eq!(entries, once);
+    let store = MemoryStore::restored(promised.max(1), entries.into_values().collect());
+    let jobs = jobs_of(store.read(&super::jobs_range(&keys)).iter());
+    let state = store.read(&Range::one(keys.state()));
+    if let Some(state) = state.first().and_then(|entry| decode::<State>(&entry.value).ok()) {
+        assert!(state.jobs.keys().all(|id| jobs.iter().any(|job| job.id == id.0)), "{state:?}");
+        let _ = Planner::new(state);
+    }
+}
