@@ -6,6 +6,7 @@
 
 use crate::store::{Key, Range};
 use cosched_core::cluster::NUMBERS_END;
+use std::str::FromStr;
 
 /// The longest name of a node or of a cluster.
 const NAME_MAX: usize = 64;
@@ -144,13 +145,18 @@ impl Keys {
             None if rest == "state" => Place::State,
             Some(("nodes", name)) if check_name(name).is_ok() => Place::Node(name),
             Some(("names", name)) if check_name(name).is_ok() => Place::Name(name),
-            Some(("ids", id)) => id.parse().map_or(Place::Other, Place::Id),
-            Some(("jobs", id)) => id.parse().ok().filter(|id| *id < NUMBERS_END).map_or(Place::Other, Place::Job),
+            Some(("ids", id)) => number(id).map_or(Place::Other, Place::Id),
+            Some(("jobs", id)) => number(id).filter(|id| *id < NUMBERS_END).map_or(Place::Other, Place::Job),
             Some(("requests", id)) => Place::Request(id),
             Some(("replies", id)) => Place::Reply(id),
             _ => Place::Other,
         }
     }
+}
+
+/// A number as it is written: another spelling of it is another key.
+fn number<N: FromStr + ToString>(text: &str) -> Option<N> {
+    text.parse().ok().filter(|number: &N| number.to_string() == text)
 }
 
 /// The name of a request: within a node's, its order is that of the numbers.
@@ -199,6 +205,7 @@ mod tests {
         assert_eq!(keys.place(&keys.state()), Place::State);
         assert_eq!(keys.place("/cosched/d/state"), Place::Other);
         assert_eq!(keys.place("/cosched/c/names/a b"), Place::Other);
+        assert_eq!(keys.place("/cosched/c/jobs/012"), Place::Other);
         let id = request_id("n.1", 0xabc, 7);
         assert_eq!(request_parts(&id), Some(("n.1", 0xabc, 7)));
     }

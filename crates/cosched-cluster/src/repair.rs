@@ -10,7 +10,7 @@ use crate::keys::{Keys, Place, check_name};
 use crate::member::UNKNOWN_BOOT;
 use crate::store::{Compare, Do, Entry, Key, Op, Range, Revision, TXN_OPS_MAX, Txn};
 use crate::wire::{Ack, Answer, FormatError, Job, Name, Node, Reply, Stored, Tree, decode, encode};
-use cosched_core::cluster::{Config, Input, NUMBERS_END, Planner, State};
+use cosched_core::cluster::{BadState, Config, Input, NUMBERS_END, Planner, State};
 use cosched_core::{JobId, Reason, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -333,16 +333,19 @@ impl Work<'_> {
         let next_order = numbers.fold(base.next_order.max(known.jobs_known), u64::max);
         let before = found.state.clone();
         let planner = Planner::new(State { next_order, ..base });
-        let mut planner = planner.map_err(|e| CannotRepair {
+        let cannot = |e: BadState| CannotRepair {
             why: format!("the state that node {} knows cannot be used: {e}", known.node),
             hint: "Repair from another node, or bring a backup back: `cosched cluster import FILE`.".to_owned(),
-        })?;
+        };
+        let mut planner = planner.map_err(cannot)?;
         for id in ended {
             // It was there a moment ago.
             let _ = planner.apply(wall, Input::End(id));
         }
         planner.publish(wall, wall + known.lease_ns, Reason::Settings);
         let state = planner.state();
+        // One that was wrong may be a sound one until its jobs end.
+        Planner::new(state.clone()).map_err(cannot)?;
         // A number that rose alone is no reason to write it.
         let is_same = before.is_some_and(|before| State { next_order, ..before } == *state);
         Ok((!is_same).then(|| state.clone()))

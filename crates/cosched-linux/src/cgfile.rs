@@ -55,6 +55,17 @@ pub(crate) fn deepest_first(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// `dir` and all directories below it that can be read, the deepest first: one whose path is too long hides no other.
+pub(crate) fn reachable(dir: &Path) -> Vec<PathBuf> {
+    let (mut found, mut stack) = (Vec::new(), vec![dir.to_path_buf()]);
+    while let Some(next) = stack.pop() {
+        stack.extend(children(&next).unwrap_or_default());
+        found.push(next);
+    }
+    found.reverse();
+    found
+}
+
 /// Creates a directory; one that is there already is fine.
 pub(crate) fn mkdir(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {

@@ -26,6 +26,9 @@ pub(crate) struct JobDirs {
     pub(crate) pids: Option<PathBuf>,
 }
 
+/// So deep are the cgroups that a job makes in its own one.
+const DEPTH_MAX: &str = "12";
+
 impl JobDirs {
     /// The v2 cgroup that holds the processes.
     pub(crate) fn gang(&self) -> PathBuf {
@@ -46,6 +49,8 @@ impl JobDirs {
         for dir in self.cpu.iter().chain(&self.memory).chain(&self.pids).chain([&self.outer, &gang]) {
             cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
         }
+        // Below that a path with the longest names is too long to be removed by anybody. Before Linux 4.14 there is no limit.
+        let _ = cgfile::write(&self.outer.join("cgroup.max.depth"), DEPTH_MAX);
         Ok(())
     }
 

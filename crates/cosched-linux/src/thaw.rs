@@ -18,7 +18,7 @@ pub struct ThawPaths {
 /// Thaws every cgroup of the tree, the nested ones too, and gives every job the default weight without the idle mark; with `signals` also sends SIGCONT to
 /// every process. Goes on over errors: a cgroup that vanishes meanwhile needs no thawing. Returns how many writes succeeded.
 pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
-    let v2: Vec<PathBuf> = cgfile::deepest_first(&paths.v2_tree).unwrap_or_default();
+    let v2: Vec<PathBuf> = cgfile::reachable(&paths.v2_tree);
     let mut written = 0;
     let mut put = |path: &Path, value: &str| written += usize::from(cgfile::write(path, value).is_ok());
     // All freezers first: that is what stops people's work.
@@ -50,6 +50,23 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_cgroup_that_nobody_can_reach_keeps_no_other_from_being_thawed() {
+        let base = tempfile::tempdir().unwrap();
+        let gangs = ["job-1/gang", "job-2/gang"].map(|gang| base.path().join(gang));
+        gangs.iter().for_each(|gang| fs::create_dir_all(gang).unwrap());
+        gangs.iter().for_each(|gang| fs::write(gang.join("cgroup.freeze"), "1").unwrap());
+        let name = "d".repeat(250);
+        let mut deep = fs::File::open(&gangs[0]).unwrap();
+        for _ in 0..20 {
+            rustix::fs::mkdirat(&deep, &name, rustix::fs::Mode::RWXU).unwrap();
+            let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
+            deep = rustix::fs::openat(&deep, &name, flags, rustix::fs::Mode::empty()).unwrap().into();
+        }
+        assert_eq!(thaw_all(&ThawPaths { v2_tree: base.path().into(), cpu_tree: None }, true), 2);
+        gangs.iter().for_each(|gang| assert_eq!(fs::read_to_string(gang.join("cgroup.freeze")).unwrap(), "0"));
+    }
 
     #[test]
     fn nested_cgroups_are_thawed_and_jobs_weigh_the_same() {
