@@ -274,7 +274,7 @@ impl Program {
 }
 
 fn is_measure(value: u64) -> bool {
-    u128::from(value) <= MEASURE_MAX
+    value <= MEASURE_MAX
 }
 
 /// The largest duration (ns) or size (bytes): 10^15, eleven days or a petabyte.
