@@ -74,6 +74,15 @@ class Tidy(unittest.TestCase):
                 self.write("x.rs", text)
                 self.assert_found(expected)
 
+    def test_private_idiom_in_a_page(self):
+        for text in ["it begins anew\n", "Who waits is told\n", "| nobody |\n", "jobs go on\n", "so many rows\n"]:
+            with self.subTest(text):
+                self.write("docs/page.md", text)
+                self.assert_found("docs/page.md:1: '")
+        self.write("docs/page.md", "Users who wait are notified; running jobs continue.\n")
+        self.write("docs/decisions/0001.md", "so many\n")
+        self.assertEqual(self.tidy()[0], 0)
+
     def test_script_must_be_executable(self):
         self.write("script", "#!/bin/sh\n")
         self.assert_found("script: starts with #! but is not executable")
