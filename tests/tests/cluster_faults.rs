@@ -17,8 +17,7 @@ fn a_store_that_lost_its_data_ends_no_job_and_gives_no_number_twice() {
     }
     let mut cluster = Cluster::met(2, "");
     let (gang, own) = cluster.gang_and_own();
-    let first = |cluster: &Cluster| [(0, gang), (1, gang), (1, own)].map(|(n, id)| cluster.node(n).job_pids(id)[0]);
-    let before = first(&cluster);
+    let before = cluster.first_pids(gang, own);
     // One daemon sees the loss, one comes back after it: numbers and plans are those of another life to both.
     cluster.node_mut(1).kill_daemon();
     cluster.etcd.lose_data();
@@ -32,7 +31,7 @@ fn a_store_that_lost_its_data_ends_no_job_and_gives_no_number_twice() {
     assert!(wait_until(|| (0..2).all(slots)), "no slots for gangs in the new cluster");
     assert!(wait_until(|| cluster.computes(later, &[0, 1])));
     assert!(wait_until(|| cluster.computes(gang, &[0, 1]) && cluster.computes(own, &[1])), "an old job stands still");
-    assert_eq!(first(&cluster), before);
+    assert_eq!(cluster.first_pids(gang, own), before);
     for n in 0..2 {
         let jobs = cluster.node(n).client().jobs(true).unwrap().jobs;
         // Each node shows what still runs on it of the old one.
@@ -42,7 +41,7 @@ fn a_store_that_lost_its_data_ends_no_job_and_gives_no_number_twice() {
     // The new cluster works, and what it ends is its own.
     cluster.end(1, &[later]);
     assert!(wait_until(|| cluster.all_say(later, JobState::Ended)));
-    assert_eq!(first(&cluster), before);
+    assert_eq!(cluster.first_pids(gang, own), before);
     // So do the old ones, where they are.
     for (n, id) in [(0, gang), (1, gang), (1, own)] {
         let out = cluster.node(n).cosched(&["kill", "-9", &id.to_string()]);

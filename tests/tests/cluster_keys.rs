@@ -25,8 +25,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
     }
     let mut cluster = Cluster::met(2, "");
     let (gang, own) = cluster.gang_and_own();
-    let first = |cluster: &Cluster| [(0, gang), (1, gang), (1, own)].map(|(n, id)| cluster.node(n).job_pids(id)[0]);
-    let before = first(&cluster);
+    let before = cluster.first_pids(gang, own);
     let backup = cluster.node(0).host.dir.join("backup.json").display().to_string();
     let out = cluster.node(0).cosched(&["cluster", "export", &backup]);
     assert!(out.status.success(), "{}", stderr(&out));
@@ -56,7 +55,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
         assert_eq!(states, [JobState::Running; 2], "{way}");
         // Longer than any lease.
         std::thread::sleep(Duration::from_secs(9));
-        assert_eq!(first(&cluster), before, "{way}: a job was ended");
+        assert_eq!(cluster.first_pids(gang, own), before, "{way}: a job was ended");
         let out = cluster.node(at % 2).cosched(&["cluster", "repair"]);
         assert!(stdout(&out).contains("with --yes it is done"), "{way}: {}{}", stdout(&out), stderr(&out));
         assert!(alarm(&cluster, 0), "{way}: nothing was to be done");
@@ -66,7 +65,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
         cluster.until_met();
         let next = cluster.node(0).detach(&["--nodes", "n1:1", "--", "sleep", "600"]);
         assert_eq!(next, own + 1 + at as u64, "{way}");
-        assert_eq!(first(&cluster), before, "{way}: a job was ended by the repair");
+        assert_eq!(cluster.first_pids(gang, own), before, "{way}: a job was ended by the repair");
         assert!(cluster.all_say(gang, JobState::Running) && cluster.all_say(own, JobState::Running), "{way}");
         cluster.end(0, &[next]);
         let slots = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().plan_in_use.is_some();

@@ -2,8 +2,8 @@
 //!
 //! Only one client starts a daemon: a lock file beside the socket decides. The listening socket becomes the daemon's
 //! standard input (`coschedd --embedded --listen-stdin`); no client keeps it open, so a daemon that dies is noticed
-//! at once by everybody who is connected or connects. What the lock file holds says of a socket on which nobody listens any more
-//! that it was such a daemon's: in the place of an operator's, which its operator starts again, no client puts another one.
+//! at once by everybody who is connected or connects. A text in the lock file marks the socket of such a daemon. The dead daemon
+//! of an operator has no such mark, and is not replaced: its operator restarts it.
 
 use crate::client::Client;
 use crate::error::ClientError;
@@ -92,7 +92,7 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
                     "the daemon of {place} has died, and no command had started it: another one would keep it out"
                 ),
                 hint: format!(
-                    "start it again as it was (`systemctl start coschedd`), or remove {place} if nobody is to"
+                    "start it again as it was (`systemctl start coschedd`), or remove {place} if it is not needed"
                 ),
             });
         }

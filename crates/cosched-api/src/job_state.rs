@@ -16,7 +16,7 @@ wire! {
         Dropped,
         /// Stopped by its user or an administrator.
         Suspended,
-        /// Nobody can say: the state of the cluster cannot be read. It has not ended, as far as is known.
+        /// The state of the cluster cannot be read. As far as is known, the job has not ended.
         Unknown,
         /// All its processes have ended.
         Ended,
@@ -26,7 +26,7 @@ wire! {
 }
 
 wire! {
-    /// What an administrator can decide about somebody else's job.
+    /// What an administrator can decide about another user's job.
     pub enum DecidedMatter {
         /// That it stands still.
         Suspension,
@@ -38,7 +38,7 @@ wire! {
 }
 
 wire! {
-    /// An administrator's decision about somebody else's job.
+    /// An administrator's decision about another user's job.
     pub struct Decision {
         /// What about.
         pub matter: DecidedMatter,

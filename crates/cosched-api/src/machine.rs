@@ -91,7 +91,7 @@ wire! {
         /// When it left, if it is gone; nodes are shown so for a week.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub gone_since_unix_ms: Option<u64>,
-        /// Since when nobody hears of it, while its jobs count as running there.
+        /// Since when it has been silent. Its jobs count as running there.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub silent_since_unix_ms: Option<u64>,
         /// Whether it gets no new jobs.

@@ -116,6 +116,14 @@ impl Cluster {
         (gang, own)
     }
 
+    /// The first process of each part of these two jobs.
+    ///
+    /// # Panics
+    /// When a part has none.
+    pub fn first_pids(&self, gang: u64, own: u64) -> [i32; 3] {
+        [(0, gang), (1, gang), (1, own)].map(|(n, id)| self.node(n).job_pids(id)[0])
+    }
+
     /// The processes of jobs on every node.
     pub fn pids(&self, ids: &[u64]) -> Vec<Vec<i32>> {
         self.nodes().iter().flat_map(|node| ids.iter().map(|id| node.job_pids(*id))).collect()

@@ -251,8 +251,8 @@ fn report(
     answer
 }
 
-/// Only a daemon that a command has started is started again by one. Any other has somebody who does it, and one in its place would keep
-/// it out.
+/// A command restarts only a daemon that a command has started. Any other is restarted by its operator, and a daemon in its place would
+/// keep it out.
 fn reconnect((socket, embedded): (&SocketChoice, bool), limit: Duration) -> Result<Client, ClientError> {
     match socket {
         SocketChoice::Usual { .. } if embedded => connect_or_start(socket, Some(limit)),
