@@ -1,6 +1,8 @@
 //! Standard output is data, standard error is talk; and the exit codes.
 
 use cosched_api::{ClientError, ErrorCode};
+use cosched_sim::SimError;
+use cosched_study::Reason;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -53,6 +55,22 @@ impl From<ClientError> for Failure {
         match &error {
             ClientError::Refused(body) => Failure::explained(code, &body.what, &body.why, &body.hint),
             _ => Failure { code, message: error.to_string() },
+        }
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Failure {
+        let code = if matches!(error, SimError::Params(_)) { 2 } else { 1 };
+        Failure { code, message: error.to_string() }
+    }
+}
+
+impl From<cosched_study::Error> for Failure {
+    fn from(error: cosched_study::Error) -> Failure {
+        match error {
+            cosched_study::Error::Subject(Reason { what, why, hint }) => Failure::explained(1, &what, &why, &hint),
+            cosched_study::Error::Simulation(error) => error.into(),
         }
     }
 }

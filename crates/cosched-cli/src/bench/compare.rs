@@ -11,18 +11,15 @@ use crate::model::machines;
 use crate::model::source::of_profile;
 use crate::out::{Failure, print, print_json, say, terminal_width};
 use crate::profile::Profile;
-use crate::sim::{ProgramRow, program_rows};
 use crate::table::{Cell, Column, numbers, render, words};
 use clap::Args;
-use cosched_model::Job;
-use cosched_model::machine::Link;
-use cosched_sim::Strategy;
+use cosched_model::{Job, Machine};
+use cosched_sim::{Progress, Strategy};
+use cosched_study::live::Live;
+use cosched_study::program::{self, slowdowns};
 use serde::Serialize;
 use std::path::PathBuf;
-
-/// A gang switch of one node in µs: what `tools/bench/bench switch` finds (50 to 100). The simulator's own default is
-/// the cluster of Zhang et al., whose nodes have to agree.
-const GANG_SWITCH_US: &str = "100";
+use std::sync::Arc;
 
 /// Options of `cosched bench compare`.
 #[derive(Args, Debug)]
@@ -84,10 +81,9 @@ pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failur
         let [measured, recorded] = [&measured.command, &profile.command].map(|command| command_line(command));
         say(&format!("note: measured was `{measured}`, recorded `{recorded}`: compare the same work only"));
     }
-    let messages = in_words(machine.within_node());
-    let predicted = of_profile(machine, &profile, &options.profile, 0.0)?;
     let cpus = measured.cpus.filter(|cpus| *cpus > 0).unwrap_or(profile.tasks);
-    let subject = Subject { options, job: predicted.job, messages, tasks: profile.tasks, cpus };
+    let predicted = of_profile(machine.clone(), &profile, &options.profile, 0.0)?;
+    let subject = Subject { options, job: predicted.job, machine, profile, cpus };
     let report = subject.report(&measured)?;
     if context.json {
         print_json(&report)?
@@ -97,18 +93,12 @@ pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failur
     Ok(0)
 }
 
-/// What messages cost, as `cosched sim program` takes it.
-fn in_words(link: &Link) -> String {
-    format!("{},{},{},{}", link.alpha_us, link.beta_us_per_word, link.alpha_cpu_us, link.beta_cpu_us_per_word)
-}
-
 /// What is modelled and simulated.
 struct Subject<'a> {
     options: &'a Compare,
     job: Job,
-    /// For the simulator's options.
-    messages: String,
-    tasks: u32,
+    machine: Machine,
+    profile: Profile,
     cpus: u32,
 }
 
@@ -159,7 +149,7 @@ impl Subject<'_> {
         let found = if phases { outcome.phase_slowdown(single) } else { outcome.job_slowdown(single) };
         let Some(measured) = found else { return Ok(None) };
         let strategy = Choice::parse(&outcome.policy).ok().and_then(|choice| choice.strategy());
-        let model = strategy.map(|strategy| self.model(strategy, outcome.jobs));
+        let model = strategy.map(|strategy| modelled(&self.job, self.profile.tasks, self.cpus, strategy, outcome.jobs));
         let simulation = match strategy {
             Some(strategy) => simulated.slowdown(strategy, outcome.jobs)?,
             None => None,
@@ -177,16 +167,16 @@ impl Subject<'_> {
             simulated_difference: difference(simulation),
         }))
     }
+}
 
-    /// Equation 6, where who waits gives its CPU away, with as many processes as a CPU has; strict gangs take turns.
-    fn model(&self, strategy: Strategy, jobs: u32) -> f64 {
-        if strategy == Strategy::Gang {
-            let together = (self.cpus / self.tasks).max(1);
-            return f64::from(jobs.div_ceil(together));
-        }
-        let per_cpu = f64::from(jobs) * f64::from(self.tasks) / f64::from(self.cpus);
-        (per_cpu * self.job.cpu_s / self.job.alone_s).max(1.0)
+/// Equation 6, where who waits gives its CPU away, with as many processes as a CPU has; strict gangs take turns.
+fn modelled(job: &Job, tasks: u32, cpus: u32, strategy: Strategy, jobs: u32) -> f64 {
+    if strategy == Strategy::Gang {
+        let together = (cpus / tasks).max(1);
+        return f64::from(jobs.div_ceil(together));
     }
+    let per_cpu = f64::from(jobs) * f64::from(tasks) / f64::from(cpus);
+    (per_cpu * job.cpu_s / job.alone_s).max(1.0)
 }
 
 /// Simulations that were run already: of each strategy all numbers of jobs at once, because each call runs one alone.
@@ -194,14 +184,14 @@ struct Simulated<'a> {
     subject: &'a Subject<'a>,
     /// 1 and those that were measured.
     jobs: Vec<u32>,
-    known: Vec<ProgramRow>,
+    known: Vec<program::Row>,
 }
 
 impl Simulated<'_> {
     /// s_j of the time until all have ended; none when a copy did not end.
     fn slowdown(&mut self, strategy: Strategy, jobs: u32) -> Result<Option<f64>, Failure> {
         if self.makespan_s(strategy, 1).is_none() {
-            self.known.extend(program_rows(&self.words(strategy))?);
+            self.known.extend(self.simulate(strategy)?);
         }
         let (alone, several) = (self.makespan_s(strategy, 1), self.makespan_s(strategy, jobs));
         Ok(alone.zip(several).map(|(alone, several)| several / alone))
@@ -212,36 +202,18 @@ impl Simulated<'_> {
         (row.unfinished == 0 && row.makespan_s > 0.0).then_some(row.makespan_s)
     }
 
-    /// The options of `cosched sim program` for this machine: Linux, the slots of the daemon, and each CPU as a node,
-    /// because CPUs have queues and ticks of their own. With one queue for all, jobs that begin together stay in step.
-    fn words(&self, strategy: Strategy) -> Vec<String> {
-        let Subject { options, cpus, tasks, messages, .. } = self.subject;
+    fn simulate(&self, strategy: Strategy) -> Result<Vec<program::Row>, Failure> {
+        let Subject { options, machine, profile, cpus, .. } = self.subject;
         let most = self.jobs.iter().copied().max().unwrap_or(1);
-        let places = most.saturating_mul(tasks.div_ceil(*cpus));
-        let mut words = vec!["--profile".to_owned(), options.profile.display().to_string()];
-        let copies = self.jobs.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        let (nodes, mpl) = (cpus.to_string(), places.to_string());
-        let slot_ms = options.slot_ms.to_string();
-        let rest = [
-            ("--machine", options.machine.as_str()),
-            ("--network", messages.as_str()),
-            ("--strategies", strategy.name()),
-            ("--copies", copies.as_str()),
-            ("--model", "linux"),
-            ("--nodes", nodes.as_str()),
-            ("--cpus-per-node", "1"),
-            ("--mpl", mpl.as_str()),
-            ("--quantum-ms", slot_ms.as_str()),
-            ("--spin", "adaptive"),
-            ("--random-phase", "1"),
-            ("--skew", "0"),
-        ];
-        words.extend(rest.into_iter().flat_map(|(option, value)| [option.to_owned(), value.to_owned()]));
-        if strategy.is_gang() {
-            words.extend(["--cs-us".to_owned(), GANG_SWITCH_US.to_owned()]);
-        }
-        words.push("--quiet".to_owned());
-        words
+        let slot_ns = (options.slot_ms * 1e6).round() as u64;
+        let live = Live::new(machine, *cpus, most.saturating_mul(profile.tasks.div_ceil(*cpus)), slot_ns)?;
+        let subject = program::Subject {
+            name: options.profile.display().to_string(),
+            program: Arc::new(profile.program()?),
+            tasks: profile.tasks,
+        };
+        let go_on = || |_: Progress| true;
+        Ok(slowdowns(&subject, &[strategy], &self.jobs, |strategy| live.config(strategy), go_on)?)
     }
 
     /// Of the first strategy that was simulated.
@@ -296,23 +268,12 @@ fn page(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Words {
-        #[command(flatten)]
-        compare: Compare,
-    }
-
-    fn modelled(tasks: u32, cpus: u32, strategy: Strategy, jobs: u32) -> f64 {
-        let options = Words::parse_from(["compare", "m.json", "--profile", "p.json", "--machine", "bunyip"]).compare;
-        let job = Job { alone_s: 2.0, cpu_s: 1.0 };
-        Subject { options: &options, job, messages: String::new(), tasks, cpus }.model(strategy, jobs)
-    }
-
     #[test]
     fn the_model_counts_processes_for_each_cpu() {
         let local: Strategy = "SB".parse().unwrap();
+        let modelled = |tasks, cpus, strategy, jobs| {
+            super::modelled(&Job { alone_s: 2.0, cpu_s: 1.0 }, tasks, cpus, strategy, jobs)
+        };
         assert_eq!(modelled(2, 2, local, 2), 1.0);
         assert_eq!(modelled(2, 2, local, 4), 2.0);
         assert_eq!(modelled(1, 2, local, 8), 2.0);

@@ -5,9 +5,9 @@ use super::model::{Cost, Model, cost_us};
 use crate::model::machines::find;
 use crate::out::Failure;
 use clap::Args;
-use cosched_model::machine::{Link, WORD_BYTES};
 use cosched_sim::general::{Config, Messages, Route};
 use cosched_sim::{Params, Strategy};
+use cosched_study::network::{ns, of_link, of_recording, route};
 
 /// Options of messages that cost CPU time.
 #[derive(Args, Clone, Debug)]
@@ -84,13 +84,10 @@ impl Costs {
 }
 
 impl Given {
-    /// These, or if no messages' costs were given those of a recording: (alpha, beta) in µs and µs a word. On the one machine
-    /// on which it was made, all of a message's time is the CPU's.
+    /// These, or if no messages' costs were given those of a recording: (alpha, beta) in µs and µs a word.
     pub(crate) fn or_recorded(self, recorded: Option<(f64, f64)>) -> Result<Given, Failure> {
         let Some((alpha_us, beta_us_per_word)) = recorded.filter(|_| self.messages.is_none()) else { return Ok(self) };
-        let (cost, byte) = (ns(alpha_us)?, byte_ps(beta_us_per_word)?);
-        let route = Route { latency_ns: cost, byte_ps: byte, cpu_ns: cost, cpu_byte_ps: byte, poll_ns: None };
-        Ok(Given { messages: Some(Messages { network: route, memory: route }), ..self })
+        Ok(Given { messages: Some(of_recording(alpha_us, beta_us_per_word)?), ..self })
     }
 
     /// The parameters of a simulation with this strategy.
@@ -119,81 +116,12 @@ impl Given {
     }
 }
 
-fn of_link(link: &Link) -> Result<Route, Failure> {
-    Ok(Route {
-        latency_ns: ns(link.alpha_us)?,
-        byte_ps: byte_ps(link.beta_us_per_word)?,
-        cpu_ns: ns(link.alpha_cpu_us)?,
-        cpu_byte_ps: byte_ps(link.beta_cpu_us_per_word)?,
-        poll_ns: None,
-    })
-}
-
-/// Costs are checked by the simulator; here they only have to be numbers that it can hold.
-fn whole(value: f64, unit: f64) -> Option<u64> {
-    let value = value * unit;
-    (value.is_finite() && (0.0..1e18).contains(&value)).then(|| value.round() as u64)
-}
-
-fn ns(us: f64) -> Result<u64, Failure> {
-    whole(us, 1e3).ok_or_else(|| too_much(us))
-}
-
-/// From µs a word.
-fn byte_ps(us: f64) -> Result<u64, Failure> {
-    whole(us, 1e6 / WORD_BYTES as f64).ok_or_else(|| too_much(us))
-}
-
-fn too_much(us: f64) -> Failure {
-    Failure::explained(1, &format!("a cost of {us} µs"), "it is beyond what can be simulated", "costs are in µs")
-}
-
-/// `ALPHA,BETA[,ALPHA_CPU,BETA_CPU]`; without the CPU's part all of it is that.
-fn route(text: &str) -> Result<Route, String> {
-    let number = |text: &str| match text.trim().parse::<f64>() {
-        Ok(value) if value < 0.0 => Err("a time cannot be negative".to_owned()),
-        Ok(value) if whole(value, 1e6).is_some() => Ok(value),
-        _ => Err(format!("'{}' is not a number that can be simulated", text.trim())),
-    };
-    let numbers = text.split(',').map(number).collect::<Result<Vec<f64>, String>>()?;
-    let (alpha, beta, alpha_cpu, beta_cpu) = match numbers[..] {
-        [alpha, beta] => (alpha, beta, alpha, beta),
-        [alpha, beta, alpha_cpu, beta_cpu] => (alpha, beta, alpha_cpu, beta_cpu),
-        _ => return Err("two or four numbers: ALPHA,BETA[,ALPHA_CPU,BETA_CPU], such as 80,0.85,28,0.14".to_owned()),
-    };
-    if alpha_cpu > alpha || beta_cpu > beta {
-        return Err("the CPU's part is larger than the whole".to_owned());
-    }
-    let ps = |us: f64| whole(us, 1e6 / WORD_BYTES as f64).unwrap_or(0);
-    let ns = |us: f64| whole(us, 1e3).unwrap_or(0);
-    Ok(Route {
-        latency_ns: ns(alpha),
-        byte_ps: ps(beta),
-        cpu_ns: ns(alpha_cpu),
-        cpu_byte_ps: ps(beta_cpu),
-        poll_ns: None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const TCP: Route =
         Route { latency_ns: 80_000, byte_ps: 106_250, cpu_ns: 28_000, cpu_byte_ps: 17_500, poll_ns: None };
-
-    #[test]
-    fn costs_are_read() {
-        assert_eq!(route("80,0.85,28,0.14"), Ok(TCP));
-        assert_eq!(
-            route("42, 0.1"),
-            Ok(Route { latency_ns: 42_000, byte_ps: 12_500, cpu_ns: 42_000, cpu_byte_ps: 12_500, poll_ns: None })
-        );
-        for wrong in ["", "80", "80,0.85,28", "80,x", "80,-1", "80,inf", "1e30,1", "80,0.85,81,0.14", "80,0.85,28,0.9"]
-        {
-            assert!(route(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn the_bunyip_has_its_costs_and_options_win() {

@@ -20,8 +20,6 @@ mod sweep;
 mod table;
 mod workloads;
 
-pub(crate) use program::{Row as ProgramRow, rows_of as program_rows};
-
 use crate::context::Context;
 use crate::out::Failure;
 use clap::{Args, Subcommand};

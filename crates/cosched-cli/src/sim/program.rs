@@ -4,16 +4,15 @@ use super::costs::{Costs, Given};
 use super::machine::Machine;
 use super::model::Model;
 use super::progress::watch;
-use super::run::failure;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::profile::{Network, Profile};
 use crate::table::{Cell, numbers, render, words};
 use clap::Args;
-use cosched_sim::general::{self, Config, ProgramJob, Work};
+use cosched_sim::Strategy;
+use cosched_sim::general::Config;
 use cosched_sim::program::Program;
-use cosched_sim::{Outcome, Params, Silent, Strategy};
-use serde::Serialize;
+use cosched_study::program::{Row, Subject, slowdowns};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,31 +55,6 @@ pub(crate) struct RunProgram {
     quiet: bool,
 }
 
-/// What is simulated.
-struct Subject {
-    program: Arc<Program>,
-    tasks: u32,
-    /// What its messages cost when it was recorded.
-    recorded: Option<Network>,
-}
-
-/// One strategy with one number of copies.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    pub(crate) strategy: &'static str,
-    pub(crate) copies: u32,
-    /// Copies that had not ended by --max-sim-s.
-    pub(crate) unfinished: usize,
-    mean_execution_s: Option<f64>,
-    pub(crate) makespan_s: f64,
-    slowdown: Option<f64>,
-    util_compute: f64,
-    /// Sending and receiving, where processes pay for it.
-    messages: f64,
-    spin: f64,
-    context_switches: u64,
-}
-
 pub(crate) fn run(context: &Context, options: &RunProgram) -> Result<u8, Failure> {
     let rows = rows(options)?;
     if context.json {
@@ -94,58 +68,28 @@ pub(crate) fn run(context: &Context, options: &RunProgram) -> Result<u8, Failure
 /// Simulates every strategy with every number of copies.
 fn rows(options: &RunProgram) -> Result<Vec<Row>, Failure> {
     let given = options.costs.read()?;
-    let subject = read(options)?;
-    let given = given.or_recorded(subject.recorded.map(|network| (network.alpha_us, network.beta_us_per_word)))?;
-    let mut rows = Vec::new();
-    for strategy in &options.strategies {
-        let alone = simulate(options, &config(options, &given, *strategy, 1, &subject), 1, &subject)?;
-        let alone_s = mean_execution_s(&alone);
-        if alone_s == Some(0.0) {
-            return Err(no_time(options, subject.tasks));
-        }
-        for copies in &options.copies {
-            let config = config(options, &given, *strategy, *copies, &subject);
-            let outcome = if *copies == 1 { alone.clone() } else { simulate(options, &config, *copies, &subject)? };
-            rows.push(row(*strategy, *copies, &outcome, alone_s, &config));
-        }
-    }
-    Ok(rows)
+    let (subject, recorded) = read(options)?;
+    let given = given.or_recorded(recorded.map(|network| (network.alpha_us, network.beta_us_per_word)))?;
+    let config = |strategy| config(options, &given, strategy, subject.tasks);
+    Ok(slowdowns(&subject, &options.strategies, &options.copies, config, || watch(options.quiet))?)
 }
 
-/// What `cosched sim program` with these words would print: for who sets a simulation beside something else.
-pub(crate) fn rows_of(words: &[String]) -> Result<Vec<Row>, Failure> {
-    #[derive(clap::Parser)]
-    struct Words {
-        #[command(flatten)]
-        options: RunProgram,
-    }
-    let words = std::iter::once("program").chain(words.iter().map(String::as_str));
-    let words = <Words as clap::Parser>::try_parse_from(words).map_err(|e| Failure::other(e.to_string()))?;
-    rows(&words.options)
-}
-
-fn no_time(options: &RunProgram, tasks: u32) -> Failure {
-    let path = options.program.as_ref().or(options.profile.as_ref());
-    Failure::explained(
-        1,
-        &format!("{} takes no time with {tasks} tasks", path.map_or("it".into(), |path| path.display().to_string())),
-        "no slowdown is defined for it",
-        "let it compute or communicate; `on` counts tasks from 0",
-    )
-}
-
-fn read(options: &RunProgram) -> Result<Subject, Failure> {
+/// What is simulated, and what its messages cost when it was recorded.
+fn read(options: &RunProgram) -> Result<(Subject, Option<Network>), Failure> {
+    let subject =
+        |path: &Path, program, tasks| Subject { name: path.display().to_string(), program: Arc::new(program), tasks };
     match (&options.program, &options.profile, options.tasks) {
-        (_, Some(path), tasks) => read_profile(path, tasks),
-        (Some(path), None, Some(tasks)) => {
-            Ok(Subject { program: Arc::new(read_program(path)?), tasks, recorded: None })
+        (_, Some(path), tasks) => {
+            let profile = read_profile(path, tasks)?;
+            Ok((subject(path, profile.program()?, profile.tasks), profile.network))
         }
+        (Some(path), None, Some(tasks)) => Ok((subject(path, read_program(path)?, tasks), None)),
         // The parser of options wants both.
         _ => Err(Failure::other("give a program and --tasks, or --profile")),
     }
 }
 
-fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Subject, Failure> {
+fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Profile, Failure> {
     let profile = Profile::read(path)?;
     if let Some(asked) = tasks.filter(|asked| *asked != profile.tasks) {
         return Err(Failure::explained(
@@ -155,7 +99,7 @@ fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Subject, Failure> {
             "leave --tasks away, or record it with so many: cosched record -- mpirun -n N PROGRAM",
         ));
     }
-    Ok(Subject { program: Arc::new(profile.program()?), tasks: profile.tasks, recorded: profile.network })
+    Ok(profile)
 }
 
 fn read_program(path: &Path) -> Result<Program, Failure> {
@@ -167,46 +111,14 @@ fn read_program(path: &Path) -> Result<Program, Failure> {
     text.parse().map_err(|e| Failure::other(format!("{shown}: {e}")))
 }
 
-fn config(options: &RunProgram, given: &Given, strategy: Strategy, copies: u32, subject: &Subject) -> Config {
+fn config(options: &RunProgram, given: &Given, strategy: Strategy, tasks: u32) -> Config {
     let mut model = options.model.clone();
     if options.profile.is_some() && model.nodes.is_none() {
         // As large as the job: copies on nodes of their own would tell nothing.
         let cpus_per_node = given.config(&options.machine, given.params(&model, strategy)).cpus_per_node;
-        model.nodes = Some(subject.tasks.div_ceil(cpus_per_node));
+        model.nodes = Some(tasks.div_ceil(cpus_per_node));
     }
-    let params = given.params(&model, strategy);
-    // All copies are to share the machine, whatever the multiprogramming level is otherwise.
-    given.config(&options.machine, Params { mpl: params.mpl.max(copies), ..params })
-}
-
-fn simulate(options: &RunProgram, config: &Config, copies: u32, subject: &Subject) -> Result<Outcome, Failure> {
-    let program = || Arc::clone(&subject.program);
-    let job = || ProgramJob { arrival_ns: 0, tasks: subject.tasks, program: program(), estimate_ns: None };
-    let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
-    general::simulate(config, &works, &mut Silent, &mut watch(options.quiet)).map_err(failure)
-}
-
-fn mean_execution_s(outcome: &Outcome) -> Option<f64> {
-    let each: Option<Vec<u64>> = outcome.jobs.iter().map(|job| Some(job.finish_ns? - job.start_ns?)).collect();
-    let each = each.filter(|each| !each.is_empty())?;
-    Some(each.iter().sum::<u64>() as f64 / each.len() as f64 / 1e9)
-}
-
-fn row(strategy: Strategy, copies: u32, outcome: &Outcome, alone_s: Option<f64>, config: &Config) -> Row {
-    let mean_execution_s = mean_execution_s(outcome);
-    let all = (outcome.sim_end_ns * u64::from(config.params.nodes) * u64::from(config.cpus_per_node)).max(1) as f64;
-    Row {
-        strategy: strategy.name(),
-        copies,
-        unfinished: outcome.jobs.iter().filter(|job| job.finish_ns.is_none()).count(),
-        mean_execution_s,
-        makespan_s: outcome.sim_end_ns as f64 / 1e9,
-        slowdown: mean_execution_s.zip(alone_s).map(|(mean, alone)| mean / alone),
-        util_compute: outcome.cpu.compute_ns as f64 / all,
-        messages: outcome.cpu.message_ns as f64 / all,
-        spin: outcome.cpu.spin_ns as f64 / all,
-        context_switches: outcome.context_switches,
-    }
+    given.config(&options.machine, given.params(&model, strategy))
 }
 
 fn table(rows: &[Row]) -> String {

@@ -10,7 +10,7 @@ use crate::out::{Failure, print, print_json};
 use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Work};
 use cosched_sim::paper::{Sampled, Sampling};
-use cosched_sim::{JobSpec, Observer, Outcome, Silent, SimError, Strategy, general, paper};
+use cosched_sim::{JobSpec, Observer, Outcome, Silent, Strategy, general, paper};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -115,7 +115,7 @@ pub(crate) fn simulate(
         _ => general::simulate(config, &works, observer, &mut watch),
     };
     let wall_s = start.elapsed().as_secs_f64();
-    Ok(Timed { outcome: outcome.map_err(failure)?, wall_s, sampled: None })
+    Ok(Timed { outcome: outcome?, wall_s, sampled: None })
 }
 
 /// Simulates with jumps.
@@ -127,17 +127,11 @@ fn sample(config: &Config, jobs: &[JobSpec], quiet: bool) -> Result<Timed, Failu
     let start = Instant::now();
     let sampled = paper::run_sampled(&config.params, jobs, &Sampling::default(), &mut watch);
     let wall_s = start.elapsed().as_secs_f64();
-    let (outcome, sampled) = sampled.map_err(failure)?;
+    let (outcome, sampled) = sampled?;
     Ok(Timed { outcome, wall_s, sampled: Some(sampled) })
 }
 
 fn not_fast(config: &Config, hint: &str) -> Failure {
     let what = format!("the fast engine cannot simulate {} with these options", config.params.strategy);
     Failure::explained(2, &what, "it has the paper's ten strategies, machine and default readings", hint)
-}
-
-/// What a simulator's error means to a shell.
-pub(crate) fn failure(error: SimError) -> Failure {
-    let code = if matches!(error, SimError::Params(_)) { 2 } else { 1 };
-    Failure { code, message: error.to_string() }
 }
