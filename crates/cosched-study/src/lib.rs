@@ -4,6 +4,7 @@
 mod error;
 pub mod live;
 pub mod network;
+pub mod profile;
 pub mod program;
 
 pub use error::{Error, Reason};

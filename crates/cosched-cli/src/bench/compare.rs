@@ -10,12 +10,12 @@ use crate::format::command_line;
 use crate::model::machines;
 use crate::model::source::of_profile;
 use crate::out::{Failure, print, print_json, say, terminal_width};
-use crate::profile::Profile;
 use crate::table::{Cell, Column, numbers, render, words};
 use clap::Args;
 use cosched_model::{Job, Machine};
 use cosched_sim::{Progress, Strategy};
 use cosched_study::live::Live;
+use cosched_study::profile::Profile;
 use cosched_study::program::{self, slowdowns};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failur
         return Err(Failure::explained(2, "--slot-ms must be above 0", "a slot has a length", "give ms, such as 100"));
     }
     let measured = Measured::read(&options.measured)?;
-    let profile = Profile::read(&options.profile)?;
+    let profile = crate::profile::read(&options.profile)?;
     let machine = machines::find(&options.machine)?;
     if !measured.command.is_empty() && measured.command != profile.command {
         let [measured, recorded] = [&measured.command, &profile.command].map(|command| command_line(command));

@@ -3,12 +3,12 @@
 use super::machines;
 use crate::out::{Failure, say};
 use crate::parsers::positive_time;
-use crate::profile::Profile;
 use clap::{Args, ValueEnum};
 use cosched_api::parse;
 use cosched_model::cache::pollution_us;
 use cosched_model::profile::{Totals, from_profile};
 use cosched_model::{Cost, Grid, Job, Machine, Problem, lu, matmul};
+use cosched_study::profile::Profile;
 use std::path::{Path, PathBuf};
 
 /// The options that say so.
@@ -110,7 +110,7 @@ impl Source {
         let machine = machines::find(name)?;
         let pollution_us = self.cache.map(|kib| pollution(&machine, name, kib)).transpose()?.unwrap_or(0.0);
         match (&self.profile, self.program, self.n, self.grid) {
-            (Some(path), ..) => of_profile(machine, &Profile::read(path)?, path, pollution_us),
+            (Some(path), ..) => of_profile(machine, &crate::profile::read(path)?, path, pollution_us),
             (None, Some(program), Some(n), Some(grid)) => self.of_program(machine, program, n, grid, pollution_us),
             _ => Err(no_program()),
         }

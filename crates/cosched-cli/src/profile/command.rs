@@ -1,9 +1,11 @@
 //! `cosched profile`: look at what `cosched record` wrote.
 
-use super::{Profile, show::summary};
+use super::read;
+use super::show::summary;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use clap::{Args, Subcommand};
+use cosched_study::profile::{Profile, Totals};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -38,13 +40,13 @@ enum What {
 struct Shown<'a> {
     #[serde(flatten)]
     profile: &'a Profile,
-    totals: super::Totals,
+    totals: Totals,
 }
 
 pub(crate) fn profile(context: &Context, options: &ProfileCommand) -> Result<u8, Failure> {
     match &options.command {
         What::Show { file } => {
-            let mut profile = Profile::read(file)?;
+            let mut profile = read(file)?;
             if !context.json {
                 print(&summary(&profile, terminal_width()))?;
                 return Ok(0);
@@ -54,7 +56,7 @@ pub(crate) fn profile(context: &Context, options: &ProfileCommand) -> Result<u8,
             print_json(&Shown { profile: &profile, totals })?;
         }
         What::Program { file } => {
-            let profile = Profile::read(file)?;
+            let profile = read(file)?;
             let about = format!("# {} tasks of: {}\n", profile.tasks, crate::format::command_line(&profile.command));
             print(&(about + &profile.program()?.to_string()))?;
         }

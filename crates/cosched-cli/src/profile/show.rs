@@ -1,8 +1,8 @@
 //! A profile for people.
 
-use super::{By, Profile, Task, steps};
 use crate::format::{grouped, short, size};
 use crate::table::{Cell, numbers, render, words};
+use cosched_study::profile::{By, Function, Profile, Task, iterations, length};
 
 /// Rows of tasks at most; the file has all.
 const TASKS_MAX: usize = 64;
@@ -64,9 +64,9 @@ fn table(profile: &Profile, width: Option<usize>) -> String {
         }
         row.extend([s(task.io_s), s(task.wait_s)]);
         if mpi {
-            let iterations = steps::iterations(&task.operations).map_or("-".to_owned(), grouped);
+            let iterations = iterations(&task.operations).map_or("-".to_owned(), grouped);
             row.extend([grouped(task.messages), size(task.bytes), iterations].map(Cell::from));
-            row.push(grouped(steps::length(&task.operations) as u64).into());
+            row.push(grouped(length(&task.operations) as u64).into());
             row.push(calls(task).into());
         }
         row
@@ -77,7 +77,7 @@ fn table(profile: &Profile, width: Option<usize>) -> String {
 
 /// The most frequent functions.
 fn calls(task: &Task) -> String {
-    let one = |function: &super::Function| {
+    let one = |function: &Function| {
         let name = function.name.strip_prefix("MPI_").unwrap_or(&function.name);
         format!("{name} {}", grouped(function.calls))
     };

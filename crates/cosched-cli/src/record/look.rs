@@ -1,7 +1,7 @@
 //! Looks at a process and all its descendants from outside: /proc tells the CPU time of each thread, how long it waited
 //! for a CPU, and whether it waits for a device now.
 
-use crate::profile::Observed;
+use cosched_study::profile::Observed;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

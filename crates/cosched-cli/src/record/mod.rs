@@ -8,11 +8,12 @@ mod shadow;
 use crate::context::Context;
 use crate::format::command_line;
 use crate::out::{Failure, print_json, say};
-use crate::profile::{Profile, Run, from_observation, from_rank_files, summary};
+use crate::profile::{rank_files, summary, write};
 use crate::run::waiting::{find_library, preload};
 use crate::run::{EXIT_FAILED, find_program, shell_code};
 use clap::Args;
 use cosched_api::parse;
+use cosched_study::profile::{By, Profile, Run, Totals, from_observation, from_rank_files};
 use scratch::Scratch;
 use serde::Serialize;
 use shadow::Ended;
@@ -59,10 +60,10 @@ fn size_above_0(text: &str) -> Result<u64, String> {
 #[derive(Serialize)]
 struct Written<'a> {
     profile: &'a Path,
-    by: crate::profile::By,
+    by: By,
     complete: bool,
     exit: u8,
-    totals: crate::profile::Totals,
+    totals: Totals,
     warnings: &'a [String],
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn record(context: &Context, options: &Record) -> Result<u8, Failure>
     let exit = shell_code(ended.status);
     let command = options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let profile = build(scratch.path(), &Run { command, recorded, host: host(), exit }, ended);
-    let written = profile.write(&options.output);
+    let written = write(&profile, &options.output);
     drop(scratch);
     written.map_err(|failure| Failure { code: EXIT_FAILED, ..failure })?;
     report(context, options, &profile)?;
@@ -89,7 +90,7 @@ pub(crate) fn record(context: &Context, options: &Record) -> Result<u8, Failure>
 }
 
 fn build(directory: &Path, run: &Run, ended: Ended) -> Profile {
-    let of_ranks = from_rank_files(directory, run);
+    let of_ranks = from_rank_files(rank_files(directory), run);
     of_ranks.unwrap_or_else(|| {
         let mut profile = from_observation(run, ended.threads, ended.elapsed_s, ended.cpu_s, ended.looks);
         let note = "no MPI call was seen, so there are no messages; a Fortran program with Open MPI, a statically linked one \

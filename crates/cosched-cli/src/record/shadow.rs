@@ -3,10 +3,10 @@
 
 use super::look::Looks;
 use crate::out::Failure;
-use crate::profile::Observed;
 use crate::run::signals::{Received, Signals, send};
 use crate::run::{EXIT_FAILED, exit_not_executed, wire_status};
 use cosched_api::ExitStatus;
+use cosched_study::profile::Observed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsString;

@@ -6,12 +6,12 @@ use super::model::Model;
 use super::progress::watch;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
-use crate::profile::{Network, Profile};
 use crate::table::{Cell, numbers, render, words};
 use clap::Args;
 use cosched_sim::Strategy;
 use cosched_sim::general::Config;
 use cosched_sim::program::Program;
+use cosched_study::profile::{Network, Profile};
 use cosched_study::program::{Row, Subject, slowdowns};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn read(options: &RunProgram) -> Result<(Subject, Option<Network>), Failure> {
 }
 
 fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Profile, Failure> {
-    let profile = Profile::read(path)?;
+    let profile = crate::profile::read(path)?;
     if let Some(asked) = tasks.filter(|asked| *asked != profile.tasks) {
         return Err(Failure::explained(
             1,

@@ -7,7 +7,7 @@
 use super::collectives::{self, Act, Place};
 use super::steps::{self, Step};
 use super::{By, Call, Collective, Event, Profile, What};
-use crate::out::Failure;
+use crate::error::Error;
 use cosched_sim::program::{Pattern, Peer, Program, Statement, Who};
 
 /// Of a program of which only totals are known, computation and I/O take turns so often.
@@ -18,13 +18,12 @@ impl Profile {
     ///
     /// # Errors
     /// When messages are sent that nobody receives, or the other way round, or nothing was recorded.
-    pub(crate) fn program(&self) -> Result<Program, Failure> {
+    pub fn program(&self) -> Result<Program, Error> {
         let unmatched = self.unmatched(5);
         if !unmatched.is_empty() {
-            return Err(Failure::explained(
-                1,
+            return Err(Error::subject(
                 "the recorded messages do not match, so the program cannot be replayed",
-                &unmatched.join("\n       "),
+                unmatched.join("\n       "),
                 if self.complete {
                     "its warnings may name calls that cannot be recorded: cosched profile show FILE"
                 } else {
@@ -35,13 +34,13 @@ impl Profile {
         let body = if self.by == By::Mpi { Writer::new(self).all() } else { turns(self) };
         if body.is_empty() {
             let why = "no task computed, did I/O or sent a message";
-            return Err(Failure::explained(1, "the profile is empty", why, "record a run of the program itself"));
+            return Err(Error::subject("the profile is empty", why, "record a run of the program itself"));
         }
         let program = Program { body };
         if !program.can_be_read() {
             let why = "a time is longer than 10^15 ns, a message larger than 10^15 bytes, or there are too many loops in loops";
             let hint = "the recording is damaged: record it again";
-            return Err(Failure::explained(1, "the profile has what no program can have", why, hint));
+            return Err(Error::subject("the profile has what no program can have", why, hint));
         }
         Ok(program)
     }

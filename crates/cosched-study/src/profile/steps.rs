@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A part of what a task does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
-pub(crate) enum Step {
+pub enum Step {
     /// A call.
     Call(Call),
     /// So many times this, at least once.
@@ -17,16 +17,17 @@ pub(crate) enum Step {
 
 /// A call and the time before it. Times are sums over all executions, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Call {
-    pub(crate) name: String,
-    pub(crate) does: Vec<Event<u32>>,
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Call {
+    pub name: String,
+    pub does: Vec<Event<u32>>,
     /// Before the call: on the CPU, in I/O, ready but without a CPU.
-    pub(crate) compute_ns: u64,
-    pub(crate) io_ns: u64,
-    pub(crate) wait_ns: u64,
+    pub compute_ns: u64,
+    pub io_ns: u64,
+    pub wait_ns: u64,
     /// In it, and of that on the CPU.
-    pub(crate) message_ns: u64,
-    pub(crate) message_cpu_ns: u64,
+    pub message_ns: u64,
+    pub message_cpu_ns: u64,
 }
 
 /// A step as JSON has it: `repeat` and `body`, or the rest.
@@ -97,13 +98,13 @@ pub(super) fn visit(steps: &[Step], times: u64, to: &mut impl FnMut(&Call, u64))
 }
 
 /// How many calls and loops a text of these steps has.
-pub(super) fn length(steps: &[Step]) -> usize {
+pub fn length(steps: &[Step]) -> usize {
     let of = |step: &Step| if let Step::Repeat(_, body) = step { 1 + length(body) } else { 1 };
     steps.iter().map(of).sum()
 }
 
 /// How often the loop that holds most of the computation is done: what a person would call the program's iterations.
-pub(super) fn iterations(steps: &[Step]) -> Option<u64> {
+pub fn iterations(steps: &[Step]) -> Option<u64> {
     let compute = |step: &Step| {
         let mut sum = 0_u64;
         visit(std::slice::from_ref(step), 1, &mut |call, _| {

@@ -1,8 +1,8 @@
 //! For the fuzzer: profiles and the files of ranks, and what must hold of them.
 
+use super::Profile;
 use super::build::{Run, of_files};
 use super::rank_file::{self, COUNT_BYTES, COUNTS_AT, HEAD_BYTES, HOST_AT, MARK};
-use super::{Profile, summary};
 use cosched_sim::program::Program;
 
 /// Functions that a recording names by their places here, from 1.
@@ -18,15 +18,15 @@ const FUNCTIONS: [&str; 8] = [
 ];
 
 /// A profile's text: what can be used is written as it was read, and so is the program that the simulator gets.
-pub fn profile(data: &[u8]) {
+pub fn profile(data: &[u8], show: fn(&Profile)) {
     if let Some(profile) = std::str::from_utf8(data).ok().and_then(|text| Profile::parse(text).ok()) {
-        use_all_of(&profile);
+        use_all_of(&profile, show);
     }
 }
 
 /// What a rank wrote, and the same of its neighbour: the head from its second word on, and the records. What is recorded
 /// is a profile that can be used.
-pub fn recording(data: &[u8]) {
+pub fn recording(data: &[u8], show: fn(&Profile)) {
     let words = HOST_AT - MARK.len();
     let (head, records) = data.split_at(data.len().min(words));
     let mut bytes = vec![0; HEAD_BYTES];
@@ -46,16 +46,16 @@ pub fn recording(data: &[u8]) {
     let files: Vec<_> = [bytes, neighbour].iter().filter_map(|bytes| rank_file::parse(bytes).ok()).collect();
     let run = Run { command: vec!["x".into()], recorded: String::new(), host: String::new(), exit: 0 };
     if let Some(profile) = of_files((files, Vec::new()), &run) {
-        use_all_of(&profile);
+        use_all_of(&profile, show);
     }
 }
 
-fn use_all_of(profile: &Profile) {
+fn use_all_of(profile: &Profile, show: fn(&Profile)) {
     let text = serde_json::to_string(profile).unwrap();
     let again = Profile::parse(&text).unwrap();
     assert_eq!(without_times(again), without_times(profile.clone()));
     profile.totals();
-    summary(profile, Some(80));
+    show(profile);
     if let Ok(program) = profile.program() {
         assert_eq!(program.to_string().parse::<Program>().unwrap(), program);
     }

@@ -3,15 +3,15 @@
 use super::rank_file::{self, RankFile};
 use super::{By, FORMAT, Function, Profile, Task, network, steps};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
 
 /// What is known of the run besides the files.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) command: Vec<String>,
-    pub(crate) recorded: String,
-    pub(crate) host: String,
-    pub(crate) exit: u8,
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Run {
+    pub command: Vec<String>,
+    pub recorded: String,
+    pub host: String,
+    pub exit: u8,
 }
 
 impl Run {
@@ -40,9 +40,19 @@ impl Run {
 /// Files, with what is wrong where one cannot be read at all.
 type Read = (Vec<RankFile>, Vec<String>);
 
-/// The profile of an MPI program, from the files in a directory; `None` if no rank was recorded.
-pub(crate) fn from_rank_files(directory: &Path, run: &Run) -> Option<Profile> {
-    of_files(read_all(directory), run)
+/// The profile of an MPI program, from the names and contents of the ranks' files, or why one has none; `None` if no rank was recorded.
+pub fn from_rank_files(
+    contents: impl IntoIterator<Item = (String, Result<Vec<u8>, String>)>,
+    run: &Run,
+) -> Option<Profile> {
+    let (mut files, mut warnings) = (Vec::new(), Vec::new());
+    for (name, content) in contents {
+        match content.and_then(|bytes| rank_file::parse(&bytes)) {
+            Ok(file) => files.push(file),
+            Err(why) => warnings.push(format!("the recording {name} cannot be read: {why}")),
+        }
+    }
+    of_files((files, warnings), run)
 }
 
 pub(super) fn of_files((files, mut warnings): Read, run: &Run) -> Option<Profile> {
@@ -77,24 +87,6 @@ pub(super) fn of_files((files, mut warnings): Read, run: &Run) -> Option<Profile
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-fn read_all(directory: &Path) -> Read {
-    let mut paths: Vec<PathBuf> =
-        directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rank-")));
-    paths.sort();
-    let (mut files, mut warnings) = (Vec::new(), Vec::new());
-    for path in paths {
-        match rank_file::read(&path) {
-            Ok(file) => files.push(file),
-            Err(why) => {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                warnings.push(format!("the recording {name} cannot be read: {why}"));
-            }
-        }
-    }
-    (files, warnings)
 }
 
 /// The files of one program of those that the command ran, and how many others there were. Programs that ran one after
@@ -253,77 +245,67 @@ mod tests {
         Run { command: vec!["prog".into()], recorded: "2026-01-01T00:00:00Z".into(), host: "h".into(), exit }
     }
 
-    fn write(dir: &Path, rank: u64, ranks: u64, records: &[&[u64]]) {
-        std::fs::write(dir.join(format!("rank-{rank}-{}", 100 + rank)), file(rank, ranks, records)).unwrap();
+    type Content = (String, Result<Vec<u8>, String>);
+
+    fn of(rank: u64, ranks: u64, records: &[&[u64]]) -> Content {
+        (format!("rank-{rank}-{}", 100 + rank), Ok(file(rank, ranks, records)))
     }
 
     #[test]
     fn ranks_become_tasks_and_survive_the_file() {
-        let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
         let send = [2, 1, 100, 0, 0, 10, 9, 0, 1, 1, 1, 800];
         let receive = [2, 2, 50, 0, 0, 20, 9, 0, 1, 2, 0, 800];
-        write(dir.path(), 0, 2, &[&send, &send, &send]);
-        write(dir.path(), 1, 2, &[&receive, &receive, &receive]);
-        let profile = from_rank_files(dir.path(), &run(0)).unwrap();
+        let files = [of(0, 2, &[&send, &send, &send]), of(1, 2, &[&receive, &receive, &receive])];
+        let profile = from_rank_files(files, &run(0)).unwrap();
         assert!(profile.complete && profile.warnings.is_empty(), "{profile:?}");
         assert_eq!((profile.each[0].compute_s, profile.each[1].message_s), (300e-9, 60e-9));
-        let path = dir.path().join("p.json");
-        profile.write(&path).unwrap();
-        assert_eq!(Profile::read(&path).unwrap(), profile);
+        let text = serde_json::to_string(&profile).unwrap();
+        assert_eq!(Profile::parse(&text).unwrap(), profile);
         let totals = profile.totals();
         assert_eq!((totals.tasks, totals.messages_mean, totals.bytes_mean), (2, 1.5, 1200.0));
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
-        assert!(from_rank_files(dir.path(), &run(0)).is_none());
+        assert!(from_rank_files([], &run(0)).is_none());
         let send = [2, 1, 100, 0, 0, 10, 9, 0, 1, 1, 1, 800];
-        write(dir.path(), 0, 3, &[&send, &send]);
-        std::fs::write(dir.path().join("rank-1-9"), "rubbish").unwrap();
-        let profile = from_rank_files(dir.path(), &run(0)).unwrap();
+        let files = || [of(0, 3, &[&send, &send]), ("rank-1-9".into(), Ok(b"rubbish".to_vec()))];
+        let profile = from_rank_files(files(), &run(0)).unwrap();
         assert!(!profile.complete);
         let said = profile.warnings.join("\n");
         assert!(
             said.contains("2 of 3 ranks were not recorded: 1, 2") && said.contains("rank-1-9 cannot be read"),
             "{said}"
         );
-        let error = profile.program().unwrap_err().message;
+        let error = profile.program().unwrap_err().to_string();
         assert!(error.contains("task 0 sends 2 messages to task 1, which receives 0"), "{error}");
-        assert!(!from_rank_files(dir.path(), &run(9)).unwrap().complete);
+        assert!(!from_rank_files(files(), &run(9)).unwrap().complete);
     }
 
     #[test]
     fn of_several_programs_the_one_with_the_most_calls_counts() {
-        let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
         let barrier = [2, 3, 200, 50, 5, 20, 20, 0, 1, 3, 3, 0, 0, 0];
-        write(dir.path(), 0, 1, &[&barrier]);
-        std::fs::write(dir.path().join("rank-0-7"), file(0, 1, &[&barrier, &barrier])).unwrap();
-        let profile = from_rank_files(dir.path(), &run(0)).unwrap();
+        let files = [of(0, 1, &[&barrier]), ("rank-0-7".into(), Ok(file(0, 1, &[&barrier, &barrier])))];
+        let profile = from_rank_files(files, &run(0)).unwrap();
         assert_eq!(profile.each[0].compute_s, 400e-9);
         assert!(profile.warnings[0].contains("2 MPI programs"), "{:?}", profile.warnings);
     }
 
     #[test]
     fn times_that_cannot_be_are_the_longest_and_no_program() {
-        let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
         let barrier = [2, 3, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1, 3, 3, 0, 0, 0];
-        write(dir.path(), 0, 1, &[&barrier, &barrier]);
-        let profile = from_rank_files(dir.path(), &run(0)).unwrap();
+        let profile = from_rank_files([of(0, 1, &[&barrier, &barrier])], &run(0)).unwrap();
         assert_eq!(profile.each[0].compute_s, seconds(u64::MAX));
-        crate::profile::summary(&profile, None);
-        let error = profile.program().unwrap_err().message;
+        let error = profile.program().unwrap_err().to_string();
         assert!(error.contains("10^15"), "{error}");
     }
 
     #[test]
     fn texts_that_are_no_profiles_get_their_reason() {
-        let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
         let send = [2, 1, 100, 0, 0, 10, 9, 0, 1, 1, 1, 800];
         let receive = [2, 2, 50, 0, 0, 20, 9, 0, 1, 2, 0, 800];
-        write(dir.path(), 0, 2, &[&send]);
-        write(dir.path(), 1, 2, &[&receive]);
-        let good = serde_json::to_string(&from_rank_files(dir.path(), &run(0)).unwrap()).unwrap();
+        let files = [of(0, 2, &[&send]), of(1, 2, &[&receive])];
+        let good = serde_json::to_string(&from_rank_files(files, &run(0)).unwrap()).unwrap();
         assert!(Profile::parse(&good).is_ok());
         let why = |from: &str, to: &str| {
             assert!(good.contains(from), "{good}");

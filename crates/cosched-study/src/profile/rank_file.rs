@@ -3,7 +3,6 @@
 
 use super::{Collective, Event, What};
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 use std::rc::Rc;
 
 pub(super) const MARK: &[u8; 8] = b"CSREC\0\0\x01";
@@ -81,11 +80,6 @@ pub(super) struct Call {
 ///
 /// # Errors
 /// What is wrong, when it is no such file at all. Damage further on is in [`RankFile::damage`].
-pub(super) fn read(path: &Path) -> Result<RankFile, String> {
-    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-    parse(&bytes)
-}
-
 pub(super) fn parse(bytes: &[u8]) -> Result<RankFile, String> {
     if bytes.len() < HEAD_BYTES {
         return Err(format!("it has {} bytes, and its head alone {HEAD_BYTES}", bytes.len()));

@@ -114,7 +114,7 @@ fn collectives_of_a_part_are_written_out() {
 #[test]
 fn what_does_not_match_is_said() {
     let profile = profile(vec![], vec![vec![does(1, vec![Event::Send { to: 1, bytes: 8 }])], vec![does(1, vec![])]]);
-    let message = profile.program().unwrap_err().message;
+    let message = profile.program().unwrap_err().to_string();
     assert!(message.contains("task 0 sends 1 messages to task 1, which receives 0"), "{message}");
 }
 
@@ -123,7 +123,7 @@ fn a_program_of_one_task_and_one_of_nothing() {
     let alone = profile(vec![], vec![vec![does(8, vec![together(What::Allgather, 0, None, 8)])]]);
     assert_eq!(sums(&codes(&alone)[0]), (8, 0, 0, 0));
     let nothing = profile(vec![], vec![vec![]]);
-    assert!(nothing.program().unwrap_err().message.contains("the profile is empty"));
+    assert!(nothing.program().unwrap_err().to_string().contains("the profile is empty"));
 }
 
 /// Steps of all tasks at once, so that messages match: in loops, a pair talks, or all do something.

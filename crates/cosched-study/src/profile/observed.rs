@@ -5,31 +5,26 @@ use super::{By, Profile, Task};
 
 /// Of a thread, as it was last seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Observed {
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Observed {
     /// Its process's name.
-    pub(crate) name: String,
-    pub(crate) cpu_ns: u64,
+    pub name: String,
+    pub cpu_ns: u64,
     /// Ready, but without a CPU.
-    pub(crate) wait_ns: u64,
+    pub wait_ns: u64,
     /// In uninterruptible sleep, which is how Linux waits for a disk: the share of looks, times the time.
-    pub(crate) io_ns: u64,
+    pub io_ns: u64,
     /// Read from and written to storage.
-    pub(crate) io_bytes: u64,
-    pub(crate) voluntary: u64,
-    pub(crate) involuntary: u64,
+    pub io_bytes: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
 }
 
 /// Threads with less than this share of the largest one's time are helpers, not tasks.
 const TASK_SHARE_MIN: f64 = 0.02;
 
 /// The profile of an observed run. `cpu_s` is what the kernel says that all processes used together.
-pub(crate) fn from_observation(
-    run: &Run,
-    mut threads: Vec<Observed>,
-    elapsed_s: f64,
-    cpu_s: f64,
-    looks: u64,
-) -> Profile {
+pub fn from_observation(run: &Run, mut threads: Vec<Observed>, elapsed_s: f64, cpu_s: f64, looks: u64) -> Profile {
     let busy = |thread: &Observed| thread.cpu_ns + thread.io_ns;
     let largest = threads.iter().map(busy).max().unwrap_or(0) as f64;
     threads.retain(|thread| busy(thread) > 0 && busy(thread) as f64 >= largest * TASK_SHARE_MIN);

@@ -1,0 +1,67 @@
+//! Profiles as files, and what the ranks of a recorded program wrote.
+
+use crate::out::Failure;
+use cosched_study::profile::Profile;
+use std::path::{Path, PathBuf};
+
+/// Reads a profile and checks it.
+pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        let hint = "give the path of a profile, as `cosched record -o FILE -- COMMAND` writes it";
+        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
+    })?;
+    Profile::parse(&text).map_err(|why| {
+        let hint = "record it again with this cosched: cosched record -o FILE -- COMMAND";
+        Failure::explained(1, &format!("{shown} is not a profile that can be used"), &why, hint)
+    })
+}
+
+/// Writes it. The file is whole or not there.
+pub(crate) fn write(profile: &Profile, path: &Path) -> Result<(), Failure> {
+    let text = serde_json::to_string(profile).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
+    let beside = path.with_extension("unfinished");
+    std::fs::write(&beside, text + "\n").and_then(|()| std::fs::rename(&beside, path)).map_err(|e| {
+        let _ = std::fs::remove_file(&beside);
+        Failure::explained(
+            1,
+            &format!("cannot write {}", path.display()),
+            &e.to_string(),
+            "choose another place: -o FILE",
+        )
+    })
+}
+
+/// The names and contents of the files that ranks wrote into a directory.
+pub(crate) fn rank_files(directory: &Path) -> impl Iterator<Item = (String, Result<Vec<u8>, String>)> {
+    let mut paths: Vec<PathBuf> =
+        directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    paths.retain(|path| name(path).starts_with("rank-"));
+    paths.sort();
+    paths.into_iter().map(move |path| (name(&path), std::fs::read(&path).map_err(|e| e.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_study::profile::{Observed, Run, from_observation};
+
+    #[test]
+    fn a_profile_survives_its_file_and_ranks_come_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = Run { command: vec!["x".into()], recorded: String::new(), host: String::new(), exit: 0 };
+        // As long as a damaged recording may say.
+        let thread = Observed { cpu_ns: u64::MAX, wait_ns: u64::MAX, ..Observed::default() };
+        let profile = from_observation(&run, vec![thread], 1.0, u64::MAX as f64 / 1e9, 1);
+        let path = dir.path().join("p.json");
+        write(&profile, &path).unwrap();
+        assert_eq!(read(&path).unwrap(), profile);
+        crate::profile::summary(&profile, None);
+        for name in ["rank-1-7", "other", "rank-0-9"] {
+            std::fs::write(dir.path().join(name), name).unwrap();
+        }
+        let found: Vec<_> = rank_files(dir.path()).collect();
+        assert_eq!(found, ["rank-0-9", "rank-1-7"].map(|name| (name.to_owned(), Ok(name.into()))));
+    }
+}
