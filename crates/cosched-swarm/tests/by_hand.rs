@@ -189,3 +189,30 @@ fn a_copy_of_a_machine_is_refused_and_disturbs_nobody() {
         ends_well(world);
     }
 }
+
+/// A node that was cut off for 3 s has seen no plan meanwhile, so the newest one is to hold when its lease of 20 s is out.
+#[test]
+fn a_plan_that_waits_for_a_node_that_lagged_holds_soon_after_it_is_back() {
+    let mut world = World::new(4, 3);
+    for node in 0..3 {
+        world.hosts[node].settings.ttl_s = 20;
+        world.start(node);
+    }
+    world.run(3 * S);
+    world.hosts[2].cut_until = world.now + 3 * S;
+    for name in ["first", "second"] {
+        world.ask(0, user(1), submit(job(name, 9)));
+        world.run(S);
+    }
+    let far = world.state().unwrap();
+    assert!(far.from_slot * far.config.slot_length_ns > world.moment(0).wall.0 + 15 * S, "the lease is waited out");
+    world.run(5 * S);
+    let soon = world.state().unwrap();
+    assert!(
+        soon.from_slot * soon.config.slot_length_ns < world.moment(0).wall.0,
+        "{} after {}",
+        soon.from_slot,
+        far.from_slot
+    );
+    ends_well(world);
+}

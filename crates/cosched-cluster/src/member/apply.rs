@@ -188,18 +188,17 @@ impl<'a> Batch<'a> {
         if !ask.once {
             return None;
         }
-        // One that is being cleared begins anew.
-        let lives = |stage: Stage| !matches!(stage, Stage::Ending(_));
-        let is_same = |job: &&Job| {
+        let is_same = |job: &Job, stage: Stage| {
             let known = &job.ask;
             job.owner.uid == by.uid
                 && (job.owner.admin || !by.admin)
                 && (known.once, &known.name) == (true, &ask.name)
                 && known.want.nodes().eq(ask.want.nodes())
-                && !job.closing
+                // One that is being cleared begins again, also if it was about to be closed.
+                && (stage == Stage::Clearing || !job.closing && !matches!(stage, Stage::Ending(_)))
         };
-        let living = self.planner.state().jobs.iter().filter(|(_, record)| lives(record.stage)).map(|(id, _)| id.0);
-        living.filter_map(|id| self.known(id)).find(is_same).map(|job| job.id)
+        let mut jobs = self.planner.state().jobs.iter().filter_map(|(id, of)| Some((self.known(id.0)?, of.stage)));
+        jobs.find(|(job, stage)| is_same(job, *stage)).map(|(job, _)| job.id)
     }
 
     /// A job's record as this step has it by now.

@@ -29,6 +29,7 @@ const FRAME_BYTES: usize = 16 << 10;
 pub(super) struct Pending {
     planner: Planner,
     puts_state: bool,
+    waits: bool,
     lost: Vec<(String, bool)>,
     requests: usize,
     submits: bool,
@@ -111,6 +112,7 @@ impl Member {
             self.work.stage = Stage::Resting;
             return;
         }
+        let hastens = self.hastens_now();
         let Some(planner) = self.planner() else { return };
         let before = planner.state().clone();
         let lost = self.lost_nodes();
@@ -118,6 +120,8 @@ impl Member {
         if rebalances {
             self.work.rebalanced = self.now.steady;
         }
+        let did_wait = self.work.waits.is_some_and(|(generation, _)| generation == planner.state().generation);
+        let waits = self.is_late(holds) || did_wait && !hastens;
         let mut batch = Batch::new(&self.replica, planner, self.now.wall, refuse_submits || self.work.refuse_submits);
         batch.nodes(&lost);
         batch.loads(acks, rebalances);
@@ -128,7 +132,10 @@ impl Member {
         batch.finish();
         batch.planner.handle_timeout(self.now.wall, holds);
         let reason = batch.reason.unwrap_or(Reason::Settings);
-        batch.planner.publish(self.now.wall, holds, reason);
+        match hastens && !waits && batch.planner.state().generation == before.generation {
+            true => batch.planner.overtake(self.now.wall, holds, reason),
+            false => batch.planner.publish(self.now.wall, holds, reason),
+        }
         while batch.planner.poll_action().is_some() {}
 
         let puts_state = *batch.planner.state() != before || self.replica.state.is_none();
@@ -164,7 +171,7 @@ impl Member {
         }
         let silent = |id: &NodeId| planner.state().silent.contains_key(id);
         let lost = lost.iter().map(|id| (self.replica.name_of(*id).to_owned(), silent(id))).collect();
-        self.work.pending = Some(Pending { planner, puts_state, lost, requests: taken.len(), submits });
+        self.work.pending = Some(Pending { planner, puts_state, waits, lost, requests: taken.len(), submits });
         self.work.stage = Stage::Busy;
         self.send(Flight::Commit, Op::Txn(txn));
     }
@@ -246,6 +253,9 @@ impl Member {
             return self.say(Notice::Conflict);
         }
         let generation = pending.planner.state().generation;
+        if pending.waits {
+            self.work.waits = Some((generation, self.now));
+        }
         if pending.puts_state {
             self.work.planner = Some(At { value: pending.planner, revision });
         }

@@ -9,12 +9,15 @@
 //! much longer is dead. Its own jobs that begin again elsewhere are ended by itself by then; see `fence.rs`.
 
 use super::replica::At;
-use super::types::Settings;
+use super::types::{Moment, Settings};
 use super::{Member, finish};
 use crate::store::Revision;
 use cosched_core::cluster::{JobRecord, NEVER, Period, Planner, State};
 use cosched_core::{JobId, NodeId, Time};
 use std::collections::BTreeMap;
+
+/// A plan that holds later than the next one would by so much is worth another one.
+const SOONER_NS: u64 = 1_000_000_000;
 
 /// What a member does about plans.
 #[derive(Debug, Default)]
@@ -53,6 +56,10 @@ pub(super) struct Work {
     /// The nodes of the plan that are not there.
     away: BTreeMap<NodeId, Away>,
     pub(super) rebalanced: Time,
+    /// The plan that this member has made to wait for the leases of nodes that lagged, and when.
+    pub(super) waits: Option<(u64, Moment)>,
+    /// When it was last looked whether it still has to.
+    pub(super) hastened: Time,
     /// When the state was last seen to change.
     pub(super) state_seen: Time,
 }
@@ -193,6 +200,31 @@ impl Member {
         has_rows.then(|| self.work.rebalanced.max(self.session.since) + self.settings.rebalance_ns)
     }
 
+    /// Whether a plan holds later than one that waits for nobody's lease.
+    pub(super) fn is_late(&self, holds_from: Time) -> bool {
+        holds_from > self.now.wall + self.settings.lead.ahead_ns + SOONER_NS
+    }
+
+    /// When to look whether the nodes that lagged are well, so that the newest plan need not wait for their leases.
+    pub(super) fn hastens_at(&self) -> Option<Time> {
+        let plan = self.work.planner.as_ref()?.value.plan();
+        let (generation, made) = self.work.waits?;
+        // A clock that was set back since makes any plan look far away.
+        let passed = self.now.steady - made.steady;
+        let was_set = self.now.wall.0.abs_diff(made.wall.0 + passed) > self.settings.lead.clock_error_ns;
+        let waits = generation == plan.generation && self.is_late(plan.holds_from());
+        let looks = waits && self.settings.clock.synchronised && !was_set;
+        looks.then(|| self.work.hastened.max(made.steady) + self.settings.ack_wait_ns)
+    }
+
+    pub(super) fn hastens_now(&mut self) -> bool {
+        let now = self.hastens_at().is_some_and(|at| at <= self.now.steady);
+        if now {
+            self.work.hastened = self.now.steady;
+        }
+        now
+    }
+
     /// When the first thing that is over may be forgotten.
     fn forgets_at(&self) -> Option<Time> {
         let Settings { keep_ended_ns, keep_ended_max, keep_replies_ns, .. } = self.settings;
@@ -209,7 +241,7 @@ impl Member {
         let lost = self.work.away.values().filter_map(|away| self.gives_up_at(*away)).min();
         let first = self.rank() == 0;
         let of_first = if first { [self.rebalance_at(), self.forgets_at()] } else { [None, None] };
-        [lost, self.limit_at()].into_iter().chain(of_first).flatten()
+        [lost, self.limit_at(), self.hastens_at()].into_iter().chain(of_first).flatten()
     }
 
     fn has_work(&self) -> bool {

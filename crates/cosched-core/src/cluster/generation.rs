@@ -4,7 +4,8 @@
 //! two gangs. Rule. A node that has acknowledged the newest plan is well and sees the next one within a known time. One
 //! that has not may be cut off, but not for ever: a node reads the plan before it renews its lease, and runs no gang
 //! slots once its lease is out. So when its lease ends it either has seen the new plan or does no harm, and the plan
-//! holds from then on. Nodes whose lease is out count no more.
+//! holds from then on. Nodes whose lease is out count no more. When the one that lagged acknowledges after all, its lease
+//! need not be waited for: the plan is overtaken by the next one ([`super::Planner::overtake`]).
 //! Source: leases as in Gray & Cheriton 1989; DESIGN.md, chapter 6.
 
 use crate::id::NodeId;

@@ -117,13 +117,25 @@ impl Planner {
 
     /// Publishes the plan of the present state, if it is another one: the next generation.
     pub fn publish(&mut self, now: Time, holds_from: Time, reason: Reason) {
-        let mut next = self.build();
-        if next.same_content(&self.plan) {
-            return;
+        let next = self.build();
+        if !next.same_content(&self.plan) {
+            self.publish_this(next, now, holds_from.max(self.plan.holds_from()), reason);
         }
+    }
+
+    /// As [`Planner::publish`], but the plan is published in any case if it holds sooner than the present one, which then
+    /// never does.
+    pub fn overtake(&mut self, now: Time, holds_from: Time, reason: Reason) {
+        if holds_from >= self.plan.holds_from() {
+            return self.publish(now, holds_from, reason);
+        }
+        let next = self.build();
+        self.publish_this(next, now, holds_from, reason);
+    }
+
+    fn publish_this(&mut self, mut next: Plan, now: Time, holds_from: Time, reason: Reason) {
         let old = Arc::clone(&self.plan);
-        let from = holds_from.max(old.holds_from());
-        next.from_slot = from.0.div_ceil(next.slot_length_ns);
+        next.from_slot = holds_from.0.div_ceil(next.slot_length_ns);
         let from = next.holds_from();
         self.note_turns(&old, from);
         next.generation = old.generation + 1;
@@ -166,8 +178,9 @@ impl Planner {
         // Line-ups take turns from generation to generation, too, or the first would be favoured when plans come fast.
         let cycles = next.generation % next.period();
         if next.turns == old.turns && next.slot_length_ns == old.slot_length_ns {
-            let phase = (next.from_slot - old.from_slot + u64::from(old.start)) % (cycle * next.period());
-            return phase as u32;
+            let all = cycle * next.period();
+            let passed = next.from_slot % all + all - old.from_slot % all;
+            return ((passed + u64::from(old.start)) % all) as u32;
         }
         let waits = |row: &u32| self.state.row_turns.get(*row as usize);
         let longest = (0..self.rows.len() as u32).min_by_key(|row| (waits(row), *row));

@@ -2,7 +2,7 @@
 //!
 //! Why: a plan is named by its generation. Two plans of one name could hold in the same slot, and a node that went back
 //! would run what others have left. When the store has lost its data or was put back, generations begin anew, and each
-//! node goes back once.
+//! node goes back once. A plan that holds already is not overtaken by one that holds since an earlier moment.
 
 use super::{Invariant, Seen};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Invariant for Generations {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
-            Seen::State { state, .. } => {
+            Seen::State { state, now_wall_ns, .. } => {
                 let from = state.from_slot.saturating_mul(state.config.slot_length_ns);
                 let first = (self.life == 0).then_some((0, 0));
                 let Some((old, old_from)) = self.stored.replace((state.generation, from)).or(first) else {
@@ -34,7 +34,7 @@ impl Invariant for Generations {
                 if new != old && new != old + 1 {
                     return Err(format!("generation {old} is followed by {new}"));
                 }
-                if new > old && from < old_from {
+                if new > old && from < old_from && old_from <= *now_wall_ns {
                     return Err(format!("generation {new} holds {} ms before {old}", (old_from - from) / 1_000_000));
                 }
             }

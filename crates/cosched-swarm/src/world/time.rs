@@ -182,6 +182,7 @@ impl World {
         let out = host.member.as_ref().is_none_or(|member| !member.is_joined());
         let alone = out && host.processes.parts.values().filter(|part| part.is_alive()).count() == 1;
         let known = host.member.as_ref().and_then(Member::state);
+        let alarm = host.member.as_ref().is_some_and(|member| member.alarm().is_some());
         let suspended = |id: &JobId| {
             let mut states = known.into_iter().chain(&self.state);
             states.any(|state| state.jobs.get(id).is_some_and(|job| job.standing == Standing::Suspended))
@@ -191,7 +192,8 @@ impl World {
         let mut stopped = Vec::new();
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| !part.ended) {
             let held_here = host.driver.as_ref().is_some_and(|driver| driver.is_held(*id));
-            let excused = !alone || part.spans || suspended(id);
+            // In an alarm what a user has decided stays, though the tree that knew of it is lost.
+            let excused = !alone || part.spans || suspended(id) || alarm && held_here;
             let held = excused
                 && (held_here
                     || before.as_ref().is_some_and(|plan| waits(plan, *id))
