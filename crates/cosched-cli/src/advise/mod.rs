@@ -1,15 +1,14 @@
 //! `cosched advise`: a short look at a program, alone and in company, and which policy suits it.
 //!
-//! [`mod@observe`] runs it, [`mod@decide`] draws conclusions from the numbers (a pure function), [`mod@text`] says them.
+//! [`mod@observe`] runs it, [`decide`] draws conclusions from the numbers (a pure function), [`mod@text`] says them.
 
-mod decide;
-mod facts;
 mod observe;
 mod text;
 
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::Args;
+use cosched_study::advise::decide;
 
 const ADVISE: &str = "\
 The program runs alone under plain Linux and under cosched, where its waits are counted, then two of it at once under each \
@@ -57,7 +56,7 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 /// `cosched advise`.
 pub(crate) fn advise(context: &Context, options: &Advise) -> Result<u8, Failure> {
     let facts = observe::observe(context, options)?;
-    let advice = decide::decide(&facts);
+    let advice = decide(&facts);
     if context.json {
         print_json(&serde_json::json!({
             "format": "cosched-advice-1", "command": options.command, "facts": facts, "advice": advice,

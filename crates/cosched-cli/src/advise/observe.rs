@@ -1,17 +1,17 @@
 //! Running a program alone and in company, within a time.
 
 use super::Advise;
-use super::facts::{Company, Facts, Waits};
 use crate::bench::check;
-use crate::bench::phase::Phase;
 use crate::bench::policy::Choice;
-use crate::bench::record::{Ended, Run};
 use crate::bench::runner::{Job, Runner, Wanted};
-use crate::bench::stats::{mean, median};
 use crate::context::Context;
 use crate::jobset::{Look, memory_available_bytes};
 use crate::out::{Failure, say};
 use cosched_api::{Client, JobWaiting, SocketChoice};
+use cosched_study::advise::{Company, Facts, Waits};
+use cosched_study::slowdown::Phase;
+use cosched_study::slowdown::record::{Ended, Run};
+use cosched_study::slowdown::stats::{mean, median};
 use std::time::Instant;
 
 /// The policy under which waits are counted: it leaves the program as it is.

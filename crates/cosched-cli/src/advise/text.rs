@@ -1,10 +1,9 @@
 //! Facts and advice in plain words.
 
-use super::decide::{Advice, Grain, Kind};
-use super::facts::{Company, Facts};
 use crate::bench::memory;
 use crate::format::{grouped, percent};
 use crate::table::{Cell, numbers, render, words};
+use cosched_study::advise::{Advice, Company, Facts, Grain, Kind};
 use std::fmt::Write;
 
 /// Memory for more jobs than this is no limit.
@@ -141,9 +140,9 @@ fn choice(facts: &Facts, advice: &Advice) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decide::decide;
-    use super::super::decide::tests::{company, facts};
     use super::*;
+    use cosched_study::advise::decide;
+    use cosched_study::advise::samples::{company, facts};
 
     #[test]
     fn says_what_to_choose_and_why() {

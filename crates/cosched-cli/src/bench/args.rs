@@ -1,8 +1,9 @@
 //! The options of `cosched bench`.
 
 use crate::parsers::positive_time;
-use clap::{Args, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use cosched_study::slowdown::Baseline;
 use std::path::PathBuf;
 
 /// Options of `cosched bench`.
@@ -20,17 +21,6 @@ pub(crate) enum BenchCommand {
     Slowdown(Box<Slowdown>),
     /// Set measured slowdowns beside those of the model and of the simulator
     Compare(super::compare::Compare),
-}
-
-/// The time with which all are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Baseline {
-    /// One job alone under plain Linux
-    #[default]
-    Linux,
-    /// One job alone under the same policy
-    Own,
 }
 
 /// Options of `cosched bench slowdown`.
@@ -56,7 +46,7 @@ pub(crate) struct Slowdown {
     pub(crate) limit: Option<f64>,
 
     /// The t_1 of slowdowns: linux (alone under plain Linux) or own (alone under the same policy)
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Baseline::Linux, hide_possible_values = true)]
+    #[arg(long, value_name = "WHICH", value_parser = baseline(), default_value = "linux", hide_possible_values = true)]
     pub(crate) baseline: Baseline,
 
     /// Different jobs together: a list of commands (TOML)
@@ -87,4 +77,10 @@ pub(crate) struct Slowdown {
     /// The command and its arguments
     #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["mix", "resume"])]
     pub(crate) command: Vec<String>,
+}
+
+fn baseline() -> impl TypedValueParser<Value = Baseline> {
+    let linux = PossibleValue::new("linux").help("One job alone under plain Linux");
+    let own = PossibleValue::new("own").help("One job alone under the same policy");
+    PossibleValuesParser::new([linux, own]).map(|text| if text == "own" { Baseline::Own } else { Baseline::Linux })
 }

@@ -1,10 +1,10 @@
 //! What can be known to be wrong before anything runs.
 
 use super::policy::{Choice, How};
-use super::record::Head;
 use crate::out::{EXIT_REFUSED, Failure};
 use crate::run::find_program;
 use crate::run::waiting::Plan;
+use cosched_study::slowdown::record::Head;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -69,8 +69,8 @@ pub(crate) fn find(name: &str) -> Result<PathBuf, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::head;
     use super::*;
+    use cosched_study::slowdown::samples::head;
 
     #[test]
     fn another_machine_does_not_go_on() {

@@ -3,7 +3,7 @@
 //! The measurement is a document of `cosched bench slowdown`. Model and simulator get the same profile of the program
 //! and the same machine file. The differences stand beside the numbers.
 
-use super::measured::{Measured, Outcome, Single, not_valid};
+use super::measured::{not_valid, read};
 use super::policy::Choice;
 use crate::context::Context;
 use crate::format::command_line;
@@ -17,6 +17,7 @@ use cosched_sim::{Progress, Strategy};
 use cosched_study::live::Live;
 use cosched_study::profile::Profile;
 use cosched_study::program::{self, slowdowns};
+use cosched_study::slowdown::{Measured, Outcome, Single};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +75,7 @@ pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failur
     if !(options.slot_ms > 0.0 && options.slot_ms.is_finite()) {
         return Err(Failure::explained(2, "--slot-ms must be above 0", "a slot has a length", "give ms, such as 100"));
     }
-    let measured = Measured::read(&options.measured)?;
+    let measured = read(&options.measured)?;
     let profile = crate::profile::read(&options.profile)?;
     let machine = machines::find(&options.machine)?;
     if !measured.command.is_empty() && measured.command != profile.command {

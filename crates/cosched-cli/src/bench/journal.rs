@@ -4,9 +4,9 @@
 //! files are made from it.
 
 use super::output;
-use super::record::{Document, Ended, FORMAT, Head, Run};
 use super::report;
 use crate::out::{EXIT_REFUSED, Failure};
+use cosched_study::slowdown::record::{Document, Ended, FORMAT, Head, Run};
 use std::fs::{File, create_dir_all};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -123,9 +123,8 @@ fn read(text: &str) -> Result<(Head, Vec<Run>), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::head;
-    use super::super::results::tests::run;
     use super::*;
+    use cosched_study::slowdown::samples::{head, run};
 
     #[test]
     fn goes_on_after_a_line_that_was_cut_and_without_what_was_interrupted() {

@@ -1,8 +1,7 @@
 //! `cosched bench slowdown`: what does sharing cost, here, for this program?
 //!
-//! `plan` says which sets are run in which order, `runner` runs one of them, `results` makes numbers of the runs, and
-//! `output`, `report` and `journal` write them. The slowdown is that of Strazdins and Uhlmann (2004, section 4.1):
-//! s_j = t_j / t_1, t_j the elapsed time for all of j jobs.
+//! `cosched_study::slowdown` says which sets are run in which order and makes numbers of the runs, `runner` runs one of them, and
+//! `output`, `report` and `journal` write them.
 
 mod args;
 pub(crate) mod check;
@@ -12,20 +11,15 @@ mod journal;
 pub(crate) mod measured;
 mod mix;
 mod output;
-pub(crate) mod phase;
-mod plan;
 pub(crate) mod policy;
 mod progress;
-pub(crate) mod record;
 mod report;
-mod results;
 pub(crate) mod runner;
 mod session;
 mod slurm;
-pub(crate) mod stats;
 
 pub(crate) use args::Bench;
-pub(crate) use output::{OTHERS_DECIDE, memory};
+pub(crate) use output::memory;
 
 use crate::context::Context;
 use crate::out::Failure;

@@ -1,17 +1,16 @@
 //! The table for people, and CSV.
 
-use super::args::Baseline;
-use super::record::{Document, Each, Ended, Row, Run};
-use super::stats::mean;
 use crate::format::{command_line, grouped, percent, size};
 use crate::table::{Cell, Column, numbers, render, words};
+use cosched_study::slowdown::Baseline;
+use cosched_study::slowdown::record::{Document, Each, Ended, Row, Run};
+use cosched_study::slowdown::results::OTHERS_DECIDE;
+use cosched_study::slowdown::stats::mean;
 use std::fmt::Write;
 use std::path::Path;
 
 /// Others that use more of the CPUs than this are named.
 const OTHERS_WORTH_NAMING: f64 = 0.05;
-/// Others that use more than this decide the times more than the policies do.
-pub(crate) const OTHERS_DECIDE: f64 = 0.25;
 
 /// Everything that is said at the end.
 pub(crate) fn text(document: &Document, directory: Option<&Path>) -> String {
@@ -252,9 +251,9 @@ fn number(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::head;
-    use super::super::results::{document, tests::run};
     use super::*;
+    use cosched_study::slowdown::results::document;
+    use cosched_study::slowdown::samples::{head, run};
 
     fn example() -> Document {
         let head = head(&["linux", "gang"], &[1, 2], 1);

@@ -1,11 +1,11 @@
 //! What is seen while it runs: one line that changes on a terminal, a line a set elsewhere.
 
-use super::plan::Cell;
-use super::record::{Ended, Run};
-use super::stats::median;
 use crate::format::duration_s;
 use crate::jobset::Look;
 use crate::progress;
+use cosched_study::slowdown::plan::Cell;
+use cosched_study::slowdown::record::{Ended, Run};
+use cosched_study::slowdown::stats::median;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -89,9 +89,9 @@ pub(crate) fn estimate_s(cells: &[Cell], runs: &[Run]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{cells, tests::head};
-    use super::super::results::tests::run;
     use super::*;
+    use cosched_study::slowdown::plan::cells;
+    use cosched_study::slowdown::samples::{head, run};
 
     #[test]
     fn estimates_from_what_is_known() {

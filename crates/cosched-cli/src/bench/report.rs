@@ -1,11 +1,11 @@
 //! The HTML report: one file with its figures, which opens from disk without a network.
 
 use super::output::{memory, notes};
-use super::record::{Document, Row};
-use super::results::cpu_shares;
 use crate::format::{command_line, percent};
 use cosched_sim::metrics::{Estimate, t_975};
 use cosched_sim::report::{Line, Page, Title, lines, short};
+use cosched_study::slowdown::record::{Document, Row};
+use cosched_study::slowdown::results::cpu_shares;
 
 /// The whole page.
 pub(crate) fn html(document: &Document) -> String {
@@ -184,9 +184,9 @@ fn mix_lines(document: &Document) -> Vec<Line> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::head;
-    use super::super::results::{document, tests::run};
     use super::*;
+    use cosched_study::slowdown::results::document;
+    use cosched_study::slowdown::samples::{head, run};
 
     #[test]
     fn the_page_is_alone_and_has_its_figures() {
@@ -207,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_mix_has_a_figure_too() {
-        use super::super::mix::MixJob;
-        use super::super::record::{Head, Run};
+        use cosched_study::slowdown::mix::MixJob;
+        use cosched_study::slowdown::record::{Head, Run};
         let job = |name: &str| MixJob { name: name.into(), class: None, start_s: 0.0, count: 1, command: vec![] };
         let head = Head { commands: vec![job("a<b"), job("c")], ..head(&["linux", "gang"], &[2], 1) };
         let alone = Run { alone: Some(0), ..run("linux", 0, &[1.0]) };

@@ -1,8 +1,6 @@
 //! Running one set under one policy, and saying how it ended.
 
-use super::phase::Phase;
 use super::policy::{Choice, How};
-use super::record::{Each, Ended, Run};
 use super::slurm::{self, Slurm};
 use crate::context::Context;
 use crate::format::size;
@@ -11,7 +9,10 @@ use crate::jobset::{launcher, memory_available_bytes, output_end, unnamed_file};
 use crate::out::Failure;
 use crate::run::connect_or_start;
 use crate::run::signals::Signals;
-use cosched_api::{Class, SocketChoice};
+use cosched_api::SocketChoice;
+use cosched_study::slowdown::Phase;
+use cosched_study::slowdown::mix::Class;
+use cosched_study::slowdown::record::{Each, Ended, Run};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
@@ -148,7 +149,7 @@ impl<'a> Runner<'a> {
         let mut on_early_end = Vec::new();
         let command: Vec<OsString> = match (&wanted.choice.how, &self.slurm) {
             (How::Cosched { options, .. }, _) => {
-                let class = job.class.map(crate::format::class);
+                let class = job.class.map(Class::name);
                 let class = class.iter().flat_map(|class| ["--class", class]);
                 let options: Vec<&str> =
                     options.iter().map(String::as_str).chain(class).chain(["--name", &name]).collect();

@@ -2,16 +2,16 @@
 
 use super::args::Slowdown;
 use super::journal::Journal;
-use super::phase::Phase;
-use super::plan::{Cell, LINUX, cells, single_policy};
 use super::policy::Choice;
 use super::progress::{Progress, estimate_s};
-use super::record::{Ended, FORMAT, Head, Run};
-use super::results::document;
 use super::runner::{Job, Runner, Wanted};
 use super::{check, mix, output};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
+use cosched_study::slowdown::Phase;
+use cosched_study::slowdown::plan::{Cell, LINUX, cells, single_policy};
+use cosched_study::slowdown::record::{Ended, FORMAT, Head, Run};
+use cosched_study::slowdown::results::document;
 use jiff::Timestamp;
 
 /// The time limit of the first run, when nothing is known.
@@ -31,7 +31,10 @@ pub(crate) fn slowdown(context: &Context, options: &Slowdown) -> Result<u8, Fail
         None => (head(options)?, Vec::new(), None),
     };
     let choices = Choice::parse_all(&head.policies)?;
-    let phase = Phase::new(head.phase_regex.as_deref())?;
+    let phase = Phase::new(head.phase_regex.as_deref()).map_err(|why| {
+        let hint = "as in --phase-regex 'elapsed: ([0-9.]+) s'";
+        Failure::explained(2, "--phase-regex cannot be used", &why, hint)
+    })?;
     check::commands(&head, &choices)?;
     let jobs_max = cells(&head, 0).iter().map(|cell| cell.jobs).max().unwrap_or(1);
     let runner = Runner::new(context, &choices, jobs_max, phase)?;

@@ -2,13 +2,14 @@
 
 use super::help;
 use super::source::Source;
-use crate::bench::measured::{Measured as Bench, Outcome, Single, not_valid, positive};
+use crate::bench::measured::{not_valid, read};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render};
 use clap::Args;
 use cosched_model::Job;
 use cosched_model::errors::{Errors, Measured, slowdown_by_utilisation, split};
+use cosched_study::slowdown::{Measured as Bench, Outcome, Single, positive};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -53,7 +54,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn errors(context: &Context, options: &ErrorsOf) -> Result<u8, Failure> {
-    let bench = Bench::read(&options.measured)?;
+    let bench = read(&options.measured)?;
     let invalid = |why: &str, hint: &str| not_valid(&options.measured, why, hint);
     let single = bench.single.as_ref().filter(|single| single.time_s > 0.0);
     let single = single.ok_or_else(|| invalid("it has no time of a single job", "measure with 1 among --jobs"))?;

@@ -1,7 +1,7 @@
 //! Numbers from several measurements of the same thing.
 
 /// The median; of an even number of values the mean of the two in the middle. None of nothing.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
+pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let upper = *sorted.get(sorted.len() / 2)?;
@@ -9,12 +9,12 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The mean; none of nothing.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+pub fn mean(values: &[f64]) -> Option<f64> {
     cosched_sim::metrics::mean(values)
 }
 
 /// The standard error of the mean, √(Σ(x − x̄)² / (n − 1) / n); none of fewer than two values.
-pub(crate) fn stderr(values: &[f64]) -> Option<f64> {
+pub fn stderr(values: &[f64]) -> Option<f64> {
     let (mean, n) = (mean(values)?, values.len() as f64);
     let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
     (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt())
@@ -23,7 +23,7 @@ pub(crate) fn stderr(values: &[f64]) -> Option<f64> {
 /// The standard error of the ratio of two independent means, to first order (Cochran 1977, section 6.4, without the
 /// covariance): the relative errors add up as squares. A mean without an error of its own is taken as exact only when
 /// the other has one.
-pub(crate) fn ratio_stderr(above: (f64, Option<f64>), below: (f64, Option<f64>)) -> Option<f64> {
+pub fn ratio_stderr(above: (f64, Option<f64>), below: (f64, Option<f64>)) -> Option<f64> {
     if above.1.is_none() && below.1.is_none() || below.0 == 0.0 || above.0 == 0.0 {
         return None;
     }
@@ -32,7 +32,7 @@ pub(crate) fn ratio_stderr(above: (f64, Option<f64>), below: (f64, Option<f64>))
 }
 
 /// Jain's fairness index (Σx)² / (n Σx²): 1 when all are alike, 1/n when one has everything. None of nothing or zeros.
-pub(crate) fn jain(values: &[f64]) -> Option<f64> {
+pub fn jain(values: &[f64]) -> Option<f64> {
     let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }

@@ -1,12 +1,14 @@
 //! From runs to results: pure functions.
 
-use super::args::Baseline;
 use super::plan::{Cell, LINUX, cells, single_policy};
-use super::record::{Document, Ended, Head, MixRow, Row, Run, Single};
+use super::record::{Baseline, Document, Ended, Head, MixRow, Row, Run, Single};
 use super::stats::{jain, mean, median, ratio_stderr, stderr};
 
+/// Other processes that use more of the CPUs than this decide the times more than the policies do.
+pub const OTHERS_DECIDE: f64 = 0.25;
+
 /// Makes the document of what was measured so far.
-pub(crate) fn document(head: &Head, runs: &[Run]) -> Document {
+pub fn document(head: &Head, runs: &[Run]) -> Document {
     let mut wanted: Vec<Cell> = cells(head, 0).into_iter().filter(|cell| cell.alone.is_none()).collect();
     // For reading: each policy with growing numbers of jobs.
     let place = |cell: &Cell| head.policies.iter().position(|policy| *policy == cell.policy);
@@ -22,7 +24,7 @@ pub(crate) fn document(head: &Head, runs: &[Run]) -> Document {
 }
 
 /// The CPU shares of the runs of a row that were done.
-pub(crate) fn cpu_shares(document: &Document, row: &Row) -> Vec<f64> {
+pub fn cpu_shares(document: &Document, row: &Row) -> Vec<f64> {
     let cell = Cell { policy: row.policy.clone(), jobs: row.jobs, alone: None };
     done(&document.runs, &cell).iter().map(|run| cpu_share(run, document.head.cpus)).collect()
 }
@@ -165,38 +167,9 @@ fn mix(head: &Head, all: &[Run]) -> Vec<MixRow> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::super::plan::tests::head;
-    use super::super::record::Each;
+mod tests {
+    use super::super::samples::{head, run};
     use super::*;
-
-    /// A run whose jobs end at these times and use half of it as CPU time.
-    pub(crate) fn run(policy: &str, repetition: u32, ends: &[f64]) -> Run {
-        let each = |(job, end_s): (usize, &f64)| Each {
-            job,
-            command: 0,
-            start_s: 0.0,
-            end_s: *end_s,
-            user_s: end_s / 2.0,
-            system_s: 0.0,
-            max_memory_bytes: 1 << 20,
-            voluntary: 10,
-            involuntary: 2,
-            phase_s: Some(end_s - 0.1),
-            exit: Some(0),
-        };
-        Run {
-            policy: policy.into(),
-            jobs: ends.len() as u32,
-            repetition,
-            outcome: Ended::Done,
-            why: None,
-            elapsed_s: ends.iter().copied().fold(0.0, f64::max),
-            others_cpu_share: Some(0.01),
-            each: ends.iter().enumerate().map(each).collect(),
-            alone: None,
-        }
-    }
 
     #[test]
     fn slowdown_is_against_linux_alone() {

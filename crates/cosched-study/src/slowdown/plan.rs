@@ -1,29 +1,30 @@
 //! Which sets are run, and in what order.
 
-use super::args::Baseline;
 use super::mix::MixJob;
-use super::record::{Head, Run};
+use super::record::{Baseline, Head, Run};
 
 /// A set that is run once in each repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
-    pub(crate) policy: String,
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Cell {
+    pub policy: String,
     /// All jobs of the set.
-    pub(crate) jobs: u32,
+    pub jobs: u32,
     /// One job of the mix, alone.
-    pub(crate) alone: Option<usize>,
+    pub alone: Option<usize>,
 }
 
 /// The policy with which all are compared.
-pub(crate) const LINUX: &str = "linux";
+pub const LINUX: &str = "linux";
 
 impl Cell {
-    pub(crate) fn is_of(&self, run: &Run) -> bool {
+    /// Whether this was a run of it.
+    pub fn is_of(&self, run: &Run) -> bool {
         run.policy == self.policy && run.jobs == self.jobs && run.alone == self.alone
     }
 
     /// For people: `gang, 4 jobs`.
-    pub(crate) fn title(&self, mix: &[MixJob]) -> String {
+    pub fn title(&self, mix: &[MixJob]) -> String {
         match (self.alone.and_then(|place| mix.get(place)), mix.is_empty(), self.jobs) {
             (Some(job), ..) => format!("{}, {} alone", self.policy, job.name),
             (None, false, jobs) => format!("{}, all {jobs} jobs", self.policy),
@@ -36,7 +37,7 @@ impl Cell {
 /// The sets of a repetition: for each number of jobs all policies in turn. What all are compared with is always there
 /// and is the first of all; each repetition begins at another place, so that no set always follows the same one or
 /// always finds the machine at the same age.
-pub(crate) fn cells(head: &Head, repetition: u32) -> Vec<Cell> {
+pub fn cells(head: &Head, repetition: u32) -> Vec<Cell> {
     let mut cells = in_order(head);
     let step = (cells.len() / head.repeat.max(1) as usize).max(1);
     let shift = repetition as usize * step % cells.len().max(1);
@@ -67,7 +68,7 @@ fn in_order(head: &Head) -> Vec<Cell> {
 }
 
 /// The policy whose single job stands for the program.
-pub(crate) fn single_policy(head: &Head) -> &str {
+pub fn single_policy(head: &Head) -> &str {
     match head.baseline {
         Baseline::Linux => LINUX,
         Baseline::Own => head.policies.first().map_or(LINUX, String::as_str),
@@ -75,27 +76,9 @@ pub(crate) fn single_policy(head: &Head) -> &str {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use super::super::samples::head;
     use super::*;
-
-    /// A head for tests.
-    pub(crate) fn head(policies: &[&str], jobs: &[u32], repeat: u32) -> Head {
-        Head {
-            format: super::super::record::FORMAT.into(),
-            host: "here".into(),
-            cpus: 2,
-            cosched: "0.1.0".into(),
-            started: "2026-01-01T00:00:00Z".into(),
-            command: vec!["prog".into()],
-            jobs: jobs.to_vec(),
-            policies: policies.iter().map(|name| (*name).to_owned()).collect(),
-            repeat,
-            limit_s: None,
-            baseline: Baseline::Linux,
-            phase_regex: None,
-            commands: Vec::new(),
-        }
-    }
 
     fn text(cells: &[Cell]) -> String {
         cells.iter().map(|cell| format!("{}{}", cell.policy, cell.jobs)).collect::<Vec<_>>().join(" ")

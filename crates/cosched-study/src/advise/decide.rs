@@ -14,13 +14,13 @@
 //! within 5 %.
 
 use super::facts::{Company, Facts};
-use crate::bench::OTHERS_DECIDE;
+use crate::slowdown::results::OTHERS_DECIDE;
 use serde::Serialize;
 
 /// What kind of program it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Its processes ask again and again when they wait.
     Spins,
     /// They give their CPUs away when they wait.
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 /// How often its processes wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Grain {
+pub enum Grain {
     /// More than 500 times a second: below 2 ms.
     Fine,
     /// More than 10 times a second.
@@ -47,20 +47,21 @@ pub(crate) enum Grain {
 
 /// The conclusions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Advice {
-    pub(crate) kind: Kind,
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Advice {
+    pub kind: Kind,
     /// None where its waits could not be seen.
-    pub(crate) grain: Option<Grain>,
+    pub grain: Option<Grain>,
     /// The policy to choose; none where nothing can be said.
-    pub(crate) choice: Option<String>,
+    pub choice: Option<String>,
     /// Whether the choice follows from measured slowdowns, or from the kind of program only.
-    pub(crate) is_measured: bool,
+    pub is_measured: bool,
     /// Other processes decide these numbers more than the policies.
-    pub(crate) is_uncertain: bool,
+    pub is_uncertain: bool,
     /// How many fit into memory at once, if the memory is known.
-    pub(crate) jobs_in_memory: Option<u64>,
+    pub jobs_in_memory: Option<u64>,
     /// (jobs, max(1, j × CPU share)).
-    pub(crate) expected: Vec<(u32, f64)>,
+    pub expected: Vec<(u32, f64)>,
 }
 
 /// Below this part of the CPUs a program is as good as asleep.
@@ -76,7 +77,7 @@ const ALIKE: f64 = 1.05;
 const POSSIBLE_FROM: f64 = 0.9;
 
 /// Draws the conclusions.
-pub(crate) fn decide(facts: &Facts) -> Advice {
+pub fn decide(facts: &Facts) -> Advice {
     let kind = kind(facts);
     let jobs_in_memory = facts.memory_available_bytes.and_then(|bytes| bytes.checked_div(facts.memory_bytes));
     let (choice, is_measured) = choose(facts, kind);
@@ -145,37 +146,10 @@ fn choose(facts: &Facts, kind: Kind) -> (Option<String>, bool) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::super::facts::Waits;
+    use super::super::samples::{company, facts};
     use super::*;
-
-    pub(crate) fn company(policy: &str, slowdown: f64, growth: f64) -> Company {
-        Company {
-            policy: policy.into(),
-            runs: 3,
-            slowdown: Some(slowdown),
-            is_bound: false,
-            cpu_share: Some(0.9),
-            cpu_growth: Some(growth),
-            why: None,
-        }
-    }
-
-    pub(crate) fn facts(cpu_share: f64, voluntary_per_s: f64, company: Vec<Company>) -> Facts {
-        Facts {
-            cpus: 2,
-            is_whole: true,
-            alone_s: 2.0,
-            cpu_share,
-            cpu_s: 4.0 * cpu_share,
-            memory_bytes: 1 << 30,
-            memory_available_bytes: Some(8 << 30),
-            voluntary_per_s,
-            waits: None,
-            company,
-            others_cpu_share: 0.02,
-        }
-    }
 
     #[test]
     fn spinners_that_collapse_are_for_gangs() {
@@ -187,7 +161,7 @@ pub(crate) mod tests {
         // The waits alone show it too, and their grain.
         let calm = Facts {
             waits: Some(Waits { polls_per_cpu_s: 6e6, per_s: Some(9000.0) }),
-            ..super::tests::facts(0.9, 3.0, vec![])
+            ..super::super::samples::facts(0.9, 3.0, vec![])
         };
         assert_eq!((decide(&calm).kind, decide(&calm).grain), (Kind::Spins, Some(Grain::Fine)));
     }
@@ -198,7 +172,8 @@ pub(crate) mod tests {
         let advice = decide(&facts);
         assert_eq!((advice.kind, advice.choice.as_deref()), (Kind::Blocks, Some("linux")));
         assert_eq!(advice.expected[0], (2, 1.0));
-        let better = super::tests::facts(0.5, 900.0, vec![company("linux", 1.5, 1.0), company("local", 1.2, 1.0)]);
+        let better =
+            super::super::samples::facts(0.5, 900.0, vec![company("linux", 1.5, 1.0), company("local", 1.2, 1.0)]);
         assert_eq!(decide(&better).choice.as_deref(), Some("local"));
     }
 
@@ -207,7 +182,10 @@ pub(crate) mod tests {
         let facts =
             facts(0.99, 1.0, vec![company("linux", 2.04, 1.0), company("local", 2.0, 1.0), company("gang", 2.01, 1.0)]);
         assert_eq!((decide(&facts).kind, decide(&facts).choice.as_deref()), (Kind::Computes, Some("linux")));
-        assert_eq!(decide(&super::tests::facts(0.01, 2.0, vec![company("linux", 1.0, 1.0)])).kind, Kind::Sleeps);
+        assert_eq!(
+            decide(&super::super::samples::facts(0.01, 2.0, vec![company("linux", 1.0, 1.0)])).kind,
+            Kind::Sleeps
+        );
     }
 
     #[test]
@@ -234,8 +212,8 @@ pub(crate) mod tests {
         facts.others_cpu_share = 0.4;
         let advice = decide(&facts);
         assert_eq!((advice.jobs_in_memory, advice.choice, advice.is_uncertain), (Some(1), None, true));
-        assert!(!decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 1.0, 1.0)])).is_uncertain);
-        assert!(decide(&super::tests::facts(0.4, 3.0, vec![company("linux", 0.7, 1.0)])).is_uncertain);
+        assert!(!decide(&super::super::samples::facts(0.4, 3.0, vec![company("linux", 1.0, 1.0)])).is_uncertain);
+        assert!(decide(&super::super::samples::facts(0.4, 3.0, vec![company("linux", 0.7, 1.0)])).is_uncertain);
     }
 
     #[test]

@@ -1,0 +1,71 @@
+//! Reads what was measured, for who sets something beside it. Only what is needed is asked for: others may write the
+//! document too.
+
+use super::record::FORMAT;
+use serde::Deserialize;
+
+/// The part of a document that is compared.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Measured {
+    format: String,
+    pub cpus: Option<u32>,
+    #[serde(default)]
+    pub command: Vec<String>,
+    pub single: Option<Single>,
+    #[serde(default)]
+    pub results: Vec<Outcome>,
+}
+
+/// One job alone.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Single {
+    pub time_s: f64,
+    pub phase_s: Option<f64>,
+    pub cpu_share: Option<f64>,
+}
+
+/// A policy with a number of jobs.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Outcome {
+    pub policy: String,
+    pub jobs: u32,
+    pub time_s: Option<f64>,
+    pub phase_s: Option<f64>,
+    pub slowdown: Option<f64>,
+    pub slowdown_stderr: Option<f64>,
+    pub cpu_share: Option<f64>,
+}
+
+impl Measured {
+    /// Reads a document's text.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parse(text: &str) -> Result<Measured, String> {
+        let measured: Measured = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        if measured.format != FORMAT {
+            return Err(format!("its format is `{}`, not `{FORMAT}`", measured.format));
+        }
+        Ok(measured)
+    }
+}
+
+impl Outcome {
+    /// s_j of the whole job.
+    pub fn job_slowdown(&self, single: &Single) -> Option<f64> {
+        positive(self.slowdown).or_else(|| Some(positive(self.time_s)? / single.time_s))
+    }
+
+    /// s_j of the main phase, if the program tells it.
+    pub fn phase_slowdown(&self, single: &Single) -> Option<f64> {
+        positive(self.phase_s).zip(positive(single.phase_s)).map(|(several, one)| several / one)
+    }
+}
+
+/// A figure that makes sense.
+pub fn positive(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| *value > 0.0 && value.is_finite())
+}
