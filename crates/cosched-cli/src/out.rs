@@ -68,10 +68,12 @@ impl From<SimError> for Failure {
 
 impl From<cosched_study::Error> for Failure {
     fn from(error: cosched_study::Error) -> Failure {
-        match error {
-            cosched_study::Error::Subject(Reason { what, why, hint }) => Failure::explained(1, &what, &why, &hint),
-            cosched_study::Error::Simulation(error) => error.into(),
-        }
+        let (code, Reason { what, why, hint }) = match error {
+            cosched_study::Error::Subject(reason) => (1, reason),
+            cosched_study::Error::Document(reason) => (EXIT_REFUSED, reason),
+            cosched_study::Error::Simulation(error) => return error.into(),
+        };
+        Failure::explained(code, &what, &why, &hint)
     }
 }
 

@@ -27,6 +27,9 @@ pub enum Error {
     /// Nothing follows from what is studied: a program, a profile, a machine.
     #[error(transparent)]
     Subject(Reason),
+    /// A document that was given does not say what is needed.
+    #[error(transparent)]
+    Document(Reason),
     /// The simulator refuses it, or cannot end it.
     #[error(transparent)]
     Simulation(#[from] SimError),

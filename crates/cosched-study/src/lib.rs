@@ -2,9 +2,11 @@
 //! of it. Texts and values in, values out: no files, no processes, no options, no exit codes (decision 0041).
 
 pub mod advise;
+pub mod compare;
 mod error;
 pub mod live;
 pub mod network;
+pub mod predict;
 pub mod profile;
 pub mod program;
 pub mod slowdown;

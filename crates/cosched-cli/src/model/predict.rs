@@ -1,14 +1,14 @@
 //! `cosched model predict`.
 
 use super::help;
-use super::source::{Detail, Predicted, Source, Subject};
+use super::source::Source;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
 use crate::table::{Cell, Column, numbers, render, words};
 use clap::Args;
 use cosched_model::{Job, Kind, Term};
+use cosched_study::predict::{Detail, Predicted, Subject};
 use serde::Serialize;
-use std::path::Path;
 
 #[derive(Args, Debug)]
 #[command(after_help = help::PREDICT)]
@@ -36,7 +36,7 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    profile: Option<&'a Path>,
+    profile: Option<&'a str>,
     time_s: f64,
     /// Alone: with the CPU time of messages, without that of switches.
     cpu_share: f64,
@@ -104,7 +104,7 @@ fn report<'a>(predicted: &'a Predicted, jobs: &[u32]) -> Report<'a> {
     let detail = predicted.detail.as_ref();
     let (known, profile) = match detail.map(|detail| &detail.subject) {
         Some(Subject::Known { program, problem }) => (Some((*program, problem)), None),
-        Some(Subject::Recorded { path, .. }) => (None, Some(path.as_path())),
+        Some(Subject::Recorded { name, .. }) => (None, Some(name.as_str())),
         None => (None, None),
     };
     Report {
@@ -170,7 +170,7 @@ fn describe(text: &mut String, job: &Job, detail: &Detail) {
         Subject::Known { program, problem } => {
             format!("{program}, N = {} on {} (block {})", problem.n, problem.grid, problem.block)
         }
-        Subject::Recorded { path, tasks } => format!("{}, the mean of {tasks} tasks", path.display()),
+        Subject::Recorded { name, tasks } => format!("{name}, the mean of {tasks} tasks"),
     };
     text.push_str(&format!("{subject}, {}: t_1 {}\n\n", machine.name, seconds(job.alone_s)));
     let count = |number: f64| if number == 0.0 { String::new() } else { format!("{number:.0}") };

@@ -6,8 +6,8 @@ use crate::parsers::positive_time;
 use clap::{Args, ValueEnum};
 use cosched_api::parse;
 use cosched_model::cache::pollution_us;
-use cosched_model::profile::{Totals, from_profile};
-use cosched_model::{Cost, Grid, Job, Machine, Problem, lu, matmul};
+use cosched_model::{Grid, Job, Machine, Problem, lu, matmul};
+use cosched_study::predict::{self, Predicted, of_profile, of_program};
 use cosched_study::profile::Profile;
 use std::path::{Path, PathBuf};
 
@@ -64,34 +64,6 @@ enum Program {
     Lu,
 }
 
-/// A job, and what is known of how it comes about.
-#[derive(Debug)]
-pub(crate) struct Predicted {
-    pub(crate) job: Job,
-    pub(crate) detail: Option<Detail>,
-}
-
-/// Of a program on a machine.
-#[derive(Debug)]
-pub(crate) struct Detail {
-    pub(crate) machine: Machine,
-    pub(crate) subject: Subject,
-    pub(crate) cost: Cost,
-    /// α_c.
-    pub(crate) context_switch_us: f64,
-    /// What cold caches add to it.
-    pub(crate) pollution_us: f64,
-}
-
-/// Which program.
-#[derive(Debug)]
-pub(crate) enum Subject {
-    /// One of the paper's.
-    Known { program: &'static str, problem: Problem },
-    /// A recorded one.
-    Recorded { path: PathBuf, tasks: u32 },
-}
-
 fn parse_kib(text: &str) -> Result<f64, String> {
     match text {
         "inf" => Ok(f64::INFINITY),
@@ -110,7 +82,12 @@ impl Source {
         let machine = machines::find(name)?;
         let pollution_us = self.cache.map(|kib| pollution(&machine, name, kib)).transpose()?.unwrap_or(0.0);
         match (&self.profile, self.program, self.n, self.grid) {
-            (Some(path), ..) => of_profile(machine, &crate::profile::read(path)?, path, pollution_us),
+            (Some(path), ..) => {
+                let profile = crate::profile::read(path)?;
+                let predicted = of_profile(machine, &profile, &path.display().to_string(), pollution_us)?;
+                note_incomplete(&profile, path);
+                Ok(predicted)
+            }
             (None, Some(program), Some(n), Some(grid)) => self.of_program(machine, program, n, grid, pollution_us),
             _ => Err(no_program()),
         }
@@ -131,51 +108,19 @@ impl Source {
         if self.no_startups && program == Program::Lu {
             return Err(wrong("--no-startups is for matmul", "equation 8 leaves them out; LU has none without them"));
         }
-        let (program, cost) = match program {
-            Program::Lu => ("lu", lu::cost(&machine, &problem)),
-            Program::Matmul => ("matmul", matmul::cost(&machine, &problem, !self.no_startups)),
+        let program = match program {
+            Program::Lu => predict::Program::Lu,
+            Program::Matmul => predict::Program::Matmul { startups: !self.no_startups },
         };
-        Ok(Predicted::new(machine, Subject::Known { program, problem }, cost, pollution_us))
+        Ok(of_program(machine, program, problem, pollution_us))
     }
 }
 
-impl Predicted {
-    fn new(machine: Machine, subject: Subject, cost: Cost, pollution_us: f64) -> Predicted {
-        let context_switch_us = machine.context_switch_us;
-        let job = Job { alone_s: cost.time_s(), cpu_s: cost.shared_cpu_s(context_switch_us + pollution_us) };
-        Predicted { job, detail: Some(Detail { machine, subject, cost, context_switch_us, pollution_us }) }
-    }
-}
-
-/// A recorded program: its mean task, with the messages of this machine.
-pub(crate) fn of_profile(
-    machine: Machine,
-    profile: &Profile,
-    path: &Path,
-    pollution_us: f64,
-) -> Result<Predicted, Failure> {
-    let totals = profile.totals();
-    let unusable = |why: &str| {
-        let what = format!("{} cannot be used for a prediction", path.display());
-        Failure::explained(super::EXIT_INVALID, &what, why, "record the program again: cosched record")
-    };
-    if totals.compute_s_mean + totals.io_s_mean + totals.messages_mean == 0.0 {
-        return Err(unusable("the profile is empty: no task computed, did I/O or sent a message"));
-    }
+/// Says what a prediction of this profile leaves out.
+pub(crate) fn note_incomplete(profile: &Profile, path: &Path) {
     if !profile.complete {
         say(&format!("note: {} is not complete; what was not recorded is not in the model", path.display()));
     }
-    let (link, _) = machine.links_of(u64::from(totals.tasks), None);
-    let totals = Totals {
-        compute_s: totals.compute_s_mean,
-        io_s: totals.io_s_mean,
-        messages: totals.messages_mean,
-        bytes: totals.bytes_mean,
-        elapsed_s: Some(totals.elapsed_s),
-    };
-    let cost = from_profile(&link, &totals).map_err(|error| unusable(&error.to_string()))?;
-    let subject = Subject::Recorded { path: path.to_owned(), tasks: profile.tasks };
-    Ok(Predicted::new(machine, subject, cost, pollution_us))
 }
 
 fn pollution(machine: &Machine, name: &str, kib: f64) -> Result<f64, Failure> {

@@ -1,0 +1,206 @@
+//! The three lives side by side: measured, modelled, simulated (DESIGN.md, chapter 7).
+//!
+//! Model and simulator get the same profile of the program and the same machine. The differences stand beside the numbers.
+
+use crate::error::{Error, Reason};
+use crate::live::Live;
+use crate::profile::Profile;
+use crate::program::{self, slowdowns};
+use crate::slowdown::{Measured, Outcome, Single};
+use cosched_model::{Job, Machine};
+use cosched_sim::{Progress, Strategy};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// One policy with one number of jobs.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Row {
+    pub policy: String,
+    pub jobs: u32,
+    pub measured: f64,
+    pub measured_stderr: Option<f64>,
+    pub model: Option<f64>,
+    /// (model - measured) / measured.
+    pub model_difference: Option<f64>,
+    /// What the simulator calls the policy.
+    pub strategy: Option<&'static str>,
+    pub simulated: Option<f64>,
+    pub simulated_difference: Option<f64>,
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs, reason = "the fields are named by what they are")]
+pub struct Report {
+    /// `main phase` or `whole job`: of what the measured slowdowns are.
+    pub of: &'static str,
+    pub measured_t1_s: f64,
+    pub recorded_t1_s: f64,
+    pub model_t1_s: f64,
+    pub simulated_t1_s: Option<f64>,
+    pub results: Vec<Row>,
+}
+
+/// What is modelled and simulated.
+pub struct Subject<'a> {
+    /// What people know the measurement and the profile by: their files.
+    pub measured_name: String,
+    /// That of the profile.
+    pub profile_name: String,
+    /// The job as the model has it.
+    pub job: Job,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// The program.
+    pub profile: Profile,
+    /// CPUs on which it was measured.
+    pub cpus: u32,
+    /// Length of a gang's slot.
+    pub slot_ns: u64,
+    /// What the simulator calls a policy of the measurement.
+    pub strategy_of: &'a dyn Fn(&str) -> Option<Strategy>,
+}
+
+impl Subject<'_> {
+    /// Models and simulates what was measured.
+    ///
+    /// # Errors
+    /// When the measurement has not what is needed, or the program cannot be simulated.
+    pub fn report(&self, measured: &Measured) -> Result<Report, Error> {
+        let single = measured
+            .single
+            .as_ref()
+            .filter(|single| single.time_s > 0.0)
+            .ok_or_else(|| self.not_valid("it has no time of a single job", "measure with 1 among --jobs"))?;
+        let several: Vec<&Outcome> = measured.results.iter().filter(|outcome| outcome.jobs > 1).collect();
+        // Starting a program takes time too, which neither the model nor the simulator knows: rather the main phase.
+        let phases = single.phase_s.is_some() && several.iter().all(|outcome| outcome.phase_slowdown(single).is_some());
+        let mut jobs: Vec<u32> = std::iter::once(1).chain(several.iter().map(|outcome| outcome.jobs)).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let mut simulated = Simulated { subject: self, jobs, known: Vec::new() };
+        let mut results = Vec::new();
+        for outcome in several {
+            results.extend(self.row(outcome, single, phases, &mut simulated)?);
+        }
+        if results.is_empty() {
+            return Err(
+                self.not_valid("it has no complete result of several jobs", "measure with 2 or more among --jobs")
+            );
+        }
+        Ok(Report {
+            of: if phases { "main phase" } else { "whole job" },
+            measured_t1_s: single.phase_s.filter(|_| phases).unwrap_or(single.time_s),
+            recorded_t1_s: self.job.alone_s,
+            model_t1_s: self.job.alone_s,
+            simulated_t1_s: simulated.alone_s(),
+            results,
+        })
+    }
+
+    fn not_valid(&self, why: &str, hint: &str) -> Error {
+        Error::Document(Reason::new(format!("{} cannot be analysed", self.measured_name), why, hint))
+    }
+
+    /// None when jobs failed.
+    fn row(
+        &self,
+        outcome: &Outcome,
+        single: &Single,
+        phases: bool,
+        simulated: &mut Simulated<'_>,
+    ) -> Result<Option<Row>, Error> {
+        let found = if phases { outcome.phase_slowdown(single) } else { outcome.job_slowdown(single) };
+        let Some(measured) = found else { return Ok(None) };
+        let strategy = (self.strategy_of)(&outcome.policy);
+        let model = strategy.map(|strategy| modelled(&self.job, self.profile.tasks, self.cpus, strategy, outcome.jobs));
+        let simulation = match strategy {
+            Some(strategy) => simulated.slowdown(strategy, outcome.jobs)?,
+            None => None,
+        };
+        let difference = |value: Option<f64>| value.map(|value| value / measured - 1.0);
+        Ok(Some(Row {
+            policy: outcome.policy.clone(),
+            jobs: outcome.jobs,
+            measured,
+            measured_stderr: outcome.slowdown_stderr.filter(|_| !phases),
+            model,
+            model_difference: difference(model),
+            strategy: strategy.map(Strategy::name),
+            simulated: simulation,
+            simulated_difference: difference(simulation),
+        }))
+    }
+}
+
+/// Equation 6, where who waits gives its CPU away, with as many processes as a CPU has; strict gangs take turns.
+fn modelled(job: &Job, tasks: u32, cpus: u32, strategy: Strategy, jobs: u32) -> f64 {
+    if strategy == Strategy::Gang {
+        let together = (cpus / tasks).max(1);
+        return f64::from(jobs.div_ceil(together));
+    }
+    let per_cpu = f64::from(jobs) * f64::from(tasks) / f64::from(cpus);
+    (per_cpu * job.cpu_s / job.alone_s).max(1.0)
+}
+
+/// Simulations that were run already: of each strategy all numbers of jobs at once, because each call runs one alone.
+struct Simulated<'a> {
+    subject: &'a Subject<'a>,
+    /// 1 and those that were measured.
+    jobs: Vec<u32>,
+    known: Vec<program::Row>,
+}
+
+impl Simulated<'_> {
+    /// s_j of the time until all have ended; none when a copy did not end.
+    fn slowdown(&mut self, strategy: Strategy, jobs: u32) -> Result<Option<f64>, Error> {
+        if self.makespan_s(strategy, 1).is_none() {
+            self.known.extend(self.simulate(strategy)?);
+        }
+        let (alone, several) = (self.makespan_s(strategy, 1), self.makespan_s(strategy, jobs));
+        Ok(alone.zip(several).map(|(alone, several)| several / alone))
+    }
+
+    fn makespan_s(&self, strategy: Strategy, copies: u32) -> Option<f64> {
+        let row = self.known.iter().find(|row| row.strategy == strategy.name() && row.copies == copies)?;
+        (row.unfinished == 0 && row.makespan_s > 0.0).then_some(row.makespan_s)
+    }
+
+    fn simulate(&self, strategy: Strategy) -> Result<Vec<program::Row>, Error> {
+        let Subject { profile_name, machine, profile, cpus, slot_ns, .. } = self.subject;
+        let most = self.jobs.iter().copied().max().unwrap_or(1);
+        let live = Live::new(machine, *cpus, most.saturating_mul(profile.tasks.div_ceil(*cpus)), *slot_ns)?;
+        let subject = program::Subject {
+            name: profile_name.clone(),
+            program: Arc::new(profile.program()?),
+            tasks: profile.tasks,
+        };
+        let go_on = || |_: Progress| true;
+        slowdowns(&subject, &[strategy], &self.jobs, |strategy| live.config(strategy), go_on)
+    }
+
+    /// Of the first strategy that was simulated.
+    fn alone_s(&self) -> Option<f64> {
+        self.known.iter().find(|row| row.copies == 1).map(|row| row.makespan_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn the_model_counts_processes_for_each_cpu() {
+        let local: Strategy = "SB".parse().unwrap();
+        let modelled = |tasks, cpus, strategy, jobs| {
+            super::modelled(&Job { alone_s: 2.0, cpu_s: 1.0 }, tasks, cpus, strategy, jobs)
+        };
+        assert_eq!(modelled(2, 2, local, 2), 1.0);
+        assert_eq!(modelled(2, 2, local, 4), 2.0);
+        assert_eq!(modelled(1, 2, local, 8), 2.0);
+        assert_eq!(modelled(2, 2, Strategy::Gang, 4), 4.0);
+        // Two gangs of one CPU share a row.
+        assert_eq!(modelled(1, 2, Strategy::Gang, 4), 2.0);
+        assert_eq!(modelled(4, 2, Strategy::Gang, 2), 2.0);
+    }
+}
