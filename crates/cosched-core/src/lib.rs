@@ -20,6 +20,7 @@ mod planner;
 mod policy;
 mod reason;
 pub mod stage;
+mod table;
 mod time;
 pub mod wait;
 
@@ -37,4 +38,5 @@ pub use policy::boost::{Boost, BoostConfig, BoostView, Booster};
 pub use policy::dynamic::{Endpoint, Heuristic, Look, OnArrival, Wait, boost_candidate, interrupts, yield_level};
 pub use policy::gang::next_row;
 pub use reason::Reason;
+pub use table::{Entry, Fill, Prepared, Table};
 pub use time::Time;

@@ -53,7 +53,7 @@ pub struct PlannedJob {
 }
 
 /// What a job may do in a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disposition {
     /// It owns its CPUs, or is not a gang with slots at all.
     Run,

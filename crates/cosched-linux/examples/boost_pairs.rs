@@ -16,10 +16,11 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use cosched_core::Disposition;
 use cosched_linux::mechanism::Freezer;
 use cosched_linux::{
     Arrivals, Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, JobCgroup, PageLayout, Seen, SlotConfig,
-    SlotThread, State, SwitchStats, Table, Tree, WaitPage, observe,
+    SlotThread, SwitchStats, Table, Tree, WaitPage, observe,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -162,7 +163,7 @@ struct Node {
 }
 
 fn set_up(node: &mut Node, members: &[&Member], way: &str) -> Result<(), Box<dyn Error>> {
-    let entry = |m: &&Member| Entry { switch: m.cgroup.switch_handle(), weight: 100, otherwise: State::Run };
+    let entry = |m: &&Member| Entry { switch: m.cgroup.switch_handle(), weight: 100, otherwise: Disposition::Run };
     node.slots.install(Table { jobs: members.iter().map(entry).collect(), ..Table::empty() });
     if way == "plain" {
         return Ok(());

@@ -14,8 +14,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use cosched_core::{Disposition, Fill};
 use cosched_linux::mechanism::{self, Freezer, Mechanism, Order, Soft};
-use cosched_linux::{Entry, Fill, IdleProbe, JobCgroup, SlotConfig, SlotThread, State, Table, Tree, observe};
+use cosched_linux::{Entry, IdleProbe, JobCgroup, SlotConfig, SlotThread, Table, Tree, observe};
 use scratch::in_scratch_tree;
 
 /// A process that has not looked at the clock for this long did not run meanwhile.
@@ -145,7 +146,7 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
         slot_length_ns: slot as u64,
         jobs: cgroups
             .iter()
-            .map(|c| Entry { switch: c.switch_handle(), weight: 100, otherwise: State::Background })
+            .map(|c| Entry { switch: c.switch_handle(), weight: 100, otherwise: Disposition::Background })
             .collect(),
         turns: (0..jobs as u16).map(|job| vec![job]).collect(),
         fill: Fill::All,

@@ -14,7 +14,7 @@
 //! - [`private`] is what no other user may change, read or lock;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
 //!
-//! This crate knows neither plans nor policies: the daemon turns a plan into a [`slots::Table`].
+//! This crate knows neither plans nor policies: it runs the table that core compiles of a plan.
 
 pub mod arrivals;
 pub mod beat;
@@ -61,8 +61,8 @@ pub use origin::Origin;
 pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;
-pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Fill, Seen, SlotConfig, SlotThread, Table};
+pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Seen, SlotConfig, SlotThread, Table};
 pub use stats::{SwitchHistograms, SwitchStats};
-pub use switch::{JobSwitch, State};
+pub use switch::JobSwitch;
 pub use tree::{Tree, TreeError};
 pub use waits::{PageLayout, WaitPage, Waits};

@@ -8,38 +8,26 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use cosched_core::Disposition;
 use rustix::io::Errno;
 
 use crate::gangcpu::GangCpu;
 
-/// What a job may do with the CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// It runs, with its weight.
-    Run,
-    /// It takes only what the running gang leaves idle.
-    Background,
-    /// None of its processes runs.
-    Stop,
+fn code(state: Option<Disposition>) -> u8 {
+    match state {
+        None => 0,
+        Some(Disposition::Run) => 1,
+        Some(Disposition::Background) => 2,
+        Some(Disposition::Stop) => 3,
+    }
 }
 
-impl State {
-    fn code(this: Option<State>) -> u8 {
-        match this {
-            None => 0,
-            Some(State::Run) => 1,
-            Some(State::Background) => 2,
-            Some(State::Stop) => 3,
-        }
-    }
-
-    fn from_code(code: u8) -> Option<State> {
-        match code {
-            1 => Some(State::Run),
-            2 => Some(State::Background),
-            3 => Some(State::Stop),
-            _ => None,
-        }
+fn from_code(code: u8) -> Option<Disposition> {
+    match code {
+        1 => Some(Disposition::Run),
+        2 => Some(Disposition::Background),
+        3 => Some(Disposition::Stop),
+        _ => None,
     }
 }
 
@@ -154,13 +142,13 @@ impl JobSwitch {
     }
 
     /// The state that was last applied; none before the first.
-    pub fn state(&self) -> Option<State> {
-        State::from_code(self.state.load(Relaxed))
+    pub fn state(&self) -> Option<Disposition> {
+        from_code(self.state.load(Relaxed))
     }
 
     /// Notes the state that was applied.
-    pub fn set_state(&self, state: Option<State>) {
-        self.state.store(State::code(state), Relaxed);
+    pub fn set_state(&self, state: Option<Disposition>) {
+        self.state.store(code(state), Relaxed);
     }
 
     /// True when this kernel lets the job be marked idle.
@@ -355,8 +343,8 @@ mod tests {
 
     #[test]
     fn states_survive_their_codes() {
-        for state in [None, Some(State::Run), Some(State::Background), Some(State::Stop)] {
-            assert_eq!(State::from_code(State::code(state)), state);
+        for state in [None, Some(Disposition::Run), Some(Disposition::Background), Some(Disposition::Stop)] {
+            assert_eq!(from_code(code(state)), state);
         }
     }
 }

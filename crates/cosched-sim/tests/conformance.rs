@@ -9,8 +9,8 @@
 
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, BoostConfig, BoostView, Booster, Class, Disposition, Endpoint, Job,
-    JobId, Node, NodeId, OnArrival, Packing, Plan, Planner, PlannerConfig, PlannerInput, Policy, Reason, Shares,
-    Sharing, Time,
+    JobId, Node, NodeId, OnArrival, Packing, Plan, Planner, PlannerConfig, PlannerInput, Policy, Prepared, Reason,
+    Shares, Sharing, Table, Time,
 };
 use cosched_sim::{
     Decision, Heuristic, JobChange, JobSpec, JobType, Message, Observer, Params, Slice, Strategy, general,
@@ -234,31 +234,15 @@ fn gangs_have_the_same_turns_in_the_simulators_matrix_and_in_the_plan() {
     }
 }
 
-/// What the slot thread does with a plan: the state of a job in a slot is `Run` in its turns, else its `otherwise`.
-struct Table {
-    turns: Vec<Vec<usize>>,
-    jobs: Vec<(JobId, Disposition)>,
-    plan: Arc<Plan>,
+/// What the slot thread is told of a plan, as the daemon compiles it, and the state of every job at a time.
+fn compiled(plan: &Plan) -> Prepared<JobId> {
+    let here = plan.jobs.keys().map(|id| (*id, *id)).collect();
+    Prepared::new(Table::compile(plan, here, true, |id| unreachable!("{id:?} is planned")), 1)
 }
 
-impl Table {
-    /// As `crates/cosched-daemon/src/driver/table.rs` does it.
-    fn compile(plan: &Arc<Plan>) -> Table {
-        let jobs: Vec<(JobId, Disposition)> = plan.jobs.keys().map(|id| (*id, plan.otherwise(*id))).collect();
-        let place = |id: &JobId| jobs.iter().position(|(job, _)| job == id).unwrap();
-        let turns = plan.turns.iter().map(|turn| turn.run.iter().map(place).collect()).collect();
-        Table { turns, jobs, plan: Arc::clone(plan) }
-    }
-
-    fn states(&self, now_ns: u64) -> BTreeMap<JobId, Disposition> {
-        let slot = (now_ns - self.plan.epoch.0) / self.plan.slot_length_ns;
-        let turn = (!self.turns.is_empty()).then(|| &self.turns[(slot % self.turns.len() as u64) as usize]);
-        let state = |(place, (job, otherwise)): (usize, &(JobId, Disposition))| {
-            let named = turn.is_some_and(|turn| turn.contains(&place));
-            (*job, if named { Disposition::Run } else { *otherwise })
-        };
-        self.jobs.iter().enumerate().map(state).collect()
-    }
+fn states_at(table: &Prepared<JobId>, now_ns: u64) -> BTreeMap<JobId, Disposition> {
+    let slot = table.slot_at(now_ns as i64);
+    table.jobs.iter().enumerate().map(|(at, job)| (job.switch, table.state(at, slot))).collect()
 }
 
 fn inputs() -> impl Strategy_<Value = Vec<(u64, PlannerInput)>> {
@@ -302,7 +286,7 @@ proptest! {
         let end_ns = plans.last().unwrap().0 + tail * MS;
         for (i, (from_ns, plan)) in plans.iter().enumerate() {
             let until_ns = plans.get(i + 1).map_or(end_ns, |(at_ns, _)| *at_ns);
-            let table = Table::compile(plan);
+            let table = compiled(plan);
             for agent in [&mut announced, &mut silent] {
                 agent.handle(Time(*from_ns), AgentInput::Plan(Arc::clone(plan)));
             }
@@ -314,11 +298,11 @@ proptest! {
                         states.insert(job, to);
                     }
                 }
-                prop_assert_eq!(&states, &table.states(now_ns), "at {} ns", now_ns);
+                prop_assert_eq!(&states, &states_at(&table, now_ns), "at {} ns", now_ns);
                 let wakes = announced.poll_timeout().map(|(at, _)| at.0.max(now_ns + 1));
                 let Some(next_ns) = wakes.filter(|at_ns| *at_ns < until_ns) else { break };
                 // Nothing changes before the agent wants to be woken.
-                prop_assert_eq!(&states, &table.states(next_ns - 1), "before {} ns", next_ns);
+                prop_assert_eq!(&states, &states_at(&table, next_ns - 1), "before {} ns", next_ns);
                 now_ns = next_ns;
                 announced.handle_timeout(Time(now_ns));
             }

@@ -24,7 +24,6 @@ mod running;
 mod shares;
 mod sleep;
 mod statusfile;
-mod table;
 mod usage;
 mod view;
 mod waiting;
@@ -50,8 +49,8 @@ use auto::Choice;
 use cluster::Cluster;
 use cosched_api::{ErrorBody, ErrorCode, Job, LoadList, Warning};
 use cosched_core::{
-    Agent, AgentAction, AgentConfig, AgentInput, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig, Shares,
-    Time,
+    Agent, AgentAction, AgentConfig, AgentInput, JobId, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig,
+    Shares, Table, Time,
 };
 use cosched_linux::realtime::Ahead;
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
@@ -437,7 +436,8 @@ impl Driver {
         }
         if changed {
             self.order_waits();
-            let table = table::compile(&self.plan, &self.live, self.clock.holds().is_none(), |id| self.unplanned(id));
+            let here = self.live.iter().map(|(id, live)| (JobId(*id), live.cgroup.switch_handle())).collect();
+            let table = Table::compile(&self.plan, here, self.clock.holds().is_none(), |id| self.unplanned(id.0));
             self.machinery.slots.install(table);
             self.install_boost();
             self.touch_status();

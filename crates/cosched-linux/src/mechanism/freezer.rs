@@ -9,7 +9,8 @@
 use rustix::io::Errno;
 
 use super::{Mechanism, Order, Phase};
-use crate::switch::{JobSwitch, State};
+use crate::switch::JobSwitch;
+use cosched_core::Disposition;
 
 /// The cgroup v2 freezer. It knows no background: what does not run is frozen.
 #[derive(Debug, Clone, Copy)]
@@ -33,15 +34,15 @@ impl Mechanism for Freezer {
         self.order
     }
 
-    fn apply(&self, job: &JobSwitch, to: State, weight: u32, _phase: Phase) -> Result<(), Errno> {
+    fn apply(&self, job: &JobSwitch, to: Disposition, weight: u32, _phase: Phase) -> Result<(), Errno> {
         match to {
-            State::Run => {
+            Disposition::Run => {
                 job.set_frozen(false)?;
                 // Only after a soft mechanism, or when the file's content is not known.
                 job.set_idle(false)?;
                 job.set_weight(weight)?;
             }
-            State::Background | State::Stop => job.set_frozen(true)?,
+            Disposition::Background | Disposition::Stop => job.set_frozen(true)?,
         }
         job.set_state(Some(to));
         Ok(())

@@ -23,8 +23,9 @@ pub use soft::Soft;
 use rustix::io::Errno;
 
 use crate::problem::Problem;
-use crate::switch::{JobSwitch, State};
+use crate::switch::JobSwitch;
 use crate::tree::Tree;
+use cosched_core::Disposition;
 
 /// The two occasions on which a job's state is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub trait Mechanism: Send {
     /// Who comes first at a boundary.
     fn order(&self) -> Order;
 
-    /// True when it knows a background; else [`State::Background`] is the same as [`State::Stop`].
+    /// True when it knows a background; else [`Disposition::Background`] is the same as [`Disposition::Stop`].
     fn has_background(&self) -> bool {
         false
     }
@@ -66,7 +67,7 @@ pub trait Mechanism: Send {
     ///
     /// # Errors
     /// The kernel's. The job keeps its noted state then, so that the next application tries again.
-    fn apply(&self, job: &JobSwitch, to: State, weight: u32, phase: Phase) -> Result<(), Errno>;
+    fn apply(&self, job: &JobSwitch, to: Disposition, weight: u32, phase: Phase) -> Result<(), Errno>;
 
     /// Lets `job` run as if cosched were not there.
     ///

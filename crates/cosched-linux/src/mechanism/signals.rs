@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use rustix::io::Errno;
 
 use super::{Mechanism, Order, Phase, WEIGHT_DEFAULT};
-use crate::switch::{JobSwitch, State};
+use crate::switch::JobSwitch;
+use cosched_core::Disposition;
 
 /// Stops by SIGSTOP. Like the freezer it knows no background.
 #[derive(Debug)]
@@ -44,15 +45,15 @@ impl Mechanism for Signals {
         true
     }
 
-    fn apply(&self, job: &JobSwitch, to: State, weight: u32, _phase: Phase) -> Result<(), Errno> {
+    fn apply(&self, job: &JobSwitch, to: Disposition, weight: u32, _phase: Phase) -> Result<(), Errno> {
         match to {
-            State::Run => {
+            Disposition::Run => {
                 job.set_frozen(false)?;
                 self.signal(job, false)?;
                 job.set_idle(false)?;
                 job.set_weight(weight)?;
             }
-            State::Background | State::Stop => self.signal(job, true)?,
+            Disposition::Background | Disposition::Stop => self.signal(job, true)?,
         }
         job.set_state(Some(to));
         Ok(())

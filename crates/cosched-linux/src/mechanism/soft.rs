@@ -14,7 +14,8 @@
 use rustix::io::Errno;
 
 use super::{Mechanism, Order, Phase};
-use crate::switch::{JobSwitch, State};
+use crate::switch::JobSwitch;
+use cosched_core::Disposition;
 
 /// How a gang is kept in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,11 +80,11 @@ impl Mechanism for Soft {
         true
     }
 
-    fn apply(&self, job: &JobSwitch, to: State, weight: u32, phase: Phase) -> Result<(), Errno> {
+    fn apply(&self, job: &JobSwitch, to: Disposition, weight: u32, phase: Phase) -> Result<(), Errno> {
         match (to, phase) {
-            (State::Run, _) => self.run(job, weight)?,
-            (State::Background, Phase::Fill) => self.fill(job)?,
-            (State::Background, Phase::Switch) | (State::Stop, _) => job.set_frozen(true)?,
+            (Disposition::Run, _) => self.run(job, weight)?,
+            (Disposition::Background, Phase::Fill) => self.fill(job)?,
+            (Disposition::Background, Phase::Switch) | (Disposition::Stop, _) => job.set_frozen(true)?,
         }
         job.set_state(Some(to));
         Ok(())

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::Prepared;
 use super::Shared;
-use super::table::Prepared;
 use crate::gangcpu::Grown;
 use crate::observe::monotonic_ns;
-use crate::switch::{JobSwitch, State};
+use crate::switch::JobSwitch;
+use cosched_core::Disposition;
 
 /// After this a frozen process has left its CPU, and its time is booked. The shortest slot is ten times as long.
 const SETTLE_NS: u64 = 1_000_000;
@@ -68,10 +69,10 @@ impl Counting {
             }
             Pending::All => {
                 for (job, entry) in table.jobs.iter().enumerate() {
-                    if entry.otherwise == State::Run {
+                    if entry.otherwise == Disposition::Run {
                         entry.switch.cpu.forget();
                     } else {
-                        count(&entry.switch, table.state(job, slot) == State::Run, shared);
+                        count(&entry.switch, table.state(job, slot) == Disposition::Run, shared);
                     }
                 }
             }

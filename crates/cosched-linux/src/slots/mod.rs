@@ -7,13 +7,10 @@
 
 mod boost;
 mod count;
-mod fillers;
 mod handoff;
-mod table;
 mod worker;
 
 pub use boost::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
-pub use table::{Entry, Fill, Table};
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,9 +27,17 @@ use crate::mechanism::Mechanism;
 use crate::probe::IdleProbe;
 use crate::realtime;
 use crate::stats::{Counters, SwitchHistograms, SwitchStats};
+use crate::switch::JobSwitch;
 use handoff::Handoff;
-use table::Prepared;
 use worker::Worker;
+
+/// One job of a table, with its open switch.
+pub type Entry = cosched_core::Entry<Arc<JobSwitch>>;
+
+/// What runs when.
+pub type Table = cosched_core::Table<Arc<JobSwitch>>;
+
+type Prepared = cosched_core::Prepared<Arc<JobSwitch>>;
 
 /// How the slot thread starts.
 #[derive(Debug, Clone, Default)]
@@ -129,7 +134,7 @@ impl SlotThread {
     }
 
     /// Says which jobs may be boosted from now on, in place of those before ([`Boost::none`] ends it). Only those that are in the
-    /// table, with [`State::Run`](crate::State::Run) for good, are touched.
+    /// table, with [`Disposition::Run`](cosched_core::Disposition::Run) for good, are touched.
     pub fn set_boost(&self, boost: Boost) {
         self.shared.boosts.offer(boost);
         self.shared.wake();

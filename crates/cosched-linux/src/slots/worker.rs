@@ -9,16 +9,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
+use super::Prepared;
 use super::Shared;
 use super::boost::Boost;
 use super::count::Counting;
 use super::handoff::Node;
-use super::table::Prepared;
 use crate::beat::Beat;
 use crate::mechanism::{Mechanism, Order, Phase};
 use crate::observe::{monotonic_ns, realtime_ns};
 use crate::probe::IdleProbe;
-use crate::switch::{JobSwitch, State};
+use crate::switch::JobSwitch;
+use cosched_core::Disposition;
 
 /// The thread's own state.
 pub(super) struct Worker {
@@ -113,7 +114,7 @@ impl Worker {
             let entry = &table.jobs[usize::from(job)];
             note(&self.shared, mechanism.apply(&entry.switch, state, entry.weight, Phase::Switch));
         };
-        let enter = || turn.enter.iter().for_each(|&job| apply(job, State::Run));
+        let enter = || turn.enter.iter().for_each(|&job| apply(job, Disposition::Run));
         if mechanism.order() == Order::IncomingFirst {
             enter();
         }
@@ -122,7 +123,7 @@ impl Worker {
         }
         // The slots without a change between the last switch and this one have had the same turn.
         let filled = table.fills(self.slot).take(self.filled);
-        for job in filled.filter(|job| table.state(usize::from(*job), slot) != State::Run) {
+        for job in filled.filter(|job| table.state(usize::from(*job), slot) != Disposition::Run) {
             apply(job, table.jobs[usize::from(job)].otherwise);
         }
         if mechanism.order() == Order::OutgoingFirst {
@@ -163,7 +164,7 @@ impl Worker {
         for running in [incoming_first, !incoming_first] {
             for (job, entry) in table.jobs.iter().enumerate() {
                 let state = table.state(job, slot);
-                if (state == State::Run) == running {
+                if (state == Disposition::Run) == running {
                     note(&self.shared, mechanism.apply(&entry.switch, state, entry.weight, phase));
                 }
             }
@@ -200,7 +201,7 @@ impl Worker {
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
         let Some(job) = table.value.fills(self.slot).nth(self.filled) else { return };
         let entry = &table.value.jobs[usize::from(job)];
-        note(&self.shared, mechanism.value.apply(&entry.switch, State::Background, entry.weight, Phase::Fill));
+        note(&self.shared, mechanism.value.apply(&entry.switch, Disposition::Background, entry.weight, Phase::Fill));
         self.filled += 1;
         self.shared.counters.fills.fetch_add(1, Relaxed);
     }
@@ -261,7 +262,7 @@ impl Worker {
         let Some(new) = self.shared.tables.take() else { return };
         for entry in &new.value.jobs {
             entry.switch.table.store(new.value.number, Relaxed);
-            entry.switch.always_runs.store(entry.otherwise == State::Run, Relaxed);
+            entry.switch.always_runs.store(entry.otherwise == Disposition::Run, Relaxed);
         }
         let number = new.value.number;
         if let Some(old) = self.table.replace(new) {

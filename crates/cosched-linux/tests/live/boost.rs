@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use cosched_core::{Disposition, Fill};
 use cosched_linux::{
-    ArrivalBell, Arrivals, Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Fill, JobCgroup, JobSockets,
-    PageLayout, Seen, SlotConfig, SlotThread, State, Table, WaitPage, mechanism, observe,
+    ArrivalBell, Arrivals, Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, JobCgroup, JobSockets, PageLayout,
+    Seen, SlotConfig, SlotThread, Table, WaitPage, mechanism, observe,
 };
 
 use crate::arrivals::Talker;
@@ -52,8 +53,8 @@ fn slots(scene: &Scene) -> SlotThread {
     SlotThread::start(SlotConfig { priority: 10, beat: None }, mechanism).expect("start")
 }
 
-fn install(slots: &SlotThread, jobs: &[(&JobCgroup, State)], turns: &[&[u16]]) {
-    let entry = |(job, otherwise): &(&JobCgroup, State)| Entry {
+fn install(slots: &SlotThread, jobs: &[(&JobCgroup, Disposition)], turns: &[&[u16]]) {
+    let entry = |(job, otherwise): &(&JobCgroup, Disposition)| Entry {
         switch: job.switch_handle(),
         weight: 100,
         otherwise: *otherwise,
@@ -83,7 +84,7 @@ fn the_boosted_job_has_the_cpus_and_the_others_get_them_back() {
     let jobs = [scene.spinners(1), scene.spinners(2), scene.spinners(3)];
     let all = jobs.each_ref();
     let slots = slots(&scene);
-    install(&slots, &all.map(|job| (job, State::Run)), &[]);
+    install(&slots, &all.map(|job| (job, Disposition::Run)), &[]);
     let steered = Steered::new(0, Choice::UNTIL_NEXT_LOOK);
     boost(&slots, plain(&all), &steered);
     for chosen in [0, 2, 1] {
@@ -106,7 +107,7 @@ fn the_boosted_job_has_the_cpus_and_the_others_get_them_back() {
     steered.choice.store(NOBODY, Relaxed);
     assert!(within(|| jobs.iter().all(|job| !job.frozen())));
     let states = all.map(|job| job.switch_handle().state());
-    assert_eq!(states, [Some(State::Run); 3], "a boost is no state");
+    assert_eq!(states, [Some(Disposition::Run); 3], "a boost is no state");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_short_hold_ends_before_the_next_look() {
     let Some(mut scene) = Scene::new() else { return };
     let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
     let slots = slots(&scene);
-    install(&slots, &jobs.each_ref().map(|job| (job, State::Run)), &[]);
+    install(&slots, &jobs.each_ref().map(|job| (job, Disposition::Run)), &[]);
     let steered = Steered::new(0, 1_000_000);
     let timing = BoostTiming { period_ns: 300_000_000, ..BoostTiming::default() };
     slots.set_boost(Boost::new(plain(&jobs.each_ref()), Box::new(steered), None, timing));
@@ -135,7 +136,7 @@ fn nothing_stays_frozen_when_the_thread_ends() {
     let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
     for crash in [false, true] {
         let slots = slots(&scene);
-        install(&slots, &jobs.each_ref().map(|job| (job, State::Run)), &[]);
+        install(&slots, &jobs.each_ref().map(|job| (job, Disposition::Run)), &[]);
         let steered = Steered::new(0, Choice::UNTIL_NEXT_LOOK);
         boost(&slots, plain(&jobs.each_ref()), &steered);
         assert!(within(|| jobs[1].frozen()));
@@ -154,7 +155,7 @@ fn another_boost_or_table_lets_all_run() {
     let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1), scene.job(3, &SLEEP, 1)];
     let slots = slots(&scene);
     let all = jobs.each_ref();
-    install(&slots, &all.map(|job| (job, State::Run)), &[]);
+    install(&slots, &all.map(|job| (job, Disposition::Run)), &[]);
     let steered = Steered::new(0, Choice::UNTIL_NEXT_LOOK);
     let held = || within(|| jobs[1].frozen() && jobs[2].frozen());
     boost(&slots, plain(&all), &steered);
@@ -163,11 +164,11 @@ fn another_boost_or_table_lets_all_run() {
     assert!(within(|| all.iter().all(|job| !job.frozen())));
     boost(&slots, plain(&all), &steered);
     assert!(held());
-    install(&slots, &[(all[0], State::Run), (all[1], State::Run)], &[]);
+    install(&slots, &[(all[0], Disposition::Run), (all[1], Disposition::Run)], &[]);
     assert!(within(|| !jobs[2].frozen()), "what left the table runs");
     std::thread::sleep(Duration::from_millis(20));
     assert!(within(|| jobs[1].frozen()) && !jobs[2].frozen(), "and is held back no more");
-    install(&slots, &[(all[0], State::Run), (all[1], State::Stop)], &[]);
+    install(&slots, &[(all[0], Disposition::Run), (all[1], Disposition::Stop)], &[]);
     steered.choice.store(1, Relaxed);
     assert!(within(|| !steered.seen(1).eligible));
     std::thread::sleep(Duration::from_millis(20));
@@ -180,7 +181,12 @@ fn gangs_in_the_same_table_are_not_touched() {
     let local = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
     let gangs = [scene.job(3, &SLEEP, 1), scene.job(4, &SLEEP, 1)];
     let slots = slots(&scene);
-    let states = [(&local[0], State::Run), (&local[1], State::Run), (&gangs[0], State::Stop), (&gangs[1], State::Stop)];
+    let states = [
+        (&local[0], Disposition::Run),
+        (&local[1], Disposition::Run),
+        (&gangs[0], Disposition::Stop),
+        (&gangs[1], Disposition::Stop),
+    ];
     install(&slots, &states, &[&[2], &[3]]);
     let steered = Steered::new(0, Choice::UNTIL_NEXT_LOOK);
     // The daemon's list may be older than the table: gangs in it are left alone, also while it is their turn.
@@ -190,7 +196,7 @@ fn gangs_in_the_same_table_are_not_touched() {
     let mut wrong = 0;
     assert!(within(|| {
         let running =
-            [gangs[0].switch_handle().state(), gangs[1].switch_handle().state()].map(|s| s == Some(State::Run));
+            [gangs[0].switch_handle().state(), gangs[1].switch_handle().state()].map(|s| s == Some(Disposition::Run));
         let frozen = [gangs[0].switch_handle().is_frozen(), gangs[1].switch_handle().is_frozen()];
         // Read at different moments: a switch may lie between.
         wrong += usize::from(running[0] == frozen[0] || running[1] == frozen[1]);
@@ -211,7 +217,7 @@ fn a_job_that_ends_while_it_is_boosted_or_held_is_no_error() {
     for (id, chosen) in [(2, 1), (3, 0)] {
         let gone = scene.job(id, &SLEEP, 1);
         let jobs = [&stays, &gone];
-        install(&slots, &jobs.map(|job| (job, State::Run)), &[]);
+        install(&slots, &jobs.map(|job| (job, Disposition::Run)), &[]);
         let steered = Steered::new(chosen, Choice::UNTIL_NEXT_LOOK);
         boost(&slots, plain(&jobs), &steered);
         assert!(within(|| jobs[1 - chosen].frozen()));
@@ -221,7 +227,7 @@ fn a_job_that_ends_while_it_is_boosted_or_held_is_no_error() {
         let before = slots.stats().looks;
         assert!(within(|| slots.stats().looks > before + 10));
         assert_eq!(slots.stats().errors, 0, "{:?}", slots.stats());
-        install(&slots, &[(&stays, State::Run)], &[]);
+        install(&slots, &[(&stays, Disposition::Run)], &[]);
         slots.set_boost(Boost::none());
         assert!(within(|| !stays.frozen()));
     }
@@ -270,7 +276,7 @@ fn a_look_sees_messages_and_waits() {
     let Some(mut scene) = Scene::new() else { return };
     let Some(mut watched) = Watched::new(&mut scene, false) else { return };
     let slots = slots(&scene);
-    install(&slots, &[(&watched.jobs[0], State::Run), (&watched.jobs[1], State::Run)], &[]);
+    install(&slots, &[(&watched.jobs[0], Disposition::Run), (&watched.jobs[1], Disposition::Run)], &[]);
     let page = tempfile::tempfile().unwrap();
     let put = |pid: u32, state: u32| {
         let words: Vec<u8> = [pid, state].into_iter().flat_map(u32::to_ne_bytes).collect();
@@ -297,7 +303,7 @@ fn looks_are_rarer_while_nobody_waits_and_none_without_two_jobs() {
     let Some(mut scene) = Scene::new() else { return };
     let Some(mut watched) = Watched::new(&mut scene, false) else { return };
     let slots = slots(&scene);
-    install(&slots, &[(&watched.jobs[0], State::Run), (&watched.jobs[1], State::Run)], &[]);
+    install(&slots, &[(&watched.jobs[0], Disposition::Run), (&watched.jobs[1], Disposition::Run)], &[]);
     watched.boost(&slots, &Steered::new(NOBODY, 0), None, None);
     let looks_in = |time| {
         let before = slots.stats().looks;
@@ -319,7 +325,7 @@ fn an_arriving_message_leads_to_a_look_at_once_and_to_few() {
     let Some(mut scene) = Scene::new() else { return };
     let Some(mut watched) = Watched::new(&mut scene, true) else { return };
     let slots = slots(&scene);
-    install(&slots, &[(&watched.jobs[0], State::Run), (&watched.jobs[1], State::Run)], &[]);
+    install(&slots, &[(&watched.jobs[0], Disposition::Run), (&watched.jobs[1], Disposition::Run)], &[]);
     let steered = Steered::new(NOBODY, 0);
     let bell = watched.arrivals.bell();
     watched.boost(&slots, &steered, None, Some(bell));

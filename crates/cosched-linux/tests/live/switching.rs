@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cosched_linux::{Entry, Fill, IdleProbe, JobCgroup, SlotConfig, SlotThread, State, Table, mechanism, observe};
+use cosched_core::{Disposition, Fill};
+use cosched_linux::{Entry, IdleProbe, JobCgroup, SlotConfig, SlotThread, Table, mechanism, observe};
 
 use crate::support::{Scene, alone, helper, used_ms, within};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn table(jobs: &[(&JobCgroup, State)], turns: &[&[u16]]) -> Table {
-    let entry = |(job, otherwise): &(&JobCgroup, State)| Entry {
+fn table(jobs: &[(&JobCgroup, Disposition)], turns: &[&[u16]]) -> Table {
+    let entry = |(job, otherwise): &(&JobCgroup, Disposition)| Entry {
         switch: job.switch_handle(),
         weight: 100,
         otherwise: *otherwise,
@@ -46,7 +47,9 @@ fn every_mechanism_stops_and_starts() {
     let (one, two) = (scene.spinners(1), scene.spinners(2));
     for name in usable(&scene) {
         let slots = slots(&scene, name);
-        for (turn, otherwise) in [(0, State::Stop), (1, State::Stop), (0, State::Background), (1, State::Background)] {
+        for (turn, otherwise) in
+            [(0, Disposition::Stop), (1, Disposition::Stop), (0, Disposition::Background), (1, Disposition::Background)]
+        {
             installed(&slots, table(&[(&one, otherwise), (&two, otherwise)], &[&[turn]]));
             // Weights take a while to act, and other work disturbs: one clean look of several is enough.
             let mut used = Vec::new();
@@ -72,7 +75,7 @@ fn turns_share_the_time_out() {
     let jobs = [scene.spinners(1), scene.spinners(2), scene.spinners(3)];
     for name in usable(&scene) {
         let slots = slots(&scene, name);
-        let states = jobs.each_ref().map(|job| (job, State::Background));
+        let states = jobs.each_ref().map(|job| (job, Disposition::Background));
         // Job 1 has two turns of four.
         installed(&slots, table(&states, &[&[0], &[1], &[0], &[2]]));
         // Others take CPU time from whichever job has its turn: one clean look of several is enough.
@@ -97,9 +100,9 @@ fn an_idle_gang_leaves_its_cpus_to_the_background_when_soft() {
     let busy = scene.spinners(2);
     let soft = mechanism::choose(&scene.tree, true, None).unwrap();
     let slots = SlotThread::start(SlotConfig { priority: 10, beat: None }, soft).unwrap();
-    installed(&slots, table(&[(&idle, State::Background), (&busy, State::Background)], &[&[0]]));
+    installed(&slots, table(&[(&idle, Disposition::Background), (&busy, Disposition::Background)], &[&[0]]));
     let background = used_ms(&[&busy], SECOND / 2)[0];
-    installed(&slots, table(&[(&idle, State::Background), (&busy, State::Background)], &[&[1]]));
+    installed(&slots, table(&[(&idle, Disposition::Background), (&busy, Disposition::Background)], &[&[1]]));
     let foreground = used_ms(&[&busy], SECOND / 2)[0];
     assert!(background > foreground / 10.0, "background {background} ms, foreground {foreground} ms");
 }
@@ -112,7 +115,7 @@ fn the_probe_lets_a_waiting_gang_fill_idle_slots() {
     let busy = scene.spinners(2);
     let soft = mechanism::choose(&scene.tree, true, None).unwrap();
     let slots = SlotThread::start(SlotConfig { priority: 10, beat: None }, soft).unwrap();
-    let turns = || table(&[(&idle, State::Background), (&busy, State::Background)], &[&[0], &[1]]);
+    let turns = || table(&[(&idle, Disposition::Background), (&busy, Disposition::Background)], &[&[0], &[1]]);
     installed(&slots, turns());
     assert!(within(|| slots.stats().count > 20));
     assert_eq!(slots.stats().fills, 0, "strict without a probe");
@@ -129,10 +132,10 @@ fn a_job_that_leaves_the_table_runs() {
     let Some(mut scene) = Scene::new() else { return };
     let (one, two) = (scene.job(1, &["sleep", "1000"], 1), scene.job(2, &["sleep", "1000"], 1));
     let slots = slots(&scene, "freezer");
-    installed(&slots, table(&[(&one, State::Stop), (&two, State::Stop)], &[]));
+    installed(&slots, table(&[(&one, Disposition::Stop), (&two, Disposition::Stop)], &[]));
     assert!(one.frozen() && two.frozen());
-    assert_eq!(one.switch_handle().state(), Some(State::Stop));
-    installed(&slots, table(&[(&two, State::Stop)], &[]));
+    assert_eq!(one.switch_handle().state(), Some(Disposition::Stop));
+    installed(&slots, table(&[(&two, Disposition::Stop)], &[]));
     assert!(!one.frozen() && two.frozen());
     slots.set_mechanism(mechanism::choose(&scene.tree, false, Some("signals")).unwrap());
     assert!(within(|| !two.frozen()), "the new mechanism stops it by signals");
@@ -148,7 +151,10 @@ fn a_job_that_ends_while_it_is_switched_is_no_error() {
         let gone = scene.job(9, &["sleep", "1000"], 1);
         installed(
             &slots,
-            table(&[(&one, State::Stop), (&two, State::Stop), (&gone, State::Stop)], &[&[0], &[1], &[2]]),
+            table(
+                &[(&one, Disposition::Stop), (&two, Disposition::Stop), (&gone, Disposition::Stop)],
+                &[&[0], &[1], &[2]],
+            ),
         );
         gone.kill().unwrap();
         assert!(within(|| !gone.populated().unwrap()));
@@ -165,7 +171,7 @@ fn cpu_time_outside_of_slots_is_told_from_that_inside() {
     let _alone = alone();
     let jobs = [scene.spinners(1), scene.spinners(2)];
     let strict = slots(&scene, "freezer");
-    let stopped = jobs.each_ref().map(|job| (job, State::Stop));
+    let stopped = jobs.each_ref().map(|job| (job, Disposition::Stop));
     installed(&strict, table(&stopped, &[&[0], &[1]]));
     let used_ns = used_ms(&jobs.each_ref(), SECOND).iter().sum::<f64>() * 1e6;
     let stats = strict.stats();
@@ -182,9 +188,9 @@ fn cpu_time_outside_of_slots_is_told_from_that_inside() {
     )
     .expect("start");
     // Nobody runs in the only turn: whatever the jobs do is outside.
-    installed(&soft, table(&jobs.each_ref().map(|job| (job, State::Background)), &[&[]]));
+    installed(&soft, table(&jobs.each_ref().map(|job| (job, Disposition::Background)), &[&[]]));
     std::thread::sleep(SECOND / 2);
-    installed(&soft, table(&jobs.each_ref().map(|job| (job, State::Background)), &[&[]]));
+    installed(&soft, table(&jobs.each_ref().map(|job| (job, Disposition::Background)), &[&[]]));
     assert!(within(|| soft.stats().outside_ns > 0), "{:?}", soft.stats());
     assert_eq!(soft.stats().inside_ns, 0);
 }

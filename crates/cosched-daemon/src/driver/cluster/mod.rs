@@ -38,8 +38,7 @@ use cosched_cluster::{AskId, Fenced, Found, Member, Moment, OpId, Settings};
 use cosched_core::cluster::{
     Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill, held, released, without,
 };
-use cosched_core::{JobId, Reason, Sharing, Standing, Time};
-use cosched_linux::State as SwitchState;
+use cosched_core::{Disposition, JobId, Reason, Sharing, Standing, Time};
 use cosched_linux::fence::Fences;
 use here::Launcher;
 use kept::KeptFile;
@@ -328,19 +327,19 @@ impl Driver {
     }
 
     /// What a job does that the plan of this node does not have.
-    pub(super) fn unplanned(&self, id: u64) -> SwitchState {
-        let Some(cluster) = &self.cluster else { return SwitchState::Run };
+    pub(super) fn unplanned(&self, id: u64) -> Disposition {
+        let Some(cluster) = &self.cluster else { return Disposition::Run };
         let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(id)));
-        let Some(planned) = planned.filter(|_| !self.is_own(id)) else { return SwitchState::Run };
+        let Some(planned) = planned.filter(|_| !self.is_own(id)) else { return Disposition::Run };
         match planned.stage {
-            Stage::Waiting(_) => SwitchState::Stop,
-            Stage::Ready if planned.standing == Standing::Suspended => SwitchState::Stop,
+            Stage::Waiting(_) => Disposition::Stop,
+            Stage::Ready if planned.standing == Standing::Suspended => Disposition::Stop,
             // It has begun, and its plan is still to come: until then the CPUs are others'.
             Stage::Ready if cluster.plan.is_some() && !cluster.early.contains(&id) => match self.plan.sharing {
-                Sharing::Strict => SwitchState::Stop,
-                Sharing::Soft | Sharing::Paired => SwitchState::Background,
+                Sharing::Strict => Disposition::Stop,
+                Sharing::Soft | Sharing::Paired => Disposition::Background,
             },
-            Stage::Ready | Stage::Clearing | Stage::Ending(_) => SwitchState::Run,
+            Stage::Ready | Stage::Clearing | Stage::Ending(_) => Disposition::Run,
         }
     }
 

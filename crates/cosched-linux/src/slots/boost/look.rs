@@ -7,7 +7,8 @@ use super::{Boost, BoostJob, Choice, Seen};
 use crate::gangcpu::usage_ns;
 use crate::observe::monotonic_ns;
 use crate::slots::{Shared, worker::note};
-use crate::switch::{JobSwitch, State};
+use crate::switch::JobSwitch;
+use cosched_core::Disposition;
 
 /// CPU times are read so rarely: the kernel sums over all CPUs for it, and fairness is over a second.
 const CPU_PERIOD_NS: u64 = 50_000_000;
@@ -148,7 +149,7 @@ impl BoostJob {
     /// It is in the table in force, which lets it run in every turn.
     fn is_eligible(&self, table: u64) -> bool {
         let JobSwitch { table: named_by, always_runs, .. } = &*self.switch;
-        named_by.load(Relaxed) == table && always_runs.load(Relaxed) && self.switch.state() == Some(State::Run)
+        named_by.load(Relaxed) == table && always_runs.load(Relaxed) && self.switch.state() == Some(Disposition::Run)
     }
 
     fn see_waits(&mut self, seen: &mut Seen) {

@@ -12,10 +12,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use cosched_core::{Disposition, Fill};
 use cosched_linux::beat::Beat;
 use cosched_linux::guard::{GuardOptions, guard_main, spawn_guard};
 use cosched_linux::kernel_agent::KernelAgent;
-use cosched_linux::{Entry, Fill, Layout, Place, SlotConfig, SlotThread, State, Table, Tree, mechanism, observe};
+use cosched_linux::{Entry, Layout, Place, SlotConfig, SlotThread, Table, Tree, mechanism, observe};
 
 mod talker;
 
@@ -99,7 +100,7 @@ fn daemon(name: &str, lease_ms: &str, wanted: &str, run_dir: &str) -> Result<(),
 fn table(tree: &Tree) -> Result<Table, Box<dyn Error>> {
     let mut jobs = Vec::new();
     for id in tree.jobs()? {
-        jobs.push(Entry { switch: tree.open_job(id)?.switch_handle(), weight: 100, otherwise: State::Stop });
+        jobs.push(Entry { switch: tree.open_job(id)?.switch_handle(), weight: 100, otherwise: Disposition::Stop });
     }
     let turns = (0..jobs.len() as u16).map(|job| vec![job]).collect();
     Ok(Table { epoch_ns: observe::realtime_ns() as u64, slot_length_ns: 20_000_000, jobs, turns, fill: Fill::All })

@@ -1,19 +1,27 @@
-//! What runs when: the table that the daemon makes of its plan, and its prepared form.
+//! What runs when: a plan in the form that a slot thread wants, prepared before the boundary, so that nothing is looked up at it.
 
-use std::sync::Arc;
+mod fillers;
 
-use super::fillers::Fillers;
-use crate::switch::{JobSwitch, State};
+use crate::id::JobId;
+use crate::job::Sharing;
+use crate::plan::{Disposition, Plan, PlannedJob, Standing};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use fillers::Fillers;
+
+/// The weight of a job that the plan does not have.
+const WEIGHT_UNPLANNED: u32 = 100;
 
 /// One job of a table.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    /// The job's open switch.
-    pub switch: Arc<JobSwitch>,
+pub struct Entry<S> {
+    /// What switches it.
+    pub switch: S,
     /// Its weight while it runs, 1 to 10000.
     pub weight: u32,
     /// Its state in the turns that do not name it.
-    pub otherwise: State,
+    pub otherwise: Disposition,
 }
 
 /// Which of the jobs in the background may use what the running gang leaves idle.
@@ -28,57 +36,89 @@ pub enum Fill {
 
 /// What runs when. Slot k covers the wall clock from `epoch_ns + k·slot_length_ns`, and its turn is `turns[k mod turns.len()]`.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct Table<S> {
     /// When slot 0 starts, in nanoseconds since 1970.
     pub epoch_ns: u64,
     /// How long each slot is, in nanoseconds.
     pub slot_length_ns: u64,
     /// The jobs.
-    pub jobs: Vec<Entry>,
+    pub jobs: Vec<Entry<S>>,
     /// For each turn, the jobs that run in it, as indices into `jobs`. Empty: every job takes its `otherwise` for good.
     pub turns: Vec<Vec<u16>>,
     /// Who fills idle CPUs, where the mechanism knows a background.
     pub fill: Fill,
 }
 
-impl Table {
+impl<S> Table<S> {
     /// A table of nothing.
-    pub fn empty() -> Table {
+    pub fn empty() -> Table<S> {
         Table { epoch_ns: 0, slot_length_ns: 100_000_000, jobs: Vec::new(), turns: Vec::new(), fill: Fill::All }
+    }
+
+    /// One entry for each job that is `here` and, for each turn, the jobs that run in it. Without `slots` there are no turns, and
+    /// all run but the suspended ones. Jobs that the plan does not have (yet) are as `unplanned` says.
+    pub fn compile(
+        plan: &Plan,
+        mut here: BTreeMap<JobId, S>,
+        slots: bool,
+        unplanned: impl Fn(JobId) -> Disposition,
+    ) -> Table<S> {
+        let otherwise = |id: JobId, job: &PlannedJob| match job.standing {
+            Standing::Suspended => Disposition::Stop,
+            _ if !slots => Disposition::Run,
+            _ => plan.otherwise(id),
+        };
+        let planned = plan.jobs.iter().filter_map(|(id, job)| Some((*id, job, here.remove(id)?)));
+        let (ids, mut jobs): (Vec<JobId>, Vec<Entry<S>>) = planned
+            .map(|(id, job, switch)| (id, Entry { switch, weight: job.weight, otherwise: otherwise(id, job) }))
+            .unzip();
+        let rest =
+            here.into_iter().map(|(id, switch)| Entry { switch, weight: WEIGHT_UNPLANNED, otherwise: unplanned(id) });
+        jobs.extend(rest);
+        let turns = if slots { &plan.turns[..] } else { &[] };
+        let index = |id: &JobId| ids.binary_search(id).ok().map(|at| at as u16);
+        let turns = turns.iter().map(|turn| turn.run.iter().filter_map(index).collect()).collect();
+        let fill = if plan.sharing == Sharing::Paired { Fill::Pair } else { Fill::All };
+        Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns, fill }
     }
 }
 
 /// One turn, with its differences from the turn before it.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub struct Turn {
     /// The jobs that it names, in rising order.
     run: Box<[u16]>,
     /// The jobs that start to run.
-    pub(super) enter: Box<[u16]>,
+    pub enter: Box<[u16]>,
     /// The jobs that stop to run.
-    pub(super) leave: Box<[u16]>,
+    pub leave: Box<[u16]>,
     /// How many turns later the next job in the background runs; 0 when none ever does.
     pair: u32,
     /// How many slots later the next turn with differences is; 0 when there is none.
-    pub(super) next_change: u32,
+    pub next_change: u32,
 }
 
 /// A table made ready for the slot thread. Its size and the work for it grow as the jobs and what the turns name, not as their product: users
 /// register thousands, and each of them makes a new table.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) number: u64,
+pub struct Prepared<S> {
+    /// Which table it is, as whoever installs it counts.
+    pub number: u64,
     epoch_ns: i64,
-    pub(super) slot_length_ns: i64,
-    pub(super) jobs: Vec<Entry>,
-    pub(super) turns: Vec<Turn>,
+    /// How long each slot is.
+    pub slot_length_ns: i64,
+    /// The jobs.
+    pub jobs: Vec<Entry<S>>,
+    /// The cycle.
+    pub turns: Vec<Turn>,
     fill: Fill,
     fillers: Fillers,
     may_fill: bool,
 }
 
-impl Prepared {
-    pub(super) fn new(table: Table, number: u64) -> Prepared {
+impl<S> Prepared<S> {
+    /// Makes a table ready. Jobs that a turn names and the table lacks are left out.
+    pub fn new(table: Table<S>, number: u64) -> Prepared<S> {
         let Table { epoch_ns, slot_length_ns, jobs, mut turns, fill } = table;
         for run in &mut turns {
             run.retain(|&j| usize::from(j) < jobs.len());
@@ -90,7 +130,7 @@ impl Prepared {
             let before = &turns[(k + turns.len() - 1) % turns.len()];
             let moved = |of: &[u16], not: &[u16]| {
                 let differs =
-                    |&&j: &&u16| jobs[usize::from(j)].otherwise != State::Run && not.binary_search(&j).is_err();
+                    |&&j: &&u16| jobs[usize::from(j)].otherwise != Disposition::Run && not.binary_search(&j).is_err();
                 of.iter().filter(differs).copied().collect()
             };
             let (enter, leave) = (moved(run, before), moved(before, run));
@@ -113,17 +153,17 @@ impl Prepared {
     }
 
     /// The slot at a time; negative before the epoch.
-    pub(super) fn slot_at(&self, now_ns: i64) -> i64 {
+    pub fn slot_at(&self, now_ns: i64) -> i64 {
         now_ns.saturating_sub(self.epoch_ns).div_euclid(self.slot_length_ns)
     }
 
     /// When a slot starts.
-    pub(super) fn boundary_ns(&self, slot: i64) -> i64 {
+    pub fn boundary_ns(&self, slot: i64) -> i64 {
         self.epoch_ns.saturating_add(slot.saturating_mul(self.slot_length_ns))
     }
 
     /// True when some turn has a job in the background.
-    pub(super) fn may_fill(&self) -> bool {
+    pub fn may_fill(&self) -> bool {
         self.may_fill
     }
 
@@ -132,26 +172,26 @@ impl Prepared {
     }
 
     /// The turn of a slot; none in a table without turns.
-    pub(super) fn turn(&self, slot: i64) -> Option<&Turn> {
+    pub fn turn(&self, slot: i64) -> Option<&Turn> {
         if self.turns.is_empty() { None } else { self.turns.get(self.turn_index(slot)) }
     }
 
     /// The next slot after `slot` that needs a switch.
-    pub(super) fn next_change(&self, slot: i64) -> Option<i64> {
+    pub fn next_change(&self, slot: i64) -> Option<i64> {
         let distance = i64::from(self.turn(slot)?.next_change);
         (distance > 0).then(|| slot + distance)
     }
 
     /// The state of a job in a slot.
-    pub(super) fn state(&self, job: usize, slot: i64) -> State {
+    pub fn state(&self, job: usize, slot: i64) -> Disposition {
         match self.turn(slot) {
-            Some(turn) if turn.run.binary_search(&(job as u16)).is_ok() => State::Run,
+            Some(turn) if turn.run.binary_search(&(job as u16)).is_ok() => Disposition::Run,
             _ => self.jobs[job].otherwise,
         }
     }
 
     /// The jobs that may fill CPUs that the running ones of a slot leave idle, in their order. Allocates nothing.
-    pub(super) fn fills(&self, slot: i64) -> impl Iterator<Item = u16> {
+    pub fn fills(&self, slot: i64) -> impl Iterator<Item = u16> {
         let all = self.fill == Fill::All;
         let turn = self.turn(slot).map(|turn| (self.turn_index(slot), turn.pair));
         turn.into_iter().flat_map(move |(k, pair)| self.fillers.after(k, pair, all))
@@ -174,31 +214,19 @@ fn find_changes(turns: &mut [Turn]) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::switch::SwitchFiles;
+    use alloc::vec;
 
-    fn switch(dir: &std::path::Path, id: u64) -> Arc<JobSwitch> {
-        for file in ["freeze", "procs"] {
-            std::fs::write(dir.join(file), "").unwrap();
-        }
-        let (freeze, procs) = (dir.join("freeze"), dir.join("procs"));
-        let files = SwitchFiles { freeze, idle: None, weight: None, procs, usage: None };
-        Arc::new(JobSwitch::open(id, &files).unwrap())
-    }
-
-    fn prepared(otherwise: &[State], turns: &[&[u16]]) -> Prepared {
+    fn prepared(otherwise: &[Disposition], turns: &[&[u16]]) -> Prepared<()> {
         Prepared::new(table(otherwise, turns), 1)
     }
 
-    /// Jobs of these states, whose switches have no effect.
-    pub(in super::super) fn entries(otherwise: &[State]) -> Vec<Entry> {
-        let dir = tempfile::tempdir().unwrap();
-        let switch = switch(dir.path(), 1);
-        otherwise.iter().map(|&otherwise| Entry { switch: Arc::clone(&switch), weight: 100, otherwise }).collect()
+    pub(super) fn entries(otherwise: &[Disposition]) -> Vec<Entry<()>> {
+        otherwise.iter().map(|&otherwise| Entry { switch: (), weight: 100, otherwise }).collect()
     }
 
-    fn table(otherwise: &[State], turns: &[&[u16]]) -> Table {
+    fn table(otherwise: &[Disposition], turns: &[&[u16]]) -> Table<()> {
         Table {
             epoch_ns: 1000,
             slot_length_ns: 10,
@@ -210,7 +238,7 @@ pub(super) mod tests {
 
     #[test]
     fn turns_hold_their_differences() {
-        let table = prepared(&[State::Stop, State::Background, State::Run], &[&[0, 2], &[1], &[1]]);
+        let table = prepared(&[Disposition::Stop, Disposition::Background, Disposition::Run], &[&[0, 2], &[1], &[1]]);
         let show = |k: i64| (table.turn(k).unwrap().enter.to_vec(), table.turn(k).unwrap().leave.to_vec());
         assert_eq!(show(0), (vec![0], vec![1]));
         assert_eq!(show(1), (vec![1], vec![0]), "job 2 runs anyway");
@@ -222,14 +250,14 @@ pub(super) mod tests {
 
     #[test]
     fn states_follow_the_turns() {
-        let table = prepared(&[State::Stop, State::Background], &[&[0], &[1]]);
-        assert_eq!([table.state(0, 0), table.state(1, 0)], [State::Run, State::Background]);
-        assert_eq!([table.state(0, 7), table.state(1, 7)], [State::Stop, State::Run]);
-        assert_eq!(table.state(0, -2), State::Run, "slots before the epoch count on");
+        let table = prepared(&[Disposition::Stop, Disposition::Background], &[&[0], &[1]]);
+        assert_eq!([table.state(0, 0), table.state(1, 0)], [Disposition::Run, Disposition::Background]);
+        assert_eq!([table.state(0, 7), table.state(1, 7)], [Disposition::Stop, Disposition::Run]);
+        assert_eq!(table.state(0, -2), Disposition::Run, "slots before the epoch count on");
     }
 
     fn fills(fill: Fill, weights: &[u32], turns: &[&[u16]]) -> Vec<Vec<u16>> {
-        let mut table = table(&vec![State::Background; weights.len()], turns);
+        let mut table = table(&vec![Disposition::Background; weights.len()], turns);
         table.fill = fill;
         table.jobs.iter_mut().zip(weights).for_each(|(job, &weight)| job.weight = weight);
         let table = Prepared::new(table, 1);
@@ -252,17 +280,17 @@ pub(super) mod tests {
 
     #[test]
     fn stopped_and_running_ones_do_not_fill() {
-        let table = prepared(&[State::Stop, State::Background, State::Run], &[&[0], &[2]]);
+        let table = prepared(&[Disposition::Stop, Disposition::Background, Disposition::Run], &[&[0], &[2]]);
         assert_eq!(table.fills(0).collect::<Vec<u16>>(), [1]);
-        assert!(table.may_fill() && !prepared(&[State::Stop], &[&[0], &[]]).may_fill());
+        assert!(table.may_fill() && !prepared(&[Disposition::Stop], &[&[0], &[]]).may_fill());
     }
 
     #[test]
     fn one_turn_or_none_needs_no_switch() {
-        assert_eq!(prepared(&[State::Stop], &[&[0]]).next_change(0), None);
-        assert_eq!(prepared(&[State::Stop], &[]).next_change(0), None);
-        assert_eq!(prepared(&[State::Stop], &[&[0], &[0]]).next_change(5), None);
-        assert_eq!(prepared(&[State::Stop], &[]).state(0, 3), State::Stop);
+        assert_eq!(prepared(&[Disposition::Stop], &[&[0]]).next_change(0), None);
+        assert_eq!(prepared(&[Disposition::Stop], &[]).next_change(0), None);
+        assert_eq!(prepared(&[Disposition::Stop], &[&[0], &[0]]).next_change(5), None);
+        assert_eq!(prepared(&[Disposition::Stop], &[]).state(0, 3), Disposition::Stop);
     }
 
     #[test]
@@ -273,5 +301,34 @@ pub(super) mod tests {
         assert_eq!(table.slot_at(1010), 1);
         assert_eq!(table.slot_at(999), -1);
         assert_eq!(table.boundary_ns(-1), 990);
+    }
+
+    #[test]
+    fn a_plan_is_compiled_for_the_jobs_that_are_here() {
+        let mut planner = crate::Planner::new(crate::PlannerConfig {
+            nodes: [crate::Node { id: crate::NodeId(0), cpus: 2 }].into(),
+            slot_length_ns: 100_000_000,
+            policy: crate::Policy::Gang,
+            sharing: Sharing::Soft,
+            packing: crate::Packing::FirstFit,
+            shares: crate::Shares::default(),
+        });
+        for id in (1..=3).map(JobId) {
+            let job = crate::Job { id, owner: 0, class: crate::Class::Batch, policy: None, cpus: 2, node: None };
+            planner.handle(crate::Time(0), crate::PlannerInput::Submit(job)).unwrap();
+        }
+        planner.handle(crate::Time(0), crate::PlannerInput::Suspend(JobId(3))).unwrap();
+        let here = || [1, 3, 9].map(|id| (JobId(id), id)).into();
+        let states = |table: &Table<u64>| table.jobs.iter().map(|job| (job.switch, job.otherwise)).collect::<Vec<_>>();
+        let (run, stop) = (Disposition::Run, Disposition::Stop);
+        let table = Table::compile(planner.plan(), here(), true, |_| stop);
+        assert_eq!(
+            states(&table),
+            [(1, Disposition::Background), (3, stop), (9, stop)],
+            "job 2 is not here, 9 not planned"
+        );
+        assert_eq!(table.turns, [vec![0], vec![]], "job 2 has its turn elsewhere");
+        let table = Table::compile(planner.plan(), here(), false, |_| run);
+        assert_eq!((states(&table), table.turns.len()), (vec![(1, run), (3, stop), (9, run)], 0), "without slots");
     }
 }

@@ -3,11 +3,12 @@
 //! Kept is when each of them runs, once for the whole table, and the order of a turn is read off that: a list for every turn would be as
 //! large as turns times jobs.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
-use super::table::Entry;
-use crate::switch::State;
+use super::Entry;
+use crate::plan::Disposition;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// One turn that names a job.
 #[derive(Debug)]
@@ -41,8 +42,8 @@ pub(super) struct Fillers {
 
 impl Fillers {
     /// Of these turns, each rising, and jobs.
-    pub(super) fn new(turns: &[Vec<u16>], jobs: &[Entry]) -> Fillers {
-        let is_filler: Vec<bool> = jobs.iter().map(|job| job.otherwise == State::Background).collect();
+    pub(super) fn new<S>(turns: &[Vec<u16>], jobs: &[Entry<S>]) -> Fillers {
+        let is_filler: Vec<bool> = jobs.iter().map(|job| job.otherwise == Disposition::Background).collect();
         let cycle = turns.len() as u32;
         let named = |k: usize| turns[k].iter().map(|&j| usize::from(j)).filter(|&j| is_filler[j]);
         let mut last: Vec<Option<u32>> = vec![None; jobs.len()];
@@ -113,15 +114,19 @@ impl Rank {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::tests::entries;
+    extern crate std;
+
+    use super::super::tests::entries;
+    use super::super::{Fill, Prepared, Table};
     use super::*;
+    use alloc::vec;
     use std::time::{Duration, Instant};
 
     /// The same by its definition.
-    fn by_definition(k: usize, turns: &[Vec<u16>], jobs: &[Entry], all: bool) -> Vec<u16> {
+    fn by_definition(k: usize, turns: &[Vec<u16>], jobs: &[Entry<()>], all: bool) -> Vec<u16> {
         let runs = |d: usize, j: u16| turns[(k + d) % turns.len()].contains(&j);
         let turns_to = |j: u16| (1..turns.len()).find(|&d| runs(d, j)).unwrap_or(usize::MAX);
-        let may = |&j: &u16| jobs[usize::from(j)].otherwise == State::Background && !runs(0, j);
+        let may = |&j: &u16| jobs[usize::from(j)].otherwise == Disposition::Background && !runs(0, j);
         let mut found: Vec<u16> = (0..jobs.len() as u16).filter(may).collect();
         let pair = found.iter().map(|&j| turns_to(j)).min().unwrap_or(usize::MAX);
         let is_pair = |j: u16| turns_to(j) == pair && pair != usize::MAX;
@@ -138,8 +143,8 @@ mod tests {
             (seed >> 33) % n
         };
         for _ in 0..400 {
-            let states = [State::Background, State::Background, State::Stop, State::Run];
-            let otherwise: Vec<State> = (0..1 + below(7)).map(|_| states[below(4) as usize]).collect();
+            let states = [Disposition::Background, Disposition::Background, Disposition::Stop, Disposition::Run];
+            let otherwise: Vec<Disposition> = (0..1 + below(7)).map(|_| states[below(4) as usize]).collect();
             let mut jobs = entries(&otherwise);
             jobs.iter_mut().for_each(|job| job.weight = [100, 50][below(2) as usize]);
             let mut turn = || (0..otherwise.len() as u16).filter(|_| below(3) == 0).collect::<Vec<u16>>();
@@ -156,13 +161,13 @@ mod tests {
     #[test]
     fn many_jobs_are_made_ready_in_time_that_grows_as_they_do() {
         let time = |count: u16| {
-            let jobs = entries(&vec![State::Background; usize::from(count)]);
+            let jobs = entries(&vec![Disposition::Background; usize::from(count)]);
             let turns: Vec<Vec<u16>> = (0..count / 2).map(|k| vec![2 * k, 2 * k + 1]).collect();
             let once = || {
-                let (jobs, turns, fill) = (jobs.clone(), turns.clone(), super::super::Fill::All);
-                let table = super::super::Table { epoch_ns: 0, slot_length_ns: 1, jobs, turns, fill };
+                let (jobs, turns, fill) = (jobs.clone(), turns.clone(), Fill::All);
+                let table = Table { epoch_ns: 0, slot_length_ns: 1, jobs, turns, fill };
                 let start = Instant::now();
-                let prepared = super::super::table::Prepared::new(table, 1);
+                let prepared = Prepared::new(table, 1);
                 assert!(prepared.may_fill());
                 start.elapsed()
             };
