@@ -519,6 +519,10 @@ impl Member {
             self.session.untold = newest.filter(|newest| *newest > self.replica.revision);
             entries.into_iter().for_each(|entry| self.replica.put(&self.settings.keys, entry));
             self.changed();
+            if !self.session.is_joined() {
+                // What was read cannot be used, and the plan in it is not known: the renewal does not count.
+                return;
+            }
         }
         self.confirm_lease(until);
         self.is_heard(asked_at);
