@@ -133,6 +133,28 @@ fn a_state_that_no_memory_has_is_put_back_from_what_a_daemon_has_kept() {
     ends_well(world);
 }
 
+/// Found by cosched-swarm, seed 1007: what says that the cluster has begun was deleted while all were away, and who came first
+/// began with generation 1.
+#[test]
+fn a_daemon_that_has_kept_the_state_misses_it_though_nothing_in_the_store_says_that_it_was() {
+    let mut world = World::started(11, 3);
+    let generation = world.state().map(|state| state.generation);
+    world.run(S);
+    (0..3).for_each(|node| world.crash(node));
+    world.writes_by_hand("state", true);
+    world.writes_by_hand("begun", true);
+    world.run(20 * S);
+    (0..3).for_each(|node| world.start(node));
+    world.run(20 * S);
+    let alarms = world.hosts.iter().filter(|host| host.member.as_ref().unwrap().alarm().is_some()).count();
+    assert_eq!((alarms, world.state()), (3, None));
+    let repair = world.repair_by(1).unwrap();
+    world.carry_out(&repair);
+    world.run(10 * S);
+    assert!(world.state().map(|state| state.generation) >= generation);
+    world.check_end();
+}
+
 /// The jobs go on without being planned, and numbers rise.
 #[test]
 fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {

@@ -44,13 +44,20 @@ impl Member {
     /// It is this member's turn.
     pub(super) fn read_acks(&mut self) {
         self.work.stage = Stage::Busy;
-        let then = vec![Do::Get(self.settings.keys.acks())];
-        self.send(Flight::Acks, Op::Txn(Txn { then, ..Txn::default() }));
+        let acks = Do::Get(self.settings.keys.acks());
+        let compare = vec![Compare::unchanged(self.settings.keys.state(), self.replica.state_revision())];
+        let newest = self.replica.generation();
+        self.send(Flight::Acks(newest), Op::Txn(Txn { compare, then: vec![acks.clone()], or_else: vec![acks] }));
     }
 
-    pub(super) fn acks_read(&mut self, done: Vec<Done>) {
+    /// `newest` is the generation that is known to be the newest in the store, if it is.
+    pub(super) fn acks_read(&mut self, newest: Option<u64>, done: Vec<Done>) {
         self.work.stage = Stage::Resting;
-        let acks = self.acks_of(done);
+        let mut acks = self.acks_of(done);
+        // Who has not heard yet that an earlier copy was put back has seen plans that are not any more.
+        for ack in acks.values_mut() {
+            ack.generation = newest.map_or(ack.generation, |newest| ack.generation.min(newest));
+        }
         self.hear_of(acks.values().map(|ack| ack.generation).max().unwrap_or(0));
         let members = self.members(&acks);
         let newest = self.replica.generation();

@@ -111,10 +111,14 @@ impl Member {
     }
 
     fn tell_lease(&mut self) {
-        let left = self.follow.lease_until - self.now.steady;
         let wall = self.now.wall;
+        // One that is out ends at no time of the wall clock: that may be set back by so little that it is not noticed.
+        let until = match self.follow.lease_until - self.now.steady {
+            0 => Time(0),
+            left => wall + left,
+        };
         if let Some(follower) = &mut self.follow.follower {
-            follower.renewed(wall, wall + left);
+            follower.renewed(wall, until);
         }
     }
 

@@ -42,8 +42,8 @@ pub(super) enum Flight {
     Ack(Ack),
     /// Users' requests, up to this one, and the deletion of these replies.
     Asks(u64, Vec<String>),
-    /// What others have acknowledged.
-    Acks,
+    /// What others have acknowledged, when this generation was the newest that was known.
+    Acks(u64),
     /// The same, for a user.
     Loads(OpId),
     /// A plan.
@@ -284,7 +284,9 @@ impl Member {
             (Flight::Asks(upto, read), OpDone::Txn { revision, succeeded, done }) => {
                 self.asks_written((upto, read), revision, succeeded, done);
             }
-            (Flight::Acks, OpDone::Txn { done, .. }) => self.acks_read(done),
+            (Flight::Acks(newest), OpDone::Txn { succeeded, done, .. }) => {
+                self.acks_read(succeeded.then_some(newest), done);
+            }
             (Flight::Loads(id), OpDone::Txn { done, .. }) => {
                 let acks = self.acks_of(done);
                 self.actions.push_back(Action::Loads(id, acks));
@@ -328,6 +330,7 @@ impl Member {
         } else {
             self.keep_numbers(&before);
         }
+        self.keep_state();
         self.outbox.found_written(&self.settings, asked.as_ref());
         let made_ns = match &self.replica.tree {
             None => return self.no_tree(&before),

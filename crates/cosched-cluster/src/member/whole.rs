@@ -52,7 +52,6 @@ impl Member {
     pub(super) fn unusable(&mut self, why: String) {
         // When it can be used again, that is news, as when the store is back.
         self.session.lost_since.get_or_insert(self.now.steady);
-        self.keep_state();
         // While this is so nobody is given up, and later everybody's silence is counted from then on: whoever still has its key
         // is heard by having seen that.
         self.work.forget_silence();
@@ -70,7 +69,7 @@ impl Member {
     }
 
     /// A daemon that has begun since has only what an earlier one kept of the state.
-    fn keep_state(&mut self) {
+    pub(super) fn keep_state(&mut self) {
         if let (None, Some(kept)) = (&self.replica.lost, &self.settings.kept)
             && self.replica.state.is_none()
             && self.replica.is_of(Some(kept.tree))

@@ -7,6 +7,9 @@
 use super::{Invariant, Seen};
 use std::collections::BTreeMap;
 
+/// So long a commit may be on its way: it says from when the plan holds when it is sent.
+const SENT_NS: u64 = 4_000_000_000;
+
 #[derive(Default)]
 pub(super) struct Generations {
     /// Of the newest plan in the store, and from which slot it holds, in nanoseconds; none after the store was lost.
@@ -34,7 +37,7 @@ impl Invariant for Generations {
                 if new != old && new != old + 1 {
                     return Err(format!("generation {old} is followed by {new}"));
                 }
-                if new > old && from < old_from && old_from <= *now_wall_ns {
+                if new > old && from < old_from && old_from + SENT_NS <= *now_wall_ns {
                     return Err(format!("generation {new} holds {} ms before {old}", (old_from - from) / 1_000_000));
                 }
             }

@@ -4,6 +4,7 @@ use super::{Event, S, World};
 use cosched_cluster::repair::{Repair, repair};
 use cosched_cluster::store::{Do, Entry, Op, OpDone, Range, Txn};
 use cosched_core::Time;
+use cosched_core::cluster::State;
 
 /// How often an operator looks whether the repair can be made.
 const LOOK_NS: u64 = 3 * S;
@@ -72,12 +73,14 @@ impl World {
             let done = store.call(Time(self.now), op.clone());
             assert!(matches!(done, Ok(OpDone::Txn { succeeded: true, .. })), "a repair comes to nothing: {done:?}");
         }
-        let before = self.state.as_ref().map_or(0, |state| state.generation);
+        let (generation, from_slot) = self.state.as_ref().map_or((0, 0), |state| (state.generation, state.from_slot));
         let old = std::mem::replace(&mut self.store, store);
-        if self.state().is_none_or(|state| (before..=before + 1).contains(&state.generation)) {
+        let goes_on =
+            |state: State| (generation..=generation + 1).contains(&state.generation) && state.from_slot >= from_slot;
+        if self.state().is_none_or(goes_on) {
             return self.look_at_store();
         }
-        // Nobody was left who knew the newest state, or could tell of which cluster it was.
+        // Nobody was left who knew the newest state, or could tell of which cluster or which of its lives it was.
         let store = std::mem::replace(&mut self.store, old);
         self.begins_another_life(store);
         (0..self.hosts.len()).for_each(|node| self.loses_watches(node));
