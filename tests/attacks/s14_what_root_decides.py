@@ -65,7 +65,7 @@ def one_machine(lab, config):
     assert [d["matter"] for d in seen["decided"]] == ["suspension", "class", "policy"], seen
     assert all((d["uid"], d["user"]) == (0, "root") for d in seen["decided"]), seen
     shown = lab.b.cosched("show", str(job)).stdout
-    assert "suspended, decided by root" in shown and "batch, decided by root" in shown, shown
+    assert "suspended, set by root" in shown and "batch, set by root" in shown, shown
     assert "suspended by root" in a("ps").stdout, a("ps").stdout
 
     # Nor by another way: out of the job, or into a new one.

@@ -191,7 +191,7 @@ fn a_reader_that_went_away_hides_no_failure() {
     let run = command.stdout(writer).stderr(Stdio::piped()).spawn().and_then(|child| child.wait_with_output());
     let run = run.expect("taskset and cosched run");
     assert_eq!(run.status.code(), Some(1), "{}", stderr(&run));
-    assert!(stderr(&run).contains("one job alone under linux was not done"), "{}", stderr(&run));
+    assert!(stderr(&run).contains("one job alone under linux did not complete"), "{}", stderr(&run));
 }
 
 #[test]

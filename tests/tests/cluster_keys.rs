@@ -96,7 +96,7 @@ fn a_backup_is_brought_back(cluster: &Cluster, backup: &str, before: &[i32]) {
     assert_eq!(out.status.code(), Some(5), "{}{}", stdout(&out), stderr(&out));
     fs::write(backup, "{}").unwrap();
     let out = cluster.node(0).cosched(&["cluster", "import", backup, "--yes"]);
-    assert!(stderr(&out).contains("is no backup of a cluster"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("is not a backup of a cluster"), "{}", stderr(&out));
     cluster.node(0).cosched(&["kill", "-9", &last.to_string()]);
     cluster.end(1, &[next]);
 }

@@ -108,7 +108,7 @@ fn keys_steer_a_real_job_and_the_terminal_is_given_back() {
     screen.press("s");
     screen.shows("suspend it?");
     screen.press("n");
-    screen.shows("nothing was done");
+    screen.shows("cancelled");
     assert_eq!(d.client().job(id).unwrap().state, JobState::Running);
     screen.press("s");
     screen.shows("suspend it?");
@@ -117,7 +117,7 @@ fn keys_steer_a_real_job_and_the_terminal_is_given_back() {
     assert!(wait_until(|| d.frozen(id)), "its processes must stand still");
     screen.shows("1 suspended");
     screen.press("r");
-    screen.shows("let it go on?");
+    screen.shows("resume it?");
     screen.press("y");
     assert!(state(JobState::Running), "{}", screen.text());
 
@@ -195,9 +195,9 @@ fn a_daemon_that_goes_away_and_comes_back_is_told_and_found() {
     let mut screen = Screen::start(&d, SHELL);
     screen.shows("no jobs");
     d.stop();
-    screen.shows("trying again");
+    screen.shows("retrying");
     d.launch();
-    assert!(wait_until(|| !screen.text().contains("trying again")), "{}", screen.text());
+    assert!(wait_until(|| !screen.text().contains("retrying")), "{}", screen.text());
     screen.press("q");
     screen.ended();
 }
@@ -236,7 +236,7 @@ fn without_a_terminal_it_refuses_and_pipes_get_text_or_objects() {
     let d = Daemon::start("slot_length = \"20ms\"\n");
     let refused = d.cosched(&["top"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("standard output is no terminal") && stderr(&refused).contains("--once"));
+    assert!(stderr(&refused).contains("standard output is not a terminal") && stderr(&refused).contains("--once"));
     assert!(refused.stdout.is_empty());
     let bad = d.cosched(&["top", "--interval", "1ms"]);
     assert_eq!(bad.status.code(), Some(2));
@@ -301,7 +301,7 @@ fn a_cluster_is_seen_and_steered_from_any_of_its_nodes() {
         assert!(wait_until(frozen));
         screen.shows("1 suspended");
         screen.press("r");
-        screen.shows("let it go on?");
+        screen.shows("resume it?");
         screen.press("y");
         assert!(wait_until(|| cluster.all_say(wide, JobState::Running)), "{}", screen.text());
         screen.press(if at == 1 { "cs" } else { "cb" });

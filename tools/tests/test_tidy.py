@@ -83,6 +83,24 @@ class Tidy(unittest.TestCase):
         self.write("docs/decisions/0001.md", "so many\n")
         self.assertEqual(self.tidy()[0], 0)
 
+    def test_private_idiom_in_what_the_command_shows(self):
+        path = "crates/cosched-cli/src/part.rs"
+        clap = '#[derive(Debug, clap::Args)]\npub struct Run {\n    /// Start it anew\n    pub again: bool,\n}\n'
+        for text, line in [
+            ('const A: &str = "nobody";\n', 1),
+            ('// a " quote\nconst A: &str = "\\\\\na \\" job that is there";\n', 3),
+            ('const A: &str = r#"it "goes on""#;\n', 1),
+            ("const Q: char = '\"';\nconst A: &str = \"so long\";\n", 2),
+            (clap, 3),
+        ]:
+            with self.subTest(text):
+                self.write(path, text)
+                self.assert_found(f"{path}:{line}: '")
+        tests = '#[cfg(test)]\nmod tests {\n    const A: &str = "nobody";\n}\n'
+        self.write(path, clap.replace("anew", "again") + "/// Nobody calls it.\n// nobody\nfn f() {}\n" + tests)
+        self.write("crates/cosched-core/src/part.rs", 'const A: &str = "nobody";\n')
+        self.assertEqual(self.tidy()[0], 0)
+
     def test_script_must_be_executable(self):
         self.write("script", "#!/bin/sh\n")
         self.assert_found("script: starts with #! but is not executable")

@@ -2,8 +2,9 @@
 
 use crate::commands::options;
 use crate::context::Context;
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
+use std::fmt::Write as _;
 
 /// Run parallel jobs side by side on the same CPUs, without the collapse.
 ///
@@ -24,71 +25,114 @@ pub(crate) struct Cli {
 pub(crate) enum Commands {
     /// Run a command as a job
     Run(crate::run::Run),
-    /// Put a command, or a process that runs, into a job that is there
+    /// Run a command in an existing job, or move a process into it
     Join(crate::join::Join),
     /// List jobs
     #[command(visible_alias = "ls")]
     Ps(options::Ps),
-    /// Run a command and write what its tasks compute, send and wait for, as a profile
+    /// Run a command and record a profile of its tasks
     Record(crate::record::Record),
-    /// Look at profiles, and make programs for the simulator of them
+    /// Show profiles, or convert them to programs for the simulator
     Profile(crate::profile::ProfileCommand),
-    /// Show everything about jobs
+    /// Show all details of jobs
     Show(options::Jobs),
-    /// Show the CPUs, the matrix, the switches and whatever is wrong
+    /// Show CPUs, matrix, switches between gangs, and problems
     Status(options::Status),
-    /// Watch CPUs, matrix and jobs on the terminal, and steer jobs by keys
+    /// Monitor CPUs, matrix and jobs on the terminal; keys control jobs
     Top(crate::top::Top),
-    /// Show what you may have of the daemon, and what you have
+    /// Show your limits at the daemon, and your usage
     #[command(after_help = crate::commands::help::LIMITS)]
     Limits,
-    /// Print the daemon's counters and histograms as Prometheus reads them
+    /// Print the daemon's metrics in Prometheus format
     #[command(after_help = crate::commands::help::METRICS)]
     Metrics,
-    /// Stop jobs until they are resumed; they keep their memory
+    /// Suspend jobs: they keep their memory
     Suspend(options::Jobs),
-    /// Let suspended jobs go on, and give dropped ones slots again
+    /// Resume suspended jobs; return dropped jobs to gang scheduling
     Resume(options::Jobs),
-    /// Send a signal to every process of jobs: by default TERM, and KILL after 5 s
+    /// Send a signal to jobs: by default TERM, then KILL after 5 s
     Kill(options::Kill),
     /// Change the class of jobs
     Class(options::ChangeClass),
-    /// Change the CPUs and the memory that jobs want
+    /// Change the CPUs and the memory that jobs request
     Resources(crate::commands::resources::ChangeResources),
     /// Show or change the policy of the machine or of one job
     Policy(options::ChangePolicy),
-    /// List the nodes of the cluster with their load and the queues, or drain nodes
+    /// List nodes with their load, and queues; drain nodes
     Nodes(options::Nodes),
-    /// List the queues of the cluster, or change them
+    /// List the queues, or change them
     Queues(crate::commands::queues::Queues),
-    /// Repair, back up or restore what the cluster has in its store (administrators)
+    /// Repair, back up or restore the cluster's state (administrators)
     Cluster(crate::commands::cluster::Cluster),
-    /// Wait until jobs have ended
+    /// Wait for jobs to end
     Wait(options::Jobs),
     /// Show the output of a detached job, or a job's events
     Log(options::Log),
-    /// Compare plain Linux, local and gang scheduling on this machine, live
+    /// Compare plain Linux, local and gang scheduling on this machine
     Demo(crate::demo::Demo),
-    /// Measure what sharing costs, here, for any command
+    /// Measure the cost of sharing CPUs for any command
     Bench(crate::bench::Bench),
-    /// Run a program briefly, alone and in company, and say which policy suits it
+    /// Recommend a policy for a program after short test runs
     Advise(crate::advise::Advise),
-    /// Look at, fit, generate and convert workloads: traces and job lists
+    /// Show, fit, generate and convert workloads: traces and job lists
     Workload(crate::workload::Workload),
-    /// Simulate strategies on clusters, in whole nanoseconds
+    /// Simulate scheduling strategies on clusters
     Sim(crate::sim::Sim),
-    /// Predict what sharing CPUs costs a program, from a machine's constants
+    /// Predict the cost of sharing CPUs from a machine's constants
     Model(crate::model::Model),
-    /// Look at running pipelines of stages, and at reports of their runs
+    /// Show running pipelines of stages, and reports of their runs
     Pipeline(crate::pipeline::Pipeline),
-    /// What Slurm's hooks call, so that its jobs are cosched jobs
+    /// Hooks for Slurm, which make its jobs cosched jobs
     Slurm(crate::slurm::Slurm),
     /// Write the man pages
     Man(options::Man),
-    /// Write the completions of a shell
+    /// Write completions for a shell
     Completions(options::Completions),
     /// Print the versions of this command and of the daemon
     Version,
+}
+
+/// The commands by subject, for the help of `cosched` itself: clap has groups of options only.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Jobs", &["run", "join", "ps", "show", "log", "wait", "suspend", "resume", "kill", "class", "resources"]),
+    ("Machine and cluster", &["status", "top", "policy", "limits", "metrics", "nodes", "queues", "cluster"]),
+    ("Study", &["demo", "advise", "bench", "record", "profile", "workload", "sim", "model"]),
+    ("Pipelines", &["pipeline"]),
+    ("Integration", &["slurm", "man", "completions", "version"]),
+];
+
+/// The definition, with the list of commands grouped.
+pub(crate) fn command() -> Command {
+    let command = Cli::command();
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
+        groups(&command),
+        heading(&command, "Options")
+    );
+    command.help_template(template)
+}
+
+fn groups(command: &Command) -> String {
+    let literal = command.get_styles().get_literal();
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        let _ = writeln!(text, "{}", heading(command, title));
+        for command in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{:<11}{literal:#}  {about}{}", command.get_name(), aliases(command));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn aliases(command: &Command) -> String {
+    command.get_visible_aliases().map(|alias| format!(" [alias: {alias}]")).collect()
+}
+
+fn heading(command: &Command, title: &str) -> String {
+    let header = command.get_styles().get_header();
+    format!("{header}{title}:{header:#}")
 }
 
 /// Whether the command line is one of `cosched run` or `cosched record`, whose usage errors have another exit code: those of the command
@@ -108,11 +152,27 @@ pub(crate) fn is_run(words: &[OsString]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_its_line_fits() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = command();
+        let mut defined: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        defined.sort_unstable();
+        assert_eq!(grouped, defined);
+        let help = command.clone().render_help().to_string();
+        for sub in command.get_subcommands() {
+            let line = help.lines().find(|line| line.starts_with(&format!("  {} ", sub.get_name()))).unwrap();
+            assert!(line.ends_with(&aliases(sub)) && line.contains(&sub.get_about().unwrap().to_string()), "{line}");
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(help.contains("--socket") && help.contains("Exit codes:"), "{help}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(crate) struct Context {
     #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
     pub(crate) socket: Option<PathBuf>,
 
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
 }

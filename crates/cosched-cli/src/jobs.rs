@@ -87,7 +87,7 @@ fn by_name(jobs: &[Job], name: &str, uid: u32) -> Result<u64, Failure> {
         _ => {
             let list = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let why = format!("the jobs {list} have this name");
-            Err(Failure::explained(EXIT_REFUSED, &format!("the name `{name}` is not unique"), &why, "give the id"))
+            Err(Failure::explained(EXIT_REFUSED, &format!("the name `{name}` is ambiguous"), &why, "use the id"))
         }
     }
 }

@@ -19,11 +19,11 @@ pub(crate) struct Join {
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
 
-    /// A process that runs already, instead of a command
+    /// Move this running process, instead of running a command
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..), conflicts_with_all = ["optional", "command"])]
     pid: Option<i32>,
 
-    /// Execute the command anyway when it cannot join, with a warning
+    /// If it cannot join, run the command anyway, with a warning
     #[arg(long)]
     optional: bool,
 
@@ -58,9 +58,7 @@ pub(crate) fn join(context: &Context, options: &Join) -> Result<u8, Failure> {
         Ok(job) => {
             command.envs(environment(&job, plan(&job, &program)?.as_ref()));
         }
-        Err(failure) if options.optional => {
-            say(&format!("{}\n  --optional: it runs outside of the job", failure.message))
-        }
+        Err(failure) if options.optional => say(&format!("{}\n  --optional: it runs outside the job", failure.message)),
         Err(failure) => return Err(failure),
     }
     Err(exit_not_executed(argv0, &command.exec()))
@@ -97,7 +95,7 @@ fn wanted(named: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Res
         None => Err(Failure::explained(
             2,
             "which job?",
-            &format!("there is neither --job nor {JOB} in the environment, as `cosched run` sets it"),
+            &format!("neither --job nor {JOB} (which `cosched run` sets) is given"),
             "name the job with --job; `cosched ps` lists them",
         )),
     }
@@ -110,9 +108,9 @@ fn check_same(client: &mut Client, id: u64, submitted_unix_ms: Option<u64>) -> R
     }
     Err(Failure::explained(
         EXIT_NO_JOB,
-        &format!("the job {id} of this node is another one than that of {JOB}"),
-        &format!("it was registered at another time than {SUBMITTED} says: the nodes do not share their jobs"),
-        &format!("put the nodes into one cluster, or, if you mean this node's job, use --job {id}"),
+        &format!("job {id} at this node's daemon is not the one of {JOB}"),
+        &format!("its registration time differs from {SUBMITTED}: the nodes do not share their jobs"),
+        &format!("configure the nodes as one cluster, or use --job {id} to join this node's job"),
     ))
 }
 

@@ -27,7 +27,7 @@ mod table;
 mod top;
 mod workload;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use out::Failure;
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -65,7 +65,10 @@ fn supervise(cli: &args::Cli) -> Result<u8, Failure> {
 
 fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, Failure> {
     let words: Vec<_> = std::iter::once("cosched".into()).chain(words).collect();
-    args::Cli::try_parse_from(&words).map_err(|error| {
+    let mut command = args::command();
+    let matches = command.try_get_matches_from_mut(&words);
+    matches.and_then(|mut matches| args::Cli::from_arg_matches_mut(&mut matches)).map_err(|error| {
+        let error = error.format(&mut command);
         // clap prints in its own style: help to standard output, errors to standard error.
         let _ = error.print();
         let code = if !error.use_stderr() {

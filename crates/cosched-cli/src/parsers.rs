@@ -38,7 +38,7 @@ pub(crate) fn named<const N: usize, T: Copy + Send + Sync + 'static>(
 
 /// `CLASS=N`.
 pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
-    let wrong = || format!("`{text}` is not what a class is worth; write CLASS=N, as in batch=4, N from 1 to 1000");
+    let wrong = || format!("`{text}` is not a share of a class; write CLASS=N, as in batch=4, N from 1 to 1000");
     let (name, share) = text.split_once('=').ok_or_else(wrong)?;
     let class = CLASSES.into_iter().find(|(known, _)| *known == name).map(|(_, class)| class);
     let share = share.parse().ok().filter(|share| (1..=1000).contains(share));
@@ -71,11 +71,11 @@ pub(crate) fn parse_node(text: &str) -> Result<NodeResources, String> {
     let mut parts = text.split(':');
     let name = parts.next().unwrap_or_default();
     if name.is_empty() {
-        return Err("a node has a name, as in a:2".to_owned());
+        return Err("the node's name is missing, as in a:2".to_owned());
     }
     let cpus = parts.next().map(|cpus| match cpus.parse() {
         Ok(cpus) if cpus > 0 => Ok(cpus),
-        _ => Err(format!("`{cpus}` is no number of CPUs; write NODE:CPUS, as in {name}:2")),
+        _ => Err(format!("`{cpus}` is not a number of CPUs; write NODE:CPUS, as in {name}:2")),
     });
     let memory = parts.next().map(|size| parse::size_bytes(size).map_err(|e| e.to_string()));
     if parts.next().is_some() {
@@ -98,8 +98,8 @@ pub(crate) fn parse_signal(text: &str) -> Result<i32, String> {
         return Ok(signal as i32);
     }
     match parse::nearest(name, names()) {
-        Some(near) => Err(format!("there is no such signal; did you mean {near}?")),
-        None => Err("there is no such signal; `kill -l` lists them".into()),
+        Some(near) => Err(format!("unknown signal; did you mean {near}?")),
+        None => Err("unknown signal; `kill -l` lists them".into()),
     }
 }
 

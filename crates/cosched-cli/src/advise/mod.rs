@@ -11,10 +11,10 @@ use clap::Args;
 use cosched_study::advise::decide;
 
 const ADVISE: &str = "\
-The program runs alone under plain Linux and under cosched, where its waits are counted, then two of it at once under each \
-policy, again and again until the time is over. If it takes longer than a sixth of the time it is cut, and all that can be \
-compared is the CPU time that it got: that is said. Processes that wait for each other and spin meanwhile use CPU time \
-without progress, so of a cut program that spins no slowdown is given.
+The program runs alone under plain Linux and under cosched, where its waits are counted, then as two concurrent jobs under each \
+policy, repeatedly until the time budget is used. A run that exceeds a sixth of it is cut short, and then only the CPU time \
+that the jobs got can be compared; the report says so. Processes that spin while they wait use CPU time \
+without progress, so no slowdown is reported for a program that spins and was cut short.
 
 Examples:
   cosched advise -- mpirun -n 2 ./a.out
@@ -22,22 +22,22 @@ Examples:
   cosched advise --json -- ./a.out | jq .advice.choice
 
 Exit codes:
-  0 there is an answer (it may be that none can be given)   1 the command fails alone   2 wrong usage   3 no daemon
+  0 success (even if no policy can be recommended)   1 the command fails alone   2 wrong usage   3 no daemon
   6 refused   126 not executable   127 not found   130 interrupted";
 
 /// Options of `cosched advise`.
 #[derive(Args, Debug)]
 #[command(after_help = ADVISE)]
 pub(crate) struct Advise {
-    /// About how long all may take; a program that takes longer alone than a sixth of it is cut
+    /// Approximate time budget; a run that exceeds a sixth of it is cut short
     #[arg(long, value_name = "S", default_value = "30", value_parser = parse_seconds)]
     pub(crate) seconds: f64,
 
-    /// Which policies to try with two jobs (plain Linux is always tried)
+    /// Policies to try with two jobs (plain Linux is always tried)
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', default_value = "local,gang,auto")]
     pub(crate) policies: Vec<String>,
 
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 

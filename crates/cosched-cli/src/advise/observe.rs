@@ -58,12 +58,12 @@ impl Observer<'_> {
         let first = &alone[0];
         if matches!(first.outcome, Ended::Failed | Ended::Memory) {
             let why = first.why.clone().unwrap_or_default();
-            return Err(Failure::explained(1, "the command fails alone", &why, "try it in a shell"));
+            return Err(Failure::explained(1, "the command fails alone", &why, "run it in a shell"));
         }
         let is_whole = first.outcome == Ended::Done;
         let memory_bytes = memory(&alone);
         let limit_s = if is_whole { (COLLAPSE * first.elapsed_s).max(first_limit_s) } else { first_limit_s };
-        self.talk("alone under cosched, its waits are counted");
+        self.talk("alone under cosched, counting its waits");
         let (seen, alone_waits) = self.watch(watched, 1, limit_s, 0)?;
         // No poll at all: the library is not there, or sees nothing of how this program waits (OpenMP).
         let polls_per_cpu_s =
@@ -77,7 +77,7 @@ impl Observer<'_> {
             for (runs, choice) in together.iter_mut().zip(choices) {
                 // What had to be cut once would be again.
                 if !is_whole || !runs.iter().any(|run: &Run| run.outcome != Ended::Done) {
-                    self.talk(&format!("two at once under {}", choice.name));
+                    self.talk(&format!("two concurrent jobs under {}", choice.name));
                     let (run, seen) = match choice.name.as_str() {
                         ACTING => self.watch(choice, 2, limit_s, 2 * memory_bytes)?,
                         _ => (self.run(choice, 2, limit_s, 2 * memory_bytes, &mut |_| ())?, None),

@@ -100,8 +100,8 @@ fn table(facts: &Facts, advice: &Advice) -> String {
     let note = if facts.is_whole {
         "Slowdown is the time of two against that of one; CPU TIME is that of a job against alone."
     } else {
-        "Nobody knows how far a cut program came: SLOWDOWN compares the CPU time that a job got, which is progress only for \
-         programs that do not spin."
+        "The progress of a run that was cut short is unknown: SLOWDOWN compares the CPU time that a job got, which is progress only \
+         for programs that do not spin."
     };
     let expected: Vec<String> = advice.expected.iter().map(|(jobs, s)| format!("s_{jobs} {s:.2}")).collect();
     let _ = write!(text, "{note}\nIf overlap were perfect, max(1, jobs x CPU share): {}.", expected.join(", "));
@@ -166,7 +166,7 @@ mod tests {
         facts.is_whole = false;
         facts.others_cpu_share = 0.5;
         let text = text(&facts, &decide(&facts));
-        assert!(text.contains("was cut after 2.0 s") && text.contains("Nobody knows how far"), "{text}");
+        assert!(text.contains("was cut after 2.0 s") && text.contains("is unknown: SLOWDOWN"), "{text}");
         assert!(text.contains("other processes used 50% of the CPUs"), "{text}");
         facts.company.clear();
         assert!(super::text(&facts, &decide(&facts)).contains("No policy can be recommended"));

@@ -17,9 +17,9 @@ pub(crate) struct Bench {
 /// The subcommands of `cosched bench`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Run a command several times at once under several policies, and say how much slower it gets
+    /// Measure the slowdown of concurrent jobs of a command under several policies
     Slowdown(Box<Slowdown>),
-    /// Set measured slowdowns beside those of the model and of the simulator
+    /// Compare measured slowdowns with those of the model and the simulator
     Compare(super::compare::Compare),
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum BenchCommand {
 #[derive(Args, Debug)]
 #[command(after_help = super::help::SLOWDOWN)]
 pub(crate) struct Slowdown {
-    /// Numbers of jobs at the same time
+    /// Numbers of concurrent jobs
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4",
           value_parser = clap::value_parser!(u32).range(1..=512))]
     pub(crate) jobs: Vec<u32>,
@@ -37,11 +37,11 @@ pub(crate) struct Slowdown {
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', default_value = "linux,local,gang")]
     pub(crate) policies: Vec<String>,
 
-    /// How often to repeat everything
+    /// Number of repetitions
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repeat: u32,
 
-    /// End a set of jobs after this time, as 90s [default: 30 t_1 for each job, at least 60s; of the first job alone 1h]
+    /// End a set of jobs after this time, as 90s [default: 30 t_1 for each job, at least 60s; 1h for the first job alone]
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub(crate) limit: Option<f64>,
 
@@ -49,19 +49,19 @@ pub(crate) struct Slowdown {
     #[arg(long, value_name = "WHICH", value_parser = baseline(), default_value = "linux", hide_possible_values = true)]
     pub(crate) baseline: Baseline,
 
-    /// Different jobs together: a list of commands (TOML)
+    /// Run different jobs concurrently: a list of commands (TOML)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["jobs", "command"])]
     pub(crate) mix: Option<PathBuf>,
 
-    /// Where the program's output has the seconds of its main phase: a regular expression with one group
+    /// A regular expression whose group matches the seconds of the main phase in the program's output
     #[arg(long, value_name = "REGEX")]
     pub(crate) phase_regex: Option<String>,
 
-    /// Keep everything here: results, journal, report.html and the jobs' output
+    /// Write results, journal, report.html and the jobs' output to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Go on with what was begun with --out DIR
+    /// Resume the benchmark in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["jobs", "policies", "repeat", "limit", "baseline", "mix",
           "phase_regex", "out", "command"])]
     pub(crate) resume: Option<PathBuf>,
@@ -70,7 +70,7 @@ pub(crate) struct Slowdown {
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
 
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 

@@ -33,8 +33,8 @@ pub(crate) fn machine(head: &Head, host: &str, cpus: usize) -> Result<(), Failur
     if (head.host.as_str(), head.cpus) == (host, cpus) {
         return Ok(());
     }
-    let why = format!("it began on {} with {} CPUs, and this is {host} with {cpus}", head.host, head.cpus);
-    let hint = "resume it there (taskset changes the number of CPUs), or begin again with --out DIR";
+    let why = format!("it was started on {} with {} CPUs, and this is {host} with {cpus}", head.host, head.cpus);
+    let hint = "resume it there (taskset changes the number of CPUs), or start again with --out DIR";
     Err(Failure::explained(EXIT_REFUSED, "it cannot be resumed on this machine", &why, hint))
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn waits(program: &Path, choices: &[Choice]) -> Result<(), Failure> {
 }
 
 fn no_command() -> Failure {
-    Failure::explained(2, "there is no command", "the list is empty", "put it after --")
+    Failure::explained(2, "no command is given", "the list is empty", "put it after --")
 }
 
 /// Finds a command as a shell does.
@@ -63,7 +63,12 @@ pub(crate) fn find(name: &str) -> Result<PathBuf, Failure> {
             return failure;
         }
         let hint = "install Open MPI or MPICH (Debian: openmpi-bin, mpich), or name its launcher by its path";
-        Failure::explained(failure.code, &format!("{name}: there is no MPI here"), "its launcher was not found", hint)
+        Failure::explained(
+            failure.code,
+            &format!("{name}: no MPI is installed here"),
+            "its launcher was not found",
+            hint,
+        )
     })
 }
 

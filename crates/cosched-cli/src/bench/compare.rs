@@ -20,11 +20,11 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = super::help::COMPARE)]
 pub(crate) struct Compare {
-    /// What was measured: slowdown.json of `cosched bench slowdown`, or the directory of its --out
+    /// The measurement: slowdown.json of `cosched bench slowdown`, or the directory of its --out
     #[arg(value_name = "MEASURED")]
     measured: PathBuf,
 
-    /// The program, as `cosched record` wrote it
+    /// The program's profile, from `cosched record`
     #[arg(long, value_name = "FILE")]
     profile: PathBuf,
 
@@ -32,14 +32,19 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "MACHINE")]
     machine: String,
 
-    /// Length of a gang's slot in the simulator
+    /// Slot length of gangs in the simulator
     #[arg(long, value_name = "MS", default_value_t = 100.0)]
     slot_ms: f64,
 }
 
 pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failure> {
     if !(options.slot_ms > 0.0 && options.slot_ms.is_finite()) {
-        return Err(Failure::explained(2, "--slot-ms must be above 0", "a slot has a length", "give ms, such as 100"));
+        return Err(Failure::explained(
+            2,
+            "--slot-ms must be above 0",
+            "it is the length of a slot",
+            "give ms, such as 100",
+        ));
     }
     let measured = read(&options.measured)?;
     let profile = crate::profile::read(&options.profile)?;
@@ -99,8 +104,8 @@ fn page(report: &Report) -> String {
     let simulated = report.simulated_t1_s.map_or("-".to_owned(), |time| format!("{time:.3} s"));
     format!(
         "t_1 of the {}: measured {:.3} s, recorded {:.3} s, simulated {simulated}\n\n{}\n\
-        MODEL: equation 6 of Strazdins & Uhlmann, which lets whoever waits give its CPU away; of strict gangs j. \
-        DIFFERENCE is from what was measured.\n",
+        MODEL: equation 6 of Strazdins & Uhlmann, in which waiting processes give their CPU away; for strict gangs j. \
+        DIFFERENCE is relative to the measurement.\n",
         report.of,
         report.measured_t1_s,
         report.recorded_t1_s,

@@ -7,10 +7,10 @@ Examples:
   cosched bench compare result --profile a.profile.json --machine here.toml";
 
 pub(crate) const COMPARE: &str = "\
-One table with three numbers for each policy and number of jobs: the slowdown that was measured, the one that the model \
-computes, and the one that the simulator finds, with their differences. Model and simulator are fed by the same profile \
-of the program and the same machine file. Of programs that tell the time of their main phase (a line of JSON with \
-main_phase_s) its slowdown is compared, else that of the whole job.
+A table with three slowdowns for each policy and number of jobs: measured, computed by the model, and simulated, \
+with their differences. Model and simulator use the same profile \
+of the program and the same machine file. If the program reports the time of its main phase (a line of JSON with \
+main_phase_s), the slowdown of that phase is compared, else that of the whole job.
 
 Examples:
   cosched record -o lu.profile.json -- mpirun -n 2 ./lu
@@ -22,16 +22,16 @@ Exit codes:
   0 success   1 a file cannot be read, or the program cannot be simulated   2 wrong usage   6 a file is not valid";
 
 pub(crate) const SLOWDOWN: &str = "\
-Slowdown is s_j = t_j / t_1: the time until all of j equal jobs have ended, against that of one job alone. j is ideal \
-for jobs that could use all CPUs; less is possible where jobs wait. All policies and numbers of jobs take turns in every \
-repetition. Times are medians, ± is one standard error. A job that fails, takes too long or does not fit into memory is \
-reported, never averaged in.
+Slowdown is s_j = t_j / t_1: the time until all of j equal jobs have ended, divided by that of one job alone. j is ideal \
+for jobs that can use all CPUs; less is possible if jobs wait. Each repetition runs all policies and numbers of jobs \
+in turn. Times are medians, ± is one standard error. Jobs that fail, time out or do not fit into memory are \
+reported, and excluded from the averages.
 
 Policies:
   linux                          no cosched
-  gang, local, pb, dcs, auto     `cosched run --policy`; sharing as it is set
-  gang-strict, gang-soft, paired gang with this sharing, set for its runs only
-  local+spin-block, gang+off, …  with a way to wait (`cosched run --wait`)
+  gang, local, pb, dcs, auto     `cosched run --policy`, with the current sharing
+  gang-strict, gang-soft, paired gang with this sharing, set only for these runs
+  local+spin-block, gang+off, …  with this way to wait (`cosched run --wait`)
   GS, Local, SB, SY, DCS, PB, …  `cosched run --strategy`
   slurm-gang                     the local Slurm's time slices
 
@@ -54,5 +54,5 @@ Examples:
   cosched bench slowdown --resume lu
 
 Exit codes:
-  0 all runs were done   1 a run was not, or the command fails alone   2 wrong usage   3 no daemon
-  6 refused, or invalid input   126 not executable   127 not found   130 interrupted; what was measured is reported";
+  0 all runs completed   1 a run failed, or the command fails alone   2 wrong usage   3 no daemon
+  6 refused, or invalid input   126 not executable   127 not found   130 interrupted; completed runs are reported";

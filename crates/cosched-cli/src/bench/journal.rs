@@ -30,13 +30,15 @@ impl Journal {
     pub(crate) fn begin(directory: &Path, head: &Head) -> Result<Journal, Failure> {
         if directory.join(NAME).exists() {
             let what = format!("{} has results", directory.display());
-            let hint =
-                format!("`cosched bench slowdown --resume {}` goes on with them; or name another", directory.display());
+            let hint = format!(
+                "resume with `cosched bench slowdown --resume {}`, or name another directory",
+                directory.display()
+            );
             return Err(Failure::explained(EXIT_REFUSED, &what, "they would be overwritten", &hint));
         }
         // Somebody's own report.html, say.
         if let Some(name) = MADE.iter().find(|name| directory.join(name).exists()) {
-            let what = format!("{} has a {name} that is not of a bench", directory.display());
+            let what = format!("{} has a {name} that is not from `cosched bench`", directory.display());
             return Err(Failure::explained(
                 EXIT_REFUSED,
                 &what,
@@ -63,7 +65,7 @@ impl Journal {
         })?;
         let (head, runs) = read(&text).map_err(|why| {
             let what = format!("{} cannot be resumed", directory.display());
-            Failure::explained(EXIT_REFUSED, &what, &why, "begin again in another directory")
+            Failure::explained(EXIT_REFUSED, &what, &why, "start again in another directory")
         })?;
         let mut file = File::options().append(true).open(&path).map_err(|e| cannot(directory, &e))?;
         if !text.ends_with('\n') {

@@ -138,7 +138,7 @@ pub(crate) fn notes(document: &Document) -> Vec<String> {
     };
     notes.push(format!("{base}; times are medians, ± is one standard error."));
     for row in document.results.iter().filter(|row| row.not_done > 0) {
-        let why = row.not_done_why.as_deref().unwrap_or("nobody knows why");
+        let why = row.not_done_why.as_deref().unwrap_or("unknown reason");
         let outcome = row.not_done_outcome.map_or("", |outcome| outcome.name());
         notes.push(format!(
             "{}, {} job{}: {} of {} runs not done: {outcome}: {why}",
@@ -163,8 +163,8 @@ pub(crate) fn notes(document: &Document) -> Vec<String> {
     let others = mean(&others).unwrap_or(0.0);
     if others > OTHERS_DECIDE {
         notes.push(format!(
-            "These numbers say little: other processes used {} of the CPUs meanwhile. Jobs of plain Linux share with them one \
-             by one, jobs of cosched have a share of their own; measure again when the machine is quiet.",
+            "These numbers are unreliable: other processes used {} of the CPUs meanwhile. Under plain Linux each process competes \
+             with them individually, under cosched jobs have their own share; measure again when the machine is idle.",
             percent(others)
         ));
     } else if others > OTHERS_WORTH_NAMING {

@@ -130,7 +130,7 @@ fn suggestion(name: &str) -> String {
         None => {
             let all: Vec<&str> = names().collect();
             format!(
-                "there are {}, and the short names of the literature (GS, Local, SB, SY, DCS, PB, PB-SB …)",
+                "valid are {}, and the short names of the literature (GS, Local, SB, SY, DCS, PB, PB-SB …)",
                 all.join(", ")
             )
         }
@@ -138,7 +138,7 @@ fn suggestion(name: &str) -> String {
 }
 
 fn unknown(name: &str, why: &str) -> Failure {
-    let what = format!("`{name}` is no policy to compare");
+    let what = format!("`{name}` is not a policy");
     Failure::explained(2, &what, why, "`cosched bench slowdown --help` lists the policies")
 }
 
@@ -194,7 +194,7 @@ mod tests {
         assert!(why("local+spin-blok").contains("did you mean spin-block?"));
         assert!(why("linux+busy").contains("only jobs of cosched"));
         assert!(why("PB+busy").contains("own way to wait"));
-        assert!(why("").contains("there are linux"));
+        assert!(why("").contains("valid are linux"));
         assert_eq!(Choice::parse("x").unwrap_err().code, 2);
     }
 

@@ -52,7 +52,7 @@ fn figures(page: &mut Page, document: &Document) {
                 all.push(Line { name: "s = j".into(), style: 8, points });
             }
             page.heading(heading);
-            page.figure(&lines(&all, "jobs at the same time", y, heading), caption);
+            page.figure(&lines(&all, "concurrent jobs", y, heading), caption);
         };
     figure(
         page,

@@ -148,8 +148,13 @@ impl Session<'_> {
 
     fn hopeless(&self) -> Failure {
         let why = self.runs.last().and_then(|run| run.why.clone()).unwrap_or_default();
-        let hint = "it has to run alone before anything can be compared; try it in a shell";
-        Failure::explained(1, &format!("one job alone under {} was not done", single_policy(&self.head)), &why, hint)
+        let hint = "it must run alone before anything can be compared; run it in a shell";
+        Failure::explained(
+            1,
+            &format!("one job alone under {} did not complete", single_policy(&self.head)),
+            &why,
+            hint,
+        )
     }
 
     fn run(&mut self, cell: &Cell, repetition: u32, later: &[Cell]) -> Run {

@@ -105,7 +105,7 @@ pub(crate) fn cancel(name: &str) -> Vec<OsString> {
 fn refused(why: &str) -> Failure {
     let hint =
         "slurm-gang needs sbatch, scontrol and scancel in $PATH and a slurmctld that shares nodes (docs/bench.md)";
-    Failure::explained(EXIT_REFUSED, "there is no Slurm here that can run jobs in time slices", why, hint)
+    Failure::explained(EXIT_REFUSED, "Slurm cannot run jobs in time slices here", why, hint)
 }
 
 /// What a command of Slurm writes.

@@ -20,27 +20,27 @@ pub(crate) struct Cluster {
 /// What administrators do to a cluster's store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
-    /// Say what is wrong with the keys in the store, and put it right
+    /// Show what is wrong with the keys in the store, or repair it
     #[command(after_help = super::help::CLUSTER_REPAIR)]
     Repair {
-        /// Do it; otherwise it is only said what would be done
+        /// Do it; without this option the command only shows what it would do
         #[arg(long)]
         yes: bool,
     },
-    /// Write all that the cluster has in its store to a file
+    /// Back up the cluster's state to a file
     #[command(after_help = super::help::CLUSTER_EXPORT)]
     Export {
-        /// A file that is not there yet; `-` is standard output
+        /// A file that does not exist yet; `-` is standard output
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Bring back what was exported
+    /// Restore a backup
     #[command(after_help = super::help::CLUSTER_IMPORT)]
     Import {
-        /// What `cosched cluster export` wrote; `-` is standard input
+        /// A file that `cosched cluster export` wrote; `-` is standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Do it; otherwise it is only said what would be done
+        /// Do it; without this option the command only shows what it would do
         #[arg(long)]
         yes: bool,
     },
@@ -57,13 +57,13 @@ pub(crate) fn cluster(context: &Context, options: &Cluster) -> Result<u8, Failur
             let backup = client.export_cluster()?;
             write(file, &backup)?;
             for key in &backup.left_out {
-                say(&format!("{key} cannot be read, and is not in it"));
+                say(&format!("{key} cannot be read, and is not in the backup"));
             }
             match (context.json, file.as_os_str() == "-") {
                 (_, true) => (),
                 (true, false) => print_json(&serde_json::json!({"file": file, "keys": backup.keys.len()}))?,
                 (false, false) => say(&format!(
-                    "{} keys of cluster {} are in {}. It has jobs' environments: keep it as you keep passwords",
+                    "{} keys of cluster {} are in {}. It contains jobs' environments: protect it like a password file",
                     backup.keys.len(),
                     backup.cluster,
                     file.display()
@@ -74,7 +74,7 @@ pub(crate) fn cluster(context: &Context, options: &Cluster) -> Result<u8, Failur
         ClusterCommand::Import { file, yes } => {
             let backup = read(file)?;
             let report = client.import_cluster(&ImportRequest { backup, carry_out: *yes })?;
-            tell(context, &report, "nothing is to be done")
+            tell(context, &report, "nothing to do")
         }
     }
 }
@@ -94,8 +94,8 @@ fn text(report: &RepairReport, nothing: &str) -> String {
     }
     let lines: String = report.says.iter().map(|line| format!("{line}\n")).collect();
     match report.done {
-        true => format!("{lines}done; all nodes go on by it within seconds\n"),
-        false => format!("{lines}nothing was changed: with --yes it is done\n"),
+        true => format!("{lines}done; all nodes use it within seconds\n"),
+        false => format!("{lines}nothing was changed; --yes does it\n"),
     }
 }
 
@@ -114,7 +114,7 @@ fn write(file: &Path, backup: &ClusterBackup) -> Result<(), Failure> {
 
 fn cannot_write(file: &Path, why: &str) -> Failure {
     let what = format!("{} cannot be written", file.display());
-    Failure::explained(1, &what, why, "name a file that is not there yet, where there is room")
+    Failure::explained(1, &what, why, "name a file that does not exist yet, on a disk with free space")
 }
 
 fn read(file: &Path) -> Result<ClusterBackup, Failure> {
@@ -127,11 +127,11 @@ fn read(file: &Path) -> Result<ClusterBackup, Failure> {
         std::fs::read_to_string(file)
     };
     let text = text.map_err(|e| {
-        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its rights")
+        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its permissions")
     })?;
     serde_json::from_str(&text).map_err(|e| {
         let hint = "give a file that `cosched cluster export` wrote";
-        Failure::explained(EXIT_REFUSED, &format!("{name} is no backup of a cluster"), &e.to_string(), hint)
+        Failure::explained(EXIT_REFUSED, &format!("{name} is not a backup of a cluster"), &e.to_string(), hint)
     })
 }
 
@@ -143,8 +143,8 @@ mod tests {
     fn what_is_done_and_what_would_be_are_told_apart() {
         let report = |done, says: &[&str]| RepairReport { says: says.iter().map(|s| (*s).to_owned()).collect(), done };
         assert_eq!(text(&report(false, &[]), "all is well"), "all is well\n");
-        assert_eq!(text(&report(false, &["a"]), ""), "a\nnothing was changed: with --yes it is done\n");
-        assert_eq!(text(&report(true, &["a", "b"]), ""), "a\nb\ndone; all nodes go on by it within seconds\n");
+        assert_eq!(text(&report(false, &["a"]), ""), "a\nnothing was changed; --yes does it\n");
+        assert_eq!(text(&report(true, &["a", "b"]), ""), "a\nb\ndone; all nodes use it within seconds\n");
     }
 
     #[test]
@@ -167,6 +167,6 @@ mod tests {
         assert_eq!(read(&file).unwrap(), backup);
         assert!(write(&file, &backup).unwrap_err().message.contains("cannot be written"));
         std::fs::write(&file, "{}").unwrap();
-        assert!(read(&file).unwrap_err().message.contains("is no backup"));
+        assert!(read(&file).unwrap_err().message.contains("is not a backup"));
     }
 }

@@ -23,7 +23,7 @@ fn text(list: &LimitList, width: Option<usize>) -> String {
     let rows: Vec<Vec<Cell>> = list.limits.iter().map(row).collect();
     let of = format!("{} (uid {})", list.user, list.uid);
     let whose = match list.exempt {
-        true => format!("{of} is an administrator: these limits hold for the others\n"),
+        true => format!("{of} is an administrator: these limits apply to other users\n"),
         false => format!("limits of {of}\n"),
     };
     whose + &render(&COLUMNS, &rows, width)

@@ -33,7 +33,7 @@ pub(crate) fn ps(context: &Context, all: bool) -> Result<u8, Failure> {
     }
     if let Some(cluster) = jobs::without_store(&mut client) {
         say(&format!(
-            "the store of cluster {cluster} does not answer: these are the jobs that this daemon knows of, and jobs on \
+            "the store of cluster {cluster} does not answer: the list shows the jobs that this daemon knows; jobs on \
              other nodes may be missing or have ended"
         ));
     }

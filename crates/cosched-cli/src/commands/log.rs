@@ -32,7 +32,7 @@ pub(crate) fn log(context: &Context, options: &Log) -> Result<u8, Failure> {
 
 fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<(), Failure> {
     let cannot = |e: &io::Error| {
-        let hint = format!("it should be {}'s; it may have been removed or rotated away", job.user);
+        let hint = format!("it should belong to {}; it may have been removed or rotated away", job.user);
         Failure::explained(1, &format!("cannot read {path}"), &e.to_string(), &hint)
     };
     let mut file = open(job, path).map_err(|e| cannot(&e))?;
@@ -55,7 +55,7 @@ fn open(job: &Job, path: &str) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if !is_own(job) && found.uid() != job.uid {
         return Err(io::Error::other(format!("it belongs to uid {}, and the job to uid {}", found.uid(), job.uid)));

@@ -15,10 +15,9 @@ mod show;
 mod status;
 mod steer;
 
-use crate::args::{Cli, Commands};
+use crate::args::{self, Commands};
 use crate::context::Context;
 use crate::out::Failure;
-use clap::CommandFactory;
 
 /// Runs the subcommand; returns the exit code.
 pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Failure> {
@@ -52,8 +51,8 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Model(options) => crate::model::model(context, options),
         Commands::Pipeline(options) => crate::pipeline::pipeline(context, options),
         Commands::Slurm(options) => crate::slurm::slurm(context, options),
-        Commands::Man(options) => pages::man(Cli::command(), options.dir.as_deref()),
-        Commands::Completions(options) => pages::completions(Cli::command(), options.shell),
+        Commands::Man(options) => pages::man(args::command(), options.dir.as_deref()),
+        Commands::Completions(options) => pages::completions(args::command(), options.shell),
         Commands::Version => pages::version(context),
     }
 }

@@ -21,9 +21,7 @@ pub(crate) fn nodes(context: &Context, options: &Nodes) -> Result<u8, Failure> {
     }
     for name in &options.dead {
         patiently(&socket, || client.set_node(name, &NodeRequest { dead: true, ..NodeRequest::default() }))?;
-        say(&format!(
-            "{name} counts as dead: what still runs there has to be ended by you before it is back in the network"
-        ));
+        say(&format!("{name} counts as dead: end any processes still running there before it is back in the network"));
     }
     let status = client.status()?;
     let (nodes, cluster) = status_of_cluster(&status)?;
@@ -54,7 +52,7 @@ pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &Clus
         _ => {
             let hint = "set store, cluster and node, or queues, in /etc/cosched.toml: see docs/cluster.md";
             let why = "this daemon serves one machine without queues";
-            Err(Failure::explained(EXIT_REFUSED, "there is no cluster", why, hint))
+            Err(Failure::explained(EXIT_REFUSED, "no cluster is configured", why, hint))
         }
     }
 }
@@ -66,7 +64,7 @@ fn text(nodes: &[NodeStatus], loads: &[NodeLoad], cluster: &ClusterStatus, now_u
         let tables = (node_table(nodes, loads, now_unix_ms), super::queues::table(&cluster.queues));
         return format!("one machine{store}; gangs have at most {ceiling} of its slots\n\n{}\n{}", tables.0, tables.1);
     }
-    let store = if cluster.store_answers { "" } else { ", whose store does not answer now" };
+    let store = if cluster.store_answers { "" } else { ", whose store does not answer" };
     let plan = cluster.plan_in_use.map_or("no plan".to_owned(), |plan| format!("plan {plan}"));
     format!(
         "cluster {}{store}; this node runs {plan} of {}; gangs that span nodes have at most {} of a node\n\n{}\n{}",
@@ -178,7 +176,7 @@ mod tests {
         };
         assert_eq!(
             text(&[node.clone(), gone], std::slice::from_ref(&load), &cluster, 197_000),
-            "cluster c, whose store does not answer now; this node runs plan 8 of 9; gangs that span nodes have at most 80% of a node\n\n\
+            "cluster c, whose store does not answer; this node runs plan 8 of 9; gangs that span nodes have at most 80% of a node\n\n\
              NODE  STATE       CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
              a     drains         2  1.0G  1.26  512M       3  -      -\n\
              b     gone 3m12s     -     -     -     -       -  -      -\n\n\

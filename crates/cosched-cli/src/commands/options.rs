@@ -25,7 +25,7 @@ pub(crate) struct Jobs {
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::STATUS)]
 pub(crate) struct Status {
-    /// Show it again twice a second until interrupted
+    /// Refresh twice a second until interrupted
     #[arg(long, short)]
     pub(crate) watch: bool,
 }
@@ -37,11 +37,11 @@ pub(crate) struct Kill {
     #[arg(long, short, value_name = "SIGNAL", value_parser = parse_signal)]
     pub(crate) signal: Option<i32>,
 
-    /// KILL what is left after this time, as 500ms or 10s [default: 5s, or never when --signal is given]
+    /// Send KILL to remaining processes after this time, as 500ms or 10s [default: 5s; never with --signal]
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub(crate) grace: Option<Duration>,
 
-    /// KILL at once
+    /// Send KILL at once
     #[arg(short = '9', conflicts_with_all = ["signal", "grace"])]
     pub(crate) nine: bool,
 
@@ -65,45 +65,45 @@ pub(crate) struct ChangeClass {
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::POLICY)]
 pub(crate) struct ChangePolicy {
-    /// auto, gang, local, pb or dcs; with --job also default: follow the machine's. Without one, it is shown
+    /// auto, gang, local, pb or dcs; with --job also default (the machine's) [default: show the current policy]
     #[arg(value_name = "POLICY", value_parser = policy_or_default(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
 
-    /// This job's policy, not the machine's (several times for several jobs)
+    /// Change the policy of this job, not the machine's (may be repeated)
     #[arg(long, value_name = "JOB", requires = "policy", conflicts_with_all = ["sharing", "slot", "ceiling", "node_dead_after", "packing", "rows", "shares", "off_hours"])]
     pub(crate) job: Vec<String>,
 
-    /// What the gangs that are not current may do: nothing (strict), or run on what is idle: all (soft), or
-    /// the next gang alone (paired)
+    /// Which gangs may run on idle CPUs in the slots of other gangs: none (strict), all (soft), or only the gang of the
+    /// next turn (paired)
     #[arg(long, value_name = "SHARING", value_parser = sharing_parser(), hide_possible_values = true)]
     pub(crate) sharing: Option<Sharing>,
 
-    /// The length of a slot, 10ms to 30s
+    /// Length of a time slot, 10ms to 30s
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub(crate) slot: Option<Duration>,
 
-    /// The most CPU time that gangs may have together, 0.01 to 1; in a cluster: of a node, those that span nodes
+    /// Maximum fraction of slots for all gangs together, 0.01 to 1; in a cluster: on each node, for gangs that span nodes
     #[arg(long, value_name = "PART")]
     pub(crate) ceiling: Option<f64>,
 
-    /// In a cluster: after so long a silence a node is dead, and its jobs are ended, kept or requeued; or never: only when an
-    /// operator says so
+    /// In a cluster: a node that is unreachable for this time is dead, and its jobs are ended, kept or requeued; `never`:
+    /// only an operator can declare a node dead
     #[arg(long, value_name = "TIME", value_parser = dead_after)]
     pub(crate) node_dead_after: Option<Duration>,
 
-    /// In a cluster: where new gangs that span nodes go: buddy, first-fit or best-fit
+    /// In a cluster: how new gangs that span nodes are placed: buddy, first-fit or best-fit
     #[arg(long, value_name = "HOW", value_parser = named(Packing::ALL.map(|p| (p.name(), p))), hide_possible_values = true)]
     pub(crate) packing: Option<Packing>,
 
-    /// In a cluster: the most rows of the matrix; those that there are stay until their gangs have ended
+    /// In a cluster: maximum number of matrix rows; existing rows remain until their gangs end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rows: Option<u32>,
 
-    /// In a cluster: what classes are worth in working hours, as interactive=8,batch=2; the others stay
+    /// In a cluster: shares of classes during working hours, as interactive=8,batch=2; unnamed classes keep theirs
     #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
     pub(crate) shares: Vec<(Class, u32)>,
 
-    /// In a cluster: what classes are worth in off-hours
+    /// In a cluster: shares of classes during off-hours
     #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
     pub(crate) off_hours: Vec<(Class, u32)>,
 }
@@ -111,16 +111,16 @@ pub(crate) struct ChangePolicy {
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::NODES)]
 pub(crate) struct Nodes {
-    /// These get no new jobs from now on; those that they have go on
+    /// Place no new jobs on these nodes; running jobs continue
     #[arg(long, value_name = "NODE", conflicts_with = "undrain")]
     pub(crate) drain: Vec<String>,
 
-    /// These get new jobs again
+    /// Place new jobs on these nodes again
     #[arg(long, value_name = "NODE")]
     pub(crate) undrain: Vec<String>,
 
-    /// These are not heard of, and you vouch that nothing runs there any more (the machine is off): what becomes of their
-    /// jobs is not waited for
+    /// Declare these unreachable nodes dead: you guarantee that nothing is running there any more (the machine is off), so
+    /// cosched does not wait for their jobs
     #[arg(long, value_name = "NODE")]
     pub(crate) dead: Vec<String>,
 }
@@ -128,11 +128,11 @@ pub(crate) struct Nodes {
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::LOG)]
 pub(crate) struct Log {
-    /// Go on until the job has ended
+    /// Follow the log until the job has ended
     #[arg(long, short)]
     pub(crate) follow: bool,
 
-    /// What happened to the job, not its output
+    /// Show the job's events, not its output
     #[arg(long, short)]
     pub(crate) events: bool,
 

@@ -40,7 +40,7 @@ pub(crate) fn metrics(context: &Context) -> Result<u8, Failure> {
             EXIT_REFUSED,
             "this daemon has no metrics",
             "it is older than this command",
-            "restart it with the coschedd of this version; jobs go on meanwhile",
+            "restart it with the coschedd of this version; jobs continue meanwhile",
         ),
         _ => error.into(),
     })?;
@@ -60,7 +60,7 @@ pub(crate) fn version(context: &Context) -> Result<u8, Failure> {
     if context.json {
         print_json(&serde_json::json!({ "cosched": own, "coschedd": daemon }))?;
     } else {
-        let daemon = daemon.map_or("coschedd: none runs".to_owned(), |version| format!("coschedd {version}"));
+        let daemon = daemon.map_or("coschedd: not running".to_owned(), |version| format!("coschedd {version}"));
         print(&format!("cosched {own}\n{daemon}\n"))?;
     }
     Ok(0)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(after_help = super::help::QUEUES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Queues {
-    /// Print them as `cosched queues set` and cosched.toml take them
+    /// Print them in the format of `cosched queues set` and cosched.toml
     #[arg(long, conflicts_with = "json")]
     pub(crate) toml: bool,
 
@@ -29,10 +29,10 @@ pub(crate) struct Queues {
 /// What can be done with queues.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueuesCommand {
-    /// Give the cluster the queues of a file (administrators)
+    /// Replace the cluster's queues by those of a file (administrators)
     #[command(after_help = super::help::QUEUES_SET)]
     Set {
-        /// A file with tables `[[queue]]`, as cosched.toml; `-` is standard input
+        /// A file with tables `[[queue]]`, such as cosched.toml; `-` is standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -169,9 +169,8 @@ type Tables = (Vec<Queue>, Option<FairShare>);
 
 fn read(path: &Path) -> Result<Tables, Failure> {
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-    let wrong = |why: &str, hint: &str| {
-        Failure::explained(EXIT_REFUSED, &format!("{name} has no queues that can be used"), why, hint)
-    };
+    let wrong =
+        |why: &str, hint: &str| Failure::explained(EXIT_REFUSED, &format!("{name} has no valid queues"), why, hint);
     let text = match path.as_os_str() == "-" {
         true => {
             let mut text = String::new();
@@ -180,9 +179,9 @@ fn read(path: &Path) -> Result<Tables, Failure> {
         false => std::fs::read_to_string(path),
     };
     let text = text.map_err(|e| {
-        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its rights")
+        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its permissions")
     })?;
-    queues_of(&text).map_err(|why| wrong(&why, "`cosched queues --toml` shows what a file has to look like"))
+    queues_of(&text).map_err(|why| wrong(&why, "`cosched queues --toml` prints an example of the format"))
 }
 
 fn queues_of(text: &str) -> Result<Tables, String> {

@@ -11,15 +11,15 @@ use cosched_api::{NodeResources, ResourcesRequest, parse};
 #[command(after_help = super::help::RESOURCES)]
 #[group(id = "wanted", required = true, multiple = true, args = ["cpus", "mem", "nodes"])]
 pub(crate) struct ChangeResources {
-    /// CPUs at a time, on all nodes of the job together; as before when not given
+    /// Concurrent CPUs, the total over all nodes of the job [default: unchanged]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus: Option<u32>,
 
-    /// Memory on all nodes of the job together, as 512M or 4G; as before when not given
+    /// Memory, the total over all nodes of the job, as 512M or 4G [default: unchanged]
     #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]
     pub(crate) mem: Option<u64>,
 
-    /// Node by node, as a:2,b:2 or a:2:4G; it replaces all that the job wanted before
+    /// Resources of each node, as a:2,b:2 or a:2:4G; replaces the job's whole request
     #[arg(long, value_name = "NODE[:CPUS[:MEM]],…", value_delimiter = ',', value_parser = parse_node,
           conflicts_with_all = ["cpus", "mem"])]
     pub(crate) nodes: Vec<NodeResources>,

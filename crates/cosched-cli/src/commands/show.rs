@@ -48,7 +48,7 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("processes", job.processes.map(|count| format!("{count}{}", on_nodes(job))));
     add("matrix", matrix(job));
     add("waiting", job.waiting.as_ref().map(waiting));
-    add("boosts", job.boosts.map(|count| format!("{count}: so often a message raised it")));
+    add("boosts", job.boosts.map(|count| format!("{count} caused by messages")));
     add("output", job.log_path.clone());
     add("cgroup", Some(job.cgroup.clone()).filter(|path| !path.is_empty()));
     lines.iter().fold(String::new(), |mut text, (name, value)| {
@@ -60,7 +60,7 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
 /// With who has decided it, where that was an administrator.
 fn decided(job: &Job, matter: DecidedMatter, text: String) -> String {
     match job.decided.iter().find(|decision| decision.matter == matter) {
-        Some(decision) => format!("{text}, decided by {}, an administrator", decision.user),
+        Some(decision) => format!("{text}, set by {}, an administrator", decision.user),
         None => text,
     }
 }
@@ -70,7 +70,7 @@ fn state(job: &Job) -> String {
     let exit = job.exit.map(|exit| match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("by signal {signal}"),
-        (None, None) => "it is not known how".into(),
+        (None, None) => "it is unknown how".into(),
     });
     match (job.state, exit) {
         (JobState::Ended, Some(exit)) => match &job.ended_why {
@@ -80,18 +80,18 @@ fn state(job: &Job) -> String {
         (JobState::Ended, None) if job.ended_why.is_some() => {
             format!("{state}: {}", job.ended_why.as_deref().unwrap_or_default())
         }
-        (JobState::Ended, None) => format!("{state}; nobody saw how"),
+        (JobState::Ended, None) => format!("{state}; it is unknown how"),
         (JobState::Waiting, _) => match &job.waits_for {
             Some(why) => format!("{state}: {why}"),
             None => state.into(),
         },
         (JobState::Asleep, _) => format!("{state}: it used no CPU for a while, so it has no slots"),
         (JobState::Dropped, _) => format!(
-            "{state}: it used no CPU for very long, so Linux schedules it; `cosched resume {}` gives it slots",
+            "{state}: it used no CPU for a very long time, so Linux schedules it; `cosched resume {}` gives it slots again",
             job.id
         ),
         (JobState::Unknown, _) => format!("{state}: the store's state cannot be read; `cosched status` says why"),
-        (JobState::Lost, _) => format!("{state}: its processes vanished while no daemon was looking"),
+        (JobState::Lost, _) => format!("{state}: its processes vanished while no daemon was running"),
         (JobState::Suspended, None) => decided(job, DecidedMatter::Suspension, state.into()),
         (_, Some(exit)) => format!("{state}; its main process has ended, {exit}"),
         (_, None) => state.into(),
@@ -133,14 +133,14 @@ fn waiting(waiting: &JobWaiting) -> String {
     };
     let mut text = format!("{}{spin}{asked}", waiting.mode.name());
     if waiting.polls == 0 {
-        text.push_str("; no call to wait was seen yet");
+        text.push_str("; no waits recorded yet");
         return text;
     }
     let (spun, slept) = (format::duration_ms(waiting.spin_ms), format::duration_ms(waiting.block_ms));
     let _ = write!(text, "; {} waits, {} ended while spinning", waiting.waits, waiting.spins);
     let _ = write!(
         text,
-        "; blocked {} times, {} by the clock, yielded {}",
+        "; blocked {} times, {} until a timeout, yielded {}",
         waiting.blocks, waiting.timeouts, waiting.yields
     );
     let _ = write!(text, "; spun {spun}, slept {slept}, in {} processes", waiting.processes);
@@ -149,7 +149,7 @@ fn waiting(waiting: &JobWaiting) -> String {
 
 fn cpu_time(job: &Job) -> String {
     if job.use_of_nodes.as_ref().is_some_and(Vec::is_empty) {
-        return "not known on this node; its nodes know their parts".into();
+        return "not known on this node; ask the daemons of its nodes".into();
     }
     let total = format!("{}{}", format::duration_ms(job.cpu_time_ms), on_nodes(job));
     job.cpu_percent.map_or(total.clone(), |percent| format!("{total}, now {percent:.0}% of one CPU"))
@@ -160,7 +160,7 @@ fn share(job: &Job) -> Option<String> {
     let (due, received) = (job.share_due?, job.share_received?);
     let outside = job
         .outside_ms
-        .map_or(String::new(), |ms| format!("; {} of its CPU time outside of its slots", format::duration_ms(ms)));
+        .map_or(String::new(), |ms| format!("; {} of its CPU time outside its slots", format::duration_ms(ms)));
     Some(format!("received {} of the machine, due {}{outside}", format::percent(received), format::percent(due)))
 }
 
@@ -227,7 +227,7 @@ mod tests {
             "state      running\n",
             "policy     gang (the machine's)\n",
             "elapsed    1m05s\n",
-            "share      received 46% of the machine, due 50%; 1.2s of its CPU time outside of its slots\n",
+            "share      received 46% of the machine, due 50%; 1.2s of its CPU time outside its slots\n",
             "memory     now 1.0M, declared 4.0G\n",
             "matrix     row 1, owns its CPUs 50% of the time\n",
         ] {
@@ -244,6 +244,6 @@ mod tests {
         job.state = JobState::Ended;
         assert_eq!(state(&job), "ended, exit code 3");
         job.exit = None;
-        assert_eq!(state(&job), "ended; nobody saw how");
+        assert_eq!(state(&job), "ended; it is unknown how");
     }
 }

@@ -99,7 +99,7 @@ fn daemon(status: &Status, now_unix_ms: u64) -> String {
 
 fn cpus(status: &Status) -> String {
     let list = status.cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-    let reserve = format!("{} of the CPU time stay with processes that are no jobs", format::percent(status.reserve));
+    let reserve = format!("{} of the CPU time is reserved for processes outside jobs", format::percent(status.reserve));
     let size = format::size(status.memory_bytes);
     format!("{} ({list}), {size} memory; {reserve}{}", status.cpus.len(), load(status).unwrap_or_default())
 }
@@ -121,19 +121,19 @@ fn is_cluster(status: &Status) -> bool {
 
 fn clock(clock: &Clock, in_cluster: bool) -> String {
     let kept = match (clock.synchronised, clock.error_estimated_us) {
-        (None, _) => "the kernel does not tell whether it is synchronised".to_owned(),
-        (Some(true), Some(us)) => format!("synchronised, wrong by about {}", format::latency_us(us as f64)),
+        (None, _) => "the kernel does not report whether it is synchronised".to_owned(),
+        (Some(true), Some(us)) => format!("synchronised, estimated error {}", format::latency_us(us as f64)),
         (Some(true), None) => "synchronised".to_owned(),
         (Some(false), _) => "not synchronised".to_owned(),
     };
     let needed = match (&clock.holds_slots, clock.required) {
         (Some(why), _) => format!("; gangs have no slots: {why}"),
-        (None, true) => "; gangs have slots only while it is".to_owned(),
+        (None, true) => "; gangs have slots only while it is synchronised".to_owned(),
         (None, false) if in_cluster => {
-            "; gangs have slots in any case (require_synchronised_clock = false), which may not agree with other nodes'"
+            "; gangs have slots anyway (require_synchronised_clock = false), but they may not match those of other nodes"
                 .to_owned()
         }
-        (None, false) => "; on one machine gangs do not need it".to_owned(),
+        (None, false) => "; a single machine does not need it".to_owned(),
     };
     let steps = match (clock.steps, clock.last_step_ms, clock.last_step_unix_ms) {
         (steps @ 1.., Some(ms), Some(at)) => {
@@ -165,7 +165,7 @@ pub(super) fn policy_of_all(status: &Status) -> String {
         let rows = cluster.rows_max.map(|rows| format!(", at most {rows} rows"));
         let dead = match cluster.node_dead_after_ms {
             Some(ms) => format!(", nodes are dead after {}", format::duration_ms(ms)),
-            None => ", nodes are dead when an operator says so".to_owned(),
+            None => ", nodes are dead only when an operator declares it".to_owned(),
         };
         text.extend(packing.into_iter().chain(rows).chain([dead]));
     }
@@ -216,7 +216,7 @@ fn boosts(status: &Status) -> String {
     let what = format!("{} jobs, {} sockets by {}; {} boosts", b.jobs, b.sockets, b.sensor, b.boosts);
     let up_ms = format::now_unix_ms().saturating_sub(status.started_unix_ms).max(1);
     let part = format::percent(b.cost_ms as f64 / up_ms as f64);
-    let cost = format!("{} looks, {} rings, {} CPU time", b.looks, b.rings, format::duration_ms(b.cost_ms));
+    let cost = format!("{} checks, {} wake-ups, {} CPU time", b.looks, b.rings, format::duration_ms(b.cost_ms));
     let without = b.without_bpf.as_ref().map_or(String::new(), |why| format!("\nwithout BPF: {why}"));
     format!("{what}\n{cost} ({part} of one CPU){without}")
 }
@@ -237,8 +237,8 @@ fn mechanisms(status: &Status) -> String {
 fn safety(status: &Status) -> String {
     let safety = &status.safety;
     let guard = safety.guard_pid.map_or("no guard".to_owned(), |pid| format!("guard {pid}"));
-    let agent = if safety.kernel_agent { "the kernel thaws if both are gone" } else { "no agent in the kernel" };
-    format!("{guard}, no job stays stopped longer than {}, {agent}", format::duration_ms(safety.lease_ms))
+    let agent = if safety.kernel_agent { "the kernel thaws jobs if both are gone" } else { "no agent in the kernel" };
+    format!("{guard}, no job stays frozen longer than {}, {agent}", format::duration_ms(safety.lease_ms))
 }
 
 fn warnings(status: &Status, colour: bool) -> String {
@@ -279,8 +279,8 @@ pub(crate) mod tests {
     #[test]
     fn the_clock_of_a_node_is_not_called_one_machine_s() {
         let of = Clock { synchronised: Some(false), ..Clock::default() };
-        assert_eq!(clock(&of, false), "not synchronised; on one machine gangs do not need it");
-        assert!(clock(&of, true).contains("may not agree with other nodes'"));
+        assert_eq!(clock(&of, false), "not synchronised; a single machine does not need it");
+        assert!(clock(&of, true).contains("may not match those of other nodes"));
     }
 
     #[test]

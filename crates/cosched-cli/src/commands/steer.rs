@@ -63,7 +63,7 @@ pub(crate) fn policy(context: &Context, options: &ChangePolicy) -> Result<u8, Fa
         return each(context, &options.job, |client, id| client.set_job_policy(id, &request));
     }
     if options.policy.as_deref() == Some("default") {
-        let why = "the machine's policy is the default that jobs follow";
+        let why = "jobs follow the machine's policy by default; the machine itself has no default to follow";
         return Err(Failure::explained(2, "`default` needs --job", why, "cosched policy default --job JOB"));
     }
     let mut client = connect(context)?;
@@ -120,9 +120,10 @@ pub(crate) fn wait(context: &Context, words: &[String]) -> Result<u8, Failure> {
         }
         match job.exit {
             Some(exit) => Ok(crate::run::shell_code(exit)),
-            None => {
-                Err(Failure::other(format!("job {id} is over ({}), but nobody saw how it ended", job.state.name())))
-            }
+            None => Err(Failure::other(format!(
+                "job {id} has ended ({}), but its exit status is unknown",
+                job.state.name()
+            ))),
         }
     })
 }

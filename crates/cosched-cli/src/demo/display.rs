@@ -131,7 +131,7 @@ fn screen(arm: Arm, progress: &Look, status: Option<&Status>, results: &Results,
     match (arm, rows.is_empty()) {
         (Arm::Gang, false) => text.push_str(&indent(&rows)),
         (Arm::Gang, true) => text.push_str("    the matrix is empty: no gang has slots\n"),
-        _ => text.push_str("    no matrix: Linux chooses who runs\n"),
+        _ => text.push_str("    no matrix: Linux schedules the jobs\n"),
     }
     let lines = results.lines();
     if !lines.is_empty() {
@@ -162,6 +162,6 @@ mod tests {
         assert!(text.contains("    > row 0     7     7  1\n"), "{text}");
         assert!(text.contains("   1  linux   2.00s      1.00"), "{text}");
         let plain = screen(Arm::Linux, &progress, Some(&status), &Results::default(), false);
-        assert!(plain.contains("Linux chooses who runs") && !plain.contains("row 0"), "{plain}");
+        assert!(plain.contains("Linux schedules the jobs") && !plain.contains("row 0"), "{plain}");
     }
 }

@@ -88,7 +88,7 @@ impl Stage<'_> {
         let running: u32 = status.jobs.iter().filter(|(state, _)| is_living(**state)).map(|(_, count)| count).sum();
         if running > 0 {
             say(&format!(
-                "{running} other jobs are running; they share the CPUs with the demo, so its numbers are not clean"
+                "{running} other jobs are running; they share the CPUs with the demo and disturb its measurements"
             ));
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Stage<'_> {
         let measured = self.run(program, command, Arm::Linux, 1)?;
         let report = measured.report.ok_or_else(|| {
             let what = "the program's output has no line of JSON with iterations and grain_loops";
-            Failure::other(format!("the work could not be fixed: {what}"))
+            Failure::other(format!("the amount of work could not be determined: {what}"))
         })?;
         program.check(report)?;
         let work = report.work;

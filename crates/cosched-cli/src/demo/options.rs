@@ -10,12 +10,12 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "S", default_value = "1.0", value_parser = parse_seconds)]
     pub(crate) seconds: f64,
 
-    /// Numbers of jobs side by side
+    /// Numbers of concurrent jobs
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "2,4",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Vec<u32>,
 
-    /// Arms to compare: linux, local, gang
+    /// What to compare: linux, local, gang
     #[arg(
         long,
         value_name = "ARM,…",
@@ -26,15 +26,15 @@ pub(crate) struct Demo {
     )]
     pub(crate) policies: Vec<Arm>,
 
-    /// How often to repeat everything; medians are shown
+    /// Number of repetitions; medians are shown
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) repeat: u32,
 
-    /// The parallel program: barrier-mpi or barrier-omp, or one with the same options
+    /// Path of the parallel program: barrier-mpi, barrier-omp, or another with the same options
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<PathBuf>,
 
-    /// Plain lines, also on a terminal
+    /// Print plain lines even on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
 }

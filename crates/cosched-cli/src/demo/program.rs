@@ -37,7 +37,7 @@ impl Program {
         let wanted: &[&str] = if launcher.is_some() { &["barrier-mpi", "barrier-omp"] } else { &["barrier-omp"] };
         let path = match named {
             Some(path) if path.is_file() => path.to_owned(),
-            Some(path) => return Err(missing(&format!("{} is no file", path.display()))),
+            Some(path) => return Err(missing(&format!("{} is not a file", path.display()))),
             None => directories()
                 .iter()
                 .flat_map(|directory| wanted.iter().map(|name| directory.join(name)))
@@ -47,7 +47,7 @@ impl Program {
         let is_mpi = path.file_name().is_some_and(|name| name.to_string_lossy().contains("mpi"));
         match launcher {
             Some(launcher) if is_mpi => Ok(Program::mpi(&launcher, path, processes)),
-            None if is_mpi => Err(missing("there is no mpirun for this MPI program")),
+            None if is_mpi => Err(missing("no mpirun was found for this MPI program")),
             _ => Ok(Program::openmp(path, processes)),
         }
     }
@@ -71,8 +71,11 @@ impl Program {
             Some(members) if members != self.processes as u64 => Err(Failure::explained(
                 1,
                 "the demo's program did not run in parallel",
-                &format!("{members} of {} processes met: the program was built for another MPI", self.processes),
-                "name its mpirun with COSCHED_MPIRUN",
+                &format!(
+                    "only {members} of {} processes communicated: the program was built for another MPI",
+                    self.processes
+                ),
+                "set COSCHED_MPIRUN to its mpirun",
             )),
             _ => Ok(()),
         }
@@ -114,8 +117,8 @@ pub(crate) fn read_report(output: &str) -> Option<Report> {
 }
 
 fn missing(why: &str) -> Failure {
-    let hint = "`make programs` builds them; or name one with --program PATH (COSCHED_PROGRAMS names their directory)";
-    Failure::explained(1, "the demo has no parallel program to run", why, hint)
+    let hint = "`make programs` builds them; or use --program PATH, or set COSCHED_PROGRAMS to their directory";
+    Failure::explained(1, "no parallel program for the demo", why, hint)
 }
 
 #[cfg(test)]

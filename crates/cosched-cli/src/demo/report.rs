@@ -105,13 +105,13 @@ pub(crate) fn sentence(lines: &[Line], others: f64) -> String {
     if let Some(line) = lines.iter().find(|line| line.slowdown < POSSIBLE_FROM * f64::from(line.jobs)) {
         return format!(
             "These numbers say nothing about scheduling: {} under {} cannot be only {:.2} times as slow as 1 alone \
-             under plain Linux, so the machine did not treat the runs alike ({busy}); run the demo when it is quiet.",
+             under plain Linux, so conditions differed between the runs ({busy}); run the demo when the machine is idle.",
             line.jobs, line.policy, line.slowdown
         );
     }
     let verdict = verdicts(lines);
     if others > OTHERS_DECIDE {
-        return format!("These numbers say little, as {busy}; run the demo when the machine is quiet. {verdict}.");
+        return format!("These numbers are unreliable, as {busy}; run the demo when the machine is idle. {verdict}.");
     }
     if others > OTHERS_WORTH_NAMING { format!("{verdict}; {busy}, which all times include.") } else { verdict + "." }
 }
@@ -254,7 +254,7 @@ mod tests {
     fn a_busy_machine_is_named_and_impossible_numbers_are_not_praised() {
         let lines = results(&[(1, Arm::Linux, 2.0, true), (2, Arm::Linux, 8.0, true), (2, Arm::Gang, 4.0, true)]);
         let loud = sentence(&lines, 0.4);
-        assert!(loud.starts_with("These numbers say little, as other processes kept the CPUs 40 % busy"), "{loud}");
+        assert!(loud.starts_with("These numbers are unreliable, as other processes kept the CPUs 40 % busy"), "{loud}");
         let text = sentence(&lines, 0.1);
         assert!(
             text.ends_with("; other processes kept the CPUs 10 % busy meanwhile, which all times include."),

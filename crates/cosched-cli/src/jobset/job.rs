@@ -58,7 +58,7 @@ impl End {
             Some(Usage { error: Some(error), .. }) => format!("it could not be started: {error}"),
             Some(Usage { code: Some(code), .. }) => format!("exit code {code}"),
             Some(Usage { signal: Some(signal), .. }) => format!("ended by signal {signal}"),
-            Some(_) => "it ended in an unknown way".into(),
+            Some(_) => "unknown exit status".into(),
         }
     }
 

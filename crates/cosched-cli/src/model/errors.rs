@@ -23,7 +23,7 @@ pub(crate) struct ErrorsOf {
     #[arg(long, value_name = "FILE")]
     measured: PathBuf,
 
-    /// The policy to look at [default: local, else linux]
+    /// The policy to examine [default: local, else linux]
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
 
@@ -151,7 +151,7 @@ fn page(report: &Report<'_>) -> String {
         percent(report.measured_cpu_share)
     );
     text.push_str(&render(&COLUMNS, &rows, terminal_width()));
-    text.push_str("\nA.1: there is always a process ready to run; A.2: cold caches cost nothing.\n");
+    text.push_str("\nA.1: a process is always ready to run; A.2: cold caches cost nothing.\n");
     if !report.left_out.is_empty() {
         let left: Vec<String> = report.left_out.iter().map(u32::to_string).collect();
         text.push_str(&format!("Left out, as a figure is missing: {} jobs.\n", left.join(", ")));

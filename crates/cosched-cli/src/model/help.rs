@@ -2,7 +2,7 @@
 
 pub(crate) const MODEL: &str = "\
 The model of Strazdins & Uhlmann 2004, section 5: t_j = max(t_1, j x CPU time of one job). A process that waits for a \
-message gives its CPU to another job, so up to 1 / (CPU share) jobs cost nothing. docs/model.md derives every term.
+message gives its CPU to another job, so up to 1 / (CPU share) jobs cause no slowdown. docs/model.md derives every term.
 
 Examples:
   cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --jobs 2,4,6,8
@@ -11,8 +11,8 @@ Examples:
   cosched model table3";
 
 pub(crate) const PREDICT: &str = "\
-A job that fits into one node talks through shared memory, a larger one over the network. `gang` is j t_1: under gang \
-scheduling nobody takes the CPU of who waits. With --cache, each wait also costs reading that much of the cache again.
+A job that fits into one node communicates through shared memory, a larger one over the network. `gang` is j t_1: under gang \
+scheduling no other job uses the CPU of a waiting process. With --cache, each wait also costs reloading that much of the cache.
 
 Examples:
   cosched model predict --machine bunyip --program lu --n 6000 --grid 8x4 --jobs 2,4,6,8
@@ -24,11 +24,11 @@ Exit codes:
   0 success   1 the machine file cannot be read   2 wrong usage   6 the machine file is not valid";
 
 pub(crate) const ERRORS: &str = "\
-As Table 3 of the paper. `job` is the measured slowdown, `CPU` the one that CPU utilisation tells (it has all overlap, \
+As in Table 3 of the paper. `job` is the measured slowdown, `CPU` the one derived from CPU utilisation (it includes all overlap, \
 but no cold caches), `phase` that of the program's main phase. A.2 (cold caches are neglected) = (job - CPU) / job, at \
-least 0; total = (phase - model) / phase; A.1 (there is always a process ready) = total - A.2.
+least 0; total = (phase - model) / phase; A.1 (a process is always ready) = total - A.2.
 
---measured is the file that `cosched bench slowdown` writes. Without a program or --t1 the model is that of the measured \
+--measured is a file that `cosched bench slowdown` writes. Without a program or --t1, the model uses the measured \
 time and CPU share of the single job.
 
 Examples:
@@ -41,11 +41,11 @@ Exit codes:
 
 pub(crate) const CALIBRATE: &str = "\
 Runs pingpong (two ranks, through shared memory and over TCP on the loopback device), yield and matmul (one rank), in \
-turn, and writes the medians as a machine file, the spread beside them. Nothing else should run meanwhile.
+turn, and writes the medians with their spread as a machine file. The machine should be otherwise idle.
 
-MPI libraries spin while they wait, and then all time is CPU time. With --wait spin-block the CPU time of messages is \
-measured with both ranks on one CPU and the wait library, by which they give way at once: what that CPU does is messages \
-alone. `auto` does so where the library is found; the file says which it was.
+MPI libraries spin while they wait, so that all time is CPU time. With --wait spin-block, the CPU time of messages is \
+measured with both ranks on one CPU and the wait library, which makes them yield at once: that CPU then only handles \
+messages. `auto` does so if the library is found; the file says which was used.
 
 Examples:
   cosched model calibrate -o here.toml

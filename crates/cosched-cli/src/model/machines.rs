@@ -13,7 +13,7 @@ use std::path::Path;
 #[derive(Args, Debug)]
 #[command(after_help = help::MACHINES)]
 pub(crate) struct Machines {
-    /// Print this one's machine file
+    /// Print the machine file of this machine
     #[arg(long, value_name = "NAME")]
     show: Option<String>,
 }
@@ -29,7 +29,7 @@ pub(crate) fn find(name: &str) -> Result<Machine, Failure> {
         Failure::explained(1, &format!("cannot read the machine file {name}"), &error.to_string(), &hint)
     })?;
     Machine::parse(&text, name).map_err(|error| {
-        let what = format!("{} is no valid machine file", error.place());
+        let what = format!("{} is not a valid machine file", error.place());
         Failure::explained(EXIT_INVALID, &what, &error.why, &error.hint)
     })
 }
@@ -42,8 +42,8 @@ fn unknown(name: &str) -> Failure {
     let near = nearest(name, names()).map_or(String::new(), |near| format!("did you mean {near}? "));
     Failure::explained(
         2,
-        &format!("there is no machine `{name}`"),
-        &format!("it is no file, and shipped are {}", names().join(", ")),
+        &format!("unknown machine `{name}`"),
+        &format!("it is not a file, and the shipped machines are {}", names().join(", ")),
         &format!("{near}`cosched model calibrate -o here.toml` measures this machine"),
     )
 }

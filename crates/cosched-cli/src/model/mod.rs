@@ -25,15 +25,15 @@ pub(crate) struct Model {
 /// The subcommands of `cosched model`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Predict the time and the slowdown of jobs that share CPUs
+    /// Predict time and slowdown of jobs that share CPUs
     Predict(predict::Predict),
-    /// Split the model's error into those of its two assumptions, from a measurement
+    /// Attribute the model's error to its two assumptions, from a measurement
     Errors(errors::ErrorsOf),
     /// Measure this machine's constants and write a machine file
     Calibrate(calibrate::Calibrate),
-    /// List the machines that come with cosched
+    /// List the machines shipped with cosched
     Machines(machines::Machines),
-    /// Print the model's figures beside those of the paper's Table 3
+    /// Compare the model with Table 3 of the paper
     Table3,
 }
 

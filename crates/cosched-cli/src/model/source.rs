@@ -26,7 +26,7 @@ pub(crate) struct Source {
     #[arg(long, value_name = "N", requires = "program")]
     n: Option<u32>,
 
-    /// Processes down and across, one to each CPU, as 8x4
+    /// Rows and columns of processes, one per CPU, as 8x4
     #[arg(long, value_name = "PxQ", requires = "program")]
     grid: Option<Grid>,
 
@@ -34,24 +34,24 @@ pub(crate) struct Source {
     #[arg(long, value_name = "K", requires = "program")]
     block: Option<u32>,
 
-    /// Leave out the startups of matmul, as equation 8 does
+    /// Leave out the startups of matmul, as in equation 8
     #[arg(long, requires = "program")]
     no_startups: bool,
 
-    /// With cache pollution: what a process reads again after each wait; all of the cache if no number is given
+    /// Model cache pollution: the size that a process reloads after each wait [without SIZE: the whole cache]
     #[arg(long, value_name = "SIZE", requires = "machine", num_args = 0..=1, default_missing_value = "inf",
           value_parser = parse_kib)]
     cache: Option<f64>,
 
-    /// Any program: what `cosched record` wrote of it, with the messages of this machine
+    /// Any program: a profile from `cosched record`, with the message costs of this machine
     #[arg(long, value_name = "FILE", requires = "machine", conflicts_with = "program")]
     profile: Option<PathBuf>,
 
-    /// Any program: its time alone
+    /// Any program: its time when run alone
     #[arg(long, value_name = "TIME", requires = "cpu_share", value_parser = positive_time)]
     t1: Option<f64>,
 
-    /// Any program: the share of its CPUs that it uses alone, 0 to 1
+    /// Any program: the fraction of its CPUs that it uses when run alone, 0 to 1
     #[arg(long, value_name = "SHARE", requires = "t1")]
     cpu_share: Option<f64>,
 }
@@ -75,7 +75,7 @@ impl Source {
     /// The job, if these options name one.
     pub(crate) fn find(&self) -> Result<Option<Predicted>, Failure> {
         if let (Some(t1), Some(share)) = (self.t1, self.cpu_share) {
-            let job = Job::of_share(t1, share).map_err(|error| wrong("there is no such job", &error.to_string()))?;
+            let job = Job::of_share(t1, share).map_err(|error| wrong("this job does not exist", &error.to_string()))?;
             return Ok(Some(Predicted { job, detail: None }));
         }
         let Some(name) = &self.machine else { return Ok(None) };
@@ -104,7 +104,7 @@ impl Source {
     ) -> Result<Predicted, Failure> {
         let usual = if program == Program::Lu { lu::BLOCK } else { matmul::BLOCK };
         let problem = Problem::new(n, grid, self.block.unwrap_or(usual.min(n)))
-            .map_err(|error| wrong("there is no such problem", &error.to_string()))?;
+            .map_err(|error| wrong("this problem does not exist", &error.to_string()))?;
         if self.no_startups && program == Program::Lu {
             return Err(wrong("--no-startups is for matmul", "equation 8 leaves them out; LU has none without them"));
         }
@@ -128,7 +128,7 @@ fn pollution(machine: &Machine, name: &str, kib: f64) -> Result<f64, Failure> {
         Failure::explained(
             super::EXIT_INVALID,
             &format!("--cache: the machine {name} has no [cache]"),
-            "the cost of filling a cache again is not known",
+            "the cost of reloading the cache is unknown",
             "add size_bytes and refill_us_per_kib under [cache] to a machine file; `cosched model calibrate` measures both",
         )
     })?;

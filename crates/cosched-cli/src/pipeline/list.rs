@@ -24,7 +24,7 @@ pub(super) fn list(context: &Context) -> Result<u8, Failure> {
     if context.json {
         print_json(&json!({ "pipelines": all.iter().map(as_json).collect::<Vec<_>>() }))?;
     } else if all.is_empty() {
-        crate::out::say("no pipeline runs that can be looked at (those with the option `serve` can)");
+        crate::out::say("no pipeline with the option `serve` is running");
     } else {
         let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
         print(&render(&COLUMNS, &rows, terminal_width()))?;

@@ -25,12 +25,12 @@ pub(crate) struct Pipeline {
 /// The subcommands of `cosched pipeline`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PipelineCommand {
-    /// List the pipelines that run and can be looked at
+    /// List the running pipelines
     #[command(visible_alias = "ls", after_help = help::LIST)]
     List,
-    /// Show what limits running pipelines, and where the time of their stages goes
+    /// Show the limiting resource of running pipelines, and how their stages spend time
     Show(show::Show),
-    /// Print a report of a run, or draw it as a page or a Chrome trace
+    /// Print a run's report, or write it as an HTML page or a Chrome trace
     Report(report::ReportOf),
 }
 

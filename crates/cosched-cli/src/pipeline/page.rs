@@ -39,7 +39,7 @@ pub(super) fn page(report: &Report) -> String {
             .stalls
             .iter()
             .map(|stall| {
-                let state = if stall.over { "went on" } else { "did not go on" };
+                let state = if stall.over { "continued" } else { "did not continue" };
                 vec![
                     stall.stage.clone(),
                     stall.what.clone(),
@@ -87,10 +87,7 @@ fn bound(page: &mut Page, report: &Report) {
         "% of the time that the run took",
         "The bound by resource",
     );
-    page.figure(
-        &figure,
-        "The time that the work needs of each resource at least, as a part of the time that the run took.",
-    );
+    page.figure(&figure, "The least time that the work needs on each resource, as a fraction of the time of the run.");
 }
 
 fn rate(rounds: u64, seconds: f64) -> f64 {
@@ -98,13 +95,13 @@ fn rate(rounds: u64, seconds: f64) -> f64 {
 }
 
 fn times(page: &mut Page, report: &Report) {
-    page.heading("Where the time of the stages went");
+    page.heading("How the stages spent their time");
     let bars: Vec<Bar> = report
         .stages
         .iter()
         .map(|stage| Bar { name: label(&stage.name), parts: parts(stage, report.elapsed_s), ci95: None })
         .collect();
-    let figure = lying(&bars, &TIME, "% of the time of the stage's threads", "Where the time of the stages went");
+    let figure = lying(&bars, &TIME, "% of the time of the stage's threads", "How the stages spent their time");
     page.figure(
         &figure,
         "Of stages on workers, the parts are of the time of as many workers as can work on the stage.",
@@ -121,7 +118,7 @@ fn times(page: &mut Page, report: &Report) {
         ("delay s", false),
         ("wait in s", false),
         ("wait out s", false),
-        ("gave way", false),
+        ("yielded", false),
         ("preempted", false),
         ("settings", true),
     ];
@@ -161,7 +158,7 @@ fn queues(page: &mut Page, report: &Report) {
         names.iter().enumerate().map(|(stage, name)| (name.as_str(), of(stage))).collect();
     let figure =
         steps(&series, "time in s", "buffers before the stage", "Buffers that waited before each stage over time");
-    page.figure(&figure, "A queue that is full is before what limits, one that is empty behind it.");
+    page.figure(&figure, "The queue before the limiting stage is full, the one behind it empty.");
     let rows: Vec<Vec<String>> = report
         .stages
         .iter()

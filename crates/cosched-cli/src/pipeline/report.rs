@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(after_help = help::REPORT)]
 pub(crate) struct ReportOf {
-    /// The report, as JSON; - is standard input
+    /// The report as JSON; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Write a page with figures
+    /// Write an HTML page with figures
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
@@ -34,7 +34,9 @@ pub(super) fn report(context: &Context, options: &ReportOf) -> Result<u8, Failur
         write(path, &report.chrome_trace().to_string())?;
         match &report.trace {
             None => say("the report has no rounds (the run did not have the option `trace`): queues and changes only"),
-            Some(trace) if trace.dropped > 0 => say(&format!("{} rounds found no room in the report", trace.dropped)),
+            Some(trace) if trace.dropped > 0 => {
+                say(&format!("{} rounds exceeded the report's capacity", trace.dropped))
+            }
             Some(_) => {}
         }
     }

@@ -14,11 +14,11 @@ const WATCH_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Args, Debug)]
 #[command(after_help = help::SHOW)]
 pub(crate) struct Show {
-    /// A process or a pipeline's name [default: all that run]
+    /// Process ids or names of pipelines [default: all running ones]
     #[arg(value_name = "PID|NAME")]
     which: Option<String>,
 
-    /// Show it again twice a second until it has ended
+    /// Refresh twice a second until it has ended
     #[arg(long, short)]
     watch: bool,
 }
@@ -81,14 +81,14 @@ fn text(live: &Snapshot) -> String {
 
 fn none(all: &[Listed], which: Option<&str>) -> Failure {
     let Some(which) = which else {
-        let hint = "start one with its option `serve`, as this user or, to see everybody's, look as root";
-        return Failure::explained(EXIT_NO_PIPELINE, "no pipeline runs", "nobody answers", hint);
+        let hint = "start one with the option `serve` as this user; root sees the pipelines of all users";
+        return Failure::explained(EXIT_NO_PIPELINE, "no pipeline is running", "none answers", hint);
     };
     let names: Vec<&str> = all.iter().filter_map(|one| Some(one.answer.as_ref().ok()?.report.name.as_str())).collect();
     let hint = match nearest(which, names.iter().copied()) {
         Some(near) => format!("did you mean {}?", plain(near)),
-        None => "`cosched pipeline list` lists those that run".to_owned(),
+        None => "`cosched pipeline list` lists the running ones".to_owned(),
     };
-    let what = format!("no pipeline `{which}` runs");
-    Failure::explained(EXIT_NO_PIPELINE, &what, "none that runs has this name or process number", &hint)
+    let what = format!("no pipeline `{which}` is running");
+    Failure::explained(EXIT_NO_PIPELINE, &what, "no running pipeline has this name or process id", &hint)
 }

@@ -19,14 +19,14 @@ pub(crate) struct ProfileCommand {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Show what each task did
+    /// Show computation, I/O and messages of each task
     #[command(after_help = crate::record::help::PROFILE_SHOW)]
     Show {
         /// The profile
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Print the program that the simulator runs for it
+    /// Convert it to a program for the simulator
     #[command(after_help = crate::record::help::PROFILE_PROGRAM)]
     Program {
         /// The profile

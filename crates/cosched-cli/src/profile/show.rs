@@ -30,7 +30,7 @@ pub(crate) fn summary(profile: &Profile, width: Option<usize>) -> String {
 
 fn head(profile: &Profile) -> String {
     let by = match (profile.by, &profile.library) {
-        (By::Observation, _) => "by observation (no MPI call was seen)".to_owned(),
+        (By::Observation, _) => "by observation (no MPI calls were recorded)".to_owned(),
         (By::Mpi, Some(library)) => format!("by its calls of {library}"),
         (By::Mpi, None) => "by its calls of MPI".to_owned(),
     };

@@ -32,15 +32,15 @@ pub(crate) struct Record {
     #[arg(long, short, value_name = "FILE", default_value = "cosched-profile.json")]
     output: PathBuf,
 
-    /// Operations of a rank take at most so much; of what comes later only totals are kept
+    /// Size limit of the operations of each rank; beyond it, only totals are kept
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size_above_0)]
     limit: u64,
 
-    /// An existing directory for the files of the ranks, which all nodes see [default: that for temporary files]
+    /// An existing directory, shared by all nodes, for the files of the ranks [default: that for temporary files]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 
-    /// No table at the end
+    /// Print no table at the end
     #[arg(long, short)]
     quiet: bool,
 
@@ -93,8 +93,8 @@ fn build(directory: &Path, run: &Run, ended: Ended) -> Profile {
     let of_ranks = from_rank_files(rank_files(directory), run);
     of_ranks.unwrap_or_else(|| {
         let mut profile = from_observation(run, ended.threads, ended.elapsed_s, ended.cpu_s, ended.looks);
-        let note = "no MPI call was seen, so there are no messages; a Fortran program with Open MPI, a statically linked one \
-                    and ranks on other nodes are not seen either (docs/record.md)";
+        let note = "no MPI call was recorded, so there are no messages; a Fortran program with Open MPI, a statically linked one \
+                    and ranks on other nodes cannot be recorded (docs/record.md)";
         profile.warnings.push(note.into());
         profile
     })
@@ -133,7 +133,7 @@ fn not_installed() -> Failure {
         EXIT_FAILED,
         "`cosched record` needs the recording library",
         &format!("{LIBRARY} is neither beside `cosched` nor in ../lib/cosched"),
-        &format!("`make build` and `make install` put it there; or name it in {LIBRARY_VARIABLE}"),
+        &format!("`make build` and `make install` put it there; or set {LIBRARY_VARIABLE} to its path"),
     )
 }
 

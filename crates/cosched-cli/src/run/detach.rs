@@ -30,14 +30,14 @@ pub(crate) fn detach(json: bool) -> Result<u8, Failure> {
     let mut child = supervisor.spawn().map_err(|e| failed("cannot start a process", &e))?;
     let mut line = String::new();
     if let Some(pipe) = child.stdout.take() {
-        BufReader::new(pipe).read_line(&mut line).map_err(|e| failed("cannot hear from the supervisor", &e))?;
+        BufReader::new(pipe).read_line(&mut line).map_err(|e| failed("cannot read from the supervisor", &e))?;
     }
     match serde_json::from_str(&line) {
         Ok(Report::Registered(job)) if json => print_json(&job)?,
         Ok(Report::Registered(job)) => print(&format!("{}\n", job.id))?,
         Ok(Report::Failed { code, message }) => return Err(Failure { code, message }),
         Err(_) => {
-            let message = "the supervisor of the job ended before it said anything; nothing runs".to_owned();
+            let message = "the job's supervisor ended before it reported anything; nothing is running".to_owned();
             return Err(Failure { code: EXIT_FAILED, message });
         }
     }
@@ -62,7 +62,7 @@ pub(crate) fn supervise(context: &Context, options: &Run) -> Result<u8, Failure>
     let result = run_job(&launch, |job| {
         registered = true;
         tell(&mut report, &Report::Registered(Box::new(job.clone())))
-            .map_err(|e| failed("the first process has gone; the job is not run", &e))
+            .map_err(|e| failed("the first process has ended; the job is not run", &e))
     });
     match result {
         Err(failure) if !registered => {

@@ -24,7 +24,7 @@ pub(crate) fn find_program(name: &OsStr, path: Option<OsString>) -> Result<PathB
             Found::Nothing => Err(Failure::explained(
                 EXIT_NOT_FOUND,
                 &format!("{shown}: not found"),
-                "there is no such file",
+                "no such file",
                 "check the path; it is relative to the working directory unless it begins with /",
             )),
         };
@@ -68,7 +68,7 @@ fn not_executable(shown: &str, why: &str) -> Failure {
 fn not_in_path(name: &OsStr, directories: &OsString) -> Failure {
     let shown = name.to_string_lossy();
     let hint = if look(Path::new(name)).is_executable() {
-        format!("there is one in the working directory: ./{shown}")
+        format!("it exists in the working directory: ./{shown}")
     } else {
         match similar(&shown, directories) {
             Some(near) => format!("did you mean `{near}`? Options of cosched come before the command"),

@@ -24,7 +24,7 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
     if what == Leftovers::Kill {
         let grace_ms = u64::try_from(GRACE.as_millis()).ok();
         if let Err(error) = client.kill(job.id, &KillRequest { signal: SIGTERM, grace_ms, here: false }) {
-            say(&format!("the processes that job {} left could not be ended: {error}", job.id));
+            say(&format!("the remaining processes of job {} could not be ended: {error}", job.id));
         }
     }
     // Signals of the person go to all that is left, as the command is gone.
@@ -41,12 +41,12 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
             interrupts += u32::from(signal.number == SIGINT);
         }
         if interrupts > 1 {
-            say(&format!("job {} goes on without this terminal; `cosched kill {}` ends it", job.id, job.id));
+            say(&format!("job {} continues in the background; `cosched kill {}` ends it", job.id, job.id));
             return;
         }
         follow.step(ready.daemon);
         if follow.away_for().is_some_and(|time| time >= PATIENCE) {
-            say(&format!("the daemon has gone; processes of job {} may be left", job.id));
+            say(&format!("the daemon is gone; processes of job {} may remain", job.id));
             return;
         }
         if let Some(after) = looks.next_if(|after| started.elapsed() >= *after)
@@ -85,13 +85,13 @@ fn tell(client: &mut Client, job: &Job, again: bool) -> Waits {
         return Waits::On;
     }
     if now.restarts > 0 || now.state == cosched_api::JobState::Waiting {
-        say(&format!("a node of job {id} was lost; it is started anew (`cosched show {id}`, `cosched log -f {id}`)"));
+        say(&format!("a node of job {id} was lost; the job is restarted (`cosched show {id}`, `cosched log -f {id}`)"));
         return Waits::On;
     }
     let count = match now.processes {
-        Some(1) => "1 process that it left".to_owned(),
-        Some(count) => format!("{count} processes that it left"),
-        None => "processes that it left".to_owned(),
+        Some(1) => "1 remaining process".to_owned(),
+        Some(count) => format!("{count} remaining processes"),
+        None => "remaining processes".to_owned(),
     };
     say(&format!("the command has ended; waiting for {count} (`cosched kill {id}` ends them)"));
     Waits::On

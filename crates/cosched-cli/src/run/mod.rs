@@ -149,8 +149,8 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
     if outside {
         let names: Vec<&str> = job.nodes.iter().map(|node| node.name.as_str()).collect();
         say(&format!(
-            "job {} has its CPUs on {}, not on this node: the command runs here outside of it, and what it starts there \
-             joins it",
+            "job {} has its CPUs on {}, not on this node: the command runs here outside the job, and processes that it starts \
+             there join the job",
             job.id,
             names.join(", ")
         ));

@@ -13,20 +13,20 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "CLASS", value_parser = class_parser(), hide_possible_values = true)]
     pub(crate) class: Option<Class>,
 
-    /// CPUs that the job uses at a time; in a cluster more than this node has come from several [default: all of the node's]
+    /// Concurrent CPUs of the job; in a cluster, CPUs beyond this node's are taken from other nodes [default: all of the node's]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus: Option<u32>,
 
-    /// In a cluster: what the job wants of which nodes, as a:2,b:2, or with memory a:2:4G [default: all CPUs of this node]
+    /// In a cluster: the job's nodes with CPUs, as a:2,b:2, or also with memory, a:2:4G [default: all CPUs of this node]
     #[arg(long, value_name = "NODE[:CPUS[:MEM]],…", value_delimiter = ',', value_parser = parse_node,
           conflicts_with_all = ["cpus", "mem"])]
     pub(crate) nodes: Vec<NodeResources>,
 
-    /// The queue, where there are some [default: the first one]
+    /// The queue, if queues are configured [default: the first one]
     #[arg(long, value_name = "NAME")]
     pub(crate) queue: Option<String>,
 
-    /// In a cluster: what to do when a node of the job is lost: kill it, keep the rest, or requeue (start it anew)
+    /// In a cluster: what to do on a node failure: kill the job, keep the rest running, or requeue (restart) the job
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) on_node_loss: Option<NodeLoss>,
 
@@ -38,23 +38,23 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// auto, gang, local, pb or dcs, whatever the machine's policy is or becomes
+    /// auto, gang, local, pb or dcs, independently of the machine's policy
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), hide_possible_values = true)]
     pub(crate) policy: Option<Policy>,
 
-    /// How its processes wait: auto, busy, spin-block or spin-yield (both also with a time, spin-block:50us), or off
+    /// How its processes wait for messages: auto, busy, spin-block or spin-yield (also with a spin time, spin-block:50us), or off
     #[arg(long, value_name = "HOW", value_parser = parse_wait)]
     pub(crate) wait: Option<WaitOption>,
 
-    /// Policy and wait by the short name of the literature: GS, Local, SB, SY, DCS, DCS-SB, PB, PB-SB, …
+    /// Policy and wait by their short name in the literature: GS, Local, SB, SY, DCS, DCS-SB, PB, PB-SB, …
     #[arg(long, value_name = "NAME", value_parser = parse_strategy, conflicts_with_all = ["policy", "wait"])]
     pub(crate) strategy: Option<(Policy, Waiting)>,
 
-    /// Return at once and print the job's id; the output goes to a file (`cosched log`)
+    /// Run in the background: print the job's id and return; the output goes to a file (`cosched log`)
     #[arg(long, short)]
     pub(crate) detach: bool,
 
-    /// What to do with processes that are left when the command has ended
+    /// What to do with processes that remain when the command has ended
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Leftovers::Wait)]
     pub(crate) leftovers: Leftovers,
 
@@ -75,11 +75,11 @@ impl Run {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NodeLoss {
-    /// End the rest of it
+    /// End its processes on the other nodes
     Kill,
-    /// Let the rest go on
+    /// Keep its processes on the other nodes running
     Keep,
-    /// End the rest and start it anew
+    /// End its processes on the other nodes, and restart it
     Requeue,
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
         Some(time) => {
             let ns = parse::duration(time).map_err(|e| e.to_string())?.as_nanos();
             let us = u32::try_from(ns / 1000).ok().filter(|us| ns % 1000 == 0 && *us <= SPIN_US_MAX);
-            Some(us.ok_or_else(|| format!("`{time}` is no spin time: whole µs up to 60s"))?)
+            Some(us.ok_or_else(|| format!("`{time}` is not a spin time: whole µs up to 60s"))?)
         }
     };
     Ok(WaitOption::On(Waiting { mode, spin_us }))
@@ -68,7 +68,7 @@ pub(crate) fn parse_strategy(text: &str) -> Result<(Policy, Waiting), String> {
     let found = STRATEGIES.iter().find(|(name, ..)| name.eq_ignore_ascii_case(text));
     found.map(|(_, policy, mode)| (*policy, Waiting { mode: *mode, spin_us: None })).ok_or_else(|| {
         let names: Vec<&str> = STRATEGIES.iter().map(|(name, ..)| *name).collect();
-        format!("there is no such strategy; there are {}", names.join(", "))
+        format!("unknown strategy; known are {}", names.join(", "))
     })
 }
 
@@ -97,7 +97,7 @@ impl Plan {
             None => Ok(Some(Plan { waiting, library })),
             Some(why) => {
                 if asked.is_some() && waiting.mode != WaitMode::Busy {
-                    say(&format!("--wait has no effect on {}: {why}; it runs without", program.display()));
+                    say(&format!("--wait has no effect on {}: {why}", program.display()));
                 }
                 Ok(None)
             }
@@ -162,7 +162,9 @@ fn not_installed() -> Failure {
         EXIT_FAILED,
         "--wait needs the wait library",
         &format!("{LIBRARY} is neither beside `cosched` nor in ../lib/cosched"),
-        &format!("`make build` and `make install` put it there; or name it in {LIBRARY_VARIABLE}; or use --wait off"),
+        &format!(
+            "`make build` and `make install` put it there; or set {LIBRARY_VARIABLE} to its path; or use --wait off"
+        ),
     )
 }
 
@@ -170,7 +172,7 @@ fn not_installed() -> Failure {
 fn obstacle(program: &Path) -> Option<&'static str> {
     let mode = program.metadata().ok()?.permissions().mode();
     if mode & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
-        return Some("it is a setuid program, into which no library is loaded");
+        return Some("it is a setuid program, into which no library can be loaded");
     }
     let mut start = [0; 4096];
     let length = File::open(program).ok()?.read_at(&mut start, 0).ok()?;
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(parse_wait("spin-block:1ms"), on(WaitMode::SpinBlock, Some(1000)));
         assert!(parse_wait("spin-block:50").unwrap_err().contains("write 50ms, 50s or 50m"));
         for bad in ["spin-block:1ns", "spin-block:61s"] {
-            assert!(parse_wait(bad).unwrap_err().contains("is no spin time"), "{bad}");
+            assert!(parse_wait(bad).unwrap_err().contains("is not a spin time"), "{bad}");
         }
         assert!(parse_wait("spin-block:-1us").is_err() && parse_wait("spin-block:").is_err());
     }

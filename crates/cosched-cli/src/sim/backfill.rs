@@ -30,19 +30,19 @@ pub(crate) struct Backfill {
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..))]
     procs: Option<u32>,
 
-    /// When the queue is looked at: after all events of an instant, or after each one
+    /// When to schedule the queue: after all events of an instant, or after each event
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::All, hide_possible_values = true)]
     event_order: Order,
 
-    /// Order the queue by fair share among users, with easy: usage halves in H, and a job counts as having come up to W later
+    /// Order the queue by fair share among users, with easy: usage halves in H, and a job is treated as if it arrived up to W later
     #[arg(long, value_name = "H,W", value_parser = fair_share)]
     fair_share: Option<FairShare>,
 
-    /// Write every job here, in the columns of Batsim's jobs.csv
+    /// Write all jobs to this file, with the columns of Batsim's jobs.csv
     #[arg(long, value_name = "FILE")]
     jobs_csv: Option<PathBuf>,
 
-    /// Fail if a line is no job, instead of skipping and counting it
+    /// Fail on invalid lines instead of skipping and counting them
     #[arg(long)]
     strict: bool,
 }
@@ -103,9 +103,9 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
             let why = "the order of a queue by fair share is simulated with --policy easy --event-order all";
             return Err(Failure::explained(
                 2,
-                "--fair-share does not go with these",
+                "--fair-share conflicts with the other options",
                 why,
-                "choose those, or leave it out",
+                "use those, or leave it out",
             ));
         }
     };
@@ -147,7 +147,7 @@ fn fair_share(text: &str) -> Result<FairShare, String> {
         Ok::<u64, String>(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     };
     match (ns(half_life)?, ns(weight)?) {
-        (0, _) => Err("usage cannot halve in no time".to_owned()),
+        (0, _) => Err("the half-life must be above 0".to_owned()),
         (half_life_ns, weight_ns) => Ok(FairShare { half_life_ns, weight_ns }),
     }
 }
@@ -157,7 +157,7 @@ fn jobs(options: &Backfill) -> Result<(Vec<BatchJob>, u32, Dropped, u64), Failur
     let path = &options.trace;
     let (records, header, report) = input::read(path, None, options.strict)?.into_trace();
     let Some(procs) = options.procs.or_else(|| header.processors()) else {
-        let what = format!("{}: the machine's size is not known", path.display());
+        let what = format!("{}: the machine's size is unknown", path.display());
         let why = "the header has neither MaxProcs nor MaxNodes";
         return Err(Failure::explained(EXIT_REFUSED, &what, why, "give it with --procs"));
     };

@@ -23,23 +23,23 @@ pub(crate) const RUNNING: &str = "Running and results";
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = RUNNING)]
 pub(crate) struct Cells {
-    /// Cells at a time [default: the CPUs of this machine]
+    /// Number of cells to run concurrently [default: the CPUs of this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
 
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
-    /// The table, or the JSON, goes here
+    /// Write the table, or the JSON, to this file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// The results as CSV with all columns; - is standard output
+    /// Write the results as CSV with all columns; - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// A report with figures: one HTML file; - is standard output
+    /// Write a report with figures as a single HTML file; - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -157,7 +157,7 @@ impl JournalFile {
             return Err(Failure::explained(
                 1,
                 &format!("{} is not a journal", path.display()),
-                "it has something else than results of cells",
+                "it contains data other than results of cells",
                 "give the path of a journal, or of a new file",
             ));
         }
@@ -224,7 +224,7 @@ fn tell_failures(table: &Table) -> u8 {
         .collect();
     failures.iter().take(TOLD_MAX).for_each(|failure| say(failure));
     if failures.len() > TOLD_MAX {
-        say(&format!("and {} more cells gave no result", failures.len() - TOLD_MAX));
+        say(&format!("and {} more cells without a result", failures.len() - TOLD_MAX));
     }
     u8::from(!failures.is_empty())
 }

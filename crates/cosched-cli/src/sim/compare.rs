@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = super::help::COMPARE)]
 pub(crate) struct Compare {
-    /// The strategies; ratios are to the first. `paper` are the ten of Zhang et al. 2000, `all` all there are
+    /// The strategies; ratios are to the first. `paper`: the ten of Zhang et al. 2000; `all`: all available ones
     #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', default_value = "paper")]
     pub(crate) strategies: Vec<String>,
 
@@ -23,7 +23,7 @@ pub(crate) struct Compare {
     #[arg(long, short, value_name = "FILE|WL1…WL8")]
     pub(crate) jobs: String,
 
-    /// Scale the arrivals to this load [default: lists stay as they are, WL1 to WL8 get 0.7]
+    /// Scale the arrivals to this load [default: 0.7 for WL1 to WL8, unchanged for lists]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) load: Option<f64>,
 
@@ -35,7 +35,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = positive_seconds)]
     pub(crate) mean_exec_s: f64,
 
-    /// Replications, with seeds from --seed on; all strategies get the same
+    /// Number of replications, with consecutive seeds from --seed; the same for all strategies
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) seeds: u64,
 
@@ -43,15 +43,15 @@ pub(crate) struct Compare {
     #[arg(long, conflicts_with = "max_sim_s")]
     pub(crate) sampled: bool,
 
-    /// Context switch of gangs, which contains the nodes' agreement; --cs-us is of the others [default: 2000]
+    /// Context switch of gangs, including synchronisation of the nodes; --cs-us is for the others [default: 2000]
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) gang_cs_us: Option<Cost>,
 
-    /// Bounded slowdown counts shorter jobs as if they took this long
+    /// Threshold of bounded slowdown: shorter jobs count as this long
     #[arg(long, value_name = "S", default_value_t = BOUND_S, value_parser = positive_seconds)]
     pub(crate) bound_s: f64,
 
-    /// Keep results of finished cells here, and use those that are there
+    /// Save results of finished cells in this file, and reuse existing ones
     #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 

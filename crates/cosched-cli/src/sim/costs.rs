@@ -13,12 +13,12 @@ use cosched_study::network::{ns, of_link, of_recording, route};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Messages that cost their processes CPU time (docs/simulator.md)")]
 pub(crate) struct Costs {
-    /// A machine file, or bunyip, bunyip-faster: its CPUs a node, context switch and messages; interrupts and queue moves
-    /// are free then, as they are part of its messages. Options that are given win
+    /// A machine file, or bunyip, bunyip-faster: its CPUs per node, context switch and messages; interrupts and queue moves
+    /// then cost nothing, as they are part of its messages. Explicit options take precedence
     #[arg(long = "machine", value_name = "FILE")]
     machine: Option<String>,
 
-    /// Messages between nodes, in µs and µs a word of 8 bytes: `ALPHA,BETA[,ALPHA_CPU,BETA_CPU]`; a node has one link each way
+    /// Messages between nodes, in µs and µs per word of 8 bytes: `ALPHA,BETA[,ALPHA_CPU,BETA_CPU]`; a node has one link each way
     #[arg(long, value_name = "COSTS", value_parser = route)]
     network: Option<Route>,
 
@@ -26,11 +26,11 @@ pub(crate) struct Costs {
     #[arg(long, value_name = "COSTS", value_parser = route)]
     shared_memory: Option<Route>,
 
-    /// How long to look for a message from another node before blocking or yielding; 0: once [default: --spin-us]
+    /// Spin time for a message from another node, before blocking or yielding; 0: poll once [default: --spin-us]
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true)]
     network_poll_us: Option<Cost>,
 
-    /// The same within a node
+    /// Spin time for a message within a node
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true)]
     memory_poll_us: Option<Cost>,
 }
@@ -68,9 +68,9 @@ impl Costs {
             let why = "without them the paper's messages are simulated, which have one cost for all";
             return Err(Failure::explained(
                 2,
-                "options of messages, but not what those between nodes cost",
+                "options of messages without the costs between nodes",
                 why,
-                "give --machine or --network too",
+                "also give --machine or --network",
             ));
         }
         let switch_ns = file.as_ref().map(|file| ns(file.context_switch_us)).transpose()?;

@@ -75,9 +75,9 @@ pub(crate) fn distinct(source: &Path, files: &[&Path]) -> Result<(), Failure> {
         let shown = if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() };
         let is_shared = files[..k].iter().any(|other| real(other) == real(path));
         let why = if !is_stdout(path) && path.is_file() && real(path) == real(source) {
-            "it is read from too, and what it has would be lost"
+            "it is also an input, and its contents would be lost"
         } else if is_shared && (is_stdout(path) || path.is_file() || !path.exists()) {
-            "two outputs go there, and neither could be read"
+            "two outputs go there and would overwrite each other"
         } else {
             continue;
         };
@@ -89,9 +89,9 @@ pub(crate) fn distinct(source: &Path, files: &[&Path]) -> Result<(), Failure> {
 fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
     let shown = if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() };
     let hint = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or write to another disk",
-        io::ErrorKind::NotFound => "make its directory first",
-        _ => "look whether you may write there",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free disk space, or write to another disk",
+        io::ErrorKind::NotFound => "create its directory first",
+        _ => "check its permissions",
     };
     Failure::explained(1, &format!("cannot {what} {shown}"), &error.to_string(), hint)
 }
@@ -121,7 +121,7 @@ mod tests {
         let failure = Output::create(Path::new("/nowhere/at/all.csv")).unwrap_err();
         assert_eq!(failure.code, 1);
         assert!(failure.message.starts_with("cannot create /nowhere/at/all.csv\n  why: No such file"), "{failure:?}");
-        assert!(failure.message.ends_with("hint: make its directory first"), "{failure:?}");
+        assert!(failure.message.ends_with("hint: create its directory first"), "{failure:?}");
     }
 
     #[test]
@@ -129,6 +129,6 @@ mod tests {
         let output = Output::create(Path::new("/dev/full")).unwrap();
         let failure = output.finish("text").unwrap_err();
         assert!(failure.message.starts_with("cannot write /dev/full\n  why: No space left"), "{failure:?}");
-        assert!(failure.message.ends_with("make room, or write to another disk"), "{failure:?}");
+        assert!(failure.message.ends_with("free disk space, or write to another disk"), "{failure:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The texts after the options of `cosched sim`.
 
 pub(crate) const SIM: &str = "\
-Simulated is a cluster of nodes with feedback queues and network interfaces, in whole nanoseconds: the same jobs and seed \
+Simulates a cluster of nodes with feedback queues and network interfaces, in whole nanoseconds: the same jobs and seed \
 give the same bytes on every machine. docs/simulator.md has the semantics (D1 to D26).
 
 Examples:
@@ -21,7 +21,7 @@ Examples:
   cosched sim run --strategy PB --jobs year.csv --sampled             jobs of hours, in minutes
 
 Exit codes:
-  0 success   1 a file cannot be read or written, or a job fits nowhere   2 wrong usage
+  0 success   1 a file cannot be read or written, or a job does not fit   2 wrong usage
   6 the jobs are not valid";
 
 pub(crate) const PROGRAM: &str = "\
@@ -29,8 +29,8 @@ All tasks of a program run the same lines: compute 1ms skew, io 300us, send righ
 alltoall, bcast, ring, exchange, random-pairs, repeat N { ... }, on 0 { ... }; docs/simulator.md has the format. \
 The slowdown of j copies is their mean execution time over that of one alone.
 
-With --profile the program is one that `cosched record` has watched: its tasks, its computation and its messages, on \
-as many nodes as its tasks need, at the message costs of the recording unless --machine or --network says otherwise.
+With --profile the program is one recorded by `cosched record`: its tasks, computation and messages, on \
+as many nodes as its tasks need, with the message costs of the recording unless --machine or --network is given.
 
 Examples:
   cosched sim program barrier.prog --tasks 8 --nodes 8 --copies 1,2,4 --strategies GS,Local,SB,PB
@@ -40,12 +40,12 @@ Examples:
   cosched sim program lu.prog --tasks 32 --nodes 16 --cpus-per-node 2 --network 20,0.085,7,0.035 --shared-memory 5,0.01
 
 Exit codes:
-  0 success   1 a file cannot be read, or the program waits for ever   2 wrong usage   6 no valid machine file";
+  0 success   1 a file cannot be read, or the program deadlocks   2 wrong usage   6 the machine file is not valid";
 
 pub(crate) const PIPELINE: &str = "\
-Simulated are the stages of a pipeline on recycled buffers, CPUs with run queues as Linux has them, disks, and others \
-that compete. All rules get the same draws. Beside the simulated time stands the model's, which knows no scheduler. \
-docs/pipeline-rules.md has the rules, the format and what is simpler than the world.
+Simulates the stages of a pipeline with its buffers, CPUs with run queues as in Linux, disks, and competing \
+processes. All rules get the same random numbers. The model's time, which ignores the scheduler, is shown beside the simulated one. \
+docs/pipeline-rules.md has the rules, the format and the simplifications.
 
 A pipeline (times are means per round; kind is thread or worker; all other lines have defaults):
   rounds = 2000
@@ -77,15 +77,15 @@ short-and-long-slices, short-slices-all, long-slices-all, batch-all.
 Examples:
   cosched sim pipeline experiments/roysden-2004/compute-bound.toml
   cosched sim pipeline io.toml --priorities default,nice-up-io,nice-down-io,auto --stages
-  cosched sim pipeline io.toml --priorities default,auto --actions    what autotune tried, and why
+  cosched sim pipeline io.toml --priorities default,auto --actions    the changes of autotune, and their reasons
   cosched sim pipeline io.toml --json | jq '.runs[] | [.priorities, .ratio]'
 
 Exit codes:
   0 success   1 the file cannot be read or simulated   2 wrong usage";
 
 pub(crate) const COMPARE: &str = "\
-All strategies get the same jobs and the same draws, so they are compared in pairs: RATIO is the mean response over \
-the first strategy's, and its 95 % interval is that of the pairs. With one seed, intervals are of batch means.
+All strategies get the same jobs and the same random numbers, so they are compared in pairs: RATIO is the mean response time \
+divided by that of the first strategy, and its 95 % interval is that of the pairs. With one seed, intervals are of batch means.
 
 Examples:
   cosched sim compare --strategies GS,PB,SB --jobs jobs.csv
@@ -99,7 +99,7 @@ Exit codes:
 
 pub(crate) const SWEEP: &str = "\
 Every combination is a cell; cells run on all CPUs, the largest first. A finished cell is written to the journal at \
-once: a sweep that was killed goes on where it was, and a changed description computes only what is new. The table has \
+once: an interrupted sweep resumes, and after a change of the description only new cells are computed. The table has \
 the same bytes for any number of threads.
 
 A description (each line is optional but workloads; paths are relative to the file):
@@ -127,7 +127,7 @@ Exit codes:
   6 the jobs are not valid";
 
 pub(crate) const REPORT: &str = "\
-Nothing is simulated: only what the journal has is shown, also while the sweep still runs.
+Nothing is simulated: the results in the journal are shown, even while the sweep is running.
 
 Examples:
   cosched sim report load.toml --html load.html

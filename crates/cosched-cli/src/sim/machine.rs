@@ -9,7 +9,7 @@ use cosched_sim::{Params, Wait, paper};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Beyond the paper's machine")]
 pub(crate) struct Machine {
-    /// How a node schedules by itself: paper (60 levels) or linux (EEVDF: virtual deadlines)
+    /// The local scheduler of a node: paper (60 levels) or linux (EEVDF: virtual deadlines)
     #[arg(long = "model", value_enum, value_name = "MODEL", default_value_t = Node::Paper, hide_possible_values = true)]
     node: Node,
 
@@ -17,11 +17,11 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) cpus_per_node: Option<u32>,
 
-    /// Bandwidth: what a byte more than 4096 costs on the wire, in MB/s
+    /// Bandwidth of the network for bytes beyond the first 4096, in MB/s
     #[arg(long, value_name = "MB/S", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     bandwidth: u64,
 
-    /// Slice that a process asks for (linux)
+    /// Time slice of a process (linux)
     #[arg(long, value_name = "MS", default_value = "2.8", value_parser = cost_ms, allow_negative_numbers = true)]
     slice_ms: Cost,
 
@@ -29,15 +29,15 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true)]
     pub(crate) local_cs_us: Option<Cost>,
 
-    /// How gangs wait: busy, or block after the spin time
+    /// How processes of gangs wait: busy, or block after the spin time
     #[arg(long, value_enum, value_name = "HOW", default_value_t = GangWait::Busy, hide_possible_values = true)]
     gang_wait: GangWait,
 
-    /// The spin time (SB, SY, gangs that block): fixed, or adaptive: each process finds its own, as live
+    /// The spin time (SB, SY, gangs that block): fixed, or adaptive: each process learns its own, as on a real machine
     #[arg(long, value_enum, value_name = "HOW", default_value_t = SpinTime::Fixed, hide_possible_values = true)]
     spin: SpinTime,
 
-    /// Points that D1 to D26 leave open, read the other way (docs/simulator.md); separated by commas
+    /// Alternative readings of points that D1 to D26 leave open (docs/simulator.md), separated by commas
     #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', hide_possible_values = true)]
     finer: Vec<Point>,
 }

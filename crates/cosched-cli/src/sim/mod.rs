@@ -36,17 +36,17 @@ pub(crate) struct Sim {
 pub(crate) enum SimCommand {
     /// Simulate one strategy on a list of jobs
     Run(Box<run::Run>),
-    /// Simulate copies of a program, written in a few lines, and their slowdown
+    /// Simulate concurrent copies of a short program, and their slowdown
     Program(Box<program::RunProgram>),
-    /// Simulate a pipeline of stages on threads, under rules for their priorities
+    /// Simulate a pipeline of stages under rules for priorities
     Pipeline(pipeline::RunPipeline),
-    /// Compare strategies on the same jobs, with intervals
+    /// Compare strategies on the same jobs, with confidence intervals
     Compare(Box<compare::Compare>),
-    /// Simulate every combination of what varies; goes on when it was killed
+    /// Simulate every combination of parameters; resumes after an interruption
     Sweep(Box<sweep::Sweep>),
-    /// Show what a sweep has so far
+    /// Show the results of a sweep so far
     Report(Box<report::Report>),
-    /// Schedule a trace as a batch system does: first come first served, or with backfilling
+    /// Schedule a trace like a batch system: first come, first served, or backfilling
     Backfill(backfill::Backfill),
 }
 

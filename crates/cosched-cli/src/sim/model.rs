@@ -14,7 +14,7 @@ pub(crate) struct Model {
     #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     pub(crate) nodes: Option<u32>,
 
-    /// Multiprogramming level: processes a node, or rows of the matrix
+    /// Multiprogramming level: processes per node, or rows of the matrix
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
     pub(crate) mpl: u32,
 
@@ -22,7 +22,7 @@ pub(crate) struct Model {
     #[arg(long, value_name = "S", default_value_t = 0.2, allow_negative_numbers = true)]
     pub(crate) skew: f64,
 
-    /// Seed of all draws
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
@@ -38,7 +38,7 @@ pub(crate) struct Model {
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) intr_us: Option<Cost>,
 
-    /// Time that a row has (gangs)
+    /// Quantum: time slice of a row (gangs)
     #[arg(long, value_name = "MS", default_value = "200", value_parser = cost_ms, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) quantum_ms: Cost,
 
@@ -46,7 +46,7 @@ pub(crate) struct Model {
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) qmove_us: Option<Cost>,
 
-    /// Looking at an endpoint (PB, SY)
+    /// Checking an endpoint for messages (PB, SY)
     #[arg(long, value_name = "US", default_value = "2", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) check_us: Cost,
 
@@ -54,11 +54,11 @@ pub(crate) struct Model {
     #[arg(long, value_name = "US", default_value = "200", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) spin_us: Cost,
 
-    /// Whom PB and SY boost: paper, others-first, served-only, computing-first
+    /// Which processes PB and SY boost: paper, others-first, served-only, computing-first
     #[arg(long, value_name = "RULE", default_value = "paper", value_parser = heuristic(), hide_possible_values = true)]
     pub(crate) heuristic: Heuristic,
 
-    /// Stop at this simulated time; jobs that run then have no end
+    /// Stop at this simulated time; jobs still running then have no end
     #[arg(long, value_name = "S", value_parser = cost_s, allow_negative_numbers = true)]
     pub(crate) max_sim_s: Option<Cost>,
 

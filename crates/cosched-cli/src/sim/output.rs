@@ -17,31 +17,31 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Files to write (- is standard output)")]
 pub(crate) struct Outputs {
-    /// The jobs as CSV
+    /// Write the jobs as CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// The jobs as Parquet
+    /// Write the jobs as Parquet
     #[arg(long, value_name = "FILE")]
     pub(crate) parquet: Option<PathBuf>,
 
-    /// The jobs as Batsim's jobs.csv, for evalys
+    /// Write the jobs as Batsim's jobs.csv, for evalys
     #[arg(long, value_name = "FILE")]
     pub(crate) batsim: Option<PathBuf>,
 
-    /// A report with figures: one HTML file
+    /// Write a report with figures as a single HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// What happened in the window, as Chrome trace JSON: opens in Perfetto
+    /// Write the events of the window as Chrome trace JSON, for Perfetto
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// What happened in the window, as text
+    /// Write the events of the window as text
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_text: Option<PathBuf>,
 
-    /// Beginning of the traces' window, in simulated time
+    /// Start of the traces' window, in simulated time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time_s)]
     pub(crate) trace_from: f64,
 
@@ -49,7 +49,7 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time_s)]
     pub(crate) trace_for: f64,
 
-    /// Bounded slowdown counts shorter jobs as if they took this long
+    /// Threshold of bounded slowdown: shorter jobs count as this long
     #[arg(long, value_name = "S", default_value_t = BOUND_S, value_parser = positive_seconds)]
     pub(crate) bound_s: f64,
 }

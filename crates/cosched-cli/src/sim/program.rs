@@ -24,15 +24,15 @@ pub(crate) struct RunProgram {
     #[arg(value_name = "FILE", required_unless_present = "profile")]
     program: Option<PathBuf>,
 
-    /// A profile that `cosched record` wrote, in place of a program
+    /// A profile from `cosched record`, instead of a program
     #[arg(long, value_name = "FILE", conflicts_with = "program")]
     profile: Option<PathBuf>,
 
-    /// Its tasks [default: of a profile, those that were recorded]
+    /// Number of tasks [default for a profile: the recorded ones]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "profile")]
     tasks: Option<u32>,
 
-    /// How many copies at once; the multiprogramming level is raised to it
+    /// Numbers of concurrent copies; the multiprogramming level is raised to them
     #[arg(long, value_name = "J,...", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u32).range(1..=1000))]
     copies: Vec<u32>,
 
@@ -50,7 +50,7 @@ pub(crate) struct RunProgram {
     #[command(flatten)]
     costs: Costs,
 
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -95,8 +95,8 @@ fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Profile, Failure> {
         return Err(Failure::explained(
             1,
             &format!("{} has {} tasks, not {asked}", path.display(), profile.tasks),
-            "how a program divides its work and its messages among more tasks cannot be told from one recording",
-            "leave --tasks away, or record it with so many: cosched record -- mpirun -n N PROGRAM",
+            "one recording does not show how the program divides its work and messages among other numbers of tasks",
+            "leave --tasks out, or record it with that number of tasks: cosched record -- mpirun -n N PROGRAM",
         ));
     }
     Ok(profile)

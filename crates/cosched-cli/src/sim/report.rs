@@ -37,12 +37,12 @@ pub(crate) fn report(context: &Context, options: &Report) -> Result<u8, Failure>
         return Err(Failure::explained(
             1,
             &format!("{} has none of this sweep's cells", journal.display()),
-            "nothing was simulated yet, or with other inputs",
+            "nothing was simulated yet, or only with other inputs",
             "run `cosched sim sweep` first, or give its journal with --journal",
         ));
     }
     if missing > 0 {
-        say(&format!("{missing} of {} cells are not there yet", plan.cells.len()));
+        say(&format!("{missing} of {} cells are not finished yet", plan.cells.len()));
     }
     cells::give(&title(file), &present(&plan, &taken), &options.cells, context.json)
 }

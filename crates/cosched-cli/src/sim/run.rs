@@ -32,7 +32,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) machine: Machine,
 
-    /// Long jobs: jump where no job arrives or ends, once all rates have settled; an estimate, with its error
+    /// For long jobs: skip intervals in which no job arrives or ends, once all rates have settled; an estimate, with its error
     #[arg(long, conflicts_with_all = ["max_sim_s", "trace", "trace_text", "html"])]
     pub(crate) sampled: bool,
 
@@ -40,7 +40,7 @@ pub(crate) struct Run {
     #[arg(long, value_enum, default_value_t = Engine::Auto, hide_possible_values = true)]
     pub(crate) engine: Engine,
 
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -51,11 +51,11 @@ pub(crate) struct Run {
 /// An engine. Both give the same results where both can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
-    /// The fast one where it can
+    /// The fast engine if it supports the options
     Auto,
-    /// Only what changes state costs time; the paper's model under the default readings
+    /// Computes only at changes of state; the paper's model under the default readings
     Fast,
-    /// One queue of events; everything
+    /// One queue of events; supports everything
     General,
 }
 
@@ -133,5 +133,5 @@ fn sample(config: &Config, jobs: &[JobSpec], quiet: bool) -> Result<Timed, Failu
 
 fn not_fast(config: &Config, hint: &str) -> Failure {
     let what = format!("the fast engine cannot simulate {} with these options", config.params.strategy);
-    Failure::explained(2, &what, "it has the paper's ten strategies, machine and default readings", hint)
+    Failure::explained(2, &what, "it supports only the paper's ten strategies, machine and default readings", hint)
 }

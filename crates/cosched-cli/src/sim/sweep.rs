@@ -20,12 +20,12 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) axes: Axes,
 
-    /// Results of finished cells; what is there is not computed again [default: FILE's name with .cells.jsonl, or
+    /// Results of finished cells, which are not computed again [default: FILE's name with .cells.jsonl, or
     /// sweep.cells.jsonl]
     #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
     pub(crate) journal: Option<PathBuf>,
 
-    /// List the cells, and which of them the journal has
+    /// List the cells, and which of them are in the journal
     #[arg(long, help_heading = cells::RUNNING)]
     pub(crate) dry_run: bool,
 
@@ -35,7 +35,7 @@ pub(crate) struct Sweep {
 
 /// What varies; several values are separated by commas.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "What varies (several values with commas)")]
+#[command(next_help_heading = "Parameters (several values separated by commas)")]
 pub(crate) struct Axes {
     /// Strategies; ratios are to the first. `paper` and `all` are sets
     #[arg(long, short, value_name = "NAME,…", value_delimiter = ',')]
@@ -58,10 +58,10 @@ pub(crate) struct Axes {
     /// Factors by which iterations are coarser
     #[arg(long, value_name = "K,…", value_delimiter = ',')]
     grain: Option<Vec<u64>>,
-    /// Context switches, but for gangs
+    /// Context switches, except for gangs
     #[arg(long, value_name = "US,…", value_delimiter = ',', allow_negative_numbers = true)]
     cs_us: Option<Vec<f64>>,
-    /// Interrupts, but for gangs
+    /// Interrupts, except for gangs
     #[arg(long, value_name = "US,…", value_delimiter = ',', allow_negative_numbers = true)]
     intr_us: Option<Vec<f64>>,
     /// Context switches of gangs
@@ -79,7 +79,7 @@ pub(crate) struct Axes {
     /// Their mean execution time alone
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     mean_exec_s: Option<f64>,
-    /// Bounded slowdown counts shorter jobs as if they took this long
+    /// Threshold of bounded slowdown: shorter jobs count as this long
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     bound_s: Option<f64>,
     /// Cut runs at this simulated time

@@ -186,10 +186,10 @@ fn notes(table: &Table) -> String {
     let mut text =
         format!("\n±: 95 % intervals {interval}. RATIO: mean response over the first strategy's, in pairs.\n");
     if table.rows.iter().any(|row| row.unfinished > 0) {
-        text += "Jobs that had not ended when their run was cut are not in the means, which are too small.\n";
+        text += "Jobs that had not ended when their run was cut are excluded from the means, which are therefore too small.\n";
     }
     if table.rows.iter().any(|row| row.value("sampling_error_s").is_some()) {
-        text += "SAMPLING S: estimated standard error of the mean response that jumps have caused.\n";
+        text += "SAMPLING S: estimated standard error of the mean response caused by jumps.\n";
     }
     text
 }

@@ -53,10 +53,10 @@ pub(super) fn check(context: &Context, path: &Path) -> Result<u8, Failure> {
 fn daemon(status: &Result<Status, Failure>) -> Finding {
     match status {
         Ok(Status { version, node, cluster: None, .. }) => {
-            Finding::new("ok", format!("coschedd {version} answers on {node}, a machine of its own"))
+            Finding::new("ok", format!("coschedd {version} answers on {node}, a single machine"))
         }
         Ok(Status { version, node, cluster: Some(cluster), .. }) if cluster.alone => {
-            Finding::new("ok", format!("coschedd {version} answers on {node}, a machine of its own with queues"))
+            Finding::new("ok", format!("coschedd {version} answers on {node}, a single machine with queues"))
         }
         Ok(Status { version, node, cluster: Some(cluster), .. }) if cluster.store_answers => {
             Finding::new("ok", format!("coschedd {version} answers on {node}, a node of cluster {}", cluster.name))
@@ -103,8 +103,8 @@ fn value<'a>(config: &'a str, key: &str) -> Option<&'a str> {
 fn hooks(config: &str) -> Vec<Finding> {
     let absent = [
         ("TaskProlog", "wrong", "no task enters its cosched job"),
-        ("Prolog", "note", "the first task registers the job: never express, and when_down has no say"),
-        ("Epilog", "note", "what Slurm does not find at the job's end is left"),
+        ("Prolog", "note", "the first task registers the job: never in class express, and when_down has no effect"),
+        ("Epilog", "note", "processes that Slurm does not find at the job's end remain"),
     ];
     let finding = |(key, verdict, without): (&str, &'static str, &str)| match value(config, key) {
         Some(path) => Finding::new("ok", format!("{key}={path}")),
@@ -120,7 +120,7 @@ fn plugins(config: &str, unified: bool) -> Vec<Finding> {
         mode if mode.contains("GANG") => {
             found.push(Finding::new(
                 "wrong",
-                format!("PreemptMode={mode}: Slurm stops jobs that cosched gives slots; take out GANG"),
+                format!("PreemptMode={mode}: Slurm would stop jobs that have slots from cosched; remove GANG"),
             ));
         }
         mode => found.push(Finding::new("ok", format!("PreemptMode={mode}"))),
@@ -128,10 +128,10 @@ fn plugins(config: &str, unified: bool) -> Vec<Finding> {
     for key in ["ProctrackType", "TaskPlugin", "JobAcctGatherType"] {
         let value = of(key);
         if unified && value.contains("cgroup") {
-            let why = "in the one tree of cgroup v2 a task cannot be in Slurm's cgroup and in cosched's";
+            let why = "in the single hierarchy of cgroup v2, a task cannot be in both Slurm's and cosched's cgroup";
             found.push(Finding::new("wrong", format!("{key}={value}: {why}; see docs/slurm.md")));
         } else if value.contains("affinity") {
-            let why = "tasks of jobs smaller than the node are bound to CPUs that cosched does not choose";
+            let why = "tasks of jobs smaller than the node are bound to CPUs that cosched did not choose";
             found.push(Finding::new("note", format!("{key}={value}: {why}")));
         } else {
             found.push(Finding::new("ok", format!("{key}={value}")));
@@ -157,10 +157,7 @@ fn sharing(partitions: &str) -> Vec<Finding> {
         let (name, shared) = (field(line, "PartitionName"), field(line, "OverSubscribe"));
         match shared.split(':').next() {
             Some("FORCE" | "YES") => Finding::new("ok", format!("partition {name}: OverSubscribe={shared}")),
-            _ => Finding::new(
-                "note",
-                format!("partition {name}: OverSubscribe={shared}: its jobs have their CPUs alone"),
-            ),
+            _ => Finding::new("note", format!("partition {name}: OverSubscribe={shared}: its jobs do not share CPUs")),
         }
     };
     partitions.lines().filter(|line| line.contains("PartitionName=")).map(finding).collect()

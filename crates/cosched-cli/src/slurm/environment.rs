@@ -55,7 +55,7 @@ impl SlurmJob {
         let Some(id) = number("SLURM_JOB_ID") else {
             let why = "SLURM_JOB_ID is not in the environment";
             let hint = "Slurm calls this: set Prolog, TaskProlog and Epilog in slurm.conf (docs/slurm.md)";
-            return Err(Failure::explained(EXIT_REFUSED, "this is no hook of a Slurm job", why, hint));
+            return Err(Failure::explained(EXIT_REFUSED, "this was not called as a hook of a Slurm job", why, hint));
         };
         let label = match (text("SLURM_ARRAY_JOB_ID"), text("SLURM_ARRAY_TASK_ID")) {
             (Some(array), Some(task)) => format!("{array}_{task}"),

@@ -14,7 +14,7 @@ const SIGKILL: i32 = 9;
 /// Ends the job. Never a failure for Slurm, which would drain the node: without a daemon nothing is frozen either.
 pub(super) fn epilog(context: &HookContext<'_>) -> u8 {
     if let Err(failure) = end(context) {
-        context.log(&format!("its end could not be seen to: {}", failure.message));
+        context.log(&format!("its end could not be handled: {}", failure.message));
     }
     0
 }
@@ -67,7 +67,7 @@ fn end_here(client: &mut Client, job: &Job) -> Result<(), Failure> {
 }
 
 fn does_not_end(job: &Job) -> Failure {
-    let why = format!("{} of its processes are left", job.processes.unwrap_or_default());
+    let why = format!("{} of its processes remain", job.processes.unwrap_or_default());
     let hint = "`cosched show` lists them; a process in an uninterruptible wait ends after it";
     Failure::explained(1, &format!("job {} does not end", job.id), &why, hint)
 }

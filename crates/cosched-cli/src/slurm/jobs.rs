@@ -45,7 +45,7 @@ pub(super) fn register(
     let status = client.status()?;
     if let Some(cluster) = status.cluster.as_ref().filter(|cluster| !cluster.store_answers) {
         let why = format!("the store of cluster {} does not answer", cluster.name);
-        return Err(Failure::explained(1, "no job can be registered now", &why, "`cosched status` says more"));
+        return Err(Failure::explained(1, "jobs cannot be registered now", &why, "see `cosched status`"));
     }
     let spread = Spread::of(slurm, &status);
     let spans = spread.nodes.len() > 1;
@@ -55,7 +55,7 @@ pub(super) fn register(
         }
         answer => {
             if let Some(why) = spread.alone_because {
-                context.log(&format!("it is a cosched job on each of its nodes, and no gang: {why}"));
+                context.log(&format!("it is a separate cosched job on each of its nodes, not one gang: {why}"));
             }
             return Ok(answer?);
         }
@@ -63,7 +63,7 @@ pub(super) fn register(
     let spread = Spread::here(slurm, &status, alone_because);
     let job = register_once(client, &request(slurm, target, owner_uid, &status, spread.nodes))?;
     context.log(&format!(
-        "it is a cosched job on each of its nodes, and no gang: {}",
+        "it is a separate cosched job on each of its nodes, not one gang: {}",
         spread.alone_because.unwrap_or_default()
     ));
     Ok(job)

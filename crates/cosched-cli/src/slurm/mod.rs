@@ -38,7 +38,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Args, Debug)]
 #[command(after_help = help::SLURM, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Slurm {
-    /// The site's settings; what is not in them, or no file, means the defaults
+    /// The site's settings; missing keys, or a missing file, mean the defaults
     #[arg(long, global = true, value_name = "FILE", default_value = "/etc/cosched-slurm.toml")]
     settings: PathBuf,
 
@@ -50,11 +50,11 @@ pub(crate) struct Slurm {
 enum Hook {
     /// For Prolog: registers the job for its user
     Prolog,
-    /// For TaskProlog: puts the task into the job, before its program starts
+    /// For TaskProlog: moves the task into the job before its program starts
     TaskProlog,
-    /// For Epilog: ends what is left of the job
+    /// For Epilog: ends the job's remaining processes
     Epilog,
-    /// Say what of this node's Slurm, settings and daemon does not go together
+    /// Check Slurm's configuration, the settings and the daemon for inconsistencies
     Check,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn slurm(context: &Context, options: &Slurm) -> Result<u8, Failure> {
     };
     let job = SlurmJob::of(|name| std::env::var(name).ok())?;
     if let Some(failure) = problem {
-        log::write(&settings, job.id, &format!("{}; the defaults hold", failure.message));
+        log::write(&settings, job.id, &format!("{}; using the defaults", failure.message));
     }
     let context = HookContext { global: context, settings, job };
     match options.hook {

@@ -16,8 +16,8 @@ pub(super) fn agree(nodes: &str, hostname: &str, status: &Status) -> Vec<Finding
     let cluster = status.cluster.as_ref().filter(|cluster| !cluster.alone);
     let (Some(cluster), Some(known)) = (cluster, &status.nodes) else {
         let what = format!(
-            "Slurm has {} nodes, and coschedd's store is a file: a job of several nodes is a cosched job on each \
-             of them, in different slots; for one in the same slots everywhere: store = \"etcd\" (docs/cluster.md)",
+            "Slurm has {} nodes, and coschedd's store is a file: a job of several nodes is a separate cosched job on each \
+             of them, in different slots; for one gang on all nodes set store = \"etcd\" (docs/cluster.md)",
             all.len()
         );
         return if all.len() > 1 { vec![Finding::new("note", what)] } else { Vec::new() };
@@ -43,7 +43,7 @@ pub(super) fn agree(nodes: &str, hostname: &str, status: &Status) -> Vec<Finding
         found.push(Finding::new(
             "note",
             format!(
-                "{} of Slurm's {} nodes are not in cluster {}: {some}{more}; jobs that have one are a cosched job on each node",
+                "{} of Slurm's {} nodes are not in cluster {}: {some}{more}; jobs on one of them are a separate cosched job on each node",
                 missing.len(),
                 all.len(),
                 cluster.name

@@ -13,7 +13,7 @@ pub(super) fn prolog(context: &HookContext<'_>) -> u8 {
             0
         }
         WhenDown::Fail => {
-            context.log(&format!("it does not run here: {}", failure.message));
+            context.log(&format!("it is not run here: {}", failure.message));
             failure.code.max(1)
         }
     }
@@ -50,8 +50,7 @@ fn register(context: &HookContext<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(job) = jobs.first() {
-        context
-            .log(&format!("job {} has its name, but its user registered it: its tasks do not enter that one", job.id));
+        context.log(&format!("job {} has its name, but was registered by its user: tasks do not join it", job.id));
     }
     jobs::register(context, &mut client, &slurm, &target, Some(uid))?;
     Ok(())

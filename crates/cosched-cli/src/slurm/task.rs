@@ -83,7 +83,7 @@ fn await_turn(context: &HookContext<'_>, client: &mut Client, job: &Job) -> Resu
     while stands(&now) {
         if !said && (now.state == JobState::Suspended || brief.elapsed() >= TURN_POLL) {
             let why = now.waits_for.as_deref().unwrap_or("it is suspended");
-            context.log(&format!("its tasks wait, cosched job {} does not run now: {why}", now.id));
+            context.log(&format!("its tasks wait: cosched job {} is not running: {why}", now.id));
             said = true;
         }
         std::thread::sleep(if said { TURN_POLL } else { BEGIN_POLL });
@@ -94,7 +94,7 @@ fn await_turn(context: &HookContext<'_>, client: &mut Client, job: &Job) -> Resu
         };
     }
     if said {
-        context.log(&format!("its tasks go on: cosched job {} is {}", now.id, now.state.name()));
+        context.log(&format!("its tasks continue: cosched job {} is {}", now.id, now.state.name()));
     }
     Ok(said)
 }

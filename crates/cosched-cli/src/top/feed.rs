@@ -42,8 +42,8 @@ impl Order {
     fn done(self) -> String {
         match self {
             Order::Suspend(id) => format!("job {id} is suspended"),
-            Order::Resume(id) => format!("job {id} goes on"),
-            Order::Kill(id) => format!("job {id} was told to end; it is killed in {} s", GRACE_MS / 1000),
+            Order::Resume(id) => format!("job {id} is resumed"),
+            Order::Kill(id) => format!("job {id} got TERM; KILL follows in {} s", GRACE_MS / 1000),
             Order::Class(id, class) => format!("job {id} is {} now", crate::format::class(class)),
         }
     }

@@ -1,10 +1,10 @@
 //! The texts of `cosched top`: after its options, and on its own screen.
 
 pub(crate) const TOP: &str = "\
-Above the CPUs (of a cluster: the nodes) with their load, then the matrix with the row that runs now, then the jobs. \
-DUE is the part of the machine's CPU time that the plan gave a job over the last ten seconds or so, GOT what it used. \
-Keys: arrows choose a job; c class, s suspend, r resume, k kill, each asked again; / filter, o order, O turned around, \
-h help, q quit. What the daemon refuses stands in the last line.
+Shows the CPUs (in a cluster: the nodes) with their load, the matrix with its current row, and the jobs. \
+DUE is the fraction of the machine's CPU time that the plan gave a job over about the last ten seconds, GOT what it used. \
+Keys: arrows select a job; c class, s suspend, r resume, k kill, each asks for confirmation; / filter, o sort order, O reverses it, \
+h help, q quit. Errors of the daemon appear in the last line.
 
 Examples:
   cosched top
@@ -21,13 +21,13 @@ Exit codes:
   0 success   1 failure   2 wrong usage, or no terminal   3 no daemon reachable";
 
 pub(super) const KEYS: &[(&str, &str)] = &[
-    ("↑ ↓ PgUp PgDn Home End", "choose a job"),
-    ("c", "change its class (users only downwards)"),
+    ("↑ ↓ PgUp PgDn Home End", "select a job"),
+    ("c", "change its class (users may only lower it)"),
     ("s", "suspend it: it keeps its memory"),
-    ("r", "resume it; also gives a dropped one slots again"),
+    ("r", "resume it; also returns a dropped job to gang scheduling"),
     ("k", "end it: TERM, and KILL after 5 s"),
-    ("/", "show only jobs with a text in them; Esc shows all"),
-    ("o O", "another order; turned around"),
+    ("/", "show only jobs that contain a text; Esc shows all"),
+    ("o O", "change the sort order; reverse it"),
     ("h ?", "this help"),
     ("q ^C", "quit"),
 ];

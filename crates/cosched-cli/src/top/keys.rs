@@ -30,7 +30,7 @@ impl View {
                 if matches!(key.code, KeyCode::Char('y' | 'Y')) {
                     return Some(Outcome::Order(order));
                 }
-                self.message = Some(Message { good: true, text: "nothing was done".into() });
+                self.message = Some(Message { good: true, text: "cancelled".into() });
             }
         }
         None
@@ -71,7 +71,7 @@ impl View {
     fn ask(&mut self, question: impl FnOnce(u64) -> Mode) {
         match self.job().filter(|job| lives(job)).map(|job| job.id) {
             Some(id) => (self.chosen, self.mode) = (Some(id), question(id)),
-            None => self.message = Some(Message { good: false, text: "no job is chosen".into() }),
+            None => self.message = Some(Message { good: false, text: "no job is selected".into() }),
         }
     }
 

@@ -26,19 +26,19 @@ const INTERVAL: std::ops::RangeInclusive<Duration> = Duration::from_millis(100).
 #[derive(Args, Debug)]
 #[command(after_help = help::TOP)]
 pub(crate) struct Top {
-    /// How often the daemon is asked, 100ms to 60s
+    /// Refresh interval, 100ms to 60s
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Duration,
 
-    /// Print one picture as text and end; for pipes
+    /// Print one screen as text and exit, for pipes
     #[arg(long, action = ArgAction::SetTrue)]
     pub(crate) once: bool,
 
-    /// Only jobs that have this in their id, name, user, class, state or command
+    /// Only jobs with this text in their id, name, user, class, state or command
     #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) filter: String,
 
-    /// The order of the jobs: id, cpu, memory, share, class, user or name
+    /// Sort the jobs by id, cpu, memory, share, class, user or name
     #[arg(long, value_name = "KEY", value_enum, default_value_t = Sort::Id, hide_possible_values = true)]
     pub(crate) sort: Sort,
 }

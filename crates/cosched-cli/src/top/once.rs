@@ -59,7 +59,7 @@ fn with_load(client: &mut Client) -> Result<Shot, Failure> {
 /// As high as everything needs.
 fn picture(view: &mut View, width: u16) -> Result<String, Failure> {
     let height = draw::height(view, width);
-    let failed = |e| Failure::other(format!("the picture cannot be drawn: {e}"));
+    let failed = |e| Failure::other(format!("the screen cannot be drawn: {e}"));
     let mut terminal = Terminal::new(TestBackend::new(width, height)).map_err(failed)?;
     let now = crate::format::now_unix_ms();
     terminal.draw(|frame| draw::draw(frame, view, u128::from(now) * 1_000_000)).map_err(failed)?;

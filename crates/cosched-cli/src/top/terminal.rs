@@ -64,12 +64,12 @@ fn end_on_signal(signals: Signals) {
 fn check_terminal() -> Result<(), Failure> {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let why = match (io::stdout().is_terminal(), io::stdin().is_terminal()) {
-        (false, _) => "standard output is no terminal",
-        (_, false) => "standard input is no terminal",
+        (false, _) => "standard output is not a terminal",
+        (_, false) => "standard input is not a terminal",
         _ if dumb => "this terminal (TERM=dumb) cannot be drawn on",
         _ => return Ok(()),
     };
-    let hint = "--once prints one picture, --json prints objects; `cosched ps` and `cosched status` are lists";
+    let hint = "--once prints one screen as text, --json prints objects; `cosched ps` and `cosched status` print lists";
     Err(Failure::explained(2, "cosched top draws on a terminal", why, hint))
 }
 

@@ -227,7 +227,7 @@ fn a_filter_is_written_kept_and_taken_away() {
     view.press(key(KeyCode::Enter));
     assert_eq!((view.mode.clone(), view.chosen), (Mode::List, Some(8)));
     press(&mut view, "/xyz");
-    assert!(picture(&mut view, 80, 24).contains("no job has `BATCHxyz` in it"));
+    assert!(picture(&mut view, 80, 24).contains("no job matches `BATCHxyz`"));
     assert_eq!((press(&mut view, "q"), view.filter.as_str()), (None, "BATCHxyzq"), "q is a letter here");
     view.press(key(KeyCode::Esc));
     assert_eq!((view.jobs().len(), &view.mode), (4, &Mode::List));
@@ -239,7 +239,7 @@ fn what_the_daemon_refuses_stands_in_the_last_line() {
     view.message = Some(Message { good: false, text: "job 8 is not yours: it belongs to bob".into() });
     assert!(picture(&mut view, 80, 24).ends_with("job 8 is not yours: it belongs to bob\n"));
     view.trouble = Some("no cosched daemon answers".into());
-    assert!(picture(&mut view, 80, 24).ends_with("trying again: no cosched daemon answers\n"));
+    assert!(picture(&mut view, 80, 24).ends_with("retrying: no cosched daemon answers\n"));
 }
 
 #[test]

@@ -17,11 +17,11 @@ pub(crate) struct Workload {
 pub(crate) enum WorkloadCommand {
     /// Show the statistics of a trace or a job list
     Show(Show),
-    /// Fit distributions to a trace: a model from which jobs can be drawn
+    /// Fit distributions to a trace: a model from which jobs can be generated
     Fit(Fit),
-    /// Draw jobs from a model
+    /// Generate jobs from a model
     Generate(Generate),
-    /// Turn a workload into another format, with a selection of its jobs
+    /// Convert a workload to another format, optionally only some of its jobs
     Convert(Convert),
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) window: Window,
 
-    /// Also write a page with plots
+    /// Also write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
@@ -49,7 +49,7 @@ pub(crate) struct Show {
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// Only jobs submitted at this second of the log or later
+    /// Only jobs submitted at or after this second of the log
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) from_s: Option<f64>,
 
@@ -60,7 +60,7 @@ pub(crate) struct Window {
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Strict {
-    /// Fail if a line is no job, instead of skipping and counting it
+    /// Fail on invalid lines instead of skipping and counting them
     #[arg(long)]
     pub(crate) strict: bool,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Fit {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Which fits the model gets: moments or em
+    /// Method of the model's fits: moments or em
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = Method::Em, hide_possible_values = true)]
     pub(crate) method: Method,
 
@@ -110,7 +110,7 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: String,
 
-    /// How many
+    /// Number of jobs
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) jobs: u32,
 
@@ -118,7 +118,7 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "P", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) nodes: u32,
 
-    /// Tasks of a job at most [default: the nodes]
+    /// Maximum tasks of a job [default: the number of nodes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tasks: Option<u32>,
 
@@ -154,18 +154,18 @@ pub(crate) struct Draw {
     #[arg(long, value_name = "MIX")]
     pub(crate) types: Option<TypeMix>,
 
-    /// Seed of all draws
+    /// Seed of the random numbers
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Estimates {
-    /// Give jobs estimates (Tsafrir et al. 2005), the longest of which is this, s
+    /// Generate estimates of run times (Tsafrir et al. 2005); this is the longest, s
     #[arg(long, value_name = "S")]
     pub(crate) estimates_max_s: Option<u64>,
 
-    /// Estimates whose number of jobs is known, as 64800:4000
+    /// An estimate and the number of jobs that have it, as 64800:4000
     #[arg(long, value_name = "S:JOBS,…", value_delimiter = ',', requires = "estimates_max_s", value_parser = parse_bin)]
     pub(crate) estimates_known: Vec<EstimateBin>,
 }
@@ -211,7 +211,7 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) window: Window,
 
-    /// Nodes: larger jobs are left out; the load is of so many [default: the header's processors]
+    /// Nodes: larger jobs are left out, and the load is relative to this number [default: the header's processors]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) nodes: Option<u32>,
 
@@ -223,7 +223,7 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "N,…", value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) status: Vec<i64>,
 
-    /// The first so many of them
+    /// Take only the first N jobs
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
 
@@ -235,7 +235,7 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     pub(crate) times: Option<f64>,
 
-    /// Change arrival times until the load is exactly this
+    /// Scale arrival times so that the load is exactly this
     #[arg(long, value_name = "RHO", allow_negative_numbers = true, conflicts_with = "together")]
     pub(crate) load: Option<f64>,
 

@@ -24,7 +24,12 @@ struct Output {
 pub(super) fn convert(context: &Context, options: &Convert) -> Result<u8, Failure> {
     if context.json && options.output_file.as_os_str() == "-" {
         let hint = "write the workload to a file, or leave --json out";
-        return Err(Failure::explained(2, "--json has nowhere to go", "standard output gets the workload", hint));
+        return Err(Failure::explained(
+            2,
+            "--json conflicts with writing to standard output",
+            "standard output gets the workload",
+            hint,
+        ));
     }
     let mut source = input::read(&options.input, options.flops, options.strict.strict)?;
     let procs = processors(&source, options);
@@ -40,8 +45,8 @@ pub(super) fn convert(context: &Context, options: &Convert) -> Result<u8, Failur
     say_left_out(&not_taken.by_reason());
     if jobs.is_empty() {
         let what = format!("{}: no job is left", options.input.display());
-        let why = "the reasons stand above";
-        return Err(Failure::explained(EXIT_REFUSED, &what, why, "ask for less, or look at `cosched workload show`"));
+        let why = "see the reasons above";
+        return Err(Failure::explained(EXIT_REFUSED, &what, why, "select more jobs, or see `cosched workload show`"));
     }
     let nodes = procs.unwrap_or_else(|| jobs.iter().map(|job| job.size).max().unwrap_or(1));
     let scaling = Scaling {

@@ -67,7 +67,7 @@ pub(super) fn fit(context: &Context, options: &Fit) -> Result<u8, Failure> {
     let Some(largest) = jobs.iter().map(|job| job.size).max() else {
         let what = format!("{}: nothing is usable", options.file.display());
         let why = "no record in the window has run time and processors above 0";
-        return Err(Failure::explained(EXIT_REFUSED, &what, why, "look at the file, and at --from-s and --to-s"));
+        return Err(Failure::explained(EXIT_REFUSED, &what, why, "check the file, --from-s and --to-s"));
     };
     let procs = options.procs.or_else(|| header.processors()).unwrap_or(largest);
     let progress = Progress::new(false);
@@ -101,7 +101,7 @@ fn finish(
         Method::Em => "em",
     };
     if !left_out.is_empty() {
-        say(&format!("left out of the model, as a distribution has no fit: {}", left_out.join(", ")));
+        say(&format!("left out of the model, as a distribution could not be fitted: {}", left_out.join(", ")));
     }
     let output = Output { model, method, rho: model.rho(model.procs), left_out, fits: reports };
     if let Some(path) = &options.save {

@@ -61,7 +61,12 @@ pub(super) fn generate(context: &Context, options: &Generate) -> Result<u8, Fail
     let is_stdout = options.output_file.as_os_str() == "-";
     if context.json && is_stdout {
         let hint = "write the jobs to a file with --output, or leave --json out";
-        return Err(Failure::explained(2, "--json has nowhere to go", "standard output gets the jobs", hint));
+        return Err(Failure::explained(
+            2,
+            "--json conflicts with writing to standard output",
+            "standard output gets the jobs",
+            hint,
+        ));
     }
     let model = model(&options.model)?;
     let mut jobs = draw(&model, options)?;
@@ -107,9 +112,9 @@ fn model(name: &str) -> Result<Model, Failure> {
         "lublin-no-types" => Ok(Model::Lublin(Lublin::NoTypes)),
         lower if lower.ends_with(".json") => read_model(Path::new(name)).map(Model::Classes),
         _ => {
-            let why = "there are WL1 to WL8, hyper-erlang, ctc-1996-refit, lublin, lublin-batch, lublin-interactive and lublin-no-types";
-            let hint = "or name a file .json that `cosched workload fit --save` wrote";
-            Err(Failure::explained(2, &format!("there is no model '{name}'"), why, hint))
+            let why = "valid are WL1 to WL8, hyper-erlang, ctc-1996-refit, lublin, lublin-batch, lublin-interactive and lublin-no-types";
+            let hint = "or a file .json that `cosched workload fit --save` wrote";
+            Err(Failure::explained(2, &format!("unknown model '{name}'"), why, hint))
         }
     }
 }
@@ -119,7 +124,7 @@ fn read_model(path: &Path) -> Result<ClassModel, Failure> {
     let read = input::open(path)?.read_to_string(&mut text);
     read.map_err(|error| Failure::other(format!("cannot read {}: {error}", path.display())))?;
     let model: ClassModel = serde_json::from_str(&text).map_err(|error| {
-        let what = format!("{} is no model", path.display());
+        let what = format!("{} is not a model", path.display());
         Failure::explained(EXIT_REFUSED, &what, &error.to_string(), "`cosched workload fit --save FILE` writes one")
     })?;
     model.check().map_err(|error| Failure { code: EXIT_REFUSED, message: format!("{}: {error}", path.display()) })?;
@@ -142,7 +147,7 @@ fn draw(model: &Model, options: &Generate) -> Result<Vec<TraceJob>, Failure> {
 fn lengths(jobs: &[TraceJob], options: &Generate, is_paper: bool) -> Result<Option<f64>, Failure> {
     let mean = match options.mean_exec_s {
         Some(mean) if !(mean > 0.0 && mean.is_finite()) => {
-            let why = "an execution time is above 0";
+            let why = "execution times must be above 0";
             return Err(Failure::explained(2, &format!("--mean-exec-s cannot be {mean}"), why, "give seconds"));
         }
         other => other,
@@ -161,7 +166,7 @@ pub(super) fn estimate(jobs: &mut [TraceJob], asked: &Estimates, seed: u64) -> R
     let refused = |error: EstimateError| Failure { code: EXIT_REFUSED, message: error.to_string() };
     let cut = model.estimate(jobs, seed).map_err(refused)?;
     if cut > 0 {
-        say(&format!("{cut} run times were above the longest estimate and are cut to it"));
+        say(&format!("{cut} run times exceeded the longest estimate and were cut to it"));
     }
     Ok(())
 }

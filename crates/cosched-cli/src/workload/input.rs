@@ -26,7 +26,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
         Ok(file) => Ok(Box::new(file)),
         Err(error) => {
             let what = format!("cannot open {}", path.display());
-            let hint = "look at the name, and whether you may read it; `cosched workload generate` writes WL1 to WL8";
+            let hint = "check the path and its permissions; `cosched workload generate` writes WL1 to WL8";
             Err(Failure::explained(1, &what, &error.to_string(), hint))
         }
     }
@@ -98,8 +98,8 @@ pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Sour
             let (records, header, report) = read_trace(text).map_err(trace_failed)?;
             tell(path, &report);
             if strict && report.malformed > 0 {
-                let what = format!("{shown}: {} lines are no jobs", report.malformed);
-                let hint = "mend the lines listed above";
+                let what = format!("{shown}: {} invalid lines", report.malformed);
+                let hint = "fix the lines listed above";
                 return Err(Failure::explained(EXIT_REFUSED, &what, "--strict was given", hint));
             }
             Ok(Source::Swf { records, header, report })

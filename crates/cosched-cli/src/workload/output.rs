@@ -26,8 +26,7 @@ pub(crate) fn write_to(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Re
         io::ErrorKind::BrokenPipe if is_stdout => Failure::silent(0),
         _ => {
             let name = if is_stdout { "standard output".into() } else { path.display().to_string() };
-            let hint =
-                "what was written is not complete; look whether the disk is full, and whether you may write there";
+            let hint = "the output is incomplete; check free disk space and the directory's permissions";
             Failure::explained(1, &format!("cannot write {name}"), &error.to_string(), hint)
         }
     })
@@ -102,6 +101,6 @@ mod tests {
             return;
         }
         let failure = write_to(Path::new("/dev/full"), |out| out.write_all(&[b'x'; 100_000])).unwrap_err();
-        assert!(failure.code == 1 && failure.message.contains("not complete"), "{}", failure.message);
+        assert!(failure.code == 1 && failure.message.contains("the output is incomplete"), "{}", failure.message);
     }
 }

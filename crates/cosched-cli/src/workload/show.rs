@@ -51,7 +51,7 @@ pub(super) fn show(context: &Context, options: &Show) -> Result<u8, Failure> {
     let Some(stats) = collector.finish(&header, &report, options.procs) else {
         let what = format!("{}: nothing is usable", options.file.display());
         let why = format!("none of {} records has run time and processors above 0", grouped(records));
-        return Err(Failure::explained(EXIT_REFUSED, &what, &why, "look at the file, and at --from-s and --to-s"));
+        return Err(Failure::explained(EXIT_REFUSED, &what, &why, "check the file, --from-s and --to-s"));
     };
     let title = options.file.file_name().unwrap_or_default().to_string_lossy();
     let shown = Shown { title: &title, header: &header, stats: &stats, jobs: &jobs };

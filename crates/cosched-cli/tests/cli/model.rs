@@ -106,7 +106,7 @@ fn bad_predictions_are_refused_before_anything_is_computed() {
     };
     for (words, code, part) in [
         (with(&negative, "100", "2x1"), 6, "context_switch_us = -2.0 must not be negative"),
-        (with(&negative, "100", "2x1"), 6, "negative.toml:3 is no valid machine file"),
+        (with(&negative, "100", "2x1"), 6, "negative.toml:3 is not a valid machine file"),
         (with(&incomplete, "100", "2x1"), 6, "is missing"),
         (with("/nowhere/m.toml", "100", "2x1"), 1, "cannot read the machine file"),
         (with("bunjip", "100", "2x1"), 2, "did you mean bunyip?"),
@@ -124,7 +124,7 @@ fn bad_predictions_are_refused_before_anything_is_computed() {
     refused(&place, &[LU, &["--no-startups"]].concat(), 2, "--no-startups is for matmul");
     refused(&place, &["model", "predict", "--t1", "1s", "--cpu-share", "1.5"], 2, "CPU share");
     refused(&place, &["model", "predict", "--t1", "1s"], 2, "--cpu-share");
-    refused(&place, &["model", "machines", "--show", "x"], 2, "shipped are bunyip, bunyip-faster");
+    refused(&place, &["model", "machines", "--show", "x"], 2, "shipped machines are bunyip, bunyip-faster");
 }
 
 /// What `cosched bench slowdown` would have written of the paper's Linpack (Table 3), with one result that failed.
@@ -255,7 +255,7 @@ fn calibration_says_what_is_missing_before_it_measures() {
     failed(&[], "the program pingpong was not found");
     pretend(&place);
     fs::remove_file(place.path("mpirun")).unwrap();
-    failed(&[], "mpirun does not run");
+    failed(&[], "mpirun cannot be run");
     pretend(&place);
     let nameless = bounded(&mut calibrate(&place, &["--name", ""]));
     assert_eq!((nameless.status.code(), text(&nameless.stderr).contains("1/2")), (Some(2), false));

@@ -165,7 +165,7 @@ fn who_is_not_there_is_told_with_the_nearest() {
     let sight = Sight::new();
     let nobody = sight.output(&["pipeline", "show"]);
     assert_eq!(nobody.status.code(), Some(4));
-    assert!(text(&nobody.stderr).contains("no pipeline runs"), "{}", text(&nobody.stderr));
+    assert!(text(&nobody.stderr).contains("no pipeline is running"), "{}", text(&nobody.stderr));
     let empty = sight.output(&["pipeline", "list"]);
     assert!(empty.status.success() && empty.stdout.is_empty());
     let mut serving = Serving::start(&sight);

@@ -155,7 +155,7 @@ fn the_launcher_waits_for_processes_that_are_left() {
     let mut line = String::new();
     // The message comes after 2 s, so the launcher has not ended before.
     stderr.read_line(&mut line).unwrap();
-    assert!(line.contains("waiting for 2 processes that it left (`cosched kill 1` ends them)"), "{line}");
+    assert!(line.contains("waiting for 2 remaining processes (`cosched kill 1` ends them)"), "{line}");
     assert!(child.try_wait().unwrap().is_none());
     fake.end(1);
     assert_eq!(ended(&mut child).code(), Some(3));

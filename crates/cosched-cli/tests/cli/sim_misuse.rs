@@ -149,7 +149,7 @@ fn no_output_overwrites_another_or_the_jobs() {
     refused(&place, &[&run[..], &["--csv", "-", "--html", "-"]].concat(), 2, "two outputs");
     let same = place.path("x").to_str().unwrap().to_owned();
     refused(&place, &[&run[..], &["--csv", &same, "--parquet", &same]].concat(), 2, "two outputs");
-    refused(&place, &[&run[..], &["--csv", &jobs]].concat(), 2, "it is read from too");
+    refused(&place, &[&run[..], &["--csv", &jobs]].concat(), 2, "it is also an input");
     assert_eq!(fs::read_to_string(&jobs).unwrap(), "arrival_s,tasks,exec_s,type\n0,4,0.01,J1\n");
     let compare = ["sim", "compare", "-s", "GS", "--nodes", "4", "--seeds", "1", "--jobs", &jobs];
     refused(&place, &[&compare[..], &["--csv", "-", "--html", "-"]].concat(), 2, "two outputs");
@@ -244,12 +244,12 @@ fn costs_of_messages_that_cannot_be_are_refused() {
     let torn = file(&place, "torn.toml", "name = \"x\"\ncpus_per_node = 0\n");
     let cases: [(&[&str], i32, &str); 7] = [
         (&["--machine", "/nowhere.toml"], 1, "cannot read the machine file /nowhere.toml"),
-        (&["--machine", &torn], 6, "torn.toml is no valid machine file"),
+        (&["--machine", &torn], 6, "torn.toml is not a valid machine file"),
         (&["--network", "80"], 2, "two or four numbers"),
         (&["--network", "80,0.85,81,0.1"], 2, "larger than the whole"),
         (&["--network", "80,-1"], 2, "cannot be negative"),
         (&["--network", "0,0"], 2, "messages between nodes take no time"),
-        (&["--memory-poll-us", "5"], 2, "give --machine or --network too"),
+        (&["--memory-poll-us", "5"], 2, "also give --machine or --network"),
     ];
     for (options, code, part) in cases {
         let words =

@@ -118,7 +118,7 @@ fn what_cannot_be_read_is_explained() {
     let (code, message) = backfill(&[&nothing]);
     assert!(code == Some(6) && message.contains("no job can be scheduled"), "{message}");
     let (code, message) = backfill(&[LOG, "--strict"]);
-    assert!(code == Some(6) && message.contains("2 lines are no jobs"), "{message}");
+    assert!(code == Some(6) && message.contains("2 invalid lines"), "{message}");
     let (code, message) = backfill(&[&file("bare.swf", b"1 0 0 5 1 -1 -1 1 10\n")]);
     assert!(code == Some(6) && message.contains("give it with --procs"), "{message}");
 }

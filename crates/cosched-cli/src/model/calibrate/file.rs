@@ -59,9 +59,9 @@ fn constant(key: &str, values: &[f64], most: f64) -> String {
     let (median, min, max) = spread(values);
     let value = rounded(median.clamp(0.0, most));
     let note = if median < 0.0 {
-        "; less than nothing is noise, 0 is written"
+        "; negative values are noise, 0 is written"
     } else if median > most {
-        "; the part is measured apart from the whole, and no more than that is written"
+        "; measured separately from the total, and limited to it"
     } else {
         ""
     };

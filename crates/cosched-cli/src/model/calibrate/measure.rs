@@ -80,8 +80,8 @@ impl Tools {
         };
         let (pingpong, yields, matmul) = (program("pingpong")?, program("yield")?, program("matmul")?);
         let launcher = programs::mpirun(mpirun).ok_or_else(|| match mpirun {
-            Some(named) => missing(&format!("{} does not run", named.to_string_lossy()), "name a working mpirun"),
-            None => missing("there is no mpirun", "install an MPI (openmpi-bin), or name its launcher with --mpirun"),
+            Some(named) => missing(&format!("{} cannot be run", named.to_string_lossy()), "name a working mpirun"),
+            None => missing("no mpirun was found", "install an MPI (openmpi-bin), or name its launcher with --mpirun"),
         })?;
         let block =
             || Plan::new(Some(WaitOption::On(Waiting { mode: WaitMode::SpinBlock, spin_us: Some(0) })), &pingpong);
@@ -98,7 +98,7 @@ impl Tools {
     pub(super) fn waiting(&self) -> &'static str {
         match self.wait {
             Some(_) => "CPU time of messages: both ranks on one CPU, with the wait library (spin-block:0)",
-            None => "CPU time of messages: as the MPI library waits, which spins, so nearly all time is CPU time",
+            None => "CPU time of messages: waits of the MPI library, which spins, so nearly all time is CPU time",
         }
     }
 
@@ -196,8 +196,8 @@ fn number(report: &Value, program: &str, key: &str, at_least: f64) -> Result<f64
     if value.is_finite() && value >= at_least {
         return Ok(value);
     }
-    let why = format!("{program} measured {key} = {value}, which nothing takes");
-    Err(missing(&why, "nothing else should run meanwhile; try again"))
+    let why = format!("{program} measured {key} = {value}, which is not possible");
+    Err(missing(&why, "retry on an otherwise idle machine"))
 }
 
 fn missing(why: &str, hint: &str) -> Failure {

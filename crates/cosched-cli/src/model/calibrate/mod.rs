@@ -23,11 +23,11 @@ pub(crate) struct Calibrate {
     #[arg(long, value_name = "CMD")]
     mpirun: Option<OsString>,
 
-    /// How ranks wait while the CPU time of messages is measured: auto, busy or spin-block
+    /// How ranks wait during the measurement of messages' CPU time: auto, busy or spin-block
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Wait::Auto, hide_possible_values = true)]
     wait: Wait,
 
-    /// How often to measure everything; medians are written
+    /// Number of repetitions; medians are written
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
 
@@ -48,9 +48,9 @@ pub(crate) struct Calibrate {
 pub(super) enum Wait {
     /// spin-block where the wait library is found
     Auto,
-    /// As the MPI library does: it spins
+    /// As in the MPI library, which spins
     Busy,
-    /// The wait library lets them give way at once
+    /// The wait library makes them yield the CPU at once
     SpinBlock,
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn calibrate(context: &Context, options: &Calibrate) -> Result<u8, Fa
     }
     let text = file::text(options, &tools, &samples);
     let machine = Machine::parse(&text, "the machine file").map_err(|error| {
-        let hint = "nothing else should run meanwhile; try again, with a higher --repeat";
-        Failure::explained(1, "the measured constants make no machine", &error.to_string(), hint)
+        let hint = "retry on an otherwise idle machine, with a higher --repeat";
+        Failure::explained(1, "the measured constants are not a valid machine", &error.to_string(), hint)
     })?;
     match target {
         Some(target) => {

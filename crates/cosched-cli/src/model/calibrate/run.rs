@@ -42,14 +42,14 @@ pub(super) fn json(signals: &Signals, line: &Line) -> Result<serde_json::Value, 
         Some(status) => status,
         None => {
             let why = format!("it had not ended after {} s", LIMIT.as_secs());
-            return Err(failed(&why, "try it by itself; --mpirun names another MPI's launcher"));
+            return Err(failed(&why, "run it alone; --mpirun names another MPI's launcher"));
         }
     };
-    let text = running.text().map_err(|e| failed(&format!("its output cannot be read: {e}"), "try again"))?;
+    let text = running.text().map_err(|e| failed(&format!("its output cannot be read: {e}"), "retry"))?;
     if !status.success() {
         let last: Vec<&str> = text.lines().rev().take(8).collect();
         let said = last.into_iter().rev().collect::<Vec<_>>().join("\n    ");
-        return Err(failed(&format!("{status}; it said:\n    {said}"), "try it by itself"));
+        return Err(failed(&format!("{status}; it said:\n    {said}"), "run it alone"));
     }
     let found =
         text.lines().rev().find_map(|line| serde_json::from_str(line.trim()).ok().filter(serde_json::Value::is_object));

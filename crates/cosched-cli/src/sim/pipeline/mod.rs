@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(after_help = super::help::PIPELINE)]
 pub(crate) struct RunPipeline {
-    /// The pipeline, its machine and its company, in TOML
+    /// The pipeline, its machine and competing processes, in TOML
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Who decides about priorities; ratios are to the first
+    /// Rules for priorities; ratios are to the first
     #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', default_value = "default,auto",
           value_parser = |text: &str| text.parse::<Priorities>())]
     priorities: Vec<Priorities>,
 
-    /// Rounds, in place of the file's
+    /// Number of rounds, instead of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
 
-    /// For the draws, in place of the file's
+    /// Seed of the random numbers, instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -35,7 +35,7 @@ pub(crate) struct RunPipeline {
     #[arg(long)]
     stages: bool,
 
-    /// Show what autotune did, and what was refused
+    /// Show the changes of autotune, and those that were refused
     #[arg(long)]
     actions: bool,
 }

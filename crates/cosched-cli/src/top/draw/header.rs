@@ -27,7 +27,7 @@ pub(super) fn line(view: &View, theme: Theme, unix_ns: u128, width: u16) -> Line
     if !status.warnings.is_empty() {
         let what = match status.warnings.len() {
             1 => status.warnings[0].what.clone(),
-            count => format!("{count} things are wrong (cosched status)"),
+            count => format!("{count} problems (cosched status)"),
         };
         parts.push(Span::styled(format!("  {what}"), theme.bad()));
     }
@@ -52,7 +52,7 @@ fn counts(status: &Status) -> String {
 fn listed(view: &View) -> Option<Span<'static>> {
     let order = match (view.sort, view.turned) {
         (Sort::Id, false) => String::new(),
-        (sort, turned) => format!("  by {}{}", sort.name(), if turned { ", turned" } else { "" }),
+        (sort, turned) => format!("  by {}{}", sort.name(), if turned { ", reversed" } else { "" }),
     };
     let filter = if view.filter.is_empty() { String::new() } else { format!("  with `{}`", view.filter) };
     let text = order + &filter;

@@ -67,7 +67,7 @@ fn nothing(view: &View) -> String {
     match (&view.shot, view.filter.as_str()) {
         (None, _) => String::new(),
         (Some(_), "") => "no jobs: `cosched run -- COMMAND` starts one".to_owned(),
-        (Some(_), filter) => format!("no job has `{filter}` in it"),
+        (Some(_), filter) => format!("no job matches `{filter}`"),
     }
 }
 

@@ -71,14 +71,14 @@ fn footer(view: &View, theme: Theme) -> Line<'static> {
         return Line::styled(format!("filter: {}_   Enter keeps it, Esc shows all jobs", view.filter), theme.strong());
     }
     if let Some(why) = &view.trouble {
-        return Line::styled(format!("trying again: {why}"), theme.bad());
+        return Line::styled(format!("retrying: {why}"), theme.bad());
     }
     match &view.message {
         Some(message) if message.good => Line::styled(message.text.clone(), theme.good()),
         Some(message) => Line::styled(message.text.clone(), theme.bad()),
         None if view.still => Line::default(),
         None => Line::styled(
-            "↑↓ job  c class  s suspend  r resume  k kill  / filter  o order  h help  q quit",
+            "↑↓ job  c class  s suspend  r resume  k kill  / filter  o sort  h help  q quit",
             theme.faint(),
         ),
     }

@@ -34,32 +34,32 @@ fn help() -> Vec<Line<'static>> {
     let keys = KEYS.iter().map(|(key, what)| Line::raw(format!(" {key:<24}{what}")));
     let words = [
         "",
-        " DUE  what the plan gave the job of the machine's CPU time, lately",
-        " GOT  what it used; much less than DUE: it waits, or others disturb",
-        " > the row that runs now   · a free cell",
-        " any key goes back",
+        " DUE  the CPU time that the plan gave the job, as a fraction",
+        " GOT  the fraction it used; far below DUE: it waits or is disturbed",
+        " > the current row   · a free cell",
+        " any key closes this",
     ];
     keys.chain(words.map(Line::raw)).collect()
 }
 
 fn classes(view: &View, id: u64) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::raw(format!(" {}: another class?", name(view, id)))];
+    let mut lines = vec![Line::raw(format!(" {}: change its class to", name(view, id)))];
     lines.extend(CLASSES.map(|(key, class)| Line::raw(format!("   {key}  {}", format::class(class)))));
-    lines.push(Line::raw(" another key: leave it"));
+    lines.push(Line::raw(" any other key: cancel"));
     lines
 }
 
 fn question(view: &View, order: Order) -> Vec<Line<'static>> {
     let what = match order {
         Order::Suspend(_) => "suspend it?".to_owned(),
-        Order::Resume(_) => "let it go on?".to_owned(),
+        Order::Resume(_) => "resume it?".to_owned(),
         Order::Kill(_) => "end it (TERM, KILL after 5 s)?".to_owned(),
         Order::Class(_, class) => format!("make it {}?", format::class(class)),
     };
     vec![
         Line::raw(format!(" {}", name(view, order.job()))),
         Line::raw(format!(" {what}")),
-        Line::raw(" y: yes   another key: no"),
+        Line::raw(" y: yes   any other key: no"),
     ]
 }
 
