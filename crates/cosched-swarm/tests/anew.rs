@@ -101,6 +101,30 @@ fn a_node_that_was_away_notices_that_the_store_was_put_back_and_has_grown_since(
     world.check();
 }
 
+/// Seed 2665 of the swarm: nobody who was there knew that the number was given, and the node took its own job for the other.
+#[test]
+fn a_number_that_is_given_again_while_its_node_is_away_gives_nobody_the_other_ones_processes() {
+    let mut world = World::started(10, 2);
+    world.job_ns_max = 1_000_000 * S;
+    let on = |name: &str| {
+        let part = NodeAsk { node: "n1".into(), cpus: 1, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
+        submit(JobAsk { want: WantAsk::PerNode(vec![part]), ..job(name, 1) })
+    };
+    let copy = world.store.clone();
+    world.crash(0);
+    let lost = submitted(&mut world, 1, on("a"));
+    world.hosts[1].cut_until = world.now + 20 * S;
+    world.put_store(copy);
+    world.start(0);
+    world.run(2 * S);
+    let next = submitted(&mut world, 0, on("b"));
+    assert_eq!(next, lost);
+    world.run(40 * S);
+    assert!(world.hosts[1].processes.parts[&JobId(lost)].forgotten && world.running().contains(&(1, JobId(lost))));
+    assert!(world.jobs().iter().all(|job| job.end.is_some()), "{:?}", world.jobs());
+    world.check();
+}
+
 /// Seed 30 of the swarm: a job that is cleared because a node was lost, and begins anew, is still the one that is asked for.
 #[test]
 fn launchers_find_a_job_that_is_being_requeued() {

@@ -29,6 +29,8 @@ pub(super) struct Here {
     fences: BTreeMap<JobId, Time>,
     /// In which tree those were found that the daemon did not begin.
     trees: BTreeMap<JobId, u64>,
+    /// When each was submitted, in milliseconds; 0 if that is not known.
+    submitted_ms: BTreeMap<JobId, u64>,
     /// Whether those without a main process were last said to be empty.
     empty: BTreeMap<JobId, bool>,
 }
@@ -42,6 +44,7 @@ impl Here {
         Here {
             jobs: found.iter().map(|found| (found.job, (found.attempt, status(found)))).collect(),
             trees: found.iter().map(|found| (found.job, found.tree)).collect(),
+            submitted_ms: found.iter().map(|found| (found.job, found.submitted_ms)).collect(),
             fenced: BTreeSet::new(),
             fences: found.iter().filter_map(|found| Some((found.job, found.fence_at?))).collect(),
             empty: BTreeMap::new(),
@@ -72,6 +75,12 @@ impl Here {
         }
         self.empty.retain(|job, _| self.jobs.contains_key(job));
         self.empty.iter().filter_map(|(job, empty)| Some((*job, self.running(*job)?, *empty))).collect()
+    }
+
+    /// Whether what is here is another job of this number. An earlier copy of the store that was put back while this node was
+    /// away gave it again.
+    fn is_another(&self, job: JobId, submitted_ms: u64) -> bool {
+        self.submitted_ms.get(&job).is_some_and(|known| ![0, submitted_ms].contains(known))
     }
 
     pub(super) fn note_empty(&mut self, job: JobId, empty: bool) {
@@ -109,6 +118,7 @@ pub(super) fn is_empty(job: JobId, attempt: Attempt, empty: bool) -> Ask {
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     attempt: Attempt,
+    submitted_ms: u64,
     part: Part,
     /// Why its processes are to end.
     ends: Option<Reason>,
@@ -162,7 +172,8 @@ impl Member {
                 Stage::Ready | Stage::Waiting(_) => None,
             };
             let over = job.ended_on.contains_key(&self.settings.name);
-            (!over).then_some((*id, Wanted { attempt: job.attempt, part, ends, closing: job.closing }))
+            let (attempt, submitted_ms) = (job.attempt, job.submitted_ns / 1_000_000);
+            (!over).then_some((*id, Wanted { attempt, submitted_ms, part, ends, closing: job.closing }))
         };
         state.value.jobs.iter().filter_map(wanted).collect()
     }
@@ -202,6 +213,9 @@ impl Member {
         let Some((known, status)) = self.here.jobs.get(&id).copied() else {
             return self.begin_here(id, wanted);
         };
+        if self.here.is_another(id, wanted.submitted_ms) {
+            return self.replace(id, status, wanted);
+        }
         match status {
             // A life that is over everywhere else.
             Status::Running | Status::Closing if known != attempt => self.kill(id, known, Reason::NodeLost),
@@ -230,17 +244,32 @@ impl Member {
         }
     }
 
+    /// The other job of the number goes on without being planned; while it is here this one cannot begin.
+    fn replace(&mut self, id: JobId, status: Status, wanted: &Wanted) {
+        self.here.empty.remove(&id);
+        if matches!(status, Status::Ended(..)) {
+            return self.begin_here(id, wanted);
+        }
+        self.actions.push_back(Action::Forgotten(id));
+        self.never_began(id, wanted);
+    }
+
+    fn never_began(&mut self, id: JobId, wanted: &Wanted) {
+        let end = PartEnd::default();
+        self.here.submitted_ms.insert(id, wanted.submitted_ms);
+        self.here.jobs.insert(id, (wanted.attempt, Status::Ended(end, true)));
+        self.report_end(id, wanted.attempt, end);
+    }
+
     fn begin_here(&mut self, id: JobId, wanted: &Wanted) {
-        let Wanted { attempt, part, ends, closing } = *wanted;
+        let Wanted { attempt, submitted_ms, part, ends, closing } = *wanted;
         if ends.is_some() || closing {
-            // It never began here.
-            let end = PartEnd::default();
-            self.here.jobs.insert(id, (attempt, Status::Ended(end, true)));
-            return self.report_end(id, attempt, end);
+            return self.never_began(id, wanted);
         }
         let Some(job) = self.replica.jobs.get(&id.0) else { return };
         let job = Box::new(job.value.clone());
         self.here.jobs.insert(id, (attempt, Status::Running));
+        self.here.submitted_ms.insert(id, submitted_ms);
         self.here.fenced.retain(|(of, _)| *of != id);
         self.actions.push_back(Action::StartHere { job, part });
     }
@@ -256,6 +285,7 @@ impl Member {
             }
             Some((_, Status::Ended(..))) => {
                 self.here.jobs.remove(&id);
+                self.here.submitted_ms.remove(&id);
                 self.here.empty.remove(&id);
                 self.here.fenced.retain(|(of, _)| *of != id);
             }

@@ -148,6 +148,8 @@ pub struct Found {
     pub attempt: Attempt,
     /// In which tree ([`crate::Member::tree`]) it began; 0 if that is not known.
     pub tree: u64,
+    /// When it was submitted, in milliseconds since the Unix epoch; 0 if that is not known.
+    pub submitted_ms: u64,
     /// How its last process ended here; `None` if some are left.
     pub ended: Option<PartEnd>,
     /// Until when it may live unless the node is heard, as the daemon of before has left it ([`crate::Member::fences`]).

@@ -35,7 +35,7 @@ impl Member {
     /// The cluster is new; or only the key of its tree is gone, and is made again as it was.
     pub(super) fn no_tree(&mut self, before: &Replica) {
         let key = self.settings.keys.tree();
-        if !self.settings.is_shared || !self.replica.has_begun() {
+        if !self.settings.is_shared || !self.replica.has_begun() && self.replica.made_ns().is_none() {
             // Whoever makes the tree anew reads it next, and knows nothing of before then.
             self.keep_numbers(before);
             return self.make_tree(self.now.wall.0);

@@ -160,6 +160,7 @@ impl Host {
             job: *job,
             attempt: part.attempt,
             tree: part.tree,
+            submitted_ms: part.submitted_ms,
             fence_at: self.fences.get(job).filter(|(attempt, _)| *attempt == part.attempt).map(|(_, at)| *at),
             ended: part.ended.then(|| PartEnd { cpu_time_ns: part.cpu_ns, ..PartEnd::default() }),
         };

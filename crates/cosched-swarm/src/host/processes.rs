@@ -35,9 +35,11 @@ pub struct Local {
     pub closing: bool,
     /// The store does not know the job any more: it is left to the operating system.
     pub forgotten: bool,
-    /// In which tree of the store it was begun, and in which life of the store.
+    /// In which tree of the store it was begun.
     pub tree: u64,
-    /// The second of these.
+    /// When the job was submitted, in milliseconds.
+    pub(crate) submitted_ms: u64,
+    /// In which life of the store.
     pub(crate) store_life: u64,
     /// What is still to come; the first one is under way.
     pub phases: VecDeque<Phase>,
@@ -177,6 +179,7 @@ mod tests {
             closing: false,
             forgotten: false,
             tree: 0,
+            submitted_ms: 0,
             store_life: 0,
             phases: phases.iter().copied().collect(),
             sleeps_until: None,

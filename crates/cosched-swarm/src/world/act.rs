@@ -271,6 +271,7 @@ impl World {
             closing: job.closing,
             forgotten: false,
             tree: self.hosts[node].member.as_ref().map_or(0, Member::tree),
+            submitted_ms: job.submitted_ns / MS,
             store_life: self.store_life,
             phases,
             sleeps_until: None,

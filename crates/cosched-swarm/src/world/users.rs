@@ -5,7 +5,8 @@ use cosched_cluster::AskId;
 use cosched_cluster::wire::{
     Ask, By, Class, JobAsk, KillHow, MainProcess, NodeAsk, OnNodeLoss, Packing, Policy, Queue, Shares, Sharing, WantAsk,
 };
-use cosched_core::{JobId, Standing};
+use cosched_core::cluster::Stage;
+use cosched_core::{JobId, Reason, Standing};
 
 /// The administrator.
 pub const ROOT: By = By { uid: 0, gid: 0, admin: true };
@@ -226,6 +227,11 @@ impl World {
         };
         for id in state.jobs.iter().filter_map(suspended) {
             self.ask(0, ROOT, Ask::Resume { job: id.0 });
+        }
+        // A node that got another number was there twice for a while, and jobs of that size were taken.
+        let too_large = state.jobs.iter().filter(|(_, job)| job.stage == Stage::Waiting(Reason::TooLarge));
+        for (id, _) in too_large {
+            self.ask(0, ROOT, Ask::Kill { job: id.0, how: KillHow::FORCE });
         }
         let drained = state.nodes.iter().filter(|(_, node)| node.drains).map(|(id, _)| *id);
         let drained: Vec<_> = drained.collect();

@@ -256,7 +256,8 @@ fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Setti
 fn found(record: &Record) -> Option<Found> {
     let part = record.part?;
     let ended = record.ended().then(|| part_end(record));
-    Some(Found { job: JobId(record.id), attempt: part.attempt, tree: part.tree, ended, fence_at: None })
+    let (job, submitted_ms) = (JobId(record.id), record.submitted_unix_ms);
+    Some(Found { job, attempt: part.attempt, tree: part.tree, submitted_ms, ended, fence_at: None })
 }
 
 /// What is told of a part that is over.
