@@ -150,7 +150,7 @@ impl<'a> Batch<'a> {
                 "Choose interactive, batch or standby.",
             ));
         }
-        if let Some(job) = self.same(by, ask) {
+        if let Some(job) = self.same(by, ask, None) {
             return Ok(Answer::Submitted { job });
         }
         self.check_waiting(by)?;
@@ -184,7 +184,7 @@ impl<'a> Batch<'a> {
 
     /// The job that another launcher has asked for in these words, if it is not about to end; for an administrator not one
     /// that its user asked for.
-    fn same(&self, by: By, ask: &JobAsk) -> Option<u64> {
+    fn same(&self, by: By, ask: &JobAsk, but: Option<u64>) -> Option<u64> {
         if !ask.once {
             return None;
         }
@@ -198,7 +198,7 @@ impl<'a> Batch<'a> {
                 && (stage == Stage::Clearing || !job.closing && !matches!(stage, Stage::Ending(_)))
         };
         let mut jobs = self.planner.state().jobs.iter().filter_map(|(id, of)| Some((self.known(id.0)?, of.stage)));
-        jobs.find(|(job, stage)| is_same(job, *stage)).map(|(job, _)| job.id)
+        jobs.find(|(job, stage)| Some(job.id) != but && is_same(job, *stage)).map(|(job, _)| job.id)
     }
 
     /// A job's record as this step has it by now.
@@ -525,7 +525,10 @@ impl<'a> Batch<'a> {
             if !finish::is_over(record, job, self.replica) {
                 continue;
             }
-            let (clearing, why) = (record.stage == Stage::Clearing, job.map(|job| finish::why(record, job)));
+            // Another of its kind may have begun since it was closing: then it does not begin again.
+            let twin = job.and_then(|job| self.same(job.owner, &job.ask, Some(id.0)).filter(|_| job.closing));
+            let clearing = record.stage == Stage::Clearing && twin.is_none();
+            let why = job.map(|job| finish::why(record, job));
             let wall = self.wall.0;
             match (clearing, self.load(id.0), why) {
                 (true, Some(job), _) => job.begin_anew(),

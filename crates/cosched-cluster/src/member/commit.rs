@@ -127,8 +127,6 @@ impl Member {
         if rebalances {
             self.work.rebalanced = self.now.steady;
         }
-        let did_wait = self.work.waits.is_some_and(|(generation, _)| generation == planner.state().generation);
-        let waits = self.is_late(holds) || did_wait && !hastens;
         let mut batch = Batch::new(&self.replica, planner, self.now.wall, refuse_submits || self.work.refuse_submits);
         batch.nodes(&lost);
         batch.loads(acks, rebalances);
@@ -139,11 +137,13 @@ impl Member {
         batch.finish();
         batch.planner.handle_timeout(self.now.wall, holds);
         let reason = batch.reason.unwrap_or(Reason::Settings);
-        match hastens && !waits && batch.planner.state().generation == before.generation {
+        match hastens && !self.is_late(holds) && batch.planner.state().generation == before.generation {
             true => batch.planner.overtake(self.now.wall, holds, reason),
             false => batch.planner.publish(self.now.wall, holds, reason),
         }
         while batch.planner.poll_action().is_some() {}
+        // Also if it is late because of the one before it, which another member has made.
+        let waits = self.is_late(batch.planner.plan().holds_from());
 
         let puts_state = *batch.planner.state() != before || self.replica.state.is_none();
         let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
