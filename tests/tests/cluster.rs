@@ -309,7 +309,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
         (&["--nodes", "n1:1,n1:1", "--", "true"], "named twice", 125),
         (&["--nodes", "n1:9", "--", "true"], "needs 9 CPUs", 125),
         (&["--cpus", "3", "--", "true"], "3 CPUs", 125),
-        (&["--nodes", "n1:x", "--", "true"], "no number of CPUs", 125),
+        (&["--nodes", "n1:x", "--", "true"], "not a number of CPUs", 125),
         (&["--nodes", "n1:1", "--cpus", "1", "--", "true"], "cannot be used with", 125),
     ] {
         let out = node.cosched(&[&["run"], args].concat());

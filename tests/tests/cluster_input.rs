@@ -138,11 +138,11 @@ fn a_name_that_is_taken_and_nodes_that_are_not_there_are_explained() {
     let node = cluster.node(0);
     for (args, code, words) in [
         (&["run", "--cpus", "0", "--", "true"][..], 125, &["--cpus", "0 is not in 1.."][..]),
-        (&["run", "--nodes", "n1:0", "--", "true"], 125, &["no number of CPUs", "n1:2"]),
+        (&["run", "--nodes", "n1:0", "--", "true"], 125, &["not a number of CPUs", "n1:2"]),
         (&["run", "--nodes", "n1:99", "--", "true"], 125, &["needs 99 CPUs on node n1", "cosched nodes"]),
         (&["run", "--nodes", "n7:1", "--", "true"], 125, &["there is no node n7", "Nodes are"]),
         (&["run", "--nodes", "n1:1,n1:1", "--", "true"], 125, &["node n1 is named twice", "once"]),
-        (&["run", "--nodes", "", "--", "true"], 125, &["a node has a name"]),
+        (&["run", "--nodes", "", "--", "true"], 125, &["name is missing"]),
         (&["run", "--cpus", "99", "--", "true"], 125, &["wants 99 CPUs", "cosched nodes"]),
         (&["run", "--on-node-loss", "requeu", "--", "true"], 125, &["requeue"]),
         (&["nodes", "--drain", "n9"], 6, &["there is no node n9"]),

@@ -57,7 +57,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
         std::thread::sleep(Duration::from_secs(9));
         assert_eq!(cluster.first_pids(gang, own), before, "{way}: a job was ended");
         let out = cluster.node(at % 2).cosched(&["cluster", "repair"]);
-        assert!(stdout(&out).contains("with --yes it is done"), "{way}: {}{}", stdout(&out), stderr(&out));
+        assert!(stdout(&out).contains("--yes does it"), "{way}: {}{}", stdout(&out), stderr(&out));
         assert!(alarm(&cluster, 0), "{way}: nothing was to be done");
         let out = cluster.node(at % 2).cosched(&["cluster", "repair", "--yes"]);
         assert!(stdout(&out).contains("done; all nodes"), "{way}: {}{}", stdout(&out), stderr(&out));

@@ -110,7 +110,7 @@ fn an_operator_says_that_a_node_is_dead() {
     }
     let mut cluster = Cluster::met(2, "");
     let said = cluster.node(0).cosched(&["policy", "--node-dead-after", "never"]);
-    assert!(stderr(&said).contains("dead when an operator says so"), "{}", stderr(&said));
+    assert!(stderr(&said).contains("dead only when an operator declares it"), "{}", stderr(&said));
     let short = cluster.node(0).cosched(&["policy", "--node-dead-after", "6s"]);
     assert!(stderr(&short).contains("twice `node_lease`"), "{}", stderr(&short));
     let id = cluster.gang(&[0, 1], SPIN, &[]);
@@ -121,7 +121,7 @@ fn an_operator_says_that_a_node_is_dead() {
     assert!(wait_until(|| listed(first, "n2").contains("silent ")));
     assert_eq!(first.state(id), Some(JobState::Running));
     let dead = first.cosched(&["nodes", "--dead", "n2"]);
-    assert!(dead.status.success() && stderr(&dead).contains("has to be ended by you"), "{}", stderr(&dead));
+    assert!(dead.status.success() && stderr(&dead).contains("end any processes still running there"), "{}", stderr(&dead));
     assert!(wait_until(|| first.state(id) == Some(JobState::Ended)));
     assert!(wait_until(|| listed(first, "n2").contains("gone ")));
     cluster.node_mut(1).restart();

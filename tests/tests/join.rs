@@ -123,7 +123,7 @@ fn what_cannot_join_is_told_why_and_runs_all_the_same_where_that_was_asked_for()
     let anyway = d.cosched(&["join", "--optional", "--job", "99", "--", "sh", "-c", "echo ran; exit 5"]);
     assert_eq!((anyway.status.code(), stdout(&anyway).as_str()), (Some(5), "ran\n"));
     assert!(
-        stderr(&anyway).contains("no job 99") && stderr(&anyway).contains("outside of the job"),
+        stderr(&anyway).contains("no job 99") && stderr(&anyway).contains("outside the job"),
         "{}",
         stderr(&anyway)
     );
@@ -133,7 +133,7 @@ fn what_cannot_join_is_told_why_and_runs_all_the_same_where_that_was_asked_for()
     other.args(["join", "echo", "ran"]).env("COSCHED_JOB", &id).env("COSCHED_JOB_SUBMITTED", "1");
     let out = other.output().unwrap();
     assert_eq!((out.status.code(), stdout(&out).as_str()), (Some(4), ""));
-    assert!(stderr(&out).contains("is another one"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("is not the one of COSCHED_JOB"), "{}", stderr(&out));
 }
 
 #[test]
