@@ -134,8 +134,7 @@ impl Host {
     pub(crate) fn refresh(&mut self, wall: Time) {
         let released = self.released();
         if let Some(driver) = &mut self.driver {
-            driver.release(released);
-            driver.refresh(wall, &self.processes);
+            driver.refresh(wall, released, &self.processes);
         }
     }
 

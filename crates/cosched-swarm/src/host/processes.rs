@@ -90,6 +90,11 @@ impl Processes {
         Processes { parts: BTreeMap::new(), cpus: cpus.into(), upto: 0 }
     }
 
+    /// Whether a job has processes here.
+    pub fn lives(&self, job: JobId) -> bool {
+        self.parts.get(&job).is_some_and(Local::is_alive)
+    }
+
     /// How fast threads that own CPUs, and those in the background, get on: a fraction of a CPU each.
     fn rates(&self) -> [(u64, u64); 2] {
         let threads = |to: Disposition| {
