@@ -4,6 +4,9 @@
 //! throughput, standby jobs absorb what is idle. The paper gives an order, not numbers; the numbers here are shares of
 //! CPU time, relative to each other, and the operator may set them.
 
+use alloc::format;
+use alloc::string::String;
+
 /// A job's class, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -20,6 +23,20 @@ pub enum Class {
 impl Class {
     /// All of them, the most urgent first.
     pub const ALL: [Class; 4] = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        ["express", "interactive", "batch", "standby"][self as usize]
+    }
+}
+
+impl core::str::FromStr for Class {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Class, String> {
+        let named = Class::ALL.into_iter().find(|class| class.name() == text);
+        named.ok_or_else(|| format!("no class '{text}'; there are express, interactive, batch and standby"))
+    }
 }
 
 /// How much CPU time the classes get, relative to each other; each at least 1.

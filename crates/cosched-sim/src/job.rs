@@ -1,6 +1,7 @@
 //! Jobs of the paper's kind: tasks that compute, do I/O and talk to their neighbours, again and again (D8, D10, D11).
 
 use crate::params::Params;
+use cosched_core::Class;
 use std::fmt;
 use std::str::FromStr;
 
@@ -72,6 +73,8 @@ pub struct JobSpec {
     pub exec_ns: u64,
     /// How that time is divided.
     pub kind: JobType,
+    /// How urgent it is (live).
+    pub class: Class,
 }
 
 /// What an iteration of a job is made of (D10). Times are of the ideal case, before skewness.
@@ -119,7 +122,7 @@ mod tests {
     use crate::strategy::Strategy;
 
     fn shape(tasks: u32, exec_ns: u64, kind: JobType) -> Shape {
-        let job = JobSpec { arrival_ns: 0, tasks, exec_ns, kind };
+        let job = JobSpec { arrival_ns: 0, tasks, exec_ns, kind, class: cosched_core::Class::Batch };
         Shape::new(&job, &Params::paper(Strategy::Gang, 32))
     }
 

@@ -164,9 +164,12 @@ impl Params {
     pub fn dynamic(&self) -> (Wait, OnArrival) {
         match self.strategy {
             Strategy::Dynamic(wait, on_arrival) => (wait, on_arrival),
-            Strategy::Gang | Strategy::PairedGang | Strategy::SoftGang | Strategy::Auto | Strategy::Batch(_) => {
-                (Wait::Busy, OnArrival::None)
-            }
+            Strategy::Gang
+            | Strategy::PairedGang
+            | Strategy::SoftGang
+            | Strategy::Auto
+            | Strategy::Live
+            | Strategy::Batch(_) => (Wait::Busy, OnArrival::None),
         }
     }
 

@@ -26,12 +26,14 @@ pub enum Strategy {
     Dynamic(Wait, OnArrival),
     /// Each job is a gang or local, with spin block, as what it is seen to do asks for (auto).
     Auto,
+    /// What ships: the planner, the local schedulers and the filling of idle CPUs of the live nodes (live).
+    Live,
     /// Space sharing: a job has its nodes for itself.
     Batch(BatchQueue),
 }
 
 /// Names, in the paper's order; the second ones are accepted too.
-const NAMES: [(Strategy, &str, &str); 15] = [
+const NAMES: [(Strategy, &str, &str); 16] = [
     (Strategy::Gang, "GS", "gang"),
     (Strategy::Dynamic(Wait::Busy, OnArrival::None), "Local", "local"),
     (Strategy::Dynamic(Wait::SpinBlock, OnArrival::None), "SB", "spin-block"),
@@ -45,6 +47,7 @@ const NAMES: [(Strategy, &str, &str); 15] = [
     (Strategy::PairedGang, "paired-gang", "paired"),
     (Strategy::SoftGang, "soft-gang", "soft"),
     (Strategy::Auto, "auto", ""),
+    (Strategy::Live, "live", ""),
     (Strategy::Batch(BatchQueue::Fcfs), "FCFS", "batch-fcfs"),
     (Strategy::Batch(BatchQueue::Easy), "EASY", "batch-easy"),
 ];
@@ -68,6 +71,11 @@ impl Strategy {
     /// Whether rows of a matrix take turns, and nothing else.
     pub fn is_gang(self) -> bool {
         matches!(self, Strategy::Gang | Strategy::PairedGang | Strategy::SoftGang)
+    }
+
+    /// Whether there are turns, whose length is the quantum.
+    pub fn has_turns(self) -> bool {
+        self.has_rows() || self == Strategy::Live
     }
 
     /// Whether jobs have cells of a matrix.

@@ -108,6 +108,7 @@ fn crowd(nodes: u32) -> Vec<JobSpec> {
         tasks: 1 + (i as u32 * 5) % nodes,
         exec_ns: (60 + i * 17) * MS,
         kind: JobType::ALL[(i % 6) as usize],
+        class: cosched_sim::Class::Batch,
     };
     (0..10).map(spec).collect()
 }
@@ -150,7 +151,7 @@ proptest! {
         (mpl, seed, skew) in (1..6_u32, any::<u64>(), 0.0..2.0_f64),
     ) {
         let spec = |(at_ms, tasks, exec_ms, kind): (u64, u32, u64, usize)| {
-            JobSpec { arrival_ns: at_ms * MS, tasks, exec_ns: exec_ms * MS, kind: JobType::ALL[kind] }
+            JobSpec { arrival_ns: at_ms * MS, tasks, exec_ns: exec_ms * MS, kind: JobType::ALL[kind], class: cosched_sim::Class::Batch }
         };
         let jobs: Vec<JobSpec> = jobs.into_iter().map(spec).collect();
         let params = Params { mpl, seed, skew, end_ns: Some(3_000 * MS), ..Params::paper(strategy, 4) };
@@ -214,7 +215,13 @@ fn submit(job: u64, cpus: u32) -> PlannerInput {
 fn gangs_have_the_same_turns_in_the_simulators_matrix_and_in_the_plan() {
     // Widths that fill their rows, so that no free cell is lent and no row is unified.
     for widths in [[4, 4, 4, 4, 4].as_slice(), &[2, 2, 4, 3, 1], &[1, 3, 2, 2, 4, 1, 1, 1, 1], &[4]] {
-        let spec = |tasks: &u32| JobSpec { arrival_ns: 0, tasks: *tasks, exec_ns: 60_000 * MS, kind: JobType::J5 };
+        let spec = |tasks: &u32| JobSpec {
+            arrival_ns: 0,
+            tasks: *tasks,
+            exec_ns: 60_000 * MS,
+            kind: JobType::J5,
+            class: cosched_sim::Class::Batch,
+        };
         let jobs: Vec<JobSpec> = widths.iter().map(spec).collect();
         let gs = Params::paper("GS".parse().unwrap(), 4);
         let slots = 40;

@@ -25,6 +25,7 @@ fn job(nodes: u32) -> impl Strategy_<Value = JobSpec> {
         tasks,
         exec_ns: ms * 1_000_000,
         kind: JobType::ALL[kind],
+        class: cosched_sim::Class::Batch,
     })
 }
 
@@ -79,6 +80,7 @@ fn on_saturated_clusters() {
                 tasks: [1, 2, 4, 8, 3, 7, 8, 5][i as usize % 8],
                 exec_ns: 200_000_000 + i * 37_000_000,
                 kind: JobType::ALL[(i * 5 % 6) as usize],
+                class: cosched_sim::Class::Batch,
             })
             .collect();
         let params = Params { mpl: 4, seed: 9, ..Params::paper(strategy, 8) };

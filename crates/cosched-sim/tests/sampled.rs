@@ -9,6 +9,7 @@ fn jobs() -> Vec<JobSpec> {
         tasks: [4, 2, 1, 3][i as usize % 4],
         exec_ns: (20 + i * 7 % 12) * 1_000_000_000,
         kind: [JobType::J3, JobType::J1, JobType::J6, JobType::J2][i as usize % 4],
+        class: cosched_sim::Class::Batch,
     };
     (0..6).map(job).collect()
 }

@@ -88,7 +88,13 @@ fn simulate(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, Error> {
     let program = || Arc::clone(&subject.program);
-    let job = || ProgramJob { arrival_ns: 0, tasks: subject.tasks, program: program(), estimate_ns: None };
+    let job = || ProgramJob {
+        arrival_ns: 0,
+        tasks: subject.tasks,
+        program: program(),
+        estimate_ns: None,
+        class: cosched_sim::Class::Batch,
+    };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
     Ok(general::simulate(config, &works, &mut Silent, watch)?)
 }

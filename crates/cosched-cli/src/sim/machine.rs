@@ -1,9 +1,11 @@
 //! What goes beyond the paper's machine, as options: the general engine simulates it.
 
 use super::model::{Cost, cost_ms, cost_us};
+use crate::parsers::{named, positive_time};
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
-use cosched_sim::general::{Config, Finer, NodeModel, Spin};
-use cosched_sim::{Params, Wait, paper};
+use cosched_sim::general::{Config, Finer, Live, NodeModel, Spin};
+use cosched_sim::{Params, Policy, Sharing, Wait, paper};
 
 /// Options that make a [`Config`] of [`Params`].
 #[derive(Args, Clone, Debug)]
@@ -37,9 +39,54 @@ pub(crate) struct Machine {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = SpinTime::Fixed, hide_possible_values = true)]
     spin: SpinTime,
 
+    #[command(flatten)]
+    live: LiveArgs,
+
     /// Alternative readings of points that D1 to D26 leave open (docs/simulator.md), separated by commas
     #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', hide_possible_values = true)]
     finer: Vec<Point>,
+}
+
+/// What the shipped planner is set to; the length of a slot is --quantum-ms, the maximum number of rows --mpl.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "The shipped scheduler (strategy live)")]
+struct LiveArgs {
+    /// Policy of all jobs: gang or local
+    #[arg(long, value_name = "POLICY", default_value = "gang", value_parser = policy(), hide_possible_values = true)]
+    policy: Policy,
+
+    /// Which gangs may run on idle CPUs in the slots of other gangs: strict (none), paired (the next one), soft (all)
+    #[arg(long, value_name = "HOW", default_value = "soft", value_parser = sharing(), hide_possible_values = true)]
+    sharing: Sharing,
+
+    /// Maximum fraction of slots for gangs that span nodes, 0.01 to 1
+    #[arg(long, value_name = "F", default_value = "1", value_parser = permille, allow_negative_numbers = true)]
+    ceiling: u32,
+
+    /// A gang that uses no CPU for this time loses its slots until it wakes, as 30s or 10m
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
+    idle_after: f64,
+}
+
+fn policy() -> impl TypedValueParser<Value = Policy> {
+    named([("gang", Policy::Gang), ("local", Policy::Local)])
+}
+
+fn sharing() -> impl TypedValueParser<Value = Sharing> {
+    named([("strict", Sharing::Strict), ("paired", Sharing::Paired), ("soft", Sharing::Soft)])
+}
+
+fn permille(text: &str) -> Result<u32, String> {
+    let part = text.parse::<f64>().ok().filter(|part| (0.01..=1.0).contains(part));
+    part.map(|part| (part * 1000.0).round() as u32).ok_or_else(|| "a number from 0.01 to 1".to_owned())
+}
+
+impl LiveArgs {
+    fn live(&self) -> Live {
+        let &LiveArgs { policy, sharing, ceiling: ceiling_permille, idle_after } = self;
+        // A cast of what is too large is the largest.
+        Live { policy, sharing, ceiling_permille, idle_after_ns: (idle_after * 1e9) as u64 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -100,6 +147,7 @@ impl Machine {
         config.local_switch_ns = self.local_cs_us.map_or(config.local_switch_ns, |cost| cost.0);
         config.gang_wait = if self.gang_wait == GangWait::Block { Wait::SpinBlock } else { Wait::Busy };
         config.spin = if self.spin == SpinTime::Adaptive { Spin::Adaptive } else { Spin::Fixed };
+        config.live = self.live.live();
         config.finer = finer(&self.finer);
         config
     }
@@ -126,6 +174,7 @@ pub(crate) fn is_papers(config: &Config) -> bool {
         bytes_per_s: config.bytes_per_s,
         linux: config.linux,
         local_switch_ns: config.local_switch_ns,
+        live: config.live,
         ..Config::paper(config.params)
     };
     paper::handles(&config.params) && *config == paper

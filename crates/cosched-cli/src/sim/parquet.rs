@@ -146,7 +146,13 @@ mod tests {
     use parquet::record::RowAccessor;
 
     fn run() -> (Params, Vec<JobSpec>, Outcome, Vec<Place>) {
-        let job = |arrival_ns, tasks| JobSpec { arrival_ns, tasks, exec_ns: 2_000_000_000, kind: JobType::J4 };
+        let job = |arrival_ns, tasks| JobSpec {
+            arrival_ns,
+            tasks,
+            exec_ns: 2_000_000_000,
+            kind: JobType::J4,
+            class: cosched_sim::Class::Batch,
+        };
         let done = JobTimes { start_ns: Some(1_500_000_000), finish_ns: Some(4_000_000_000) };
         let outcome = Outcome { jobs: vec![done, JobTimes::default()], ..Outcome::default() };
         let places = vec![Place { nodes: vec![0, 1, 3], row: None }, Place::default()];

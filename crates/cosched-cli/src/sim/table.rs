@@ -126,7 +126,7 @@ fn costs() -> Vec<Part> {
             }
         }),
         part(numbers("Q MS", 0), |row| {
-            if row.cell.params.strategy.has_rows() {
+            if row.cell.params.strategy.has_turns() {
                 short(row.cell.params.quantum_ns as f64 / 1e6)
             } else {
                 "-".into()

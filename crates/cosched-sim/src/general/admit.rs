@@ -13,6 +13,9 @@ impl<O: Observer> Sim<'_, O> {
         self.account_waiting();
         self.queue.push_back(job);
         self.tell_job(job, JobChange::Arrived);
+        if self.is_live() {
+            return self.submit(job);
+        }
         self.admit();
     }
 
@@ -94,7 +97,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    fn start(&mut self, job: u32, places: Vec<u32>) {
+    pub(super) fn start(&mut self, job: u32, places: Vec<u32>) {
         self.account_waiting();
         let nodes: Vec<u32> = places.iter().map(|place| self.node_of_place(*place)).collect();
         nodes.iter().for_each(|node| self.nodes[*node as usize].places_used += 1);
@@ -111,6 +114,9 @@ impl<O: Observer> Sim<'_, O> {
         self.tell_job(job, JobChange::Started);
         self.watch(job);
         self.begin_if_first();
+        if self.is_live() {
+            self.settles(job);
+        }
         for task in 0..self.jobs[job as usize].tasks {
             let pid = Pid { job, task };
             let node = self.process(pid).node as usize;
@@ -151,6 +157,9 @@ impl<O: Observer> Sim<'_, O> {
         }
         if let Some(gang) = &mut self.gang {
             gang.remove(job);
+        }
+        if self.is_live() {
+            return self.leaves(job);
         }
         self.admit();
     }

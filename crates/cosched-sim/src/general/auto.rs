@@ -11,7 +11,7 @@ use super::gang::Gang;
 use super::process::{Pid, State, Step};
 use crate::observe::Observer;
 use crate::strategy::Strategy;
-use cosched_core::{Auto, AutoConfig, Choice, Policy, Seen, Wait};
+use cosched_core::{Auto, AutoConfig, Choice, Disposition, Policy, Seen, Wait};
 
 /// What jobs do is looked at when all rows had their turns, but not more often than this.
 const WINDOW_NS_MIN: u64 = 200_000_000;
@@ -61,8 +61,11 @@ impl<O: Observer> Sim<'_, O> {
         watched.row = row.unwrap_or(0) as usize;
     }
 
-    /// Whether a process may run only where nobody else can: a gang's out of its turn (auto).
+    /// Whether a process may run at most where nobody else can: a gang's out of its turn (auto, live).
     pub(super) fn is_guest(&self, pid: Pid) -> bool {
+        if let Some(to) = self.disposition(pid) {
+            return to != Disposition::Run;
+        }
         let Some(gang) = self.gang.as_ref().filter(|_| self.is_auto()) else { return false };
         let watched = &self.jobs[pid.job as usize].watched;
         !watched.local() && !gang.has_turn(watched.row)
@@ -89,6 +92,9 @@ impl<O: Observer> Sim<'_, O> {
 
     /// Whom a CPU runs whose node's queue is empty.
     pub(super) fn pick_guest(&self, cpu: usize) -> Option<Pid> {
+        if self.is_live() {
+            return self.pick_filler(cpu);
+        }
         let gang = self.gang.as_ref().filter(|_| self.is_auto())?;
         let cells = || self.cpus_of(self.cpus[cpu].node);
         gang.other_rows().find_map(|row| cells().find_map(|cell| self.ready_in_cell(gang, row, cell)))
@@ -96,6 +102,9 @@ impl<O: Observer> Sim<'_, O> {
 
     /// A process has had a CPU. What a gang has as a guest is not of its slots.
     pub(super) fn watch_cpu(&mut self, pid: Pid, ns: u64) {
+        if self.is_live() {
+            return self.sample(pid, ns);
+        }
         if !self.is_auto() || self.is_guest(pid) {
             return;
         }
@@ -208,7 +217,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    fn leave_queue(&mut self, pid: Pid) {
+    pub(super) fn leave_queue(&mut self, pid: Pid) {
         let process = self.process(pid);
         let (state, level, node) = (process.state, process.level, process.node as usize);
         match state {
@@ -222,7 +231,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    fn enter_queue(&mut self, pid: Pid) {
+    pub(super) fn enter_queue(&mut self, pid: Pid) {
         let process = self.process(pid);
         let (state, level, node, lag_ns) = (process.state, process.level, process.node as usize, process.lag_ns);
         let running = matches!(state, State::Running(_));

@@ -5,8 +5,8 @@ use crate::job::{JobSpec, Shape};
 use crate::params::{Params, ParamsError};
 use crate::program::{Code, Program, ProgramError, Setting};
 use crate::strategy::Strategy;
-use cosched_core::Wait;
 use cosched_core::wait::spin::{SpinConfig, SpinRule};
+use cosched_core::{AgentConfig, Class, Policy, SLOT_LENGTH_NS, Sharing, Wait, cluster};
 use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
@@ -77,6 +77,52 @@ pub struct Finer {
     pub demand_before_consuming: bool,
 }
 
+/// What an operator sets; the length of a slot is the quantum, the most rows are the MPL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The policy of all jobs.
+    pub policy: Policy,
+    /// What gangs that are not current may do.
+    pub sharing: Sharing,
+    /// The most CPU time of a node that gangs that span nodes may have together, in thousandths.
+    pub ceiling_permille: u32,
+    /// A gang that used no CPU for this long falls asleep, in nanoseconds.
+    pub idle_after_ns: u64,
+}
+
+impl Default for Live {
+    /// As the daemon without a configuration.
+    fn default() -> Live {
+        let (cluster, agent) = (cluster::Config::default(), AgentConfig::default());
+        Live {
+            policy: cluster.policy,
+            sharing: cluster.sharing,
+            ceiling_permille: cluster.ceiling_permille,
+            idle_after_ns: agent.idle_after_ns,
+        }
+    }
+}
+
+impl Live {
+    fn check(&self, quantum_ns: u64) -> Result<(), ParamsError> {
+        let why = "a daemon would refuse it";
+        if !SLOT_LENGTH_NS.contains(&quantum_ns) {
+            return Err(ParamsError::new("the quantum is no slot of a live node", why, "give 10 to 30000 ms"));
+        }
+        if !(1..=1000).contains(&self.ceiling_permille) {
+            return Err(ParamsError::new("the ceiling is out of range", why, "give 0.001 to 1"));
+        }
+        if !matches!(self.policy, Policy::Gang | Policy::Local) {
+            return Err(ParamsError::new(
+                "the policy is neither gang nor local",
+                "others have strategies of their own",
+                "choose one of these",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Everything but the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -98,6 +144,8 @@ pub struct Config {
     pub gang_wait: Wait,
     /// How long processes spin that spin before they block or yield.
     pub spin: Spin,
+    /// For [`Strategy::Live`].
+    pub live: Live,
     /// How points that D1 to D26 leave open are read.
     pub finer: Finer,
 }
@@ -115,6 +163,7 @@ impl Config {
             local_switch_ns: MS / 5,
             gang_wait: Wait::Busy,
             spin: Spin::Fixed,
+            live: Live::default(),
             finer: Finer::default(),
         }
     }
@@ -149,6 +198,9 @@ impl Config {
                 hint,
             ));
         }
+        if self.params.strategy == Strategy::Live {
+            self.live.check(self.params.quantum_ns)?;
+        }
         if self.params.nodes.checked_mul(self.cpus_per_node).is_none() {
             return Err(ParamsError::new("too many CPUs", "nodes × CPUs is above 2^32", "simulate a smaller machine"));
         }
@@ -162,7 +214,11 @@ impl Config {
 
     /// How processes wait; under auto each job in its own way.
     pub(super) fn wait(&self) -> Wait {
-        if self.params.strategy.is_gang() { self.gang_wait } else { self.params.dynamic().0 }
+        if self.params.strategy.is_gang() || self.params.strategy == Strategy::Live {
+            self.gang_wait
+        } else {
+            self.params.dynamic().0
+        }
     }
 
     /// What a process knows that finds its spin time: a block costs an interrupt, a queue move and a switch. The bound is
@@ -203,6 +259,8 @@ pub struct ProgramJob {
     pub program: Arc<Program>,
     /// How long it is believed to run, for backfilling; `None`: its computation, I/O and messages in a row.
     pub estimate_ns: Option<u64>,
+    /// How urgent it is (live).
+    pub class: Class,
 }
 
 /// A job.
@@ -226,6 +284,13 @@ impl Work {
         match self {
             Work::Paper(spec) => spec.tasks,
             Work::Program(job) => job.tasks,
+        }
+    }
+
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Work::Paper(spec) => spec.class,
+            Work::Program(job) => job.class,
         }
     }
 

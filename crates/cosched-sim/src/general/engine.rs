@@ -6,6 +6,7 @@ use super::event::{Agenda, Event, Kind};
 use super::fair::Fair;
 use super::gang::Gang;
 use super::levels::Levels;
+use super::live::Control;
 use super::network::Interface;
 use super::process::{Pid, Process};
 use crate::draw::Draws;
@@ -15,6 +16,7 @@ use crate::observe::{Activity, JobChange, Observer};
 use crate::outcome::{JobTimes, Outcome, Progress};
 use crate::params::{Params, ParamsError};
 use crate::program::{Code, Totals};
+use crate::strategy::Strategy;
 use cosched_core::Wait;
 use std::collections::VecDeque;
 
@@ -177,6 +179,7 @@ pub(super) struct Sim<'a, O> {
     pub(super) nodes: Vec<Node>,
     pub(super) cpus: Vec<Cpu>,
     pub(super) gang: Option<Gang>,
+    pub(super) live: Option<Control>,
     pub(super) out: Outcome,
     pub(super) jobs_ended: u64,
     pub(super) sent: u64,
@@ -203,6 +206,7 @@ impl<'a, O: Observer> Sim<'a, O> {
             agenda.push(work.arrival_ns(), Kind::Arrival, [0, index as u32, 0, 0], 0);
         }
         let cpus_per_node = config.cpus_per_node as usize;
+        let live = (params.strategy == Strategy::Live).then(|| Control::new(&config)).transpose()?;
         Ok(Sim {
             config,
             params,
@@ -213,6 +217,7 @@ impl<'a, O: Observer> Sim<'a, O> {
             queue: VecDeque::new(),
             nodes: (0..params.nodes as usize).map(|node| new_node(&params, node)).collect(),
             cpus: (0..config.cpus() as usize).map(|cpu| new_cpu(cpu / cpus_per_node)).collect(),
+            live,
             gang: params.strategy.has_rows().then(|| Gang::new(config.cpus())),
             out: Outcome::default(),
             jobs_ended: 0,

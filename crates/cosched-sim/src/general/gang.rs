@@ -166,6 +166,9 @@ impl<O: Observer> Sim<'_, O> {
 
     /// A quantum or a switch ends.
     pub(super) fn gang_event(&mut self, stamp: u64) {
+        if self.is_live() {
+            return self.control_event(stamp);
+        }
         let (rows_max, empty_rows) = (self.params.mpl as usize, self.params.readings.empty_rows);
         let Some(gang) = self.gang.as_mut().filter(|gang| gang.generation == stamp) else { return };
         if self.params.strategy == Strategy::Auto {

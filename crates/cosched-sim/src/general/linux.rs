@@ -10,7 +10,7 @@ use crate::observe::Observer;
 
 impl<O: Observer> Sim<'_, O> {
     pub(super) fn is_fair(&self) -> bool {
-        !self.params.strategy.is_gang() && self.config.model == NodeModel::Linux
+        !self.params.strategy.is_gang() && (self.config.model == NodeModel::Linux || self.is_live())
     }
 
     /// Brings what running processes have had up to date, as all that follows depends on the mean.
@@ -71,7 +71,7 @@ impl<O: Observer> Sim<'_, O> {
             return;
         }
         if self.is_guest(pid) {
-            if self.anybody_queued(node) {
+            if self.is_live() || self.anybody_queued(node) {
                 self.take_current(cpu, State::Ready);
             }
             return;

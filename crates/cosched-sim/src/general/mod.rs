@@ -14,6 +14,7 @@ mod fair;
 mod gang;
 mod levels;
 mod linux;
+mod live;
 mod messages;
 mod network;
 mod process;
@@ -21,7 +22,7 @@ mod sched;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Finer, Linux, NodeModel, ProgramJob, Spin, Work};
+pub use config::{Config, Finer, Linux, Live, NodeModel, ProgramJob, Spin, Work};
 pub use messages::{Messages, Route};
 
 use crate::error::SimError;

@@ -5,6 +5,7 @@ mod auto;
 mod beyond;
 mod by_hand;
 mod laws;
+mod live;
 mod messages;
 mod programs;
 
@@ -23,14 +24,20 @@ fn simulate(params: &Params, jobs: &[JobSpec]) -> Outcome {
 }
 
 fn job(arrival_ns: u64, tasks: u32, exec_ns: u64, kind: JobType) -> JobSpec {
-    JobSpec { arrival_ns, tasks, exec_ns, kind }
+    JobSpec { arrival_ns, tasks, exec_ns, kind, class: cosched_core::Class::Batch }
 }
 
 /// Jobs with programs: (arrival in µs, tasks, program).
 fn programs(jobs: &[(u64, u32, &str)]) -> Vec<Work> {
     let work = |(at_us, tasks, text): &(u64, u32, &str)| {
         let program = std::sync::Arc::new(text.parse().unwrap());
-        Work::Program(ProgramJob { arrival_ns: at_us * US, tasks: *tasks, program, estimate_ns: None })
+        Work::Program(ProgramJob {
+            arrival_ns: at_us * US,
+            tasks: *tasks,
+            program,
+            estimate_ns: None,
+            class: cosched_core::Class::Batch,
+        })
     };
     jobs.iter().map(work).collect()
 }

@@ -57,7 +57,13 @@ pub(super) mod tests {
     const S: u64 = 1_000_000_000;
 
     pub(in crate::metrics) fn job(arrival_s: u64, tasks: u32, exec_s: u64) -> JobSpec {
-        JobSpec { arrival_ns: arrival_s * S, tasks, exec_ns: exec_s * S, kind: JobType::J3 }
+        JobSpec {
+            arrival_ns: arrival_s * S,
+            tasks,
+            exec_ns: exec_s * S,
+            kind: JobType::J3,
+            class: cosched_core::Class::Batch,
+        }
     }
 
     pub(in crate::metrics) fn times(start_s: u64, finish_s: u64) -> JobTimes {

@@ -15,6 +15,7 @@ fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
         tasks: 1 + (k as u32 * 3 % 4),
         exec_ns: (20 + 7 * (k % 5)) * MS,
         kind: JobType::ALL[(k % 6) as usize],
+        class: cosched_core::Class::Batch,
     };
     Ok((0..24).map(job).collect())
 }

@@ -58,7 +58,7 @@ impl Cell {
             format!("cs={}us q={}ms", micros(p.switch_ns), micros(p.quantum_ns) / 1e3)
         } else {
             let rows =
-                if p.strategy.has_rows() { format!(" q={}ms", micros(p.quantum_ns) / 1e3) } else { String::new() };
+                if p.strategy.has_turns() { format!(" q={}ms", micros(p.quantum_ns) / 1e3) } else { String::new() };
             format!("cs={}us intr={}us{rows}", micros(p.switch_ns), micros(p.interrupt_ns))
         };
         let Wanted { workload, nodes, .. } = &self.wanted;
@@ -140,7 +140,7 @@ impl Common<'_> {
         let switches = if gang { &description.gang_cs_us } else { &description.cs_us };
         let none = Vec::new();
         let interrupts = if gang { &none } else { &description.intr_us };
-        let quanta = if strategy.has_rows() { &description.quantum_ms } else { &none };
+        let quanta = if strategy.has_turns() { &description.quantum_ms } else { &none };
         let mut found = Vec::new();
         for switch in axis(switches) {
             for interrupt in axis(interrupts) {

@@ -133,7 +133,7 @@ impl Row {
     /// The inputs: names and values, in the order of the columns.
     fn inputs(&self) -> Vec<(&'static str, String, bool)> {
         let (p, wanted) = (&self.cell.params, &self.cell.wanted);
-        let rows = p.strategy.has_rows();
+        let rows = p.strategy.has_turns();
         vec![
             ("strategy", p.strategy.to_string(), true),
             ("workload", wanted.workload.clone(), true),

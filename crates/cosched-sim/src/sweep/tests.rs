@@ -35,6 +35,7 @@ fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
         tasks: 1 + (k as u32 % 4),
         exec_ns: (20 + 7 * k) * MS,
         kind: JobType::ALL[wanted.workload.len() % 6],
+        class: cosched_core::Class::Batch,
     };
     Ok((0..24).map(job).collect())
 }
@@ -99,7 +100,7 @@ fn cells_have_a_fixed_order_and_no_repetitions() {
     );
     assert_eq!(labels.len(), 12);
     let all = Description { strategies: vec!["all".into(), "GS".into()], ..description };
-    assert_eq!(plan(&all).cells.len(), (3 + 12 * 2) * 2 * 2, "gangs have no cs_us, and GS is there once");
+    assert_eq!(plan(&all).cells.len(), (3 + 13 * 2) * 2 * 2, "gangs have no cs_us, and GS is there once");
 }
 
 #[test]

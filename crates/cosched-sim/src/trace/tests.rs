@@ -14,6 +14,7 @@ fn jobs() -> Vec<JobSpec> {
         tasks: [4, 2, 3, 1][k % 4],
         exec_ns: (40 + k as u64 * 11) * MS,
         kind: kinds[k % 4],
+        class: cosched_core::Class::Batch,
     };
     (0..12).map(job).collect()
 }

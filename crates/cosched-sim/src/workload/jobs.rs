@@ -1,9 +1,10 @@
-//! The job list: CSV with the header `arrival_s,tasks,exec_s,type`, one job a line. Times are decimal seconds and are
+//! The job list: CSV with the header `arrival_s,tasks,exec_s,type`, one job a line; a fifth column, `class`, is for `live`. Times are decimal seconds and are
 //! read exactly; the generator writes them with six decimals (D21).
 
 use super::decimal::{ns_to_seconds, seconds_to_ns};
 use super::lines::{Line, Lines, excerpt};
 use crate::job::{JobSpec, JobType};
+use cosched_core::Class;
 use std::io::{self, BufRead, Write};
 
 /// The first line of a job list.
@@ -34,7 +35,7 @@ pub enum JobListError {
     /// A line is not a job.
     #[error(
         "line {line} of the job list is not a job\n  why: {reason}, in `{text}`\n  hint: columns are \
-         {JOB_LIST_HEADER}: decimal seconds, tasks from 1, type J1 to J6"
+         {JOB_LIST_HEADER}: decimal seconds, tasks from 1, type J1 to J6; class may follow: express, interactive, batch or standby"
     )]
     Line {
         /// Counted from 1.
@@ -60,20 +61,19 @@ pub enum JobListError {
 pub fn read_jobs(input: impl BufRead) -> Result<Vec<JobSpec>, JobListError> {
     let mut lines = Lines::new(input);
     let mut jobs = Vec::new();
-    let mut has_header = false;
+    let mut has_class = None;
     while let Some(line) = lines.next_line()? {
         let text = line.text.trim();
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        if !has_header {
-            if !is_header(text) {
-                return Err(JobListError::Header { line: line.number, text: excerpt(text) });
-            }
-            has_header = true;
-            continue;
+        match has_class {
+            Some(has_class) => jobs.push(job(&line, text, has_class)?),
+            None => match header(text) {
+                None => return Err(JobListError::Header { line: line.number, text: excerpt(text) }),
+                known => has_class = known,
+            },
         }
-        jobs.push(job(&line, text)?);
     }
     if jobs.is_empty() { Err(JobListError::Empty) } else { Ok(jobs) }
 }
@@ -83,25 +83,35 @@ pub fn read_jobs(input: impl BufRead) -> Result<Vec<JobSpec>, JobListError> {
 /// # Errors
 /// What the writer says, as for a full disk.
 pub fn write_jobs(mut out: impl Write, jobs: &[JobSpec]) -> io::Result<()> {
-    writeln!(out, "{JOB_LIST_HEADER}")?;
+    let has_class = jobs.iter().any(|job| job.class != Class::Batch);
+    writeln!(out, "{JOB_LIST_HEADER}{}", if has_class { ",class" } else { "" })?;
     for job in jobs {
-        writeln!(out, "{},{},{},{}", ns_to_seconds(job.arrival_ns), job.tasks, ns_to_seconds(job.exec_ns), job.kind)?;
+        write!(out, "{},{},{},{}", ns_to_seconds(job.arrival_ns), job.tasks, ns_to_seconds(job.exec_ns), job.kind)?;
+        if has_class {
+            write!(out, ",{}", job.class.name())?;
+        }
+        writeln!(out)?;
     }
     out.flush()
 }
 
-fn is_header(text: &str) -> bool {
-    text.split(',').map(str::trim).eq(COLUMNS)
+/// Whether a line is the header, and then whether jobs have classes.
+fn header(text: &str) -> Option<bool> {
+    let columns: Vec<&str> = text.split(',').map(str::trim).collect();
+    let has_class = columns.last() == Some(&"class");
+    (columns[..columns.len() - usize::from(has_class)] == COLUMNS).then_some(has_class)
 }
 
-fn job(line: &Line<'_>, text: &str) -> Result<JobSpec, JobListError> {
+fn job(line: &Line<'_>, text: &str, has_class: bool) -> Result<JobSpec, JobListError> {
     let wrong = |reason: String| JobListError::Line { line: line.number, text: excerpt(text), reason };
     if line.is_cut {
         return Err(wrong("the line does not end".into()));
     }
     let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-    let [arrival, tasks, exec, kind] = fields[..] else {
-        return Err(wrong(format!("it has {} columns, not 4", fields.len())));
+    let ([arrival, tasks, exec, kind], class) = match fields[..] {
+        [arrival, tasks, exec, kind] if !has_class => ([arrival, tasks, exec, kind], None),
+        [arrival, tasks, exec, kind, class] if has_class => ([arrival, tasks, exec, kind], Some(class)),
+        _ => return Err(wrong(format!("it has {} columns, not {}", fields.len(), 4 + u32::from(has_class)))),
     };
     let time = |name: &str, field: &str| {
         seconds_to_ns(field).map_err(|reason| wrong(format!("{name} `{}` {reason}", excerpt(field))))
@@ -114,6 +124,7 @@ fn job(line: &Line<'_>, text: &str) -> Result<JobSpec, JobListError> {
             .ok_or_else(|| wrong(format!("tasks `{}` is not a whole number from 1", excerpt(tasks))))?,
         exec_ns: time("exec_s", exec)?,
         kind: kind.parse::<JobType>().map_err(&wrong)?,
+        class: class.map_or(Ok(Class::Batch), |name| name.parse().map_err(&wrong))?,
     })
 }
 
@@ -130,8 +141,20 @@ mod tests {
     fn a_list_is_read_in_its_order() {
         let text = "\u{feff}# from a test\n\narrival_s, tasks ,exec_s,type\r\n2.5,3,0.1,J4\n # more\n0, 1 ,10,6\n";
         let jobs = [
-            JobSpec { arrival_ns: 2_500_000_000, tasks: 3, exec_ns: 100_000_000, kind: JobType::J4 },
-            JobSpec { arrival_ns: 0, tasks: 1, exec_ns: 10_000_000_000, kind: JobType::J6 },
+            JobSpec {
+                arrival_ns: 2_500_000_000,
+                tasks: 3,
+                exec_ns: 100_000_000,
+                kind: JobType::J4,
+                class: cosched_core::Class::Batch,
+            },
+            JobSpec {
+                arrival_ns: 0,
+                tasks: 1,
+                exec_ns: 10_000_000_000,
+                kind: JobType::J6,
+                class: cosched_core::Class::Batch,
+            },
         ];
         assert_eq!(read(text), Ok(jobs.to_vec()));
     }
@@ -169,7 +192,13 @@ mod tests {
 
     #[test]
     fn times_are_written_with_six_decimals() {
-        let job = JobSpec { arrival_ns: 1_500_000_000, tasks: 7, exec_ns: 2_000_001_000, kind: JobType::J2 };
+        let job = JobSpec {
+            arrival_ns: 1_500_000_000,
+            tasks: 7,
+            exec_ns: 2_000_001_000,
+            kind: JobType::J2,
+            class: cosched_core::Class::Batch,
+        };
         let mut text = Vec::new();
         write_jobs(&mut text, &[job]).unwrap();
         assert_eq!(text, b"arrival_s,tasks,exec_s,type\n1.500000,7,2.000001,J2\n");
@@ -182,6 +211,7 @@ mod tests {
             tasks,
             exec_ns,
             kind: JobType::ALL[kind],
+            class: cosched_core::Class::Batch,
         })
     }
 

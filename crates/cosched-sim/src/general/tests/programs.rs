@@ -15,7 +15,13 @@ fn as_programs(params: &Params) -> Vec<Work> {
         );
         let program = std::sync::Arc::new(text.parse().unwrap());
         let estimate_ns = Some(spec.exec_ns);
-        Work::Program(ProgramJob { arrival_ns: spec.arrival_ns, tasks: spec.tasks, program, estimate_ns })
+        Work::Program(ProgramJob {
+            arrival_ns: spec.arrival_ns,
+            tasks: spec.tasks,
+            program,
+            estimate_ns,
+            class: cosched_core::Class::Batch,
+        })
     };
     laws::crowd().iter().map(work).collect()
 }

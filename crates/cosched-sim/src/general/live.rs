@@ -1,0 +1,379 @@
+//! The policy that ships: core's planner of a cluster, and on each node its follower, its local scheduler and the order in which the
+//! slot thread fills idle CPUs.
+//!
+//! What it decides is done as on a live node: a job that may run stands in its node's queue, where the fair scheduler decides; one in
+//! the background runs where the queue is empty and all of its ready processes find a CPU; a stopped one does not run. Planning takes no
+//! time and no node is out of touch: a plan holds from the next boundary on. A place is a unit of memory, so that the planner admits as
+//! many processes to a node as it has places.
+
+use super::config::Config;
+use super::engine::{Doing, Sim};
+use super::event::Kind;
+use super::process::{Pid, State};
+use crate::observe::Observer;
+use crate::params::ParamsError;
+use cosched_core::cluster::{
+    self, Action, Capacity, FollowAction, Follower, Input, JobSpec, LocalScheduler, OnNodeLoss, Planner, Want,
+};
+use cosched_core::{AgentAction, AgentConfig, Disposition, JobId, NodeId, Prepared, Table, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many jobs are tried for the idle CPUs of a slot, as by the slot thread.
+const FILL_TRIES: usize = 4;
+
+/// A node as its daemon sees it.
+#[derive(Debug)]
+struct Seat {
+    follower: Follower,
+    local: LocalScheduler,
+    /// The jobs that have processes here, and what each may do.
+    here: BTreeMap<u32, Disposition>,
+    cpu_ns: BTreeMap<u32, u64>,
+    /// The table of the slot thread, and of which of the node's plans it was made.
+    table: (Prepared<u32>, u64),
+}
+
+impl Seat {
+    fn new(node: u32, config: &Config) -> Seat {
+        let agent = AgentConfig { idle_after_ns: config.live.idle_after_ns, ..AgentConfig::default() };
+        let mut follower = Follower::new(NodeId(node));
+        follower.renewed(Time(0), Time(u64::MAX));
+        let local = LocalScheduler::new(NodeId(node), config.cpus_per_node, agent);
+        let table = (Prepared::new(Table::empty(), 0), 0);
+        Seat { follower, local, here: BTreeMap::new(), cpu_ns: BTreeMap::new(), table }
+    }
+
+    fn timeout(&self) -> Option<Time> {
+        let follower = self.follower.poll_timeout().map(|(at, _)| at);
+        [follower, self.local.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Does what the follower says.
+    fn follow(&mut self, now: Time, planner: &Planner) {
+        let Seat { follower, local, here, .. } = self;
+        let lives = |id: JobId| here.contains_key(&(id.0 as u32));
+        while let Some(action) = follower.poll_action() {
+            match action {
+                FollowAction::Use(plan) => local.use_plan(now, plan, *planner.state().config.shares(), &lives),
+                FollowAction::RunNoSlots(_) => local.no_slots(now, &lives),
+                FollowAction::StartEarly(job) => local.start_early(job),
+                FollowAction::Acknowledge(_) | FollowAction::Missed { .. } | FollowAction::Behind(_) => (),
+            }
+        }
+    }
+
+    fn refresh(&mut self, now: Time) {
+        let Seat { local, here, .. } = self;
+        local.refresh(now, &|id| here.contains_key(&(id.0 as u32)));
+    }
+
+    /// Makes the table anew if the plan is another one.
+    fn prepare(&mut self) {
+        let plan = self.local.filled();
+        if self.table.1 != plan.generation {
+            let here = self.here.keys().map(|job| (JobId((*job).into()), *job)).collect();
+            let table = Table::compile(plan, here, true, |_| Disposition::Stop);
+            self.table = (Prepared::new(table, plan.generation), plan.generation);
+        }
+    }
+}
+
+/// The control plane of all nodes.
+#[derive(Debug)]
+pub(super) struct Control {
+    planner: Planner,
+    seats: Vec<Seat>,
+    /// On which of its nodes a gang uses no CPU.
+    asleep_on: BTreeMap<u32, BTreeSet<usize>>,
+    /// When somebody wants to be woken, and the stamp of that event.
+    armed: (Option<Time>, u64),
+}
+
+/// A job that begins, with the node of each of its tasks.
+type Start = (u32, Vec<u32>);
+
+/// What a job may do on a node, before and now.
+struct Moved {
+    node: usize,
+    job: u32,
+    was: Disposition,
+    is: Disposition,
+}
+
+impl Control {
+    pub(super) fn new(config: &Config) -> Result<Control, ParamsError> {
+        let (params, live) = (&config.params, &config.live);
+        let state = cluster::State {
+            config: cluster::Config {
+                slot_length_ns: params.quantum_ns,
+                policy: live.policy,
+                sharing: live.sharing,
+                rows_max: params.mpl,
+                ceiling_permille: live.ceiling_permille,
+                ..cluster::Config::default()
+            },
+            ..cluster::State::default()
+        };
+        let wrong =
+            |what: String| ParamsError::new("the live planner refuses this machine", what, "give other parameters");
+        let mut planner = Planner::new(state).map_err(|e| wrong(e.to_string()))?;
+        let places = u64::from(params.mpl) * u64::from(config.cpus_per_node);
+        let capacity = Capacity { cpus: config.cpus_per_node, memory_bytes: places, disk_bytes: 0 };
+        for node in 0..params.nodes {
+            planner.apply(Time(0), Input::Join(NodeId(node), capacity)).map_err(|e| wrong(e.to_string()))?;
+        }
+        planner.publish(Time(0), Time(0), cosched_core::Reason::Settings);
+        let seats = (0..params.nodes).map(|node| Seat::new(node, config)).collect();
+        Ok(Control { planner, seats, asleep_on: BTreeMap::new(), armed: (None, 0) })
+    }
+
+    /// Does all that is to be done now; the jobs that begin.
+    fn settle(&mut self, now: Time) -> Vec<Start> {
+        let mut starts = Vec::new();
+        loop {
+            let inputs = self.look_at_nodes(now);
+            for input in inputs {
+                // A gang that has ended meanwhile neither sleeps nor wakes.
+                let _ = self.planner.handle(now, now, input);
+            }
+            if !self.take_actions(now, &mut starts) {
+                return starts;
+            }
+        }
+    }
+
+    /// What the planner says; whether it said anything.
+    fn take_actions(&mut self, now: Time, starts: &mut Vec<Start>) -> bool {
+        let mut any = false;
+        while let Some(action) = self.planner.poll_action() {
+            any = true;
+            match action {
+                Action::Publish(plan, _) => self.seats.iter_mut().for_each(|seat| seat.follower.see(now, plan.clone())),
+                Action::Start(id) => {
+                    let place = self.planner.state().jobs.get(&id).and_then(|job| job.place.as_ref());
+                    let parts = place.iter().flat_map(|place| &place.parts);
+                    let nodes = parts.flat_map(|part| (0..part.cpus).map(|_| part.node.0)).collect();
+                    starts.push((id.0 as u32, nodes));
+                }
+                Action::Wait(..) | Action::Kill(..) | Action::Requeue(..) | Action::GoOnWithout(..) => (),
+            }
+        }
+        any
+    }
+
+    /// What nodes do and see; what the planner has to hear of that.
+    fn look_at_nodes(&mut self, now: Time) -> Vec<Input> {
+        let mut said = Vec::new();
+        for (node, seat) in self.seats.iter_mut().enumerate() {
+            seat.follow(now, &self.planner);
+            while let Some(action) = seat.local.poll_action() {
+                match action {
+                    AgentAction::Sample { job } => {
+                        let used = seat.cpu_ns.get(&(job.0 as u32)).copied().unwrap_or(0);
+                        seat.local.cpu_time(now, job, used);
+                    }
+                    AgentAction::Asleep { job, .. } => said.push((node, job, true)),
+                    AgentAction::Awake { job, .. } => said.push((node, job, false)),
+                    AgentAction::Set { .. } | AgentAction::Dropped { .. } => (),
+                }
+            }
+        }
+        said.into_iter().filter_map(|(node, job, asleep)| self.sleeps(node, job, asleep)).collect()
+    }
+
+    /// A gang sleeps when it does so on all of its nodes.
+    fn sleeps(&mut self, node: usize, job: JobId, asleep: bool) -> Option<Input> {
+        let on = self.asleep_on.entry(job.0 as u32).or_default();
+        if !asleep {
+            on.clear();
+            return Some(Input::Awake(job));
+        }
+        on.insert(node);
+        let place = self.planner.state().jobs.get(&job)?.place.as_ref()?;
+        (on.len() == place.parts.len()).then_some(Input::Asleep(job))
+    }
+
+    /// What jobs may do now, where that has changed.
+    fn moved(&mut self) -> Vec<Moved> {
+        let mut moved = Vec::new();
+        for (node, seat) in self.seats.iter_mut().enumerate() {
+            seat.prepare();
+            let spans = |id: &JobId| {
+                self.planner
+                    .state()
+                    .jobs
+                    .get(id)
+                    .is_some_and(|job| job.place.as_ref().is_some_and(|place| place.parts.len() > 1))
+            };
+            for (job, to) in &mut seat.here {
+                let id = JobId((*job).into());
+                let (was, is) = (*to, seat.local.disposition(id, spans(&id)));
+                if was != is {
+                    *to = is;
+                    moved.push(Moved { node, job: *job, was, is });
+                }
+            }
+        }
+        moved
+    }
+}
+
+impl<O: Observer> Sim<'_, O> {
+    pub(super) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// What a process may do now (live).
+    pub(super) fn disposition(&self, pid: Pid) -> Option<Disposition> {
+        let control = self.live.as_ref()?;
+        let node = self.jobs[pid.job as usize].processes.get(pid.task as usize)?.node as usize;
+        control.seats[node].here.get(&pid.job).copied()
+    }
+
+    /// Something happens to the control plane; then all is done that it decides.
+    fn control(&mut self, act: impl FnOnce(&mut Control, Time) -> Result<(), String>) {
+        for cpu in 0..self.cpus.len() {
+            self.book(cpu);
+        }
+        let now = Time(self.now_ns);
+        let Some(control) = &mut self.live else { return };
+        if let Err(why) = act(control, now) {
+            self.broken.get_or_insert(why);
+        }
+        let starts = control.settle(now);
+        let moved = control.moved();
+        self.carry_out(&moved);
+        self.arm_control();
+        for (job, nodes) in starts {
+            self.queue.retain(|other| *other != job);
+            self.start(job, nodes);
+        }
+    }
+
+    pub(super) fn submit(&mut self, job: u32) {
+        let run = &self.jobs[job as usize];
+        let want = Want::Total { cpus: run.tasks, memory_per_cpu_bytes: 1, disk_bytes: 0 };
+        let (id, class) = (JobId(job.into()), run.work.class());
+        let spec = JobSpec { id, owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
+        self.control(|control, now| {
+            let taken = control.planner.handle(now, now, Input::Submit(spec));
+            taken.map_err(|e| format!("the planner refuses job {job}: {e}"))
+        });
+    }
+
+    /// A job has its nodes.
+    pub(super) fn settles(&mut self, job: u32) {
+        let nodes: BTreeSet<u32> = self.jobs[job as usize].places.iter().copied().collect();
+        self.control(|control, now| {
+            for seat in nodes.iter().map(|node| *node as usize) {
+                let seat = &mut control.seats[seat];
+                // Until the plan that has it says more.
+                seat.here.insert(job, Disposition::Stop);
+                seat.refresh(now);
+            }
+            Ok(())
+        });
+    }
+
+    pub(super) fn leaves(&mut self, job: u32) {
+        self.control(|control, now| {
+            control.asleep_on.remove(&job);
+            for seat in &mut control.seats {
+                if seat.here.remove(&job).is_some() {
+                    seat.cpu_ns.remove(&job);
+                    seat.refresh(now);
+                }
+            }
+            let ended = control.planner.handle(now, now, Input::End(JobId(job.into())));
+            ended.map_err(|e| format!("the planner does not know job {job}: {e}"))
+        });
+    }
+
+    /// A boundary, a plan that begins to hold, or a sample.
+    pub(super) fn control_event(&mut self, stamp: u64) {
+        if self.live.as_ref().is_none_or(|control| control.armed.1 != stamp) {
+            return;
+        }
+        self.control(|control, now| {
+            control.armed.0 = None;
+            for seat in &mut control.seats {
+                seat.follower.handle_timeout(now);
+                seat.local.handle_timeout(now);
+            }
+            Ok(())
+        });
+    }
+
+    fn arm_control(&mut self) {
+        let now = Time(self.now_ns);
+        let Some(control) = &mut self.live else { return };
+        let next = control.seats.iter().filter_map(Seat::timeout).min();
+        let idle = control.seats.iter().all(|seat| seat.here.is_empty());
+        let next = next.filter(|at| !idle && at.0 < u64::MAX).map(|at| Time(at.0.max(now.0)));
+        if next != control.armed.0 {
+            control.armed = (next, control.armed.1 + 1);
+            if let Some(at) = next {
+                self.agenda.push(at.0, Kind::Gang, [0; 4], control.armed.1);
+            }
+        }
+    }
+
+    /// Processes come into the queues of their nodes or leave them, and all CPUs choose again.
+    fn carry_out(&mut self, moved: &[Moved]) {
+        let pids = |sim: &Self, of: &Moved| {
+            let here = sim.jobs[of.job as usize].processes.iter().enumerate();
+            let here = here.filter(|(_, process)| process.node as usize == of.node);
+            here.map(|(task, _)| Pid { job: of.job, task: task as u32 }).collect::<Vec<Pid>>()
+        };
+        // Those that have just come are not in any queue.
+        let known = |sim: &Self, pid: Pid, node: usize| sim.nodes[node].table.contains(&pid);
+        for of in moved.iter().filter(|of| of.was == Disposition::Run) {
+            for pid in pids(self, of) {
+                self.leave_queue(pid);
+            }
+        }
+        for of in moved.iter().filter(|of| of.is == Disposition::Run) {
+            for pid in pids(self, of) {
+                if known(self, pid, of.node) {
+                    self.enter_queue(pid);
+                }
+            }
+        }
+        let nodes: BTreeSet<usize> = moved.iter().map(|of| of.node).collect();
+        let cpus: Vec<usize> = nodes.into_iter().flat_map(|node| self.cpus_of(node)).collect();
+        for cpu in cpus {
+            if self.cpus[cpu].current.is_some_and(|pid| self.is_guest(pid)) {
+                self.cpus[cpu].resched = true;
+            }
+            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Nothing) {
+                self.stop(cpu);
+                self.resume(cpu);
+            }
+        }
+    }
+
+    /// Who fills a CPU whose node's queue is empty: as the slot thread admits jobs, whole ones only.
+    pub(super) fn pick_filler(&self, cpu: usize) -> Option<Pid> {
+        let node = self.cpus[cpu].node;
+        let seat = &self.live.as_ref()?.seats[node];
+        let idle = self.cpus_of(node).filter(|cpu| self.cpus[*cpu].current.is_none()).count();
+        let (table, slot) = (&seat.table.0, seat.table.0.slot_at(self.now_ns as i64));
+        let fillers = table.fills(slot).map(|at| table.jobs[usize::from(at)].switch).take(FILL_TRIES);
+        fillers.filter(|job| seat.here.get(job) == Some(&Disposition::Background)).find_map(|job| {
+            let own =
+                || self.jobs[job as usize].processes.iter().enumerate().filter(|(_, own)| own.node as usize == node);
+            let ready = own().filter(|(_, process)| process.state == State::Ready).count();
+            let runs = own().any(|(_, process)| matches!(process.state, State::Running(_)));
+            let (task, _) = own().find(|(_, process)| process.state == State::Ready)?;
+            (runs || ready <= idle).then_some(Pid { job, task: task as u32 })
+        })
+    }
+
+    /// A process has had a CPU (live).
+    pub(super) fn sample(&mut self, pid: Pid, ns: u64) {
+        let node = self.jobs[pid.job as usize].processes[pid.task as usize].node as usize;
+        if let Some(control) = &mut self.live {
+            *control.seats[node].cpu_ns.entry(pid.job).or_default() += ns;
+        }
+    }
+}
