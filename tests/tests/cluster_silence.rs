@@ -121,7 +121,11 @@ fn an_operator_says_that_a_node_is_dead() {
     assert!(wait_until(|| listed(first, "n2").contains("silent ")));
     assert_eq!(first.state(id), Some(JobState::Running));
     let dead = first.cosched(&["nodes", "--dead", "n2"]);
-    assert!(dead.status.success() && stderr(&dead).contains("end any processes still running there"), "{}", stderr(&dead));
+    assert!(
+        dead.status.success() && stderr(&dead).contains("end any processes still running there"),
+        "{}",
+        stderr(&dead)
+    );
     assert!(wait_until(|| first.state(id) == Some(JobState::Ended)));
     assert!(wait_until(|| listed(first, "n2").contains("gone ")));
     cluster.node_mut(1).restart();

@@ -283,11 +283,7 @@ fn a_program_without_mpi_is_observed() {
     let both = format!("({script}) & {script}; wait; exit 3");
     let out = run(dir.path(), &["record", "-o", "p.json", "--", "sh", "-c", &both]);
     assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
-    assert!(
-        stderr(&out).contains("by observation") && stderr(&out).contains("no MPI call"),
-        "{}",
-        stderr(&out)
-    );
+    assert!(stderr(&out).contains("by observation") && stderr(&out).contains("no MPI call"), "{}", stderr(&out));
     let profile = profile(dir.path(), "p.json");
     assert_eq!((&profile["by"], profile["exit"].as_u64()), (&"observation".into(), Some(3)));
     let sum: f64 = profile["each"].as_array().unwrap().iter().map(|task| number(&task["compute_s"])).sum();
