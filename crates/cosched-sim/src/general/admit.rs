@@ -7,6 +7,7 @@ use crate::observe::{JobChange, Observer};
 use crate::params::Placement;
 use crate::program::Code;
 use crate::strategy::{BatchQueue, Strategy};
+use cosched_core::backfill::Hole;
 
 impl<O: Observer> Sim<'_, O> {
     pub(super) fn arrive(&mut self, job: u32) {
@@ -72,26 +73,19 @@ impl<O: Observer> Sim<'_, O> {
     fn backfill(&mut self) {
         let Some(first) = self.queue.front().map(|job| &self.jobs[*job as usize]) else { return };
         let needed = first.tasks;
-        let mut free = self.nodes.iter().map(|node| self.config.cpus_per_node - node.places_used).sum::<u32>();
+        let free: u32 = self.nodes.iter().map(|node| self.config.cpus_per_node - node.places_used).sum();
         let running = self.jobs.iter().filter(|job| !job.processes.is_empty());
         let end = |job: &JobRun| job.times.start_ns.unwrap_or(0).saturating_add(job.estimate_ns).max(self.now_ns);
-        let mut ends: Vec<(u64, u32)> = running.map(|job| (end(job), job.tasks)).collect();
+        let mut ends: Vec<(u64, u64)> = running.map(|job| (end(job), job.tasks.into())).collect();
         ends.sort_unstable();
-        let mut free_then = free;
-        let enough = ends.into_iter().find_map(|(end_ns, tasks)| {
-            free_then += tasks;
-            (free_then >= needed).then(|| (end_ns, free_then - needed))
-        });
-        let Some((shadow_ns, mut spare)) = enough else { return };
+        let mut hole = Hole::beside(needed.into(), free.into(), self.now_ns, ends.into_iter());
         for job in self.queue.iter().skip(1).copied().collect::<Vec<u32>>() {
-            let (tasks, estimate_ns) = (self.jobs[job as usize].tasks, self.jobs[job as usize].estimate_ns);
-            let in_time = self.now_ns.saturating_add(estimate_ns) <= shadow_ns;
-            if tasks > free || !(in_time || tasks <= spare) {
+            let (tasks, estimate_ns) = (self.jobs[job as usize].tasks.into(), self.jobs[job as usize].estimate_ns);
+            if !hole.takes(tasks, Some(estimate_ns)) {
                 continue;
             }
             let Some(places) = self.find_places(job) else { continue };
-            free -= tasks;
-            spare -= if in_time { 0 } else { tasks };
+            hole.start(tasks, Some(estimate_ns));
             self.queue.retain(|other| *other != job);
             self.start(job, places);
         }
