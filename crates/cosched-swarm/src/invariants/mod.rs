@@ -7,6 +7,7 @@ mod final_states;
 mod generations;
 mod memory;
 mod numbers;
+mod obeyed;
 mod one_life;
 mod one_row;
 mod outdated;
@@ -16,7 +17,7 @@ mod spared;
 pub(crate) use bounded_stop::REST_NS as STOPPED_REST_NS;
 
 use crate::host::SlotBegins;
-use cosched_cluster::wire::{Answer, Attempt, Job};
+use cosched_cluster::wire::{Answer, Ask, Attempt, Job};
 use cosched_core::JobId;
 use cosched_core::cluster::{Capacity, Plan, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +82,15 @@ pub enum Seen<'a> {
         name: &'a str,
         /// The answer.
         answer: &'a Answer,
+    },
+    /// Users' requests that a transaction has answered as done, in their order, and the state after it.
+    Done {
+        /// What was asked for.
+        asks: &'a [Ask],
+        /// The state.
+        state: &'a State,
+        /// The numbers of nodes by their names.
+        ids: &'a BTreeMap<String, u32>,
     },
     /// A record of a job came into the store or changed.
     Record(&'a Job),
@@ -164,6 +174,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<exactly_once::ExactlyOnce>::default(),
         Box::<memory::Memory>::default(),
         Box::new(numbers::Numbers),
+        Box::<obeyed::Obeyed>::default(),
         Box::<quiet::Quiet>::default(),
         Box::<one_life::OneLife>::default(),
         Box::<spared::Spared>::default(),

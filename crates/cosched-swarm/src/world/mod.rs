@@ -18,7 +18,7 @@ use crate::dice::Dice;
 use crate::host::{Host, Mangle};
 use crate::invariants::{self, Invariant, Seen};
 use cosched_cluster::store::{MemoryStore, Op, OpDone, Revision, StoreError};
-use cosched_cluster::wire::Answer;
+use cosched_cluster::wire::{Answer, Ask};
 use cosched_cluster::{Keys, Moment, OpId, Settings};
 use cosched_core::AgentConfig;
 use cosched_core::cluster::{Capacity, State};
@@ -51,6 +51,8 @@ pub enum Broken {
     StoreForgets,
     /// The store does not always look at the conditions of a transaction.
     NoConditions,
+    /// Whoever plans answers, and what users wanted to be suspended goes on.
+    Disobeys,
     /// A node says that it has twice its memory.
     Boasts,
     /// Daemons that are started do not know which numbers of jobs were given.
@@ -152,6 +154,9 @@ pub struct World {
     checks: Vec<Box<dyn Invariant>>,
     /// Which life of the store it is: it has lost its data, or was put back to a copy, so often.
     store_life: u64,
+    /// What users have asked for and was not answered, and its place in the order; what was answered as done just now.
+    wanted: BTreeMap<String, (u64, Ask)>,
+    done: BTreeMap<(u64, String), Ask>,
     /// The revision with which that began.
     life_began: Revision,
     /// The copy that somebody has made of it.
@@ -205,6 +210,8 @@ impl World {
             broken: None,
             checks: invariants::all(),
             store_life: 0,
+            wanted: BTreeMap::new(),
+            done: BTreeMap::new(),
             life_began: 0,
             copy: None,
             another: None,

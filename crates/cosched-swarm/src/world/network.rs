@@ -7,9 +7,9 @@ use crate::host::Watch;
 use crate::invariants::Seen;
 use cosched_cluster::OpId;
 use cosched_cluster::store::{Do, Event as Change, Op, OpDone, Range, StoreError, Txn};
-use cosched_cluster::wire::{Job, decode};
-use cosched_core::Time;
+use cosched_cluster::wire::{Answer, Ask, Job, Reply, Request, decode, encode};
 use cosched_core::cluster::State;
+use cosched_core::{Standing, Time};
 
 impl World {
     fn delay(&mut self) -> u64 {
@@ -55,6 +55,9 @@ impl World {
         }
         if let (Some(Broken::NoConditions), Op::Txn(txn)) = (self.broken, &mut what) {
             txn.compare.clear();
+        }
+        if let (Some(Broken::Disobeys), Op::Txn(txn)) = (self.broken, &mut what) {
+            lets_go_on(txn, &self.keys.state());
         }
         let watch = match &what {
             Op::Watch { range, from } => Some(Watch { range: range.clone(), next: *from, ended: false }),
@@ -149,6 +152,7 @@ impl World {
         for change in &news.events {
             self.look_at_change(change);
         }
+        self.look_at_answers();
         self.tell_watches();
     }
 
@@ -175,6 +179,16 @@ impl World {
             "requests" => {
                 // A request that is put anew where it lies already is told as a new one, because it may never be.
                 self.see(&Seen::Request { id: name, came: !change.deleted });
+                let request = decode::<Request>(&entry.value).ok().filter(|of| !change.deleted && of.by.is_some());
+                if let Some(request) = request {
+                    self.wanted.insert(name.to_owned(), (entry.create_revision, request.ask));
+                }
+            }
+            "replies" if !change.deleted => {
+                let done = decode::<Reply>(&entry.value).is_ok_and(|reply| reply.answer == Answer::Done);
+                if let Some((at, ask)) = self.wanted.remove(name).filter(|_| done) {
+                    self.done.insert((at, name.to_owned()), ask);
+                }
             }
             "jobs" if !change.deleted => {
                 if let Ok(job) = decode::<Job>(&entry.value) {
@@ -193,6 +207,15 @@ impl World {
         }
     }
 
+    /// A transaction is as good as its answers.
+    fn look_at_answers(&mut self) {
+        let asks: Vec<Ask> = std::mem::take(&mut self.done).into_values().collect();
+        let Some(state) = self.state.clone().filter(|_| !asks.is_empty()) else { return };
+        let id = |node: usize| Some((self.hosts[node].name.clone(), self.record_of(node)?.0.id));
+        let ids = (0..self.hosts.len()).filter_map(id).collect();
+        self.see(&Seen::Done { asks: &asks, state: &state, ids: &ids });
+    }
+
     /// A store that was restored from an old copy, if the world is broken so.
     pub(super) fn forget_writes(&mut self) {
         if self.broken != Some(Broken::StoreForgets) {
@@ -202,6 +225,19 @@ impl World {
             let then = vec![Do::Put { key: self.keys.state(), value, lease: None }];
             let _ = self.store.call(Time(self.now), Op::Txn(Txn { then, ..Txn::default() }));
             self.look_at_store();
+        }
+    }
+}
+
+/// Nobody is suspended in the state that a transaction writes.
+fn lets_go_on(txn: &mut Txn, key: &str) {
+    for change in &mut txn.then {
+        if let Do::Put { key: of, value, .. } = change
+            && of == key
+            && let Ok(mut state) = decode::<State>(value)
+        {
+            state.jobs.values_mut().for_each(|job| job.standing = Standing::Scheduled);
+            *value = encode(&state);
         }
     }
 }
