@@ -26,12 +26,15 @@ enum Matter {
     DeadAfter,
 }
 
+/// A job's part of a node.
+type Part = (JobId, NodeId);
+
 #[derive(Default)]
 pub(super) struct Obeyed {
     /// The parts on nodes that were drained, as the last state had them, and the nodes that were.
-    drained: Option<(BTreeSet<(JobId, NodeId)>, BTreeSet<NodeId>)>,
+    drained: Option<(BTreeSet<Part>, BTreeSet<NodeId>)>,
     /// A job that has come to such a node, unless the transaction has answered that it is drained once more.
-    suspect: Option<(JobId, NodeId)>,
+    suspect: Option<Part>,
 }
 
 impl Invariant for Obeyed {
@@ -70,11 +73,11 @@ impl Obeyed {
     fn look_at_drained_nodes(&mut self, state: &State) {
         let parts = |(id, place): (JobId, &Place)| place.parts.iter().map(|part| (id, part.node)).collect::<Vec<_>>();
         let places = state.jobs.iter().filter_map(|(id, job)| Some((*id, job.place.as_ref()?)));
-        let now: BTreeSet<(JobId, NodeId)> = places.flat_map(parts).collect();
+        let now: BTreeSet<Part> = places.flat_map(parts).collect();
         let drained = state.nodes.iter().filter(|(_, node)| node.drains).map(|(id, _)| *id).collect();
         let Some((before, were)) = self.drained.replace((now.clone(), drained)) else { return };
         // What was kept of a job on a node that was away comes back.
-        let is_new = |(job, node): &&(JobId, NodeId)| {
+        let is_new = |(job, node): &&Part| {
             let stage = state.jobs.get(job).map(|job| job.stage);
             were.contains(node)
                 && state.nodes.get(node).is_some_and(|node| node.drains)
