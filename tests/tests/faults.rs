@@ -4,9 +4,10 @@
 //! at one instant, the kernel's release agent does), and after the lease (here 1 s) when the daemon hangs. The tests wait
 //! longer than that, for noisy machines.
 
-use cosched_api::{Job, JobState};
+use cosched_api::{ExitReport, ExitStatus, Job, JobRequest, JobState};
 use cosched_tests::{Daemon, needs_root, procs, stderr, wait_until};
 use rustix::process::Signal;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const CONFIG: &str = "slot_length = \"300ms\"\nsharing = \"strict\"\nlease = \"1s\"\n";
@@ -244,10 +245,32 @@ fn jobs_that_end_while_no_daemon_looks_are_cleared_away() {
     }
     assert!(wait_until(|| s.jobs.iter().all(|id| s.d.job_pids(*id).is_empty())));
     s.d.launch();
-    assert!(s.d.client().jobs(false).unwrap().jobs.is_empty());
+    assert!(wait_until(|| s.d.client().jobs(false).unwrap().jobs.is_empty()));
     let all = s.d.client().jobs(true).unwrap().jobs;
     assert_eq!(all.iter().map(|j| j.state).collect::<Vec<_>>(), [JobState::Lost, JobState::Lost]);
     assert!(s.d.job_cgroups().is_empty(), "{:?}", s.d.job_cgroups());
+}
+
+#[test]
+fn a_launcher_says_how_a_job_ended_while_no_daemon_looked() {
+    if !needs_root() {
+        return;
+    }
+    for config in ["", "[[queue]]\nname = \"day\"\n"] {
+        let mut d = Daemon::start(config);
+        let mut child = Command::new("sh").args(["-c", "read gate; exit 9"]).stdin(Stdio::piped()).spawn().unwrap();
+        let request = JobRequest { command: vec!["sh".to_owned()], pid: child.id() as i32, ..Default::default() };
+        let id = d.client().register(&request).unwrap().id;
+        d.kill();
+        drop(child.stdin.take());
+        let code = child.wait().unwrap().code();
+        assert_eq!(code, Some(9));
+        d.launch();
+        d.client().report_exit(id, &ExitReport { exit: ExitStatus { code, signal: None } }).unwrap();
+        assert!(wait_until(|| d.client().job(id).unwrap().state == JobState::Ended), "{:?}", d.client().job(id));
+        assert_eq!(d.client().job(id).unwrap().exit.and_then(|exit| exit.code), code, "{config:?}");
+        assert!(wait_until(|| d.job_cgroups().is_empty()), "{:?}", d.job_cgroups());
+    }
 }
 
 #[test]

@@ -12,7 +12,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a job without processes waits for its launcher to say how the main process ended.
-const REPORT_GRACE: Duration = Duration::from_secs(2);
+pub(super) const REPORT_GRACE: Duration = Duration::from_secs(2);
+
+/// What is said of a job whose last process nobody saw end.
+pub(super) const UNSEEN: &str = "it ended while no daemon was running";
 
 /// How long the slot thread may take to let go of an ended job's files.
 const LET_GO: Duration = Duration::from_millis(200);
@@ -113,6 +116,7 @@ impl Driver {
         }
         let how = match self.state.jobs.get(&id).and_then(|r| r.exit) {
             Some(exit) => describe(exit),
+            None if live.unseen => UNSEEN.to_owned(),
             None if self.state.jobs.get(&id).is_some_and(|r| r.part.is_some_and(|part| !part.lead)) => {
                 "nothing of it is left here".to_owned()
             }
@@ -122,6 +126,7 @@ impl Driver {
         tracing::info!(id, how, "job ended");
         self.remember(id, |record| {
             record.ended_unix_ms = Some(unix_ms());
+            record.lost = live.unseen && record.exit.is_none();
             record.cpu_time_ms = cpu_time_ms;
             record.memory_peak_bytes = peak;
             record.boosts = live.cgroup.switch_handle().boosts();

@@ -155,6 +155,8 @@ struct Live {
     registered: u32,
     /// Of a job without a main process: whether the cluster was told that it has no process here. `None`: not known.
     told_empty: Option<bool>,
+    /// Its last process ended while no daemon looked.
+    unseen: bool,
 }
 
 /// The owner of all state.

@@ -1,5 +1,6 @@
 //! After a restart: the jobs that an earlier daemon left are found again and go on.
 
+use super::finish::{REPORT_GRACE, UNSEEN};
 use super::{Driver, Live};
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
@@ -49,10 +50,16 @@ impl Driver {
         anyhow::ensure!(record.boot_id == self.boot_id, "the machine was restarted");
         let cgroup = self.machinery.tree.open_job(record.id)?;
         let may_be_empty = record.pid == 0 || record.part.is_some_and(|part| !part.lead);
-        anyhow::ensure!(may_be_empty || cgroup.populated()?, "it has no process left");
+        let unseen = !may_be_empty && !cgroup.populated()?;
+        let is_known = record.exit.is_some() || record.part.is_some_and(|part| part.closing);
+        anyhow::ensure!(!unseen || !is_known, "it has no process left");
         self.watch.add(record.id, &cgroup.events_path())?;
         self.live.insert(record.id, Live::of_record(cgroup, record));
         self.reopen_page(record);
+        if let Some(live) = self.live.get_mut(&record.id).filter(|_| unseen) {
+            // Its launcher may be about to say how the main process ended, and is told that this is written down.
+            (live.unseen, live.end_at) = (true, Some(Instant::now() + REPORT_GRACE));
+        }
         if let Some(live) = self.live.get_mut(&record.id).filter(|_| record.part.is_some_and(|part| part.alike)) {
             // What the last daemon has told is not known: it is told anew. Who has had no process yet has time for it still.
             live.told_empty = None;
@@ -78,7 +85,7 @@ impl Driver {
         self.note(record.id, |r| {
             r.ended_unix_ms = Some(unix_ms());
             r.lost = r.exit.is_none();
-            r.event(unix_ms(), "lost", "it ended while no daemon was running");
+            r.event(unix_ms(), "lost", UNSEEN);
         });
     }
 

@@ -190,6 +190,7 @@ impl Live {
             waiters: Vec::new(),
             kill_at: None,
             told_empty: Some(false),
+            unseen: false,
             registered: u32::from(record.pid != 0),
             end_at: (record.pid == 0).then(|| Instant::now() + EMPTY_JOB_GRACE),
         }
