@@ -4,7 +4,8 @@
 //! node reads (`asked/`) is sorted before that range, so that a cluster of n nodes does not tell n nodes of n
 //! acknowledgements for every plan.
 
-use crate::store::{Key, Range};
+use crate::store::{Entry, Key, Range};
+use crate::wire::{Request, decode};
 use cosched_core::cluster::NUMBERS_END;
 use std::str::FromStr;
 
@@ -135,6 +136,18 @@ impl Keys {
     /// What came of a request.
     pub fn reply(&self, id: &str) -> Key {
         self.key(format_args!("replies/{id}"))
+    }
+
+    /// Whether nothing is lost with an entry when the only daemon of a store dies: answers, which nobody else could read, and requests
+    /// whose askers hear only when they are carried out, or say it again; and which of them it wrote last.
+    pub fn may_be_lost(&self, entry: &Entry) -> bool {
+        let is_asked = entry.key.strip_prefix(&self.prefix).is_some_and(|rest| rest.starts_with("asked/"));
+        is_asked
+            || match self.place(&entry.key) {
+                Place::Reply(_) => true,
+                Place::Request(_) => decode::<Request>(&entry.value).is_ok_and(|request| request.ask.may_be_lost()),
+                _ => false,
+            }
     }
 
     pub(crate) fn place<'a>(&self, key: &'a str) -> Place<'a> {

@@ -83,6 +83,24 @@ pub enum Ask {
     Choice { job: u64, policy: Policy, reason: Reason },
 }
 
+impl Ask {
+    /// Whether who asks hears of it only when it is carried out, or says it again.
+    pub(crate) fn may_be_lost(&self) -> bool {
+        use Ask::{Class, Kill, PartEnded, Policy, Resources, Resume, Submit, Suspend};
+        matches!(
+            self,
+            Submit(_)
+                | Suspend { .. }
+                | Resume { .. }
+                | Kill { .. }
+                | Class { .. }
+                | Policy { .. }
+                | Resources { .. }
+                | PartEnded { .. }
+        )
+    }
+}
+
 /// `requests/<node>.<instance>.<sequence>`: until somebody has planned with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

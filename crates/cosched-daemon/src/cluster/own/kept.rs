@@ -58,12 +58,18 @@ impl Kept {
 }
 
 impl Change {
-    /// What of a transaction's changes outlives the daemon; `None` if nothing does. Keys with a lease go with it.
+    /// What of a transaction's changes outlives the daemon; `None` if nothing does.
     pub(super) fn lasting(changes: &[Event], is_kept: impl Fn(&str) -> bool) -> Option<Change> {
-        let stays = |change: &&Event| !change.deleted && change.entry.lease.is_none();
+        let stays = |change: &&Event| !change.deleted && outlives(&change.entry);
         let put: Vec<Kept> = changes.iter().filter(stays).map(|change| Kept::from(&change.entry)).collect();
         let goes = |change: &&Event| !stays(change) && is_kept(&change.entry.key);
         let deleted: Vec<Key> = changes.iter().filter(goes).map(|change| change.entry.key.clone()).collect();
         (!put.is_empty() || !deleted.is_empty()).then_some(Change::Keys { put, deleted })
     }
+}
+
+/// Keys with a lease go with the daemon, and so does what may be lost: a sync for each request and each answer would cost as much as
+/// the rest of a launch.
+pub(super) fn outlives(entry: &Entry) -> bool {
+    entry.lease.is_none() && !super::keys().may_be_lost(entry)
 }

@@ -3,7 +3,8 @@
 //! Each transaction that changes a key without a lease is one line of the file `keys`, on the disk before anybody hears
 //! that it was done. Leases are as long as the daemon's life: nobody else could take the node's place, because the
 //! directory is locked. Keys with a lease are not written; with the daemon they are gone, and the next one claims its
-//! name anew before anybody plans. So nothing is written while nothing happens.
+//! name anew before anybody plans. So nothing is written while nothing happens. Nor are answers, and requests that only their
+//! asker misses: who asked a daemon that dies hears that it died, and what was carried out is in the state.
 //!
 //! Revisions rise over restarts: a block of them is promised on the disk ahead, and a new life begins behind it.
 //!
@@ -128,7 +129,7 @@ impl OwnStore {
         }
         let Op::Txn(txn) = op else { return Ok(()) };
         let changes = self.store.preview(txn).map_err(Refused::Store)?;
-        let is_kept = |key: &str| self.store.read(&Range::one(key)).iter().any(|entry| entry.lease.is_none());
+        let is_kept = |key: &str| self.store.read(&Range::one(key)).iter().any(kept::outlives);
         match Change::lasting(&changes, is_kept) {
             Some(change) => {
                 self.journal.number(highest_job(&changes));
@@ -140,7 +141,7 @@ impl OwnStore {
 
     fn rewrite(&mut self) -> io::Result<()> {
         let all = Range { first: String::new(), end: Some(char::MAX.to_string()) };
-        let lasting = self.store.read(&all).into_iter().filter(|entry| entry.lease.is_none());
+        let lasting = self.store.read(&all).into_iter().filter(kept::outlives);
         let put = lasting.map(|entry| Change::Keys { put: vec![(&entry).into()], deleted: Vec::new() });
         self.journal.rewrite(once(Change::Revisions(self.promised)).chain(put))
     }

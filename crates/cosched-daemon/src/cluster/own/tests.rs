@@ -1,6 +1,6 @@
 use super::*;
 use cosched_cluster::store::{Compare, Do, Key, LeaseId, Txn};
-use cosched_cluster::wire::{By, Exit, JobAsk, WantAsk, encode};
+use cosched_cluster::wire::{Answer, Ask, By, Exit, JobAsk, Reply, Request, WantAsk, encode};
 use cosched_core::JobId;
 use std::process::Command;
 
@@ -312,4 +312,28 @@ fn a_full_disk_is_a_store_that_does_not_answer_until_there_is_room() {
     assert_eq!(fill(&mut store, &mut told, 20), None);
     drop(store);
     assert_eq!(kept(&open(dir)).into_iter().map(|entry| entry.key).collect::<Vec<_>>(), told);
+}
+
+#[test]
+fn what_only_the_asker_would_miss_costs_no_sync_and_what_was_acknowledged_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let key = |id: &str| keys().request(&cosched_cluster::request_id("n", 1, id.parse().unwrap()));
+    let request = |ask| encode(&Request { origin: "n".to_owned(), by: None, at_ns: 1, ask });
+    store.call(txn(vec![put("/a", "promises revisions", None)])).unwrap();
+    let before = store.journal.bytes();
+    let asked = format!("{}asked/n", keys().prefix());
+    store.call(txn(vec![put(&key("1"), request(Ask::Suspend { job: 7 }), None), put(&asked, "1", None)])).unwrap();
+    store.call(txn(vec![put(&keys().reply("n.1"), encode(&Reply { at_ns: 1, answer: Answer::Done }), None)])).unwrap();
+    store.call(txn(vec![Do::Delete(Range::one(keys().reply("n.1")))])).unwrap();
+    assert_eq!(store.journal.bytes(), before);
+    assert_eq!(store.store.read(&Range::one(key("1"))).len(), 1, "whoever plans finds it");
+    let exit = Exit { code: Some(3), signal: None };
+    store.call(txn(vec![put(&key("2"), request(Ask::MainEnded { job: 7, attempt: 0, exit }), None)])).unwrap();
+    assert!(store.journal.bytes() > before, "its launcher does not wait until it is carried out");
+    store.call(txn(vec![put("/a", "carried out", None), Do::Delete(Range::one(key("1")))])).unwrap();
+    drop(store);
+    let found = open(dir.path());
+    let left: Vec<Key> = kept(&found).into_iter().map(|entry| entry.key).collect();
+    assert_eq!(left, ["/a".to_owned(), key("2")]);
 }
