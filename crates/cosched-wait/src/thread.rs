@@ -329,11 +329,11 @@ impl Thread {
         shared::slot().spin_us.store((spin_ns / 1_000) as u32, Relaxed);
     }
 
-    /// A call found something, or failed: the wait is over.
-    pub(crate) fn found(&self) {
+    /// A call found something, or failed: the wait is over. A failure says nothing about descriptors.
+    pub(crate) fn found(&self, failed: bool) {
         self.add(Count::Polls, 1);
         if self.row.active.get() {
-            self.end_row(sys::now_ns(), self.row.asks.get());
+            self.end_row(sys::now_ns(), !failed && self.row.asks.get());
         }
     }
 

@@ -22,7 +22,7 @@ type Wait<'a> = &'a mut dyn FnMut(&mut [pollfd]) -> bool;
 ///
 /// # Safety
 /// `mask` is null or a valid set of signals, and so are the descriptors.
-unsafe fn ask<R: Copy>(
+unsafe fn ask<R: Copy + Default + PartialOrd>(
     thread: &Thread,
     asked: impl FnOnce(Wait<'_>) -> bool,
     mask: *const sigset_t,
@@ -33,7 +33,7 @@ unsafe fn ask<R: Copy>(
     let mut result = call();
     let mut after = sys::errno();
     if !is_nothing(result) {
-        thread.found();
+        thread.found(result < R::default());
     } else if asked(&mut |descriptors| {
         // SAFETY: the caller's promise.
         unsafe { wait(thread, descriptors, mask) }
@@ -42,7 +42,7 @@ unsafe fn ask<R: Copy>(
         result = call();
         after = sys::errno();
         if !is_nothing(result) {
-            thread.found();
+            thread.found(result < R::default());
         }
     }
     thread.leave();

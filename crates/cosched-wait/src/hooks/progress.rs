@@ -146,7 +146,7 @@ pub(super) unsafe extern "C-unwind" fn ucp_worker_progress(worker: *mut c_void) 
     let Some(thread) = thread::enter() else { return found };
     let before = sys::errno();
     if found > 0 {
-        thread.found();
+        thread.found(false);
     } else {
         let verdict = thread.nothing(true);
         thread.loop_tells();
