@@ -297,3 +297,25 @@ fn a_job_that_begins_empty_on_other_nodes_ends_when_its_processes_have() {
     }
     assert!(wait_until(|| cluster.all_say(id, JobState::Ended) && cluster.is_clear_of(id)), "{:?}", first.job(id));
 }
+
+/// A gang whose main process has ended while another node still has one of its processes: found by the soak, seed 80001.
+#[test]
+fn every_node_tells_how_the_main_process_ended() {
+    if !needs(&TOOLS) {
+        return;
+    }
+    let cluster = Cluster::met(2, "");
+    let [first, second] = [0, 1].map(|n| cluster.node(n));
+    let run = ["run", "-d", "--nodes", "n1:1,n2:1", "--", "sh", "-c", "sleep 2; exit 6"];
+    let id: u64 = stdout(&first.cosched(&run)).trim().parse().unwrap();
+    assert!(is(second, id, JobState::Running), "{:?}", first.job(id));
+    let mut rank = second.command("sleep").arg("600").spawn().unwrap();
+    second.client().add_process(id, &ProcessRequest { pid: rank.id() as i32, start_ticks: None }).unwrap();
+    let tells = |node: &Node| node.job(id).exit.is_some_and(|exit| exit.code == Some(6));
+    assert!(wait_until(|| tells(first) && tells(second)), "{:?} {:?}", first.job(id).exit, second.job(id).exit);
+    assert!(cluster.all_say(id, JobState::Running), "{:?}", second.job(id));
+    rank.kill().unwrap();
+    rank.wait().unwrap();
+    assert!(wait_until(|| cluster.all_say(id, JobState::Ended)), "{:?}", first.job(id));
+    assert!([first, second].into_iter().all(tells));
+}

@@ -311,12 +311,18 @@ impl Job {
         self.main_exit = None;
     }
 
+    /// How its main process has ended, as far as its nodes have told.
+    pub fn exit(&self) -> Option<Exit> {
+        let lead = self.ask.lead.as_ref().and_then(|lead| self.ended_on.get(lead));
+        self.main_exit
+            .or_else(|| lead.and_then(|end| end.exit))
+            .or_else(|| self.ended_on.values().find_map(|end| end.exit))
+    }
+
     /// It is over.
     pub(crate) fn finish(&mut self, at_ns: u64, why: Why) {
+        let exit = self.exit();
         let ends = self.ended_on.values();
-        let lead = self.ask.lead.as_ref().and_then(|lead| self.ended_on.get(lead));
-        let exit =
-            self.main_exit.or_else(|| lead.and_then(|end| end.exit)).or_else(|| ends.clone().find_map(|end| end.exit));
         let memory_peak_bytes = ends.clone().map(|end| end.memory_peak_bytes).max().unwrap_or(0);
         let cpu_time_ns = ends.fold(0_u64, |sum, end| sum.saturating_add(end.cpu_time_ns));
         self.end = Some(End { at_ns, why, exit, cpu_time_ns, memory_peak_bytes });
@@ -353,7 +359,10 @@ mod tests {
             cpu_time_ns,
             memory_peak_bytes,
         };
-        job.ended_on = [("a".to_owned(), end(1, 10, 300)), ("b".to_owned(), end(2, 20, 200))].into();
+        assert_eq!(job.exit(), None);
+        job.ended_on = [("b".to_owned(), end(2, 20, 200))].into();
+        assert_eq!(job.exit(), Some(Exit { code: Some(2), signal: None }), "of one that is not over, too");
+        job.ended_on.insert("a".to_owned(), end(1, 10, 300));
         assert_eq!(job.leader(["a"]), Some("b"), "with or without a part there");
         job.attempt = 1;
         assert_eq!([job.leader(["a", "c"]), job.leader(["a", "b"])], [Some("a"), Some("b")]);

@@ -7,7 +7,7 @@ use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
 use crate::users;
 use cosched_api as api;
-use cosched_cluster::wire::{End, Job, WantAsk, Why};
+use cosched_cluster::wire::{End, Exit, Job, WantAsk, Why};
 use cosched_core::cluster::{JobRecord, NEVER, Stage};
 use cosched_core::{JobId, Reason, Standing};
 
@@ -99,8 +99,13 @@ impl Driver {
         let memory = view.nodes.iter().filter_map(|node| node.memory_bytes).reduce(u64::saturating_add);
         view.mem_bytes = memory.or_else(|| memory_in_all(&job.ask.want).filter(|_| view.nodes.is_empty()));
         view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000);
-        if let Some(End { exit, cpu_time_ns, memory_peak_bytes, .. }) = job.end {
-            view.exit = exit.map(|exit| api::ExitStatus { code: exit.code, signal: exit.signal });
+        let status = |exit: Exit| api::ExitStatus { code: exit.code, signal: exit.signal };
+        // Of one that is not over this node may know more than the others, until it has told them.
+        view.exit = match job.end {
+            Some(end) => end.exit.map(status),
+            None => job.exit().map(status).or(view.exit),
+        };
+        if let Some(End { cpu_time_ns, memory_peak_bytes, .. }) = job.end {
             view.cpu_time_ms = cpu_time_ns / 1_000_000;
             view.memory_peak_bytes = Some(memory_peak_bytes).filter(|bytes| *bytes > 0);
             view.r#use = Some(api::JobUse {
