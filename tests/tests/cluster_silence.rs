@@ -49,6 +49,43 @@ fn a_silence_longer_than_a_lease_costs_slots_and_no_lives() {
     cluster.end(0, &[all.as_slice(), &[new]].concat());
 }
 
+/// A node that is not heard, or does not hear, and one that looks again when etcd has forgotten what it has not seen.
+#[test]
+fn links_that_are_cut_one_way_and_a_compacted_store_cost_no_job() {
+    if !needs(&TOOLS) {
+        return;
+    }
+    let cluster = Cluster::met(2, "");
+    let [first, second] = [0, 1].map(|n| cluster.node(n));
+    let (gang, own) = cluster.gang_and_own();
+    let before = cluster.lone_pids(&[gang, own]);
+    let is_silent = || {
+        assert!(wait_until(|| listed(first, "n2").contains("silent ")), "{}", listed(first, "n2"));
+        assert!([gang, own].iter().all(|id| first.state(*id) == Some(JobState::Running)), "nobody has ended");
+    };
+    let is_back = |why: &str| {
+        assert!(
+            wait_until(|| cluster.nodes().iter().all(|node| node.names().len() == 2)),
+            "{why}: it does not come back"
+        );
+        assert!(wait_until(|| cluster.is_planned(1, gang)), "{why}: the gang has no slots again");
+        assert_eq!(cluster.pids(&[gang, own]), before, "{why}: other processes than before");
+    };
+    cluster.cut_one_way(1, true, is_silent);
+    is_back("what it sends is lost");
+    cluster.cut_one_way(1, false, is_silent);
+    is_back("what it is sent is lost");
+    daemon(second, Signal::STOP);
+    is_silent();
+    let missed = first.detach(&["--nodes", "n1:1", "--", "sh", "-c", PULSE]);
+    assert!(wait_until(|| !first.job_pids(missed).is_empty()));
+    cluster.etcd.compact();
+    daemon(second, Signal::CONT);
+    is_back("the store was compacted");
+    assert!(wait_until(|| second.state(missed) == Some(JobState::Running)), "{:?}", second.state(missed));
+    cluster.end(1, &[gang, own, missed]);
+}
+
 /// Two lives write to one file: no line of the old one comes after the first of the new one, whether the node is cut off, or its
 /// daemon is stopped, or dead.
 #[test]

@@ -280,6 +280,18 @@ impl Etcd {
         }
     }
 
+    /// Lets the store forget all that was before now.
+    ///
+    /// # Panics
+    /// When it refuses.
+    pub fn compact(&self) {
+        let root = format!("--user={ROOT}");
+        let fields = crate::stdout(&self.ctl(&[&root, "get", "any", "--write-out=fields"]));
+        let revision = fields.lines().find_map(|line| line.strip_prefix("\"Revision\" : ")).expect("a revision");
+        let out = self.ctl(&[&root, "compact", revision]);
+        assert!(out.status.success(), "{}", crate::stderr(&out));
+    }
+
     /// etcdctl, on the server's own node, with the right certificate and no user.
     pub fn ctl(&self, words: &[&str]) -> Output {
         self.ctl_with("client", words)

@@ -114,6 +114,15 @@ impl Cluster {
         self.nodes.net.heal(n);
     }
 
+    /// Loses what a node sends to the store (`there`), or what the store sends to the node, while `meanwhile` runs.
+    pub fn cut_one_way(&self, n: usize, there: bool, meanwhile: impl FnOnce()) {
+        let (node, store) = (&self.net().hosts[n], &self.net().hosts[self.etcd_place]);
+        let (from, to) = if there { (node, store) } else { (store, node) };
+        from.run(&["ip", "route", "add", "blackhole", &to.address]);
+        meanwhile();
+        from.run(&["ip", "route", "del", "blackhole", &to.address]);
+    }
+
     /// Takes the store off the network: for all nodes at once.
     pub fn cut_etcd(&self) {
         self.nodes.net.cut(self.etcd_place);

@@ -107,12 +107,7 @@ fn break_and_mend(cluster: &mut Cluster, kind: Kind, node: usize, lasts: u64) {
             cluster.heal(node);
         }
         Kind::CutThere | Kind::CutBack => {
-            let hosts = &cluster.net().hosts;
-            let (node, etcd) = (&hosts[node], &hosts[hosts.len() - 1]);
-            let (from, to) = if kind == Kind::CutThere { (node, etcd) } else { (etcd, node) };
-            from.run(&["ip", "route", "add", "blackhole", &to.address]);
-            sleep_ms(lasts);
-            from.run(&["ip", "route", "del", "blackhole", &to.address]);
+            cluster.cut_one_way(node, kind == Kind::CutThere, || sleep_ms(lasts));
         }
         Kind::CutEtcd => {
             cluster.cut_etcd();
