@@ -45,7 +45,8 @@ def attack(lab):
     def inside(on):
         steer = lambda word, job: lab.root.cosched(word, str(job), timeout_s=60)
         steer("suspend", quiet if on else bomb)
-        assert steer("resume", bomb if on else quiet).returncode == 0
+        resumed = steer("resume", bomb if on else quiet)
+        assert resumed.returncode == 0, resumed.stderr
 
     kept = ratio(lab, gang, inside)
     say(f"with 3,000 processes in A's job B's gang has {kept:.3f} of its time")

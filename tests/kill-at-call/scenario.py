@@ -1,5 +1,6 @@
 """One run: a daemon with jobs that is killed at one of its system calls, and what has to be true afterwards."""
 
+import contextlib
 import json
 import mmap
 import os
@@ -217,9 +218,11 @@ class Run:
                     pass
                 if self.of == "guard" and self.at and self.calls < self.at:
                     self.guard_is_back(daemon)
-                if alive(daemon):
-                    # An operator's restart once; the last one only has to go.
-                    os.kill(daemon, signal.SIGTERM if half == self.first_half else signal.SIGKILL)
+                # The tracer may kill it just now.
+                with contextlib.suppress(ProcessLookupError):
+                    if alive(daemon):
+                        # An operator's restart once; the last one only has to go.
+                        os.kill(daemon, signal.SIGTERM if half == self.first_half else signal.SIGKILL)
                 self.until_over(traced)
                 if self.at and self.calls >= self.at:
                     break

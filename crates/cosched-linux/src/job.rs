@@ -44,6 +44,10 @@ impl JobDirs {
         if self.cpu.is_some() { "cpu.shares" } else { "cpu.weight" }
     }
 
+    fn pids_file(&self, name: &str) -> PathBuf {
+        self.pids.as_ref().unwrap_or(&self.outer).join(format!("pids.{name}"))
+    }
+
     pub(crate) fn make(&self) -> Result<(), TreeError> {
         let gang = self.gang();
         for dir in self.cpu.iter().chain(&self.memory).chain(&self.pids).chain([&self.outer, &gang]) {
@@ -73,6 +77,7 @@ impl JobDirs {
             weight: Some((self.cpu_files().join(self.weight_name()), kind)),
             procs: self.gang().join("cgroup.procs"),
             usage: Some(self.outer.join("cpu.stat")),
+            tasks: Some(self.pids_file("current")).filter(|path| path.exists()),
         }
     }
 }
@@ -123,9 +128,8 @@ impl JobCgroup {
 
     /// Bounds its processes and threads, where there is a controller for that.
     pub(crate) fn bound_tasks(&self, most: u64) {
-        let path = self.0.dirs.pids.as_ref().unwrap_or(&self.0.dirs.outer).join("pids.max");
         // Without the file there is no controller, which was said when the tree was made.
-        let _ = cgfile::write(&path, &most.to_string());
+        let _ = cgfile::write(&self.0.dirs.pids_file("max"), &most.to_string());
     }
 
     /// The job's number.
@@ -266,6 +270,8 @@ impl JobCgroup {
     /// # Errors
     /// When neither works.
     pub fn kill(&self) -> Result<(), TreeError> {
+        // A crowd that was frozen would die with what CPU time the others leave. The slot thread marks it again, if at all.
+        let _ = self.0.switch.set_idle(false);
         let path = self.0.dirs.outer.join("cgroup.kill");
         match cgfile::write(&path, "1") {
             Ok(()) => Ok(()),

@@ -38,11 +38,11 @@ impl Mechanism for Freezer {
         match to {
             Disposition::Run => {
                 job.set_frozen(false)?;
-                // Only after a soft mechanism, or when the file's content is not known.
+                // Only a crowd, after a soft mechanism, or when the file's content is not known.
                 job.set_idle(false)?;
                 job.set_weight(weight)?;
             }
-            Disposition::Background | Disposition::Stop => job.set_frozen(true)?,
+            Disposition::Background | Disposition::Stop => job.freeze_for_others()?,
         }
         job.set_state(Some(to));
         Ok(())

@@ -84,7 +84,7 @@ impl Mechanism for Soft {
         match (to, phase) {
             (Disposition::Run, _) => self.run(job, weight)?,
             (Disposition::Background, Phase::Fill) => self.fill(job)?,
-            (Disposition::Background, Phase::Switch) | (Disposition::Stop, _) => job.set_frozen(true)?,
+            (Disposition::Background, Phase::Switch) | (Disposition::Stop, _) => job.freeze_for_others()?,
         }
         job.set_state(Some(to));
         Ok(())

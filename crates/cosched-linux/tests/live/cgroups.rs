@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use cosched_core::Disposition;
 use cosched_linux::endwatch::EndWatch;
+use cosched_linux::mechanism::Phase;
+use cosched_linux::thaw::ThawPaths;
 use cosched_linux::{TreeError, mechanism};
 
 use crate::support::{Scene, within};
@@ -145,6 +148,33 @@ fn the_weight_survives_the_idle_mark() {
     switch.set_idle(false).unwrap();
     switch.set_weight(300).unwrap();
     assert_eq!(number(&file), expected, "written anew although it was remembered");
+}
+
+#[test]
+fn a_crowd_stops_with_what_the_others_leave_and_dies_with_its_own_part() {
+    let Some(mut scene) = Scene::new() else { return };
+    let (few, crowd) = (scene.job(1, &SLEEP, 3), scene.job(2, &SLEEP, 300));
+    let idle = |job: u64| match &scene.tree.thaw_paths() {
+        ThawPaths { cpu_tree: Some(dir), .. } => dir.join(format!("job-{job}/cpu.idle")),
+        ThawPaths { v2_tree, .. } => v2_tree.join(format!("job-{job}/cpu.idle")),
+    };
+    if !idle(1).exists() {
+        println!("SKIPPED: this kernel has no cpu.idle");
+        return;
+    }
+    for job in [&few, &crowd] {
+        job.switch_handle().freeze_for_others().unwrap();
+        assert!(within(|| job.frozen()));
+    }
+    assert_eq!([1, 2].map(|job| number(&idle(job))), [0, 1]);
+    let soft = mechanism::choose(&scene.tree, true, None).unwrap();
+    soft.apply(&crowd.switch_handle(), Disposition::Run, 100, Phase::Switch).unwrap();
+    assert_eq!(number(&idle(2)), 0, "in its own slot it is as the others");
+    crowd.switch_handle().freeze_for_others().unwrap();
+    assert_eq!(number(&idle(2)), 1);
+    crowd.kill().unwrap();
+    assert_eq!(number(&idle(2)), 0);
+    assert!(within(|| !crowd.populated().unwrap()));
 }
 
 fn number(path: &Path) -> usize {
