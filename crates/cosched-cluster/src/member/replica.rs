@@ -203,6 +203,12 @@ impl Replica {
         Some(format!("{key}: {why}{more}"))
     }
 
+    /// A number that two nodes have by their names, and these two: what the plan says of that number can be meant for either.
+    pub(super) fn twins(&self) -> Option<(u32, &str, &str)> {
+        let mut seen = BTreeMap::new();
+        self.names.iter().find_map(|(name, id)| Some((*id, seen.insert(id, name)?.as_str(), name.as_str())))
+    }
+
     fn delete(&mut self, keys: &Keys, key: &str) {
         self.unreadable.remove(key);
         match keys.place(key) {
