@@ -1,4 +1,4 @@
-"""A stands in cgroups with a CPU quota, a memory limit, a limit of processes and one CPU. He starts jobs to get out of them: by `cosched
+"""A stands in cgroups with a CPU quota, a memory limit, a limit of processes, one CPU, a device less, or no huge pages. He starts jobs to get out of them: by `cosched
 run`, many at once, by joining a job that was started outside, by an empty job. And a job forks without end.
 
 Must hold: each limit is kept, or the run is refused and says which limit of which cgroup; `caller_cgroup = "per-job"` keeps a quota
@@ -8,6 +8,8 @@ for each job; a job has at most `tasks_per_job` processes, and `cosched limits` 
 import json
 import os
 import subprocess
+from pathlib import Path
+
 from lab import mounts, remove_cgroups, wait_until
 
 BURN = "import time\nt = time.monotonic()\nwhile time.monotonic() - t < 4: pass\nprint(time.process_time())"
@@ -68,6 +70,8 @@ def attack(lab):
     big = rest.run("cosched", "run", "--", "/usr/bin/python3", "-c", "x = bytearray(200 << 20); print('had it')")
     assert "had it" not in big.stdout, big
 
+    stays_where_it_is(lab, v1)
+
     # Nor has a job without such a caller as many processes as it likes.
     forked = lab.a.cosched("run", "--", "/usr/bin/python3", "-c", FORK)
     assert 30 < int(forked.stdout) < 60, forked
@@ -78,7 +82,44 @@ def attack(lab):
     lab.restart('policy = "local"\n[limits]\ncaller_cgroup = "per-job"\n')
     burnt = float(quota.run("cosched", "run", "--", "/usr/bin/python3", "-c", BURN).stdout)
     assert burnt < 4 * 0.2, f"{burnt} s of CPU in 4 s, where 0.1 of a CPU is the limit"
+    no_job_can_keep_it(lab)
     assert lab.root.cosched("kill", str(outside)).returncode == 0
+
+
+def stays_where_it_is(lab, v1):
+    """The cgroups of I/O and devices, where these are v1 controllers of their own, go with the process."""
+    if not {"blkio", "devices"} <= v1.keys():
+        print("not looked at: v1 blkio and devices are not mounted here, each by itself")
+        return
+    box = Box(lab, v1, "stays")
+    disk = sorted(path.name for path in Path("/sys/dev/block").iterdir())[0]
+    box.limit("blkio", "", [("blkio.throttle.read_bps_device", f"{disk} 1048576")])
+    box.limit("devices", "", [("devices.deny", "c 1:5 rwm")])
+    seen = box.run("cosched", "run", "--", "cat", "/proc/self/cgroup").stdout
+    for controller in ("blkio", "devices"):
+        assert f":{controller}:/{box.name}" in seen, seen
+    zero = box.run("cosched", "run", "--", "head", "-c1", "/dev/zero")
+    assert zero.returncode != 0 and "Operation not permitted" in zero.stderr, zero
+
+
+def no_job_can_keep_it(lab):
+    """A v2 limit that `caller_cgroup = "per-job"` cannot give to a job is refused in spite of it."""
+    v2 = mounts("cgroup2")[0]
+    if "hugetlb" not in (v2 / "cgroup.controllers").read_text().split():
+        print("not looked at: this machine has no v2 controller of huge pages")
+        return
+    control = v2 / "cgroup.subtree_control"
+    if "hugetlb" not in control.read_text().split():
+        control.write_text("+hugetlb")
+        lab.at_end(lambda: control.write_text("-hugetlb"))
+    box = Box(lab, {"v2": v2}, "pages")
+    box.limit("v2", "", [])
+    limit = sorted((v2 / box.name).glob("hugetlb.*B.max"))[0]
+    assert box.run("cosched", "run", "--", "echo", "let in").stdout == "let in\n"
+    limit.write_text("0")
+    done = box.run("cosched", "run", "--", "echo", "let in")
+    assert done.returncode != 0 and f"huge pages 0 ({limit.name} of /{box.name})" in done.stderr, done
+    assert "per-job" not in done.stderr, done
 
 
 class Box:

@@ -130,3 +130,38 @@ fn a_job_whose_program_is_gone_ends_on_every_path() {
     let use_of = cluster.node(1).client().load(None).unwrap();
     assert_eq!((use_of.jobs, use_of.memory_declared_bytes), (0, 0), "nothing is held for them");
 }
+
+/// What was asked of a store that did not answer is carried out when it does; who asked for a job has been told that nothing is run.
+#[test]
+fn a_run_that_failed_while_the_store_was_away_leaves_no_job() {
+    if !needs(&TOOLS) {
+        return;
+    }
+    let mut cluster = Cluster::met(2, "");
+    let ran = cluster.node(0).socket().with_file_name("ran");
+    let script = format!("echo > {}; exec sleep 600", ran.display());
+    // The request has its place here or elsewhere, and etcd has it in its socket, or never had it.
+    for (name, want, frozen) in [("a", "n1:1", true), ("b", "n2:1", true), ("c", "n1:1", false), ("d", "n2:1", false)] {
+        match frozen {
+            true => cluster.etcd.freeze(),
+            false => cluster.etcd.kill(),
+        }
+        let run = cluster.node(0).cosched(&["run", "-d", "--name", name, "--nodes", want, "--", "sh", "-c", &script]);
+        match frozen {
+            true => cluster.etcd.thaw(),
+            false => cluster.etcd.restart(),
+        }
+        assert_eq!(run.status.code(), Some(125), "{name}: {}", stderr(&run));
+        assert!(stderr(&run).contains("Nothing is run"), "{name}: {}", stderr(&run));
+        cluster.until_met();
+        // What was asked for before has its number when this one has.
+        let next = cluster.node(0).detach(&["--nodes", "n1:1", "--", "sleep", "600"]);
+        let ghosts = |n: usize| {
+            let jobs = cluster.node(n).client().jobs(true).unwrap().jobs;
+            jobs.into_iter().filter(|job| job.name == name && job.state != JobState::Ended).count()
+        };
+        assert!(wait_until(|| (0..2).all(|n| ghosts(n) == 0)), "{name}: a job without a process goes on");
+        assert!(!ran.exists(), "{name}: the program was run");
+        cluster.end(0, &[next]);
+    }
+}

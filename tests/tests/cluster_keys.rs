@@ -29,11 +29,16 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
     let backup = cluster.node(0).host.dir.join("backup.json").display().to_string();
     let out = cluster.node(0).cosched(&["cluster", "export", &backup]);
     assert!(out.status.success(), "{}", stderr(&out));
-    for (at, way) in ["deleted", "damaged", "cannot be"].into_iter().enumerate() {
+    for (at, way) in ["deleted", "damaged", "cannot be", "twins"].into_iter().enumerate() {
         let state = key("state");
         let out = match way {
             "deleted" => cluster.etcd.ctl_as_user(&["del", &state]),
             "damaged" => cluster.etcd.ctl_as_user(&["put", &state, "{\"form"]),
+            // Two nodes with one number.
+            "twins" => {
+                let one = stdout(&cluster.etcd.ctl_as_user(&["get", "--print-value-only", &key("names/n1")]));
+                cluster.etcd.ctl_as_user(&["put", &key("names/n2"), one.trim_end()])
+            }
             // Cells where there is no CPU: it is noticed at once, not with the next event.
             _ => {
                 let old = stdout(&cluster.etcd.ctl_as_user(&["get", "--print-value-only", &state]));

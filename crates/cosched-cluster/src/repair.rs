@@ -107,8 +107,56 @@ impl Found {
                 hint: "Repair from a node whose cosched is of the version that wrote it.".to_owned(),
             })?;
         }
+        found.drop_twins(&known.keys)?;
         found.drop_wrong_ids(&known.keys);
         Ok(found)
+    }
+
+    /// Of several nodes that have one number by their names, one is right: the one whose own record says so; while it is away, one
+    /// whose record says nothing else; and among those, the one that the number's key names.
+    fn drop_twins(&mut self, keys: &Keys) -> Result<(), CannotRepair> {
+        let mut holders: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
+        let of_nodes =
+            self.nodes.iter().filter(|(name, _)| !self.names.contains_key(*name)).map(|(name, of)| (of.id, name));
+        for (id, name) in of_nodes.chain(self.names.iter().map(|(name, of)| (of.id, name))) {
+            holders.entry(id).or_default().insert(name.clone());
+        }
+        for (id, twins) in holders.into_iter().filter(|(_, names)| names.len() > 1) {
+            let right = self.right_of_twins(keys, id, &twins)?;
+            for name in twins.iter().filter(|name| Some(*name) != right.as_ref()) {
+                let key = match self.names.remove(name) {
+                    Some(_) => keys.name(name),
+                    None => {
+                        self.nodes.remove(name);
+                        keys.node(name)
+                    }
+                };
+                let whose = right.as_ref().map_or_else(|| "not its own".to_owned(), |right| format!("node {right}'s"));
+                self.damaged.insert(key, format!("it has number {id}, which is {whose}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` where all of them have other numbers.
+    fn right_of_twins(&self, keys: &Keys, id: u32, twins: &BTreeSet<String>) -> Result<Option<String>, CannotRepair> {
+        let said = |name: &&String| self.nodes.get(*name).map(|node| node.id == id);
+        let sure: Vec<&String> = twins.iter().filter(|name| said(name) == Some(true)).collect();
+        let maybe: Vec<&String> = twins.iter().filter(|name| said(name).is_none()).collect();
+        let candidates = if sure.is_empty() { maybe } else { sure };
+        let named = self.ids.get(&id).filter(|name| candidates.contains(name));
+        match (candidates.as_slice(), named) {
+            ([] | [_], _) => Ok(candidates.first().map(|name| (*name).clone())),
+            (_, Some(name)) => Ok(Some(name.clone())),
+            ([one, other, ..], None) => Err(CannotRepair {
+                why: format!(
+                    "{} and {} both have number {id}, and nothing tells whose it is",
+                    keys.name(one),
+                    keys.name(other)
+                ),
+                hint: format!("Put the name of the right one into {} with etcdctl, and repair again.", keys.id(id)),
+            }),
+        }
     }
 
     /// A number's key is believed least: the name's key and the node's record have the number, too.
@@ -404,5 +452,71 @@ impl Work<'_> {
         all.extend(state.map(|state| Do::Put { key: key.clone(), value: encode(&state), lease: None }));
         let txn = |then: &[Do]| Op::Txn(Txn { compare: is_as_read(), then: then.to_vec(), or_else: vec![] });
         Repair { says: self.says, ops: all.chunks(TXN_OPS_MAX - 1).map(txn).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Clock;
+
+    fn node(id: u32) -> Node {
+        Node {
+            id,
+            instance: 1,
+            home: String::new(),
+            boot: "b".to_owned(),
+            cpus: 1,
+            memory_bytes: 1,
+            disk_bytes: 0,
+            clock: Clock { synchronised: true, error_ns: 0 },
+            version: String::new(),
+            jobs_known: 0,
+        }
+    }
+
+    /// Names `a` and `b` with number 1, these records of nodes, and what the number's key says.
+    fn twins(records: &[(&str, u32)], named: Option<&str>) -> Found {
+        let name = |name: &str| (name.to_owned(), Name { id: 1, boot: "b".to_owned(), left_ns: None, tree: None });
+        Found {
+            names: [name("a"), name("b")].into(),
+            nodes: records.iter().map(|(name, id)| ((*name).to_owned(), node(*id))).collect(),
+            ids: named.map(|name| (1, name.to_owned())).into_iter().collect(),
+            ..Found::default()
+        }
+    }
+
+    #[test]
+    fn a_number_that_two_have_goes_to_whom_most_is_known_of() {
+        let keys = Keys::new("hall").unwrap();
+        for (records, named, left) in [
+            // Who lives and says so, whatever the number's key says.
+            (&[("a", 1), ("b", 2)][..], Some("b"), &["a"][..]),
+            (&[("b", 1)], Some("a"), &["b"]),
+            // The other says another number.
+            (&[("a", 2)], None, &["b"]),
+            (&[], Some("b"), &["b"]),
+            (&[("a", 1), ("b", 1)], Some("b"), &["b"]),
+            (&[("a", 2), ("b", 3)], None, &[]),
+        ] {
+            let mut found = twins(records, named);
+            found.drop_twins(&keys).unwrap();
+            assert_eq!(found.names.keys().collect::<Vec<_>>(), left, "{records:?} {named:?}");
+            assert_eq!(found.damaged.len(), 2 - left.len());
+        }
+        for named in [None, Some("c")] {
+            let refused = twins(&[], named).drop_twins(&keys).unwrap_err();
+            assert!(refused.why.contains("nothing tells whose it is"), "{}", refused.why);
+        }
+    }
+
+    /// The name of one is gone, and another has its number.
+    #[test]
+    fn who_has_lost_its_name_keeps_its_number() {
+        let keys = Keys::new("hall").unwrap();
+        let mut found = twins(&[("c", 1), ("a", 2)], None);
+        found.names.remove("b");
+        found.drop_twins(&keys).unwrap();
+        assert!(found.names.is_empty() && found.nodes.contains_key("c"), "{:?}", found.damaged);
     }
 }

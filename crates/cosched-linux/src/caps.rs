@@ -4,7 +4,7 @@
 //! limits that one, or a cgroup above it that is not above our tree as well, would hold no more. So it is read here, as this
 //! process sees it and not as anybody says, and the daemon refuses, or gives the job the same limits (decision 0037).
 //! In the hybrid layout a process keeps its cpuset, memory and pids cgroups where these are limited: nothing of that is lost.
-//! Weights, I/O limits and devices are no limits of what is shared here, and are not looked at.
+//! What a job's cgroup could not have is in `unkept.rs`. Weights are no limits, and are not looked at.
 //! Source: Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, pids.max, cpuset.cpus.effective); sched-bwc.rst.
 
 use std::fmt;
@@ -14,6 +14,7 @@ use crate::cgfile;
 use crate::job::JobCgroup;
 use crate::place::{below, own_v1, own_v2};
 use crate::tree::{Tree, TreeError};
+use crate::unkept::{Unkept, page_sizes, unkept_in};
 
 /// The period in which a quota that is kept is counted, in microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
@@ -77,6 +78,8 @@ pub struct Caps {
     pub caps: Vec<Cap>,
     /// The CPUs as the kernel lists them, such as "0-1,4".
     pub cpus: Option<String>,
+    /// What no job can be limited to.
+    pub unkept: Vec<Unkept>,
 }
 
 impl Caps {
@@ -112,10 +115,11 @@ impl Tree {
 
     fn caps_left_in(&self, content: &str) -> Caps {
         let mut caps = Caps::default();
-        let layout = self.layout();
+        let (layout, page_sizes) = (self.layout(), page_sizes());
         if let Some(path) = own_v2(content) {
             for (dir, relative) in left(&layout.v2_mount, &path, self.v2_dir()) {
                 Resource::ALL.into_iter().for_each(|resource| caps.take(resource, &dir, &relative));
+                caps.unkept.extend(unkept_in(&dir, &relative, &page_sizes));
             }
             let cpus = |dir: &Path| cgfile::read(&dir.join("cpuset.cpus.effective")).ok();
             let own = cpus(&below(&layout.v2_mount, &path)).map(|text| text.trim().to_owned());
@@ -125,6 +129,7 @@ impl Tree {
         if let (Some(mount), Some(own), Some(path)) = (&layout.cpu_mount, self.cpu_dir(), own_v1(content, "cpu")) {
             for (dir, relative) in left(mount, &path, own) {
                 caps.take(Resource::Cpu, &dir, &relative);
+                caps.unkept.extend(unkept_in(&dir, &relative, &page_sizes));
             }
         }
         caps
@@ -274,8 +279,29 @@ mod tests {
         // A job with these limits takes such a process; one with fewer does not.
         assert_eq!(caps.clone().beyond(&caps), Caps::default());
         assert_eq!(caps.clone().beyond(&Caps::default()), caps);
-        let looser = Caps { caps: vec![Cap { most: 51, ..caps.caps[1].clone() }], cpus: None };
+        let looser = Caps { caps: vec![Cap { most: 51, ..caps.caps[1].clone() }], ..Caps::default() };
         assert_eq!(caps.clone().beyond(&looser), caps);
+    }
+
+    #[test]
+    fn what_no_job_can_keep_is_found_in_v2_and_beside_the_v1_cpu_controller() {
+        let base = tempfile::tempdir().unwrap();
+        let (v2, cpu) = (base.path().join("v2"), base.path().join("cpu"));
+        let limit = "8:0 rbps=1048576 wbps=max riops=max wiops=max\n";
+        put(&v2, &[("a/io.max", limit), ("a/b/io.max", "")]);
+        put(&cpu, &[("c/blkio.throttle.read_bps_device", "8:0 1000\n")]);
+        let tree = unified(&v2, Place::Root { name: "cosched".into() });
+        let told = |tree: &Tree, content: &str| -> Vec<String> {
+            tree.caps_left_in(content).unkept.iter().map(ToString::to_string).collect()
+        };
+        let io_max = format!("I/O {} (io.max of /a)", limit.trim_end());
+        assert_eq!(told(&tree, "0::/a/b\n"), [io_max]);
+        let caps = tree.caps_left_in("0::/a/b\n");
+        assert_eq!(caps.clone().beyond(&Caps::default()), caps, "no job has it");
+        let layout = Layout { kind: LayoutKind::Hybrid, cpu_mount: Some(cpu), ..tree.layout().clone() };
+        let tree = Tree::open(&layout, Place::Root { name: "cosched".into() }).unwrap();
+        let throttled = "I/O 8:0 1000 (blkio.throttle.read_bps_device of /c)";
+        assert_eq!(told(&tree, "2:cpu,blkio:/c\n0::/\n"), [throttled]);
     }
 
     #[test]

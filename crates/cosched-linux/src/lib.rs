@@ -49,6 +49,7 @@ pub mod switch;
 pub mod thaw;
 pub mod thread;
 pub mod tree;
+mod unkept;
 pub mod user;
 pub mod waits;
 
@@ -65,4 +66,5 @@ pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Seen, Slot
 pub use stats::{SwitchHistograms, SwitchStats};
 pub use switch::JobSwitch;
 pub use tree::{Tree, TreeError};
+pub use unkept::Unkept;
 pub use waits::{PageLayout, WaitPage, Waits};

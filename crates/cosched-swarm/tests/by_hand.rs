@@ -89,6 +89,61 @@ fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
     }
 }
 
+/// Two nodes have one number: all that is planned for one of them would be read as the other's.
+#[test]
+fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
+    // All are in touch; the one that is right begins in the middle of it, or the one that is wrong; or all do, and nobody has a record.
+    for away in [&[][..], &[1], &[2], &[0, 1, 2]] {
+        let mut world = with_jobs(7);
+        let before = world.running();
+        let ids = |world: &World| {
+            let id = |node: usize| world.hosts[node].member.as_ref().unwrap().id();
+            [0, 1, 2].map(id)
+        };
+        let numbers = ids(&world);
+        away.iter().for_each(|node| world.crash(*node));
+        world.run(6 * S);
+        world.copies_by_hand("names/n1", "names/n2");
+        world.run(30 * S);
+        away.iter().for_each(|node| world.start(*node));
+        world.run(60 * S);
+        assert!(world.running().is_superset(&before), "{away:?}: a job has ended");
+        let wrong = format!("names/n2: it has number {}, as", numbers[1].unwrap().0);
+        for host in &world.hosts {
+            let alarm = host.member.as_ref().unwrap().alarm().unwrap_or_default();
+            assert!(alarm.contains(&wrong), "{away:?}: {alarm}");
+        }
+        let repair = world.repair_by(2).unwrap();
+        assert!(repair.says.iter().any(|line| line.contains("names/n2")), "{away:?}: {:?}", repair.says);
+        world.carry_out(&repair);
+        world.run(20 * S);
+        assert_eq!(ids(&world), numbers, "{away:?}");
+        assert!(world.running().is_superset(&before), "{away:?}: a job has ended by the repair");
+        assert_eq!(submits(&mut world, "later"), Some(5), "{away:?}");
+        for host in &world.hosts {
+            assert!(host.member.as_ref().unwrap().alarm().is_none(), "{away:?}");
+            assert!(host.driver.as_ref().is_some_and(|driver| driver.plan().1), "{away:?}: no slots again");
+        }
+        assert_eq!(world.repair_by(0).unwrap().says, Vec::<String>::new(), "{away:?}");
+        ends_well(world);
+    }
+}
+
+/// Whoever has lost its name finds its number by its key, and there are two with its name.
+#[test]
+fn the_number_of_another_is_not_taken_though_its_key_says_so() {
+    let mut world = World::started(12, 3);
+    let ids = |world: &World| [0, 1, 2].map(|node: usize| world.hosts[node].member.as_ref().unwrap().id().unwrap().0);
+    let before = ids(&world);
+    let [first, last] = [0, 2].map(|at| (0..3).find(|node| before[*node] == at).unwrap());
+    world.copies_by_hand(&format!("ids/{}", before[last]), &format!("ids/{}", before[first]));
+    world.writes_by_hand(&format!("names/n{last}"), true);
+    world.run(20 * S);
+    assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_none()));
+    assert_eq!(ids(&world), before);
+    world.check_end();
+}
+
 /// Nodes that see the alarm are not silent, however long nobody hears of them in plans.
 #[test]
 fn jobs_that_begin_anew_elsewhere_outlive_an_alarm() {

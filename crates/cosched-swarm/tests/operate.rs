@@ -212,3 +212,37 @@ fn what_is_held_goes_on_without_a_store_when_there_is_room() {
     assert!(stopped(&world).is_empty());
     assert!(world.violation.is_none(), "{:?}", world.violation);
 }
+
+/// Who starts one quick job after the other does not push out the exit codes of others.
+#[test]
+fn nobody_pushes_out_the_ended_jobs_of_another() {
+    let mut world = World::new(37, 2);
+    for host in &mut world.hosts {
+        host.settings.keep_ended_max = 5;
+    }
+    (0..2).for_each(|node| world.start(node));
+    world.run(3 * S);
+    world.ask(0, user(1), submit(job("theirs", 1)));
+    world.run(30 * S);
+    for n in 0..12 {
+        world.ask(1, user(2), submit(job(&format!("quick{n}"), 1)));
+    }
+    world.run(120 * S);
+    let ended = |world: &World, uid| {
+        let of = world.jobs().into_iter().filter(move |job| job.owner.uid == uid && job.end.is_some());
+        of.map(|job| job.id).collect::<Vec<_>>()
+    };
+    assert_eq!((ended(&world, 1), ended(&world, 2).len()), (vec![1], 5));
+    // The newest that have room, of each.
+    let of = |world: &World| world.jobs().into_iter().find(|job| job.owner.uid == 1).unwrap();
+    let bytes = cosched_cluster::wire::encode(&of(&world)).len() as u64;
+    for node in 0..2 {
+        world.hosts[node].settings.keep_ended_bytes = 3 * bytes;
+        world.crash(node);
+        world.start(node);
+    }
+    world.run(30 * S);
+    let kept = ended(&world, 2).len();
+    assert!(ended(&world, 1) == [1] && (1..=3).contains(&kept), "{kept}");
+    world.check_end();
+}

@@ -215,12 +215,7 @@ impl Member {
     fn forget_old(&self, txn: &mut Txn) {
         let settings = &self.settings;
         let wall = self.now.wall;
-        let many = self.replica.ended.len();
-        let old = |at: usize, ended_ns: u64| {
-            many - at > settings.keep_ended_max || Time(ended_ns) + settings.keep_ended_ns <= wall
-        };
-        let ended = self.replica.ended.iter().enumerate();
-        let jobs = ended.filter(|(at, (ended_ns, _))| old(*at, *ended_ns)).map(|(_, (_, id))| settings.keys.job(*id));
+        let jobs = self.replica.ended.old(settings, wall).map(|id| settings.keys.job(id));
         let unread = self.replica.replies.iter().filter(|(_, r)| Time(r.at_ns) + settings.keep_replies_ns <= wall);
         let replies = unread.map(|(id, _)| settings.keys.reply(id));
         let room = TXN_OPS_MAX - txn.then.len();

@@ -227,11 +227,11 @@ impl Member {
 
     /// When the first thing that is over may be forgotten.
     fn forgets_at(&self) -> Option<Time> {
-        let Settings { keep_ended_ns, keep_ended_max, keep_replies_ns, .. } = self.settings;
-        if self.replica.ended.len() > keep_ended_max {
+        let Settings { keep_ended_ns, keep_replies_ns, .. } = self.settings;
+        if self.replica.ended.are_too_many(&self.settings) {
             return Some(self.now.steady);
         }
-        let ended = self.replica.ended.first().map(|(at, _)| Time(*at) + keep_ended_ns);
+        let ended = self.replica.ended.first_ns().map(|at| Time(at) + keep_ended_ns);
         let replies = self.replica.replies.values().map(|reply| Time(reply.at_ns) + keep_replies_ns).min();
         [ended, replies].into_iter().flatten().min().map(|at| self.steady(at))
     }

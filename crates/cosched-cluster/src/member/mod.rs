@@ -14,6 +14,7 @@ mod anew;
 mod apply;
 mod commit;
 mod due;
+mod ended;
 mod fence;
 mod finish;
 mod follow;

@@ -1,5 +1,6 @@
 //! What a node knows of the store: its own copy of what all watch.
 
+use super::ended::Ended;
 use crate::keys::{Keys, Place, check_name};
 use crate::store::{Entry, Event, Key, LeaseId, News, Revision};
 use crate::wire::{FormatError, Job, Name, Node, Reply, Request, Stored, Tree, decode};
@@ -51,8 +52,8 @@ pub(super) struct Replica {
     /// The name of each number.
     pub(super) by_id: BTreeMap<NodeId, String>,
     pub(super) jobs: BTreeMap<u64, At<Job>>,
-    /// Jobs that are over, by the time of their end.
-    pub(super) ended: BTreeSet<(u64, u64)>,
+    /// Those that are over.
+    pub(super) ended: Ended,
     /// By the revision in which they were made, then by name: in their order.
     pub(super) requests: BTreeMap<(Revision, String), Result<Request, FormatError>>,
     pub(super) replies: BTreeMap<String, Reply>,
@@ -160,9 +161,10 @@ impl Replica {
             }
             Place::Job(id) => {
                 let Some(job) = self.readable::<Job>(&key, &value) else { return };
-                if let Some(end) = &job.end {
-                    self.ended.insert((end.at_ns, id));
+                if let Some(old) = self.jobs.get(&id) {
+                    self.ended.remove(&old.value);
                 }
+                self.ended.insert(&job, value.len() as u64);
                 self.jobs.insert(id, At { value: job, revision: mod_revision });
             }
             Place::Request(id) => {
@@ -201,6 +203,12 @@ impl Replica {
         Some(format!("{key}: {why}{more}"))
     }
 
+    /// A number that two nodes have by their names, and these two: what the plan says of that number can be meant for either.
+    pub(super) fn twins(&self) -> Option<(u32, &str, &str)> {
+        let mut seen = BTreeMap::new();
+        self.names.iter().find_map(|(name, id)| Some((*id, seen.insert(id, name)?.as_str(), name.as_str())))
+    }
+
     fn delete(&mut self, keys: &Keys, key: &str) {
         self.unreadable.remove(key);
         match keys.place(key) {
@@ -219,8 +227,8 @@ impl Replica {
                 }
             }
             Place::Job(id) => {
-                if let Some(end) = self.jobs.remove(&id).and_then(|job| job.value.end) {
-                    self.ended.remove(&(end.at_ns, id));
+                if let Some(old) = self.jobs.remove(&id) {
+                    self.ended.remove(&old.value);
                 }
             }
             Place::Request(id) => self.requests.retain(|(_, other), _| other != id),

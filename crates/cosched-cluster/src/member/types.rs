@@ -75,8 +75,10 @@ pub struct Settings {
     pub load_period_ns: u64,
     /// For how long a job that is over is kept, in nanoseconds.
     pub keep_ended_ns: u64,
-    /// How many of them are kept.
+    /// How many of them are kept of each user.
     pub keep_ended_max: usize,
+    /// And how many bytes.
+    pub keep_ended_bytes: u64,
     /// For how long a reply that nobody reads is kept, in nanoseconds.
     pub keep_replies_ns: u64,
     /// How many requests of users may wait.
@@ -110,6 +112,7 @@ impl Settings {
             load_period_ns: 30_000_000_000,
             keep_ended_ns: 7 * 86_400_000_000_000,
             keep_ended_max: 1000,
+            keep_ended_bytes: 32 << 20,
             keep_replies_ns: 3_600_000_000_000,
             asks_max: 1000,
             fences: true,

@@ -27,6 +27,10 @@ impl Member {
         if let Some(why) = tree.or_else(|| self.replica.unreadable()) {
             return Some(why);
         }
+        if let Some((id, one, other)) = self.replica.twins() {
+            let (one, key) = (keys.name(one), keys.name(other));
+            return Some(format!("{key}: it has number {id}, as {one} has, and a number is one node's"));
+        }
         let key = self.settings.keys.state();
         (self.settings.is_shared && self.replica.has_lost_state())
             .then(|| format!("{key}: it is gone, and the cluster has had it: somebody has deleted it"))
@@ -89,12 +93,10 @@ impl Member {
     /// a daemon that finds no job of its own then does not know for which start of the machine the plan counts on.
     pub(super) fn make_name(&mut self) {
         let (keys, own, replica) = (&self.settings.keys, &self.settings.name, &self.replica);
-        let given = replica.ids.iter().find(|(_, at)| at.value == *own).map(|(id, _)| *id);
+        let is_nobodys = |id: &u32| replica.by_id.get(&NodeId(*id)).is_none_or(|name| name == own);
+        let given = replica.ids.iter().find(|(id, at)| at.value == *own && is_nobodys(id)).map(|(id, _)| *id);
         // Who is in the plan keeps its number, unless that is somebody else's.
-        let is_free = |id: &u32| {
-            replica.ids.get(id).is_none_or(|at| check_name(&at.value).is_err())
-                && replica.by_id.get(&NodeId(*id)).is_none_or(|name| name == own)
-        };
+        let is_free = |id: &u32| replica.ids.get(id).is_none_or(|at| check_name(&at.value).is_err()) && is_nobodys(id);
         let kept = self.settings.kept.as_ref().filter(|kept| self.tree == Some(kept.tree));
         let mut remembered =
             [replica.names.get(own).copied(), self.id.map(|id| id.0), kept.map(|kept| kept.id)].into_iter().flatten();

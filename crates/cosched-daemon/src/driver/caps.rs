@@ -24,7 +24,8 @@ impl Driver {
             let hint = "Leave out `--on-node-loss requeue`, or run it from where nothing limits it.";
             return Err(refuse(ErrorCode::Unsupported, "the job cannot be requeued", told(&caps), hint));
         }
-        if caps.caps.is_empty() || keeps { Ok(caps) } else { Err(refused(held.pid(), &caps)) }
+        let all_kept = caps.unkept.is_empty() && (caps.caps.is_empty() || keeps);
+        if all_kept { Ok(caps) } else { Err(refused(held.pid(), &caps)) }
     }
 
     /// The first process of a job brings its limits along.
@@ -42,16 +43,24 @@ impl Driver {
 
 fn told(caps: &Caps) -> String {
     let cpus = caps.cpus.iter().map(|cpus| format!("CPUs {cpus} (cpuset.cpus)"));
-    let all: Vec<String> = caps.caps.iter().map(ToString::to_string).chain(cpus).collect();
+    let unkept = caps.unkept.iter().map(ToString::to_string);
+    let all: Vec<String> = caps.caps.iter().map(ToString::to_string).chain(cpus).chain(unkept).collect();
     format!("the cgroup where it stands limits it to {}", all.join(", "))
 }
 
 fn refused(pid: i32, caps: &Caps) -> ErrorBody {
+    let per_job = match caps.unkept.is_empty() {
+        true => " An administrator can set caller_cgroup = \"per-job\" in [limits]: then each job gets the same limit.",
+        // No job can have it.
+        false => "",
+    };
     refuse(
         ErrorCode::Forbidden,
         format!("process {pid} cannot enter a job"),
         format!("{}, and in a job's own cgroup that would not hold", told(caps)),
-        "Run it where that limit does not hold, or with a daemon of your own below it (docs/jobs-on-nodes.md). An \
-         administrator can set caller_cgroup = \"per-job\" in [limits]: then each job gets the same limit.",
+        format!(
+            "Run it where that limit does not hold, or with a daemon of your own below it \
+             (docs/jobs-on-nodes.md).{per_job}"
+        ),
     )
 }

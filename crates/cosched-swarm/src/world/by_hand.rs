@@ -30,11 +30,22 @@ impl World {
 
     /// Somebody deletes a key, named without what all begin with, or damages it.
     pub fn writes_by_hand(&mut self, key: &str, deletes: bool) {
-        self.note(|| format!("store: somebody {} {key}", if deletes { "deletes" } else { "damages" }));
+        self.puts_by_hand(key, (!deletes).then(|| b"{\"damaged".to_vec()));
+    }
+
+    /// Somebody gives a key the value of another one.
+    pub fn copies_by_hand(&mut self, from: &str, to: &str) {
+        let from = format!("{}{from}", self.keys.prefix());
+        let value = self.store.read(&Range::one(from)).pop().map(|entry| entry.value);
+        self.puts_by_hand(to, value);
+    }
+
+    fn puts_by_hand(&mut self, key: &str, value: Option<Vec<u8>>) {
+        self.note(|| format!("store: somebody {} {key}", if value.is_none() { "deletes" } else { "damages" }));
         let key = format!("{}{key}", self.keys.prefix());
-        let change = match deletes {
-            true => Do::Delete(Range::one(key)),
-            false => Do::Put { key, value: b"{\"damaged".to_vec(), lease: None },
+        let change = match value {
+            None => Do::Delete(Range::one(key)),
+            Some(value) => Do::Put { key, value, lease: None },
         };
         let txn = Txn { then: vec![change], ..Txn::default() };
         let _ = self.store.call(Time(self.now), Op::Txn(txn));

@@ -152,6 +152,7 @@ impl Cluster {
             fences: matches!(config.store, StoreChoice::Etcd(_)),
             rebalance_ns: config.rebalance_period.as_nanos() as u64,
             keep_ended_max: of.keep_ended,
+            keep_ended_bytes: of.limits.record_bytes,
             // The driver tells more in its first step.
             clock: Clock { synchronised: !of.require_synchronised_clock, error_ns: 0 },
             ..Settings::new(config.keys(), &config.node, instance, capacity)
