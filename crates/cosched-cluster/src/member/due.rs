@@ -9,7 +9,8 @@
 //! much longer is dead. Its own jobs that begin again elsewhere are ended by itself by then; see `fence.rs`.
 
 use super::replica::At;
-use super::types::{Moment, Settings};
+use super::session::Flight;
+use super::types::{Moment, Notice, Settings};
 use super::{Member, finish};
 use crate::store::Revision;
 use cosched_core::cluster::{JobRecord, NEVER, Period, Planner, State};
@@ -103,6 +104,16 @@ impl Member {
                 let before = before.map(|at| At { value: at.value.state().clone(), revision: at.revision });
                 self.replica.state_cannot_be(self.settings.keys.state(), e.to_string(), before);
             }
+        }
+    }
+
+    /// Who plans waits for an answer of the store, and nobody else; otherwise it would wait for ever.
+    pub(super) fn check_work(&mut self) {
+        let asks = self.is_under_way(|flight| matches!(flight, Flight::Acks(_) | Flight::Commit));
+        let commits = self.is_under_way(|flight| matches!(flight, Flight::Commit));
+        if matches!(self.work.stage, Stage::Busy) != asks || self.work.pending.is_some() != commits {
+            self.work.stop();
+            self.say(Notice::Unsound("planning waits for nobody, and begins anew".to_owned()));
         }
     }
 
