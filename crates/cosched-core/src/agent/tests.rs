@@ -330,6 +330,19 @@ fn an_agent_that_drives_says_every_change_once_and_when_the_next_boundary_is() {
 }
 
 #[test]
+fn an_old_plan_that_comes_late_changes_nothing() {
+    let mut node = TestNode::new(2, 100_000_000);
+    let mut agent = Agent::new(AgentConfig::default());
+    node.submit(1, 2, Class::Batch, FULL_PPM);
+    let old = Arc::clone(node.planner.plan());
+    node.submit(2, 2, Class::Batch, FULL_PPM);
+    agent.handle(Time(5), AgentInput::Plan(Arc::clone(node.planner.plan())));
+    while agent.poll_action().is_some() {}
+    agent.handle(Time(6), AgentInput::Plan(old));
+    assert_eq!((agent.poll_action(), agent.watches.len()), (None, 2));
+}
+
+#[test]
 fn an_agent_that_forgot_a_job_says_so_and_begins_anew() {
     let mut node = TestNode::new(2, 100_000_000);
     let mut agent = Agent::new(AgentConfig::default());
