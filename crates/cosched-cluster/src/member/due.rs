@@ -289,3 +289,26 @@ impl Member {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Keys;
+    use crate::member::{Action, Settings};
+    use cosched_core::cluster::Capacity;
+
+    #[test]
+    fn who_waits_for_an_answer_that_nobody_owes_says_so_and_plans_again() {
+        let capacity = Capacity { cpus: 1, memory_bytes: 1, disk_bytes: 1 };
+        let settings = Settings::new(Keys::new("t").unwrap(), "n0", 1, capacity);
+        let mut member = Member::new(Moment::default(), settings, &[]);
+        while member.poll_action().is_some() {}
+        member.work.stage = Stage::Busy;
+        member.handle_timeout(Moment::default());
+        let said: Vec<Action> = std::iter::from_fn(|| member.poll_action()).collect();
+        assert!(matches!(said[..], [Action::Say(Notice::Unsound(_))]), "{said:?}");
+        assert!(matches!(member.work.stage, Stage::Resting));
+        member.handle_timeout(Moment::default());
+        assert_eq!(member.poll_action(), None);
+    }
+}
