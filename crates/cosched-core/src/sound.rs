@@ -75,6 +75,8 @@ impl core::error::Error for Flaw {}
 /// A gang's row and columns.
 type Home = (u32, Vec<u32>);
 
+const BITS: usize = u64::BITS as usize;
+
 impl Plan {
     /// Whether no two gangs have one CPU in a slot, and all that is said of a gang agrees.
     ///
@@ -95,33 +97,17 @@ impl Plan {
 
     /// Gangs of which `is_tied` says so have their own cells in a turn, others any free ones of their node.
     pub(crate) fn check_with(&self, is_tied: impl Fn(&Turn, JobId, &Home) -> bool) -> Result<(), Flaw> {
-        let gangs = self.jobs.iter().filter(|(_, job)| job.home.is_some() || job.turns > 0);
-        for (id, job) in gangs {
-            self.has_its_cells(*id, job).then_some(()).ok_or(Flaw::Cells(*id))?;
-        }
-        let mut run = Run::new(self);
+        let mut gangs = Gangs::new(self)?;
         let mut last: Vec<&[JobId]> = vec![&[]; self.matrix.rows().len()];
         for (at, turn) in (0..).zip(&self.turns) {
             let last = last.get_mut(turn.row as usize).ok_or(Flaw::Turn { at })?;
             // A row with nobody's gang to lend its free cells to has the same run every time.
             if *last != turn.run {
-                run.check(at, turn, &is_tied)?;
+                gangs.check(at, turn, &is_tied)?;
                 *last = &turn.run;
             }
         }
         Ok(())
-    }
-
-    fn has_its_cells(&self, id: JobId, job: &PlannedJob) -> bool {
-        let Some((row, columns)) = &job.home else { return false };
-        let Some(cells) = self.matrix.rows().get(*row as usize).map(crate::matrix::Row::cells) else { return false };
-        let all = self.matrix.columns();
-        let node = columns.first().and_then(|first| all.get(*first as usize)).map(|column| column.node);
-        (job.standing, job.policy) == (Standing::Scheduled, Policy::Gang)
-            && columns.len() == job.cpus as usize
-            && columns.is_sorted_by(|a, b| a < b)
-            && columns.iter().all(|c| cells.get(*c as usize) == Some(&Some(id)))
-            && columns.iter().all(|c| all.get(*c as usize).map(|column| column.node) == node)
     }
 
     /// Leaves all jobs to the operating system, but for those that are stopped for another reason than slots.
@@ -131,21 +117,31 @@ impl Plan {
     }
 }
 
-/// The CPUs that are taken in a turn.
-struct Run<'a> {
-    plan: &'a Plan,
-    /// The place of each column's node.
-    node_of: Vec<usize>,
+/// A gang whose cells are its own.
+struct Gang<'a> {
+    id: JobId,
+    cpus: u32,
+    /// The place of its node.
+    node: usize,
+    home: &'a Home,
+}
+
+/// All gangs by id, with a bit for each of their columns: there are far more turns than gangs.
+struct Gangs<'a> {
+    gangs: Vec<Gang<'a>>,
+    bits: Vec<u64>,
+    /// How many words the columns take.
+    words: usize,
     /// How many CPUs each node has.
     has: Vec<u32>,
     left: Vec<u32>,
-    /// By column: the last turn in which it was taken, counted from 1, and by whom.
-    taken: Vec<(u32, JobId)>,
+    taken: Vec<u64>,
 }
 
-impl Run<'_> {
-    fn new(plan: &Plan) -> Run<'_> {
+impl Gangs<'_> {
+    fn new(plan: &Plan) -> Result<Gangs<'_>, Flaw> {
         let columns = plan.matrix.columns();
+        let words = columns.len().div_ceil(BITS);
         let (mut node_of, mut has): (Vec<usize>, Vec<u32>) = (Vec::new(), Vec::new());
         for (at, column) in columns.iter().enumerate() {
             if at == 0 || columns[at - 1].node != column.node {
@@ -154,29 +150,65 @@ impl Run<'_> {
             node_of.push(has.len() - 1);
             has[node_of[at]] += 1;
         }
-        Run { plan, left: has.clone(), has, taken: vec![(0, JobId(0)); node_of.len()], node_of }
+        let (left, taken) = (has.clone(), vec![0; words]);
+        let mut all = Gangs { gangs: Vec::new(), bits: Vec::new(), words, has, left, taken };
+        for (id, job) in plan.jobs.iter().filter(|(_, job)| job.home.is_some() || job.turns > 0) {
+            let gang = all.add(plan, *id, job, &node_of).ok_or(Flaw::Cells(*id))?;
+            all.gangs.push(gang);
+        }
+        Ok(all)
     }
 
-    /// Of gangs whose homes were looked at.
-    fn check(&mut self, at: u32, turn: &Turn, is_tied: impl Fn(&Turn, JobId, &Home) -> bool) -> Result<(), Flaw> {
-        if let Some(pair) = turn.run.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(Flaw::NotGiven(pair[1]));
-        }
-        self.left.clone_from(&self.has);
-        for id in &turn.run {
-            let job = self.plan.jobs.get(id).ok_or(Flaw::NotGiven(*id))?;
-            let home = job.home.as_ref().ok_or(Flaw::NotGiven(*id))?;
-            let left = &mut self.left[self.node_of[home.1[0] as usize]];
-            *left = left.checked_sub(job.cpus).ok_or(Flaw::TooManyCpus { at })?;
-            let tied = if is_tied(turn, *id, home) { &home.1[..] } else { &[] };
-            for column in tied {
-                let taken = core::mem::replace(&mut self.taken[*column as usize], (at + 1, *id));
-                if taken.0 == at + 1 {
-                    return Err(Flaw::TwoOnOneCpu { at, first: taken.1, second: *id });
-                }
+    /// A gang, if its cells are as many as it needs, its own, and on one node.
+    fn add<'a>(&mut self, plan: &'a Plan, id: JobId, job: &'a PlannedJob, node_of: &[usize]) -> Option<Gang<'a>> {
+        let home = job.home.as_ref()?;
+        let cells = plan.matrix.rows().get(home.0 as usize)?.cells();
+        let node = *node_of.get(*home.1.first()? as usize)?;
+        let bits = self.bits.len();
+        self.bits.resize(bits + self.words, 0);
+        let mut next = 0;
+        for column in &home.1 {
+            let at = *column as usize;
+            if at < next || node_of.get(at) != Some(&node) || cells[at] != Some(id) {
+                return None;
             }
+            self.bits[bits + at / BITS] |= 1 << (at % BITS);
+            next = at + 1;
+        }
+        let is_gang = (job.standing, job.policy) == (Standing::Scheduled, Policy::Gang);
+        (is_gang && home.1.len() == job.cpus as usize).then_some(Gang { id, cpus: job.cpus, node, home })
+    }
+
+    fn check(&mut self, at: u32, turn: &Turn, is_tied: impl Fn(&Turn, JobId, &Home) -> bool) -> Result<(), Flaw> {
+        self.left.copy_from_slice(&self.has);
+        self.taken.fill(0);
+        let mut before = None;
+        for (nth, id) in turn.run.iter().enumerate() {
+            let found = self.gangs.binary_search_by_key(id, |gang| gang.id).map_err(|_| Flaw::NotGiven(*id))?;
+            if before.replace(found).is_some_and(|before| before >= found) {
+                return Err(Flaw::NotGiven(*id));
+            }
+            let Gang { cpus, node, home, .. } = self.gangs[found];
+            self.left[node] = self.left[node].checked_sub(cpus).ok_or(Flaw::TooManyCpus { at })?;
+            if !is_tied(turn, *id, home) {
+                continue;
+            }
+            let bits = &self.bits[found * self.words..][..self.words];
+            if self.taken.iter().zip(bits).any(|(taken, bits)| taken & bits != 0) {
+                let first = self.first_with(&turn.run[..nth], bits).unwrap_or(*id);
+                return Err(Flaw::TwoOnOneCpu { at, first, second: *id });
+            }
+            self.taken.iter_mut().zip(bits).for_each(|(taken, bits)| *taken |= bits);
         }
         Ok(())
+    }
+
+    fn first_with(&self, run: &[JobId], bits: &[u64]) -> Option<JobId> {
+        let has = |id: &&JobId| {
+            let found = self.gangs.binary_search_by_key(*id, |gang| gang.id);
+            found.is_ok_and(|at| self.bits[at * self.words..].iter().zip(bits).any(|(a, b)| a & b != 0))
+        };
+        run.iter().find(has).copied()
     }
 }
 
@@ -250,6 +282,11 @@ mod tests {
             let first = plan.turns[0].run[0];
             plan.turns[0].run.insert(0, first);
         };
+        let reverse = |plan: &mut Plan| {
+            let two = plan.turns.iter_mut().find(|turn| turn.run.len() > 1).unwrap();
+            two.run.reverse();
+        };
+        assert!(matches!(broken(reverse), Err(Flaw::NotGiven(_))), "out of order");
         assert!(matches!(broken(twice), Err(Flaw::NotGiven(_))));
         assert_eq!(broken(|plan| plan.turns[1].row = 9), Err(Flaw::Turn { at: 1 }));
     }
