@@ -1,6 +1,7 @@
 //! What must always hold, a file each, and what they are told.
 
 mod bounded_stop;
+mod by_rule;
 mod cells;
 mod exactly_once;
 mod final_states;
@@ -187,6 +188,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<one_life::OneLife>::default(),
         Box::<spared::Spared>::default(),
         Box::new(sound::Sound),
+        Box::<by_rule::ByRule>::default(),
     ]
 }
 
