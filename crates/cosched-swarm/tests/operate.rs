@@ -56,6 +56,7 @@ fn administrators_change_queues_and_shares_of_a_running_cluster() {
 #[test]
 fn a_queue_is_for_those_whose_it_is() {
     let mut world = World::started(26, 2);
+    world.job_ns_max = 1000 * S;
     let of = |name: &str, users: &[u32]| {
         let rights = Rights { users: users.to_vec(), ..Rights::default() };
         Queue { name: name.to_owned(), rights, ..Queue::default() }
