@@ -140,6 +140,7 @@ impl Script {
                 Action::Kill(job, reason) => format!("kill {job}: {reason}"),
                 Action::Requeue(job, reason) => format!("requeue {job}: {reason}"),
                 Action::GoOnWithout(job, node) => format!("{job} goes on without node {}", node.0),
+                Action::Unsound(flaw) => format!("contradicts itself: {flaw}"),
             };
             self.printed += &format!("{line}\n");
         }

@@ -65,7 +65,7 @@ fn programs_that_span_computers_have_the_same_slices_on_each() {
     let plan = planner.plan();
     for slot in plan.from_slot..plan.from_slot + 10 {
         for node in 0..3 {
-            let here = fill(plan, NodeId(node), own(2).plan(), &Shares::default(), &BTreeSet::new());
+            let (here, _) = fill(plan, NodeId(node), own(2).plan(), &Shares::default(), &BTreeSet::new());
             let runs: Vec<JobId> = here.turn(slot).unwrap().run.clone();
             let expected: Vec<JobId> =
                 plan.run(slot).iter().copied().filter(|id| plan.part(*id, NodeId(node)).is_some()).collect();
@@ -100,7 +100,7 @@ fn table_2() {
         });
         let job = Job { id: JobId(id), owner: 0, class: Class::Interactive, policy: None, cpus: 2, node: None };
         own.handle(Time(0), PlannerInput::Submit(job)).unwrap();
-        let here = fill(plan, NodeId(node), own.plan(), &Shares::default(), &BTreeSet::new());
+        let (here, _) = fill(plan, NodeId(node), own.plan(), &Shares::default(), &BTreeSet::new());
         let runs: Vec<Vec<u64>> = here.turns.iter().map(|turn| turn.run.iter().map(|id| id.0).collect()).collect();
         let times = |id: u64| runs.iter().filter(|run| **run == [id]).count();
         assert_eq!((runs.len(), times(id), times(3), times(4)), (4, 2, 1, 1), "{runs:?}");

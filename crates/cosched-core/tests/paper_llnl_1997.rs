@@ -239,6 +239,7 @@ fn an_idle_program_ceases_to_be_gang_scheduled_and_resumes() {
                 AgentAction::Awake { job, .. } => (job, PlannerInput::Awake(job)),
                 AgentAction::Dropped { .. } => unreachable!("two hours have not passed"),
                 AgentAction::Set { .. } => unreachable!("the agent does not drive boundaries"),
+                AgentAction::Unsound(flaw) => unreachable!("{flaw}"),
             };
             planner.handle(now, input).unwrap();
             let plan = planner.plan();

@@ -25,7 +25,8 @@ fn submit(id: u64) -> PlannerInput {
 }
 
 fn plans(planner: &mut Planner) -> usize {
-    std::iter::from_fn(|| planner.poll_action()).map(|PlannerAction::Publish(..)| 1).sum()
+    let published = |action| usize::from(matches!(action, PlannerAction::Publish(..)));
+    std::iter::from_fn(|| planner.poll_action()).map(published).sum()
 }
 
 #[test]

@@ -207,7 +207,11 @@ impl Asked {
 }
 
 fn publications(planner: &mut Planner) -> Vec<Arc<Plan>> {
-    std::iter::from_fn(|| planner.poll_action()).map(|PlannerAction::Publish(plan, _)| plan).collect()
+    let publication = |action| match action {
+        PlannerAction::Publish(plan, _) => plan,
+        PlannerAction::Unsound(flaw) => panic!("{flaw}"),
+    };
+    std::iter::from_fn(|| planner.poll_action()).map(publication).collect()
 }
 
 proptest! {

@@ -84,6 +84,7 @@ impl Host {
             AgentAction::Asleep { .. } | AgentAction::Awake { .. } | AgentAction::Dropped { .. } => {
                 prop_assert!(false, "{:?} unasked", action)
             }
+            AgentAction::Unsound(flaw) => prop_assert!(false, "{}", flaw),
         }
         Ok(())
     }

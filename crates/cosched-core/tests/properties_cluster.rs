@@ -256,6 +256,8 @@ proptest! {
             // Gangs that come back to their nodes get a row in any case; new ones wait rather than make one too many.
             let rows = (after.rows.len() as u32 - 1, (before.rows.len() as u32).saturating_sub(1));
             prop_assert!(comes_back || rows.0 <= rows.1.max(rows_max), "{:?} rows, at most {}", rows, rows_max);
+            prop_assert_eq!(after.check(), Ok(()));
+            prop_assert!(done.iter().all(|action| !matches!(action, Action::Unsound(_))), "{:?}", done);
             check_homes(after, planner.state())?;
             check_slots(after)?;
             check_ceiling(&planner)?;
@@ -371,7 +373,8 @@ fn own_planner(cluster: &Plan, node: NodeId) -> NodePlanner {
 
 /// The node's plan gives every CPU once, gangs that span nodes have what the cluster says, and nobody starves.
 fn check_filled(cluster: &Plan, own: &NodePlan, node: NodeId) -> Result<(), TestCaseError> {
-    let plan = fill(cluster, node, own, &Shares::default(), &BTreeSet::new());
+    let (plan, flaw) = fill(cluster, node, own, &Shares::default(), &BTreeSet::new());
+    prop_assert_eq!(flaw, None);
     let spans = |id: &JobId| cluster.jobs.get(id).is_some_and(|job| job.home.is_some());
     let spanning = cluster.jobs.keys().any(|id| spans(id) && cluster.part(*id, node).is_some());
     if !spanning && own.jobs.keys().all(|id| cluster.jobs[id].stage == Stage::Ready) {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{measured, refusal};
-use cosched_cluster::wire::{Answer, Ask, NodeAsk, Packing, Queue, Shares, WantAsk};
+use cosched_cluster::wire::{Answer, Ask, NodeAsk, Packing, Queue, Rights, Shares, WantAsk};
 use cosched_core::cluster::Stage;
 use cosched_core::{Disposition, JobId};
 use cosched_swarm::world::{ROOT, S, World, job, job_on, submit, user};
@@ -50,6 +50,33 @@ fn administrators_change_queues_and_shares_of_a_running_cluster() {
     assert_eq!(world.state().unwrap().jobs[&JobId(1)].spec.queue, 1);
     world.run(40 * S);
     world.check_end();
+}
+
+/// It is refused to others who name it, and passed over for those who name none.
+#[test]
+fn a_queue_is_for_those_whose_it_is() {
+    let mut world = World::started(26, 2);
+    world.job_ns_max = 1000 * S;
+    let of = |name: &str, users: &[u32]| {
+        let rights = Rights { users: users.to_vec(), ..Rights::default() };
+        Queue { name: name.to_owned(), rights, ..Queue::default() }
+    };
+    world.ask(0, ROOT, Ask::Queues { queues: vec![of("hers", &[7]), of("all", &[])] });
+    world.run(2 * S);
+    let named = |name: &str| {
+        let mut ask = job(name, 1);
+        ask.queue = Some("hers".to_owned());
+        submit(ask)
+    };
+    let refused = world.ask(0, user(1), named("a")).unwrap();
+    let taken = [(user(1), submit(job("b", 1))), (user(7), named("c"))].map(|(by, ask)| world.ask(0, by, ask).unwrap());
+    world.run(2 * S);
+    assert!(refusal(world.hosts[0].answers.get(&refused)).contains("queue hers is for other users"));
+    let queue_of = |ask| match world.hosts[0].answers[ask][..] {
+        [Answer::Submitted { job }] => world.state().unwrap().jobs[&JobId(job)].spec.queue,
+        _ => panic!("{:?}", world.hosts[0].answers[ask]),
+    };
+    assert_eq!([queue_of(&taken[0]), queue_of(&taken[1])], [1, 0]);
 }
 
 /// How busy a node is is told where anybody can read it: at once when it is new, then when it is another one.

@@ -9,7 +9,7 @@ use super::types::Notice;
 use crate::store::{Compare, Do, Done, Op, Range, Revision, TXN_BYTES_MAX, TXN_OPS_MAX, Txn};
 use crate::wire::{Ack, Job, Node, Reply, decode, encode};
 use cosched_core::cluster::{self, Capacity, Input, Planner, State, holds_from};
-use cosched_core::{NodeId, Reason, Time};
+use cosched_core::{Flaw, NodeId, Reason, Time};
 use std::collections::BTreeMap;
 
 /// How soon acknowledgements are read again while some are missing, and a commit is tried again after a conflict.
@@ -20,6 +20,9 @@ const CONFLICT_DOUBLINGS_MAX: u32 = 5;
 
 /// How soon a state that does not fit into the store is tried again.
 const TOO_LARGE_NS: u64 = 5_000_000_000;
+
+/// How soon a plan that contradicts itself is made anew.
+const UNSOUND_NS: u64 = 5_000_000_000;
 
 /// Left for the frame of a transaction's request, in bytes.
 const FRAME_BYTES: usize = 16 << 10;
@@ -141,7 +144,9 @@ impl Member {
             true => batch.planner.overtake(self.now.wall, holds, reason),
             false => batch.planner.publish(self.now.wall, holds, reason),
         }
-        while batch.planner.poll_action().is_some() {}
+        if let Some(flaw) = flaw(&mut batch.planner) {
+            return self.does_not_hold(flaw);
+        }
         // Also if it is late because of the one before it, which another member has made.
         let waits = self.is_late(batch.planner.plan().holds_from());
 
@@ -149,7 +154,6 @@ impl Member {
         let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
         let mut txn = Txn::default();
         self.put_state(&mut txn, &planner, puts_state);
-        self.put_mark(&mut txn);
         self.put_jobs(&mut txn, jobs);
         for (name, written) in names {
             txn.then.push(Do::Put { key: self.settings.keys.name(&name), value: encode(&written), lease: None });
@@ -190,6 +194,7 @@ impl Member {
         if puts {
             txn.then.push(Do::Put { key, value: encode(planner.state()), lease: None });
         }
+        self.put_mark(txn);
     }
 
     /// With its first state a cluster has begun, and does not begin again when that state is gone.
@@ -221,6 +226,14 @@ impl Member {
         let room = TXN_OPS_MAX - txn.then.len();
         let gone: Vec<String> = jobs.chain(replies).take(room).collect();
         txn.then.extend(gone.into_iter().map(|key| Do::Delete(Range::one(key))));
+    }
+
+    /// The plan before it stays the newest, and what was asked for waits. It is made anew from what lies in the store.
+    fn does_not_hold(&mut self, flaw: Flaw) {
+        self.work.stage = Stage::Resting;
+        self.work.hold_until = self.now.steady + UNSOUND_NS;
+        self.ensure_planner();
+        self.say(Notice::Unsound(format!("the next plan: {flaw}. The last one stays, and what was asked for waits")));
     }
 
     fn does_not_fit(&mut self, bytes: usize) {
@@ -269,6 +282,15 @@ impl Member {
         }
         self.say(Notice::Planned { generation, requests: pending.requests });
     }
+}
+
+/// What is wrong with the plan that was made, if something is. All other actions follow from the state, too.
+fn flaw(planner: &mut Planner) -> Option<Flaw> {
+    let actions: Vec<cluster::Action> = std::iter::from_fn(|| planner.poll_action()).collect();
+    actions.into_iter().find_map(|action| match action {
+        cluster::Action::Unsound(flaw) => Some(flaw),
+        _ => None,
+    })
 }
 
 fn bytes(txn: &Txn) -> usize {

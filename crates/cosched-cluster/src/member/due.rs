@@ -9,7 +9,8 @@
 //! much longer is dead. Its own jobs that begin again elsewhere are ended by itself by then; see `fence.rs`.
 
 use super::replica::At;
-use super::types::{Moment, Settings};
+use super::session::Flight;
+use super::types::{Moment, Notice, Settings};
 use super::{Member, finish};
 use crate::store::Revision;
 use cosched_core::cluster::{JobRecord, NEVER, Period, Planner, State};
@@ -103,6 +104,16 @@ impl Member {
                 let before = before.map(|at| At { value: at.value.state().clone(), revision: at.revision });
                 self.replica.state_cannot_be(self.settings.keys.state(), e.to_string(), before);
             }
+        }
+    }
+
+    /// Who plans waits for an answer of the store, and nobody else; otherwise it would wait for ever.
+    pub(super) fn check_work(&mut self) {
+        let asks = self.is_under_way(|flight| matches!(flight, Flight::Acks(_) | Flight::Commit));
+        let commits = self.is_under_way(|flight| matches!(flight, Flight::Commit));
+        if matches!(self.work.stage, Stage::Busy) != asks || self.work.pending.is_some() != commits {
+            self.work.stop();
+            self.say(Notice::Unsound("planning waits for nobody, and begins anew".to_owned()));
         }
     }
 
@@ -276,5 +287,28 @@ impl Member {
         if self.turn_at(since) <= self.now.steady {
             self.read_acks();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Keys;
+    use crate::member::{Action, Settings};
+    use cosched_core::cluster::Capacity;
+
+    #[test]
+    fn who_waits_for_an_answer_that_nobody_owes_says_so_and_plans_again() {
+        let capacity = Capacity { cpus: 1, memory_bytes: 1, disk_bytes: 1 };
+        let settings = Settings::new(Keys::new("t").unwrap(), "n0", 1, capacity);
+        let mut member = Member::new(Moment::default(), settings, &[]);
+        while member.poll_action().is_some() {}
+        member.work.stage = Stage::Busy;
+        member.handle_timeout(Moment::default());
+        let said: Vec<Action> = std::iter::from_fn(|| member.poll_action()).collect();
+        assert!(matches!(said[..], [Action::Say(Notice::Unsound(_))]), "{said:?}");
+        assert!(matches!(member.work.stage, Stage::Resting));
+        member.handle_timeout(Moment::default());
+        assert_eq!(member.poll_action(), None);
     }
 }

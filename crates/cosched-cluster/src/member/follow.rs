@@ -171,6 +171,7 @@ impl Member {
                     self.actions.push_back(Action::Missed { generation, slots });
                 }
                 FollowAction::Behind(many) => self.actions.push_back(Action::Behind(many)),
+                FollowAction::Unsound(flaw) => self.say(Notice::Unsound(flaw.to_string())),
             }
         }
     }

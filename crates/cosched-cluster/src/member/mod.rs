@@ -415,5 +415,6 @@ impl Member {
             self.pump_record();
             self.go_on_planning();
         }
+        self.check_work();
     }
 }

@@ -271,6 +271,8 @@ pub enum Notice {
     NodeSilent(String),
     /// A node is dead, or has said good-bye, and has no jobs any more.
     NodeLeft(String),
+    /// What was made here contradicts itself: a defect of cosched. It is not used; what is used instead is safe.
+    Unsound(String),
     /// Somebody else has planned at the same time; the plan is made anew.
     Conflict,
     /// A plan was made here.

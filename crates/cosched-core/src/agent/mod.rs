@@ -14,6 +14,7 @@ mod watch;
 use crate::id::{JobId, NodeId};
 use crate::plan::{Disposition, Plan};
 use crate::reason::Reason;
+use crate::sound::Flaw;
 use crate::time::Time;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -123,6 +124,8 @@ pub enum AgentAction {
         /// Why.
         reason: Reason,
     },
+    /// What is kept of jobs does not go with the plan; it is made anew from that. Tell people.
+    Unsound(Flaw),
 }
 
 /// The agent of one node.
@@ -157,6 +160,24 @@ impl Agent {
         match input {
             AgentInput::Plan(plan) => self.take_plan(now, plan),
             AgentInput::CpuTime { job, cpu_time_ns } => self.take_cpu_time(now, job, cpu_time_ns),
+        }
+        if let Err(flaw) = self.check() {
+            self.actions.push_back(AgentAction::Unsound(flaw));
+            self.watches.clear();
+            self.set.clear();
+            if let Some(plan) = self.plan.clone() {
+                self.take_plan(now, plan);
+            }
+        }
+    }
+
+    /// Every job of the plan is watched and, where the agent drives, told what it may do; nobody else is.
+    fn check(&self) -> Result<(), Flaw> {
+        let there = self.plan.as_ref().map_or(0, |plan| plan.jobs.len());
+        let told = if self.config.drive_boundaries { self.set.len() } else { there };
+        match [self.watches.len(), told].into_iter().find(|told| *told != there) {
+            Some(told) => Err(Flaw::Jobs { told, there }),
+            None => Ok(()),
         }
     }
 

@@ -86,6 +86,7 @@ impl TestNode {
                     self.planner.handle(self.now, PlannerInput::Awake(job)).unwrap();
                 }
                 Some(AgentAction::Set { .. }) => panic!("the agent does not drive boundaries here"),
+                Some(AgentAction::Unsound(flaw)) => panic!("{flaw}"),
             }
         }
     }
@@ -326,4 +327,31 @@ fn an_agent_that_drives_says_every_change_once_and_when_the_next_boundary_is() {
     assert_eq!(said(&mut agent), [set(1, stop, Reason::SlotBoundary), set(2, run, Reason::SlotBoundary)]);
     agent.handle_timeout(Time(100_000_001));
     assert_eq!(said(&mut agent), []);
+}
+
+#[test]
+fn an_old_plan_that_comes_late_changes_nothing() {
+    let mut node = TestNode::new(2, 100_000_000);
+    let mut agent = Agent::new(AgentConfig::default());
+    node.submit(1, 2, Class::Batch, FULL_PPM);
+    let old = Arc::clone(node.planner.plan());
+    node.submit(2, 2, Class::Batch, FULL_PPM);
+    agent.handle(Time(5), AgentInput::Plan(Arc::clone(node.planner.plan())));
+    while agent.poll_action().is_some() {}
+    agent.handle(Time(6), AgentInput::Plan(old));
+    assert_eq!((agent.poll_action(), agent.watches.len()), (None, 2));
+}
+
+#[test]
+fn an_agent_that_forgot_a_job_says_so_and_begins_anew() {
+    let mut node = TestNode::new(2, 100_000_000);
+    let mut agent = Agent::new(AgentConfig::default());
+    (1..=2).for_each(|id| node.submit(id, 2, Class::Batch, FULL_PPM));
+    agent.handle(Time(5), AgentInput::Plan(Arc::clone(node.planner.plan())));
+    while agent.poll_action().is_some() {}
+    agent.set.remove(&JobId(2));
+    agent.handle(Time(6), AgentInput::CpuTime { job: JobId(1), cpu_time_ns: 1 });
+    let said: Vec<_> = core::iter::from_fn(|| agent.poll_action()).collect();
+    let flaw = AgentAction::Unsound(crate::Flaw::Jobs { told: 1, there: 2 });
+    assert!(matches!(said[..], [first, AgentAction::Set { .. }, AgentAction::Set { .. }] if first == flaw), "{said:?}");
 }

@@ -11,6 +11,7 @@
 //! Units: turns.
 
 use super::plan::{Plan as ClusterPlan, PlannedJob as ClusterJob};
+use super::sound::check_filled;
 use super::state::Stage;
 use crate::class::Shares;
 use crate::id::{JobId, NodeId};
@@ -18,6 +19,7 @@ use crate::job::Policy;
 use crate::matrix::Matrix;
 use crate::plan::{Plan, PlannedJob, Standing, Turn};
 use crate::policy::local;
+use crate::sound::Flaw;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -26,7 +28,24 @@ use alloc::vec::Vec;
 /// Its generation is the sum of both, so that it rises whenever one of them does. A job that the cluster has placed on
 /// this node alone is the own planner's, once the host has told it so; that includes one that has lost its other nodes.
 /// Jobs that the cluster holds do not run, but for those that are `released` (`adrift.rs`).
-pub fn fill(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares, released: &BTreeSet<JobId>) -> Plan {
+///
+/// What contradicts itself or the cluster's plan is not run: then the plan has no slots, and the flaw is told.
+pub fn fill(
+    cluster: &ClusterPlan,
+    node: NodeId,
+    own: &Plan,
+    shares: &Shares,
+    released: &BTreeSet<JobId>,
+) -> (Plan, Option<Flaw>) {
+    let mut plan = filled(cluster, node, own, shares, released);
+    let flaw = check_filled(&plan, cluster, node).err();
+    if flaw.is_some() {
+        plan.drop_slots();
+    }
+    (plan, flaw)
+}
+
+fn filled(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares, released: &BTreeSet<JobId>) -> Plan {
     let mut plan = own.clone();
     plan.generation = cluster.generation + own.generation;
     let spanning: Vec<(JobId, &ClusterJob, u32)> = cluster
@@ -134,7 +153,7 @@ impl Filled {
             let turn = cluster.turns[(k % cycle) as usize];
             let run = cluster.lineup(turn, k / cycle).iter().copied();
             let mut run: Vec<JobId> = run.filter(|id| cluster.part(*id, node).is_some()).collect();
-            let mut free = has - run.iter().map(|id| plan.jobs[id].cpus).sum::<u32>();
+            let mut free = has.saturating_sub(run.iter().map(|id| plan.jobs[id].cpus).sum::<u32>());
             let mut queue = own.clone();
             queue.sort_by_key(|id| (served[id] * 65_536 / u64::from(shares.of(plan.jobs[id].class)), *id));
             for id in queue {

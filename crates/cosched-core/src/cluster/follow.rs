@@ -11,6 +11,7 @@
 use super::plan::Plan;
 use crate::id::{JobId, NodeId};
 use crate::reason::Reason;
+use crate::sound::Flaw;
 use crate::time::Time;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -35,6 +36,8 @@ pub enum FollowAction {
     Behind(u64),
     /// Leave all jobs to the operating system.
     RunNoSlots(Reason),
+    /// The plans that are kept contradict each other. They are forgotten, and the next one that is seen holds: tell people.
+    Unsound(Flaw),
 }
 
 /// One node's view of the plans.
@@ -123,6 +126,29 @@ impl Follower {
 
     /// It is `now`: changes over to a plan that begins, or stops when the lease is out.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.change_over(now);
+        if let Err(flaw) = self.check(now) {
+            self.plans.clear();
+            self.actions.push_back(FollowAction::Unsound(flaw));
+            if self.in_use.take().is_some() {
+                self.actions.push_back(FollowAction::RunNoSlots(Reason::PlanMissed));
+            }
+        }
+    }
+
+    /// Plans follow each other, and only one that holds is in use, and under a lease.
+    fn check(&self, now: Time) -> Result<(), Flaw> {
+        let follows = |a: &Plan, b: &Plan| a.generation < b.generation && a.holds_from() < b.holds_from();
+        let wrong = self.plans.iter().zip(self.plans.iter().skip(1)).find(|(a, b)| !follows(a, b));
+        let front = self.plans.front().filter(|plan| plan.holds_from() <= now && self.lease_until > now);
+        match (wrong, self.in_use) {
+            (Some((_, plan)), _) => Err(Flaw::Order(plan.generation)),
+            (None, Some(in_use)) if front.is_none_or(|plan| plan.generation != in_use) => Err(Flaw::Order(in_use)),
+            _ => Ok(()),
+        }
+    }
+
+    fn change_over(&mut self, now: Time) {
         self.lapsed = self.lease_until <= now;
         if self.lapsed {
             if self.in_use.take().is_some() {
@@ -317,6 +343,23 @@ mod tests {
         assert_eq!(f.poll_timeout(), Some((Time(800), Reason::NewPlan)));
         f.handle_timeout(Time(800));
         assert_eq!(actions(&mut f), [FollowAction::Use(plan(2, 8))]);
+    }
+
+    #[test]
+    fn plans_that_contradict_each_other_are_forgotten_and_the_next_one_is_followed() {
+        let mut f = with_lease();
+        f.see(Time(0), plan(1, 0));
+        f.see(Time(0), plan(2, 9));
+        actions(&mut f);
+        f.plans[1] = plan(1, 9);
+        f.handle_timeout(Time(1));
+        let no_slots = FollowAction::RunNoSlots(Reason::PlanMissed);
+        assert_eq!(actions(&mut f), [FollowAction::Unsound(Flaw::Order(1)), no_slots.clone()]);
+        f.see(Time(2), plan(3, 0));
+        assert_eq!(actions(&mut f), [FollowAction::Acknowledge(3), FollowAction::Use(plan(3, 0))]);
+        f.plans[0] = plan(4, 0);
+        f.in_use = Some(3);
+        assert_eq!(f.check(Time(2)), Err(Flaw::Order(3)), "another one is in use than holds");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::class::{Class, Shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Policy, Sharing};
 use crate::reason::Reason;
+use crate::sound::Flaw;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -103,6 +104,8 @@ pub enum Action {
     Requeue(JobId, Reason),
     /// The job goes on without this node.
     GoOnWithout(JobId, NodeId),
+    /// The plan that was made contradicts itself, and the one before it stays the newest: the state must not be kept.
+    Unsound(Flaw),
 }
 
 /// Why an input is refused. Nothing has changed then.

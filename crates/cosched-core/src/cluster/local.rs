@@ -13,10 +13,11 @@ use crate::class::{Class, Shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Job, Node, Packing, Policy, Sharing};
 use crate::plan::{Disposition, Plan, Standing};
-use crate::planner::{Planner, PlannerConfig, PlannerInput};
+use crate::planner::{Planner, PlannerAction, PlannerConfig, PlannerInput};
 use crate::policy::SLOT_LENGTH_NS;
+use crate::sound::Flaw;
 use crate::time::Time;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -37,6 +38,7 @@ pub struct LocalScheduler {
     set: BTreeMap<JobId, Disposition>,
     early: BTreeSet<JobId>,
     released: BTreeSet<JobId>,
+    flaws: VecDeque<Flaw>,
     alter: fn(&mut Plan),
 }
 
@@ -63,6 +65,7 @@ impl LocalScheduler {
             set: BTreeMap::new(),
             early: BTreeSet::new(),
             released: BTreeSet::new(),
+            flaws: VecDeque::new(),
             alter: |_| (),
         }
     }
@@ -140,11 +143,12 @@ impl LocalScheduler {
         self.tend(now, lives);
         let Some(plan) = &self.plan else { return };
         self.early.retain(|job| plan.jobs.get(job).is_none_or(|job| job.home.is_none()));
-        let mut filled = fill(plan, self.node, self.own.plan(), &self.shares, &self.released);
-        if !self.slots {
-            // Plans of nobody: what is stopped for another reason than slots stays so.
-            filled.turns.clear();
-            filled.jobs.values_mut().for_each(|job| (job.policy, job.turns, job.home) = (Policy::Local, 0, None));
+        let (mut filled, flaw) = fill(plan, self.node, self.own.plan(), &self.shares, &self.released);
+        if self.slots {
+            self.flaws.extend(flaw);
+        } else {
+            // What users have decided since the last plan does not go with its slots, which are nobody's.
+            filled.drop_slots();
         }
         (self.alter)(&mut filled);
         // Also when the store has lost its data and generations begin anew.
@@ -212,7 +216,11 @@ impl LocalScheduler {
     fn tell(&mut self, now: Time, input: PlannerInput) {
         // What it refuses shows in what it then plans.
         let _ = self.own.handle(now, input);
-        while self.own.poll_action().is_some() {}
+        while let Some(action) = self.own.poll_action() {
+            if let PlannerAction::Unsound(flaw) = action {
+                self.flaws.push_back(flaw);
+            }
+        }
     }
 
     /// When the driver wants to be woken, by the wall clock.
@@ -232,6 +240,9 @@ impl LocalScheduler {
 
     /// What the host has to do, except for what jobs may do, which [`LocalScheduler::disposition`] tells.
     pub fn poll_action(&mut self) -> Option<AgentAction> {
+        if let Some(flaw) = self.flaws.pop_front() {
+            return Some(AgentAction::Unsound(flaw));
+        }
         loop {
             match self.agent.poll_action()? {
                 AgentAction::Set { job, to, .. } => drop(self.set.insert(job, to)),

@@ -38,6 +38,7 @@ mod rebalance;
 mod reserve;
 mod resources;
 mod row;
+mod sound;
 mod state;
 
 pub use adrift::{held, released};

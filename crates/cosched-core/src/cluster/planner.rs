@@ -14,6 +14,7 @@ use crate::id::JobId;
 use crate::job::Policy;
 use crate::plan::Standing;
 use crate::reason::Reason;
+use crate::sound::Flaw;
 use crate::time::Time;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -42,6 +43,8 @@ pub enum BadState {
     Config,
     /// A number, a time or an amount is beyond what can be counted with.
     Numbers,
+    /// The plan that it gives contradicts itself.
+    Plan(Flaw),
 }
 
 impl fmt::Display for BadState {
@@ -51,6 +54,7 @@ impl fmt::Display for BadState {
             BadState::Queue(job) => write!(f, "job {job} is in a queue that does not exist"),
             BadState::Config => f.write_str("a node without CPUs, a slot of no length, or no queue"),
             BadState::Numbers => f.write_str("a number, a time or an amount is beyond what can be counted with"),
+            BadState::Plan(flaw) => write!(f, "the plan contradicts itself: {flaw}"),
         }
     }
 }
@@ -110,7 +114,9 @@ impl Planner {
             actions: VecDeque::new(),
         };
         planner.derive()?;
-        planner.plan = Arc::new(planner.build());
+        let plan = planner.build();
+        plan.check().map_err(BadState::Plan)?;
+        planner.plan = Arc::new(plan);
         Ok(planner)
     }
 

@@ -141,6 +141,9 @@ impl Planner {
         next.generation = old.generation + 1;
         next.start = self.begin(&old, &next);
         next.early = self.early(&old, &next, now);
+        if let Err(flaw) = next.check_after(&old) {
+            return self.actions.push_back(Action::Unsound(flaw));
+        }
         self.state.generation = next.generation;
         self.state.from_slot = next.from_slot;
         self.state.start = next.start;

@@ -13,6 +13,7 @@ use crate::matrix::Matrix;
 use crate::plan::{Plan, Standing};
 use crate::policy::SLOT_LENGTH_NS;
 use crate::reason::Reason;
+use crate::sound::Flaw;
 use crate::time::Time;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -113,6 +114,9 @@ impl core::error::Error for PlannerError {}
 pub enum PlannerAction {
     /// This plan holds from its `from_slot` on.
     Publish(Arc<Plan>, Reason),
+    /// The plan that was made contradicts itself, and is not published but one without slots: tell people. With the next
+    /// input all gangs get new cells.
+    Unsound(Flaw),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -314,7 +318,55 @@ impl Planner {
         }
         plan.generation = self.plan.generation + 1;
         plan.from_slot = plan.slot_at(now);
+        if let Err(flaw) = plan.check_after(&self.plan) {
+            self.actions.push_back(PlannerAction::Unsound(flaw));
+            self.matrix = Matrix::new(&self.config.nodes);
+            plan.drop_slots();
+        }
         self.plan = Arc::new(plan);
         self.actions.push_back(PlannerAction::Publish(Arc::clone(&self.plan), reason));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_plan_with_two_gangs_on_one_cpu_is_not_published_and_the_next_one_heals() {
+        let mut planner = Planner::new(PlannerConfig {
+            nodes: vec![Node { id: NodeId(0), cpus: 2 }],
+            slot_length_ns: 100_000_000,
+            policy: Policy::Gang,
+            sharing: Sharing::Strict,
+            packing: Packing::FirstFit,
+            shares: Shares::default(),
+        });
+        let submit = |planner: &mut Planner, id| {
+            let job = Job { id: JobId(id), owner: 0, class: Class::Batch, policy: None, cpus: 2, node: None };
+            planner.handle(Time(0), PlannerInput::Submit(job)).unwrap();
+            core::iter::from_fn(|| planner.poll_action()).collect::<Vec<_>>()
+        };
+        submit(&mut planner, 1);
+        submit(&mut planner, 2);
+        planner.handle(Time(0), PlannerInput::Suspend(JobId(2))).unwrap();
+        while planner.poll_action().is_some() {}
+        // A cell of the first is gone.
+        planner.matrix.remove(JobId(1));
+        planner.matrix.put(0, &[1], JobId(1));
+        let said = submit(&mut planner, 3);
+        let is_told = matches!(said[..], [PlannerAction::Unsound(Flaw::Cells(JobId(1))), PlannerAction::Publish(..)]);
+        assert!(is_told, "{said:?}");
+        let states: Vec<_> = planner.plan().dispositions(0).collect();
+        let (run, stop) = (crate::Disposition::Run, crate::Disposition::Stop);
+        assert_eq!(
+            states,
+            [(JobId(1), run), (JobId(2), stop), (JobId(3), run)],
+            "Linux has those that are not stopped"
+        );
+        assert!(matches!(submit(&mut planner, 4)[..], [PlannerAction::Publish(..)]));
+        assert_eq!(planner.plan().check(), Ok(()));
+        assert_eq!(planner.plan().turns.len(), 3, "gangs take turns again");
     }
 }

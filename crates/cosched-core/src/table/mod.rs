@@ -5,6 +5,7 @@ mod fillers;
 use crate::id::JobId;
 use crate::job::Sharing;
 use crate::plan::{Disposition, Plan, PlannedJob, Standing};
+use crate::sound::Flaw;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -57,12 +58,15 @@ impl<S> Table<S> {
 
     /// One entry for each job that is `here` and, for each turn, the jobs that run in it. Without `slots` there are no turns, and
     /// all run but the suspended ones. Jobs that the plan does not have (yet) are as `unplanned` says.
+    ///
+    /// A table that does not say what the plan says is not handed out, but one without turns, and the flaw is told.
     pub fn compile(
         plan: &Plan,
         mut here: BTreeMap<JobId, S>,
         slots: bool,
         unplanned: impl Fn(JobId) -> Disposition,
-    ) -> Table<S> {
+    ) -> (Table<S>, Option<Flaw>) {
+        let there = here.len();
         let otherwise = |id: JobId, job: &PlannedJob| match job.standing {
             Standing::Suspended => Disposition::Stop,
             _ if !slots => Disposition::Run,
@@ -79,7 +83,44 @@ impl<S> Table<S> {
         let index = |id: &JobId| ids.binary_search(id).ok().map(|at| at as u16);
         let turns = turns.iter().map(|turn| turn.run.iter().filter_map(index).collect()).collect();
         let fill = if plan.sharing == Sharing::Paired { Fill::Pair } else { Fill::All };
-        Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns, fill }
+        let mut table = Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns, fill };
+        let flaw = table.check(plan, &ids, there, slots).err();
+        if flaw.is_some() {
+            table.turns.clear();
+            for (id, entry) in ids.iter().zip(&mut table.jobs) {
+                let is_stopped = plan.jobs.get(id).is_some_and(|job| job.standing == Standing::Suspended);
+                entry.otherwise = if is_stopped { Disposition::Stop } else { Disposition::Run };
+            }
+        }
+        (table, flaw)
+    }
+
+    /// Whether the turns are those of the plan, in which its jobs that are here are `ids`, and nobody is missing.
+    fn check(&self, plan: &Plan, ids: &[JobId], there: usize, slots: bool) -> Result<(), Flaw> {
+        let turns = if slots { &plan.turns[..] } else { &[] };
+        if self.jobs.len() != there || ids.len() > there {
+            return Err(Flaw::Jobs { told: self.jobs.len(), there });
+        }
+        if self.turns.len() != turns.len() {
+            return Err(Flaw::Turn { at: self.turns.len() as u32 });
+        }
+        let columns = plan.matrix.columns().len() as u64;
+        for ((at, run), turn) in (0..).zip(&self.turns).zip(turns) {
+            let mut named = turn.run.iter().filter(|id| ids.binary_search(id).is_ok());
+            let mut cpus = 0;
+            for job in run {
+                let id = ids.get(usize::from(*job)).filter(|id| named.next() == Some(id));
+                let planned = id.and_then(|id| plan.jobs.get(id)).ok_or(Flaw::Turn { at })?;
+                cpus += u64::from(planned.cpus);
+            }
+            if named.next().is_some() {
+                return Err(Flaw::Turn { at });
+            }
+            if cpus > columns {
+                return Err(Flaw::TooManyCpus { at });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -321,14 +362,79 @@ mod tests {
         let here = || [1, 3, 9].map(|id| (JobId(id), id)).into();
         let states = |table: &Table<u64>| table.jobs.iter().map(|job| (job.switch, job.otherwise)).collect::<Vec<_>>();
         let (run, stop) = (Disposition::Run, Disposition::Stop);
-        let table = Table::compile(planner.plan(), here(), true, |_| stop);
+        let (table, flaw) = Table::compile(planner.plan(), here(), true, |_| stop);
+        assert_eq!(flaw, None);
         assert_eq!(
             states(&table),
             [(1, Disposition::Background), (3, stop), (9, stop)],
             "job 2 is not here, 9 not planned"
         );
         assert_eq!(table.turns, [vec![0], vec![]], "job 2 has its turn elsewhere");
-        let table = Table::compile(planner.plan(), here(), false, |_| run);
+        let (table, _) = Table::compile(planner.plan(), here(), false, |_| run);
         assert_eq!((states(&table), table.turns.len()), (vec![(1, run), (3, stop), (9, run)], 0), "without slots");
+    }
+
+    /// Two gangs that take turns, and one that a user has stopped.
+    fn planned() -> Plan {
+        let mut planner = crate::Planner::new(crate::PlannerConfig {
+            nodes: [crate::Node { id: crate::NodeId(0), cpus: 2 }].into(),
+            slot_length_ns: 100_000_000,
+            policy: crate::Policy::Gang,
+            sharing: Sharing::Strict,
+            packing: crate::Packing::FirstFit,
+            shares: crate::Shares::default(),
+        });
+        for id in (1..=3).map(JobId) {
+            let job = crate::Job { id, owner: 0, class: crate::Class::Batch, policy: None, cpus: 2, node: None };
+            planner.handle(crate::Time(0), crate::PlannerInput::Submit(job)).unwrap();
+        }
+        planner.handle(crate::Time(0), crate::PlannerInput::Suspend(JobId(3))).unwrap();
+        Plan::clone(planner.plan())
+    }
+
+    #[test]
+    fn a_plan_with_two_gangs_on_one_cpu_gives_a_table_without_turns() {
+        let mut plan = planned();
+        plan.turns[0].run = vec![JobId(1), JobId(2)];
+        let (table, flaw) =
+            Table::compile(&plan, [1, 2, 3].map(|id| (JobId(id), ())).into(), true, |_| Disposition::Run);
+        assert_eq!((flaw, table.turns.len()), (Some(Flaw::TooManyCpus { at: 0 }), 0));
+        let states: Vec<Disposition> = table.jobs.iter().map(|job| job.otherwise).collect();
+        assert_eq!(
+            states,
+            [Disposition::Run, Disposition::Run, Disposition::Stop],
+            "what a user stopped stays stopped"
+        );
+    }
+
+    #[test]
+    fn a_table_that_says_something_else_than_the_plan_is_refused() {
+        let (plan, ids) = (planned(), [1, 2, 3].map(JobId));
+        let there = || ids.map(|id| (id, ())).into();
+        let check = |change: fn(&mut Table<()>)| {
+            let (mut table, flaw) = Table::compile(&plan, there(), true, |_| Disposition::Run);
+            assert_eq!(flaw, None);
+            change(&mut table);
+            table.check(&plan, &ids, ids.len(), true)
+        };
+        assert_eq!(check(|_| ()), Ok(()));
+        assert_eq!(check(|table| table.jobs.truncate(2)), Err(Flaw::Jobs { told: 2, there: 3 }), "nobody tells it");
+        assert_eq!(check(|table| table.turns.truncate(1)), Err(Flaw::Turn { at: 1 }), "a part of the cycle");
+        assert_eq!(check(|table| table.turns[1] = vec![0]), Err(Flaw::Turn { at: 1 }), "another gang");
+        assert_eq!(check(|table| table.turns[1].clear()), Err(Flaw::Turn { at: 1 }), "nobody");
+        assert_eq!(check(|table| table.turns[0].push(9)), Err(Flaw::Turn { at: 0 }), "one that there is not");
+    }
+
+    /// Found by this check: an index of 16 bits named job 0 instead of job 65,536, and it ran in that one's slots.
+    #[test]
+    fn more_jobs_than_can_be_named_are_left_to_linux() {
+        let many = 65_537;
+        let mut plan = planned();
+        let job = plan.jobs[&JobId(1)].clone();
+        plan.jobs = (0..many).map(|id| (JobId(id), job.clone())).collect();
+        plan.turns = vec![crate::Turn { row: 0, run: vec![JobId(many - 1)] }];
+        let (table, flaw) =
+            Table::compile(&plan, (0..many).map(|id| (JobId(id), ())).collect(), true, |_| Disposition::Run);
+        assert_eq!((flaw, table.turns.len()), (Some(Flaw::Turn { at: 0 }), 0));
     }
 }

@@ -11,6 +11,7 @@ mod change;
 mod clock;
 mod cluster;
 mod finish;
+mod flaw;
 mod limits;
 mod load;
 mod machine;
@@ -416,10 +417,15 @@ impl Driver {
         let mut changed = force;
         loop {
             let mut quiet = true;
-            while let Some(PlannerAction::Publish(plan, reason)) = self.planner.poll_action() {
-                tracing::debug!(generation = plan.generation, %reason, "plan");
-                self.own_plan = plan;
-                self.plan_is_stale = true;
+            while let Some(action) = self.planner.poll_action() {
+                match action {
+                    PlannerAction::Publish(plan, reason) => {
+                        tracing::debug!(generation = plan.generation, %reason, "plan");
+                        self.own_plan = plan;
+                        self.plan_is_stale = true;
+                    }
+                    PlannerAction::Unsound(flaw) => flaw::tell(flaw),
+                }
             }
             if std::mem::take(&mut self.plan_is_stale) {
                 self.count_dues();
@@ -439,7 +445,9 @@ impl Driver {
         if changed {
             self.order_waits();
             let here = self.live.iter().map(|(id, live)| (JobId(*id), live.cgroup.switch_handle())).collect();
-            let table = Table::compile(&self.plan, here, self.clock.holds().is_none(), |id| self.unplanned(id.0));
+            let slots = self.clock.holds().is_none();
+            let (table, flaw) = Table::compile(&self.plan, here, slots, |id| self.unplanned(id.0));
+            flaw.into_iter().for_each(flaw::tell);
             self.machinery.slots.install(table);
             self.install_boost();
             self.touch_status();
@@ -458,6 +466,7 @@ impl Driver {
             AgentAction::Asleep { job, reason } => self.asleep(job, reason),
             AgentAction::Awake { job, reason } => self.awake(job, reason.to_string()),
             AgentAction::Dropped { job, reason } => self.dropped(job, reason),
+            AgentAction::Unsound(flaw) => flaw::tell(flaw),
             AgentAction::Set { .. } => unreachable!("the slot thread drives the boundaries"),
         }
     }

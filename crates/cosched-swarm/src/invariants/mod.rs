@@ -1,6 +1,7 @@
 //! What must always hold, a file each, and what they are told.
 
 mod bounded_stop;
+mod by_rule;
 mod cells;
 mod exactly_once;
 mod final_states;
@@ -12,6 +13,7 @@ mod one_life;
 mod one_row;
 mod outdated;
 mod quiet;
+mod sound;
 mod spared;
 
 pub(crate) use bounded_stop::REST_NS as STOPPED_REST_NS;
@@ -42,6 +44,13 @@ pub enum Seen<'a> {
         node: usize,
         /// The plan.
         plan: &'a Plan,
+    },
+    /// Something that was made on a node contradicts itself, as the code that is shipped has noticed.
+    Unsound {
+        /// The node.
+        node: usize,
+        /// What does not hold.
+        why: &'a str,
     },
     /// A slot begins on a node.
     Slot {
@@ -178,6 +187,8 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<quiet::Quiet>::default(),
         Box::<one_life::OneLife>::default(),
         Box::<spared::Spared>::default(),
+        Box::new(sound::Sound),
+        Box::<by_rule::ByRule>::default(),
     ]
 }
 

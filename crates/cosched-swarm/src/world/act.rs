@@ -174,6 +174,9 @@ impl World {
             Action::Behind(many) => self.hosts[node].behind = many,
             Action::Say(notice) => {
                 self.counts.conflicts += u64::from(notice == Notice::Conflict);
+                if let Notice::Unsound(why) = &notice {
+                    self.see(&Seen::Unsound { node, why });
+                }
                 let (wall, host) = (self.moment(node).wall, &mut self.hosts[node]);
                 if matches!(notice, Notice::StoreLost(_) | Notice::StoreBack(_) | Notice::Joined(_)) {
                     host.refresh(wall);
@@ -229,6 +232,7 @@ impl World {
             AgentAction::Asleep { job, .. } => member.asleep(now, job, true),
             AgentAction::Awake { job, .. } => member.asleep(now, job, false),
             AgentAction::Dropped { job, .. } => member.dropped(now, job),
+            AgentAction::Unsound(flaw) => self.see(&Seen::Unsound { node, why: &flaw.to_string() }),
             AgentAction::Set { .. } => (),
         }
     }

@@ -101,6 +101,7 @@ impl Driver {
                 );
             }
             Notice::NodeLeft(name) => tracing::warn!(node = name, "a node left; its CPUs are free"),
+            Notice::Unsound(why) => super::super::flaw::tell(why),
             Notice::Conflict => cluster.figures.conflicts += 1,
             Notice::Planned { generation, requests } => {
                 cluster.figures.planned += 1;

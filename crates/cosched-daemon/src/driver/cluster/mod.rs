@@ -303,7 +303,11 @@ impl Driver {
         let shares = cluster.member.state().map_or(self.shares, |state| *state.config.shares());
         let (released, stay) = self.held();
         let mut plan = match (&cluster.plan, cluster.member.id()) {
-            (Some(plan), Some(node)) => fill(plan, node, &self.own_plan, &shares, &released),
+            (Some(plan), Some(node)) => {
+                let (filled, flaw) = fill(plan, node, &self.own_plan, &shares, &released);
+                flaw.into_iter().for_each(super::flaw::tell);
+                filled
+            }
             _ => without(&self.own_plan, &stay, &shares),
         };
         if cluster.alone {

@@ -1,0 +1,312 @@
+//! What must hold of every plan of a node, checked where it is published, filled or compiled.
+//!
+//! Problem: a plan that contradicts itself freezes the wrong processes, or lets two gangs spin against each other on a CPU. Rule.
+//! What makes a plan checks it afterwards, in release builds too; what is not sound is not run: the host hears of the [`Flaw`],
+//! and the jobs have no slots until the next plan, so that Linux schedules them. That is never an abort: the daemon has other
+//! jobs. A check takes time in proportion to the plan.
+
+use crate::id::JobId;
+use crate::job::Policy;
+use crate::plan::{Plan, PlannedJob, Standing, Turn};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// How a plan contradicts itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The cells of a gang are not as many as its CPUs, lie beyond its nodes, or are not its own in the matrix.
+    Cells(JobId),
+    /// Two gangs have the same CPU in one slot.
+    TwoOnOneCpu {
+        /// The slot's place in the cycle, or its row in a cluster's plan.
+        at: u32,
+        /// Who has the CPU first.
+        first: JobId,
+        /// Who has it as well.
+        second: JobId,
+    },
+    /// Gangs have more CPUs of a node than it has.
+    TooManyCpus {
+        /// The slot's place in the cycle.
+        at: u32,
+    },
+    /// A slot names a job that has no cells, or names one twice.
+    NotGiven(JobId),
+    /// A gang that spans nodes has other slots or cells here than the cluster's plan gives it.
+    NotAsTheCluster(JobId),
+    /// A turn is of a row that there is not, or line-ups do not come out even.
+    Turn {
+        /// The turn's place in the cycle, or the row.
+        at: u32,
+    },
+    /// The generation does not follow the last one's, or the plan holds sooner than it may.
+    Order(u64),
+    /// Some job has no disposition, or somebody has one who is not there.
+    Jobs {
+        /// How many are told what they may do.
+        told: usize,
+        /// How many there are.
+        there: usize,
+    },
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Flaw::Cells(job) => write!(f, "the cells of job {job} are not those that it needs"),
+            Flaw::TwoOnOneCpu { at, first, second } => {
+                write!(f, "jobs {first} and {second} have the same CPU in slot {at} of the cycle")
+            }
+            Flaw::TooManyCpus { at } => {
+                write!(f, "in slot {at} of the cycle gangs have more CPUs of a node than it has")
+            }
+            Flaw::NotGiven(job) => write!(f, "job {job} has a slot, and no cells or the slot twice"),
+            Flaw::NotAsTheCluster(job) => write!(f, "job {job} has other slots here than in the cluster's plan"),
+            Flaw::Turn { at } => write!(f, "turn {at} of the cycle is of a row that there is not, or rows are uneven"),
+            Flaw::Order(generation) => write!(f, "plan {generation} does not follow the one before it"),
+            Flaw::Jobs { told, there } => write!(f, "{told} jobs are told what they may do, and there are {there}"),
+        }
+    }
+}
+
+impl core::error::Error for Flaw {}
+
+/// A gang's row and columns.
+type Home = (u32, Vec<u32>);
+
+const BITS: usize = u64::BITS as usize;
+
+impl Plan {
+    /// Whether no two gangs have one CPU in a slot, and all that is said of a gang agrees.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> Result<(), Flaw> {
+        // A single-CPU job fills any free column of its node.
+        self.check_with(|turn, _, (row, columns)| columns.len() > 1 || *row == turn.row)
+    }
+
+    /// The same, and that the plan comes after this one.
+    pub(crate) fn check_after(&self, before: &Plan) -> Result<(), Flaw> {
+        match self.generation > before.generation {
+            true => self.check(),
+            false => Err(Flaw::Order(self.generation)),
+        }
+    }
+
+    /// Gangs of which `is_tied` says so have their own cells in a turn, others any free ones of their node.
+    pub(crate) fn check_with(&self, is_tied: impl Fn(&Turn, JobId, &Home) -> bool) -> Result<(), Flaw> {
+        let mut gangs = Gangs::new(self)?;
+        let mut last: Vec<&[JobId]> = vec![&[]; self.matrix.rows().len()];
+        for (at, turn) in (0..).zip(&self.turns) {
+            let last = last.get_mut(turn.row as usize).ok_or(Flaw::Turn { at })?;
+            // A row with nobody's gang to lend its free cells to has the same run every time.
+            if *last != turn.run {
+                gangs.check(at, turn, &is_tied)?;
+                *last = &turn.run;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves all jobs to the operating system, but for those that are stopped for another reason than slots.
+    pub(crate) fn drop_slots(&mut self) {
+        self.turns.clear();
+        self.jobs.values_mut().for_each(|job| (job.policy, job.turns, job.home) = (Policy::Local, 0, None));
+    }
+}
+
+/// A gang whose cells are its own.
+struct Gang<'a> {
+    id: JobId,
+    cpus: u32,
+    /// The place of its node.
+    node: usize,
+    home: &'a Home,
+}
+
+/// All gangs by id, with a bit for each of their columns: there are far more turns than gangs.
+struct Gangs<'a> {
+    gangs: Vec<Gang<'a>>,
+    bits: Vec<u64>,
+    /// How many words the columns take.
+    words: usize,
+    /// How many CPUs each node has.
+    has: Vec<u32>,
+    left: Vec<u32>,
+    taken: Vec<u64>,
+}
+
+impl Gangs<'_> {
+    fn new(plan: &Plan) -> Result<Gangs<'_>, Flaw> {
+        let columns = plan.matrix.columns();
+        let words = columns.len().div_ceil(BITS);
+        let (mut node_of, mut has): (Vec<usize>, Vec<u32>) = (Vec::new(), Vec::new());
+        for (at, column) in columns.iter().enumerate() {
+            if at == 0 || columns[at - 1].node != column.node {
+                has.push(0);
+            }
+            node_of.push(has.len() - 1);
+            has[node_of[at]] += 1;
+        }
+        let (left, taken) = (has.clone(), vec![0; words]);
+        let mut all = Gangs { gangs: Vec::new(), bits: Vec::new(), words, has, left, taken };
+        for (id, job) in plan.jobs.iter().filter(|(_, job)| job.home.is_some() || job.turns > 0) {
+            let gang = all.add(plan, *id, job, &node_of).ok_or(Flaw::Cells(*id))?;
+            all.gangs.push(gang);
+        }
+        Ok(all)
+    }
+
+    /// A gang, if its cells are as many as it needs, its own, and on one node.
+    fn add<'a>(&mut self, plan: &'a Plan, id: JobId, job: &'a PlannedJob, node_of: &[usize]) -> Option<Gang<'a>> {
+        let home = job.home.as_ref()?;
+        let cells = plan.matrix.rows().get(home.0 as usize)?.cells();
+        let node = *node_of.get(*home.1.first()? as usize)?;
+        let bits = self.bits.len();
+        self.bits.resize(bits + self.words, 0);
+        let mut next = 0;
+        for column in &home.1 {
+            let at = *column as usize;
+            if at < next || node_of.get(at) != Some(&node) || cells[at] != Some(id) {
+                return None;
+            }
+            self.bits[bits + at / BITS] |= 1 << (at % BITS);
+            next = at + 1;
+        }
+        let is_gang = (job.standing, job.policy) == (Standing::Scheduled, Policy::Gang);
+        (is_gang && home.1.len() == job.cpus as usize).then_some(Gang { id, cpus: job.cpus, node, home })
+    }
+
+    fn check(&mut self, at: u32, turn: &Turn, is_tied: impl Fn(&Turn, JobId, &Home) -> bool) -> Result<(), Flaw> {
+        self.left.copy_from_slice(&self.has);
+        self.taken.fill(0);
+        let mut before = None;
+        for (nth, id) in turn.run.iter().enumerate() {
+            let found = self.gangs.binary_search_by_key(id, |gang| gang.id).map_err(|_| Flaw::NotGiven(*id))?;
+            if before.replace(found).is_some_and(|before| before >= found) {
+                return Err(Flaw::NotGiven(*id));
+            }
+            let Gang { cpus, node, home, .. } = self.gangs[found];
+            self.left[node] = self.left[node].checked_sub(cpus).ok_or(Flaw::TooManyCpus { at })?;
+            if !is_tied(turn, *id, home) {
+                continue;
+            }
+            let bits = &self.bits[found * self.words..][..self.words];
+            if self.taken.iter().zip(bits).any(|(taken, bits)| taken & bits != 0) {
+                let first = self.first_with(&turn.run[..nth], bits).unwrap_or(*id);
+                return Err(Flaw::TwoOnOneCpu { at, first, second: *id });
+            }
+            self.taken.iter_mut().zip(bits).for_each(|(taken, bits)| *taken |= bits);
+        }
+        Ok(())
+    }
+
+    fn first_with(&self, run: &[JobId], bits: &[u64]) -> Option<JobId> {
+        let has = |id: &&JobId| {
+            let found = self.gangs.binary_search_by_key(*id, |gang| gang.id);
+            found.is_ok_and(|at| self.bits[at * self.words..].iter().zip(bits).any(|(a, b)| a & b != 0))
+        };
+        run.iter().find(has).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Job, Node, NodeId, Packing, Planner, PlannerConfig, PlannerInput, Shares, Sharing, Time};
+
+    /// Jobs 1 and 2 side by side, 3 and 4 in rows of their own, and 5 that fills what is free.
+    fn plan() -> Plan {
+        let mut planner = Planner::new(PlannerConfig {
+            nodes: vec![Node { id: NodeId(0), cpus: 4 }],
+            slot_length_ns: 100_000_000,
+            policy: Policy::Gang,
+            sharing: Sharing::Soft,
+            packing: Packing::FirstFit,
+            shares: Shares::default(),
+        });
+        for (id, cpus) in [(1, 2), (2, 2), (3, 3), (4, 4), (5, 1)] {
+            let job = Job { id: JobId(id), owner: 0, class: Class::Batch, policy: None, cpus, node: None };
+            planner.handle(Time(0), PlannerInput::Submit(job)).unwrap();
+        }
+        Plan::clone(planner.plan())
+    }
+
+    fn broken(change: impl FnOnce(&mut Plan)) -> Result<(), Flaw> {
+        let mut plan = plan();
+        assert_eq!(plan.check(), Ok(()), "it is sound as it was planned");
+        change(&mut plan);
+        plan.check()
+    }
+
+    fn home(plan: &mut Plan, id: u64) -> &mut (u32, Vec<u32>) {
+        plan.jobs.get_mut(&JobId(id)).unwrap().home.as_mut().unwrap()
+    }
+
+    #[test]
+    fn two_gangs_on_one_cpu_are_refused() {
+        let both = |plan: &mut Plan| {
+            let turn = plan.turns.iter().position(|turn| turn.run.contains(&JobId(3))).unwrap();
+            plan.turns[turn].run = vec![JobId(2), JobId(3)];
+        };
+        assert!(matches!(broken(both), Err(Flaw::TooManyCpus { .. })));
+        // There are as many CPUs as they want, and both want the same.
+        let same = |plan: &mut Plan| {
+            plan.matrix.remove(JobId(2));
+            plan.matrix.add_rows(4);
+            plan.matrix.put(3, &[0, 1], JobId(2));
+            *home(plan, 2) = (3, vec![0, 1]);
+        };
+        assert!(matches!(broken(same), Err(Flaw::TwoOnOneCpu { first: JobId(1), second: JobId(2), .. })));
+    }
+
+    #[test]
+    fn cells_that_are_not_the_gangs_own_are_refused() {
+        let cells = Err(Flaw::Cells(JobId(1)));
+        assert_eq!(broken(|plan| home(plan, 1).1 = vec![0]), cells, "too few");
+        assert_eq!(broken(|plan| home(plan, 1).1 = vec![0, 0]), cells, "one of them twice");
+        assert_eq!(broken(|plan| home(plan, 1).1 = vec![1, 2]), cells, "another's");
+        assert_eq!(broken(|plan| home(plan, 1).1 = vec![3, 4]), cells, "beyond the node");
+        assert_eq!(broken(|plan| home(plan, 1).0 = 9), cells, "in no row");
+        assert_eq!(broken(|plan| plan.jobs.get_mut(&JobId(1)).unwrap().home = None), cells, "turns, and no cells");
+        let asleep = |plan: &mut Plan| plan.jobs.get_mut(&JobId(1)).unwrap().standing = Standing::Asleep;
+        assert_eq!(broken(asleep), cells, "it is to have none");
+    }
+
+    #[test]
+    fn slots_of_nobody_are_refused() {
+        assert_eq!(broken(|plan| plan.turns[0].run.push(JobId(9))), Err(Flaw::NotGiven(JobId(9))));
+        let twice = |plan: &mut Plan| {
+            let first = plan.turns[0].run[0];
+            plan.turns[0].run.insert(0, first);
+        };
+        let reverse = |plan: &mut Plan| {
+            let two = plan.turns.iter_mut().find(|turn| turn.run.len() > 1).unwrap();
+            two.run.reverse();
+        };
+        assert!(matches!(broken(reverse), Err(Flaw::NotGiven(_))), "out of order");
+        assert!(matches!(broken(twice), Err(Flaw::NotGiven(_))));
+        assert_eq!(broken(|plan| plan.turns[1].row = 9), Err(Flaw::Turn { at: 1 }));
+    }
+
+    #[test]
+    fn a_plan_comes_after_the_one_before_it() {
+        let before = plan();
+        let next = Plan { generation: before.generation + 1, ..before.clone() };
+        assert_eq!(
+            (next.check_after(&before), before.check_after(&next)),
+            (Ok(()), Err(Flaw::Order(before.generation)))
+        );
+        assert_eq!(before.check_after(&before), Err(Flaw::Order(before.generation)));
+    }
+
+    #[test]
+    fn without_slots_everything_is_sound() {
+        let mut plan = plan();
+        *home(&mut plan, 1) = (7, vec![7]);
+        plan.drop_slots();
+        assert_eq!((plan.check(), plan.turns.len()), (Ok(()), 0));
+    }
+}
