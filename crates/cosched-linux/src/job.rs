@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::Duration;
 
 use crate::caps::is_limited;
 use crate::cgfile;
@@ -57,9 +55,7 @@ impl JobDirs {
     /// Removes the job's cgroups and those that it made itself in them, the deepest first.
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
         for top in std::iter::once(&self.outer).chain(&self.cpu).chain(&self.memory).chain(&self.pids) {
-            for dir in cgfile::deepest_first(top).map_err(TreeError::io("read", top))? {
-                rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;
-            }
+            cgfile::remove_tree(top).map_err(TreeError::io("remove", top))?;
         }
         Ok(())
     }
@@ -75,17 +71,6 @@ impl JobDirs {
             usage: Some(self.outer.join("cpu.stat")),
         }
     }
-}
-
-/// A process that was killed a moment ago can keep its cgroup busy until the kernel has let go of it.
-pub(crate) fn rmdir_patiently(dir: &Path) -> io::Result<()> {
-    for _ in 0..50 {
-        match cgfile::rmdir(dir) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => sleep(Duration::from_millis(2)),
-            other => return other,
-        }
-    }
-    cgfile::rmdir(dir)
 }
 
 /// The cgroups of one job; cheap to clone.
@@ -202,7 +187,7 @@ impl JobCgroup {
         }
     }
 
-    /// The job's processes, also those in cgroups that it made itself.
+    /// The job's processes, also those in cgroups that it made itself, as far as their paths can be read.
     ///
     /// # Errors
     /// When a list cannot be read. A cgroup that goes away meanwhile has none.
