@@ -334,6 +334,10 @@ fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {
             "a process with real-time threads cannot enter a cpu cgroup on a kernel with CONFIG_RT_GROUP_SCHED: \
              start it without real-time priority"
         }
+        Some(libc::EBUSY) => {
+            "the job has cgroups with controllers of its own, beside which the kernel takes no process: start it from a process \
+             of the job"
+        }
         Some(libc::EACCES | libc::EPERM) => {
             "it stands outside of the cgroup that is delegated to you: start it in the same scope as the daemon, or ask \
              the administrator to run coschedd as a service"
