@@ -1,8 +1,19 @@
 //! Reading and writing the small files of a cgroup.
 
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+/// So deep a tree is removed: each level has a descriptor open meanwhile.
+const LEVELS_MAX: usize = 200;
 
 /// Reads a whole small file.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
@@ -43,12 +54,16 @@ pub(crate) fn children(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// `dir` and all directories below it, the deepest first.
+/// `dir` and all directories below it, the deepest first. One whose path is too long for the kernel is left out: nothing in it
+/// can be read.
 pub(crate) fn deepest_first(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut stack = vec![dir.to_path_buf()];
     while let Some(next) = stack.pop() {
-        stack.extend(children(&next)?);
+        match children(&next) {
+            Err(e) if e.raw_os_error() == Some(libc::ENAMETOOLONG) => continue,
+            other => stack.extend(other?),
+        }
         found.push(next);
     }
     found.reverse();
@@ -80,6 +95,63 @@ pub(crate) fn rmdir(dir: &Path) -> io::Result<()> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
+}
+
+/// The same for one whose processes have just been killed: they can keep it busy until the kernel has let go of them.
+pub(crate) fn rmdir_patiently(dir: &Path) -> io::Result<()> {
+    patiently(|| rmdir(dir))
+}
+
+fn patiently(remove: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for _ in 0..50 {
+        match remove() {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => sleep(Duration::from_millis(2)),
+            other => return other,
+        }
+    }
+    remove()
+}
+
+/// Removes a directory and those below it, by descriptors: however long the path of one has become.
+pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
+    if let Some(opened) = open_dir(CWD, dir)? {
+        remove_below(opened.as_fd(), LEVELS_MAX)?;
+    }
+    rmdir_patiently(dir)
+}
+
+fn remove_below(dir: BorrowedFd<'_>, levels_left: usize) -> io::Result<()> {
+    for name in names_of_dirs(dir)? {
+        let Some(child) = open_dir(dir, &name)? else { continue };
+        let levels_left = levels_left.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
+        remove_below(child.as_fd(), levels_left)?;
+        patiently(|| match unlinkat(dir, &name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(e.into()),
+        })?;
+    }
+    Ok(())
+}
+
+/// None for one that has gone.
+fn open_dir(at: impl AsFd, name: impl Arg) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(at, name, flags, Mode::empty()) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn names_of_dirs(dir: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        if entry.file_type() == FileType::Directory && ![c".", c".."].contains(&entry.file_name()) {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// Moves all processes of one cgroup into another. A process may fork meanwhile; a few rounds catch the child.
@@ -121,5 +193,23 @@ mod tests {
         assert!(place("a/b") < place("a"));
         assert_eq!(found.len(), 4);
         assert_eq!(found.last().unwrap(), dir.path());
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_hides_no_other_and_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let top = base.path().join("job-1");
+        fs::create_dir_all(top.join("gang/z")).unwrap();
+        let mut deep = open_dir(CWD, &top.join("gang")).unwrap().unwrap();
+        for _ in 0..30 {
+            let name = "d".repeat(250);
+            rustix::fs::mkdirat(&deep, &name, Mode::RWXU).unwrap();
+            deep = open_dir(&deep, &name).unwrap().unwrap();
+        }
+        let found = deepest_first(&top).unwrap();
+        assert!(found.contains(&top.join("gang/z")) && found.len() > 10, "{found:?}");
+        remove_tree(&top).unwrap();
+        assert!(!top.exists());
+        remove_tree(&top).unwrap();
     }
 }

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::Duration;
 
 use crate::caps::is_limited;
 use crate::cgfile;
@@ -61,9 +59,7 @@ impl JobDirs {
     /// Removes the job's cgroups and those that it made itself in them, the deepest first.
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
         for top in std::iter::once(&self.outer).chain(&self.cpu).chain(&self.memory).chain(&self.pids) {
-            for dir in cgfile::deepest_first(top).map_err(TreeError::io("read", top))? {
-                rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;
-            }
+            cgfile::remove_tree(top).map_err(TreeError::io("remove", top))?;
         }
         Ok(())
     }
@@ -80,17 +76,6 @@ impl JobDirs {
             tasks: Some(self.pids_file("current")).filter(|path| path.exists()),
         }
     }
-}
-
-/// A process that was killed a moment ago can keep its cgroup busy until the kernel has let go of it.
-pub(crate) fn rmdir_patiently(dir: &Path) -> io::Result<()> {
-    for _ in 0..50 {
-        match cgfile::rmdir(dir) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => sleep(Duration::from_millis(2)),
-            other => return other,
-        }
-    }
-    cgfile::rmdir(dir)
 }
 
 /// The cgroups of one job; cheap to clone.
@@ -206,7 +191,7 @@ impl JobCgroup {
         }
     }
 
-    /// The job's processes, also those in cgroups that it made itself.
+    /// The job's processes, also those in cgroups that it made itself, as far as their paths can be read.
     ///
     /// # Errors
     /// When a list cannot be read. A cgroup that goes away meanwhile has none.
@@ -354,6 +339,10 @@ fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {
         Some(libc::EINVAL) => {
             "a process with real-time threads cannot enter a cpu cgroup on a kernel with CONFIG_RT_GROUP_SCHED: \
              start it without real-time priority"
+        }
+        Some(libc::EBUSY) => {
+            "the job has cgroups with controllers of its own, beside which the kernel takes no process: start it from a process \
+             of the job"
         }
         Some(libc::EACCES | libc::EPERM) => {
             "it stands outside of the cgroup that is delegated to you: start it in the same scope as the daemon, or ask \

@@ -18,7 +18,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::cgfile;
-use crate::job::rmdir_patiently;
 use crate::private;
 use crate::problem::Problem;
 use crate::thaw::{ThawPaths, thaw_all};
@@ -247,7 +246,7 @@ fn remove_hierarchy(mount: &Path, instance: &str) -> io::Result<()> {
     };
     for dir in cgfile::children(mount)? {
         // The guard of a killed daemon may be about to end.
-        rmdir_patiently(&dir)?;
+        cgfile::rmdir_patiently(&dir)?;
     }
     for _ in 0..5 {
         sleep(Duration::from_millis(20));

@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
-use crate::job::{JobCgroup, JobDirs, rmdir_patiently};
+use crate::job::{JobCgroup, JobDirs};
 use crate::layout::{Layout, LayoutKind};
 use crate::place::{Place, SUPERVISOR, below, own_v2};
 use crate::private;
@@ -308,7 +308,7 @@ impl Tree {
             self.remove_job(id)?;
         }
         for dir in self.probe_dirs().chain(self.dirs().cloned()) {
-            rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;
+            cgfile::rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;
         }
         Ok(())
     }

@@ -121,7 +121,7 @@ impl Driver {
                 "nothing of it is left here".to_owned()
             }
             None if self.state.jobs.get(&id).is_some_and(|r| r.by_api) => "it has no process (any more)".to_owned(),
-            None => "its launcher died, so nobody saw how the main process ended".to_owned(),
+            None => "nobody saw its main process end: its launcher died, or it was moved out of its cgroup".to_owned(),
         };
         tracing::info!(id, how, "job ended");
         self.remember(id, |record| {
