@@ -9,8 +9,8 @@
 
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, BoostConfig, BoostView, Booster, Class, Disposition, Endpoint, Job,
-    JobId, Node, NodeId, OnArrival, Packing, Plan, Planner, PlannerConfig, PlannerInput, Policy, Prepared, Reason,
-    Shares, Sharing, Table, Time,
+    JobId, Node, NodeId, OnArrival, Packing, Plan, Planner, PlannerAction, PlannerConfig, PlannerInput, Policy,
+    Prepared, Reason, Shares, Sharing, Table, Time,
 };
 use cosched_sim::{
     Decision, Heuristic, JobChange, JobSpec, JobType, Message, Observer, Params, Slice, Strategy, general,
@@ -198,11 +198,11 @@ fn plans(inputs: &[(u64, PlannerInput)]) -> Vec<(u64, Arc<Plan>)> {
     for (at_ns, input) in inputs {
         // What is refused changes nothing.
         let _ = planner.handle(Time(*at_ns), *input);
-        let cosched_core::PlannerAction::Publish(plan, _) = match planner.poll_action() {
-            Some(action) => action,
-            None => continue,
-        };
-        found.push((*at_ns, plan));
+        match planner.poll_action() {
+            Some(PlannerAction::Publish(plan, _)) => found.push((*at_ns, plan)),
+            Some(PlannerAction::Unsound(flaw)) => panic!("{flaw}"),
+            None => (),
+        }
     }
     found
 }
@@ -244,7 +244,9 @@ fn gangs_have_the_same_turns_in_the_simulators_matrix_and_in_the_plan() {
 /// What the slot thread is told of a plan, as the daemon compiles it, and the state of every job at a time.
 fn compiled(plan: &Plan) -> Prepared<JobId> {
     let here = plan.jobs.keys().map(|id| (*id, *id)).collect();
-    Prepared::new(Table::compile(plan, here, true, |id| unreachable!("{id:?} is planned")), 1)
+    let (table, flaw) = Table::compile(plan, here, true, |id| unreachable!("{id:?} is planned"));
+    assert_eq!(flaw, None);
+    Prepared::new(table, 1)
 }
 
 fn states_at(table: &Prepared<JobId>, now_ns: u64) -> BTreeMap<JobId, Disposition> {

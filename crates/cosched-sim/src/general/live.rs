@@ -15,7 +15,7 @@ use crate::params::ParamsError;
 use cosched_core::cluster::{
     self, Action, Capacity, FollowAction, Follower, Input, JobSpec, LocalScheduler, OnNodeLoss, Planner, Want,
 };
-use cosched_core::{AgentAction, AgentConfig, Disposition, JobId, NodeId, Prepared, Table, Time};
+use cosched_core::{AgentAction, AgentConfig, Disposition, Flaw, JobId, NodeId, Prepared, Table, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many jobs are tried for the idle CPUs of a slot, as by the slot thread.
@@ -58,6 +58,7 @@ impl Seat {
                 FollowAction::RunNoSlots(_) => local.no_slots(now, &lives),
                 FollowAction::StartEarly(job) => local.start_early(job),
                 FollowAction::Acknowledge(_) | FollowAction::Missed { .. } | FollowAction::Behind(_) => (),
+                FollowAction::Unsound(flaw) => unsound(flaw),
             }
         }
     }
@@ -72,10 +73,16 @@ impl Seat {
         let plan = self.local.filled();
         if self.table.1 != plan.generation {
             let here = self.here.keys().map(|job| (JobId((*job).into()), *job)).collect();
-            let table = Table::compile(plan, here, true, |_| Disposition::Stop);
+            let (table, flaw) = Table::compile(plan, here, true, |_| Disposition::Stop);
+            flaw.map(unsound);
             self.table = (Prepared::new(table, plan.generation), plan.generation);
         }
     }
+}
+
+/// A daemon tells it and takes what is safe; here nothing that would come of it is worth a number.
+fn unsound(flaw: Flaw) {
+    panic!("the live scheduler contradicts itself: {flaw}");
 }
 
 /// The control plane of all nodes.
@@ -156,6 +163,7 @@ impl Control {
                     starts.push((id.0 as u32, nodes));
                 }
                 Action::Wait(..) | Action::Kill(..) | Action::Requeue(..) | Action::GoOnWithout(..) => (),
+                Action::Unsound(flaw) => unsound(flaw),
             }
         }
         any
@@ -175,6 +183,7 @@ impl Control {
                     AgentAction::Asleep { job, .. } => said.push((node, job, true)),
                     AgentAction::Awake { job, .. } => said.push((node, job, false)),
                     AgentAction::Set { .. } | AgentAction::Dropped { .. } => (),
+                    AgentAction::Unsound(flaw) => unsound(flaw),
                 }
             }
         }
