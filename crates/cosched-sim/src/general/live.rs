@@ -74,7 +74,9 @@ impl Seat {
         if self.table.1 != plan.generation {
             let here = self.here.keys().map(|job| (JobId((*job).into()), *job)).collect();
             let (table, flaw) = Table::compile(plan, here, true, |_| Disposition::Stop);
-            flaw.map(unsound);
+            if let Some(flaw) = flaw {
+                unsound(flaw);
+            }
             self.table = (Prepared::new(table, plan.generation), plan.generation);
         }
     }
