@@ -200,7 +200,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let top = base.path().join("job-1");
         fs::create_dir_all(top.join("gang/z")).unwrap();
-        let mut deep = open_dir(CWD, &top.join("gang")).unwrap().unwrap();
+        let mut deep = open_dir(CWD, top.join("gang")).unwrap().unwrap();
         for _ in 0..30 {
             let name = "d".repeat(250);
             rustix::fs::mkdirat(&deep, &name, Mode::RWXU).unwrap();
