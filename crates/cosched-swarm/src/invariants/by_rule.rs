@@ -60,9 +60,11 @@ impl ByRule {
     }
 }
 
-/// Where the main process has ended before anything began, there is nothing to begin.
+/// Where the main process has ended, or a launcher outside the job's nodes has gone with its node, before anything began, there is
+/// nothing to begin.
 fn is_finished(job: &Job) -> bool {
-    job.main_exit.is_none() && job.end.as_ref().is_some_and(|end| end.why == Why::Finished)
+    let lost_lead = job.closing && job.ask.lead.as_ref().is_some_and(|lead| !job.ended_on.contains_key(lead));
+    job.main_exit.is_none() && !lost_lead && job.end.as_ref().is_some_and(|end| end.why == Why::Finished)
 }
 
 fn parts(job: &JobRecord) -> usize {
