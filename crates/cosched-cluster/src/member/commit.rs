@@ -32,7 +32,8 @@ const FRAME_BYTES: usize = 16 << 10;
 pub(super) struct Pending {
     planner: Planner,
     puts_state: bool,
-    waits: bool,
+    /// The plan waits for leases, and plans do since then.
+    waits_since: Option<Time>,
     lost: Vec<(String, bool)>,
     requests: usize,
     submits: bool,
@@ -125,6 +126,7 @@ impl Member {
         let hastens = self.hastens_now();
         let Some(planner) = self.planner() else { return };
         let before = planner.state().clone();
+        let waited = self.is_late(planner.plan().holds_from());
         let lost = self.lost_nodes();
         let rebalances = self.rebalance_at().is_some_and(|at| at <= self.now.steady);
         if rebalances {
@@ -149,6 +151,7 @@ impl Member {
         }
         // Also if it is late because of the one before it, which another member has made.
         let waits = self.is_late(batch.planner.plan().holds_from());
+        let waits_since = waits.then_some(if waited { self.work.waits_since } else { self.now.steady });
 
         let puts_state = *batch.planner.state() != before || self.replica.state.is_none();
         let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
@@ -182,7 +185,7 @@ impl Member {
         }
         let silent = |id: &NodeId| planner.state().silent.contains_key(id);
         let lost = lost.iter().map(|id| (self.replica.name_of(*id).to_owned(), silent(id))).collect();
-        self.work.pending = Some(Pending { planner, puts_state, waits, lost, requests: taken.len(), submits });
+        self.work.pending = Some(Pending { planner, puts_state, waits_since, lost, requests: taken.len(), submits });
         self.work.stage = Stage::Busy;
         self.send(Flight::Commit, Op::Txn(txn));
     }
@@ -268,7 +271,8 @@ impl Member {
             return self.say(Notice::Conflict);
         }
         let generation = pending.planner.state().generation;
-        if pending.waits {
+        if let Some(since) = pending.waits_since {
+            self.work.waits_since = since;
             self.work.waits = Some((generation, self.now));
         }
         if pending.puts_state {

@@ -59,6 +59,8 @@ pub(super) struct Work {
     pub(super) rebalanced: Time,
     /// The plan that this member has made to wait for the leases of nodes that lagged, and when.
     pub(super) waits: Option<(u64, Moment)>,
+    /// Since when one plan after the other has waited, in what this member made.
+    pub(super) waits_since: Time,
     /// When it was last looked whether it still has to.
     pub(super) hastened: Time,
     /// When the state was last seen to change.
@@ -225,7 +227,8 @@ impl Member {
         let was_set = self.now.wall.0.abs_diff(made.wall.0 + passed) > self.settings.lead.clock_error_ns;
         let waits = generation == plan.generation && self.is_late(plan.holds_from());
         let looks = waits && self.settings.clock.synchronised && !was_set;
-        looks.then(|| self.work.hastened.max(made.steady) + self.settings.ack_wait_ns)
+        // From the first plan that waited: those that come after it, one soon after the other, do not put the look off.
+        looks.then(|| self.work.hastened.max(self.work.waits_since) + self.settings.ack_wait_ns)
     }
 
     pub(super) fn hastens_now(&mut self) -> bool {
