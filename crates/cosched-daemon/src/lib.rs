@@ -32,6 +32,7 @@ mod serve;
 mod sizes;
 mod start;
 mod store;
+mod stored;
 mod users;
 mod waitpage;
 

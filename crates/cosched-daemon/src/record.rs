@@ -1,7 +1,7 @@
-//! What is remembered of a job: the part that outlives the daemon.
+//! What is remembered of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
 
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, Policy};
-use cosched_cluster::wire::Decided;
+use cosched_cluster::wire::{Ask, Decided};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ const RECORD_BYTES: usize = 768;
 const EVENTS_MAX: usize = 200;
 
 /// A job as the store keeps it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     /// Unique for ever in this state directory.
     pub(crate) id: u64,
@@ -57,29 +57,36 @@ pub(crate) struct Record {
     /// What happened to it.
     pub(crate) events: Vec<Event>,
     /// How its processes wait; the counts are those of its end.
-    #[serde(default)]
     pub(crate) waiting: Option<JobWaiting>,
     /// How often it was boosted, at its end.
-    #[serde(default)]
     pub(crate) boosts: u64,
     /// What it was given of each node, when it asked node by node.
-    #[serde(default)]
     pub(crate) nodes: Vec<NodeResources>,
     /// It was registered without a process: no launcher tells how its main process ends.
-    #[serde(default)]
     pub(crate) by_api: bool,
     /// An administrator registered it.
-    #[serde(default)]
     pub(crate) by_admin: bool,
     /// What administrators have decided about it.
-    #[serde(default, skip_serializing_if = "Decided::is_none")]
     pub(crate) decided: Decided,
     /// Where its first process stood before; what leaves the job goes there.
-    #[serde(default)]
     pub(crate) origin: Option<Origin>,
     /// What it is of a job of a cluster.
-    #[serde(default)]
     pub(crate) part: Option<PartOf>,
+}
+
+/// What the machine's operator set while the daemon ran; it outlives a restart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    /// The machine's policy.
+    pub(crate) policy: Option<Policy>,
+    /// Soft or strict.
+    pub(crate) sharing: Option<cosched_api::Sharing>,
+    /// The length of a slot.
+    pub(crate) slot_length_ms: Option<u64>,
+    /// How often a daemon was started on this state.
+    pub(crate) starts: u64,
+    /// What the configuration file said at the last start, on a machine alone with queues.
+    pub(crate) file: Vec<Ask>,
 }
 
 /// A job of a cluster, on this node.

@@ -3,7 +3,10 @@
 //! Facts that are true although the disk did not take them are owed: they are written as soon as there is room.
 
 use crate::journal::{Found, Journal};
+pub(crate) use crate::record::Settings;
+
 use crate::record::Record;
+use crate::stored;
 use cosched_linux::private;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,23 +20,6 @@ const FILES: [&str; 5] = ["cluster-state", "journal", "keys", "lives", "lock"];
 
 /// How often what is owed to the disk is tried again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
-
-/// What the machine's operator set while the daemon ran; it outlives a restart.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Settings {
-    /// The machine's policy.
-    pub(crate) policy: Option<cosched_api::Policy>,
-    /// Soft or strict.
-    pub(crate) sharing: Option<cosched_api::Sharing>,
-    /// The length of a slot.
-    pub(crate) slot_length_ms: Option<u64>,
-    /// How often a daemon was started on this state.
-    #[serde(default)]
-    pub(crate) starts: u64,
-    /// What the configuration file said at the last start, on a machine alone with queues.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) file: Vec<cosched_cluster::wire::Ask>,
-}
 
 /// All that is remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,10 +35,10 @@ pub(crate) struct State {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Change {
-    Put(Box<Record>),
+    Put(#[serde(with = "stored::record")] Box<Record>),
     Forget(u64),
     LastId(u64),
-    Settings(Settings),
+    Settings(#[serde(with = "stored::settings")] Settings),
 }
 
 impl Change {
