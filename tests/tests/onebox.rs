@@ -29,6 +29,10 @@ fn runs(d: &Daemon, id: u64) -> bool {
     state(d, id) == Some(JobState::Running) && !d.job_pids(id).is_empty()
 }
 
+fn queues(d: &Daemon) -> Vec<String> {
+    d.client().status().unwrap().cluster.unwrap().queues.into_iter().map(|queue| queue.name).collect()
+}
+
 fn until_runs(d: &Daemon, id: u64) {
     assert!(wait_until(|| runs(d, id)), "job {id} does not run: {:?}", d.client().job(id));
 }
@@ -203,6 +207,10 @@ fn queues_come_and_go_under_jobs_that_run() {
     d.configure(&with("sharing = \"strict\"\nmemory = \"1G\"\n[[queue]]\nname = \"day\"\n"));
     d.launch();
     assert_eq!((state(&d, old), d.job_pids(old)), (Some(JobState::Running), pids.clone()), "it goes on");
+    assert_eq!(
+        (queues(&d), job(&d, old).queue.as_deref()),
+        (vec!["day".to_owned(), "default".to_owned()], Some("default"))
+    );
     for (verb, then) in [("suspend", JobState::Suspended), ("resume", JobState::Running)] {
         let out = d.cosched(&[verb, &old.to_string()]);
         assert!(out.status.success(), "{}", stderr(&out));
@@ -222,14 +230,15 @@ fn queues_come_and_go_under_jobs_that_run() {
         "memory = \"1G\"\n[[queue]]\nname = \"express\"\n[[queue]]\nname = \"day\"\nmemory_max = \"950M\"\n",
     ));
     d.launch();
-    let queues = d.client().status().unwrap().cluster.unwrap().queues;
-    assert_eq!(queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["express", "day"]);
+    assert_eq!(queues(&d), ["express", "day", "default"], "the last one has a job");
     assert_eq!((state(&d, waiting), job(&d, waiting).queue.as_deref()), (Some(JobState::Waiting), Some("day")));
 
     d.kill();
     d.configure(QUICK);
     d.launch();
-    assert!(d.client().status().unwrap().cluster.is_none());
+    assert_eq!(queues(&d), ["default", "day"], "a queue with jobs stays");
+    let warnings = d.client().status().unwrap().warnings;
+    assert!(warnings.iter().any(|warning| warning.why.contains("day")), "{warnings:?}");
     assert_eq!((state(&d, old), d.job_pids(old)), (Some(JobState::Running), pids));
     assert_eq!((state(&d, new), job(&d, new).class), (Some(JobState::Running), cosched_api::Class::Standby));
     until_runs(&d, waiting);
@@ -238,6 +247,42 @@ fn queues_come_and_go_under_jobs_that_run() {
     assert!(last > waiting, "{last}");
     for id in [old, new, waiting, last] {
         kill(&d, id);
+    }
+    until_nothing_is_left(&d);
+    d.kill();
+    d.launch();
+    assert_eq!(queues(&d), ["default"]);
+    assert!(d.client().status().unwrap().warnings.iter().all(|warning| !warning.why.contains("day")));
+}
+
+#[test]
+fn jobs_that_a_lost_store_does_not_know_are_planned_and_steered_as_before() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = Daemon::start(QUICK);
+    let [runs, stopped] = [detach(&d, &["--class", "standby"]), detach(&d, &[])];
+    until_runs(&d, runs);
+    assert!(d.cosched(&["suspend", &stopped.to_string()]).status.success());
+    assert_eq!(d.cosched(&["run", "--", "sh", "-c", "exit 4"]).status.code(), Some(4));
+    let pids = d.job_pids(runs);
+    d.kill();
+    for file in ["keys", "keys.mark"] {
+        std::fs::remove_file(d.state_dir().join(file)).unwrap();
+    }
+    d.launch();
+    assert_eq!((job(&d, runs).class, d.job_pids(runs)), (cosched_api::Class::Standby, pids));
+    assert_eq!((state(&d, runs), state(&d, stopped)), (Some(JobState::Running), Some(JobState::Suspended)));
+    assert!(wait_until(|| d.frozen(stopped)));
+    let ended = d.client().jobs(true).unwrap().jobs.into_iter().find(|job| job.state == JobState::Ended).unwrap();
+    assert_eq!(ended.exit.and_then(|exit| exit.code), Some(4));
+    for (verb, id, then) in [("resume", stopped, JobState::Running), ("suspend", runs, JobState::Suspended)] {
+        assert!(d.cosched(&[verb, &id.to_string()]).status.success());
+        becomes(&d, id, then);
+    }
+    assert!(detach(&d, &[]) > ended.id, "numbers are not given twice");
+    for job in d.client().jobs(false).unwrap().jobs {
+        kill(&d, job.id);
     }
     until_nothing_is_left(&d);
 }

@@ -80,6 +80,15 @@ impl Journal {
         })
     }
 
+    /// The same, but only what outlives the daemon: with the machine it may be lost, until the next change is added.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn append_soon(&mut self, change: impl Serialize) -> io::Result<()> {
+        let (text, next) = lines::text(self.disk.fetch()?.next, std::iter::once(change))?;
+        self.disk.run(move |file| file.write(&text, next).map(drop))
+    }
+
     /// After a write that failed: whether there is room for it now.
     ///
     /// # Errors
@@ -117,15 +126,6 @@ impl Journal {
             file.mark.job = job;
             file.replace(&text, next)
         })
-    }
-
-    /// The file gets another name, and is no journal of this place any more.
-    ///
-    /// # Errors
-    /// Of the file system.
-    pub(crate) fn retire(mut self, to: &Path) -> io::Result<()> {
-        self.disk.fetch()?.mark.remove(&self.path)?;
-        std::fs::rename(&self.path, to)
     }
 
     #[cfg(test)]
@@ -188,6 +188,29 @@ mod tests {
             let (changes, damaged) = look::<N>(&path).unwrap();
             assert_eq!((changes, damaged), ([found.changes, vec![n(9)]].concat(), 0), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn what_is_added_soon_outlives_the_daemon_and_is_not_missed_when_the_machine_loses_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        some(&path);
+        let (mut journal, _) = Journal::open::<N>(&path).unwrap();
+        let synced = std::fs::read(&path).unwrap();
+        journal.append_soon(n(8)).unwrap();
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        let (mut journal, found) = Journal::open::<N>(&path).unwrap();
+        assert_eq!((found.changes.last(), found.damaged.is_none()), (Some(&n(8)), true));
+        drop(journal);
+        std::fs::write(&path, &synced).unwrap();
+        assert!(Journal::open::<N>(&path).unwrap().1.damaged.is_none(), "the machine has lost it");
+        std::fs::write(&path, &whole).unwrap();
+        (journal, _) = Journal::open::<N>(&path).unwrap();
+        journal.append(once(n(9))).unwrap();
+        drop(journal);
+        std::fs::write(&path, &whole).unwrap();
+        assert!(Journal::open::<N>(&path).unwrap().1.damaged.is_some(), "what was added after it had been promised");
     }
 
     #[test]

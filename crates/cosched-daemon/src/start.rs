@@ -6,7 +6,7 @@ use crate::bounds::Bounds;
 use crate::budget::Budget;
 use crate::call::Call;
 use crate::cluster::own::{self, OwnStore};
-use crate::config::{ClusterConfig, Config};
+use crate::config::Config;
 use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
@@ -136,17 +136,16 @@ fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<War
     Ok((store, state, damaged.map(damage).into_iter().collect()))
 }
 
-/// The store of a machine alone that has queues, or what is left of it by a daemon that had some.
+/// The store of one machine.
 fn open_own(config: &mut Config, dir: &Path, warnings: &mut Vec<Warning>) -> anyhow::Result<Option<OwnStore>> {
-    let is_own = config.cluster.as_ref().map(ClusterConfig::is_alone);
-    if is_own == Some(false) || is_own.is_none() && !OwnStore::is_in(dir) {
+    if !config.cluster.is_alone() {
         return Ok(None);
     }
     let own::Opened { store, damaged } = OwnStore::open(dir).map_err(|e| no_state(dir, &e))?;
     warnings.extend(damaged.map(damage));
     // The machine may have been given another name; in the store it keeps the first one.
-    if let (Some(cluster), Some(name)) = (&mut config.cluster, store.node_name()) {
-        cluster.node = name;
+    if let Some(name) = store.node_name() {
+        config.cluster.node = name;
     }
     Ok(Some(store))
 }

@@ -138,6 +138,18 @@ impl Store {
         self.change(state, Change::Put(Box::new(record.clone())))
     }
 
+    /// Remembers a job that begins. It is lost with the machine at most, and then so are its processes.
+    pub(crate) fn put_soon(&mut self, state: &mut State, record: &Record) -> io::Result<()> {
+        if self.journal.is_unsure() || !self.owed.is_empty() {
+            return self.put(state, record);
+        }
+        let change = Change::Put(Box::new(record.clone()));
+        self.journal.number(record.id);
+        self.journal.append_soon(&change)?;
+        state.apply(change);
+        Ok(())
+    }
+
     /// Forgets an ended job.
     pub(crate) fn forget(&mut self, state: &mut State, id: u64) -> io::Result<()> {
         self.change(state, Change::Forget(id))
@@ -146,11 +158,6 @@ impl Store {
     /// Remembers settings; on the disk when this returns.
     pub(crate) fn settings(&mut self, state: &mut State, settings: Settings) -> io::Result<()> {
         self.change(state, Change::Settings(settings))
-    }
-
-    /// Remembers that ids up to this one were given.
-    pub(crate) fn last_id(&mut self, state: &mut State, id: u64) -> io::Result<()> {
-        self.change(state, Change::LastId(id))
     }
 
     /// Where the journal is, without links.

@@ -175,6 +175,15 @@ impl Link {
         let _ = told;
     }
 
+    /// A request that is refused is taken out of a machine's own store, also while that can write nothing.
+    pub(crate) fn withdraw(&mut self, key: &str) {
+        match &mut self.arm {
+            Arm::Memory(memory) => memory.withdraw(key),
+            #[cfg(feature = "etcd")]
+            Arm::Etcd(_) => (),
+        }
+    }
+
     /// Gives up a watch.
     pub(crate) fn drop_watch(&mut self, id: OpId) {
         match &mut self.arm {

@@ -50,6 +50,14 @@ impl Memory {
         self.tell_watches();
     }
 
+    /// A request that nobody waits for any more.
+    pub(super) fn withdraw(&mut self, key: &str) {
+        if let Kind::Own(store) = &mut self.store {
+            store.withdraw(key);
+            self.tell_watches();
+        }
+    }
+
     pub(super) fn drop_watch(&mut self, id: OpId) {
         self.watches.remove(&id);
     }

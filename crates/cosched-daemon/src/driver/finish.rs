@@ -40,7 +40,7 @@ impl Driver {
         if over {
             self.finish(id);
         }
-        self.view_job(id)
+        self.view_here(id)
     }
 
     /// These jobs' cgroups have changed; some have no process left.
@@ -143,7 +143,7 @@ impl Driver {
 
     fn answer_waiters(&mut self, id: u64, live: Live) {
         for waiter in live.waiters {
-            let _ = waiter.send(self.view_job(id).map(job_reply));
+            let _ = waiter.send(self.view_here(id).map(job_reply));
         }
     }
 

@@ -40,11 +40,6 @@ impl Mark {
         // The old one stays where this fails: it says less, and nothing wrong.
         let _ = self.file.as_ref().map(|file| file.write_all_at(text.as_bytes(), 0));
     }
-
-    /// There is no journal any more.
-    pub(super) fn remove(&self, journal: &Path) -> io::Result<()> {
-        std::fs::remove_file(path(journal))
-    }
 }
 
 fn path(journal: &Path) -> PathBuf {

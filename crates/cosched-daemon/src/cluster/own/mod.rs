@@ -1,4 +1,4 @@
-//! The store of a cluster of one machine: a store in memory, and a journal of what has to outlive the daemon.
+//! The store of one machine, which is a cluster of one: a store in memory, and a journal of what has to outlive the daemon.
 //!
 //! Each transaction that changes a key without a lease is one line of the file `keys`, on the disk before anybody hears
 //! that it was done. Leases are as long as the daemon's life: nobody else could take the node's place, because the
@@ -17,7 +17,7 @@ mod mend;
 mod tests;
 
 use crate::journal::{self, Found, Journal};
-use cosched_cluster::store::{Entry, Event, MemoryStore, News, Op, OpDone, Range, Revision, StoreError};
+use cosched_cluster::store::{Do, Entry, Event, MemoryStore, News, Op, OpDone, Range, Revision, StoreError, Txn};
 use cosched_cluster::wire::{Job, decode};
 use cosched_cluster::{Keys, store};
 use cosched_core::Time;
@@ -62,11 +62,6 @@ pub(crate) struct Opened {
 }
 
 impl OwnStore {
-    /// Whether there is one.
-    pub(crate) fn is_in(dir: &Path) -> bool {
-        dir.join(FILE).exists()
-    }
-
     /// Opens or makes the store in `dir`, which this daemon has locked.
     ///
     /// # Errors
@@ -106,6 +101,14 @@ impl OwnStore {
             tracing::warn!("{} could not be written anew: {e}", self.path.display());
         }
         Ok(done)
+    }
+
+    /// Takes a request out that is not on the disk, as if this daemon had died before it was carried out.
+    pub(crate) fn withdraw(&mut self, key: &str) {
+        let range = Range::one(key);
+        if !self.store.read(&range).iter().any(kept::outlives) {
+            let _ = self.store.call(Time(0), Op::Txn(Txn { then: vec![Do::Delete(range)], ..Txn::default() }));
+        }
     }
 
     /// What a watch is to be told.
@@ -170,16 +173,6 @@ impl OwnStore {
     pub(crate) fn jobs(&self) -> Vec<Job> {
         jobs_of(self.store.read(&jobs_range(&keys())).iter())
     }
-
-    /// The file is put away: another life of the store begins empty.
-    ///
-    /// # Errors
-    /// Of the file system.
-    pub(crate) fn retire(self) -> io::Result<PathBuf> {
-        let old = self.path.with_extension("old");
-        self.journal.retire(&old)?;
-        Ok(old)
-    }
 }
 
 /// What `coschedd --check` says of the store in `dir`; nothing is changed.
@@ -187,7 +180,7 @@ impl OwnStore {
 /// # Errors
 /// Of the file system.
 pub(crate) fn look(dir: &Path) -> io::Result<String> {
-    if !OwnStore::is_in(dir) {
+    if !dir.join(FILE).exists() {
         return Ok("new".to_owned());
     }
     let (changes, damaged) = journal::look(&dir.join(FILE))?;
