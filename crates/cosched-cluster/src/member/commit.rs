@@ -117,6 +117,12 @@ impl Member {
         }
     }
 
+    /// Since when plans have waited for leases, if the one that holds from then does; the one before it `waited`. Also if it is late
+    /// only because of that one, which another member may have made.
+    fn waits_since(&self, waited: bool, holds_from: Time) -> Option<Time> {
+        self.is_late(holds_from).then_some(if waited { self.work.waits_since } else { self.now.steady })
+    }
+
     fn commit(&mut self, acks: &BTreeMap<String, Ack>, holds: Time, refuse_submits: bool) {
         if self.replica.is_ahead() {
             // It came while acknowledgements were read.
@@ -149,9 +155,7 @@ impl Member {
         if let Some(flaw) = flaw(&mut batch.planner) {
             return self.does_not_hold(flaw);
         }
-        // Also if it is late because of the one before it, which another member has made.
-        let waits = self.is_late(batch.planner.plan().holds_from());
-        let waits_since = waits.then_some(if waited { self.work.waits_since } else { self.now.steady });
+        let waits_since = self.waits_since(waited, batch.planner.plan().holds_from());
 
         let puts_state = *batch.planner.state() != before || self.replica.state.is_none();
         let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
