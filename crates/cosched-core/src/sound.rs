@@ -42,7 +42,7 @@ pub enum Flaw {
     },
     /// The generation does not follow the last one's, or the plan holds sooner than it may.
     Order(u64),
-    /// Some job has no disposition, or somebody has one who is not there.
+    /// A job has no disposition, or a job that does not exist has one.
     Jobs {
         /// How many are told what they may do.
         told: usize,

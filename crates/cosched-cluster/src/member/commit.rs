@@ -21,7 +21,7 @@ const CONFLICT_DOUBLINGS_MAX: u32 = 5;
 /// How soon a state that does not fit into the store is tried again.
 const TOO_LARGE_NS: u64 = 5_000_000_000;
 
-/// How soon a plan that contradicts itself is made anew.
+/// How soon planning is tried again after a plan that contradicted itself.
 const UNSOUND_NS: u64 = 5_000_000_000;
 
 /// Left for the frame of a transaction's request, in bytes.
@@ -235,7 +235,7 @@ impl Member {
         txn.then.extend(gone.into_iter().map(|key| Do::Delete(Range::one(key))));
     }
 
-    /// The plan before it stays the newest, and what was asked for waits. It is made anew from what lies in the store.
+    /// The plan before it stays the newest, and what was asked for waits. The planner is rebuilt from the stored state.
     fn does_not_hold(&mut self, flaw: Flaw) {
         self.work.stage = Stage::Resting;
         self.work.hold_until = self.now.steady + UNSOUND_NS;

@@ -109,13 +109,15 @@ impl Member {
         }
     }
 
-    /// Who plans waits for an answer of the store, and nobody else; otherwise it would wait for ever.
+    /// A member that is busy planning has a request to the store in flight; otherwise it would wait forever.
     pub(super) fn check_work(&mut self) {
         let asks = self.is_under_way(|flight| matches!(flight, Flight::Acks(_) | Flight::Commit));
         let commits = self.is_under_way(|flight| matches!(flight, Flight::Commit));
         if matches!(self.work.stage, Stage::Busy) != asks || self.work.pending.is_some() != commits {
             self.work.stop();
-            self.say(Notice::Unsound("planning waits for nobody, and begins anew".to_owned()));
+            self.say(Notice::Unsound(
+                "planning waited for an answer that was not outstanding, and starts again".to_owned(),
+            ));
         }
     }
 

@@ -13,14 +13,14 @@ struct OfUser {
     bytes: u64,
 }
 
-/// Jobs that are over, of each user: nobody's push out another's.
+/// Jobs that are over, by user, so that one user's do not push out another's.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     users: BTreeMap<u32, OfUser>,
 }
 
 impl Ended {
-    /// Counts a record of so many bytes, if its job is over.
+    /// Counts a record, if its job is over; `bytes` is its size in the store.
     pub(super) fn insert(&mut self, job: &Job, bytes: u64) {
         let Some(end) = &job.end else { return };
         let of = self.users.entry(job.owner.uid).or_default();
@@ -54,7 +54,7 @@ impl Ended {
 }
 
 impl OfUser {
-    /// Whether there are too many without the oldest so many, which have so many bytes.
+    /// Whether there are still too many without the oldest `gone`, which have `gone_bytes`.
     fn is_over(&self, settings: &Settings, gone: usize, gone_bytes: u64) -> bool {
         self.records.len() - gone > settings.keep_ended_max || self.bytes - gone_bytes > settings.keep_ended_bytes
     }

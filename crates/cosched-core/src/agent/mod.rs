@@ -124,7 +124,7 @@ pub enum AgentAction {
         /// Why.
         reason: Reason,
     },
-    /// What is kept of jobs does not go with the plan; it is made anew from that. Tell people.
+    /// What the agent keeps of jobs does not match the plan; it is rebuilt from the plan. To be logged.
     Unsound(Flaw),
 }
 
@@ -171,7 +171,7 @@ impl Agent {
         }
     }
 
-    /// Every job of the plan is watched and, where the agent drives, told what it may do; nobody else is.
+    /// Every job of the plan is watched and, where the agent drives, told what it may do; no other job is.
     fn check(&self) -> Result<(), Flaw> {
         let there = self.plan.as_ref().map_or(0, |plan| plan.jobs.len());
         let told = if self.config.drive_boundaries { self.set.len() } else { there };

@@ -147,7 +147,7 @@ impl LocalScheduler {
         if self.slots {
             self.flaws.extend(flaw);
         } else {
-            // What users have decided since the last plan does not go with its slots, which are nobody's.
+            // What users have decided since the last plan may contradict its slots, which are not used.
             filled.drop_slots();
         }
         (self.alter)(&mut filled);

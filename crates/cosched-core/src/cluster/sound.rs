@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn what_a_node_cannot_do_has_no_slots_there() {
         let mut cluster = Plan::clone(planner().plan());
-        // By a plan that nobody has checked gang 1 runs beside 3, which has all CPUs.
+        // In a plan that was not checked gang 1 runs beside 3, which has all CPUs.
         row(&mut cluster, 1, |row| row.lineups[0].insert(0, JobId(1)));
         let (plan, flaw) = fill(&cluster, NodeId(0), own().plan(), &Shares::default(), &BTreeSet::new());
         assert!(matches!(flaw, Some(Flaw::TooManyCpus { .. })), "{flaw:?}");
