@@ -54,6 +54,14 @@ pub(crate) fn children(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// The number after `key` at the start of an open file. Nothing here allocates: the slot thread calls it.
+pub(crate) fn first_number(file: &fs::File, key: &[u8]) -> Option<u64> {
+    let mut buffer = [0; 64];
+    let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
+    let digits = buffer[..count].strip_prefix(key)?.iter().take_while(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0, |sum: u64, byte| sum.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'))))
+}
+
 /// `dir` and all directories below it, the deepest first. One whose path is too long for the kernel is left out: nothing in it
 /// can be read.
 pub(crate) fn deepest_first(dir: &Path) -> io::Result<Vec<PathBuf>> {

@@ -10,6 +10,8 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use crate::cgfile;
+
 /// No reading yet.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -71,11 +73,7 @@ impl GangCpu {
 
 /// The number of microseconds after "usage_usec", which is the first line of cpu.stat, as nanoseconds.
 pub(crate) fn usage_ns(file: &File) -> Option<u64> {
-    let mut buffer = [0u8; 64];
-    let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
-    let digits = buffer[..count].strip_prefix(b"usage_usec ")?;
-    let number = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    Some(number.fold(0u64, |sum, byte| sum.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'))) * 1000)
+    Some(cgfile::first_number(file, b"usage_usec ")? * 1000)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 use cosched_core::Disposition;
 use rustix::io::Errno;
 
+use crate::cgfile;
 use crate::gangcpu::GangCpu;
 
 fn code(state: Option<Disposition>) -> u8 {
@@ -77,7 +78,7 @@ pub struct SwitchFiles {
 }
 
 /// A gang with more tasks than these is a crowd, see [`JobSwitch::freeze_for_others`].
-const CROWD: u32 = 256;
+const CROWD: u64 = 256;
 
 /// A flag in a file of the kernel: 0, 1 or not known yet.
 const UNKNOWN: u8 = 2;
@@ -211,11 +212,7 @@ impl JobSwitch {
     }
 
     fn is_crowd(&self) -> bool {
-        let Some(file) = &self.tasks else { return false };
-        let mut digits = [0; 12];
-        let Ok(length) = rustix::io::pread(file, &mut digits, 0) else { return false };
-        let number = digits[..length].iter().take_while(|byte| byte.is_ascii_digit());
-        number.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(u32::from(digit - b'0'))) > CROWD
+        self.tasks.as_ref().and_then(|file| cgfile::first_number(file, b"")).is_some_and(|tasks| tasks > CROWD)
     }
 
     /// Writes cpu.idle unless it has this value already. The kernel then resets the weight, so that is written anew by the next
