@@ -78,6 +78,8 @@ pub struct Host {
     pub clock: HostClock,
     /// What the kernel says of them.
     pub(crate) clock_ok: bool,
+    /// Whether the daemon has looked at the clock since it was last set.
+    pub(crate) clock_seen: bool,
     /// Whether a time service corrects the clock.
     pub(crate) disciplined: bool,
     /// The longest cycle that it has had, in nanoseconds.
@@ -121,6 +123,7 @@ impl Host {
             behind: 0,
             clock: HostClock::new(steady),
             clock_ok: true,
+            clock_seen: true,
             disciplined: true,
             cycle_ns_max: 0,
             capacity: settings.capacity,
@@ -170,6 +173,7 @@ impl Host {
     pub(crate) fn is_sound(&self, now: u64) -> bool {
         self.member.is_some()
             && self.clock_ok
+            && self.clock_seen
             && now >= self.hung_until
             && self.clock.error_ns(now).unsigned_abs() <= self.settings.lead.clock_error_ns / 2
     }

@@ -30,6 +30,7 @@ impl World {
             host.settings.capacity.memory_bytes *= 2;
         }
         host.settings.boot = format!("boot {}", host.boots);
+        (host.clock_ok, host.clock_seen) = (host.disciplined, true);
         host.settings.clock.synchronised = host.clock_ok;
         (host.driver, host.behind) = (None, 0);
         host.member = Some(Member::new(now, host.settings.clone(), &host.found()));
@@ -105,7 +106,7 @@ impl World {
         let right = self.now + self.dice.between(2 * S, 20 * S);
         let host = &mut self.hosts[node];
         host.clock.step(ns);
-        host.disciplined = false;
+        (host.disciplined, host.clock_seen) = (false, false);
         self.set_wake(node);
         self.push(looks, Event::LooksAtClock { node });
         self.push(right, Event::SetsClock { node });
@@ -123,7 +124,7 @@ impl World {
         self.note(|| format!("n{node}: the clock is right again"));
         let host = &mut self.hosts[node];
         host.clock.set_right(self.now);
-        host.disciplined = true;
+        (host.disciplined, host.clock_seen) = (true, false);
         self.set_wake(node);
         let looks = self.now + self.dice.between(100 * MS, 2 * S);
         self.push(looks, Event::LooksAtClock { node });
@@ -137,7 +138,7 @@ impl World {
         }
         let synchronised = self.hosts[node].disciplined;
         let clock = Clock { synchronised, error_ns: if synchronised { MS } else { S } };
-        self.hosts[node].clock_ok = synchronised;
+        (self.hosts[node].clock_ok, self.hosts[node].clock_seen) = (synchronised, true);
         let wall = self.moment(node).wall;
         self.hosts[node].refresh(wall);
         self.tell(node, |member, now| member.clock(now, clock));
@@ -168,5 +169,21 @@ mod tests {
             let in_use = world.hosts[1].member.as_ref().and_then(Member::in_use);
             assert!(in_use.is_some(), "seed {seed}: no slots for ever");
         }
+    }
+
+    /// Seeds 9188 and 16852: slots were compared before the daemon had looked, or by what an earlier daemon had seen.
+    #[test]
+    fn slots_count_when_the_daemon_has_seen_what_the_clock_is() {
+        let mut world = World::started(0, 2);
+        world.step_clock(1, 5 * S as i64);
+        world.sets_clock(1);
+        assert!(!world.hosts[1].is_sound(world.now), "it has not looked");
+        world.run(5 * S);
+        assert!(world.hosts[1].is_sound(world.now));
+        world.hang(1, 15 * S);
+        world.step_clock(1, 5 * S as i64);
+        world.crash(1);
+        world.start(1);
+        assert!(!world.hosts[1].clock_ok, "it looks when it starts");
     }
 }
