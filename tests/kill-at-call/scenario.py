@@ -2,24 +2,15 @@
 
 import contextlib
 import json
-import mmap
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "attacks"))
-
-from lab import end_cgroup, mounts, remove_cgroups, wait_until  # noqa: E402
-import tracer  # noqa: E402
-
-# Two gangs that use the whole machine: one of them is frozen at any time.
-CONFIG = 'sharing = "strict"\nslot_length = "20ms"\nlease = "1s"\n'
-PATIENCE_S = 20
+from place import PATIENCE_S, mounts, wait_until
+import tracer
 
 
 class Gone(Exception):
@@ -95,59 +86,13 @@ class Job:
             self.code = status if pid else None
         return self.code is not None
 
-    def end(self):
-        if not self.ended():
-            os.kill(self.pid, signal.SIGKILL)
-            self.ended(wait=True)
-        os.close(self.gate)
-
-
-class Place:
-    """Where one worker's daemons live, one after the other: names of its own, gone at its end."""
-
-    def __init__(self, programs, directory, name):
-        self.dir, self.cgroup, self.programs = Path(directory) / name, name, programs
-        self.dir.mkdir(mode=0o755)
-        self.beats = mmap.mmap(-1, 4096)
-        self.api = Api(self.dir / "coschedd.sock")
-        (self.dir / "cosched.toml").write_text(CONFIG)
-
-    def argv(self):
-        file = lambda name: str(self.dir / name)
-        return [str(self.programs / "coschedd"), "--cgroup", self.cgroup, "--config", file("cosched.toml"),
-                "--socket", file("coschedd.sock"), "--state-dir", file("state")]
-
-    def log(self):
-        return os.open(self.dir / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def job_cgroups(self):
-        return [path for mount in mounts("cgroup", "cgroup2") for path in (mount / self.cgroup).glob("job-*")]
-
-    def clear(self):
-        """Removes what a run left, for the next one."""
-        for job in self.job_cgroups():
-            end_cgroup(job)
-        for mount in mounts("cgroup", "cgroup2"):
-            if mount / self.cgroup != mount:
-                wait_until(lambda tree=mount / self.cgroup: remove_cgroups(tree), 5)
-        for mount in (m for m in mounts("cgroup", "tmpfs") if self.dir in m.parents):
-            for left in mount.glob("*/"):
-                remove_cgroups(left)
-            subprocess.run(["umount", str(mount)], check=False)
-        for path in self.dir.iterdir():
-            if path.name not in ("cosched.toml", "agent"):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-    def end(self):
-        """The hierarchy of the kernel's last resort goes too."""
-        subprocess.run([Path(__file__).resolve().parents[2] / "tools/leftovers", "--forget", self.cgroup], check=True)
-
 
 class Run:
     """A run in a place. `at` 0: nobody is killed, and the calls are counted."""
 
     def __init__(self, place, of, at):
         self.place, self.of, self.at, self.calls, self.jobs, self.slowest_s = place, of, at, 0, [], 0.0
+        self.api = Api(place.dir / "coschedd.sock")
 
     def traced(self):
         """Starts a daemon that is traced; its tracer, and its number."""
@@ -166,19 +111,19 @@ class Run:
 
     def until_ready(self, daemon):
         """Until it answers, or is no more."""
-        ready = lambda: self.place.api.answers() or not alive(daemon)
+        ready = lambda: self.api.answers() or not alive(daemon)
         assert wait_until(ready, PATIENCE_S), "the daemon neither answers nor ends"
 
     def register(self, index, **more):
         job = Job(self.place, index, **more)
         self.jobs.append(job)
         request = {"command": ["count"], "name": job.name, "pid": job.pid, "class": "interactive"}
-        job.acked["id"] = self.place.api("POST", "/v1/jobs", request)["id"]
+        job.acked["id"] = self.api("POST", "/v1/jobs", request)["id"]
         job.open()
         return job
 
     def change(self, job, what, body, **acked):
-        self.place.api("POST", f"/v1/jobs/{job.acked['id']}/{what}", body)
+        self.api("POST", f"/v1/jobs/{job.acked['id']}/{what}", body)
         job.acked.update(acked)
 
     def first_half(self):
@@ -187,7 +132,7 @@ class Run:
         # Both have had a slot: the plan is in use.
         for job in (a, b):
             before = job.beat()
-            wait_until(lambda j=job, then=before: j.beat() != then or not self.place.api.answers(), PATIENCE_S)
+            wait_until(lambda j=job, then=before: j.beat() != then or not self.api.answers(), PATIENCE_S)
         self.change(a, "suspend", {}, state="suspended")
         a.acked.pop("state")
         self.change(a, "resume", {}, state="running")
@@ -207,33 +152,30 @@ class Run:
         self.change(a, "kill", {"signal": 9}, over=True)
 
     def run(self):
-        try:
-            for half in (self.first_half, self.second_half):
-                traced = self.traced()
-                daemon = traced[2]
-                try:
-                    self.until_ready(daemon)
-                    half()
-                except Gone:
-                    pass
-                if self.of == "guard" and self.at and self.calls < self.at:
-                    self.guard_is_back(daemon)
-                # The tracer may kill it just now.
-                with contextlib.suppress(ProcessLookupError):
-                    if alive(daemon):
-                        # An operator's restart once; the last one only has to go.
-                        os.kill(daemon, signal.SIGTERM if half == self.first_half else signal.SIGKILL)
-                self.until_over(traced)
-                if self.at and self.calls >= self.at:
-                    break
-            self.look()
-        finally:
-            for job in self.jobs:
-                job.end()
+        """What it starts is ended by its place."""
+        for half in (self.first_half, self.second_half):
+            traced = self.traced()
+            daemon = traced[2]
+            try:
+                self.until_ready(daemon)
+                half()
+            except Gone:
+                pass
+            if self.of == "guard" and self.at and self.calls < self.at:
+                self.guard_is_back(daemon)
+            # The tracer may kill it just now.
+            with contextlib.suppress(ProcessLookupError):
+                if alive(daemon):
+                    # An operator's restart once; the last one only has to go.
+                    os.kill(daemon, signal.SIGTERM if half == self.first_half else signal.SIGKILL)
+            self.until_over(traced)
+            if self.at and self.calls >= self.at:
+                break
+        self.look()
 
     def guard_is_back(self, daemon):
         """A guard that was killed is replaced, and nobody notices."""
-        guard = lambda: self.place.api("GET", "/v1/status")["safety"].get("guard_pid")
+        guard = lambda: self.api("GET", "/v1/status")["safety"].get("guard_pid")
         try:
             assert wait_until(lambda: alive(guard() or 0), PATIENCE_S), "no guard"
         except Gone:
@@ -243,40 +185,31 @@ class Run:
         """What has to be true, whatever was killed when."""
         self.nobody_stands_still()
         daemon = self.another()
-        try:
-            self.acknowledged()
-            last = self.register(len(self.jobs))
-            others = [job.acked.get("id", 0) for job in self.jobs[:-1]]
-            assert last.acked["id"] > max(others, default=0), f"a number twice: {last.acked} after {others}"
-            for job in self.jobs:
-                if not job.ended():
-                    os.kill(job.pid, signal.SIGKILL)
-                    job.ended(wait=True)
-            # As launchers do; else the daemon waits for them a while.
-            for job in self.place.api("GET", "/v1/jobs")["jobs"]:
-                self.place.api("POST", f"/v1/jobs/{job['id']}/exit", {"exit": {"signal": 9}})
-            if not wait_until(lambda: not self.place.job_cgroups(), 5):
-                self.only_unregistered()
-                daemon.kill()
-                daemon.wait()
-                daemon = self.another()
-            assert wait_until(lambda: not self.place.job_cgroups(), PATIENCE_S), f"left: {self.place.job_cgroups()}"
-        finally:
+        self.acknowledged()
+        last = self.register(len(self.jobs))
+        others = [job.acked.get("id", 0) for job in self.jobs[:-1]]
+        assert last.acked["id"] > max(others, default=0), f"a number twice: {last.acked} after {others}"
+        for job in self.jobs:
+            if not job.ended():
+                os.kill(job.pid, signal.SIGKILL)
+                job.ended(wait=True)
+        # As launchers do; else the daemon waits for them a while.
+        for job in self.api("GET", "/v1/jobs")["jobs"]:
+            self.api("POST", f"/v1/jobs/{job['id']}/exit", {"exit": {"signal": 9}})
+        if not wait_until(lambda: not self.place.job_cgroups(), 5):
+            self.only_unregistered()
             daemon.kill()
             daemon.wait()
+            self.another()
+        assert wait_until(lambda: not self.place.job_cgroups(), PATIENCE_S), f"left: {self.place.job_cgroups()}"
 
     def another(self):
         """A daemon that nobody traces, when it answers."""
         argv, log = self.place.argv(), self.place.log()
         daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
         os.close(log)
-        try:
-            self.until_ready(daemon.pid)
-            assert daemon.poll() is None, f"another daemon does not start: {daemon.returncode}"
-        except BaseException:
-            daemon.kill()
-            daemon.wait()
-            raise
+        self.until_ready(daemon.pid)
+        assert daemon.poll() is None, f"another daemon does not start: {daemon.returncode}"
         return daemon
 
     def only_unregistered(self):
@@ -302,8 +235,8 @@ class Run:
             if "id" not in job.acked:
                 continue
             # The end of its processes is noticed, not read.
-            right = lambda j=job: self.is_right(j, self.place.api("GET", f"/v1/jobs/{j.acked['id']}"))
-            shown = lambda j=job: self.place.api("GET", f"/v1/jobs/{j.acked['id']}")
+            right = lambda j=job: self.is_right(j, self.api("GET", f"/v1/jobs/{j.acked['id']}"))
+            shown = lambda j=job: self.api("GET", f"/v1/jobs/{j.acked['id']}")
             assert wait_until(right, 5), f"acknowledged: {job.name} {job.acked}; there is: {shown()}"
 
     @staticmethod

@@ -1,0 +1,111 @@
+"""Where the daemons of a run live, and how all that a run started and made goes, whatever became of it."""
+
+import ctypes
+import mmap
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/attacks"))
+
+from lab import end_cgroup, mounts, remove_cgroups, wait_until  # noqa: E402
+
+# Two gangs that use the whole machine: one of them is frozen at any time.
+CONFIG = 'sharing = "strict"\nslot_length = "20ms"\nlease = "1s"\n'
+PATIENCE_S = 20
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def adopt_orphans():
+    """What descendants of this process leave behind becomes its child: daemons, guards and jobs can all be found."""
+    assert LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def end_with_parent():
+    """SIGTERM when the process that made this one has been killed."""
+    assert LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) == 0
+
+
+def children(pid):
+    """The children of a process, and theirs."""
+    try:
+        tasks = [task.read_text().split() for task in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []
+    own = [int(child) for task in tasks for child in task]
+    return own + [below for child in own for below in children(child)]
+
+
+def end_descendants():
+    """Kills and reaps every descendant of this process; whether there is none left."""
+    for pid in children(os.getpid()):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
+
+
+class Place:
+    """Where the daemons of one run after the other live: names of its own, gone at its end."""
+
+    def __init__(self, programs, directory, name):
+        self.dir, self.cgroup, self.programs = Path(directory) / name, name, programs
+        self.dir.mkdir(mode=0o755)
+        self.beats = mmap.mmap(-1, 4096)
+        (self.dir / "cosched.toml").write_text(CONFIG)
+
+    def argv(self):
+        file = lambda name: str(self.dir / name)
+        return [str(self.programs / "coschedd"), "--cgroup", self.cgroup, "--config", file("cosched.toml"),
+                "--socket", file("coschedd.sock"), "--state-dir", file("state")]
+
+    def log(self):
+        return os.open(self.dir / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def trees(self):
+        """Its cgroups, in every hierarchy."""
+        return [mount / self.cgroup for mount in mounts("cgroup", "cgroup2") if (mount / self.cgroup).exists()]
+
+    def job_cgroups(self):
+        return [path for tree in self.trees() for path in tree.glob("job-*")]
+
+    def clear(self):
+        """Removes what a run left, for the next one: its processes first, which would make and hold the rest."""
+        end = time.monotonic() + PATIENCE_S
+        while not end_descendants():
+            assert time.monotonic() < end, f"these processes cannot be killed: {children(os.getpid())}"
+            # Who is frozen in a job dies when nobody is there to freeze it again.
+            for job in self.job_cgroups():
+                end_cgroup(job)
+            time.sleep(0.01)
+        for tree in self.trees():
+            assert wait_until(lambda tree=tree: remove_cgroups(tree), 5), f"cannot be removed: {tree}"
+        self.unmount()
+        for path in self.dir.iterdir():
+            if path.name not in ("cosched.toml", "agent"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def unmount(self):
+        """What daemons have mounted in its directory."""
+        for mount in (m for m in mounts("cgroup", "tmpfs") if self.dir in m.parents):
+            for left in mount.glob("*/"):
+                wait_until(lambda left=left: remove_cgroups(left), 5)
+            subprocess.run(["umount", str(mount)], check=True)
+
+    def end(self):
+        """The hierarchy of the kernel's last resort goes too."""
+        self.clear()
+        shutil.rmtree(self.dir)
+        subprocess.run([ROOT / "tools/leftovers", "--forget", self.cgroup], check=True)
