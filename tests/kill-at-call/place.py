@@ -102,7 +102,9 @@ class Place:
         for mount in (m for m in mounts("cgroup", "tmpfs") if self.dir in m.parents):
             for left in mount.glob("*/"):
                 wait_until(lambda left=left: remove_cgroups(left), 5)
-            subprocess.run(["umount", str(mount)], check=True)
+            # The kernel's helper that says that a cgroup is empty may still look at it.
+            away = lambda mount=mount: not subprocess.run(["umount", mount], stderr=subprocess.DEVNULL).returncode
+            assert wait_until(away, 5), f"cannot be unmounted: {mount}"
 
     def end(self):
         """The hierarchy of the kernel's last resort goes too."""

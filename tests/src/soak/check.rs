@@ -74,7 +74,7 @@ fn known(history: &History, wrong: &mut Vec<String>) {
 fn killed(history: &History, wrong: &mut Vec<String>) {
     for entry in history.entries.iter().filter(|e| e.is_done()) {
         let Ask::Kill(id) = entry.ask else { continue };
-        if let Some((at, life)) = beat_after(history, id, entry.end, |_| false) {
+        if let Some((at, life)) = beat_after(history, id, entry.end, |_, _| false) {
             wrong.push(format!("job {id} was killed at {}, and its {} beats at {at}", entry.end, of(life)));
         }
         if last_shown(history).get(&id).is_some_and(|jobs| jobs.iter().any(|job| !job.is_over())) {
@@ -89,7 +89,11 @@ fn suspended(history: &History, wrong: &mut Vec<String>) {
         let Ask::Suspend(id) = entry.ask else { continue };
         let resumes: Vec<&Entry> = later(history, entry, |ask| *ask == Ask::Resume(id));
         let resumed = |at: Ms| resumes.iter().any(|resume| resume.begin <= at);
-        if let Some((at, life)) = beat_after(history, id, entry.end, resumed) {
+        let let_go = |at: Ms, life: &Life| {
+            let held_by_nobody = |f: &Fault| f.lets_go == Some(life.node) && f.from <= at && at <= f.to + BOUND_MS;
+            resumed(at) || history.faults.iter().any(held_by_nobody)
+        };
+        if let Some((at, life)) = beat_after(history, id, entry.end, let_go) {
             wrong.push(format!("job {id} was suspended at {}, and its {} beats at {at}", entry.end, of(life)));
         }
         let still = |job: &&Shown| job.is_over() || job.state == "suspended";
@@ -130,7 +134,7 @@ fn over(history: &History, wrong: &mut Vec<String>) {
         first.entry(id).and_modify(|of| *of = at.min(*of)).or_insert(at);
     }
     for (id, at) in first {
-        if let Some((beat, life)) = beat_after(history, id, at, |_| false) {
+        if let Some((beat, life)) = beat_after(history, id, at, |_, _| false) {
             wrong.push(format!("job {id} was said to be over at {at}, and its {} beats at {beat}", of(life)));
         }
     }
@@ -267,9 +271,10 @@ fn slots(history: &History, wrong: &mut Vec<String>) {
 }
 
 /// A beat of a job that comes too late after something that should have ended it, unless `excused`.
-fn beat_after(history: &History, id: u64, after: Ms, excused: impl Fn(Ms) -> bool) -> Option<(Ms, &Life)> {
-    let late = |at: &Ms| *at > after + BOUND_MS && !excused(*at) && history.calm(after, *at) > BOUND_MS;
-    lives_of(history, id).find_map(|life| Some((*life.beats.iter().find(|at| late(at))?, life)))
+fn beat_after(history: &History, id: u64, after: Ms, excused: impl Fn(Ms, &Life) -> bool) -> Option<(Ms, &Life)> {
+    let calm = |at: Ms| at > after + BOUND_MS && history.calm(after, at) > BOUND_MS;
+    let late = |life: &Life, at: Ms| calm(at) && !excused(at, life);
+    lives_of(history, id).find_map(|life| Some((*life.beats.iter().find(|at| late(life, **at))?, life)))
 }
 
 /// The operations that may have come after this one.

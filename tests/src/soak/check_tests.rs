@@ -49,7 +49,7 @@ fn with(mut history: History, more: impl IntoIterator<Item = Entry>) -> History 
 }
 
 fn broken(mut history: History, from: Ms, to: Ms) -> History {
-    history.faults.push(Fault { from, to, what: "n1 is cut off".to_owned() });
+    history.faults.push(Fault { from, to, what: "n1 is cut off".to_owned(), lets_go: None });
     history
 }
 
@@ -126,6 +126,16 @@ fn a_suspension_that_was_acknowledged_and_does_not_hold() {
     sound_is(&with(ends_as("suspended", 1_500), [suspend()]));
     refused(&with(ends_as("suspended", LATE + 300), [suspend()]), "job 1 was suspended at 1000, and its process");
     refused(&with(ends_as("asleep", 1_500), [suspend()]), "job 1 was suspended at 1000, and is not");
+    // A daemon that ends lets everything of its node go, and holds it again when it is back.
+    let restarted = |node: usize, beats: Ms| {
+        let mut history = with(ends_as("suspended", 1_500), [suspend()]);
+        history.lives[0].beats.push(beats);
+        history.faults.push(Fault { from: LATE, to: LATE + 50, what: "restart".to_owned(), lets_go: Some(node) });
+        history
+    };
+    sound_is(&restarted(0, LATE + 20));
+    refused(&restarted(1, LATE + 20), "was suspended at 1000, and its process");
+    refused(&restarted(0, LATE + 51 + BOUND_MS), "was suspended at 1000, and its process");
     // Somebody resumed it, or may have; whoever overlaps may have been first or last.
     let resume = |heard| entry(950, 1_050, Ask::Resume(1), heard);
     sound_is(&with(sound(), [suspend(), resume(Heard::Done(1))]));

@@ -61,7 +61,8 @@ pub(super) fn run(cluster: &mut Cluster, until: u64, mut draw: Draw) -> Vec<Faul
         sleep_ms(pause);
         let from = now();
         break_and_mend(cluster, kind, node, lasts);
-        faults.push(Fault { from, to: now(), what: format!("{kind:?} node {node} for {lasts} ms") });
+        let lets_go = matches!(kind, Kind::KillDaemon | Kind::StopDaemon | Kind::Restart).then_some(node);
+        faults.push(Fault { from, to: now(), what: format!("{kind:?} node {node} for {lasts} ms"), lets_go });
     }
 }
 

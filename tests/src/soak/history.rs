@@ -138,6 +138,8 @@ pub(super) struct Fault {
     pub(super) to: Ms,
     /// What.
     pub(super) what: String,
+    /// The node whose daemon is gone or hangs: nobody holds its jobs, and when it is back it has to stop them again.
+    pub(super) lets_go: Option<usize>,
 }
 
 /// A run.
