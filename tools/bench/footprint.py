@@ -1,9 +1,12 @@
-"""footprint: memory and CPU of the daemon and its guard, with and without jobs, at slots of 100 ms.
+"""footprint: memory and CPU of the daemon and its guard, with and without jobs, at slots of 100 ms; what a short program pays.
 
-RSS and PSS in MiB; CPU in percent of one CPU, from the kernel's nanosecond counters of every thread.
+RSS and PSS in MiB; CPU in percent of one CPU, from the kernel's nanosecond counters of every thread. The short program is
+`true` in a job, with and without the wait library in turn: medians of its CPU time in microseconds.
 """
 
+import json
 import pathlib
+import sys
 import time
 
 from figures import table as make_table, text
@@ -61,7 +64,10 @@ def measure(daemon, arguments):
             "rss_mib": memory_mib(daemon_pid, "Rss"), "pss_mib": memory_mib(daemon_pid, "Pss"),
             "guard_pss_mib": sum(memory_mib(pid, "Pss") for pid in guards),
         })
-    return {"slot_ms": 100, "runs": runs}
+    times = "200" if arguments.quick else "2000"
+    start_jobs(daemon, started, 0, 0)
+    said = daemon.cli("run", "--", sys.executable, str(pathlib.Path(__file__).with_name("programs.py")), times)
+    return {"slot_ms": 100, "runs": runs, "short_program": json.loads(said)}
 
 
 def start_jobs(daemon, started, sleeping, spinning):
@@ -84,4 +90,8 @@ def table(result):
         rows.append([run["setting"], text(run["rss_mib"], 1), text(run["pss_mib"], 1), text(run["cpu_percent"], 3),
                      text(run["guard_pss_mib"], 1), text(run["guard_cpu_percent"], 3)])
     head = ["jobs", "RSS MiB", "PSS MiB", "CPU %", "guard PSS", "guard CPU %"]
-    return make_table(f"footprint: the daemon at slots of {result['slot_ms']} ms", head, rows)
+    short = result["short_program"]
+    bare, loaded = short["bare_us"], short["loaded_us"]
+    cost = (f"a short program of a job: {bare:.0f} us of CPU without the wait library, {loaded:.0f} with it "
+            f"({loaded / bare:.2f}), medians of {short['times']}")
+    return [*make_table(f"footprint: the daemon at slots of {result['slot_ms']} ms", head, rows), "", cost]

@@ -35,11 +35,11 @@ pub(crate) fn learn_the_machine() {
         c"SLURM_NTASKS_PER_NODE",
         c"MV2_COMM_WORLD_LOCAL_SIZE",
     ];
-    let ranks = RANKS_HERE.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes()));
+    let Some(ranks) = RANKS_HERE.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes())) else { return };
     // Not the CPUs that this rank is bound to: the others have theirs.
     // SAFETY: no memory is passed.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    OVERSUBSCRIBED.store(ranks.is_some_and(|ranks| cpus > 0 && ranks > cpus as u64), Relaxed);
+    OVERSUBSCRIBED.store(cpus > 0 && ranks > cpus as u64, Relaxed);
 }
 
 /// Who else wants the CPUs.

@@ -27,6 +27,8 @@ mod stats;
 mod sys;
 mod text;
 mod thread;
+#[cfg(not(test))]
+mod unwind;
 
 /// Runs before `main`, and before it the dynamic linker resolves nothing to us that we could not do without.
 #[used]
@@ -43,7 +45,7 @@ extern "C" fn start() {
     config::read();
     crowd::learn_the_machine();
     join::enter();
-    shared::open();
+    shared::learn();
 }
 
 extern "C" fn end() {

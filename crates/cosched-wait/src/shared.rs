@@ -1,11 +1,12 @@
 //! What the process shares with its job and its node: the job's page, or the same words in private memory.
 
 use crate::text::Text;
-use crate::{sys, thread};
+use crate::{passed, sys, thread};
 use core::ffi::CStr;
 use core::fmt::Write;
 use core::ptr::{self, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use cosched_core::wait::page::{self, Head, Page, Slot};
 
 /// What is used without a page.
@@ -33,6 +34,8 @@ static OWN_SLOT: Slot = Slot {
     timeouts: AtomicU64::new(0),
 };
 
+/// The page's path, until it is opened: most programs never poll, and need none.
+static PATH: AtomicPtr<libc::c_char> = AtomicPtr::new(null_mut());
 /// The job's page; null without one.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
 /// What the daemon says; null without a page.
@@ -42,20 +45,30 @@ static SLOT: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
 /// Whether a slot was looked for.
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
-/// Maps the page that the environment names. Whatever is wrong with it, the process goes on without.
-pub(crate) fn open() {
+/// Learns from the environment which page this is.
+pub(crate) fn learn() {
     // SAFETY: the handler only stores to this library's own atomics.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    let Some(path) = sys::variable(c"COSCHED_WAIT_PAGE").filter(|path| !path.is_empty()) else { return };
-    let Some(file) = sys::File::open(path, libc::O_RDWR | libc::O_NOCTTY | libc::O_NONBLOCK) else { return };
-    let writable = libc::PROT_READ | libc::PROT_WRITE;
-    if let Some(page) = map(&file, page::SIZE, writable).map(|head| head.cast::<Page>()) {
-        // SAFETY: `map` made it as long as a page, and it stays; all of it is atomics.
-        let own_head = ptr::from_ref(unsafe { &(*page).head }).cast_mut();
-        ORDERS.store(orders_of(path).unwrap_or(own_head), Relaxed);
-        PAGE.store(page, Relaxed);
+    if let Some(path) = sys::variable(c"COSCHED_WAIT_PAGE").filter(|path| !path.is_empty()) {
+        PATH.store(path.as_ptr().cast_mut(), Relaxed);
     }
-    file.close();
+}
+
+/// Maps the page. Whatever is wrong with it, the process goes on without; so do other threads until it is there.
+#[cold]
+fn open(path: &CStr) {
+    let saved = sys::errno();
+    if let Some(file) = sys::File::open(path, libc::O_RDWR | libc::O_NOCTTY | libc::O_NONBLOCK) {
+        let writable = libc::PROT_READ | libc::PROT_WRITE;
+        if let Some(page) = map(&file, page::SIZE, writable).map(|head| head.cast::<Page>()) {
+            // SAFETY: `map` made it as long as a page, and it stays; all of it is atomics.
+            let own_head = ptr::from_ref(unsafe { &(*page).head }).cast_mut();
+            ORDERS.store(orders_of(path).unwrap_or(own_head), Relaxed);
+            PAGE.store(page, Release);
+        }
+        file.close();
+    }
+    sys::set_errno(saved);
 }
 
 /// What the daemon says beside this page.
@@ -94,7 +107,15 @@ fn map(file: &sys::File, size: usize, rights: libc::c_int) -> Option<*mut Head> 
 
 /// The page, if there is one.
 pub(crate) fn page() -> Option<&'static Page> {
-    let page = PAGE.load(Relaxed);
+    let mut page = PAGE.load(Acquire);
+    if page.is_null() && !PATH.load(Relaxed).is_null() {
+        let path = PATH.swap(null_mut(), Relaxed);
+        if !path.is_null() {
+            // SAFETY: set once, from the environment of the start, which programs replace but do not write into.
+            open(unsafe { CStr::from_ptr(path) });
+            page = PAGE.load(Acquire);
+        }
+    }
     // SAFETY: the mapping stays until the process ends; all of it is atomics.
     (!page.is_null()).then(|| unsafe { &*page })
 }
@@ -151,8 +172,16 @@ fn lives(slot: &Slot) -> bool {
     lives
 }
 
+/// Whether this process has polled so much that it counts.
+pub(crate) fn polls() -> bool {
+    LOOKED.load(Relaxed)
+}
+
 /// A forked child is another process: it has counted nothing, and its slot is its parent's.
 extern "C" fn in_child() {
+    if !polls() {
+        return passed::set(0);
+    }
     SLOT.store(null_mut(), Relaxed);
     LOOKED.store(false, Relaxed);
     for counter in counters(&OWN_SLOT) {

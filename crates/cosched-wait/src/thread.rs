@@ -227,6 +227,9 @@ pub(crate) fn forget() {
 
 /// At exit: what is not yet in the slot goes there.
 pub(crate) fn finish() {
+    if passed::get() == 0 && !shared::polls() {
+        return;
+    }
     THREAD.with(|thread| {
         if thread.mode.get() == page::BUSY {
             thread.add(Count::Polls, u64::from(passed::get().min(PASS)));

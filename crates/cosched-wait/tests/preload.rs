@@ -1,5 +1,6 @@
 //! The library in programs that it must not change: what they print is the same with and without it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -87,6 +88,22 @@ macro_rules! parts {
 mod stressed {
     use super::*;
     parts! { ways threads closed signals masks fork yields cancel errors }
+}
+
+/// Every configure script and shell loop pays for what is loaded into programs that never poll.
+#[test]
+fn it_brings_no_other_library() {
+    let libraries = |preload: &str| {
+        // `timeout` does not run then: it only says what it would load.
+        let mut command = preloaded(Path::new("/bin/true"), &[], "busy");
+        let said = command.env("LD_TRACE_LOADED_OBJECTS", "1").env("LD_PRELOAD", preload).output().unwrap();
+        let name = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+        text(&said).1.lines().map(name).collect::<BTreeSet<_>>()
+    };
+    let own = library().display().to_string();
+    let (with, without) = (libraries(&own), libraries(""));
+    assert!(!without.is_empty());
+    assert_eq!(with.difference(&without).collect::<Vec<_>>(), [&own], "{with:?}");
 }
 
 /// The line of a process in the statistics.
