@@ -24,6 +24,19 @@ pub(crate) struct JobDirs {
     pub(crate) pids: Option<PathBuf>,
 }
 
+/// Processes that the kernel has killed because there was no memory for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// How many.
+    pub killed: u64,
+    /// The least memory limit of the job's cgroup and those above it; none when it was the machine that had no more, or a cgroup
+    /// that the job made itself.
+    pub limit_bytes: Option<u64>,
+}
+
+/// What v1 shows where there is no limit is the largest number of pages.
+const V1_UNLIMITED_BYTES: u64 = 1 << 62;
+
 /// So deep are the cgroups that a job makes in its own one.
 const DEPTH_MAX: &str = "12";
 
@@ -293,6 +306,19 @@ impl JobCgroup {
         v2.or_else(|| number(&self.used_memory_dir()?.join("memory.max_usage_in_bytes")))
     }
 
+    /// What the kernel has killed of it for lack of memory; none where nothing was, or where there is no memory controller.
+    pub fn out_of_memory(&self) -> Option<OutOfMemory> {
+        let dirs = &self.0.dirs;
+        let count = |file: &Path| cgfile::keyed(&cgfile::read(file).ok()?, "oom_kill").filter(|killed| *killed > 0);
+        if let Some(killed) = count(&dirs.outer.join("memory.events")) {
+            return Some(OutOfMemory { killed, limit_bytes: least_limit(&dirs.outer, "memory.max") });
+        }
+        let memory = dirs.memory.as_ref()?;
+        let killed = count(&memory.join("memory.oom_control"))?;
+        let limit_bytes = least_limit(memory, "memory.limit_in_bytes").filter(|bytes| *bytes < V1_UNLIMITED_BYTES);
+        Some(OutOfMemory { killed, limit_bytes })
+    }
+
     /// The v1 memory cgroup, when the job's processes really are in it.
     fn used_memory_dir(&self) -> Option<&PathBuf> {
         self.0.dirs.memory.as_ref().filter(|dir| cgfile::procs(dir).is_ok_and(|pids| !pids.is_empty()))
@@ -316,6 +342,11 @@ impl JobCgroup {
     pub fn remove(&self) -> Result<(), TreeError> {
         self.0.dirs.remove()
     }
+}
+
+/// The least number in these files of a cgroup and those above it.
+fn least_limit(dir: &Path, file: &str) -> Option<u64> {
+    dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists()).filter_map(|dir| number(&dir.join(file))).min()
 }
 
 fn number(path: &Path) -> Option<u64> {
