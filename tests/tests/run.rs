@@ -1,9 +1,9 @@
 //! `cosched run`: a job behaves as its command does without cosched, and leaves nothing behind.
 
-use cosched_tests::{Daemon, needs_root, procs, stderr, stdout, wait_until};
+use cosched_tests::{Daemon, bin_dir, needs_root, procs, stderr, stdout, wait_until};
 use rustix::process::Signal;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 #[test]
 fn passes_the_exit_code_the_output_and_the_input_through() {
@@ -156,4 +156,50 @@ fn a_short_job_does_not_wait_for_a_boundary_when_a_cpu_is_free() {
     let mut short = d.spawn_run(&["--cpus", "1", "--", "true"]);
     assert!(wait_until(|| short.try_wait().unwrap().is_some()), "a short job waits for a slot boundary");
     assert!(d.cosched(&["kill", "-s", "KILL", &busy.to_string()]).status.success());
+}
+
+/// `cosched run` out of the root of the v1 memory cgroups, where there are any: who stands in another one stays there.
+fn run_from_the_root_of_memory(d: &Daemon, script: &str) -> Child {
+    let root = procs::cgroup_mounts().into_iter().find(|mount| mount.join("memory.limit_in_bytes").exists());
+    let enter = root.map_or_else(String::new, |root| format!("echo $$ >{}/cgroup.procs;", root.display()));
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{enter} exec \"$@\""), "sh"]).arg(bin_dir().join("cosched"));
+    command.args(["run", "--", "sh", "-c", script]).env("COSCHED_SOCKET", d.socket());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh runs")
+}
+
+/// Alone and as a cluster of one, whose records are others.
+#[test]
+fn a_job_that_is_killed_for_lack_of_memory_is_told_so() {
+    if !needs_root() {
+        return;
+    }
+    for config in ["", "memory = \"400M\"\n"] {
+        let d = Daemon::start(config);
+        let go = d.dir.path().join("go");
+        // Should the limit not hold, it ends by itself before the machine has no memory.
+        let wait = format!("until test -e {}; do sleep 0.05; done", go.display());
+        let run = run_from_the_root_of_memory(&d, &format!("{wait}; ulimit -v 1000000; exec tail /dev/zero"));
+        assert!(wait_until(|| d.client().jobs(true).unwrap().jobs.iter().any(|job| !job.cgroup.is_empty())));
+        let files = ["memory.max", "memory.limit_in_bytes"];
+        let mut limits = d.job_cgroups().into_iter().flat_map(|dir| files.map(|file| dir.join(file)));
+        let Some(limit) = limits.find(|file| file.exists()) else {
+            println!("SKIPPED: this machine has no memory controller for jobs");
+            d.cosched(&["kill", "-9", "1"]);
+            return;
+        };
+        std::fs::write(limit, "33554432").unwrap();
+        std::fs::write(go, "").unwrap();
+        let out = run.wait_with_output().unwrap();
+        let told = "out of memory: the kernel killed 1 process, limit 32 MiB";
+        assert_eq!(out.status.code(), Some(137), "{}", stderr(&out));
+        assert!(stderr(&out).contains(told) && stderr(&out).contains("job 1"), "{}", stderr(&out));
+        for words in [&["show", "1"][..], &["log", "--events", "1"]] {
+            let shown = d.cosched(words);
+            assert!(stdout(&shown).contains(told), "{}{}", stdout(&shown), stderr(&shown));
+        }
+        assert!(stdout(&d.cosched(&["ps", "-a"])).contains("ended SIG9 OOM"));
+        let job = d.client().job(1).unwrap();
+        assert_eq!(job.out_of_memory.map(|killed| (killed.killed, killed.limit_bytes)), Some((1, Some(32 << 20))));
+    }
 }

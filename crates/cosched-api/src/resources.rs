@@ -2,6 +2,7 @@
 
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 wire! {
     /// What a job wants of one node (LLNL, "Gang Scheduler Design": desired processor count, minimum processor count,
@@ -56,6 +57,33 @@ wire! {
         /// the number of one that has ended is refused.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub start_ticks: Option<u64>,
+    }
+}
+
+wire! {
+    /// What the kernel has killed of a job because there was no memory for it.
+    #[derive(Copy, Eq)]
+    pub struct OutOfMemory {
+        /// So many processes, on all its nodes.
+        pub killed: u64,
+        /// The memory limit of its cgroup, or of one above it; absent when the machine itself had no more, or a cgroup that the job
+        /// made.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub limit_bytes: Option<u64>,
+    }
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let processes = if self.killed == 1 { "process" } else { "processes" };
+        write!(f, "out of memory: the kernel killed {} {processes}", self.killed)?;
+        let Some(bytes) = self.limit_bytes else { return Ok(()) };
+        let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+        // In the largest unit that says it exactly.
+        match units.into_iter().find(|(shift, _)| bytes > 0 && bytes.trailing_zeros() >= *shift) {
+            Some((shift, unit)) => write!(f, ", limit {} {unit}", bytes >> shift),
+            None => write!(f, ", limit {bytes} bytes"),
+        }
     }
 }
 

@@ -156,6 +156,7 @@ pub const TEXT: &str = "text";
         NodeResources,
         ResourcesRequest,
         ProcessRequest,
+        OutOfMemory,
         JobUse,
         NodeLoad,
         LoadList,

@@ -5,7 +5,7 @@
 
 use crate::job_state::{Decision, JobState};
 use crate::machine::{ClassShares, Clock, ClusterStatus, Load, NodeStatus, Packing, Period};
-use crate::resources::{JobUse, NodeResources};
+use crate::resources::{JobUse, NodeResources, OutOfMemory};
 use crate::waiting::{Boosting, Chosen, JobWaiting, Waiting};
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
@@ -268,6 +268,9 @@ wire! {
         /// Why it ends or has ended, in a cluster, unless it ended by itself: who killed it, a time limit, a lost node.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ended_why: Option<String>,
+        /// What the kernel has killed of it for lack of memory.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub out_of_memory: Option<OutOfMemory>,
         /// What it waits for, while its state is `waiting`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub waits_for: Option<String>,

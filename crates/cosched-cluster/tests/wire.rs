@@ -208,12 +208,14 @@ fn jobs_requests_replies_and_nodes_come_back() {
     let by = By { uid: 1000, gid: 100, admin: true };
     let per_node = NodeAsk { node: "a".to_owned(), cpus: 4, cpus_min: 2, memory_bytes: 1 << 40, disk_bytes: 7 };
     let mut job = Job::new(7, by, ask(WantAsk::PerNode(vec![per_node])), 5);
-    let end = PartEnd { exit: Some(Exit { code: None, signal: Some(9) }), cpu_time_ns: 3, memory_peak_bytes: 4 };
+    let out_of_memory = Some(wire::OutOfMemory { killed: 1, limit_bytes: None });
+    let exit = Some(Exit { code: None, signal: Some(9) });
+    let end = PartEnd { exit, cpu_time_ns: 3, memory_peak_bytes: 4, out_of_memory };
     job.ended_on.insert("a".to_owned(), end);
     job.asleep_on.insert("b".to_owned());
     (job.attempt, job.closing, job.killed_by) = (3, true, Some(0));
-    job.end =
-        Some(wire::End { at_ns: 9, why: Why::Killed { uid: 0 }, exit: end.exit, cpu_time_ns: 3, memory_peak_bytes: 4 });
+    let why = Why::Killed { uid: 0 };
+    job.end = Some(wire::End { at_ns: 9, why, exit, cpu_time_ns: 3, memory_peak_bytes: 4, out_of_memory });
     assert_eq!(decode::<Job>(&encode(&job)), Ok(job));
 
     let total = WantAsk::Total { cpus: 8, memory_per_cpu_bytes: 1, disk_bytes: 2 };

@@ -1,6 +1,6 @@
 //! What is remembered of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
 
-use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, Policy};
+use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, OutOfMemory, Policy};
 use cosched_cluster::wire::{Ask, Decided};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -54,6 +54,8 @@ pub(crate) struct Record {
     pub(crate) cpu_time_ms: u64,
     /// The most memory it used, at its end.
     pub(crate) memory_peak_bytes: Option<u64>,
+    /// What was killed of it for lack of memory, at its end.
+    pub(crate) out_of_memory: Option<OutOfMemory>,
     /// What happened to it.
     pub(crate) events: Vec<Event>,
     /// How its processes wait; the counts are those of its end.
@@ -164,6 +166,7 @@ impl Record {
             lost: false,
             cpu_time_ms: 0,
             memory_peak_bytes: None,
+            out_of_memory: None,
             events: Vec::new(),
             waiting: req.waiting.map(|asked| JobWaiting { asked, ..JobWaiting::default() }),
             boosts: 0,

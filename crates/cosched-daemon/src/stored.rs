@@ -71,6 +71,14 @@ fields! {
 }
 
 fields! {
+    OutOfMemory {
+        killed: u64,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        limit_bytes: Option<u64>,
+    }
+}
+
+fields! {
     Event {
         unix_ms: u64,
         what: String,
@@ -146,6 +154,8 @@ struct StoredRecord {
     lost: bool,
     cpu_time_ms: u64,
     memory_peak_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    out_of_memory: Option<OutOfMemory>,
     events: Vec<Event>,
     #[serde(default)]
     waiting: Option<JobWaiting>,
@@ -189,6 +199,7 @@ impl From<Record> for StoredRecord {
             lost: record.lost,
             cpu_time_ms: record.cpu_time_ms,
             memory_peak_bytes: record.memory_peak_bytes,
+            out_of_memory: record.out_of_memory.map(Into::into),
             events: record.events.into_iter().map(Into::into).collect(),
             waiting: record.waiting.map(Into::into),
             boosts: record.boosts,
@@ -228,6 +239,7 @@ impl TryFrom<StoredRecord> for Record {
             lost: stored.lost,
             cpu_time_ms: stored.cpu_time_ms,
             memory_peak_bytes: stored.memory_peak_bytes,
+            out_of_memory: stored.out_of_memory.map(Into::into),
             events: stored.events.into_iter().map(Into::into).collect(),
             waiting: stored.waiting.map(Into::into),
             boosts: stored.boosts,
@@ -356,6 +368,13 @@ mod tests {
     fn the_first_version_is_written_and_read_as_it_was_fixed() {
         assert_eq!(written(&full()), FIRST);
         assert_eq!(read(FIRST).unwrap(), full());
+    }
+
+    #[test]
+    fn what_was_killed_for_lack_of_memory_is_kept() {
+        let limited = api::OutOfMemory { killed: 2, limit_bytes: Some(1 << 20) };
+        let record = Record { out_of_memory: Some(limited), ..full() };
+        assert_eq!(read(&written(&record)).unwrap(), record);
     }
 
     #[test]

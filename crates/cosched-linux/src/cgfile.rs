@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// So deep a tree is removed: each level has a descriptor open meanwhile.
+/// So deep a tree is visited and removed: each level has a descriptor open meanwhile.
 const LEVELS_MAX: usize = 200;
 
 /// Reads a whole small file.
@@ -32,8 +32,19 @@ pub(crate) fn keyed(content: &str, key: &str) -> Option<u64> {
 
 /// The process ids in a cgroup.procs file. A 0 (a process of another pid namespace) is left out.
 pub(crate) fn procs(dir: &Path) -> io::Result<Vec<i32>> {
-    let content = read(&dir.join("cgroup.procs"))?;
-    Ok(content.lines().filter_map(|line| line.trim().parse().ok()).filter(|&pid| pid > 0).collect())
+    Ok(pids(&read(&dir.join("cgroup.procs"))?))
+}
+
+/// The same in a directory that is open.
+pub(crate) fn procs_at(dir: BorrowedFd<'_>) -> io::Result<Vec<i32>> {
+    let file = openat(dir, "cgroup.procs", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut content = String::new();
+    fs::File::from(file).read_to_string(&mut content)?;
+    Ok(pids(&content))
+}
+
+fn pids(content: &str) -> Vec<i32> {
+    content.lines().filter_map(|line| line.trim().parse().ok()).filter(|&pid| pid > 0).collect()
 }
 
 /// The directories directly below `dir`; a directory that has gone has none.
@@ -60,22 +71,6 @@ pub(crate) fn first_number(file: &fs::File, key: &[u8]) -> Option<u64> {
     let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
     let digits = buffer[..count].strip_prefix(key)?.iter().take_while(|byte| byte.is_ascii_digit());
     Some(digits.fold(0, |sum: u64, byte| sum.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'))))
-}
-
-/// `dir` and all directories below it, the deepest first. One whose path is too long for the kernel is left out: nothing in it
-/// can be read.
-pub(crate) fn deepest_first(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut stack = vec![dir.to_path_buf()];
-    while let Some(next) = stack.pop() {
-        match children(&next) {
-            Err(e) if e.raw_os_error() == Some(libc::ENAMETOOLONG) => continue,
-            other => stack.extend(other?),
-        }
-        found.push(next);
-    }
-    found.reverse();
-    Ok(found)
 }
 
 /// `dir` and all directories below it that can be read, the deepest first: one whose path is too long hides no other.
@@ -118,6 +113,38 @@ fn patiently(remove: impl Fn() -> io::Result<()>) -> io::Result<()> {
         }
     }
     remove()
+}
+
+/// Shows a directory and all below it, the deepest first, by descriptors: however long the path of one has become. One that goes
+/// away meanwhile, and those below the deepest level that is visited, are left out.
+pub(crate) fn visit(dir: &Path, see: &mut impl FnMut(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
+    match open_dir(CWD, dir)? {
+        Some(opened) => visit_below(opened.as_fd(), LEVELS_MAX, see),
+        None => Ok(()),
+    }
+}
+
+fn visit_below(
+    dir: BorrowedFd<'_>,
+    levels_left: usize,
+    see: &mut impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let names = match names_of_dirs(dir) {
+        Err(e) if is_gone(&e) => return Ok(()),
+        names => names?,
+    };
+    if let Some(levels_left) = levels_left.checked_sub(1) {
+        for name in names {
+            let Some(child) = open_dir(dir, &name)? else { continue };
+            visit_below(child.as_fd(), levels_left, see)?;
+        }
+    }
+    see(dir)
+}
+
+/// Whether a cgroup, or a file of it, is not there any more.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
 /// Removes a directory and those below it, by descriptors: however long the path of one has become.
@@ -196,7 +223,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         fs::create_dir_all(dir.path().join("c")).unwrap();
-        let found = deepest_first(dir.path()).unwrap();
+        let found = reachable(dir.path());
         let place = |name: &str| found.iter().position(|p| p == &dir.path().join(name)).unwrap();
         assert!(place("a/b") < place("a"));
         assert_eq!(found.len(), 4);
@@ -214,8 +241,15 @@ mod tests {
             rustix::fs::mkdirat(&deep, &name, Mode::RWXU).unwrap();
             deep = open_dir(&deep, &name).unwrap().unwrap();
         }
-        let found = deepest_first(&top).unwrap();
+        let found = reachable(&top);
         assert!(found.contains(&top.join("gang/z")) && found.len() > 10, "{found:?}");
+        let mut seen = 0;
+        visit(&top, &mut |_| {
+            seen += 1;
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen, 33, "job-1, gang, z and the 30");
         remove_tree(&top).unwrap();
         assert!(!top.exists());
         remove_tree(&top).unwrap();

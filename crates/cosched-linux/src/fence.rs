@@ -80,13 +80,13 @@ impl Fences {
 /// Kernels before 5.14 cannot end a cgroup at once.
 fn end(cgroup: &Path) {
     if cgfile::write(&cgroup.join("cgroup.kill"), "1").is_err() {
-        for pid in cgfile::deepest_first(cgroup)
-            .unwrap_or_default()
-            .iter()
-            .flat_map(|dir| cgfile::procs(dir).unwrap_or_default())
-        {
-            process::send_signal(pid, libc::SIGKILL);
-        }
+        // What cannot be read has nobody to kill, or is for the next time.
+        let _ = cgfile::visit(cgroup, &mut |dir| {
+            for pid in cgfile::procs_at(dir).unwrap_or_default() {
+                process::send_signal(pid, libc::SIGKILL);
+            }
+            Ok(())
+        });
     }
 }
 

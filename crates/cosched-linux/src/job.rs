@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::caps::is_limited;
 use crate::cgfile;
-use crate::place::{own_v1, own_v2};
+use crate::place::own_v1;
 use crate::problem::Problem;
 use crate::process::{open_pidfd, signal_pidfd};
 use crate::switch::{JobSwitch, SwitchFiles, WeightFile};
@@ -23,6 +24,22 @@ pub(crate) struct JobDirs {
     pub(crate) memory: Option<PathBuf>,
     pub(crate) pids: Option<PathBuf>,
 }
+
+/// Processes that the kernel has killed because there was no memory for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// How many.
+    pub killed: u64,
+    /// The least memory limit of the job's cgroup and those above it; none when it was the machine that had no more, or a cgroup
+    /// that the job made itself.
+    pub limit_bytes: Option<u64>,
+}
+
+/// What v1 shows where there is no limit is the largest number of pages.
+const V1_UNLIMITED_BYTES: u64 = 1 << 62;
+
+/// So many descriptors of processes are open at a time while a job is signalled.
+const SIGNALLED_AT_ONCE: usize = 128;
 
 /// So deep are the cgroups that a job makes in its own one.
 const DEPTH_MAX: &str = "12";
@@ -186,29 +203,36 @@ impl JobCgroup {
         let path = self.events_path();
         match cgfile::read(&path) {
             Ok(content) => Ok(cgfile::keyed(&content, "populated") == Some(1)),
-            Err(e) if is_gone(&e) => Ok(false),
+            Err(e) if cgfile::is_gone(&e) => Ok(false),
             Err(e) => Err(TreeError::io("read", &path)(e)),
         }
     }
 
-    /// The job's processes, also those in cgroups that it made itself, as far as their paths can be read.
+    /// The job's processes, also those in cgroups that it made itself.
     ///
     /// # Errors
     /// When a list cannot be read. A cgroup that goes away meanwhile has none.
     pub fn procs(&self) -> Result<Vec<i32>, TreeError> {
-        let outer = &self.0.dirs.outer;
         let mut pids = Vec::new();
-        for dir in cgfile::deepest_first(outer).map_err(TreeError::io("read", outer))? {
-            match cgfile::procs(&dir) {
-                Ok(found) => pids.extend(found),
-                // A threaded cgroup that the job made has no list of its own: its processes stand in the parent's.
-                Err(e) if is_gone(&e) || e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
-                Err(e) => return Err(TreeError::io("read", &dir)(e)),
-            }
-        }
+        self.visit(|_, found| pids.extend(found))?;
         pids.sort_unstable();
         pids.dedup();
         Ok(pids)
+    }
+
+    /// Shows each of its cgroups and the processes in it.
+    fn visit(&self, mut see: impl FnMut(BorrowedFd<'_>, Vec<i32>)) -> Result<(), TreeError> {
+        let outer = &self.0.dirs.outer;
+        let looked = cgfile::visit(outer, &mut |dir| {
+            match cgfile::procs_at(dir) {
+                Ok(found) => see(dir, found),
+                // A threaded cgroup that the job made has no list of its own: its processes stand in the parent's.
+                Err(e) if cgfile::is_gone(&e) || e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+                Err(e) => return Err(e),
+            }
+            Ok(())
+        });
+        looked.map_err(TreeError::io("read", outer))
     }
 
     /// How many processes the job has.
@@ -228,26 +252,15 @@ impl JobCgroup {
         // A job that forks faster than we read is stopped by kill(), not by this.
         for _ in 0..16 {
             let before = done.len();
-            for pid in self.procs()? {
-                if done.insert(pid) {
-                    self.signal(pid, signal);
-                }
-            }
+            self.visit(|dir, found| {
+                let new: Vec<i32> = found.into_iter().filter(|pid| !done.contains(pid)).collect();
+                new.chunks(SIGNALLED_AT_ONCE).for_each(|pids| done.extend(signal_in(dir, pids, signal)));
+            })?;
             if done.len() == before {
                 break;
             }
         }
         Ok(done.len())
-    }
-
-    /// Signals a process of the list if it still is in the job: its number may be another's by now.
-    fn signal(&self, pid: i32, signal: i32) {
-        let Ok(pidfd) = open_pidfd(pid) else { return };
-        // Read behind the pidfd: what is not the job's, or has become so meanwhile, gets nothing.
-        let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
-        if own_v2(&content).is_some_and(|path| path.starts_with(self.v2_path_relative())) {
-            signal_pidfd(&pidfd, signal);
-        }
     }
 
     /// Kills every process of the job, frozen or not, by cgroup.kill (Linux 5.14), else by SIGKILL to each.
@@ -293,6 +306,19 @@ impl JobCgroup {
         v2.or_else(|| number(&self.used_memory_dir()?.join("memory.max_usage_in_bytes")))
     }
 
+    /// What the kernel has killed of it for lack of memory; none where nothing was, or where there is no memory controller.
+    pub fn out_of_memory(&self) -> Option<OutOfMemory> {
+        let dirs = &self.0.dirs;
+        let count = |file: &Path| cgfile::keyed(&cgfile::read(file).ok()?, "oom_kill").filter(|killed| *killed > 0);
+        if let Some(killed) = count(&dirs.outer.join("memory.events")) {
+            return Some(OutOfMemory { killed, limit_bytes: least_limit(&dirs.outer, "memory.max") });
+        }
+        let memory = dirs.memory.as_ref()?;
+        let killed = count(&memory.join("memory.oom_control"))?;
+        let limit_bytes = least_limit(memory, "memory.limit_in_bytes").filter(|bytes| *bytes < V1_UNLIMITED_BYTES);
+        Some(OutOfMemory { killed, limit_bytes })
+    }
+
     /// The v1 memory cgroup, when the job's processes really are in it.
     fn used_memory_dir(&self) -> Option<&PathBuf> {
         self.0.dirs.memory.as_ref().filter(|dir| cgfile::procs(dir).is_ok_and(|pids| !pids.is_empty()))
@@ -318,12 +344,26 @@ impl JobCgroup {
     }
 }
 
+/// The least number in these files of a cgroup and those above it.
+fn least_limit(dir: &Path, file: &str) -> Option<u64> {
+    dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists()).filter_map(|dir| number(&dir.join(file))).min()
+}
+
 fn number(path: &Path) -> Option<u64> {
     cgfile::read(path).ok()?.trim().parse().ok()
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
+/// Signals those of these processes that still are in the cgroup, which are told: a number may be another's by now.
+fn signal_in(dir: BorrowedFd<'_>, pids: &[i32], signal: i32) -> Vec<i32> {
+    let held: Vec<(i32, OwnedFd)> = pids.iter().filter_map(|pid| Some((*pid, open_pidfd(*pid).ok()?))).collect();
+    // Read behind the pidfds, and not in /proc, where a path can be too long to be told.
+    let still: BTreeSet<i32> = cgfile::procs_at(dir).unwrap_or_default().into_iter().collect();
+    let own = held.into_iter().filter(|(pid, _)| still.contains(pid));
+    own.map(|(pid, pidfd)| {
+        signal_pidfd(&pidfd, signal);
+        pid
+    })
+    .collect()
 }
 
 /// Whether nobody put this process into a memory cgroup.

@@ -56,7 +56,7 @@ pub mod waits;
 pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets, Watchers};
 pub use caps::{Cap, Caps, Resource};
 pub use endwatch::EndWatch;
-pub use job::JobCgroup;
+pub use job::{JobCgroup, OutOfMemory};
 pub use layout::{Layout, LayoutError, LayoutKind};
 pub use origin::Origin;
 pub use place::Place;

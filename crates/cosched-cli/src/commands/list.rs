@@ -71,11 +71,12 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
     ]
 }
 
-/// `running`, `ended 0`, `ended SIG9`, `suspended by root`.
+/// `running`, `ended 0`, `ended SIG9`, `ended SIG9 OOM`, `suspended by root`.
 fn state_and_exit(job: &Job) -> String {
     let state = job.state.name();
     match job.exit.map(|exit| (exit.code, exit.signal)) {
         Some((Some(code), _)) => format!("{state} {code}"),
+        Some((None, Some(9))) if job.out_of_memory.is_some() => format!("{state} SIG9 OOM"),
         Some((None, Some(signal))) => format!("{state} SIG{signal}"),
         _ => match job.decided.iter().find(|decision| decision.matter == DecidedMatter::Suspension) {
             Some(decision) if job.state == JobState::Suspended => format!("{state} by {}", decision.user),
@@ -106,6 +107,9 @@ mod tests {
              7  a.out  ann   interactive  gang    running        2   100  12.3s  1.5G    0    50%  mpirun -n 2 ./a.out\n\
              12  night  ann   interactive  gang    ended SIG9     2     -  12.3s     -    -      -  mpirun -n 2 ./a.out\n"
         );
+        let mut killed = jobs[1].clone();
+        killed.out_of_memory = Some(cosched_api::OutOfMemory { killed: 1, limit_bytes: None });
+        assert_eq!(state_and_exit(&killed), "ended SIG9 OOM");
         let mut stopped = jobs[0].clone();
         stopped.state = JobState::Suspended;
         assert_eq!(state_and_exit(&stopped), "suspended");

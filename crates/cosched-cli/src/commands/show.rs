@@ -72,6 +72,10 @@ fn state(job: &Job) -> String {
         (None, Some(signal)) => format!("by signal {signal}"),
         (None, None) => "it is unknown how".into(),
     });
+    let exit = match (exit, job.out_of_memory) {
+        (Some(exit), Some(killed)) => Some(format!("{exit}; {killed}")),
+        (exit, _) => exit,
+    };
     match (job.state, exit) {
         (JobState::Ended, Some(exit)) => match &job.ended_why {
             Some(why) => format!("{state}, {exit}: {why}"),
@@ -213,6 +217,17 @@ mod tests {
         assert_eq!(state(&job), "ended: killed by ann");
         job.exit = Some(cosched_api::ExitStatus { code: None, signal: Some(9) });
         assert_eq!(state(&job), "ended, by signal 9: killed by ann");
+    }
+
+    #[test]
+    fn what_was_killed_for_lack_of_memory_is_told() {
+        let mut job = job(7, "a.out");
+        job.state = JobState::Ended;
+        job.exit = Some(cosched_api::ExitStatus { code: None, signal: Some(9) });
+        job.out_of_memory = Some(cosched_api::OutOfMemory { killed: 1, limit_bytes: Some(64 << 20) });
+        assert_eq!(state(&job), "ended, by signal 9; out of memory: the kernel killed 1 process, limit 64 MiB");
+        job.out_of_memory = Some(cosched_api::OutOfMemory { killed: 2, limit_bytes: None });
+        assert_eq!(state(&job), "ended, by signal 9; out of memory: the kernel killed 2 processes");
     }
 
     #[test]

@@ -164,7 +164,9 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         let status = watch::until_exit(&mut main, &signals, &mut follow, outside);
         watch::wire_status(status.map_err(|e| failed("cannot wait for the command", &e))?)
     };
-    match report((&launch.socket, embedded), &mut client, &job, exit) {
+    let reported = report((&launch.socket, embedded), &mut client, &job, exit);
+    reported.iter().for_each(tell_what_was_killed);
+    match reported {
         Ok(job) if is_over(&job) || job.ended_why.is_some() => tell_why(&job),
         Ok(job) => leftovers::finish(launch.leftovers, &mut client, &signals, &job),
         Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
@@ -177,6 +179,18 @@ fn tell_why(job: &Job) {
     if let Some(why) = &job.ended_why {
         say(&format!("job {} was ended: {why}", job.id));
     }
+}
+
+/// Says what the kernel killed for lack of memory, which the command's exit code does not.
+fn tell_what_was_killed(job: &Job) {
+    let Some(killed) = job.out_of_memory else { return };
+    let hint = match killed.limit_bytes {
+        Some(_) => "let it use less, or ask whoever set the limit for more",
+        None => {
+            "let it use less, or run less beside it; `--memory` lets jobs wait for memory where the machine plans it"
+        }
+    };
+    say(&format!("job {}: {killed}; {hint}", job.id));
 }
 
 /// For a daemon that may have to start the program anew. What is not text cannot be passed on.

@@ -146,6 +146,23 @@ impl KillHow {
     pub const FORCE: KillHow = KillHow { signal: 9, grace_ms: Some(0) };
 }
 
+/// What the kernel has killed of a job because there was no memory for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutOfMemory {
+    /// So many processes.
+    pub killed: u64,
+    /// The limit that held for them, if it was a limit.
+    pub limit_bytes: Option<u64>,
+}
+
+impl OutOfMemory {
+    fn with(self, other: OutOfMemory) -> OutOfMemory {
+        let limits = self.limit_bytes.into_iter().chain(other.limit_bytes);
+        OutOfMemory { killed: self.killed.saturating_add(other.killed), limit_bytes: limits.min() }
+    }
+}
+
 /// What a node says when the last process of a job has ended there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -156,6 +173,9 @@ pub struct PartEnd {
     pub cpu_time_ns: u64,
     /// The most memory used there.
     pub memory_peak_bytes: u64,
+    /// What was killed there for lack of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_memory: Option<OutOfMemory>,
 }
 
 /// Why a job is over.
@@ -189,6 +209,9 @@ pub struct End {
     pub cpu_time_ns: u64,
     /// The most memory used on one node.
     pub memory_peak_bytes: u64,
+    /// What was killed for lack of it on all nodes, and the least limit of those that had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_memory: Option<OutOfMemory>,
 }
 
 /// Something that happened to a job.
@@ -324,8 +347,9 @@ impl Job {
         let exit = self.exit();
         let ends = self.ended_on.values();
         let memory_peak_bytes = ends.clone().map(|end| end.memory_peak_bytes).max().unwrap_or(0);
+        let out_of_memory = ends.clone().filter_map(|end| end.out_of_memory).reduce(OutOfMemory::with);
         let cpu_time_ns = ends.fold(0_u64, |sum, end| sum.saturating_add(end.cpu_time_ns));
-        self.end = Some(End { at_ns, why, exit, cpu_time_ns, memory_peak_bytes });
+        self.end = Some(End { at_ns, why, exit, cpu_time_ns, memory_peak_bytes, out_of_memory });
         self.note(at_ns, None, "ended");
     }
 }
@@ -358,6 +382,7 @@ mod tests {
             exit: Some(Exit { code: Some(code), signal: None }),
             cpu_time_ns,
             memory_peak_bytes,
+            out_of_memory: Some(OutOfMemory { killed: 1, limit_bytes: Some(memory_peak_bytes) }),
         };
         assert_eq!(job.exit(), None);
         job.ended_on = [("b".to_owned(), end(2, 20, 200))].into();
@@ -374,6 +399,7 @@ mod tests {
             exit: Some(Exit { code: Some(2), signal: None }),
             cpu_time_ns: 30,
             memory_peak_bytes: 300,
+            out_of_memory: Some(OutOfMemory { killed: 2, limit_bytes: Some(200) }),
         };
         assert_eq!(job.end, Some(expected));
     }

@@ -15,7 +15,9 @@ mod state;
 
 pub use config::{FairShare, Queue, Rights, Shares};
 pub use decided::Decided;
-pub use job::{Attempt, End, Event, Exit, Job, JobAsk, KillHow, MainProcess, NodeAsk, PartEnd, WaitAsk, WantAsk, Why};
+pub use job::{
+    Attempt, End, Event, Exit, Job, JobAsk, KillHow, MainProcess, NodeAsk, OutOfMemory, PartEnd, WaitAsk, WantAsk, Why,
+};
 pub use names::{Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;
 pub use node::{Ack, Clock, Measured, Node, Written};

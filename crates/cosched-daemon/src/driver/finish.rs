@@ -1,5 +1,6 @@
 //! The end of a job: its main process reports, its last process ends, its cgroups go.
 
+use super::usage::out_of_memory;
 use super::{Driver, Live, job_reply, waiting};
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
@@ -98,6 +99,7 @@ impl Driver {
         let Some(live) = self.live.remove(&id) else { return };
         let cpu_time_ms = live.cgroup.cpu_time_ns().unwrap_or(0) / 1_000_000;
         let peak = live.cgroup.memory_peak();
+        let out_of_memory = self.state.jobs.get(&id).and_then(|record| out_of_memory(record, Some(&live)));
         if self.is_own(id)
             && let Err(e) = self.planner.handle(now(), PlannerInput::End(JobId(id)))
         {
@@ -123,14 +125,19 @@ impl Driver {
             None if self.state.jobs.get(&id).is_some_and(|r| r.by_api) => "it has no process (any more)".to_owned(),
             None => "nobody saw its main process end: its launcher died, or it was moved out of its cgroup".to_owned(),
         };
-        tracing::info!(id, how, "job ended");
+        let killed = out_of_memory.map(|killed| killed.to_string());
+        tracing::info!(id, how, killed, "job ended");
         self.remember(id, |record| {
             record.ended_unix_ms = Some(unix_ms());
             record.lost = live.unseen && record.exit.is_none();
             record.cpu_time_ms = cpu_time_ms;
             record.memory_peak_bytes = peak;
+            record.out_of_memory = out_of_memory;
             record.boosts = live.cgroup.switch_handle().boosts();
             waiting::close_page(&live, &mut record.waiting);
+            if let Some(killed) = out_of_memory {
+                record.event(unix_ms(), "out-of-memory", killed.to_string());
+            }
             record.event(unix_ms(), "ended", how);
         });
         self.empty_since = Instant::now();

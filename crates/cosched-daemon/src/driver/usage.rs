@@ -3,7 +3,7 @@
 use super::{Driver, Live};
 use crate::record::Record;
 use crate::refuse::{Answer, internal, refuse};
-use cosched_api::{API_VERSION, ErrorCode, JobUse, NodeLoad, Version};
+use cosched_api::{API_VERSION, ErrorCode, JobUse, NodeLoad, OutOfMemory, Version};
 
 /// The resources that a job uses, from its cgroups in either layout; those that it had used, when it has ended.
 pub(super) fn job_use(record: &Record, live: Option<&Live>) -> JobUse {
@@ -16,6 +16,12 @@ pub(super) fn job_use(record: &Record, live: Option<&Live>) -> JobUse {
         memory_peak_bytes: cgroup.and_then(|c| c.memory_peak()).or(record.memory_peak_bytes),
         processes: cgroup.and_then(|c| c.count().ok()).map(|count| count as u32),
     }
+}
+
+/// What the kernel has killed of a job for lack of memory.
+pub(super) fn out_of_memory(record: &Record, live: Option<&Live>) -> Option<OutOfMemory> {
+    let told = live.and_then(|live| live.cgroup.out_of_memory());
+    told.map(|told| OutOfMemory { killed: told.killed, limit_bytes: told.limit_bytes }).or(record.out_of_memory)
 }
 
 impl Driver {

@@ -77,6 +77,7 @@ impl Driver {
             boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),
             nodes: record.nodes.clone(),
             queue: None,
+            out_of_memory: usage::out_of_memory(record, live),
             waits_for: None,
             use_of_nodes: None,
             ended_why: None,

@@ -1,6 +1,7 @@
 //! Trees and jobs.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use cosched_core::Disposition;
@@ -8,6 +9,8 @@ use cosched_linux::endwatch::EndWatch;
 use cosched_linux::mechanism::Phase;
 use cosched_linux::thaw::ThawPaths;
 use cosched_linux::{TreeError, mechanism};
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::support::{Scene, within};
 
@@ -69,6 +72,27 @@ fn a_signal_reaches_every_process_once() {
     assert_eq!(job.signal_all(libc::SIGTERM).unwrap(), 3);
     assert!(within(|| scene.living() == 0));
     assert_eq!(job.signal_all(libc::SIGTERM).unwrap(), 0);
+}
+
+#[test]
+fn a_signal_reaches_who_stands_where_no_path_reaches() {
+    let Some(mut scene) = Scene::new() else { return };
+    let job = scene.job(1, &SLEEP, 2);
+    fs::write(job.v2_dir().join("cgroup.max.depth"), "max").unwrap();
+    let open = |at: &OwnedFd, name: &str, flags| rustix::fs::openat(at, name, flags, Mode::empty()).unwrap();
+    let mut deep = OwnedFd::from(fs::File::open(job.v2_dir().join("gang")).unwrap());
+    for _ in 0..20 {
+        let name = "d".repeat(250);
+        rustix::fs::mkdirat(&deep, &name, Mode::RWXU).unwrap();
+        deep = open(&deep, &name, OFlags::RDONLY);
+    }
+    let moved = job.procs().unwrap()[0].to_string();
+    rustix::io::write(open(&deep, "cgroup.procs", OFlags::WRONLY), moved.as_bytes()).unwrap();
+    drop(deep);
+    assert_eq!(job.count().unwrap(), 2);
+    assert_eq!(job.signal_all(libc::SIGTERM).unwrap(), 2);
+    assert!(within(|| !job.populated().unwrap()), "both have ended of the signal");
+    job.remove().unwrap();
 }
 
 #[test]

@@ -244,6 +244,7 @@ fn a_job_that_has_ended_survives_damage_elsewhere() {
         exit: Some(Exit { code: Some(0), signal: None }),
         cpu_time_ns: 0,
         memory_peak_bytes: 0,
+        out_of_memory: None,
     };
     over.end = Some(end);
     let then = vec![put(&keys().job(1), encode(&over), None), put(&keys().state(), encode(&planned(&[2, 3])), None)];

@@ -33,7 +33,8 @@ use crate::record::Record;
 use crate::refuse::Answer;
 use crate::store::State;
 use ask::Pending;
-use cosched_cluster::wire::{Clock, Exit, PartEnd};
+use cosched_api::OutOfMemory;
+use cosched_cluster::wire::{self, Clock, Exit, PartEnd};
 use cosched_cluster::{AskId, Fenced, Found, Member, Moment, OpId, Settings};
 use cosched_core::cluster::{
     Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill, held, released, without,
@@ -267,6 +268,9 @@ fn part_end(record: &Record) -> PartEnd {
         exit: record.exit.map(|exit| Exit { code: exit.code, signal: exit.signal }),
         cpu_time_ns: record.cpu_time_ms.saturating_mul(1_000_000),
         memory_peak_bytes: record.memory_peak_bytes.unwrap_or(0),
+        out_of_memory: record
+            .out_of_memory
+            .map(|OutOfMemory { killed, limit_bytes }| wire::OutOfMemory { killed, limit_bytes }),
     }
 }
 

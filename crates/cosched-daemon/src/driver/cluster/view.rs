@@ -105,7 +105,9 @@ impl Driver {
             Some(end) => end.exit.map(status),
             None => job.exit().map(status).or(view.exit),
         };
-        if let Some(End { cpu_time_ns, memory_peak_bytes, .. }) = job.end {
+        if let Some(End { cpu_time_ns, memory_peak_bytes, out_of_memory, .. }) = job.end {
+            view.out_of_memory =
+                out_of_memory.map(|told| api::OutOfMemory { killed: told.killed, limit_bytes: told.limit_bytes });
             view.cpu_time_ms = cpu_time_ns / 1_000_000;
             view.memory_peak_bytes = Some(memory_peak_bytes).filter(|bytes| *bytes > 0);
             view.r#use = Some(api::JobUse {
