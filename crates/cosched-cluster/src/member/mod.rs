@@ -26,7 +26,7 @@ mod session;
 mod sizes;
 mod steer;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod types;
 mod whole;
 

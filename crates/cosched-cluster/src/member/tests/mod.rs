@@ -17,7 +17,7 @@ pub(super) const ROOT: By = By { uid: 0, gid: 0, admin: true };
 pub(super) const USER: By = By { uid: 1000, gid: 100, admin: false };
 
 /// A job of so many CPUs anywhere.
-pub(super) fn job(name: &str, cpus: u32) -> JobAsk {
+pub(crate) fn job(name: &str, cpus: u32) -> JobAsk {
     JobAsk {
         name: name.to_owned(),
         command: vec!["x".to_owned()],
