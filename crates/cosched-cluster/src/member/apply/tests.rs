@@ -264,19 +264,29 @@ fn several_launchers_have_one_job_until_it_is_about_to_end() {
 
 #[test]
 fn a_user_has_so_many_jobs_that_wait_and_others_are_not_concerned() {
-    let cluster = Cluster::new();
+    let mut cluster = Cluster::new();
     let waits = || {
         let mut ask = job("w", 12);
         ask.want = WantAsk::Total { cpus: 12, memory_per_cpu_bytes: 1 << 28, disk_bytes: 0 };
         Ask::Submit(Box::new(ask))
     };
-    // One batch, as a loop of a user gives it.
-    let mut batch = cluster.batch(false);
-    for n in 0..=USER_WAITING_MAX {
-        let request = Request { origin: "n0".to_owned(), by: Some(USER), at_ns: 5, ask: waits() };
-        assert!(batch.request(&request).is_ok(), "{n}");
+    (0..2).for_each(|_| drop(cluster.asks(USER, waits()).unwrap()));
+    // The second one waits, and so do all that are like it.
+    let mut state = cluster.planner.state().clone();
+    let second = state.jobs[&JobId(2)].clone();
+    assert!(matches!(second.stage, Stage::Waiting(_)));
+    for id in 3..=USER_WAITING_MAX as u64 {
+        let mut record = second.clone();
+        (record.spec.id, record.order) = (JobId(id), id);
+        state.jobs.insert(JobId(id), record);
+        let known = Job::new(id, USER, job("w", 12), 5);
+        cluster.replica.jobs.insert(id, At { value: known, revision: 1 });
     }
+    state.next_order = USER_WAITING_MAX as u64;
+    cluster.planner = Planner::new(state).unwrap();
+    let mut batch = cluster.batch(false);
     let mut ask = |by| batch.request(&Request { origin: "n0".to_owned(), by: Some(by), at_ns: 5, ask: waits() });
+    assert!(ask(USER).is_ok(), "one more");
     assert!(why(ask(USER)).contains("1000 of your jobs wait already"));
     assert!(ask(OTHER).is_ok());
     assert!(ask(By { uid: USER.uid, ..ROOT }).is_ok(), "an administrator may have any number");

@@ -157,3 +157,50 @@ fn answers_that_nobody_reads_and_jobs_that_are_long_over_are_forgotten() {
     lab.pass(100 * S);
     assert_eq!(there(&lab, Range::one(keys.job(1))), 0);
 }
+
+/// Two nodes, of which n1 has a job that begins anew elsewhere; a minute's silence makes a node dead.
+fn with_a_job_that_begins_anew() -> Lab {
+    let mut lab = Lab::new(2);
+    let ask = crate::wire::NodeAsk { node: "n1".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
+    let want = WantAsk::PerNode(vec![ask]);
+    let requeue = JobAsk { on_node_loss: OnNodeLoss::Requeue, lead: None, want, ..job("r", 1) };
+    assert_eq!(lab.asks(0, ROOT, Ask::NodeDeadAfter { ns: 60 * S }), Some(Answer::Done));
+    assert_eq!(lab.asks(0, USER, Ask::Submit(Box::new(requeue))), Some(Answer::Submitted { job: 1 }));
+    lab.pass(S);
+    lab.seats[1].said.clear();
+    lab
+}
+
+fn is_in_the_plan(lab: &Lab) -> bool {
+    lab.seats[0].member.state().unwrap().nodes.len() == 2
+}
+
+#[test]
+fn others_begin_a_job_anew_well_after_its_node_has_ended_it() {
+    let mut lab = with_a_job_that_begins_anew();
+    lab.hangs_for(1);
+    let (mut ended_at, mut given_up_at) = (None, None);
+    for _ in 0..1000 {
+        lab.pass(100 * MS);
+        let ended = lab.seats[1].said.iter().any(|action| matches!(action, Action::KillHere { .. }));
+        ended_at = ended_at.or(ended.then_some(lab.now));
+        given_up_at = given_up_at.or((!is_in_the_plan(&lab)).then_some(lab.now));
+    }
+    let between = given_up_at.unwrap() - ended_at.unwrap();
+    assert!(between >= 5 * S, "{between} ns: it needs time for that, and clocks differ");
+}
+
+#[test]
+fn a_node_is_not_dead_because_the_one_who_plans_was_away_itself() {
+    let mut lab = with_a_job_that_begins_anew();
+    lab.hangs_for(1);
+    lab.pass(20 * S);
+    lab.hangs_for(0);
+    lab.pass(60 * S);
+    lab.let_through(0);
+    lab.pass(4 * S);
+    assert!(lab.seats[0].member.is_joined());
+    assert!(is_in_the_plan(&lab), "it is given time to come back, for the store may have been away for both");
+    lab.pass(20 * S);
+    assert!(!is_in_the_plan(&lab));
+}
