@@ -69,7 +69,8 @@ fn nothing_is_planned_by_records_that_are_older_than_the_state() {
     lab.settle();
     assert!(!lab.seats[0].member.replica.requests.is_empty(), "there is something to plan");
     assert_eq!(lab.seats[0].member.work_timeout(), None);
-    // It came while acknowledgements were read.
+    // It came while acknowledgements were read, all of which are there.
+    lab.seats[0].member.work.state_seen = Time(0);
     lab.seats[0].member.acks_read(None, Vec::new());
     assert!(lab.seats[0].member.work.pending.is_none());
     assert!(!txns(&lab.seats[0]).any(|txn| puts(txn, "/state")));
@@ -187,7 +188,8 @@ fn others_begin_a_job_anew_well_after_its_node_has_ended_it() {
         given_up_at = given_up_at.or((!is_in_the_plan(&lab)).then_some(lab.now));
     }
     let between = given_up_at.unwrap() - ended_at.unwrap();
-    assert!(between >= 5 * S, "{between} ns: it needs time for that, and clocks differ");
+    // Its lease was out after 5 s; another one is the time that it has for that, and clocks differ.
+    assert!(between >= 10 * S, "{between} ns");
 }
 
 #[test]
@@ -203,4 +205,18 @@ fn a_node_is_not_dead_because_the_one_who_plans_was_away_itself() {
     assert!(is_in_the_plan(&lab), "it is given time to come back, for the store may have been away for both");
     lab.pass(20 * S);
     assert!(!is_in_the_plan(&lab));
+}
+
+/// Found by cosched-soak, seed 500004: while users asked for much, nobody looked whether the node that lagged was back.
+#[test]
+fn plans_that_come_one_soon_after_the_other_wait_since_the_first_of_them() {
+    let mut lab = Lab::new(2);
+    lab.hangs_for(1);
+    lab.asks(0, USER, submit("a", 6));
+    assert_eq!(lab.seats[0].member.work.waits_since, Time(0), "it had seen the plan before");
+    lab.asks(0, USER, submit("b", 6));
+    let since = lab.seats[0].member.work.waits_since;
+    assert!(since > Time(0));
+    lab.asks(0, USER, submit("c", 6));
+    assert_eq!(lab.seats[0].member.work.waits_since, since);
 }
