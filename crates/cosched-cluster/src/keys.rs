@@ -230,4 +230,29 @@ mod tests {
         }
         assert!(check_name("node-01.example_x").is_ok());
     }
+
+    /// A machine that has queues keeps its own store, and does not wait for the disk where nothing would be missed.
+    #[test]
+    fn only_what_its_asker_would_miss_may_be_lost() {
+        use crate::store::Entry;
+        use crate::wire::{Ask, Exit, KillHow, PartEnd, encode};
+        let keys = Keys::new("c").unwrap();
+        let lost = |key: Key, value: Vec<u8>| {
+            keys.may_be_lost(&Entry { key, value, create_revision: 1, mod_revision: 1, lease: None })
+        };
+        let request = |ask| {
+            let request = Request { origin: "n".to_owned(), by: None, at_ns: 0, ask };
+            lost(keys.request("r"), encode(&request))
+        };
+        assert!(lost(keys.asked("n"), Vec::new()) && lost(keys.reply("r"), Vec::new()));
+        for key in [keys.state(), keys.tree(), keys.begun(), keys.node("n"), keys.name("n"), keys.id(1), keys.job(1)] {
+            assert!(!lost(key.clone(), Vec::new()), "{key}");
+        }
+        assert!(request(Ask::Kill { job: 1, how: KillHow::FORCE }) && request(Ask::Suspend { job: 1 }));
+        assert!(request(Ask::PartEnded { job: 1, attempt: 0, end: PartEnd::default() }), "it is reported again");
+        // It is acknowledged before it is carried out, and nobody says it twice.
+        assert!(!request(Ask::MainEnded { job: 1, attempt: 0, exit: Exit::default() }));
+        assert!(!request(Ask::Drain { node: "n".to_owned(), drains: true }));
+        assert!(!lost(keys.request("r"), b"{".to_vec()), "nor what cannot be read");
+    }
 }

@@ -519,4 +519,25 @@ mod tests {
         found.drop_twins(&keys).unwrap();
         assert!(found.names.is_empty() && found.nodes.contains_key("c"), "{:?}", found.damaged);
     }
+
+    #[test]
+    fn of_two_nodes_without_names_that_say_one_number_one_gets_it() {
+        let known = Known {
+            keys: Keys::new("hall").unwrap(),
+            node: "b".to_owned(),
+            tree: None,
+            state: None,
+            initial: Config::default(),
+            jobs_known: 0,
+            version: String::new(),
+            lease_ns: 0,
+        };
+        let nodes = ["b", "c"].map(|name| (name.to_owned(), node(1))).into();
+        let found = Found { nodes, ..Found::default() };
+        let (says, keys, touched) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let mut work = Work { known: &known, found: &found, made_ns: 5, says, keys, touched };
+        work.names();
+        let put = |op: &Do| matches!(op, Do::Put { key, .. } if key.contains("/names/"));
+        assert_eq!(work.keys.iter().filter(|op| put(op)).count(), 1, "{:?}", work.says);
+    }
 }

@@ -319,4 +319,48 @@ mod tests {
         writer.run(&from);
         assert_eq!(writer.lost, 2);
     }
+
+    #[test]
+    fn administrators_lines_are_not_bounded_and_a_users_come_back_with_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::start(dir.path()).unwrap();
+        let start = Instant::now();
+        while audit.may_have_a_line(7, false, start) {}
+        let later = |lines: u32| start + lines * LINE_EVERY;
+        assert!(audit.may_have_a_line(7, false, later(1)));
+        assert!(!audit.may_have_a_line(7, false, later(1)));
+        assert_eq!((0..9).filter(|_| audit.may_have_a_line(7, false, later(4))).count(), 3);
+        let root = Who { admin: true, ..user(7) };
+        audit.write(root, Act::new("suspend", Some(1), &()), None, &Ok(()));
+        let all = wait_for(&dir.path().join("audit.log"), 2);
+        assert_eq!((&all[1]["uid"], &all[1]["act"]), (&json!(7), &json!("suspend")));
+    }
+
+    #[test]
+    fn users_who_have_all_their_lines_are_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::start(dir.path()).unwrap();
+        let start = Instant::now();
+        for uid in 0..1000 {
+            audit.may_have_a_line(uid, false, start + LINE_EVERY * uid * 2);
+        }
+        assert!(audit.shared.lock().unwrap().users.len() <= 2);
+    }
+
+    #[test]
+    fn no_request_makes_a_line_longer_than_it_may_be() {
+        let act = Act::new("policy", Some(7), &json!({"text": "\u{1}".repeat(5000)}));
+        assert!(crate::sizes::weight(&act.detail) <= DETAIL_BYTES_MAX);
+        assert_eq!(Act::new("suspend", None, &()).detail, "null");
+    }
+
+    #[test]
+    fn half_a_line_is_not_continued() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log");
+        std::fs::write(&path, "{\"cut\"").unwrap();
+        let mut writer = Writer { path: path.clone(), file: None, bytes: 0, lost: 0 };
+        writer.write("{\"whole\":1}\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"cut\"\n{\"whole\":1}\n");
+    }
 }

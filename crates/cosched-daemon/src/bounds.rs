@@ -155,3 +155,6 @@ fn over_budget() -> cosched_api::ErrorBody {
         "Read the answers or close their connections; `cosched limits` shows what you have.",
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,3 +94,33 @@ fn secrets(cluster: &ClusterConfig) -> Vec<String> {
     };
     files.into_iter().filter_map(open).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn who_else_may_read_a_secret_is_warned_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let (password, key) = (dir.path().join("password"), dir.path().join("key"));
+        for path in [&password, &key] {
+            std::fs::write(path, "secret").unwrap();
+        }
+        let text = format!(
+            "store = \"etcd\"\n[etcd]\nendpoints = [\"http://e\"]\nuser = \"u\"\npassword_file = {password:?}\n\
+             cert_file = \"/c\"\nkey_file = {key:?}\n"
+        );
+        let cluster = Config::parse(&text).unwrap().cluster.unwrap();
+        let warned = |modes: [u32; 2]| {
+            for (path, mode) in [&password, &key].into_iter().zip(modes) {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+            }
+            secrets(&cluster).len()
+        };
+        assert_eq!([warned([0o600, 0o400]), warned([0o640, 0o600]), warned([0o604, 0o660])], [0, 1, 2]);
+        assert!(secrets(&cluster)[0].contains("`password_file`") && secrets(&cluster)[0].contains("mode 604"));
+        std::fs::remove_file(&key).unwrap();
+        assert_eq!(secrets(&cluster).len(), 1, "what is not there nobody reads");
+    }
+}

@@ -76,4 +76,35 @@ mod tests {
         let shown = view(job.decided);
         assert_eq!((shown.len(), shown[0].matter, shown[0].uid), (1, DecidedMatter::Suspension, 0));
     }
+
+    #[test]
+    fn each_matter_has_its_way_back() {
+        let rights = Rights::new(990, []);
+        let (owner, root) = (Peer { uid: 1000, pid: None }, Peer { uid: 0, pid: None });
+        let mut job = example(7);
+        let lower = |decided: &mut Decisions, asker| {
+            decided.reclass(1000, asker, cosched_core::Class::Interactive, cosched_core::Class::Standby)
+        };
+        job.decided = after(&rights, root, &job, lower).unwrap();
+        let local =
+            |decided: &mut Decisions, asker| decided.repolicy(1000, asker, None, Some(cosched_core::Policy::Local));
+        job.decided = after(&rights, root, &job, local).unwrap();
+        let class = |decided: &mut Decisions, asker| {
+            decided.reclass(1000, asker, cosched_core::Class::Standby, cosched_core::Class::Batch)
+        };
+        let refused = after(&rights, owner, &job, class).unwrap_err();
+        assert!(
+            refused.why.contains("has decided its class") && refused.hint.contains("cosched class 7"),
+            "{refused:?}"
+        );
+        let gang = |decided: &mut Decisions, asker| {
+            decided.repolicy(1000, asker, Some(cosched_core::Policy::Local), Some(cosched_core::Policy::Gang))
+        };
+        let refused = after(&rights, owner, &job, gang).unwrap_err();
+        assert!(refused.why.contains("its policy") && refused.hint.contains("cosched policy --job 7"), "{refused:?}");
+        let mut shown: Vec<DecidedMatter> = view(job.decided).into_iter().map(|one| one.matter).collect();
+        shown.sort_by_key(|matter| format!("{matter:?}"));
+        assert_eq!(shown, [DecidedMatter::Class, DecidedMatter::Policy]);
+        assert!(view(example(1).decided).is_empty());
+    }
 }

@@ -402,3 +402,6 @@ pub(crate) fn failure(body: ErrorBody) -> Response {
     };
     (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
+
+#[cfg(test)]
+mod tests;

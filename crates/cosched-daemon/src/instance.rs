@@ -170,3 +170,93 @@ pub(crate) fn lock_tree(tree: &Tree) -> anyhow::Result<File> {
         _ => anyhow::anyhow!("the cgroup {dir} cannot be locked: {e}. The cgroup has to be the daemon's own user's"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn args(words: &[&str]) -> Args {
+        Args::parse_from([&["coschedd"], words].concat())
+    }
+
+    fn places(words: &[&str], config: &str) -> Places {
+        Places::new(&args(words), &Config::parse(config).unwrap())
+    }
+
+    #[test]
+    fn what_is_not_said_lies_beside_the_socket_and_the_state_apart_from_it() {
+        let usual = places(&["--socket", "/run/a/sock"], "");
+        assert_eq!((usual.runtime_dir, usual.state_dir), ("/run/a".into(), default_state_dir()));
+        assert_eq!(usual.status_file, Some("/run/a/status".into()));
+        let here = places(&["--socket", "sock"], "");
+        assert_eq!(here.runtime_dir, PathBuf::from("."));
+        let said =
+            places(&["--socket", "/run/a/sock", "--runtime-dir", "/run/b", "--state-dir", "/c"], "state_dir = \"/d\"");
+        assert_eq!((said.runtime_dir, said.state_dir), ("/run/b".into(), "/c".into()));
+        assert_eq!(places(&[], "state_dir = \"/d\"").state_dir, PathBuf::from("/d"));
+        assert_eq!(places(&[], "status_file = \"\"").status_file, None);
+    }
+
+    #[test]
+    fn a_daemon_on_demand_at_another_place_has_a_state_of_its_own() {
+        let apart = places(&["--socket", "/tmp/x/sock", "--embedded"], "");
+        assert_eq!(apart.state_dir, PathBuf::from("/tmp/x/state"));
+        assert_eq!(places(&["--embedded"], "").state_dir, default_state_dir());
+        assert_eq!(
+            places(&["--socket", "/tmp/x/sock", "--embedded"], "state_dir = \"/d\"").state_dir,
+            PathBuf::from("/d")
+        );
+    }
+
+    #[test]
+    fn the_socket_is_not_to_lie_where_nobody_may_go() {
+        let inside = places(&["--socket", "/var/x/run/sock", "--state-dir", "/var/x"], "");
+        assert_eq!(inside.unreachable().is_some(), is_root());
+        assert_eq!(places(&["--socket", "/run/x/sock", "--state-dir", "/var/x"], "").unreachable(), None);
+    }
+
+    #[test]
+    fn a_socket_on_which_somebody_answers_is_refused_and_a_stale_one_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sock");
+        let args = args(&["--socket", path.to_str().unwrap()]);
+        let places = Places::new(&args, &Config::default());
+        std::fs::write(cosched_api::lock_of(&path), "").unwrap();
+        let first = listen(&args, &places).unwrap();
+        assert!(!cosched_api::lock_of(&path).exists(), "a daemon on demand has left it");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o666, "anybody may connect");
+        let refused = check_free(&args, &places).unwrap_err().to_string();
+        assert!(refused.contains("a daemon already listens"), "{refused}");
+        drop(first);
+        check_free(&args, &places).unwrap();
+        let _second = listen(&args, &places).unwrap();
+        assert!(UnixStream::connect(&path).is_ok());
+    }
+
+    #[test]
+    fn what_lies_in_the_sockets_place_and_cannot_go_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sock");
+        std::fs::create_dir(&path).unwrap();
+        let e = bind(&path).unwrap_err().to_string();
+        assert!(e.contains("a stale socket") && e.contains("cannot be removed"), "{e}");
+    }
+
+    #[test]
+    fn a_port_that_is_in_use_is_told() {
+        let taken = listen_for_metrics("127.0.0.1:0".parse().unwrap()).unwrap();
+        let e = listen_for_metrics(taken.local_addr().unwrap()).unwrap_err().to_string();
+        assert!(e.contains("Choose another metrics_listen"), "{e}");
+    }
+
+    #[test]
+    fn a_state_has_one_home_by_whatever_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert_eq!(home(&real), home(&link));
+        assert_ne!(home(&real), home(dir.path()));
+    }
+}

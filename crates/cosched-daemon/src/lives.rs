@@ -80,4 +80,27 @@ mod tests {
         fs::write(dir.path().join(FILE), vec![b'x'; BYTES_MAX as usize + 1]).unwrap();
         assert_eq!(begin("boot c", 7), [].into());
     }
+
+    #[test]
+    fn so_many_lives_are_remembered_and_no_file_is_longer_than_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        for instance in 0..100 {
+            begin(dir.path(), "boot", instance);
+        }
+        let text = read(dir.path());
+        assert_eq!(text.lines().count(), LIVES_MAX);
+        assert!(text.lines().last().unwrap().starts_with("boot 99 "), "{text}");
+    }
+
+    #[test]
+    fn a_process_of_the_same_number_is_another_one() {
+        let pid = std::process::id() as i32;
+        let ticks = start_ticks(pid).unwrap();
+        assert_eq!(life(&format!("boot 3 {pid} {ticks}"), "boot"), Some((3, true)));
+        assert_eq!(life(&format!("boot 3 {pid} {}", ticks + 1), "boot"), Some((3, false)));
+        assert_eq!(life(&format!("boot of two words 3 {pid} {ticks}"), "boot of two words"), Some((3, true)));
+        for line in ["", "boot", "boot 3 4", "boot x 4 5", "boot 3 4 5 6", "boots 3 4 5"] {
+            assert_eq!(life(line, "boot"), None, "{line}");
+        }
+    }
 }

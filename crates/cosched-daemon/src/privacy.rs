@@ -101,4 +101,19 @@ mod tests {
         let brief = &privacy(true, true).list(OWNER, list).jobs[0];
         assert!(brief.command.concat().len() <= 512 + 3 && brief.command[0] == "mysql" && brief.cwd.is_none());
     }
+
+    #[test]
+    fn a_list_leaves_out_the_hidden_ones_alone() {
+        let own = |uid| Job { uid, id: u64::from(uid), ..job() };
+        let list = JobList { jobs: vec![own(1000), own(1001), own(1002)] };
+        let seen = |data, peer| {
+            let privacy = Privacy::new(data, Rights::new(0, [1002]));
+            privacy.list(peer, list.clone()).jobs.into_iter().map(|job| (job.id, job.command.len())).collect::<Vec<_>>()
+        };
+        let jobs = PrivateData { commands: false, jobs: true };
+        assert_eq!(seen(jobs, OTHER), [(1001, 2)]);
+        assert_eq!(seen(jobs, Peer { uid: 1002, pid: None }), [(1000, 2), (1001, 2), (1002, 2)]);
+        let commands = PrivateData { commands: true, jobs: false };
+        assert_eq!(seen(commands, OTHER), [(1000, 0), (1001, 2), (1002, 0)]);
+    }
 }

@@ -278,4 +278,45 @@ mod tests {
         assert_eq!(r.events[0].unix_ms, 0);
         assert_eq!(r.events.last().unwrap().unix_ms, 499);
     }
+
+    #[test]
+    fn a_records_size_counts_all_that_users_may_make_long() {
+        let short = example(1);
+        let word = "x".repeat(1000);
+        let mut long = short.clone();
+        long.name.clone_from(&word);
+        long.command = vec![word.clone()];
+        (long.cwd, long.log_path) = (Some(word.clone()), Some(word.clone()));
+        long.event(0, "class", word.clone());
+        assert!(long.bytes() >= short.bytes() + 5000 - 100, "{}", long.bytes());
+        let mut many = short.clone();
+        many.nodes = vec![NodeResources { name: "n1".to_owned(), cpus: Some(2), ..NodeResources::default() }; 100];
+        many.command = vec![String::new(); 1000];
+        let mut stored = Vec::new();
+        crate::stored::record::serialize(&many, &mut serde_json::Serializer::new(&mut stored)).unwrap();
+        assert!(many.bytes() >= stored.len() as u64, "{} bytes are counted, {} written", many.bytes(), stored.len());
+    }
+
+    #[test]
+    fn a_job_without_a_first_process_has_no_launcher() {
+        let req = |pid| JobRequest { command: vec!["x".to_owned()], pid, ..JobRequest::default() };
+        assert!(Record::new(1, 0, 1, req(0), "b", 0).by_api);
+        assert!(!Record::new(1, 0, 1, req(5), "b", 0).by_api);
+        assert_eq!(Record::new(1, 0, 1, req(5), "b", 0).class, Class::Interactive);
+    }
+
+    #[test]
+    fn a_name_is_what_can_be_shown_of_the_program() {
+        let name = |program: &str| base_name(&[program.to_owned()]);
+        assert_eq!((name("/usr/bin/env"), name("env"), name("/")), ("env".to_owned(), "env".to_owned(), String::new()));
+        assert_eq!(base_name(&[]), "?");
+        assert_eq!(name(&"n".repeat(1000)).len(), crate::sizes::NAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn where_a_process_came_from_is_the_same_when_it_is_read_again() {
+        let full =
+            Origin { v2: "/a".to_owned(), cpu: Some("/b".to_owned()), memory: None, pids: Some("/c".to_owned()) };
+        assert_eq!(Origin::from(&cosched_linux::Origin::from(&full)), full);
+    }
 }

@@ -51,3 +51,21 @@ pub(crate) fn no_such_job(id: u64) -> ErrorBody {
         "`cosched ps --all` lists the jobs.",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_and_a_broken_one_are_told_apart() {
+        for (kind, hint) in [
+            (ErrorKind::StorageFull, "Make room there"),
+            (ErrorKind::QuotaExceeded, "Make room there"),
+            (ErrorKind::Other, "Look at that disk"),
+        ] {
+            let refused = unwritten(Path::new("/s"), &io::Error::from(kind));
+            assert_eq!(refused.code, ErrorCode::Internal);
+            assert!(refused.hint.starts_with(hint) && refused.hint.contains("Nothing was changed"), "{refused:?}");
+        }
+    }
+}

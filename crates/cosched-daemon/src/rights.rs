@@ -202,4 +202,20 @@ mod tests {
         assert_eq!(refused.what, "the queues are not yours to change");
         assert!(rights().change_for_all(ROOT, "the queues are not").is_ok());
     }
+
+    #[test]
+    fn who_is_not_named_by_the_kernel_may_do_nothing() {
+        let mut job = example(1);
+        job.uid = Peer::NOBODY.uid;
+        assert!(!rights().is_admin(Peer::NOBODY));
+        assert!(rights().submit(Peer::NOBODY, Class::Express).is_err());
+        assert!(rights().change_machine(Peer::NOBODY).is_err());
+        assert!(rights().owner(Peer::NOBODY, Some(1000)).is_err());
+    }
+
+    #[test]
+    fn root_the_daemons_own_user_and_those_in_the_file_are_administrators() {
+        let admins = (0..2000).filter(|uid| rights().is_admin(Peer { uid: *uid, pid: None }));
+        assert_eq!(admins.collect::<Vec<_>>(), [0, 42, 990]);
+    }
 }

@@ -264,3 +264,41 @@ async fn serve(
     metrics.inspect(|server| server.abort());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_administrator_whom_nobody_knows_is_a_mistake() {
+        let of = |text: &str| rights(&Config::parse(text).unwrap());
+        let known = of("admins = [\"root\", \"4711\"]").unwrap();
+        assert!(known.is_admin(crate::rights::Peer { uid: 4711, pid: None }));
+        let e = of("admins = [\"nobody-of-this-name\"]").unwrap_err().to_string();
+        assert!(e.contains("nobody-of-this-name"), "{e}");
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_opened_says_what_to_do() {
+        for (kind, hint) in [
+            (io::ErrorKind::StorageFull, "Make room there"),
+            (io::ErrorKind::QuotaExceeded, "Make room there"),
+            (io::ErrorKind::PermissionDenied, "chown and chmod"),
+            (io::ErrorKind::InvalidData, "Use the version that wrote it"),
+            (io::ErrorKind::NotFound, "choose another --state-dir"),
+        ] {
+            let told = no_state(Path::new("/s"), &io::Error::from(kind)).to_string();
+            assert!(told.contains(hint) && told.contains("Nothing was changed"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_state_has_one_daemon_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = open_state(dir.path()).unwrap();
+        let e = open_state(dir.path()).map(drop).unwrap_err().to_string();
+        assert!(e.contains("another daemon keeps its state"), "{e}");
+        drop(first);
+        assert!(open_state(dir.path()).is_ok());
+    }
+}

@@ -404,4 +404,35 @@ mod tests {
         assert_eq!(read(&text.replacen("\"version\":1,", "", 1)).unwrap(), set);
         assert!(read(&text.replacen("\"version\":1", "\"version\":2", 1)).is_err());
     }
+
+    /// A word that is written otherwise could not be read by the next program.
+    #[test]
+    fn each_word_is_written_as_it_was_fixed() {
+        fn word<T: Serialize>(word: T) -> String {
+            serde_json::to_string(&word).unwrap().trim_matches('"').to_owned()
+        }
+        use api::{Class as C, Policy as P, Sharing as S, WaitMode as W};
+        let classes = [C::Express, C::Interactive, C::Batch, C::Standby].map(|class| word(Class::from(class)));
+        assert_eq!(classes, ["express", "interactive", "batch", "standby"]);
+        let policies = [P::Gang, P::Local, P::Pb, P::Dcs, P::Auto].map(|policy| word(Policy::from(policy)));
+        assert_eq!(policies, ["gang", "local", "pb", "dcs", "auto"]);
+        let sharing = [S::Strict, S::Paired, S::Soft].map(|sharing| word(Sharing::from(sharing)));
+        assert_eq!(sharing, ["strict", "paired", "soft"]);
+        let modes = [W::Auto, W::Busy, W::SpinBlock, W::SpinYield].map(|mode| word(WaitMode::from(mode)));
+        assert_eq!(modes, ["auto", "busy", "spin-block", "spin-yield"]);
+        for class in [C::Express, C::Interactive, C::Batch, C::Standby] {
+            assert_eq!(C::from(Class::from(class)), class);
+        }
+    }
+
+    #[test]
+    fn what_a_line_says_beyond_its_version_is_not_an_error_and_what_it_lacks_is() {
+        let more = FIRST.replacen("\"id\":7", "\"id\":7,\"later\":true", 1);
+        assert_eq!(read(&more).unwrap(), full());
+        for field in ["\"uid\":1000,", "\"class\":\"interactive\",", "\"boot_id\":\"boot\","] {
+            let less = FIRST.replacen(field, "", 1);
+            assert_ne!(less, FIRST);
+            assert!(read(&less).unwrap_err().contains("missing field"), "{field}");
+        }
+    }
 }

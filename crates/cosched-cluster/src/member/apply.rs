@@ -539,3 +539,6 @@ impl<'a> Batch<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,3 +69,61 @@ impl OfUser {
         self.records.iter().enumerate().take_while(is_old).map(|(_, ((_, id), _))| *id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::tests::{USER, job, settings};
+    use crate::wire::{By, End, Why};
+
+    /// A job of a user that ended then.
+    fn over(id: u64, uid: u32, at_ns: u64) -> Job {
+        let mut job = Job::new(id, By { uid, ..USER }, job("a", 1), 0);
+        job.end = Some(End { at_ns, why: Why::Finished, exit: None, cpu_time_ns: 0, memory_peak_bytes: 0 });
+        job
+    }
+
+    fn keeps(max: usize, bytes: u64) -> Settings {
+        Settings { keep_ended_max: max, keep_ended_bytes: bytes, keep_ended_ns: 1000, ..settings("n0", 1) }
+    }
+
+    /// Six jobs of user 1, a second apart, and an older one of user 2; 10 bytes each.
+    fn some() -> Ended {
+        let mut ended = Ended::default();
+        (1..=6).for_each(|id| ended.insert(&over(id, 1, 100 + id), 10));
+        ended.insert(&over(9, 2, 5), 10);
+        ended
+    }
+
+    #[test]
+    fn of_each_user_the_oldest_go_when_there_are_too_many() {
+        let old = |settings: &Settings, wall| some().old(settings, Time(wall)).collect::<Vec<_>>();
+        assert_eq!(old(&keeps(4, 1000), 200), [1, 2], "and nobody pushes out another's");
+        assert_eq!(old(&keeps(100, 30), 200), [1, 2, 3]);
+        assert!(some().are_too_many(&keeps(4, 1000)) && some().are_too_many(&keeps(100, 30)));
+        assert!(!some().are_too_many(&keeps(6, 60)));
+    }
+
+    #[test]
+    fn what_ended_long_ago_goes() {
+        let old = |wall| some().old(&keeps(100, 1000), Time(wall)).collect::<Vec<_>>();
+        assert_eq!(old(1004), [0; 0]);
+        assert_eq!(old(1005), [9]);
+        assert_eq!(old(1103), [1, 2, 3, 9]);
+        assert_eq!(some().first_ns(), Some(5));
+    }
+
+    #[test]
+    fn a_record_that_is_written_again_counts_once_and_one_that_is_gone_no_more() {
+        let mut ended = some();
+        ended.insert(&over(6, 1, 106), 20);
+        assert_eq!(ended.users[&1].bytes, 70);
+        ended.remove(&over(6, 1, 106));
+        assert_eq!((ended.users[&1].bytes, ended.users[&1].records.len()), (50, 5));
+        ended.remove(&over(9, 2, 5));
+        assert!(!ended.users.contains_key(&2));
+        ended.insert(&Job::new(7, USER, job("a", 1), 0), 10);
+        assert!(!ended.users.contains_key(&USER.uid), "it has not ended");
+        assert_eq!(Ended::default().first_ns(), None);
+    }
+}

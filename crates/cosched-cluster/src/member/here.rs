@@ -306,3 +306,6 @@ impl Member {
         self.outbox.report(&self.settings, self.now, Ask::PartEnded { job: job.0, attempt, end });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,8 @@ mod replica;
 mod session;
 mod sizes;
 mod steer;
+#[cfg(test)]
+pub(crate) mod tests;
 mod types;
 mod whole;
 

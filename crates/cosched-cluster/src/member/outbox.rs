@@ -195,3 +195,134 @@ impl Member {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::tests::{Lab, S, USER, settings, submit};
+    use crate::store::Revision;
+
+    impl Outbox {
+        /// What waits to be written, or is written and has no answer.
+        pub(in crate::member) fn len(&self) -> usize {
+            self.queue.len()
+        }
+
+        /// The newest that waits to be written.
+        pub(in crate::member) fn newest(&self) -> Option<Ask> {
+            decode::<Request>(&self.queue.back()?.bytes).ok().map(|request| request.ask)
+        }
+    }
+
+    fn asked(instance: u64, sequence: u64, mod_revision: Revision) -> Entry {
+        let value = encode(&Written { instance, sequence });
+        Entry { key: "asked".to_owned(), value, create_revision: 1, mod_revision, lease: None }
+    }
+
+    /// Three requests that are on their way: a user's, the node's own, a user's.
+    fn three() -> Outbox {
+        let (settings, now) = (settings("n0", 7), Moment::default());
+        let mut outbox = Outbox::default();
+        outbox.ask(&settings, now, USER, submit("a", 1)).unwrap();
+        outbox.report(&settings, now, Ask::PartLost { job: 1, attempt: 0 });
+        outbox.ask(&settings, now, USER, submit("b", 1)).unwrap();
+        outbox
+    }
+
+    #[test]
+    fn what_the_store_has_is_not_written_again_and_what_another_daemon_wrote_does_not_count() {
+        let settings = settings("n0", 7);
+        let mut outbox = three();
+        outbox.found_written(&settings, Some(&asked(6, 9, 20)));
+        assert_eq!((outbox.queue.len(), outbox.written.len(), outbox.revision), (3, 0, 20));
+        outbox.found_written(&settings, Some(&asked(7, 2, 21)));
+        assert_eq!((outbox.queue.len(), outbox.written.len(), outbox.revision), (1, 1, 21), "one of two was a user's");
+        assert_eq!(outbox.unanswered(), 2);
+        outbox.found_written(&settings, None);
+        assert_eq!((outbox.queue.len(), outbox.revision), (1, 0));
+    }
+
+    #[test]
+    fn so_many_requests_of_users_wait_and_the_nodes_own_are_not_counted() {
+        let now = Moment::default();
+        let settings = Settings { asks_max: 2, ..settings("n0", 7) };
+        let mut outbox = three();
+        assert_eq!(outbox.ask(&settings, now, USER, submit("c", 1)), Err(NotTaken::TooManyWait(2)));
+        outbox.report(&settings, now, Ask::PartLost { job: 2, attempt: 0 });
+        assert_eq!(outbox.queue.len(), 4);
+    }
+
+    #[test]
+    fn what_would_not_fit_into_the_store_is_refused_at_once() {
+        let mut long = crate::member::tests::job("a", 1);
+        // Nothing that could be compressed.
+        let mut seed = 1_u64;
+        let mut noise = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(b'#' + (seed >> 40) as u8 % 57)
+        };
+        long.environment = vec![("A".to_owned(), (0..2 * REQUEST_BYTES_MAX).map(|_| noise()).collect())];
+        let ask = Ask::Submit(Box::new(long));
+        let refused = Outbox::default().ask(&settings("n0", 7), Moment::default(), USER, ask);
+        assert!(matches!(refused, Err(NotTaken::TooLarge { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn requests_are_written_on_the_condition_that_no_others_were_since() {
+        let mut lab = Lab::new(1);
+        for name in ["a", "b"] {
+            let known = lab.seats[0].member.outbox.revision;
+            lab.seats[0].ops.clear();
+            lab.asks(0, USER, submit(name, 1));
+            let key = lab.seats[0].member.settings.keys.asked("n0");
+            let written =
+                crate::member::tests::txns(&lab.seats[0]).find(|txn| crate::member::tests::puts(txn, "/asked/n0"));
+            let written = written.unwrap();
+            assert_eq!(written.compare, [Compare::unchanged(key.clone(), known)]);
+            assert_eq!(written.or_else, [Do::Get(Range::one(key))]);
+        }
+    }
+
+    /// The answer of the write is lost, and what was asked is done once.
+    #[test]
+    fn a_request_whose_writing_was_not_answered_is_not_made_twice() {
+        let mut lab = Lab::new(1);
+        let now = lab.moment();
+        lab.seats[0].member.ask(now, USER, submit("a", 1)).unwrap();
+        lab.pass_until(0, |op| matches!(op, Op::Txn(txn) if crate::member::tests::puts(txn, "/asked/n0")));
+        lab.does_unseen(0);
+        lab.pass(3 * S);
+        lab.let_through(0);
+        lab.pass(3 * S);
+        assert!(lab.seats[0].member.is_joined());
+        assert_eq!(lab.seats[0].member.jobs().count(), 1);
+        assert_eq!(lab.seats[0].member.unanswered(), 0);
+    }
+
+    /// Who asked for something hears of it, also if somebody has cleared the answer away.
+    #[test]
+    fn a_request_that_is_neither_there_nor_answered_has_an_unknown_end() {
+        let mut lab = Lab::new(1);
+        let member = &mut lab.seats[0].member;
+        member.outbox.written.insert(77);
+        member.changed();
+        assert_eq!(member.poll_action(), Some(Action::Reply(AskId(77), Answer::Unknown)));
+        assert_eq!(member.unanswered(), 0);
+    }
+
+    #[test]
+    fn answers_of_an_earlier_life_are_cleared_away_and_given_to_nobody() {
+        let mut lab = Lab::new(1);
+        let keys = lab.seats[0].member.settings.keys.clone();
+        let reply = crate::wire::Reply { at_ns: 0, answer: Answer::Done };
+        for id in [request_id("n0", 99, 1), request_id("n1", 1, 1)] {
+            let put = Do::Put { key: keys.reply(&id), value: encode(&reply), lease: None };
+            lab.store.call(lab.now, Op::Txn(Txn { then: vec![put], ..Txn::default() })).unwrap();
+        }
+        lab.seats[0].said.clear();
+        lab.settle();
+        let left = lab.store.read(&Range::prefix(&format!("{}replies/", keys.prefix())));
+        assert_eq!(left.len(), 1, "another node's is another's: {left:?}");
+        assert!(!lab.seats[0].said.iter().any(|action| matches!(action, Action::Reply(..))));
+    }
+}

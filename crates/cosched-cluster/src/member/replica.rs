@@ -274,3 +274,6 @@ impl Replica {
         Some(&live.value.node)
     }
 }
+
+#[cfg(test)]
+mod tests;

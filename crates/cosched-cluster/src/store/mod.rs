@@ -251,3 +251,95 @@ pub struct News {
     /// The new ones.
     pub events: Vec<Event>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::Time;
+
+    fn put(key: &str, lease: Option<LeaseId>) -> Do {
+        Do::Put { key: key.to_owned(), value: key.as_bytes().to_vec(), lease }
+    }
+
+    fn txn(store: &mut MemoryStore, compare: Vec<Compare>, then: Vec<Do>) -> Result<bool, StoreError> {
+        match store.call(Time(0), Op::Txn(Txn { compare, then, or_else: Vec::new() }))? {
+            OpDone::Txn { succeeded, .. } => Ok(succeeded),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn keys(store: &MemoryStore) -> Vec<String> {
+        store
+            .read(&Range { first: String::new(), end: Some("z".to_owned()) })
+            .into_iter()
+            .map(|entry| entry.key)
+            .collect()
+    }
+
+    #[test]
+    fn a_range_has_what_begins_so_and_nothing_beside_it() {
+        let range = Range::prefix("a/");
+        assert!(range.contains("a/") && range.contains("a/b/c") && range.contains("a/\u{e9}"));
+        assert!(!range.contains("a") && !range.contains("a0") && !range.contains("b/"));
+        assert!(Range::one("a").contains("a") && !Range::one("a").contains("a/"));
+    }
+
+    #[test]
+    fn all_of_a_transaction_is_done_or_nothing() {
+        let mut store = MemoryStore::new();
+        assert_eq!(
+            txn(&mut store, vec![Compare::absent("a".to_owned())], vec![put("a", None), put("b", None)]),
+            Ok(true)
+        );
+        let revision = store.revision();
+        assert_eq!(txn(&mut store, vec![Compare::absent("a".to_owned())], vec![put("c", None)]), Ok(false));
+        assert_eq!((keys(&store), store.revision()), (vec!["a".to_owned(), "b".to_owned()], revision));
+        let unchanged = |revision| vec![Compare::unchanged("a".to_owned(), revision)];
+        assert_eq!(txn(&mut store, unchanged(revision), vec![put("a", None)]), Ok(true));
+        assert_eq!(txn(&mut store, unchanged(revision), vec![put("a", None)]), Ok(false), "it was changed since");
+        let both = vec![put("d", None), put("d", None)];
+        assert_eq!(txn(&mut store, Vec::new(), both), Err(StoreError::DuplicateKey));
+        let many = (0..=TXN_OPS_MAX).map(|n| put(&n.to_string(), None)).collect();
+        assert_eq!(txn(&mut store, Vec::new(), many), Err(StoreError::TooManyOps));
+        let large = Do::Put { key: "e".to_owned(), value: vec![0; TXN_BYTES_MAX], lease: None };
+        assert_eq!(txn(&mut store, Vec::new(), vec![large]), Err(StoreError::TooLarge));
+        assert_eq!(keys(&store), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_lease_takes_its_keys_with_it_and_lives_as_long_as_it_is_renewed() {
+        let mut store = MemoryStore::new();
+        let granted = store.call(Time(0), Op::Grant { ttl_s: 5 });
+        let Ok(OpDone::Granted { lease, ttl_s: 5, .. }) = granted else { panic!("{granted:?}") };
+        txn(&mut store, Vec::new(), vec![put("a", Some(lease)), put("b", None)]).unwrap();
+        let renewed = store.call(Time(4_000_000_000), Op::KeepAlive(lease));
+        assert_eq!(renewed, Ok(OpDone::KeptAlive { ttl_s: 5 }));
+        store.expire(Time(8_999_999_999));
+        assert_eq!(keys(&store), ["a", "b"]);
+        store.expire(Time(9_000_000_000));
+        assert_eq!(keys(&store), ["b"]);
+        assert_eq!(store.call(Time(9_000_000_000), Op::KeepAlive(lease)), Ok(OpDone::KeptAlive { ttl_s: 0 }));
+        assert_eq!(txn(&mut store, Vec::new(), vec![put("c", Some(lease))]), Err(StoreError::LeaseNotFound));
+    }
+
+    #[test]
+    fn a_watch_tells_each_change_from_its_revision_on_until_it_is_forgotten() {
+        let mut store = MemoryStore::new();
+        for key in ["a/1", "b/1", "a/2"] {
+            txn(&mut store, Vec::new(), vec![put(key, None)]).unwrap();
+        }
+        txn(&mut store, Vec::new(), vec![Do::Delete(Range::one("a/1"))]).unwrap();
+        let told = |store: &MemoryStore, from| {
+            let news = store.news(&Range::prefix("a/"), from)?;
+            Ok(news.events.into_iter().map(|event| (event.entry.key, event.deleted)).collect::<Vec<_>>())
+        };
+        let [first, second, gone] =
+            [("a/1", false), ("a/2", false), ("a/1", true)].map(|(key, gone)| (key.to_owned(), gone));
+        assert_eq!(told(&store, 2), Ok(vec![first, second.clone(), gone.clone()]));
+        assert_eq!(told(&store, 3), Ok(vec![second, gone.clone()]));
+        store.compact(4).unwrap();
+        assert_eq!(told(&store, 3), Err(StoreError::Compacted(4)));
+        assert_eq!(told(&store, 5), Ok(vec![gone]));
+        assert_eq!(store.compact(99), Err(StoreError::FutureRevision));
+    }
+}

@@ -403,4 +403,31 @@ mod tests {
         };
         assert_eq!(job.end, Some(expected));
     }
+
+    #[test]
+    fn of_very_many_events_the_first_and_the_newest_are_kept() {
+        let by = By { uid: 1, gid: 1, admin: false };
+        let ask = crate::member::tests::job("a", 1);
+        let mut job = Job::new(7, by, ask, 0);
+        (1..500).for_each(|at| job.note(at, None, "class changed"));
+        assert_eq!(job.history.len(), HISTORY_MAX);
+        assert_eq!((job.history[0].what.as_str(), job.history[HISTORY_MAX - 1].at_ns), ("submitted", 499));
+    }
+
+    #[test]
+    fn a_new_life_knows_nothing_of_the_last_one() {
+        let by = By { uid: 1, gid: 1, admin: false };
+        let mut job = Job::new(7, by, crate::member::tests::job("a", 1), 0);
+        assert!(job.is_led_from("n0") && !job.is_led_from("n1"));
+        job.ended_on.insert("n0".to_owned(), PartEnd::default());
+        for on in [&mut job.asleep_on, &mut job.dropped_on, &mut job.empty_on] {
+            on.insert("n0".to_owned());
+        }
+        (job.closing, job.main_exit) = (true, Some(Exit::default()));
+        assert!(!job.is_led_from("n0"), "it has ended there");
+        job.begin_anew();
+        let fresh = Job { attempt: 1, ..Job::new(7, by, crate::member::tests::job("a", 1), 0) };
+        assert_eq!(job, fresh);
+        assert!(!job.is_led_from("n0"), "its processes are told by cgroups from now on");
+    }
 }

@@ -106,3 +106,19 @@ pub(crate) struct Name {
     pub(crate) tree: Option<u64>,
 }
 stored_as_is!(Name, "cosched-name", 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flicker_is_no_news_and_a_change_is() {
+        let told = Measured { load_milli: [4000, 20, 10], memory_available_bytes: 5 << 30, ..Measured::default() };
+        let is_old = |load, memory_available_bytes| {
+            let now = Measured { load_milli: [load, 20, 10], memory_available_bytes, ..told };
+            told.is_old(&now, 16 << 30)
+        };
+        assert!(!is_old(5000, 5 << 30) && is_old(5001, 5 << 30), "by half a thread and an eighth");
+        assert!(!is_old(4000, 6 << 30) && is_old(4000, (6 << 30) + 1), "by a sixteenth of the node's memory");
+    }
+}

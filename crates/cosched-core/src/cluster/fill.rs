@@ -205,3 +205,97 @@ impl Filled {
         matrix
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Capacity, Input, JobSpec, NodeWant, OnNodeLoss, Planner, State, Want};
+    use crate::{Class, Job, Node, Packing, PlannerConfig, PlannerInput, Reason, Sharing, Time};
+    use alloc::sync::Arc;
+    use alloc::vec;
+
+    const HERE: NodeId = NodeId(0);
+
+    /// Two nodes of four CPUs, and job 1 with two CPUs on each.
+    fn cluster() -> ClusterPlan {
+        let mut planner = Planner::new(State::default()).unwrap();
+        let capacity = Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
+        for node in 0..2 {
+            planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
+        }
+        let want = |node| NodeWant { node, cpus: 2, cpus_min: 2, memory_bytes: 0, disk_bytes: 0 };
+        let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
+        let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);
+        let spec = JobSpec { id: JobId(1), owner: 0, class, policy: None, want, queue: 0, on_node_loss };
+        planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
+        ClusterPlan::clone(planner.plan())
+    }
+
+    /// The plan of the node's own gangs, of so many CPUs each, from number 2 on.
+    fn own(cpus: &[u32]) -> Plan {
+        let mut planner = crate::Planner::new(PlannerConfig {
+            nodes: vec![Node { id: HERE, cpus: 4 }],
+            slot_length_ns: 100_000_000,
+            policy: Policy::Gang,
+            sharing: Sharing::Soft,
+            packing: Packing::FirstFit,
+            shares: Shares::default(),
+        });
+        for (id, cpus) in (2..).zip(cpus) {
+            let (class, policy, node) = (Class::Batch, Some(Policy::Gang), Some(HERE));
+            let job = Job { id: JobId(id), owner: 0, class, policy, cpus: *cpus, node };
+            planner.handle(Time(0), PlannerInput::Submit(job)).unwrap();
+        }
+        Plan::clone(planner.plan())
+    }
+
+    fn turns_of(plan: &Plan, id: u64) -> usize {
+        plan.turns.iter().filter(|turn| turn.run.contains(&JobId(id))).count()
+    }
+
+    #[test]
+    fn what_a_gang_of_the_cluster_leaves_goes_to_the_nodes_own_in_turn() {
+        let (plan, flaw) = fill(&cluster(), HERE, &own(&[2, 2]), &Shares::default(), &BTreeSet::new());
+        assert_eq!(flaw, None);
+        assert_eq!(turns_of(&plan, 1), cluster().turns.len() * plan.turns.len() / cluster().turns.len());
+        assert!(plan.turns.iter().all(|turn| turn.run.len() == 2), "two CPUs are left: {:?}", plan.turns);
+        assert_eq!(turns_of(&plan, 2), turns_of(&plan, 3), "none is always the first: {:?}", plan.turns);
+    }
+
+    #[test]
+    fn a_gang_that_does_not_fit_beside_the_clusters_has_no_slots_there() {
+        let (plan, flaw) = fill(&cluster(), HERE, &own(&[3, 1]), &Shares::default(), &BTreeSet::new());
+        assert_eq!(flaw, None);
+        let mut used = plan.turns.iter().map(|turn| turn.run.iter().map(|id| plan.jobs[id].cpus).sum::<u32>());
+        assert!(used.all(|cpus| cpus <= 4), "{:?}", plan.turns);
+        assert_eq!((turns_of(&plan, 2), turns_of(&plan, 3)), (0, plan.turns.len()));
+    }
+
+    /// Who waits for memory that others use has begun, and must not run.
+    #[test]
+    fn a_job_that_is_held_does_not_run_unless_it_was_released() {
+        let mut cluster = cluster();
+        let mut held = cluster.jobs[&JobId(1)].clone();
+        (held.stage, held.home, held.turns_16) = (Stage::Waiting(Reason::WaitsForMemory), None, 0);
+        held.parts = Arc::from([held.parts[0]]);
+        cluster.jobs.insert(JobId(2), held);
+        let none = BTreeSet::new();
+        let runs = |plan: &Plan| (plan.jobs[&JobId(2)].standing, turns_of(plan, 2) > 0);
+        let (plan, flaw) = fill(&cluster, HERE, &own(&[2]), &Shares::default(), &none);
+        assert_eq!((runs(&plan), flaw), ((Standing::Suspended, false), None));
+        let (plan, _) = fill(&cluster, HERE, &own(&[2]), &Shares::default(), &[JobId(2)].into());
+        assert_eq!(runs(&plan), (Standing::Scheduled, true));
+        assert_eq!(runs(&without(&own(&[2]), &[JobId(2)].into(), &Shares::default())), (Standing::Suspended, false));
+        assert_eq!(runs(&without(&own(&[2]), &none, &Shares::default())), (Standing::Scheduled, true));
+    }
+
+    #[test]
+    fn what_is_to_end_is_able_to() {
+        let mut cluster = cluster();
+        let job = cluster.jobs.get_mut(&JobId(1)).unwrap();
+        (job.stage, job.home, job.turns_16) = (Stage::Ending(Reason::UserRequest), None, 0);
+        let (plan, _) = fill(&cluster, HERE, &own(&[]), &Shares::default(), &BTreeSet::new());
+        assert_eq!(plan.otherwise(JobId(1)), crate::Disposition::Run);
+        assert_eq!(plan.turns.len(), 0);
+    }
+}

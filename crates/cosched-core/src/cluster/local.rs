@@ -270,3 +270,106 @@ impl LocalScheduler {
         self.set.iter().filter_map(owns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Capacity, Input, JobSpec, NodeWant, OnNodeLoss, Planner as ClusterPlanner, Want};
+    use super::*;
+    use crate::Reason;
+
+    const HERE: NodeId = NodeId(0);
+
+    /// Two nodes of two CPUs: job 1 has both CPUs of both, job 2 one of node 0.
+    fn cluster() -> ClusterPlanner {
+        let mut planner = ClusterPlanner::new(State::default()).unwrap();
+        let capacity = Capacity { cpus: 2, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
+        for node in 0..2 {
+            planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
+        }
+        for (id, nodes, cpus) in [(1, &[0, 1][..], 2), (2, &[0][..], 1)] {
+            let want = |node: &u32| NodeWant { node: NodeId(*node), cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
+            let want = Want::PerNode(nodes.iter().map(want).collect());
+            let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);
+            let spec = JobSpec { id: JobId(id), owner: 0, class, policy: None, want, queue: 0, on_node_loss };
+            planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
+        }
+        planner
+    }
+
+    fn local() -> LocalScheduler {
+        LocalScheduler::new(HERE, 2, AgentConfig::default())
+    }
+
+    fn drain(local: &mut LocalScheduler) {
+        while let Some(action) = local.poll_action() {
+            assert!(!matches!(action, AgentAction::Unsound(_)), "{action:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_waits_for_its_plan_is_stopped_while_there_are_slots() {
+        let mut local = local();
+        let id = JobId(9);
+        assert_eq!(local.disposition(id, true), Disposition::Run, "nobody has slots yet");
+        local.use_plan(Time(0), Arc::clone(cluster().plan()), Shares::default(), &|_| true);
+        drain(&mut local);
+        assert_eq!((local.disposition(id, true), local.disposition(id, false)), (Disposition::Stop, Disposition::Run));
+        local.start_early(id);
+        assert_eq!(local.disposition(id, true), Disposition::Run);
+        let other = JobId(10);
+        assert_eq!(local.disposition(other, true), Disposition::Stop);
+        local.no_slots(Time(1), &|_| true);
+        drain(&mut local);
+        assert_eq!(local.disposition(other, true), Disposition::Run);
+    }
+
+    #[test]
+    fn who_has_processes_here_is_planned_here() {
+        let mut local = local();
+        local.use_plan(Time(0), Arc::clone(cluster().plan()), Shares::default(), &|id| id != JobId(2));
+        drain(&mut local);
+        assert_eq!(local.filled().jobs.keys().copied().collect::<Vec<_>>(), [JobId(1)]);
+        local.refresh(Time(1), &|_| true);
+        drain(&mut local);
+        assert_eq!(local.filled().jobs.keys().copied().collect::<Vec<_>>(), [JobId(1), JobId(2)]);
+    }
+
+    #[test]
+    fn what_a_user_has_decided_counts_also_while_there_are_no_slots() {
+        let mut planner = cluster();
+        let mut local = local();
+        local.use_plan(Time(0), Arc::clone(planner.plan()), Shares::default(), &|_| true);
+        planner.handle(Time(1), Time(1), Input::Suspend(JobId(2))).unwrap();
+        local.know(Time(1), planner.state(), &|_| true);
+        assert_eq!(local.filled().jobs[&JobId(2)].standing, Standing::Scheduled, "the next plan is about to tell");
+        local.no_slots(Time(2), &|_| true);
+        local.know(Time(2), planner.state(), &|_| true);
+        drain(&mut local);
+        assert_eq!(local.filled().jobs[&JobId(2)].standing, Standing::Suspended);
+        assert_eq!(local.disposition(JobId(2), false), Disposition::Stop);
+        assert_eq!(local.disposition(JobId(1), false), Disposition::Run);
+    }
+
+    /// What has no place any more by a copy of the store that was put back goes on.
+    #[test]
+    fn a_state_that_does_not_know_a_job_changes_nothing_of_it() {
+        let mut local = local();
+        local.use_plan(Time(0), Arc::clone(cluster().plan()), Shares::default(), &|_| true);
+        local.no_slots(Time(1), &|_| true);
+        local.know(Time(2), &State::default(), &|_| true);
+        drain(&mut local);
+        assert_eq!(local.filled().jobs[&JobId(2)].standing, Standing::Scheduled);
+        assert_eq!(local.disposition(JobId(2), false), Disposition::Run);
+    }
+
+    #[test]
+    fn a_flaw_of_what_was_made_here_is_told_once() {
+        let mut local = local();
+        local.flaws.push_back(Flaw::Order(3));
+        assert_eq!(local.poll_action(), Some(AgentAction::Unsound(Flaw::Order(3))));
+        assert_eq!(local.poll_action(), None);
+        let job = Job { id: JobId(1), owner: 0, class: Class::Batch, policy: None, cpus: 99, node: Some(HERE) };
+        local.tell(Time(0), PlannerInput::Submit(job));
+        assert_eq!(local.poll_action(), None, "a refusal is none: {}", Reason::Arrival);
+    }
+}

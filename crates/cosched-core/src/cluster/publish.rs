@@ -225,3 +225,59 @@ impl Planner {
         early
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Capacity, Input, JobSpec, OnNodeLoss, State, Want};
+    use super::*;
+    use crate::id::NodeId;
+    use crate::{Class, Policy};
+
+    fn planner() -> Planner {
+        let mut planner = Planner::new(State::default()).unwrap();
+        let capacity = Capacity { cpus: 2, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
+        for node in 0..2 {
+            planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
+        }
+        planner
+    }
+
+    fn submit(planner: &mut Planner, id: u64, holds_from: u64) {
+        let want = Want::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 };
+        let (class, policy, on_node_loss) = (Class::Batch, Some(Policy::Gang), OnNodeLoss::Kill);
+        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, want, queue: 0, on_node_loss };
+        planner.handle(Time(0), Time(holds_from), Input::Submit(spec)).unwrap();
+    }
+
+    #[test]
+    fn a_plan_does_not_hold_before_the_one_that_it_follows() {
+        let mut planner = planner();
+        submit(&mut planner, 1, 9_000_000_000);
+        assert_eq!(planner.plan().holds_from(), Time(9_000_000_000));
+        submit(&mut planner, 2, 3_000_000_000);
+        assert_eq!(planner.plan().holds_from(), Time(9_000_000_000));
+        let generation = planner.plan().generation;
+        planner.overtake(Time(0), Time(4_000_000_000), Reason::Settings);
+        assert_eq!((planner.plan().holds_from(), planner.plan().generation), (Time(4_000_000_000), generation + 1));
+        planner.overtake(Time(0), Time(5_000_000_000), Reason::Settings);
+        assert_eq!(planner.plan().generation, generation + 1, "one that holds later overtakes nothing");
+    }
+
+    #[test]
+    fn what_is_planned_already_is_not_published_again() {
+        let mut planner = planner();
+        submit(&mut planner, 1, 1_000_000_000);
+        let plan = Arc::clone(planner.plan());
+        planner.publish(Time(5), Time(9_000_000_000), Reason::Settings);
+        assert!(Arc::ptr_eq(planner.plan(), &plan));
+    }
+
+    #[test]
+    fn a_gang_starts_early_on_cpus_that_nobody_uses_until_its_plan_holds() {
+        let mut planner = planner();
+        submit(&mut planner, 1, 200_000_000);
+        assert_eq!(planner.plan().early, [JobId(1)]);
+        submit(&mut planner, 2, 200_000_000);
+        assert_eq!(planner.plan().early, [0; 0].map(JobId), "the first one has them, or will");
+    }
+}

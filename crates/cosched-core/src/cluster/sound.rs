@@ -259,6 +259,15 @@ mod tests {
         assert!(Planner::new(planner.state().clone()).is_err());
     }
 
+    /// Its cells can be, and it may not have any.
+    #[test]
+    fn a_state_in_which_a_job_has_slots_that_does_not_run_is_refused() {
+        let mut state = planner().state().clone();
+        state.jobs.get_mut(&JobId(1)).unwrap().standing = Standing::Suspended;
+        let refused = Planner::new(state).map(drop).unwrap_err();
+        assert_eq!(refused, crate::cluster::BadState::Plan(Flaw::Cells(JobId(1))));
+    }
+
     fn own() -> crate::Planner {
         let mut own = crate::Planner::new(crate::PlannerConfig {
             nodes: vec![Node { id: NodeId(0), cpus: 2 }],

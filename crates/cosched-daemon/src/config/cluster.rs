@@ -483,4 +483,57 @@ mod tests {
             assert!(e.contains(word), "{text}: {e}");
         }
     }
+
+    #[test]
+    fn a_silence_that_kills_is_at_least_two_leases() {
+        let after = |text: &str| {
+            let config = Config::parse(&format!("store = \"memory\"\n{text}"));
+            config.map(|config| config.cluster.unwrap().node_dead_after_ns).map_err(|e| e.to_string())
+        };
+        assert_eq!(after(""), Ok(NODE_DEAD_AFTER_NS));
+        assert_eq!(after("node_lease = \"4min\""), Ok(480_000_000_000), "the default grows with the lease");
+        assert_eq!(after("node_dead_after = \"never\""), Ok(NEVER));
+        assert_eq!(after("node_lease = \"5s\"\nnode_dead_after = \"10s\""), Ok(10_000_000_000));
+        for text in ["node_lease = \"5s\"\nnode_dead_after = \"9s\"", "node_dead_after = \"366d\""] {
+            assert!(after(text).unwrap_err().contains("twice node_lease to 365d"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_together_is_asked_for_together() {
+        let etcd = |text: &str| {
+            Config::parse(&format!("store = \"etcd\"\n[etcd]\nendpoints = [\"http://e\"]\n{text}"))
+                .map_err(|e| e.to_string())
+        };
+        assert!(etcd("").is_ok());
+        for (text, word) in [
+            ("cert_file = \"/c\"", "cert_file"),
+            ("key_file = \"/k\"", "key_file"),
+            ("user = \"u\"", "password_file"),
+            ("password_file = \"/p\"", "user"),
+        ] {
+            let e = etcd(text).unwrap_err();
+            assert!(e.contains(word) && e.contains("Set both or none"), "{text}: {e}");
+        }
+        assert!(etcd("cert_file = \"/c\"\nkey_file = \"/k\"").is_ok());
+    }
+
+    #[test]
+    fn only_nodes_that_share_slots_need_a_clock_that_is_synchronised() {
+        let required = |text: &str| Config::parse(text).unwrap().require_synchronised_clock;
+        assert!(!required("") && !required("ceiling = 0.5"));
+        assert!(required("store = \"memory\""));
+        assert!(!required("store = \"memory\"\nrequire_synchronised_clock = false"));
+        assert!(required("require_synchronised_clock = true"));
+    }
+
+    #[test]
+    fn without_a_weight_usage_does_not_count() {
+        let share = |half_life_ms, weight_ms| fair_share_of(api::FairShare { half_life_ms, weight_ms });
+        assert_eq!(share(1000, 0), Ok(None));
+        assert_eq!(share(0, 0), Ok(None));
+        assert!(share(0, 1).is_err());
+        assert_eq!(share(1, 2), Ok(Some(FairShare { half_life_ns: 1_000_000, weight_ns: 2_000_000 })));
+        assert!(share(u64::MAX, u64::MAX).unwrap().unwrap().weight_ns == u64::MAX, "no overflow");
+    }
 }

@@ -509,4 +509,64 @@ mod tests {
         let e = Config::parse("policy = \"gangs\"").unwrap_err();
         assert!(e.hint.contains("gang"), "{e}");
     }
+
+    #[test]
+    fn a_file_that_cannot_be_read_or_is_wrong_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cosched.toml");
+        let told = || Config::load(&path).unwrap_err().to_string();
+        assert!(told().contains("cannot read the configuration") && told().contains("cosched.toml"), "{}", told());
+        std::fs::write(&path, "policy = \"gangs\"").unwrap();
+        assert!(told().contains("cosched.toml: `policy = \"gangs\"`"), "{}", told());
+        std::fs::write(&path, "policy = ").unwrap();
+        assert!(told().contains("not a valid configuration"), "{}", told());
+        std::fs::write(&path, "policy = \"local\"").unwrap();
+        assert_eq!(Config::load(&path).unwrap().policy, Policy::Local);
+    }
+
+    /// The bounds themselves are possible.
+    #[test]
+    fn values_at_the_ends_of_their_ranges_are_taken() {
+        for text in [
+            "slot_length = \"10ms\"",
+            "slot_length = \"30s\"",
+            "boost_period = \"1ms\"",
+            "boost_period = \"1s\"",
+            "reserve = 0",
+            "reserve = 0.9",
+            "realtime_priority = 1",
+            "realtime_priority = 90",
+            "lease = \"500ms\"",
+            "lease = \"60s\"\nwatchdog = \"2min\"",
+            "watchdog = \"0s\"",
+            "watchdog = \"4s\"",
+            "watchdog = \"60min\"",
+            "idle_after = \"100ms\"",
+            "idle_after = \"9s\"\ndrop_after = \"9s\"",
+            "[shares]\nbatch = 1\nexpress = 1000",
+            "private_data = []",
+            "[limits]\nbuffered_bytes = \"16M\"\nrequest_time = \"100ms\"",
+        ] {
+            assert!(Config::parse(text).is_ok(), "{text}: {:?}", Config::parse(text));
+        }
+        for (text, range) in [
+            ("lease = \"61s\"", "500ms to 60s"),
+            ("realtime_priority = 91", "1 to 90"),
+            ("boost_period = \"1001ms\"", "1ms to 1s"),
+            ("idle_after = \"99ms\"", "100ms and more"),
+            ("[shares]\nexpress = 1001", "1 to 1000"),
+            ("reserve = 0.901", "0 to 0.9"),
+        ] {
+            let e = Config::parse(text).unwrap_err().to_string();
+            assert!(e.contains(range), "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn what_is_private_is_what_the_list_says() {
+        let private = |text: &str| Config::parse(text).unwrap().private_data;
+        assert_eq!(private(""), PrivateData { commands: true, jobs: false });
+        assert_eq!(private("private_data = []"), PrivateData { commands: false, jobs: false });
+        assert_eq!(private("private_data = [\"jobs\", \"commands\"]"), PrivateData { commands: true, jobs: true });
+    }
 }

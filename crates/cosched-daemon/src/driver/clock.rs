@@ -165,3 +165,45 @@ impl Driver {
         self.tell_clock();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT_NS: u64 = 100_000_000;
+
+    fn error(synchronised: bool, error_ns_estimated: u64) -> Option<ClockError> {
+        Some(ClockError { synchronised, error_ns_max: 1_000_000, error_ns_estimated })
+    }
+
+    #[test]
+    fn a_clock_is_good_for_slots_when_it_is_right_to_a_tenth_of_one() {
+        assert_eq!(not_good_enough(error(true, SLOT_NS / 10), SLOT_NS), None);
+        let why = not_good_enough(error(true, SLOT_NS / 10 + 1), SLOT_NS).unwrap();
+        assert!(why.contains("10.0 ms, more than a tenth of a slot"), "{why}");
+        assert!(not_good_enough(error(true, SLOT_NS / 10), SLOT_NS / 2).is_some(), "shorter slots ask for more");
+        assert!(not_good_enough(error(false, 0), SLOT_NS).unwrap().contains("not synchronised"));
+        assert!(not_good_enough(None, SLOT_NS).unwrap().contains("does not tell"));
+    }
+
+    #[test]
+    fn a_clock_holds_slots_up_only_where_it_has_to_be_right_and_for_a_moment_after_it_was_set() {
+        let state = |required, error, last_step| ClockState {
+            watch: None,
+            error,
+            required,
+            steps: 0,
+            last_step,
+            due: Instant::now(),
+            holds: None,
+        };
+        let holds = |state: ClockState| state.reason_to_hold(SLOT_NS);
+        let just_set = Some((5, 0, Instant::now()));
+        assert_eq!(holds(state(false, error(false, 0), just_set)), None, "nobody else's clock matters");
+        assert_eq!(holds(state(true, error(true, 0), None)), None);
+        assert!(holds(state(true, error(false, 0), None)).is_some());
+        assert!(holds(state(true, error(true, 0), just_set)).is_some_and(|why| why.contains("set a moment ago")));
+        let before = Some((5, 0, Instant::now() - STEP_REST));
+        assert_eq!(holds(state(true, error(true, 0), before)), None);
+    }
+}

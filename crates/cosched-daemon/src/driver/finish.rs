@@ -204,4 +204,24 @@ mod tests {
         let two = jobs[&5].bytes() * 2;
         assert_eq!(old(&jobs, 1000, two).len(), 16, "the newest two of user 1000 have room, and user 1's only one");
     }
+
+    #[test]
+    fn an_end_is_told_in_words() {
+        let exit = |code, signal| describe(ExitStatus { code, signal });
+        assert_eq!(exit(Some(0), None), "exit code 0");
+        assert_eq!(exit(None, Some(9)), "ended by signal 9");
+        assert_eq!(exit(None, None), "ended");
+    }
+
+    #[test]
+    fn jobs_that_run_are_never_forgotten() {
+        let mut jobs = BTreeMap::new();
+        for id in 1..=5 {
+            jobs.insert(id, example(id));
+        }
+        assert_eq!(old(&jobs, 0, 0), [0; 0]);
+        jobs.get_mut(&3).unwrap().ended_unix_ms = Some(1);
+        assert_eq!(old(&jobs, 0, u64::MAX), [3]);
+        assert_eq!(old(&jobs, 9, 0), [3]);
+    }
 }

@@ -173,3 +173,40 @@ fn in_another_job(pid: i32, other: u64) -> ErrorBody {
         format!("Take it out of job {other} first."),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_linux::process::start_ticks;
+
+    fn held(pid: i32, start_ticks: Option<u64>) -> Answer<Held> {
+        hold(&ProcessRequest { pid, start_ticks, ..serde_json::from_str("{\"pid\":1}").unwrap() })
+    }
+
+    #[test]
+    fn the_process_that_is_meant_is_held_and_no_other() {
+        let own = std::process::id() as i32;
+        let ticks = start_ticks(own).unwrap();
+        assert_eq!(held(own, None).unwrap().pid(), own);
+        assert_eq!(held(own, Some(ticks)).unwrap().pid(), own);
+        let other = held(own, Some(ticks + 1)).unwrap_err();
+        assert!(other.code == ErrorCode::NotFound && other.why.contains("given to another process"), "{other:?}");
+        assert_eq!(held(i32::MAX, None).unwrap_err().code, ErrorCode::NotFound);
+        for pid in [0, -1, i32::MIN] {
+            assert_eq!(held(pid, None).unwrap_err().code, ErrorCode::Invalid, "{pid}");
+        }
+    }
+
+    #[test]
+    fn a_thread_is_not_a_process() {
+        let tid = std::thread::spawn(|| rustix::thread::gettid().as_raw_nonzero().get()).join();
+        // It has ended, or its number is a thread's: never a process of ours.
+        assert!(held(tid.unwrap(), None).is_err());
+        for number in [22, 2] {
+            let told = not_held(7, &io::Error::from_raw_os_error(number));
+            assert!(told.what.contains("7 is a thread"), "{told:?}");
+        }
+        assert_eq!(not_held(7, &io::Error::from_raw_os_error(3)).code, ErrorCode::NotFound);
+        assert_eq!(not_held(7, &io::Error::from_raw_os_error(1)).code, ErrorCode::Internal);
+    }
+}

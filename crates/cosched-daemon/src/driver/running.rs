@@ -48,3 +48,62 @@ impl Running {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::{Class, Matrix, PlannedJob, Policy, Sharing};
+
+    /// Jobs of so many CPUs, policy, standing and weight, on a machine without turns.
+    fn plan(jobs: &[(u32, Policy, Standing, u32)]) -> Plan {
+        let job = |(cpus, policy, standing, weight)| PlannedJob {
+            class: Class::Batch,
+            policy,
+            auto: false,
+            cpus,
+            standing,
+            weight,
+            home: None,
+            turns: 0,
+        };
+        Plan {
+            generation: 1,
+            epoch: Time(0),
+            slot_length_ns: 100,
+            from_slot: 0,
+            policy: Policy::Gang,
+            sharing: Sharing::Soft,
+            matrix: Matrix::new(&[]),
+            turns: Vec::new(),
+            jobs: (1..).map(JobId).zip(jobs.iter().copied().map(job)).collect(),
+        }
+    }
+
+    #[test]
+    fn jobs_that_fit_side_by_side_have_no_rivals() {
+        use Standing::{Asleep, Scheduled, Suspended};
+        let local = |cpus, standing| (cpus, Policy::Local, standing, 100);
+        let rivals = |jobs: &[_]| Running::of(&plan(jobs), 4).rivals();
+        assert_eq!(rivals(&[local(2, Scheduled), local(2, Scheduled)]), 0);
+        assert_eq!(rivals(&[local(2, Scheduled), local(3, Scheduled)]), 1);
+        assert_eq!(
+            rivals(&[local(2, Scheduled), local(3, Suspended), local(3, Asleep)]),
+            0,
+            "who takes no part is none"
+        );
+        assert_eq!(rivals(&[local(u32::MAX, Scheduled), local(u32::MAX, Scheduled)]), 1);
+        assert_eq!(rivals(&[]), 0);
+    }
+
+    #[test]
+    fn jobs_without_slots_are_offered_their_part_by_weight_and_no_more_than_they_use() {
+        let scheduled = |cpus, weight| (cpus, Policy::Local, Standing::Scheduled, weight);
+        let plan = plan(&[scheduled(4, 100), scheduled(4, 300), scheduled(1, 100)]);
+        let running = Running::of(&plan, 4);
+        let offered = |id| running.offered_ns(&plan, JobId(id), Time(0), 1000);
+        assert_eq!([1, 2, 3].map(offered), [800, 2400, 800]);
+        assert_eq!(offered(9), 0, "no such job");
+        let alone = Running::of(&super::tests::plan(&[scheduled(1, 100)]), 4);
+        assert_eq!(alone.offered_ns(&plan, JobId(3), Time(0), 1000), 1000);
+    }
+}

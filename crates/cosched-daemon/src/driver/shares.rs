@@ -74,3 +74,53 @@ impl Driver {
         live.ledger.count_received(cpu_time_ns);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn sampled(seconds: u64, cpu_time_ns: u64) -> Ledger {
+        let at = Instant::now() - Duration::from_secs(seconds);
+        Ledger { sample: Some((at, cpu_time_ns)), ..Ledger::default() }
+    }
+
+    fn about(share: f64, expected: f64) -> bool {
+        (share - expected).abs() < 0.01
+    }
+
+    #[test]
+    fn what_was_due_and_received_is_told_as_a_part_of_all_cpus() {
+        let mut ledger = sampled(10, 1_000);
+        ledger.new_due_ns = 10_000_000_000;
+        ledger.count_received(5_000_001_000);
+        let (due, received) = ledger.shares(2).unwrap();
+        assert!(about(due, 0.5) && about(received, 0.25), "{due} {received}");
+    }
+
+    #[test]
+    fn before_a_second_has_passed_nothing_is_said() {
+        let mut ledger = Ledger::default();
+        ledger.count_received(7);
+        assert_eq!(ledger.shares(2), None, "the first sample begins");
+        ledger.count_received(8);
+        assert_eq!(ledger.shares(2), None);
+        assert_eq!(sampled(10, 0).shares(0), None);
+    }
+
+    #[test]
+    fn what_is_ten_seconds_old_weighs_half() {
+        let mut ledger = sampled(10, 0);
+        (ledger.span_ns, ledger.due_ns, ledger.received_ns) = (10e9, 10e9, 0.0);
+        ledger.count_received(10_000_000_000);
+        let (due, received) = ledger.shares(1).unwrap();
+        assert!(about(due, 5.0 / 15.0) && about(received, 10.0 / 15.0), "{due} {received}");
+    }
+
+    #[test]
+    fn a_counter_that_went_back_is_no_use_of_time() {
+        let mut ledger = sampled(10, 5_000_000_000);
+        ledger.count_received(1);
+        assert!(about(ledger.shares(1).unwrap().1, 0.0));
+    }
+}

@@ -122,3 +122,26 @@ fn mode_of(word: u32) -> WaitMode {
         _ => WaitMode::Busy,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_ordered_and_auto_is_what_is_chosen() {
+        let ask = |mode, spin_us, chosen| orders(Waiting { mode, spin_us }, chosen, 3, 8);
+        let ordered = ask(WaitMode::Auto, None, WaitMode::SpinBlock);
+        let expected = Orders { mode: page::SPIN_BLOCK, spin_us: page::ADAPTIVE, rivals: 3, cpus: 8 };
+        assert_eq!(ordered, expected);
+        assert_eq!(ask(WaitMode::Auto, None, WaitMode::Busy).mode, page::BUSY);
+        for (asked, mode) in [
+            (WaitMode::Busy, page::BUSY),
+            (WaitMode::SpinBlock, page::SPIN_BLOCK),
+            (WaitMode::SpinYield, page::SPIN_YIELD),
+        ] {
+            let ordered = ask(asked, Some(50), WaitMode::SpinBlock);
+            assert_eq!((ordered.mode, ordered.spin_us), (mode, 50));
+            assert_eq!(mode_of(mode), asked, "and is shown so");
+        }
+    }
+}

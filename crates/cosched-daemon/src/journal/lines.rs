@@ -141,3 +141,69 @@ fn push(text: &mut Vec<u8>, next: &mut u64, what: &str) {
     text.extend(format!("{:08x} {rest}\n", crc32fast::hash(rest.as_bytes())).into_bytes());
     *next += 1;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(numbers: std::ops::Range<u32>) -> Vec<u8> {
+        file(1, numbers).unwrap().0
+    }
+
+    #[test]
+    fn a_file_begins_where_the_last_one_ended() {
+        let (first, next) = file(1, 0..3).unwrap();
+        assert_eq!(next, 5, "the beginning has a number, too");
+        let (second, next) = file(next, 3..4).unwrap();
+        assert_eq!(next, 7);
+        let read = |bytes: &[u8], mark| {
+            let Read { changes, damaged, last, is_numbered } = read::<u32>(bytes, mark);
+            assert!(is_numbered);
+            (changes, damaged, last)
+        };
+        assert_eq!(read(&first, 4), (vec![0, 1, 2], 0, 4));
+        assert_eq!(read(&second, 6), (vec![3], 0, 6));
+        assert_eq!(read(&second, 8), (vec![3], 2, 6), "two lines more were on the disk");
+        assert_eq!(read(&second[..second.len() - 2], 6).1, 1, "the last one was, too: it is not torn");
+    }
+
+    #[test]
+    fn the_beginning_of_a_line_is_torn_and_anything_else_is_damage() {
+        let whole = bytes(0..2);
+        for (rest, damaged) in [
+            ("0123", 0),
+            ("0123abcd ", 0),
+            ("0123abcd 4 12", 0),
+            ("0123abcd {", 0),
+            ("rubbish", 1),
+            ("0123abcd x", 1),
+            ("\0\0\0", 1),
+        ] {
+            let read = read::<u32>(&[&whole[..], rest.as_bytes()].concat(), 0);
+            assert_eq!((read.changes, read.damaged), (vec![0, 1], damaged), "{rest}");
+        }
+        let read = read::<u32>(&[&whole[..], b"rubbish\n"].concat(), 0);
+        assert_eq!(read.damaged, 1);
+    }
+
+    #[test]
+    fn lines_that_this_program_does_not_know_are_told_from_damaged_ones() {
+        let (mut text, next) = text(1, ["later"].iter()).unwrap();
+        assert_eq!(unknown::<u32>(&text), 1);
+        text.extend(self::text(next, 0..1_u32).unwrap().0);
+        assert_eq!(unknown::<u32>(&text), 1);
+        text[0] ^= 1;
+        assert_eq!(unknown::<u32>(&text), 0, "this one is damaged");
+    }
+
+    #[test]
+    fn the_highest_number_there_is_has_none_after_it() {
+        let line = |number: u64| {
+            let rest = format!("{number} 7");
+            format!("{:08x} {rest}", crc32fast::hash(rest.as_bytes()))
+        };
+        assert_eq!(parse::<u32>(line(u64::MAX - 1).as_bytes()), Some((u64::MAX - 1, Some(7))));
+        assert_eq!(parse::<u32>(line(u64::MAX).as_bytes()), None);
+        assert_eq!(parse::<u32>(line(0).as_bytes()), None);
+    }
+}

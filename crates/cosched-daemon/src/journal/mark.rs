@@ -58,3 +58,31 @@ fn parse(text: &str) -> Option<(u64, u64)> {
     let number = |text| u64::from_str_radix(text, 16).ok();
     Some((number(line)?, number(job)?)).filter(|_| is_whole)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_believed_when_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = dir.path().join("j");
+        let mut mark = Mark::open(&journal).unwrap();
+        assert_eq!((mark.line, mark.job), (0, 0));
+        mark.job = 7;
+        mark.write(300);
+        let look = || (Mark::look(&journal).line, Mark::look(&journal).job);
+        assert_eq!(look(), (300, 7));
+        let text = std::fs::read(path(&journal)).unwrap();
+        for at in 0..text.len() - 1 {
+            let mut damaged = text.clone();
+            damaged[at] ^= 1;
+            std::fs::write(path(&journal), &damaged).unwrap();
+            assert_eq!(look(), (0, 0), "byte {at}: it says nothing rather than too much");
+            std::fs::write(path(&journal), &text[..at]).unwrap();
+            assert_eq!(look(), (0, 0), "cut at {at}");
+        }
+        mark.remove(&journal).unwrap();
+        assert_eq!(look(), (0, 0));
+    }
+}

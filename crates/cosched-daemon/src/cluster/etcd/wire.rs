@@ -395,3 +395,46 @@ fn explain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERT: &str = "-----BEGIN CERTIFICATE-----";
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----";
+
+    #[test]
+    fn a_token_that_has_run_out_is_asked_for_again_and_nobody_is_told() {
+        let token = |text: &str| matches!(refused(Status::unauthenticated(text)), Refusal::Token);
+        assert!(token("etcdserver: invalid auth token") && token("etcdserver: revision of auth store is old"));
+        assert!(!token("etcdserver: permission denied"));
+        assert!(matches!(Refusal::Token.told(), StoreError::Denied(_)), "twice in a row it is refused");
+    }
+
+    #[test]
+    fn a_watch_that_etcd_ends_says_why() {
+        let ended = |compact_revision, reason: &str| {
+            let (cancel_reason, canceled) = (reason.to_owned(), true);
+            cancelled(&proto::WatchResponse { compact_revision, cancel_reason, canceled, ..Default::default() })
+        };
+        assert_eq!(ended(7, ""), StoreError::Compacted(7));
+        assert!(matches!(ended(0, "etcdserver: no leader"), StoreError::Unavailable(why) if why.contains("no leader")));
+    }
+
+    #[test]
+    fn files_without_what_they_should_hold_are_named() {
+        let tls = |ca: &str, own: Option<(&str, &str)>| {
+            let own_pem = own.map(|(cert, key)| (cert.to_owned(), key.to_owned()));
+            check_pem(&Tls { ca_pem: ca.to_owned(), own_pem, server_name: None })
+        };
+        assert_eq!(tls("", None), Err("`ca_file` holds no certificate"));
+        assert_eq!(tls(CERT, Some(("", KEY))), Err("`cert_file` holds no certificate"));
+        assert_eq!(tls(CERT, Some((CERT, CERT))), Err("`key_file` holds no private key"));
+        assert_eq!((tls(CERT, None), tls(CERT, Some((CERT, KEY)))), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn one_member_alone_is_waited_for_and_of_several_each_is_asked_first() {
+        assert_eq!((patience_min(1), patience_min(2)), (PATIENCE_MAX, 1));
+    }
+}

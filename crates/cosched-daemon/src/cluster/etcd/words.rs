@@ -139,3 +139,6 @@ fn unreachable(status: &Status) -> StoreError {
     }
     StoreError::Unavailable(text)
 }
+
+#[cfg(test)]
+mod tests;
