@@ -186,9 +186,7 @@ fn tell_what_was_killed(job: &Job) {
     let Some(killed) = job.out_of_memory else { return };
     let hint = match killed.limit_bytes {
         Some(_) => "let it use less, or ask whoever set the limit for more",
-        None => {
-            "let it use less, or run less beside it; `--mem` lets jobs wait for memory where the machine plans it"
-        }
+        None => "let it use less, or run less beside it; `--mem` lets jobs wait for memory where the machine plans it",
     };
     say(&format!("job {}: {killed}; {hint}", job.id));
 }

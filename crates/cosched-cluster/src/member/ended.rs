@@ -79,7 +79,14 @@ mod tests {
     /// A job of a user that ended then.
     fn over(id: u64, uid: u32, at_ns: u64) -> Job {
         let mut job = Job::new(id, By { uid, ..USER }, job("a", 1), 0);
-        job.end = Some(End { at_ns, why: Why::Finished, exit: None, cpu_time_ns: 0, memory_peak_bytes: 0 });
+        job.end = Some(End {
+            at_ns,
+            why: Why::Finished,
+            exit: None,
+            cpu_time_ns: 0,
+            memory_peak_bytes: 0,
+            out_of_memory: None,
+        });
         job
     }
 

@@ -85,7 +85,7 @@ fn wide(on_node_loss: OnNodeLoss) -> JobAsk {
     JobAsk { on_node_loss, ..job("wide", 12) }
 }
 
-const END: PartEnd = PartEnd { exit: None, cpu_time_ns: 0, memory_peak_bytes: 0 };
+const END: PartEnd = PartEnd { exit: None, cpu_time_ns: 0, memory_peak_bytes: 0, out_of_memory: None };
 const EXIT: Exit = Exit { code: Some(3), signal: None };
 
 #[test]
