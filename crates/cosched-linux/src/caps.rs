@@ -20,6 +20,9 @@ use crate::unkept::{Unkept, page_sizes, unkept_in};
 /// The period in which a quota that is kept is counted, in microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
+/// So many cgroups at most stand above each other where limits are looked for.
+const LEVELS_MAX: usize = 32;
+
 /// What a cgroup can limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
@@ -111,11 +114,15 @@ impl Tree {
     /// What limits process `pid` where it stands and would not in a cgroup of this tree. None in a process that has gone.
     ///
     /// # Errors
-    /// When the kernel does not tell where it stands. Who may make cgroups can nest them until their path is too long to be told: most
-    /// kernels tell as much of it as there is room for, and so all that others have limited; some tell nothing.
+    /// When the kernel does not tell where it stands, or that is nested too deep. Who may make cgroups can nest them until their path is too
+    /// long to be told: most kernels tell as much of it as there is room for, some tell nothing. And of two thousand levels all
+    /// limits are read in half a minute, in which nobody else is served.
     pub fn caps_left_by(&self, pid: i32) -> io::Result<Caps> {
         let content = unless_gone(cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))))?;
-        Ok(self.caps_left_in(&content))
+        match content.lines().any(|line| line.matches('/').count() > LEVELS_MAX) {
+            true => Err(io::Error::other(format!("it stands in cgroups that are nested more than {LEVELS_MAX} deep"))),
+            false => Ok(self.caps_left_in(&content)),
+        }
     }
 
     fn caps_left_in(&self, content: &str) -> Caps {

@@ -46,7 +46,7 @@ fn hidden(pid: i32, e: &io::Error) -> ErrorBody {
     refuse(
         ErrorCode::Forbidden,
         format!("process {pid} cannot enter a job"),
-        format!("what limits it cannot be seen: reading /proc/{pid}/cgroup: {e}"),
+        format!("what limits it cannot be seen: /proc/{pid}/cgroup: {e}"),
         "Run it in a cgroup that is nested less deep.",
     )
 }
