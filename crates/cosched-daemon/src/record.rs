@@ -183,7 +183,10 @@ impl Record {
     pub(crate) fn bytes(&self) -> u64 {
         let command: usize = self.command.iter().map(|word| word.len() + 3).sum();
         let events: usize = self.events.iter().map(|event| event.what.len() + event.detail.len() + 48).sum();
-        let paths = self.cwd.as_ref().map_or(0, String::len) + self.log_path.as_ref().map_or(0, String::len);
+        let of_origin = self.origin.iter().flat_map(|from| [&from.cpu, &from.memory, &from.pids]).flatten();
+        let paths =
+            self.cwd.iter().chain(&self.log_path).chain(self.origin.iter().map(|from| &from.v2)).chain(of_origin);
+        let paths: usize = paths.map(String::len).sum();
         (RECORD_BYTES + self.name.len() + command + events + paths + self.nodes.len() * 96) as u64
     }
 
@@ -266,6 +269,14 @@ mod tests {
         let many = shown(vec![String::new(); 3 * COMMAND_BYTES_MAX]);
         assert_eq!((many.len(), many.last().unwrap().as_str()), (COMMAND_BYTES_MAX + 1, "…"));
         assert!(shown(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn where_a_job_came_from_counts() {
+        let mut r = example(1);
+        let before = r.bytes();
+        r.origin = Some(Origin { v2: "d".repeat(4000), cpu: None, memory: Some("m".to_owned()), pids: None });
+        assert_eq!(r.bytes(), before + 4001);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! Source: Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, pids.max, cpuset.cpus.effective); sched-bwc.rst.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
@@ -18,6 +19,9 @@ use crate::unkept::{Unkept, page_sizes, unkept_in};
 
 /// The period in which a quota that is kept is counted, in microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
+
+/// So many cgroups at most stand above each other where limits are looked for.
+const LEVELS_MAX: usize = 32;
 
 /// What a cgroup can limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,9 +112,17 @@ impl Caps {
 
 impl Tree {
     /// What limits process `pid` where it stands and would not in a cgroup of this tree. None in a process that has gone.
-    pub fn caps_left_by(&self, pid: i32) -> Caps {
-        let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
-        self.caps_left_in(&content)
+    ///
+    /// # Errors
+    /// When the kernel does not tell where it stands, or that is nested too deep. Who may make cgroups can nest them until their path is too
+    /// long to be told: most kernels tell as much of it as there is room for, some tell nothing. And of two thousand levels all
+    /// limits are read in half a minute, in which nobody else is served.
+    pub fn caps_left_by(&self, pid: i32) -> io::Result<Caps> {
+        let content = unless_gone(cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))))?;
+        match content.lines().any(|line| line.matches('/').count() > LEVELS_MAX) {
+            true => Err(io::Error::other(format!("it stands in cgroups that are nested more than {LEVELS_MAX} deep"))),
+            false => Ok(self.caps_left_in(&content)),
+        }
     }
 
     fn caps_left_in(&self, content: &str) -> Caps {
@@ -174,6 +186,14 @@ impl JobCgroup {
         let cpus = cgfile::read(&dirs.outer.join("cpuset.cpus")).unwrap_or_default();
         caps.cpus = Some(cpus.trim().to_owned()).filter(|cpus| !cpus.is_empty());
         caps
+    }
+}
+
+/// Of a process that has gone there is nothing to read.
+fn unless_gone(read: io::Result<String>) -> io::Result<String> {
+    match read {
+        Err(e) if cgfile::is_gone(&e) || e.raw_os_error() == Some(libc::ESRCH) => Ok(String::new()),
+        read => read,
     }
 }
 
@@ -281,6 +301,13 @@ mod tests {
         assert_eq!(caps.clone().beyond(&Caps::default()), caps);
         let looser = Caps { caps: vec![Cap { most: 51, ..caps.caps[1].clone() }], ..Caps::default() };
         assert_eq!(caps.clone().beyond(&looser), caps);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_no_limit() {
+        let read = |errno| unless_gone(Err(io::Error::from_raw_os_error(errno)));
+        assert_eq!([libc::ENOENT, libc::ESRCH].map(|errno| read(errno).unwrap()), ["", ""]);
+        assert!([libc::ENAMETOOLONG, libc::EIO, libc::EMFILE].into_iter().all(|errno| read(errno).is_err()));
     }
 
     #[test]

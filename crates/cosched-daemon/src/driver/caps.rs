@@ -6,19 +6,20 @@ use crate::refuse::{Answer, internal, refuse};
 use cosched_api::{ErrorBody, ErrorCode};
 use cosched_linux::process::Held;
 use cosched_linux::{Caps, JobCgroup, Resource};
+use std::io;
 
 impl Driver {
     /// What limits a process where it stands, and would not in a job. That it may have more processes than a job may have anyway is no limit.
-    fn caps_left_by(&self, held: &Held) -> Caps {
+    fn caps_left_by(&self, held: &Held) -> Answer<Caps> {
         let tasks_max = self.config.limits.tasks_per_job;
-        let mut caps = self.machinery.tree.caps_left_by(held.pid());
+        let mut caps = self.machinery.tree.caps_left_by(held.pid()).map_err(|e| hidden(held.pid(), &e))?;
         caps.caps.retain(|cap| cap.resource != Resource::Tasks || cap.most < tasks_max);
-        caps
+        Ok(caps)
     }
 
     /// Refuses a process whose job would have more than it has now. What a daemon may start again it starts outside of all such limits.
     pub(super) fn check_caps(&self, held: &Held, requeues: bool) -> Answer<Caps> {
-        let caps = self.caps_left_by(held);
+        let caps = self.caps_left_by(held)?;
         let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob;
         if requeues && caps != Caps::default() {
             let hint = "Leave out `--on-node-loss requeue`, or run it from where nothing limits it.";
@@ -36,9 +37,18 @@ impl Driver {
 
     /// A further one enters a job that has limits as strict.
     pub(super) fn compare_caps(&self, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
-        let rest = self.caps_left_by(held).beyond(&cgroup.caps());
+        let rest = self.caps_left_by(held)?.beyond(&cgroup.caps());
         if rest == Caps::default() { Ok(()) } else { Err(refused(held.pid(), &rest)) }
     }
+}
+
+fn hidden(pid: i32, e: &io::Error) -> ErrorBody {
+    refuse(
+        ErrorCode::Forbidden,
+        format!("process {pid} cannot enter a job"),
+        format!("what limits it cannot be seen: /proc/{pid}/cgroup: {e}"),
+        "Run it in a cgroup that is nested less deep.",
+    )
 }
 
 fn told(caps: &Caps) -> String {
