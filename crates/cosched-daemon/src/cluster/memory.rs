@@ -87,3 +87,60 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_cluster::store::{Do, Txn};
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    fn put(key: &str) -> Op {
+        let then = vec![Do::Put { key: key.to_owned(), value: Vec::new(), lease: None }];
+        Op::Txn(Txn { then, ..Txn::default() })
+    }
+
+    /// What was told since, in short.
+    fn told(from: &mut UnboundedReceiver<FromStore>) -> Vec<String> {
+        let short = |told| match told {
+            FromStore::Done(id, done) => format!("{} {}", id.0, if done.is_ok() { "done" } else { "refused" }),
+            FromStore::News(id, news) => {
+                let keys: Vec<&str> = news.events.iter().map(|event| event.entry.key.as_str()).collect();
+                format!("{} {}", id.0, keys.join(","))
+            }
+            FromStore::WatchLost(id, _) => format!("{} lost", id.0),
+        };
+        std::iter::from_fn(|| from.try_recv().ok()).map(short).collect()
+    }
+
+    #[test]
+    fn a_watch_tells_of_its_keys_until_it_is_dropped() {
+        let (to, mut from) = unbounded_channel();
+        let mut memory = Memory::new(to);
+        memory.call(OpId(1), put("a/1"));
+        memory.call(OpId(2), Op::Watch { range: Range::prefix("a/"), from: 2 });
+        assert_eq!(told(&mut from), ["1 done", "2 done", "2 a/1"], "what was before it began, too");
+        memory.call(OpId(3), put("b/1"));
+        memory.call(OpId(4), put("a/2"));
+        assert_eq!(told(&mut from), ["3 done", "4 done", "2 a/2"], "the answer comes first");
+        memory.drop_watch(OpId(2));
+        memory.call(OpId(5), put("a/3"));
+        assert_eq!(told(&mut from), ["5 done"]);
+    }
+
+    #[test]
+    fn what_a_watch_can_no_more_be_told_ends_it() {
+        let (to, mut from) = unbounded_channel();
+        let mut memory = Memory::new(to);
+        memory.call(OpId(1), Op::Watch { range: Range::prefix("a/"), from: 2 });
+        memory.call(OpId(2), put("b/1"));
+        let Kind::Forgetful(store, _) = &mut memory.store else { panic!() };
+        for _ in 0..3 {
+            store.call(Time(0), put("b/2")).unwrap();
+        }
+        store.compact(store.revision()).unwrap();
+        memory.call(OpId(3), put("a/1"));
+        assert_eq!(told(&mut from), ["1 done", "2 done", "3 done", "1 lost"]);
+        memory.call(OpId(4), put("a/2"));
+        assert_eq!(told(&mut from), ["4 done"], "once");
+    }
+}

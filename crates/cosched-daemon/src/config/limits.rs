@@ -147,3 +147,47 @@ impl FileLimits {
         Ok(limits)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    fn limits(text: &str) -> Result<Limits, String> {
+        Config::parse(&format!("[limits]\n{text}")).map(|config| config.limits).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn each_key_sets_what_it_names_and_nothing_else() {
+        let same = Limits::default();
+        for (text, expected) in [
+            ("", same.clone()),
+            ("jobs = 7", Limits { jobs: 7, ..same.clone() }),
+            ("waiting_jobs = 7", Limits { waiting_jobs: 7, ..same.clone() }),
+            ("processes = 7", Limits { processes: 7, ..same.clone() }),
+            ("tasks_per_job = 7", Limits { tasks_per_job: 7, ..same.clone() }),
+            ("connections = 7", Limits { connections: 7, ..same.clone() }),
+            ("connections_all = 7", Limits { connections_all: 7, ..same.clone() }),
+            ("memory = \"7G\"", Limits { memory_bytes: Some(7 << 30), ..same.clone() }),
+            ("record_bytes = \"7M\"", Limits { record_bytes: 7 << 20, ..same.clone() }),
+            ("buffered_bytes = \"70M\"", Limits { buffered_bytes: 70 << 20, ..same.clone() }),
+            ("buffered_bytes_all = \"70M\"", Limits { buffered_bytes_all: 70 << 20, ..same.clone() }),
+            ("caller_cgroup = \"per-job\"", Limits { caller_cgroup: CallerCgroup::PerJob, ..same.clone() }),
+        ] {
+            assert_eq!(limits(text), Ok(expected), "{text}");
+        }
+        assert_eq!(same.caller_cgroup, CallerCgroup::Refuse, "limits of a caller are never lifted unasked");
+    }
+
+    #[test]
+    fn a_limit_of_nothing_would_lock_everybody_out() {
+        for key in ["jobs", "waiting_jobs", "processes", "tasks_per_job", "connections", "connections_all"] {
+            let e = limits(&format!("{key} = 0")).unwrap_err();
+            assert!(e.contains(&format!("limits.{key} = 0")) && e.contains("1 and more"), "{e}");
+        }
+        for key in ["buffered_bytes", "buffered_bytes_all"] {
+            let e = limits(&format!("{key} = \"15M\"")).unwrap_err();
+            assert!(e.contains(key) && e.contains("16M"), "{e}: the largest request has to fit");
+        }
+    }
+}

@@ -127,3 +127,59 @@ impl Driver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::{Node, NodeId, Packing, Planner, PlannerConfig, Policy, Shares, Sharing};
+
+    fn plan(generation: u64) -> Plan {
+        let planner = Planner::new(PlannerConfig {
+            nodes: vec![Node { id: NodeId(0), cpus: 2 }],
+            slot_length_ns: 100_000_000,
+            policy: Policy::Auto,
+            sharing: Sharing::Soft,
+            packing: Packing::FirstFit,
+            shares: Shares::default(),
+        });
+        Plan { generation, ..Plan::clone(planner.plan()) }
+    }
+
+    fn counts(waits: u64, spin_ns: u64) -> Counts {
+        Counts { processes: 1, polls: 9, waits, spin_ns, ..Counts::default() }
+    }
+
+    /// A choice whose window began so long ago, under plan 1.
+    fn begun(ns_ago: u64) -> Choice {
+        let at = Time(now().0 - ns_ago);
+        Choice { last: Some((Moment { at, generation: 1 }, 100, counts(5, 50))), ..Choice::default() }
+    }
+
+    #[test]
+    fn a_window_is_what_a_job_did_under_one_plan() {
+        let (_, seen) = begun(WINDOW_NS_MIN).window(&plan(1), 150, counts(7, 80)).unwrap();
+        assert_eq!((seen.cpu_ns, seen.waits, seen.spin_ns, seen.hooked), (50, 2, 30, true));
+        assert!(seen.interval_ns >= WINDOW_NS_MIN);
+        assert!(begun(WINDOW_NS_MIN).window(&plan(2), 150, counts(7, 80)).is_none(), "another plan: it begins anew");
+        assert!(begun(0).window(&plan(1), 150, counts(7, 80)).is_none(), "too short");
+        let mut set = begun(WINDOW_NS_MIN);
+        set.begin_anew();
+        assert!(set.window(&plan(1), 150, counts(7, 80)).is_none(), "the clock was set meanwhile");
+    }
+
+    #[test]
+    fn counts_that_a_job_has_set_back_are_nothing() {
+        let (_, seen) = begun(WINDOW_NS_MIN).window(&plan(1), 50, Counts::default()).unwrap();
+        assert_eq!((seen.cpu_ns, seen.waits, seen.spin_ns, seen.hooked), (0, 0, 0, false));
+    }
+
+    #[test]
+    fn who_was_not_seen_yet_blocks_so_that_it_can_be() {
+        let choice = Choice::default();
+        assert_eq!(choice.mode(), WaitMode::SpinBlock);
+        assert_eq!(
+            (choice.view().changes, choice.view().policy),
+            (0, machine::wire_policy(choice.auto.choice().policy))
+        );
+    }
+}

@@ -74,3 +74,25 @@ fn refused(pid: i32, caps: &Caps) -> ErrorBody {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_linux::Cap;
+
+    #[test]
+    fn who_is_refused_hears_which_limit_of_which_cgroup_would_be_lifted() {
+        let cap = |resource, most| Cap { resource, most, of: "/user.slice".into() };
+        let caps = Caps {
+            caps: vec![cap(Resource::Cpu, 1_500_000), cap(Resource::Memory, 2 << 30)],
+            cpus: Some("0-1".to_owned()),
+            ..Caps::default()
+        };
+        let e = refused(7, &caps);
+        assert_eq!(e.code, ErrorCode::Forbidden);
+        for words in ["1.50 CPUs (cpu.max of /user.slice)", "2048 MiB (memory.max of /user.slice)", "CPUs 0-1"] {
+            assert!(e.why.contains(words), "{words}: {}", e.why);
+        }
+        assert!(e.hint.contains("caller_cgroup = \"per-job\""), "{}", e.hint);
+    }
+}

@@ -180,7 +180,7 @@ mod tests {
     use cosched_linux::process::start_ticks;
 
     fn held(pid: i32, start_ticks: Option<u64>) -> Answer<Held> {
-        hold(&ProcessRequest { pid, start_ticks, ..serde_json::from_str("{\"pid\":1}").unwrap() })
+        hold(&ProcessRequest { pid, start_ticks })
     }
 
     #[test]
