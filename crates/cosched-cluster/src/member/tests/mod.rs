@@ -103,9 +103,10 @@ impl Lab {
                         other => seat.said.push(other),
                     }
                 }
-                let (held, goes) = std::mem::take(&mut seat.held).into_iter().partition(|(_, op)| (seat.waits)(op));
+                let asked = std::mem::take(&mut seat.held).into_iter();
+                let (held, goes): (Vec<_>, Vec<_>) = asked.partition(|(_, op)| (seat.waits)(op));
                 seat.held = held;
-                for (id, op) in Vec::<(OpId, Op)>::from(goes) {
+                for (id, op) in goes {
                     quiet = false;
                     let done = self.store.call(self.now, op.clone());
                     if let (Op::Watch { range, from }, Ok(_)) = (op, &done) {

@@ -78,11 +78,11 @@ fn a_watch_that_is_silent_is_noticed() {
 #[test]
 fn a_watch_begins_with_the_first_change_that_was_not_read() {
     let lab = Lab::new(1);
-    let read =
+    let mut read =
         lab.seats[0].ops.iter().filter_map(|op| if let Op::Watch { from, .. } = op { Some(*from) } else { None });
     let key = lab.seats[0].member.settings.keys.node("n0");
     let entry = lab.store.read(&Range::one(key)).pop().unwrap();
-    assert_eq!(read.last(), Some(entry.mod_revision), "what was read last did not have the own record yet");
+    assert_eq!(read.next_back(), Some(entry.mod_revision), "what was read last did not have the own record yet");
 }
 
 #[test]
