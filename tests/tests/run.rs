@@ -186,6 +186,7 @@ fn a_job_that_is_killed_for_lack_of_memory_is_told_so() {
         let Some(limit) = limits.find(|file| file.exists()) else {
             println!("SKIPPED: this machine has no memory controller for jobs");
             d.cosched(&["kill", "-9", "1"]);
+            drop(run.wait_with_output());
             return;
         };
         std::fs::write(limit, "33554432").unwrap();
