@@ -209,7 +209,7 @@ impl Filled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Capacity, Input, JobSpec, NodeWant, OnNodeLoss, Planner, State, Want};
+    use crate::cluster::{Input, JobSpec, NodeWant, OnNodeLoss, Want, two_nodes};
     use crate::{Class, Job, Node, Packing, PlannerConfig, PlannerInput, Reason, Sharing, Time};
     use alloc::sync::Arc;
     use alloc::vec;
@@ -218,11 +218,7 @@ mod tests {
 
     /// Two nodes of four CPUs, and job 1 with two CPUs on each.
     fn cluster() -> ClusterPlan {
-        let mut planner = Planner::new(State::default()).unwrap();
-        let capacity = Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
-        for node in 0..2 {
-            planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
-        }
+        let mut planner = two_nodes(4);
         let want = |node| NodeWant { node, cpus: 2, cpus_min: 2, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
         let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);

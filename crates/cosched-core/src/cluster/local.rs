@@ -273,7 +273,7 @@ impl LocalScheduler {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Capacity, Input, JobSpec, NodeWant, OnNodeLoss, Planner as ClusterPlanner, Want};
+    use super::super::{Input, JobSpec, NodeWant, OnNodeLoss, Planner as ClusterPlanner, Want, two_nodes};
     use super::*;
     use crate::Reason;
 
@@ -281,11 +281,7 @@ mod tests {
 
     /// Two nodes of two CPUs: job 1 has both CPUs of both, job 2 one of node 0.
     fn cluster() -> ClusterPlanner {
-        let mut planner = ClusterPlanner::new(State::default()).unwrap();
-        let capacity = Capacity { cpus: 2, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
-        for node in 0..2 {
-            planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
-        }
+        let mut planner = two_nodes(2);
         for (id, nodes, cpus) in [(1, &[0, 1][..], 2), (2, &[0][..], 1)] {
             let want = |node: &u32| NodeWant { node: NodeId(*node), cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
             let want = Want::PerNode(nodes.iter().map(want).collect());

@@ -57,3 +57,15 @@ pub use state::{
     Capacity, Cells, Config, JobRecord, JobSpec, NEVER, NODE_DEAD_AFTER_NS, NUMBERS_END, NodeRecord, NodeWant,
     OnNodeLoss, Packing, Part, Period, Place, Stage, State, Want,
 };
+
+/// A planner of two nodes with so many CPUs each, for tests.
+#[cfg(test)]
+fn two_nodes(cpus: u32) -> Planner {
+    use crate::{NodeId, Time};
+    let mut planner = Planner::new(State::default()).unwrap();
+    let capacity = Capacity { cpus, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
+    for node in 0..2 {
+        planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
+    }
+    planner
+}

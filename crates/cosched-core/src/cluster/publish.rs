@@ -228,18 +228,12 @@ impl Planner {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Capacity, Input, JobSpec, OnNodeLoss, State, Want};
+    use super::super::{Input, JobSpec, OnNodeLoss, Want, two_nodes};
     use super::*;
-    use crate::id::NodeId;
     use crate::{Class, Policy};
 
     fn planner() -> Planner {
-        let mut planner = Planner::new(State::default()).unwrap();
-        let capacity = Capacity { cpus: 2, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
-        for node in 0..2 {
-            planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
-        }
-        planner
+        two_nodes(2)
     }
 
     fn submit(planner: &mut Planner, id: u64, holds_from: u64) {

@@ -154,17 +154,13 @@ pub(super) fn check_filled(plan: &NodePlan, cluster: &Plan, node: NodeId) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Capacity, Input, JobSpec, OnNodeLoss, Planner, Span, State, Want, fill};
+    use crate::cluster::{Input, JobSpec, OnNodeLoss, Planner, Span, Want, fill, two_nodes};
     use crate::{Class, Node, Packing, Shares, Sharing, Time};
     use alloc::vec;
     use alloc::vec::Vec;
 
     fn planner() -> Planner {
-        let mut planner = Planner::new(State::default()).unwrap();
-        let capacity = Capacity { cpus: 2, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
-        for node in 0..2 {
-            planner.handle(Time(0), Time(0), Input::Join(NodeId(node), capacity)).unwrap();
-        }
+        let mut planner = two_nodes(2);
         // Two side by side, and one in a row of its own.
         for (id, cpus) in [(1, 1), (2, 1), (3, 2)] {
             submit(&mut planner, id, cpus);
