@@ -16,11 +16,6 @@ pub fn journal(data: &[u8]) {
     cosched_daemon::fuzz::journal(data);
 }
 
-/// The journal of a machine's own store of keys.
-pub fn keys(data: &[u8]) {
-    cosched_daemon::fuzz::keys(data);
-}
-
 /// A job's wait page, which is its user's.
 pub fn wait_page(data: &[u8]) {
     cosched_daemon::fuzz::wait_page(data);

@@ -23,7 +23,7 @@ def attack(lab):
         journal.write(b"damage\n")
     lab.daemon(config)
     files = list(lab.state.iterdir())
-    assert any(SECRET in file.read_text(errors="replace") for file in files if file.name == "keys"), "the secret is in no file: nothing was shown"
+    assert any(SECRET in file.read_text(errors="replace") for file in files if file.name == "journal"), "the secret is in no file: nothing was shown"
     modes = {file.name: oct(file.stat().st_mode & 0o7777) for file in [lab.state, *files]}
     assert all(mode == ("0o700" if name == "state" else "0o600") for name, mode in modes.items()), modes
     found = lab.b.sh(f"grep -rl {SECRET} {lab.dir} 2>/dev/null")

@@ -8,8 +8,7 @@ QUEUES = '[[queue]]\nname = "main"\n'
 
 def attack(lab):
     lab.daemon(QUEUES)
-    for file in ("keys", "journal"):
-        cut(lab, file)
+    cut(lab)
     for change in (without_one, one_twice, two_swapped):
         lab.kill()
         lines = (lab.state / "journal").read_bytes().splitlines(keepends=True)
@@ -21,22 +20,20 @@ def attack(lab):
     orphan(lab)
 
 
-def cut(lab, file):
+def cut(lab):
     """Cut at a line: the last job is forgotten, its number is not."""
     lab.kill()
-    whole = (lab.state / file).read_bytes()
+    whole = (lab.state / "journal").read_bytes()
     lab.daemon(QUEUES)
     last = lab.a.detach("--", "true")
     assert wait_until(lambda: lab.job(last)["state"] == "ended")
     lab.kill()
     lines = whole.splitlines(keepends=True)
-    (lab.state / file).write_bytes(b"".join(lines[:-1]))
-    if file == "keys":
-        (lab.state / "journal").unlink()
+    (lab.state / "journal").write_bytes(b"".join(lines[:-1]))
     lab.daemon(QUEUES)
-    assert warning(lab, "lines of the state"), f"{file}: nothing is said: {lab.json('status')['warnings']}"
+    assert warning(lab, "lines of the state"), f"nothing is said: {lab.json('status')['warnings']}"
     again = lab.a.detach("--", "true")
-    assert again > last, f"{file}: the number {again} was given again (before: {last})"
+    assert again > last, f"the number {again} was given again (before: {last})"
 
 
 def without_one(lines):
@@ -55,8 +52,7 @@ def orphan(lab):
     """A job that runs, and whose records are gone."""
     job = lab.a.detach("--", "sleep", "1000")
     lab.kill()
-    for file in ("keys", "journal"):
-        (lab.state / file).unlink()
+    (lab.state / "journal").unlink()
     lab.daemon(QUEUES)
     said = warning(lab, "no job")
     assert said and str(job) in said["what"] and "cgroup.kill" in said["hint"], lab.json("status")["warnings"]

@@ -270,7 +270,7 @@ fn a_command_that_is_outside_of_its_job_ends_with_it() {
     for words in ["has its CPUs on n2, not on this node", "was ended: killed by root"] {
         assert!(stderr(&out).contains(words), "`{words}` is missing in: {}", stderr(&out));
     }
-    refused(&other.cosched(&["join", "--job", &id.to_string(), "--", "true"]), 6, "the job has ended");
+    refused(&other.cosched(&["join", "--job", &id.to_string(), "--", "true"]), 6, &format!("job {id} has ended"));
 }
 
 #[test]

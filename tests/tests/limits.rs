@@ -93,7 +93,7 @@ fn a_job_that_waited_does_not_take_the_process_that_has_its_dead_one_s_number() 
     };
     let mut root = d.client();
     assert!(
-        wait_until(|| root.job(second.id).is_ok_and(|job| job.state == JobState::Ended)),
+        wait_until(|| root.job(second.id).is_ok_and(|job| job.state == JobState::Lost)),
         "{:?}",
         root.job(second.id)
     );

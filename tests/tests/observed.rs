@@ -96,7 +96,7 @@ fn a_gang_that_sleeps_for_very_long_is_dropped_and_its_user_is_told() {
     assert_eq!(d.client().status().unwrap().matrix.rows.len(), 2, "it is a gang again");
     let events = d.client().events(sleeper).unwrap().events;
     let what: Vec<&str> = events.iter().map(|e| e.what.as_str()).collect();
-    assert_eq!(what, ["registered", "asleep", "dropped", "awake"]);
+    assert_eq!(what, ["registered", "asleep", "dropped", "resumed", "awake"]);
     assert!(events[2].detail.contains("3s") && events[3].detail.contains("root"), "{events:?}");
     for id in [sleeper, busy] {
         d.cosched(&["kill", "-9", &id.to_string()]);

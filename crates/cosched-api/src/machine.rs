@@ -104,7 +104,7 @@ wire! {
 }
 
 wire! {
-    /// A cluster, as one of its nodes sees it, or one machine that has queues.
+    /// A cluster, as one of its nodes sees it; a machine by itself is a cluster of one.
     pub struct ClusterStatus {
         /// Its name.
         pub name: String,

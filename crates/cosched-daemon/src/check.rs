@@ -1,7 +1,6 @@
 //! `coschedd --check`: what an operator wants to know before the daemon is started. Nothing is changed.
 
 use crate::args::Args;
-use crate::cluster::own::{self, OwnStore};
 use crate::cluster::{Link, Reached};
 use crate::config::{ClusterConfig, Config, StoreChoice};
 use crate::driver::not_good_enough;
@@ -46,17 +45,13 @@ pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place)
 /// Where jobs are kept, and who plans, in words; and what is wrong there.
 fn check_store(config: &Config, state_dir: &Path) -> anyhow::Result<(String, Vec<String>)> {
     let dir = state_dir.display();
-    let Some(cluster) = &config.cluster else {
-        let left =
-            if OwnStore::is_in(state_dir) { "; what an earlier daemon's queues hold begins at once" } else { "" };
-        let words = format!("one machine, in {dir}; without queues, admission by memory or a ceiling{left}");
-        return Ok((words, Vec::new()));
-    };
+    let cluster = &config.cluster;
     if cluster.is_alone() {
-        let found = own::look(state_dir).with_context(|| format!("the store in {dir} cannot be read"))?;
+        let found = crate::store::look(state_dir).with_context(|| format!("the store in {dir} cannot be read"))?;
         let queues: Vec<&str> = cluster.queues.iter().map(|queue| queue.name.as_str()).collect();
         let queues = queues.join(", ");
-        let words = format!("one machine, in {dir}: {found}; with admission by memory; queues: {queues}");
+        let memory = if cluster.admits_by_memory { "with" } else { "without" };
+        let words = format!("one machine, in {dir}: {found}; {memory} admission by memory; queues: {queues}");
         return Ok((words, Vec::new()));
     }
     let mut warnings = secrets(cluster);
@@ -111,7 +106,7 @@ mod tests {
             "store = \"etcd\"\n[etcd]\nendpoints = [\"http://e\"]\nuser = \"u\"\npassword_file = {password:?}\n\
              cert_file = \"/c\"\nkey_file = {key:?}\n"
         );
-        let cluster = Config::parse(&text).unwrap().cluster.unwrap();
+        let cluster = Config::parse(&text).unwrap().cluster;
         let warned = |modes: [u32; 2]| {
             for (path, mode) in [&password, &key].into_iter().zip(modes) {
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

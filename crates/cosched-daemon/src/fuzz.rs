@@ -44,11 +44,6 @@ pub fn journal(data: &[u8]) {
     as_it_is_and_summed(data, crate::store::read_for_fuzzer);
 }
 
-/// Reads the journal of a store of keys.
-pub fn keys(data: &[u8]) {
-    as_it_is_and_summed(data, crate::cluster::own::fuzz::read);
-}
-
 /// Sums that are wrong are made right too, so that what is behind a sum is read.
 fn as_it_is_and_summed(data: &[u8], read: fn(&[u8], u64)) {
     let mark = u64::from(data.first().copied().unwrap_or(0));

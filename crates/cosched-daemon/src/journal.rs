@@ -80,6 +80,16 @@ impl Journal {
         })
     }
 
+    /// The same, but only what outlives the daemon, and that is not waited for: with the machine it may be lost, until the next change is
+    /// added. Where it fails, the journal is to be rewritten.
+    ///
+    /// # Errors
+    /// The disk does not answer.
+    pub(crate) fn append_soon(&mut self, change: impl Serialize) -> io::Result<()> {
+        let (text, next) = lines::text(self.disk.fetch()?.next, std::iter::once(change))?;
+        self.disk.begin(move |file| file.write(&text, next).map(drop))
+    }
+
     /// After a write that failed: whether there is room for it now.
     ///
     /// # Errors
@@ -92,13 +102,13 @@ impl Journal {
     }
 
     /// Whether a new file is due: the old one is long, or cannot be relied on.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.disk.file().is_some_and(|file| file.unsure || file.bytes > file.compact_bytes)
+    pub(crate) fn is_stale(&mut self) -> bool {
+        self.disk.fetch().is_ok_and(|file| file.unsure || file.bytes > file.compact_bytes)
     }
 
     /// Whether nothing may be added before it is written anew.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.disk.file().is_none_or(|file| file.unsure)
+    pub(crate) fn is_unsure(&mut self) -> bool {
+        self.disk.fetch().map_or(true, |file| file.unsure)
     }
 
     /// The directory that the journal is in.
@@ -119,18 +129,9 @@ impl Journal {
         })
     }
 
-    /// The file gets another name, and is no journal of this place any more.
-    ///
-    /// # Errors
-    /// Of the file system.
-    pub(crate) fn retire(mut self, to: &Path) -> io::Result<()> {
-        self.disk.fetch()?.mark.remove(&self.path)?;
-        std::fs::rename(&self.path, to)
-    }
-
     #[cfg(test)]
-    pub(crate) fn bytes(&self) -> u64 {
-        self.disk.file().unwrap().bytes
+    pub(crate) fn bytes(&mut self) -> u64 {
+        self.disk.fetch().unwrap().bytes
     }
 
     #[cfg(test)]
@@ -138,6 +139,25 @@ impl Journal {
         let file = self.disk.fetch().unwrap();
         (file.compact_bytes, file.compact_bytes_min) = (bytes, bytes);
     }
+}
+
+/// Whether there is or was a journal at `path`.
+pub(crate) fn was_begun(path: &Path) -> bool {
+    path.exists() || mark::path(path).exists()
+}
+
+/// Takes a journal away whose lines another one has.
+///
+/// # Errors
+/// Of the file system.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    for path in [path.to_owned(), mark::path(path)] {
+        match std::fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => (),
+        }
+    }
+    Ok(())
 }
 
 /// What a journal has in it, without changing anything: the changes, and how many lines are damaged.
@@ -188,6 +208,29 @@ mod tests {
             let (changes, damaged) = look::<N>(&path).unwrap();
             assert_eq!((changes, damaged), ([found.changes, vec![n(9)]].concat(), 0), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn what_is_added_soon_outlives_the_daemon_and_is_not_missed_when_the_machine_loses_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        some(&path);
+        let (mut journal, _) = Journal::open::<N>(&path).unwrap();
+        let synced = std::fs::read(&path).unwrap();
+        journal.append_soon(n(8)).unwrap();
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        let (mut journal, found) = Journal::open::<N>(&path).unwrap();
+        assert_eq!((found.changes.last(), found.damaged.is_none()), (Some(&n(8)), true));
+        drop(journal);
+        std::fs::write(&path, &synced).unwrap();
+        assert!(Journal::open::<N>(&path).unwrap().1.damaged.is_none(), "the machine has lost it");
+        std::fs::write(&path, &whole).unwrap();
+        (journal, _) = Journal::open::<N>(&path).unwrap();
+        journal.append(once(n(9))).unwrap();
+        drop(journal);
+        std::fs::write(&path, &whole).unwrap();
+        assert!(Journal::open::<N>(&path).unwrap().1.damaged.is_some(), "what was added after it had been promised");
     }
 
     #[test]

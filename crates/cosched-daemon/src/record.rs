@@ -87,7 +87,7 @@ pub(crate) struct Settings {
     pub(crate) slot_length_ms: Option<u64>,
     /// How often a daemon was started on this state.
     pub(crate) starts: u64,
-    /// What the configuration file said at the last start, on a machine alone with queues.
+    /// What the configuration file said at the last start, on one machine.
     pub(crate) file: Vec<Ask>,
 }
 

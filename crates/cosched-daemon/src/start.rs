@@ -5,8 +5,7 @@ use crate::audit::Audit;
 use crate::bounds::Bounds;
 use crate::budget::Budget;
 use crate::call::Call;
-use crate::cluster::own::{self, OwnStore};
-use crate::config::{ClusterConfig, Config};
+use crate::config::Config;
 use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
@@ -54,7 +53,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (store, state, mut warnings) = open_state(&places.state_dir)?;
     store.dir().clone_into(&mut places.state_dir);
     warnings.extend(places.unreachable());
-    let own = open_own(&mut config, &places.state_dir, &mut warnings)?;
+    // The machine may have been given another name; in its store it keeps the first one.
+    if let Some(name) = store.own().node_name().filter(|_| config.cluster.is_alone()) {
+        config.cluster.node = name;
+    }
     let machinery = machinery(&config, &args, &places, &layout, place)?;
     let (listener, metrics) = match listen(&config, &args, &places) {
         Ok(listeners) => listeners,
@@ -87,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
     let served = tokio::task::LocalSet::new().block_on(&runtime, async {
-        let driver = Driver::new(config, identity, rights, (store, state, own), machinery, to_driver)?;
+        let driver = Driver::new(config, identity, rights, (store, state), machinery, to_driver)?;
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
         let bounds = Bounds { budget, rights: guests.clone(), time };
         let desk = Desk { calls: calls.clone(), privacy, audit, rights: guests.clone() };
@@ -133,22 +135,7 @@ fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<War
         );
     }
     let Opened { store, state, damaged } = opened.map_err(|e| no_state(dir, &e))?;
-    Ok((store, state, damaged.map(damage).into_iter().collect()))
-}
-
-/// The store of a machine alone that has queues, or what is left of it by a daemon that had some.
-fn open_own(config: &mut Config, dir: &Path, warnings: &mut Vec<Warning>) -> anyhow::Result<Option<OwnStore>> {
-    let is_own = config.cluster.as_ref().map(ClusterConfig::is_alone);
-    if is_own == Some(false) || is_own.is_none() && !OwnStore::is_in(dir) {
-        return Ok(None);
-    }
-    let own::Opened { store, damaged } = OwnStore::open(dir).map_err(|e| no_state(dir, &e))?;
-    warnings.extend(damaged.map(damage));
-    // The machine may have been given another name; in the store it keeps the first one.
-    if let (Some(cluster), Some(name)) = (&mut config.cluster, store.node_name()) {
-        cluster.node = name;
-    }
-    Ok(Some(store))
+    Ok((store, state, damaged.into_iter().map(damage).collect()))
 }
 
 /// What everybody is told of a damaged file.

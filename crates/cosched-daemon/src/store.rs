@@ -1,12 +1,18 @@
-//! The state on disk: jobs and settings of the machine, in a journal (`journal.rs`).
+//! The state on disk: records of jobs, settings, and the keys of one machine by itself (`cluster/own/`), in one journal (`journal.rs`).
 //!
-//! Facts that are true although the disk did not take them are owed: they are written as soon as there is room.
+//! In one file what is said of a job here and what is planned get to the disk with one sync. Facts that are true although the disk did
+//! not take them are owed: they are written as soon as there is room.
+//!
+//! Earlier versions had the keys in a file of their own. They are taken over with the first start: the journal is written anew with them
+//! before that file goes, so that a crash in between leaves one of the two whole.
 
-use crate::journal::{Found, Journal};
+use crate::cluster::own::{self, Before, OwnStore};
+use crate::journal::{self, Found, Journal};
 pub(crate) use crate::record::Settings;
 
 use crate::record::Record;
 use crate::stored;
+use cosched_cluster::store::{News, Op, OpDone, Range, Revision, StoreError};
 use cosched_linux::private;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +21,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How the names of our files begin: the journal, the store of a machine that has queues, and an earlier version's lock.
+/// The journal.
+const FILE: &str = "journal";
+
+/// Where earlier versions had the keys of a machine with queues.
+const OLD_KEYS: &str = "keys";
+
+/// How the names of our files begin; some are earlier versions'.
 const FILES: [&str; 5] = ["cluster-state", "journal", "keys", "lives", "lock"];
 
 /// How often what is owed to the disk is tried again.
@@ -39,6 +51,8 @@ enum Change {
     Forget(u64),
     LastId(u64),
     Settings(#[serde(with = "stored::settings")] Settings),
+    #[serde(untagged)]
+    Own(own::Change),
 }
 
 impl Change {
@@ -47,15 +61,15 @@ impl Change {
         match self {
             Change::Put(record) => record.id,
             Change::Forget(id) | Change::LastId(id) => *id,
-            Change::Settings(_) => 0,
+            Change::Settings(_) | Change::Own(_) => 0,
         }
     }
 }
 
 /// Reads a journal's bytes into a state.
 pub(crate) fn read_for_fuzzer(bytes: &[u8], mark: u64) {
-    let mut state = State::default();
-    crate::journal::read::<Change>(bytes, mark).changes.into_iter().for_each(|change| state.apply(change));
+    let (_, keys) = divided(journal::read(bytes, mark).changes);
+    own::fuzz::of(keys);
 }
 
 impl State {
@@ -70,6 +84,8 @@ impl State {
             }
             Change::LastId(id) => self.last_id = self.last_id.max(id),
             Change::Settings(settings) => self.settings = settings,
+            // They are the store's (`divided`).
+            Change::Own(_) => (),
         }
     }
 
@@ -80,10 +96,24 @@ impl State {
     }
 }
 
+/// What the lines of a journal lead to: the state, and the lines of the keys.
+fn divided(changes: Vec<Change>) -> (State, Vec<own::Change>) {
+    let (mut state, mut keys) = (State::default(), Vec::new());
+    for change in changes {
+        match change {
+            Change::Own(change) => keys.push(change),
+            change => state.apply(change),
+        }
+    }
+    (state, keys)
+}
+
 /// The file store of one machine.
 #[derive(Debug)]
 pub(crate) struct Store {
     journal: Journal,
+    /// The keys of one machine by itself.
+    own: OwnStore,
     /// Jobs whose records in memory are newer than those on the disk.
     owed: BTreeSet<u64>,
     /// When they are tried again.
@@ -101,8 +131,8 @@ pub(crate) struct Opened {
     pub(crate) store: Store,
     /// What was remembered.
     pub(crate) state: State,
-    /// A damaged journal was set aside here; so many lines are damaged or missing.
-    pub(crate) damaged: Option<(PathBuf, usize)>,
+    /// Damaged files were set aside here; so many lines are damaged or missing.
+    pub(crate) damaged: Vec<(PathBuf, usize)>,
 }
 
 impl Store {
@@ -114,17 +144,26 @@ impl Store {
     pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
         let dir = private::keep_directory(dir, &FILES)?;
         let lock = private::lock_directory(&dir)?;
-        let (mut journal, Found { changes, damaged, last_job }) = Journal::open(&dir.join("journal"))?;
-        let mut state = State::default();
-        changes.into_iter().for_each(|change| state.apply(change));
-        state.last_id = state.last_id.max(last_job);
+        let (mut journal, Found { changes, damaged, mut last_job }) = Journal::open(&dir.join(FILE))?;
+        let (mut state, mut keys) = divided(changes);
+        let mut damaged: Vec<(PathBuf, usize)> = damaged.into_iter().collect();
+        let old = dir.join(OLD_KEYS);
+        if keys.is_empty() && journal::was_begun(&old) {
+            let (_, found) = Journal::open(&old)?;
+            last_job = last_job.max(found.last_job);
+            keys = found.changes;
+            damaged.extend(found.damaged);
+        }
+        let own = OwnStore::of(keys, !damaged.is_empty());
+        state.last_id = state.last_id.max(last_job).max(own.last_job());
         journal.number(state.last_id);
+        let mut store = Store { journal, own, owed: BTreeSet::new(), retry_at: None, problem: None, _lock: lock };
         // Also to see that there is room: a daemon that could remember nothing does not start.
-        journal.rewrite(state.changes()).inspect_err(|_| {
-            // The damaged file is still in its place: the next start finds it there.
-            let _ = damaged.as_ref().map(|(aside, _)| std::fs::remove_file(aside));
+        store.rewrite(&state).inspect_err(|_| {
+            // The damaged files are still in their places: the next start finds them there.
+            damaged.iter().for_each(|(aside, _)| drop(std::fs::remove_file(aside)));
         })?;
-        let store = Store { journal, owed: BTreeSet::new(), retry_at: None, problem: None, _lock: lock };
+        journal::remove(&old)?;
         Ok(Opened { store, state, damaged })
     }
 
@@ -133,24 +172,75 @@ impl Store {
         self.journal.wait_at_most(patience);
     }
 
+    /// The keys of one machine by itself.
+    pub(crate) fn own(&self) -> &OwnStore {
+        &self.own
+    }
+
+    /// Does an operation with these keys; what it changes for good is on the disk when this returns.
+    ///
+    /// # Errors
+    /// As etcd would refuse it, or the disk does: nothing is changed then.
+    pub(crate) fn call(&mut self, state: &State, op: Op) -> Result<OpDone, StoreError> {
+        let before = self.own.before(&op)?;
+        let written = self.write_before(state, &before);
+        written.map_err(|e| StoreError::Unavailable(format!("{} cannot be written: {e}", self.dir().display())))?;
+        let done = self.own.call(op, &before);
+        self.shorten(state);
+        done
+    }
+
+    fn write_before(&mut self, state: &State, before: &Before) -> io::Result<()> {
+        if before.changes.is_empty() && !self.journal.is_unsure() {
+            // Also for what writes nothing: a store that answers half of what it is asked helps nobody.
+            return self.journal.make_room();
+        }
+        self.journal.number(before.last_job.max(state.last_id));
+        let changes: Vec<Change> = before.changes.iter().cloned().map(Change::Own).collect();
+        self.write(state, &changes)
+    }
+
+    /// Takes a request out that is not on the disk, as if this daemon had died before it was carried out.
+    pub(crate) fn withdraw(&mut self, key: &str) {
+        self.own.withdraw(key);
+    }
+
+    /// Ends the leases by which keys are held: whoever had them is gone.
+    pub(crate) fn end_leases(&mut self) {
+        self.own.end_leases();
+    }
+
+    /// What a watch of these keys is to be told.
+    ///
+    /// # Errors
+    /// It begins too far back.
+    pub(crate) fn news(&self, range: &Range, from: Revision) -> Result<News, StoreError> {
+        self.own.news(range, from)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
     /// Remembers a job; on the disk when this returns.
     pub(crate) fn put(&mut self, state: &mut State, record: &Record) -> io::Result<()> {
         self.change(state, Change::Put(Box::new(record.clone())))
     }
 
-    /// Forgets an ended job.
+    /// Remembers a job; on the disk with what is written next. With the machine it may be lost before.
+    pub(crate) fn put_soon(&mut self, state: &mut State, record: &Record) -> io::Result<()> {
+        self.change_soon(state, Change::Put(Box::new(record.clone())))
+    }
+
+    /// Forgets an ended job, which comes back at worst.
     pub(crate) fn forget(&mut self, state: &mut State, id: u64) -> io::Result<()> {
-        self.change(state, Change::Forget(id))
+        self.change_soon(state, Change::Forget(id))
     }
 
     /// Remembers settings; on the disk when this returns.
     pub(crate) fn settings(&mut self, state: &mut State, settings: Settings) -> io::Result<()> {
         self.change(state, Change::Settings(settings))
-    }
-
-    /// Remembers that ids up to this one were given.
-    pub(crate) fn last_id(&mut self, state: &mut State, id: u64) -> io::Result<()> {
-        self.change(state, Change::LastId(id))
     }
 
     /// Where the journal is, without links.
@@ -178,7 +268,7 @@ impl Store {
     pub(crate) fn pay(&mut self, state: &State) {
         if self.retry_at.is_some_and(|at| at <= Instant::now()) {
             self.retry_at = Some(Instant::now() + RETRY_PERIOD);
-            if self.write(state, None).is_ok() {
+            if self.write(state, &[]).is_ok() {
                 tracing::info!("the state is written again");
             }
         }
@@ -187,7 +277,7 @@ impl Store {
     /// Writes all that is owed, in one go; what cannot be written stays owed.
     pub(crate) fn pay_all(&mut self, state: &State) {
         if !self.owed.is_empty()
-            && let Err(e) = self.write(state, None)
+            && let Err(e) = self.write(state, &[])
         {
             tracing::error!("the state could not be written, and will be tried again: {e}");
         }
@@ -195,20 +285,38 @@ impl Store {
 
     fn change(&mut self, state: &mut State, change: Change) -> io::Result<()> {
         self.journal.number(change.id().max(state.last_id));
-        self.write(state, Some(&change))?;
+        self.write(state, std::slice::from_ref(&change))?;
         state.apply(change);
+        self.shorten(state);
+        Ok(())
+    }
+
+    fn change_soon(&mut self, state: &mut State, change: Change) -> io::Result<()> {
+        if self.journal.is_unsure() || !self.owed.is_empty() {
+            return self.change(state, change);
+        }
+        self.journal.number(change.id().max(state.last_id));
+        self.journal.append_soon(&change)?;
+        state.apply(change);
+        Ok(())
+    }
+
+    fn rewrite(&mut self, state: &State) -> io::Result<()> {
+        self.journal.rewrite(state.changes().chain(self.own.changes().map(Change::Own)))
+    }
+
+    fn shorten(&mut self, state: &State) {
         if self.journal.is_stale()
-            && let Err(e) = self.journal.rewrite(state.changes())
+            && let Err(e) = self.rewrite(state)
         {
             // The change is on the disk: that the journal cannot be shortened now is no failure of it.
             tracing::warn!("the journal could not be shortened: {e}");
         }
-        Ok(())
     }
 
-    /// Appends what is owed, and this change.
-    fn write(&mut self, state: &State, last: Option<&Change>) -> io::Result<()> {
-        let written = self.append(state, last);
+    /// Appends what is owed, and these changes.
+    fn write(&mut self, state: &State, changes: &[Change]) -> io::Result<()> {
+        let written = self.append(state, changes);
         self.problem = written.as_ref().err().map(io::Error::to_string);
         if written.is_ok() {
             self.owed.clear();
@@ -217,15 +325,43 @@ impl Store {
         written
     }
 
-    fn append(&mut self, state: &State, last: Option<&Change>) -> io::Result<()> {
+    fn append(&mut self, state: &State, changes: &[Change]) -> io::Result<()> {
         if self.journal.is_unsure() {
-            self.journal.rewrite(state.changes())?;
+            self.rewrite(state)?;
             self.owed.clear();
         }
         let owed = self.owed.iter().filter_map(|id| state.jobs.get(id)).cloned();
         let owed: Vec<Change> = owed.map(|record| Change::Put(Box::new(record))).collect();
-        self.journal.append(owed.iter().chain(last))
+        self.journal.append(owed.iter().chain(changes))
     }
+}
+
+/// What `coschedd --check` says of the state in `dir`; nothing is changed.
+///
+/// # Errors
+/// Of the file system.
+pub(crate) fn look(dir: &Path) -> io::Result<String> {
+    let is_new = !dir.join(FILE).exists();
+    if is_new {
+        return Ok("new".to_owned());
+    }
+    let (changes, mut damaged) = journal::look(&dir.join(FILE))?;
+    let (state, mut keys) = divided(changes);
+    if keys.is_empty() && dir.join(OLD_KEYS).exists() {
+        let (old, damaged_too) = journal::look(&dir.join(OLD_KEYS))?;
+        (keys, damaged) = (old, damaged + damaged_too);
+    }
+    let records = state.jobs.values().filter(|record| !record.ended()).count();
+    let live = own::count_live(keys).max(records);
+    let damage = if damaged == 0 { String::new() } else { format!(", and {damaged} damaged lines") };
+    Ok(format!("{live} jobs{damage}"))
+}
+
+/// The lines of a file that are keys', and how many of all are damaged.
+#[cfg(test)]
+pub(crate) fn keys_in(path: &Path) -> (Vec<own::Change>, usize) {
+    let (changes, damaged) = journal::look(path).unwrap();
+    (divided(changes).1, damaged)
 }
 
 #[cfg(test)]
@@ -277,7 +413,7 @@ mod tests {
         let (acknowledged, _) = changes(dir.path());
         let opened = Store::open(dir.path()).unwrap();
         assert_eq!(opened.state, acknowledged.last().unwrap().1);
-        assert!(opened.damaged.is_none());
+        assert!(opened.damaged.is_empty());
     }
 
     #[test]
@@ -297,10 +433,10 @@ mod tests {
         bad[200] ^= 0x15;
         std::fs::write(dir.path().join("journal"), &bad).unwrap();
         let opened = Store::open(dir.path()).unwrap();
-        let (aside, lines) = opened.damaged.unwrap();
+        let (aside, lines) = opened.damaged[0].clone();
         assert_eq!((std::fs::read(aside).unwrap(), lines), (bad, 1));
         drop(opened.store);
-        assert!(Store::open(dir.path()).unwrap().damaged.is_none(), "the new journal is whole");
+        assert!(Store::open(dir.path()).unwrap().damaged.is_empty(), "the new journal is whole");
     }
 
     #[test]
@@ -382,7 +518,7 @@ mod tests {
             }
             let opened = Store::open(dir.path()).unwrap();
             assert_eq!(opened.state.last_id, 4, "{lines} lines are left");
-            assert!(opened.damaged.is_some(), "{lines} lines are left");
+            assert!(!opened.damaged.is_empty(), "{lines} lines are left");
         }
     }
 

@@ -353,7 +353,7 @@ Exit codes:
 pub(crate) const NODES: &str = "\
 LOAD is the one-minute average of threads that run or wait for a CPU, FREE the memory available to new programs; nodes \
 report both when they change much. OTHERS is the number of those threads that do not belong to jobs, as the plan assumes it.
-A drained node keeps its jobs and gets no new ones. A single machine with queues is a node, too. The settings of a \
+A drained node keeps its jobs and gets no new ones. A single machine is a node, too. The settings of a \
 node are in its /etc/cosched.toml; see docs/cluster.md.
 
 Examples:

@@ -50,9 +50,13 @@ pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &Clus
     match (&status.nodes, &status.cluster) {
         (Some(nodes), Some(cluster)) => Ok((nodes, cluster)),
         _ => {
-            let hint = "set store, cluster and node, or queues, in /etc/cosched.toml: see docs/cluster.md";
-            let why = "this daemon serves one machine without queues";
-            Err(Failure::explained(EXIT_REFUSED, "no cluster is configured", why, hint))
+            let why = "this daemon is of a version in which a machine without queues was no node";
+            Err(Failure::explained(
+                EXIT_REFUSED,
+                "the daemon knows no nodes",
+                why,
+                "restart the daemon, in this version",
+            ))
         }
     }
 }

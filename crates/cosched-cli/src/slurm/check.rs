@@ -56,7 +56,7 @@ fn daemon(status: &Result<Status, Failure>) -> Finding {
             Finding::new("ok", format!("coschedd {version} answers on {node}, a single machine"))
         }
         Ok(Status { version, node, cluster: Some(cluster), .. }) if cluster.alone => {
-            Finding::new("ok", format!("coschedd {version} answers on {node}, a single machine with queues"))
+            Finding::new("ok", format!("coschedd {version} answers on {node}, a single machine"))
         }
         Ok(Status { version, node, cluster: Some(cluster), .. }) if cluster.store_answers => {
             Finding::new("ok", format!("coschedd {version} answers on {node}, a node of cluster {}", cluster.name))

@@ -82,6 +82,12 @@ fn register_once(client: &mut Client, request: &JobRequest) -> Result<Job, Clien
     }
 }
 
+/// Whether somebody has named queues: a machine that has only the one that is always there takes every job into it.
+fn has_queues(status: &Status) -> bool {
+    let queues = status.cluster.as_ref().map_or(&[][..], |cluster| &cluster.queues);
+    status.cluster.as_ref().is_some_and(|cluster| !cluster.alone) || queues.iter().any(|queue| queue.name != "default")
+}
+
 fn request(
     slurm: &SlurmJob,
     target: &Target,
@@ -93,7 +99,7 @@ fn request(
         command: slurm.command(),
         name: Some(slurm.cosched_name()),
         class: Some(target.class),
-        queue: target.queue.clone().filter(|_| status.cluster.is_some()),
+        queue: target.queue.clone().filter(|_| has_queues(status)),
         cwd: slurm.work_dir.clone(),
         detached: true,
         nodes,

@@ -332,6 +332,11 @@ impl Member {
         self.replica.state.as_ref().or(self.replica.lost.as_ref()).map(|state| &state.value)
     }
 
+    /// Up to which revision the store's changes are known here.
+    pub fn revision(&self) -> u64 {
+        self.replica.revision
+    }
+
     /// When [`Member::state`] was last changed, by the store's revisions; 0 where that is not known.
     pub fn state_revision(&self) -> u64 {
         self.replica.state.as_ref().or(self.replica.lost.as_ref()).map_or(0, |state| state.revision)

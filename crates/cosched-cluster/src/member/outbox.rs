@@ -89,6 +89,15 @@ impl Outbox {
 }
 
 impl Member {
+    /// A user's request is not to be carried out any more: its key, if it is in the store already and may be deleted there. Only where
+    /// nobody else plans: others may be about to carry it out.
+    pub fn withdraw(&mut self, AskId(sequence): AskId) -> Option<crate::store::Key> {
+        self.outbox.queue.retain(|waiting| waiting.sequence != sequence);
+        let Settings { keys, name, instance, .. } = &self.settings;
+        let written = self.outbox.written.remove(&sequence);
+        written.then(|| keys.request(&request_id(name, *instance, sequence)))
+    }
+
     /// Writes what waits, and clears away replies that were read.
     pub(super) fn pump_outbox(&mut self) {
         let idle = self.outbox.queue.is_empty() && self.outbox.read.is_empty();

@@ -1,11 +1,13 @@
 //! The daemon's way to the store of its cluster.
 
+use super::FromStore;
 #[cfg(feature = "etcd")]
 use super::etcd::{Etcd, EtcdConfig, Tls};
-use super::{FromStore, memory::Memory, own::OwnStore};
+use super::memory::{Disk, Memory};
 #[cfg(feature = "etcd")]
 use crate::config::EtcdFile;
 use crate::config::{ClusterConfig, StoreChoice};
+use crate::store::Store;
 use anyhow::{Context, bail};
 use cosched_cluster::OpId;
 use cosched_cluster::store::{Compare, Do, Done, Of, Op, OpDone, Range, Txn};
@@ -59,12 +61,11 @@ enum Arm {
 }
 
 impl Link {
-    /// The store of the configuration; nothing is connected yet. An answer is waited for so long. `own` is a machine's
-    /// own store, where that is chosen.
+    /// The store of the configuration; nothing is connected yet. An answer is waited for so long.
     ///
     /// # Errors
     /// A file cannot be read, or the configuration cannot be.
-    pub(crate) fn new(config: &ClusterConfig, answer_max: Duration, own: Option<OwnStore>) -> anyhow::Result<Link> {
+    pub(crate) fn new(config: &ClusterConfig, answer_max: Duration) -> anyhow::Result<Link> {
         let (to, from) = unbounded_channel();
         #[cfg(feature = "etcd")]
         let files = match &config.store {
@@ -76,7 +77,7 @@ impl Link {
         };
         let arm = match &config.store {
             StoreChoice::Memory => Arm::Memory(Memory::new(to)),
-            StoreChoice::Own => Arm::Memory(Memory::own(own.context("the machine's own store is not open")?, to)),
+            StoreChoice::Own => Arm::Memory(Memory::own(to)),
             #[cfg(feature = "etcd")]
             StoreChoice::Etcd(file) => Arm::Etcd(Box::new(Etcd::new(&etcd_config(file, answer_max)?, to)?)),
             #[cfg(not(feature = "etcd"))]
@@ -97,7 +98,7 @@ impl Link {
     /// # Errors
     /// It does not, or refuses us.
     pub(crate) async fn reach(config: &ClusterConfig) -> anyhow::Result<Reached> {
-        let mut link = Link::new(config, REACH_TIME, None)?;
+        let mut link = Link::new(config, REACH_TIME)?;
         let keys = config.keys();
         let read = [keys.state(), keys.node(&config.node)].map(|key| Do::Get(Range::one(key)));
         let done = link.do_once(Txn { then: read.into(), ..Txn::default() }).await?;
@@ -124,7 +125,7 @@ impl Link {
 
     /// The same; whether its conditions held, too.
     pub(crate) async fn once(&mut self, op: Op) -> anyhow::Result<(bool, Vec<Done>)> {
-        self.call(OpId(1), op);
+        self.call(OpId(1), op, None);
         let answer = tokio::time::timeout(REACH_TIME * 2, self.told()).await;
         match answer {
             Ok(FromStore::Done(_, Ok(OpDone::Txn { succeeded, done, .. }))) => Ok((succeeded, done)),
@@ -134,12 +135,12 @@ impl Link {
         }
     }
 
-    /// Begins an operation.
-    pub(crate) fn call(&mut self, id: OpId, op: Op) {
+    /// Begins an operation. `disk` has the keys of one machine by itself.
+    pub(crate) fn call(&mut self, id: OpId, op: Op, disk: Option<Disk<'_>>) {
         #[cfg(feature = "etcd")]
         self.read_files_again();
         match &mut self.arm {
-            Arm::Memory(memory) => memory.call(id, op),
+            Arm::Memory(memory) => memory.call(id, op, disk),
             #[cfg(feature = "etcd")]
             Arm::Etcd(etcd) => etcd.call(id, op),
         }
@@ -173,6 +174,15 @@ impl Link {
         }
         #[cfg(not(feature = "etcd"))]
         let _ = told;
+    }
+
+    /// A request that is refused is taken out of a machine's own store, also while that can write nothing.
+    pub(crate) fn withdraw(&mut self, key: &str, disk: &mut Store) {
+        match &mut self.arm {
+            Arm::Memory(memory) => memory.withdraw(key, disk),
+            #[cfg(feature = "etcd")]
+            Arm::Etcd(_) => (),
+        }
     }
 
     /// Gives up a watch.

@@ -1,8 +1,8 @@
-//! A store that nobody shares: a cluster of one node. It ends with the daemon, for trying out and for tests, or lies in a
-//! file.
+//! A store that nobody shares: a cluster of one node. It ends with the daemon, for trying out and for tests, or its keys lie in the
+//! machine's state.
 
 use super::FromStore;
-use super::own::OwnStore;
+use crate::store::{State, Store};
 use cosched_cluster::OpId;
 use cosched_cluster::store::{MemoryStore, News, Op, OpDone, Range, Revision, StoreError};
 use cosched_core::Time;
@@ -10,54 +10,74 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
+/// Who looks at a machine's store from outside has not opened it.
+fn not_open() -> StoreError {
+    StoreError::Unavailable("the state of this machine is not open".to_owned())
+}
+
+/// The state of the machine, which has the keys of one by itself.
+pub(crate) type Disk<'a> = (&'a mut Store, &'a State);
+
 /// The store and its watches.
 #[derive(Debug)]
 pub(super) struct Memory {
-    store: Kind,
+    /// One that ends with the daemon; without it, the machine's own.
+    forgetful: Option<(MemoryStore, Instant)>,
     watches: BTreeMap<OpId, (Range, Revision)>,
     to: UnboundedSender<FromStore>,
 }
 
-#[derive(Debug)]
-enum Kind {
-    Forgetful(MemoryStore, Instant),
-    Own(Box<OwnStore>),
-}
-
 impl Memory {
     pub(super) fn new(to: UnboundedSender<FromStore>) -> Memory {
-        Memory { store: Kind::Forgetful(MemoryStore::new(), Instant::now()), watches: BTreeMap::new(), to }
+        let forgetful = Some((MemoryStore::new(), Instant::now()));
+        Memory { forgetful, ..Memory::own(to) }
     }
 
-    pub(super) fn own(store: OwnStore, to: UnboundedSender<FromStore>) -> Memory {
-        Memory { store: Kind::Own(Box::new(store)), watches: BTreeMap::new(), to }
+    pub(super) fn own(to: UnboundedSender<FromStore>) -> Memory {
+        Memory { forgetful: None, watches: BTreeMap::new(), to }
     }
 
     /// Does an operation and tells what came of it, then what the watches see.
-    pub(super) fn call(&mut self, id: OpId, op: Op) {
+    pub(super) fn call(&mut self, id: OpId, op: Op, disk: Option<Disk<'_>>) {
         let watch = match &op {
             Op::Watch { range, from } => Some((range.clone(), *from)),
             _ => None,
         };
-        let done = match &mut self.store {
-            Kind::Forgetful(store, begin) => store.call(Time(begin.elapsed().as_nanos() as u64), op),
-            Kind::Own(store) => store.call(op),
+        let (mut disk, state) = disk.unzip();
+        let done = match (&mut self.forgetful, &mut disk, state) {
+            (Some((store, begin)), ..) => store.call(Time(begin.elapsed().as_nanos() as u64), op),
+            (None, Some(disk), Some(state)) => disk.call(state, op),
+            (None, ..) => Err(not_open()),
         };
         if let (Some(watch), Ok(OpDone::Watching)) = (watch, &done) {
             self.watches.insert(id, watch);
         }
         self.tell(FromStore::Done(id, done));
-        self.tell_watches();
+        self.tell_watches(disk.as_deref());
+    }
+
+    /// A request that nobody waits for any more.
+    pub(super) fn withdraw(&mut self, key: &str, disk: &mut Store) {
+        if self.forgetful.is_none() {
+            disk.withdraw(key);
+            self.tell_watches(Some(disk));
+        }
     }
 
     pub(super) fn drop_watch(&mut self, id: OpId) {
         self.watches.remove(&id);
     }
 
-    fn tell_watches(&mut self) {
+    fn tell_watches(&mut self, disk: Option<&Store>) {
+        let news = |range: &Range, from: Revision| -> Result<News, StoreError> {
+            match (&self.forgetful, disk) {
+                (Some((store, _)), _) => store.news(range, from),
+                (None, disk) => disk.ok_or_else(not_open)?.news(range, from),
+            }
+        };
         let mut lost = Vec::new();
         for (id, (range, next)) in &mut self.watches {
-            match self.store.news(range, *next) {
+            match news(range, *next) {
                 Ok(news) => {
                     *next = news.revision + 1;
                     if !news.events.is_empty() {
@@ -76,15 +96,6 @@ impl Memory {
     fn tell(&self, what: FromStore) {
         // Whoever listens may have gone; then nobody wants to know.
         let _ = self.to.send(what);
-    }
-}
-
-impl Kind {
-    fn news(&self, range: &Range, from: Revision) -> Result<News, StoreError> {
-        match self {
-            Kind::Forgetful(store, _) => store.news(range, from),
-            Kind::Own(store) => store.news(range, from),
-        }
     }
 }
 
@@ -116,14 +127,14 @@ mod tests {
     fn a_watch_tells_of_its_keys_until_it_is_dropped() {
         let (to, mut from) = unbounded_channel();
         let mut memory = Memory::new(to);
-        memory.call(OpId(1), put("a/1"));
-        memory.call(OpId(2), Op::Watch { range: Range::prefix("a/"), from: 2 });
+        memory.call(OpId(1), put("a/1"), None);
+        memory.call(OpId(2), Op::Watch { range: Range::prefix("a/"), from: 2 }, None);
         assert_eq!(told(&mut from), ["1 done", "2 done", "2 a/1"], "what was before it began, too");
-        memory.call(OpId(3), put("b/1"));
-        memory.call(OpId(4), put("a/2"));
+        memory.call(OpId(3), put("b/1"), None);
+        memory.call(OpId(4), put("a/2"), None);
         assert_eq!(told(&mut from), ["3 done", "4 done", "2 a/2"], "the answer comes first");
         memory.drop_watch(OpId(2));
-        memory.call(OpId(5), put("a/3"));
+        memory.call(OpId(5), put("a/3"), None);
         assert_eq!(told(&mut from), ["5 done"]);
     }
 
@@ -131,16 +142,16 @@ mod tests {
     fn what_a_watch_can_no_more_be_told_ends_it() {
         let (to, mut from) = unbounded_channel();
         let mut memory = Memory::new(to);
-        memory.call(OpId(1), Op::Watch { range: Range::prefix("a/"), from: 2 });
-        memory.call(OpId(2), put("b/1"));
-        let Kind::Forgetful(store, _) = &mut memory.store else { panic!() };
+        memory.call(OpId(1), Op::Watch { range: Range::prefix("a/"), from: 2 }, None);
+        memory.call(OpId(2), put("b/1"), None);
+        let (store, _) = memory.forgetful.as_mut().unwrap();
         for _ in 0..3 {
             store.call(Time(0), put("b/2")).unwrap();
         }
         store.compact(store.revision()).unwrap();
-        memory.call(OpId(3), put("a/1"));
+        memory.call(OpId(3), put("a/1"), None);
         assert_eq!(told(&mut from), ["1 done", "2 done", "3 done", "1 lost"]);
-        memory.call(OpId(4), put("a/2"));
+        memory.call(OpId(4), put("a/2"), None);
         assert_eq!(told(&mut from), ["4 done"], "once");
     }
 }

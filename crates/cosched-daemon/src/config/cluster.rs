@@ -46,12 +46,14 @@ pub(crate) struct ClusterConfig {
     pub(crate) queues_are_set: bool,
     /// Whether usage counts in the order of a queue, in a cluster that begins.
     pub(crate) fair_share: Option<FairShare>,
+    /// Whether jobs wait for memory; on one machine only where the file says what they are to wait for.
+    pub(crate) admits_by_memory: bool,
 }
 
 /// What the nodes of a cluster share.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StoreChoice {
-    /// A file of the state's directory: the node is a machine alone, with queues, admission by memory or a ceiling.
+    /// A file of the state's directory: one machine by itself.
     Own,
     /// Nothing that outlives the daemon: a cluster of this node alone, for trying out and for tests.
     Memory,
@@ -138,8 +140,8 @@ pub(super) const KEYS: [&str; 29] = [
 ];
 
 impl FileCluster {
-    /// The node's place in its cluster; none for a machine alone.
-    pub(super) fn read(self) -> Result<Option<ClusterConfig>, ConfigError> {
+    /// The node's place in its cluster.
+    pub(super) fn read(self) -> Result<ClusterConfig, ConfigError> {
         let names = [("file", Kind::File), ("memory", Kind::Memory), ("etcd", Kind::Etcd)];
         let kind = self.store.as_deref().map_or(Ok(Kind::File), |store| choice("store", store, &names))?;
         if kind == Kind::File && self.etcd.is_none() {
@@ -172,7 +174,7 @@ impl FileCluster {
         if !(1..=1000).contains(&rows_max) {
             return Err(range("rows_max", &rows_max.to_string(), "1 to 1000"));
         }
-        Ok(Some(ClusterConfig {
+        Ok(ClusterConfig {
             store,
             name: name("cluster", self.cluster.unwrap_or_else(|| "default".to_owned()))?,
             node: name("node", self.node.unwrap_or_else(cosched_linux::observe::hostname))?,
@@ -185,12 +187,12 @@ impl FileCluster {
             queues_are_set: self.queue.is_some(),
             queues: queues(self.queue)?,
             fair_share: fair_share(self.fair_share)?,
-        }))
+            admits_by_memory: true,
+        })
     }
 
-    /// A machine alone: what only a cluster has would be ignored. With something that only the planner of a cluster can
-    /// do it is a cluster of one.
-    fn alone(self) -> Result<Option<ClusterConfig>, ConfigError> {
+    /// One machine: what only several have would be ignored.
+    fn alone(self) -> Result<ClusterConfig, ConfigError> {
         let of_nodes = "the store is \"file\", which other machines cannot read";
         let of_rows = "it is about gangs that span nodes, and one machine has none";
         let keys = [
@@ -205,11 +207,23 @@ impl FileCluster {
             let hint = "Set store = \"etcd\" for a cluster, or take the key out.";
             return Err(error(format!("`{key}` is set, but this is one machine"), why, hint));
         }
-        if !self.memory && self.ceiling.is_none() && self.queue.is_none() && self.fair_share.is_none() {
-            return Ok(None);
-        }
+        let asks_for_order = self.ceiling.is_some() || self.queue.is_some() || self.fair_share.is_some();
+        Ok(ClusterConfig {
+            ceiling_permille: ceiling(self.ceiling)?,
+            queues_are_set: self.queue.is_some(),
+            queues: queues(self.queue)?,
+            fair_share: fair_share(self.fair_share)?,
+            admits_by_memory: self.memory || asks_for_order,
+            ..ClusterConfig::one_machine()
+        })
+    }
+}
+
+impl ClusterConfig {
+    /// One machine with one queue and no limits.
+    pub(super) fn one_machine() -> ClusterConfig {
         let host = cosched_linux::observe::hostname();
-        Ok(Some(ClusterConfig {
+        ClusterConfig {
             store: StoreChoice::Own,
             name: own::NAME.to_owned(),
             node: if check_name(&host).is_ok() { host } else { "localhost".to_owned() },
@@ -219,15 +233,14 @@ impl FileCluster {
             rebalance_period: Duration::from_secs(60),
             packing: Packing::Buddy,
             rows_max: ROWS_MAX,
-            ceiling_permille: ceiling(self.ceiling)?,
-            queues_are_set: self.queue.is_some(),
-            queues: queues(self.queue)?,
-            fair_share: fair_share(self.fair_share)?,
-        }))
+            ceiling_permille: 1000,
+            queues: vec![default_queue()],
+            queues_are_set: false,
+            fair_share: None,
+            admits_by_memory: false,
+        }
     }
-}
 
-impl ClusterConfig {
     /// Whether this is one machine, whose store is a file of its own.
     pub(crate) fn is_alone(&self) -> bool {
         self.store == StoreChoice::Own
@@ -296,8 +309,13 @@ fn name(key: &str, name: String) -> Result<String, ConfigError> {
     }
 }
 
+/// The one that there is when none is named.
+fn default_queue() -> Queue {
+    Queue { name: "default".to_owned(), ..Queue::default() }
+}
+
 fn queues(tables: Option<Vec<QueueTable>>) -> Result<Vec<Queue>, ConfigError> {
-    let Some(tables) = tables else { return Ok(vec![Queue { name: "default".to_owned(), ..Queue::default() }]) };
+    let Some(tables) = tables else { return Ok(vec![default_queue()]) };
     let mut queues: Vec<Queue> = Vec::new();
     for table in tables {
         let queue = queue(&table)?;
@@ -396,9 +414,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_alone_has_none() {
+    fn one_machine_has_one_queue_and_no_limits_until_its_file_names_some() {
         for text in ["", "store = \"file\"", "packing = \"best-fit\"", "[shares]\nbatch = 3"] {
-            assert_eq!(Config::parse(text).unwrap().cluster, None, "{text}");
+            assert_eq!(Config::parse(text).unwrap().cluster, ClusterConfig::one_machine(), "{text}");
         }
         for key in
             ["cluster = \"c\"", "node = \"a\"", "node_lease = \"5s\"", "rows_max = 3", "rebalance_period = \"9s\""]
@@ -406,20 +424,16 @@ mod tests {
             let e = Config::parse(key).unwrap_err();
             assert!(e.what.contains("one machine"), "{e}");
         }
-    }
-
-    #[test]
-    fn a_machine_alone_with_queues_or_limits_plans_as_a_cluster_of_one() {
         let fair = "[fair_share]\nhalf_life = \"7d\"\nweight = \"1d\"";
         for text in ["ceiling = 0.5", "memory = \"1G\"", "[[queue]]\nname = \"day\"", fair] {
             let config = Config::parse(text).unwrap();
-            let own = config.cluster.unwrap();
-            assert!(own.is_alone(), "{text}");
+            let own = config.cluster;
+            assert!(own.is_alone() && own.admits_by_memory, "{text}");
             assert_eq!((own.queues.len(), config.require_synchronised_clock), (1, false), "{text}");
         }
         let config = Config::parse("ceiling = 0.5\npacking = \"best-fit\"").unwrap();
         assert_eq!(config.packing, cosched_core::Packing::BestFit, "of the machine's own matrix");
-        assert_eq!(config.cluster.unwrap().ceiling_permille, 500);
+        assert_eq!(config.cluster.ceiling_permille, 500);
         for (text, word) in
             [("ceiling = 0.5\npacking = \"buddy\"", "first-fit, best-fit"), ("ceiling = 0", "0.01 to 1")]
         {
@@ -440,7 +454,7 @@ mod tests {
              memory_max_per_user = \"2G\"\n\
              [[queue]]\nname = \"big\"\nexclusive = true\nmemory_max = \"1G\"\ndisk_max = \"2G\"\n",
         );
-        let cluster = c.unwrap().cluster.unwrap();
+        let cluster = c.unwrap().cluster;
         assert_eq!((cluster.name.as_str(), cluster.node.as_str()), ("c", "a"));
         assert_eq!((cluster.node_lease.as_secs(), cluster.rebalance_period.as_secs()), (3, 10));
         assert_eq!((cluster.packing, cluster.rows_max, cluster.ceiling_permille), (Packing::BestFit, 5, 750));
@@ -488,7 +502,7 @@ mod tests {
     fn a_silence_that_kills_is_at_least_two_leases() {
         let after = |text: &str| {
             let config = Config::parse(&format!("store = \"memory\"\n{text}"));
-            config.map(|config| config.cluster.unwrap().node_dead_after_ns).map_err(|e| e.to_string())
+            config.map(|config| config.cluster.node_dead_after_ns).map_err(|e| e.to_string())
         };
         assert_eq!(after(""), Ok(NODE_DEAD_AFTER_NS));
         assert_eq!(after("node_lease = \"4min\""), Ok(480_000_000_000), "the default grows with the lease");

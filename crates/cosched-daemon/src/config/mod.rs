@@ -69,8 +69,8 @@ pub(crate) struct Config {
     pub(crate) working_hours: Calendar,
     /// The memory that jobs may have together; none is all that there is.
     pub(crate) memory_bytes: Option<u64>,
-    /// The cluster that the node belongs to, if it does.
-    pub(crate) cluster: Option<ClusterConfig>,
+    /// The cluster that the node belongs to; one machine is a cluster of one.
+    pub(crate) cluster: ClusterConfig,
     /// What one user may take.
     pub(crate) limits: Limits,
 }
@@ -102,7 +102,7 @@ impl Default for Config {
             off_hours: turned(Shares::default()),
             working_hours: Calendar::default(),
             memory_bytes: None,
-            cluster: None,
+            cluster: ClusterConfig::one_machine(),
             limits: Limits::default(),
         }
     }
@@ -240,7 +240,7 @@ impl Config {
             memory: c.memory_bytes.is_some(),
         }
         .read()?;
-        let alone = c.cluster.as_ref().is_none_or(ClusterConfig::is_alone);
+        let alone = c.cluster.is_alone();
         if let Some(v) = file.packing.filter(|_| alone) {
             let names = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit)];
             c.packing = choice("packing", &v, &names)?;

@@ -1,12 +1,11 @@
-//! What users do to a job: suspend, resume, kill, another class, another policy.
+//! Signals to what is here of a job, and what may be changed of one.
 
 use super::{Driver, machine};
 use crate::clock::{now, unix_ms};
-use crate::decided;
 use crate::record::Record;
 use crate::refuse::{Answer, internal, refuse};
-use crate::rights::{Peer, name};
-use cosched_api::{ClassRequest, ErrorCode, Job, KillRequest, PolicyRequest};
+use crate::rights::Peer;
+use cosched_api::{ErrorCode, Job, KillRequest, PolicyRequest};
 use cosched_cluster::wire::KillHow;
 use cosched_core::{JobId, PlannerInput};
 use std::time::Duration;
@@ -19,59 +18,19 @@ pub(super) fn asks_to_end(signal: i32) -> bool {
     [1, 2, 3, 15].contains(&signal)
 }
 
+/// Whether there is such a signal, for whatever job.
+pub(super) fn check_signal(signal: i32) -> Answer<()> {
+    if (1..=64).contains(&signal) {
+        return Ok(());
+    }
+    let (what, hint) = (format!("there is no signal {signal}"), "Use 15 (TERM) to ask, 9 (KILL) to force.");
+    Err(refuse(ErrorCode::Invalid, what, "signals are 1 to 64", hint))
+}
+
 impl Driver {
-    /// Stops a job until it is resumed.
-    pub(super) fn suspend(&mut self, peer: Peer, id: u64) -> Answer<Job> {
-        let mut record = self.changeable(peer, id)?;
-        let decided = decided::after(&self.rights, peer, &record, |decided, asker| {
-            decided.suspend(record.uid, asker);
-            Ok(())
-        })?;
-        if record.suspended && record.decided == decided {
-            return self.view_job(id);
-        }
-        let news = !std::mem::replace(&mut record.suspended, true);
-        record.decided = decided;
-        record.event(unix_ms(), "suspended", by(peer));
-        self.commit(&record)?;
-        if news {
-            self.plan_change(PlannerInput::Suspend(JobId(id)))?;
-        }
-        self.view_job(id)
-    }
-
-    /// Lets a suspended job go on, and gives a dropped one slots again.
-    pub(super) fn resume(&mut self, peer: Peer, id: u64) -> Answer<Job> {
-        let mut record = self.changeable(peer, id)?;
-        if !record.suspended {
-            if self.live.get(&id).is_some_and(|live| live.dropped) {
-                self.awake(JobId(id), by(peer));
-                self.settle(false);
-            }
-            return self.view_job(id);
-        }
-        record.decided = decided::after(&self.rights, peer, &record, |decided, asker| decided.resume(asker))?;
-        record.suspended = false;
-        record.event(unix_ms(), "resumed", by(peer));
-        self.commit(&record)?;
-        if let Some(live) = self.live.get_mut(&id) {
-            (live.asleep, live.dropped) = (false, false);
-        }
-        self.plan_change(PlannerInput::Resume(JobId(id)))?;
-        self.view_job(id)
-    }
-
     /// Sends a signal to every process of a job.
     pub(super) fn kill(&mut self, peer: Peer, id: u64, request: KillRequest) -> Answer<Job> {
         let KillRequest { signal, grace_ms, here: _ } = request;
-        if !(1..=64).contains(&signal) {
-            return Err(refuse(
-                ErrorCode::Invalid,
-                format!("there is no signal {signal}"),
-                "signals are 1 to 64",
-                "Use 15 (TERM) to ask, 9 (KILL) to force.",
-            ));
-        }
         let record = self.changeable(peer, id)?;
         let bound = record.decided.suspended_by.is_some() && !self.rights.is_admin(peer);
         // A stopped process takes no polite signal: let it run to its end.
@@ -83,7 +42,7 @@ impl Driver {
             });
             self.plan_change(PlannerInput::Resume(JobId(id)))?;
         }
-        let Some(live) = self.live.get_mut(&id) else { return self.view_job(id) };
+        let Some(live) = self.live.get_mut(&id) else { return self.view_here(id) };
         let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal).map(drop) };
         sent.map_err(|e| internal(format!("job {id} could not be signalled"), e))?;
         if asks_to_end(signal) {
@@ -98,51 +57,10 @@ impl Driver {
         if record.pid == 0 && (signal == SIGKILL || asks_to_end(signal)) {
             self.finish(id);
         }
-        self.view_job(id)
+        self.view_here(id)
     }
 
-    /// Gives a job another class.
-    pub(super) fn reclass(&mut self, peer: Peer, id: u64, request: ClassRequest) -> Answer<Job> {
-        let mut record = self.changeable(peer, id)?;
-        self.rights.reclass(peer, &record, request.class)?;
-        let (from, to) = (machine::core_class(record.class), machine::core_class(request.class));
-        record.decided =
-            decided::after(&self.rights, peer, &record, |decided, asker| decided.reclass(record.uid, asker, from, to))?;
-        record.event(unix_ms(), "class", format!("{} to {} {}", name(record.class), name(request.class), by(peer)));
-        record.class = request.class;
-        self.commit(&record)?;
-        self.plan_change(PlannerInput::Class(JobId(id), to))?;
-        self.view_job(id)
-    }
-
-    /// Gives a job its own policy, or lets it follow the machine's again.
-    pub(super) fn job_policy(&mut self, peer: Peer, id: u64, request: PolicyRequest) -> Answer<Job> {
-        let common = request.sharing.is_some() || request.slot_length_ms.is_some() || request.ceiling.is_some();
-        if common || machine::is_for_clusters(&request) {
-            return Err(refuse(
-                ErrorCode::Invalid,
-                "sharing and slot length are not a job's own",
-                "all gangs of a machine share one matrix",
-                "Set them for the machine: `cosched policy gang --sharing soft --slot 100ms`.",
-            ));
-        }
-        let mut record = self.changeable(peer, id)?;
-        let (from, to) = (record.own_policy.map(machine::core_policy), request.policy.map(machine::core_policy));
-        record.decided = decided::after(&self.rights, peer, &record, |decided, asker| {
-            decided.repolicy(record.uid, asker, from, to)
-        })?;
-        record.own_policy = request.policy;
-        let words = match request.policy {
-            Some(policy) => policy.name(),
-            None => "the machine's",
-        };
-        record.event(unix_ms(), "policy", format!("{words} {}", by(peer)));
-        self.commit(&record)?;
-        self.plan_change(PlannerInput::JobPolicy(JobId(id), to))?;
-        self.view_job(id)
-    }
-
-    pub(super) fn plan_change(&mut self, input: PlannerInput) -> Answer<()> {
+    fn plan_change(&mut self, input: PlannerInput) -> Answer<()> {
         self.planner.handle(now(), input).map_err(|e| internal("the planner refused the change", e))?;
         self.settle(false);
         Ok(())
@@ -162,6 +80,20 @@ impl Driver {
         }
         Ok(record.clone())
     }
+}
+
+/// What a job has of its own is a policy alone.
+pub(super) fn check_own_policy(request: &PolicyRequest) -> Answer<()> {
+    let common = request.sharing.is_some() || request.slot_length_ms.is_some() || request.ceiling.is_some();
+    if common || machine::is_for_all(request) {
+        return Err(refuse(
+            ErrorCode::Invalid,
+            "sharing and slot length are not a job's own",
+            "all gangs of a machine share one matrix",
+            "Set them for the machine: `cosched policy gang --sharing soft --slot 100ms`.",
+        ));
+    }
+    Ok(())
 }
 
 pub(super) fn by(peer: Peer) -> String {

@@ -41,7 +41,7 @@ impl Driver {
         if over {
             self.finish(id);
         }
-        self.view_job(id)
+        self.view_here(id)
     }
 
     /// These jobs' cgroups have changed; some have no process left.
@@ -127,7 +127,7 @@ impl Driver {
         };
         let killed = out_of_memory.map(|killed| killed.to_string());
         tracing::info!(id, how, killed, "job ended");
-        self.remember(id, |record| {
+        self.remember_end(id, |record| {
             record.ended_unix_ms = Some(unix_ms());
             record.lost = live.unseen && record.exit.is_none();
             record.cpu_time_ms = cpu_time_ms;
@@ -150,7 +150,7 @@ impl Driver {
 
     fn answer_waiters(&mut self, id: u64, live: Live) {
         for waiter in live.waiters {
-            let _ = waiter.send(self.view_job(id).map(job_reply));
+            let _ = waiter.send(self.view_here(id).map(job_reply));
         }
     }
 

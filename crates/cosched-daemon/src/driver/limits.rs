@@ -52,7 +52,7 @@ impl Driver {
             // One a rank: its user's jobs need not be counted for it.
             Op::AddProcess(..) => over("processes", self.processes_of(uid), 1, limits.processes),
             Op::Resources(id, request) => {
-                let others = self.list_of(uid).filter(|(of, ..)| of != id);
+                let others = self.jobs_of(uid).into_iter().filter(|(of, ..)| of != id);
                 let have = others.map(|(_, _, bytes)| bytes).fold(0, u64::saturating_add);
                 memory(have, request.mem_bytes, &request.nodes)
             }
@@ -94,7 +94,7 @@ impl Driver {
 
     pub(super) fn used_by(&self, uid: u32) -> Used {
         let mut used = Used::default();
-        for (_, waits, memory_bytes) in self.list_of(uid) {
+        for (_, waits, memory_bytes) in self.jobs_of(uid) {
             used.jobs += 1;
             used.waiting += u64::from(waits);
             used.memory_bytes = used.memory_bytes.saturating_add(memory_bytes);
@@ -110,17 +110,6 @@ impl Driver {
         let own = |id: &u64| self.state.jobs.get(id).is_some_and(|record| record.uid == uid);
         let live = self.live.iter().filter(|(id, _)| own(id));
         live.map(|(_, live): (_, &Live)| u64::from(live.registered)).sum()
-    }
-
-    /// The user's jobs that have not ended: number, whether it waits, declared memory.
-    fn list_of(&self, uid: u32) -> Box<dyn Iterator<Item = (u64, bool, u64)> + '_> {
-        match self.cluster_jobs_of(uid) {
-            Some(jobs) => Box::new(jobs.into_iter()),
-            None => {
-                let own = self.state.jobs.values().filter(move |record| record.uid == uid && !record.ended());
-                Box::new(own.map(|record| (record.id, false, record.mem_bytes.unwrap_or(0))))
-            }
-        }
     }
 }
 

@@ -1,51 +1,11 @@
 //! What holds for the whole machine: policy, sharing, slot length; and the wire's words in core's.
 
 use super::Driver;
-use crate::clock::now;
 use crate::config::SLOT_LENGTH_MS;
-use crate::refuse::{Answer, internal, refuse, unwritten};
-use crate::rights::Peer;
+use crate::refuse::{Answer, refuse};
 use cosched_api::{ErrorCode, PolicyRequest};
-use cosched_core::PlannerInput;
 
 impl Driver {
-    /// Changes the machine's policy while jobs run.
-    pub(super) fn machine_policy(&mut self, peer: Peer, request: PolicyRequest) -> Answer<()> {
-        self.rights.change_machine(peer)?;
-        check_slot_length(request.slot_length_ms)?;
-        if request.ceiling.is_some() {
-            return Err(refuse(
-                ErrorCode::Unsupported,
-                "there is no ceiling here",
-                "this machine plans without one",
-                "Set `ceiling` in the configuration (1.0 for none yet) and start the daemon again; then it can be changed.",
-            ));
-        }
-        if is_for_clusters(&request) {
-            return Err(refuse(
-                ErrorCode::Unsupported,
-                "packing, rows and shares cannot be changed here",
-                "this daemon serves one machine, which has them from its configuration",
-                "Set `packing`, [shares] and [off_hours] in cosched.toml, and restart the daemon; jobs go on meanwhile.",
-            ));
-        }
-        let mut settings = self.state.settings.clone();
-        settings.policy = request.policy.or(settings.policy);
-        settings.sharing = request.sharing.or(settings.sharing);
-        settings.slot_length_ms = request.slot_length_ms.or(settings.slot_length_ms);
-        self.store.settings(&mut self.state, settings).map_err(|e| unwritten(self.store.dir(), &e))?;
-        let inputs = [
-            request.policy.map(|p| PlannerInput::MachinePolicy(core_policy(p))),
-            request.sharing.map(|s| PlannerInput::MachineSharing(core_sharing(s))),
-            request.slot_length_ms.map(|ms| PlannerInput::SlotLength(ms * 1_000_000)),
-        ];
-        for input in inputs.into_iter().flatten() {
-            self.planner.handle(now(), input).map_err(|e| internal("the planner refused the change", e))?;
-        }
-        self.settle(false);
-        self.apply_mechanism().map_err(|e| internal("the mechanism of the switch could not be changed", e))
-    }
-
     /// Gives the slot thread the mechanism that the present sharing asks for.
     pub(super) fn apply_mechanism(&mut self) -> anyhow::Result<()> {
         let soft = self.plan.sharing != cosched_core::Sharing::Strict;
@@ -59,8 +19,8 @@ impl Driver {
     }
 }
 
-/// Whether a request changes what only a cluster keeps in its store.
-pub(super) fn is_for_clusters(request: &PolicyRequest) -> bool {
+/// Whether a request changes what all jobs have in common.
+pub(super) fn is_for_all(request: &PolicyRequest) -> bool {
     request.packing.is_some() || request.rows_max.is_some() || request.shares.is_some() || request.off_hours.is_some()
 }
 

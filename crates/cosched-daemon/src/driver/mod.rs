@@ -4,6 +4,7 @@
 //! After each, `settle` lets the planner and the agent say what follows, and hands the slot thread a new table when
 //! the plan has changed. Nothing here decides about scheduling: that is core's work.
 
+mod answer;
 mod auto;
 mod boost;
 mod caps;
@@ -33,22 +34,21 @@ mod watchdog;
 pub(crate) use clock::not_good_enough;
 pub(crate) use machine::{core_policy, core_sharing};
 
-use crate::call::{Call, Op, Reply};
+use crate::call::{Call, Reply};
 use crate::clock::now;
-use crate::cluster::own::OwnStore;
 use crate::config::Config;
 use crate::guard::GuardKeeper;
 use crate::pollable::pollable;
 use crate::probe::ProbeKeeper;
 use crate::record::Record;
-use crate::refuse::{Answer, no_such_job, refuse, unwritten};
+use crate::refuse::{Answer, no_such_job};
 use crate::rights::Rights;
 use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
 use anyhow::Context;
 use auto::Choice;
 use cluster::Cluster;
-use cosched_api::{ErrorBody, ErrorCode, Job, LoadList, Warning};
+use cosched_api::{Job, Warning};
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, JobId, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig,
     Shares, Table, Time,
@@ -184,7 +184,7 @@ pub(crate) struct Driver {
     mechanism_is_stale: bool,
     /// The shares of the classes that the own planner plans by.
     shares: Shares,
-    cluster: Option<Cluster>,
+    cluster: Cluster,
     /// The way back into the driver, for what happens beside it.
     calls: mpsc::Sender<Call>,
     live: BTreeMap<u64, Live>,
@@ -207,13 +207,12 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Takes over the state and the jobs that an earlier daemon left. `own` is the store of a machine alone that has
-    /// queues, or had them.
+    /// Takes over the state and the jobs that an earlier daemon left.
     pub(crate) fn new(
         config: Config,
         identity: Identity,
         rights: Rights,
-        (mut store, mut state, own): (Store, State, Option<OwnStore>),
+        (mut store, mut state): (Store, State),
         machinery: Machinery,
         calls: mpsc::Sender<Call>,
     ) -> anyhow::Result<Driver> {
@@ -240,6 +239,8 @@ impl Driver {
         let watch = EndWatch::new()?;
         let probes = cosched_linux::mechanism::probe(&machinery.tree);
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
+        let fences = machinery.guard.fences().to_owned();
+        let cluster = Cluster::new(&config, memory_bytes, &identity, (&mut store, &mut state, &fences))?;
         let mut driver = Driver {
             clock: clock::ClockState::new(config.require_synchronised_clock),
             load: load::LoadMeter::new(),
@@ -262,7 +263,7 @@ impl Driver {
             plan_is_stale: false,
             mechanism_is_stale: false,
             shares,
-            cluster: None,
+            cluster,
             calls,
             live: BTreeMap::new(),
             orphans: Vec::new(),
@@ -273,21 +274,16 @@ impl Driver {
             boosts: boost::Boosts::default(),
             empty_since: Instant::now(),
         };
-        driver.take_up(own)?;
+        driver.take_up()?;
         Ok(driver)
     }
 
     /// Begins with what there is.
-    fn take_up(&mut self, own: Option<OwnStore>) -> anyhow::Result<()> {
+    fn take_up(&mut self) -> anyhow::Result<()> {
         self.machinery.guard.revive();
         self.machinery.revive_probe();
-        match own {
-            Some(own) if self.config.cluster.is_none() => self.recover_without_queues(own)?,
-            own => {
-                self.recover()?;
-                self.join_cluster(own)?;
-            }
-        }
+        self.recover()?;
+        self.join_cluster();
         self.on_clock();
         self.apply_mechanism()?;
         self.settle(true);
@@ -320,10 +316,10 @@ impl Driver {
                 () = self.machinery.guard.died() => self.machinery.guard.revive(),
                 () = self.machinery.probe.died() => self.machinery.revive_probe(),
                 () = self.clock.told() => self.on_clock(),
-                told = Cluster::told(&mut self.cluster) => self.on_store(told),
+                told = self.cluster.told() => self.on_store(told),
                 _ = stop.recv() => break,
             }
-            self.go_on_in_cluster();
+            self.heed_store();
             self.settle(false);
             if std::mem::take(&mut self.mechanism_is_stale)
                 && let Err(e) = self.apply_mechanism()
@@ -355,61 +351,6 @@ impl Driver {
             tracing::warn!("the cgroup subtree could not be removed: {e}");
         }
         tracing::info!(jobs_left = self.live.len(), "ended; what runs goes on without a daemon");
-    }
-
-    fn answer(&mut self, call: Call) {
-        if let Err(e) = self.check_limits(call.peer, &call.op) {
-            let _ = call.reply.send(Err(e));
-            return;
-        }
-        let call = if self.cluster.is_some() { self.answer_in_cluster(call) } else { Some(call) };
-        let Some(Call { peer, op, reply }) = call else { return };
-        let answer = match op {
-            Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
-            Op::Version => Ok(Reply::Version(self.view_version())),
-            Op::Load { node } => self.view_load(node.as_deref()).map(Reply::Load),
-            Op::Loads => self.view_load(None).map(|load| Reply::Loads(LoadList { nodes: vec![load] })),
-            Op::Limits => Ok(Reply::Limits(self.view_limits(peer))),
-            Op::Metrics => Ok(Reply::Metrics(self.view_metrics())),
-            Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
-            Op::Register(request) => self.register(peer, *request).map(job_reply),
-            Op::Show(id) => self.view_job(id).map(job_reply),
-            Op::Wait(id) => return self.wait(id, reply),
-            Op::Events(id) => self.view_events(id).map(Reply::Events),
-            Op::Exit(id, report) => self.main_exited(peer, id, report).map(job_reply),
-            Op::Suspend(id) => self.suspend(peer, id).map(job_reply),
-            Op::Resume(id) => self.resume(peer, id).map(job_reply),
-            Op::Kill(id, request) => self.kill(peer, id, request).map(job_reply),
-            Op::Class(id, request) => self.reclass(peer, id, request).map(job_reply),
-            Op::Resources(id, request) => self.change_resources(peer, id, request).map(job_reply),
-            Op::AddProcess(id, request) => {
-                self.add_process(peer, id, request).inspect(|_| self.count_process(id, true)).map(job_reply)
-            }
-            Op::RemoveProcess(id, request) => {
-                self.remove_process(peer, id, request).inspect(|_| self.count_process(id, false)).map(job_reply)
-            }
-            Op::Policy(id, request) => self.job_policy(peer, id, request).map(job_reply),
-            Op::Node(name, _) => self.own_node(&name).and_then(|name| Err(alone(&name))),
-            Op::Queues(_) => Err(no_queues()),
-            Op::Repair(_) | Op::Export | Op::Import(_) => Err(cluster::no_store()),
-            Op::MachinePolicy(request) => {
-                self.machine_policy(peer, request).map(|()| Reply::Status(Box::new(self.view_status())))
-            }
-        };
-        // The asker may have gone; then nobody misses the answer.
-        let _ = reply.send(answer);
-    }
-
-    fn wait(&mut self, id: u64, reply: oneshot::Sender<Answer<Reply>>) {
-        match self.live.get_mut(&id) {
-            Some(live) => {
-                live.waiters.retain(|w| !w.is_closed());
-                live.waiters.push(reply);
-            }
-            None => {
-                let _ = reply.send(self.view_job(id).map(job_reply));
-            }
-        }
     }
 
     /// Lets planner and agent say what follows, until they have nothing more to say.
@@ -492,23 +433,35 @@ impl Driver {
         self.keep(record);
     }
 
+    /// The same of the end of a job. A machine's own store, which has the same file, is told of it at once.
+    fn remember_end(&mut self, id: u64, change: impl FnOnce(&mut Record)) {
+        let Some(mut record) = self.state.jobs.get(&id).cloned() else { return };
+        change(&mut record);
+        match self.is_told_at_once(id) {
+            true => self.keep_soon(record),
+            false => self.keep(record),
+        }
+    }
+
     /// Takes a record that is true whether or not the disk takes it.
     fn keep(&mut self, record: Record) {
-        if let Err(e) = self.store.put(&mut self.state, &record) {
+        let put = self.store.put(&mut self.state, &record);
+        self.kept(record, put);
+    }
+
+    /// The same of what the store says too, or will: on the disk with what is written next.
+    fn keep_soon(&mut self, record: Record) {
+        let put = self.store.put_soon(&mut self.state, &record);
+        self.kept(record, put);
+    }
+
+    fn kept(&mut self, record: Record, put: std::io::Result<()>) {
+        if let Err(e) = put {
             tracing::error!(id = record.id, "the state could not be written, and will be tried again: {e}");
             self.store.owe(record.id);
             self.state.jobs.insert(record.id, record);
         }
         self.touch_status();
-    }
-
-    /// Puts a changed record on the disk, or refuses.
-    fn commit(&mut self, record: &Record) -> Answer<()> {
-        self.touch_status();
-        self.store.put(&mut self.state, record).map_err(|e| {
-            tracing::error!(id = record.id, "the state could not be written: {e}");
-            unwritten(self.store.dir(), &e)
-        })
     }
 
     fn record(&self, id: u64) -> Answer<&Record> {
@@ -531,7 +484,7 @@ impl Driver {
             .chain(self.watchdog.due())
             .chain(self.period_due())
             .chain(self.store.due().map(Instant::from_std))
-            .chain(self.cluster.as_ref().map(Cluster::due))
+            .chain([self.cluster.due()])
             .fold(far, Instant::min)
     }
 
@@ -548,7 +501,7 @@ impl Driver {
 
     /// No job is here, and none waits.
     fn is_empty(&self) -> bool {
-        self.live.is_empty() && self.cluster.as_ref().is_none_or(Cluster::is_empty)
+        self.live.is_empty() && self.cluster.is_empty()
     }
 
     fn not_needed(&self) -> bool {
@@ -565,16 +518,6 @@ fn agent(config: &Config) -> Agent {
         drive_boundaries: false,
         ..AgentConfig::default()
     })
-}
-
-fn alone(name: &str) -> ErrorBody {
-    let hint = "Give jobs their machine by hand, or make it a node of a cluster (store = \"etcd\").";
-    refuse(ErrorCode::Unsupported, format!("{name} cannot be drained"), "it is not a node of a cluster", hint)
-}
-
-fn no_queues() -> ErrorBody {
-    let hint = "Make it a node of a cluster (store = \"etcd\"): docs/cluster.md.";
-    refuse(ErrorCode::Unsupported, "there are no queues here", "this daemon serves one machine", hint)
 }
 
 fn job_reply(job: Job) -> Reply {

@@ -2,10 +2,9 @@
 
 use super::Driver;
 use crate::calendar::Calendar;
-use crate::clock::now;
 use crate::config::Config;
 use cosched_api::Period;
-use cosched_core::{PlannerInput, Shares};
+use cosched_core::Shares;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -53,13 +52,6 @@ impl Driver {
         }
         self.period.period = period;
         tracing::info!(?period, "other shares of the classes hold from now on");
-        if self.tell_period(period) {
-            return;
-        }
-        let input = PlannerInput::Shares(shares(&self.config, &self.period));
-        if let Err(e) = self.planner.handle(now(), input) {
-            tracing::error!("the planner refused the shares: {e}");
-        }
-        self.touch_status();
+        self.tell_period(period);
     }
 }

@@ -87,6 +87,9 @@ impl Driver {
             r.lost = r.exit.is_none();
             r.event(unix_ms(), "lost", UNSEEN);
         });
+        if let Some(part) = record.part {
+            self.tell_part_end(record.id, part.attempt);
+        }
     }
 
     /// A cgroup without a record: it was made just before a crash, or the record is lost. Its processes, if any, run free.

@@ -1,13 +1,13 @@
-//! A new job: checked, given cgroups, planned, and on the disk before the launcher lets it run.
+//! What a new job needs here: a process that may become one, cgroups, a place in the plan.
 
 use super::auto::Choice;
 use super::{Driver, Live, NODE, machine};
-use crate::clock::{now, unix_ms};
+use crate::clock::now;
 use crate::record::Record;
 use crate::refuse::{Answer, internal, refuse};
-use crate::rights::{Peer, name};
+use crate::rights::Peer;
 use crate::users::user_name;
-use cosched_api::{ErrorBody, ErrorCode, Job, JobRequest};
+use cosched_api::{ErrorBody, ErrorCode, JobRequest};
 use cosched_core::{JobId, PlannerInput};
 use cosched_linux::process::{self, Held};
 use cosched_linux::{JobCgroup, Origin};
@@ -22,64 +22,6 @@ const EMPTY_JOB_GRACE: Duration = Duration::from_secs(60);
 const EMPTY_JOBS_MAX: usize = 16;
 
 impl Driver {
-    /// Registers a job whose first process waits; that process is in the job's cgroups when this returns.
-    pub(super) fn register(&mut self, peer: Peer, request: JobRequest) -> Answer<Job> {
-        check_once(&request)?;
-        let fitted = self.fit_new(request.cpus, request.mem_bytes, &request.nodes)?;
-        if request.command.is_empty() {
-            return Err(refuse(
-                ErrorCode::Invalid,
-                "the job has no command",
-                "`command` is an empty list",
-                "Give the program and its arguments.",
-            ));
-        }
-        let owner_uid = self.rights.owner(peer, request.owner_uid)?;
-        if let Some(id) = self.same(peer, owner_uid, &request) {
-            return self.view_job(id);
-        }
-        let held = match request.pid {
-            // An administrator who acts for others counts himself: a node's queueing system may start many jobs at once.
-            0 if owner_uid != peer.uid => None,
-            0 => self.check_empty_jobs(peer).map(|()| None)?,
-            _ if owner_uid != peer.uid => return Err(process_for_another(owner_uid)),
-            pid => Some(self.hold_own(peer, pid, false)?),
-        };
-        let id = self.state.last_id + 1;
-        let cpus = fitted.cpus;
-        let mut record = Record::new(id, owner_uid, cpus, request, &self.boot_id, unix_ms());
-        (record.mem_bytes, record.nodes) = (fitted.mem_bytes, fitted.nodes);
-        record.by_admin = self.rights.is_admin(peer);
-        self.rights.submit(peer, record.class)?;
-        record.origin = held.as_ref().and_then(|held| Origin::of(held.pid())).as_ref().map(Into::into);
-        let for_another = if owner_uid == peer.uid { String::new() } else { format!(", by {}", user_name(peer.uid)) };
-        let detail = format!("class {}, {cpus} CPUs, pid {}{for_another}", name(record.class), record.pid);
-        record.event(unix_ms(), "registered", detail);
-        self.commit(&record)?;
-        self.enter(&record, held.as_ref()).inspect_err(|e| {
-            self.remember(id, |r| {
-                r.event(unix_ms(), "lost", e.why.clone());
-                r.ended_unix_ms = Some(unix_ms());
-                r.lost = true;
-            });
-        })?;
-        self.make_page(&record);
-        self.plan_job(&record)?;
-        self.settle(true);
-        tracing::info!(id, uid = owner_uid, by_uid = peer.uid, command = ?record.command, "job registered");
-        self.view_job(id)
-    }
-
-    /// The job that another launcher has registered in these words; for an administrator not one that its user registered.
-    fn same(&self, peer: Peer, owner_uid: u32, request: &JobRequest) -> Option<u64> {
-        let records = self.live.keys().filter_map(|id| self.state.jobs.get(id));
-        let admin = self.rights.is_admin(peer);
-        let is_same = |r: &&Record| {
-            r.uid == owner_uid && r.by_api && (r.by_admin || !admin) && Some(&r.name) == request.name.as_ref()
-        };
-        records.filter(|_| request.once).find(is_same).map(|record| record.id)
-    }
-
     /// A job without a process costs its user nothing, so somebody has to count.
     pub(super) fn check_empty_jobs(&self, peer: Peer) -> Answer<()> {
         let empty =

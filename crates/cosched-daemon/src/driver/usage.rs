@@ -2,8 +2,8 @@
 
 use super::{Driver, Live};
 use crate::record::Record;
-use crate::refuse::{Answer, internal, refuse};
-use cosched_api::{API_VERSION, ErrorCode, JobUse, NodeLoad, OutOfMemory, Version};
+use crate::refuse::{Answer, internal};
+use cosched_api::{API_VERSION, JobUse, NodeLoad, OutOfMemory, Version};
 
 /// The resources that a job uses, from its cgroups in either layout; those that it had used, when it has ended.
 pub(super) fn job_use(record: &Record, live: Option<&Live>) -> JobUse {
@@ -31,13 +31,12 @@ impl Driver {
     }
 
     /// `GET /v1/load`
-    pub(super) fn view_load(&self, node: Option<&str>) -> Answer<NodeLoad> {
-        let name = self.own_node(node.unwrap_or_default())?;
+    pub(super) fn view_load(&self) -> Answer<NodeLoad> {
         let load = cosched_linux::observe::load()
             .ok_or_else(|| internal("the load is not known", "/proc/loadavg or /proc/meminfo cannot be read"))?;
         let active = || self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|record| !record.suspended);
         Ok(NodeLoad {
-            name,
+            name: self.node_name(),
             cpus: self.identity.cpus.len() as u32,
             runnable: load.runnable,
             load_1min: load.average[0],
@@ -50,21 +49,5 @@ impl Driver {
             memory_declared_bytes: active().filter_map(|r| r.mem_bytes).fold(0, u64::saturating_add),
             measured_unix_ms: None,
         })
-    }
-}
-
-impl Driver {
-    /// The name of this node, when that is the one that is meant.
-    pub(super) fn own_node(&self, name: &str) -> Answer<String> {
-        let own = self.node_name();
-        if name.is_empty() || name == own {
-            return Ok(own);
-        }
-        Err(refuse(
-            ErrorCode::Unsupported,
-            format!("there is no node `{name}` here"),
-            format!("this daemon is not part of a cluster: it knows one node, {own}"),
-            format!("Use {own}, or leave the node's name empty."),
-        ))
     }
 }

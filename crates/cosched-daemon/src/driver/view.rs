@@ -11,27 +11,16 @@ use cosched_core::{JobId, Plan};
 use std::collections::BTreeMap;
 
 impl Driver {
-    /// `GET /v1/jobs/{id}`
-    pub(super) fn view_job(&self, id: u64) -> Answer<api::Job> {
+    /// A job as this node alone knows it.
+    pub(super) fn view_here(&self, id: u64) -> Answer<api::Job> {
         let record = self.record(id)?;
         Ok(self.job(record))
-    }
-
-    /// `GET /v1/jobs`
-    pub(super) fn view_list(&self, all: bool) -> api::JobList {
-        let shown = self.state.jobs.values().filter(|r| all || !r.ended());
-        api::JobList { jobs: shown.map(|r| self.job(r)).collect() }
     }
 
     /// The jobs as everybody may see them.
     pub(super) fn list_for_all(&self) -> api::JobList {
         let privacy = Privacy::new(self.config.private_data, self.rights.clone());
         privacy.list(Peer::NOBODY, self.view_list(false))
-    }
-
-    /// `GET /v1/jobs/{id}/events`
-    pub(super) fn view_events(&self, id: u64) -> Answer<api::EventList> {
-        Ok(api::EventList { events: self.record(id)?.events.clone() })
     }
 
     pub(super) fn job(&self, record: &Record) -> api::Job {
@@ -135,19 +124,8 @@ impl Driver {
             clock: Some(self.clock.view()),
             period: self.view_period(),
             starts: Some(self.state.settings.starts),
-            nodes: self.view_nodes(),
-            cluster: self.view_cluster(),
-        }
-    }
-
-    /// Class and state of every job that is remembered: in a cluster of all its jobs, for those that wait have no node.
-    pub(super) fn classes_and_states(&self) -> Vec<(api::Class, api::JobState)> {
-        match &self.cluster {
-            Some(_) => self.list_in_cluster(true).jobs.into_iter().map(|job| (job.class, job.state)).collect(),
-            None => {
-                let of = |record: &Record| (record.class, job_state(record, self.live.get(&record.id)));
-                self.state.jobs.values().map(of).collect()
-            }
+            nodes: Some(self.view_nodes()),
+            cluster: Some(self.view_cluster()),
         }
     }
 

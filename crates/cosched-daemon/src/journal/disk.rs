@@ -1,5 +1,7 @@
 //! Work on a disk that may not answer.
 //!
+//! What need not be on the disk at once is begun, and waited for with what comes next.
+//!
 //! Problem: who writes to a disk that hangs is held up for as long as that lasts, with all that he does besides: renew the node's lease,
 //! answer users. Rule. The file goes to a thread with the work and comes back with the result. Who has waited long enough goes on
 //! without it, as if the disk had refused; while the file is away, all other work on it is refused at once. When it is back nobody knows what the
@@ -23,6 +25,8 @@ pub(super) struct Disk {
     back: Receiver<(JournalFile, io::Result<()>)>,
     /// `None` while the thread has it.
     file: Option<JournalFile>,
+    /// The thread has it with work that was begun and not waited for.
+    begun: bool,
     patience: Duration,
 }
 
@@ -38,30 +42,29 @@ impl Disk {
                 }
             }
         })?;
-        Ok(Disk { to, back, file: Some(file), patience: PATIENCE })
+        Ok(Disk { to, back, file: Some(file), begun: false, patience: PATIENCE })
     }
 
     pub(super) fn wait_at_most(&mut self, patience: Duration) {
         self.patience = patience.min(PATIENCE);
     }
 
-    /// The file, unless the disk has it still.
-    pub(super) fn file(&self) -> Option<&JournalFile> {
-        self.file.as_ref()
-    }
-
-    /// The same, also when it has come back in the meantime.
+    /// The file, when all that was begun with it is done.
     ///
     /// # Errors
     /// The disk does not answer.
     pub(super) fn fetch(&mut self) -> io::Result<&mut JournalFile> {
+        let failed = self.end().is_err();
         if self.file.is_none()
             && let Ok((mut file, _)) = self.back.try_recv()
         {
             file.unsure = true;
             self.file = Some(file);
         }
-        self.file.as_mut().ok_or_else(|| no_answer(self.patience))
+        let file = self.file.as_mut().ok_or_else(|| no_answer(self.patience))?;
+        // Nobody else hears that what was begun has failed.
+        file.unsure |= failed;
+        Ok(file)
     }
 
     /// Does something with the file.
@@ -72,10 +75,29 @@ impl Disk {
         &mut self,
         work: impl FnOnce(&mut JournalFile) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
+        self.begin(work)?;
+        self.end()
+    }
+
+    /// Begins something with the file. If it fails, only a new file can be relied on.
+    ///
+    /// # Errors
+    /// The disk does not answer.
+    pub(super) fn begin(
+        &mut self,
+        work: impl FnOnce(&mut JournalFile) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
         self.fetch()?;
-        let ended = || io::Error::other("the thread that writes the journal has ended");
         let file = self.file.take().ok_or_else(ended)?;
         self.to.send((file, Box::new(work))).map_err(|_| ended())?;
+        self.begun = true;
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.begun) {
+            return Ok(());
+        }
         match self.back.recv_timeout(self.patience) {
             Ok((file, outcome)) => {
                 self.file = Some(file);
@@ -85,6 +107,17 @@ impl Disk {
             Err(RecvTimeoutError::Disconnected) => Err(ended()),
         }
     }
+}
+
+impl Drop for Disk {
+    /// Whoever ends in good order leaves nothing behind that was begun.
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the thread that writes the journal has ended")
 }
 
 fn no_answer(patience: Duration) -> io::Error {
@@ -98,6 +131,20 @@ mod tests {
     use std::iter::once;
     use std::thread::sleep;
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_was_begun_and_failed_is_written_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let (mut journal, _) = Journal::open::<u32>(&path).unwrap();
+        journal.append_soon(1).unwrap();
+        assert!(!journal.is_unsure());
+        journal.disk.begin(|_| Err(std::io::Error::other("no room"))).unwrap();
+        assert!(journal.is_unsure(), "what it would have written is missing");
+        journal.rewrite([1, 2].into_iter()).unwrap();
+        assert!(!journal.is_unsure());
+        assert_eq!(look::<u32>(&path).unwrap(), (vec![1, 2], 0));
+    }
 
     #[test]
     fn a_disk_that_hangs_refuses_and_what_comes_then_is_whole() {

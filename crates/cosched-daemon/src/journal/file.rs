@@ -98,8 +98,21 @@ impl JournalFile {
         self.put(&text, next)
     }
 
-    /// Adds these lines; `next` is the number of the one after them.
+    /// Adds these lines; `next` is the number of the one after them. They are on the disk when this returns.
     pub(super) fn put(&mut self, text: &[u8], next: u64) -> io::Result<()> {
+        let length = self.write(text, next)?;
+        if let Err(e) = self.file.sync_data() {
+            // The kernel may have dropped what it could not write, and not say so again.
+            self.unsure = true;
+            self.short_of = Some(length.max(ROOM_BYTES));
+            return Err(e);
+        }
+        self.mark.write(next - 1);
+        Ok(())
+    }
+
+    /// The same, and they get to the disk with what is put next. The mark does not speak of them before.
+    pub(super) fn write(&mut self, text: &[u8], next: u64) -> io::Result<u64> {
         self.make_room()?;
         if self.has_rest {
             self.file.set_len(self.bytes)?;
@@ -110,17 +123,10 @@ impl JournalFile {
             (self.has_rest, self.short_of) = (self.file.set_len(self.bytes).is_err(), Some(length.max(ROOM_BYTES)));
             return Err(e);
         }
-        if let Err(e) = self.file.sync_data() {
-            // The kernel may have dropped what it could not write, and not say so again.
-            self.unsure = true;
-            self.short_of = Some(length.max(ROOM_BYTES));
-            return Err(e);
-        }
         self.short_of = None;
         self.bytes += length;
         self.next = next;
-        self.mark.write(next - 1);
-        Ok(())
+        Ok(length)
     }
 
     pub(super) fn is_short(&self) -> bool {

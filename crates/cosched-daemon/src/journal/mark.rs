@@ -40,14 +40,9 @@ impl Mark {
         // The old one stays where this fails: it says less, and nothing wrong.
         let _ = self.file.as_ref().map(|file| file.write_all_at(text.as_bytes(), 0));
     }
-
-    /// There is no journal any more.
-    pub(super) fn remove(&self, journal: &Path) -> io::Result<()> {
-        std::fs::remove_file(path(journal))
-    }
 }
 
-fn path(journal: &Path) -> PathBuf {
+pub(super) fn path(journal: &Path) -> PathBuf {
     journal.with_extension("mark")
 }
 
@@ -82,7 +77,5 @@ mod tests {
             std::fs::write(path(&journal), &text[..at]).unwrap();
             assert_eq!(look(), (0, 0), "cut at {at}");
         }
-        mark.remove(&journal).unwrap();
-        assert_eq!(look(), (0, 0));
     }
 }

@@ -16,7 +16,7 @@ const BAR_LINES_MAX: u16 = 8;
 /// The lines that it needs.
 pub(super) fn wanted(view: &View, width: u16) -> u16 {
     let Some(shot) = &view.shot else { return 0 };
-    match &shot.status.nodes {
+    match nodes_of(&shot.status) {
         Some(nodes) => 1 + u16::try_from(nodes.len()).unwrap_or(u16::MAX).min(2 * BAR_LINES_MAX),
         None => 1 + bar_lines(&shot.status, width),
     }
@@ -34,14 +34,21 @@ fn bars_in_line(width: u16) -> usize {
 pub(super) fn paragraph(view: &View, theme: Theme, unix_ns: u128, area: Rect) -> Paragraph<'static> {
     let Some(shot) = &view.shot else { return Paragraph::default() };
     let status = &shot.status;
-    let mut lines = match &status.nodes {
+    let nodes = nodes_of(status);
+    let mut lines = match nodes {
         Some(nodes) => nodes_lines(nodes, theme, (unix_ns / 1_000_000) as u64),
         None => status.load.as_ref().map_or(Vec::new(), |load| bars(load, theme, area)),
     };
-    if status.nodes.is_none() {
+    if nodes.is_none() {
         lines.insert(0, Line::styled(totals(status), theme.faint()));
     }
     Paragraph::new(lines)
+}
+
+/// The nodes of a cluster; of one machine its CPUs say more.
+fn nodes_of(status: &Status) -> Option<&[NodeStatus]> {
+    let is_alone = status.cluster.as_ref().is_some_and(|cluster| cluster.alone);
+    status.nodes.as_deref().filter(|_| !is_alone)
 }
 
 fn totals(status: &Status) -> String {

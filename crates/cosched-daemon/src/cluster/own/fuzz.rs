@@ -1,14 +1,13 @@
-//! For the fuzzer: the journal of a store of its own, and what a damaged one is mended to.
+//! For the fuzzer: the keys of a machine's journal, and what those of a damaged one are mended to.
 
-use super::{folded, jobs_of, keys, mend};
-use crate::journal;
+use super::{Change, folded, jobs_of, keys, mend};
 use cosched_cluster::store::{MemoryStore, Range};
 use cosched_cluster::wire::decode;
 use cosched_core::cluster::{Planner, State};
 
-/// Reads the lines; what is mended agrees with itself.
-pub(crate) fn read(bytes: &[u8], mark: u64) {
-    let (promised, mut entries) = folded(journal::read(bytes, mark).changes);
+/// What is mended agrees with itself.
+pub(crate) fn of(changes: Vec<Change>) {
+    let (promised, mut entries) = folded(changes);
     let keys = keys();
     mend::agree(&mut entries, &keys);
     let once = entries.clone();

@@ -3,10 +3,10 @@
 use cosched_cluster::store::{Entry, Event, Key, Revision};
 use serde::{Deserialize, Serialize};
 
-/// A line of the file: a transaction, or a promise.
+/// A line of the journal: a transaction, or a promise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// These keys are there now, and those are not any more: all of it or nothing.
     Keys { put: Vec<Kept>, deleted: Vec<Key> },
     /// Revisions up to this one may have been told to somebody.
@@ -15,7 +15,7 @@ pub(super) enum Change {
 
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     key: Key,
     #[serde(flatten)]
     value: Value,

@@ -1,7 +1,9 @@
-//! The store of a cluster of one machine: a store in memory, and a journal of what has to outlive the daemon.
+//! One machine by itself: the store of a cluster of this node alone.
 //!
-//! Each transaction that changes a key without a lease is one line of the file `keys`, on the disk before anybody hears
-//! that it was done. Leases are as long as the daemon's life: nobody else could take the node's place, because the
+//! Problem: a machine alone wants queues, too, and its jobs are to be found again after a crash, without a service to look
+//! after. Rule. The member's store is in memory, and its changes are lines of the machine's journal (`store.rs`), beside the records of its
+//! jobs: every transaction that changes keys for good is one line, on the disk before the answer, so that a crash at any byte leaves
+//! whole transactions. Leases are as long as the daemon's life: nobody else could take the node's place, because the
 //! directory is locked. Keys with a lease are not written; with the daemon they are gone, and the next one claims its
 //! name anew before anybody plans. So nothing is written while nothing happens. Nor are answers, and requests that only their
 //! asker misses: who asked a daemon that dies hears that it died, and what was carried out is in the state.
@@ -16,20 +18,15 @@ mod mend;
 #[cfg(test)]
 mod tests;
 
-use crate::journal::{self, Found, Journal};
-use cosched_cluster::store::{Entry, Event, MemoryStore, News, Op, OpDone, Range, Revision, StoreError};
+pub(crate) use kept::Change;
+
+use cosched_cluster::Keys;
+use cosched_cluster::store::{Do, Entry, Event, Key, MemoryStore, News, Op, OpDone, Range, Revision, StoreError, Txn};
 use cosched_cluster::wire::{Job, decode};
-use cosched_cluster::{Keys, store};
 use cosched_core::Time;
 use cosched_core::cluster::State;
-use kept::Change;
 use std::collections::BTreeMap;
-use std::io;
 use std::iter::once;
-use std::path::{Path, PathBuf};
-
-/// The name of the file in the state's directory.
-const FILE: &str = "keys";
 
 /// The name of the cluster that a machine alone is.
 pub(crate) const NAME: &str = "machine";
@@ -40,72 +37,82 @@ const REVISIONS: u64 = 1024;
 /// So many revisions back a watch may begin.
 const HISTORY: u64 = 16;
 
-/// The store of a machine alone.
+/// The keys of a machine alone.
 #[derive(Debug)]
 pub(crate) struct OwnStore {
-    path: PathBuf,
     store: MemoryStore,
-    journal: Journal,
     /// Revisions below this one may be told.
     promised: Revision,
     /// Jobs had numbers up to this one.
     last_job: u64,
 }
 
-/// What opening found.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    /// The store.
-    pub(crate) store: OwnStore,
-    /// A damaged file was set aside here; so many lines are damaged or missing.
-    pub(crate) damaged: Option<(PathBuf, usize)>,
+/// What is to be on the disk before an operation is done.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) changes: Vec<Change>,
+    /// The highest number of a job in them; 0 is none.
+    pub(crate) last_job: u64,
 }
 
 impl OwnStore {
-    /// Whether there is one.
-    pub(crate) fn is_in(dir: &Path) -> bool {
-        dir.join(FILE).exists()
-    }
-
-    /// Opens or makes the store in `dir`, which this daemon has locked.
-    ///
-    /// # Errors
-    /// Of the file system.
-    pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
-        let path = dir.join(FILE);
-        let (journal, Found { changes, damaged, mut last_job }) = Journal::open(&path)?;
+    /// What the lines of a journal lead to; of a damaged one what is left is made to agree with itself.
+    pub(crate) fn of(changes: impl IntoIterator<Item = Change>, damaged: bool) -> OwnStore {
         let (promised, mut entries) = folded(changes);
-        if damaged.is_some() {
-            last_job = last_job.max(mend::agree(&mut entries, &keys()));
-        }
+        let last_job = if damaged { mend::agree(&mut entries, &keys()) } else { 0 };
         let store = MemoryStore::restored(promised.max(1), entries.into_values().collect());
-        let mut own = OwnStore { path, store, journal, promised, last_job };
-        if damaged.is_some() || own.journal.is_stale() {
-            own.rewrite()?;
-        }
-        Ok(Opened { store: own, damaged })
+        OwnStore { store, promised, last_job }
     }
 
-    /// Does an operation; what it changes for good is on the disk when this returns.
+    /// The lines that lead to it.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
+        let all = Range { first: String::new(), end: Some(char::MAX.to_string()) };
+        let lasting = self.store.read(&all).into_iter().filter(kept::outlives);
+        let put = lasting.map(|entry| Change::Keys { put: vec![(&entry).into()], deleted: Vec::new() });
+        once(Change::Revisions(self.promised)).chain(put)
+    }
+
+    /// What has to be on the disk first.
     ///
     /// # Errors
-    /// As etcd would refuse it, or the disk does: nothing is changed then.
-    pub(crate) fn call(&mut self, op: Op) -> Result<OpDone, StoreError> {
-        self.write(&op).map_err(|e| match e {
-            Refused::Store(e) => e,
-            Refused::Disk(e) => StoreError::Unavailable(format!("{} cannot be written: {e}", self.path.display())),
-        })?;
+    /// As etcd would refuse it.
+    pub(crate) fn before(&self, op: &Op) -> Result<Before, StoreError> {
+        let mut before = Before::default();
+        if self.store.revision() + 1 >= self.promised {
+            before.changes.push(Change::Revisions(self.store.revision() + REVISIONS));
+        }
+        let Op::Txn(txn) = op else { return Ok(before) };
+        let changes = self.store.preview(txn)?;
+        let is_kept = |key: &str| self.store.read(&Range::one(key)).iter().any(kept::outlives);
+        if let Some(change) = Change::lasting(&changes, is_kept) {
+            before.changes.push(change);
+            before.last_job = highest_job(&changes);
+        }
+        Ok(before)
+    }
+
+    /// Does an operation; what has to be `before` it is on the disk.
+    ///
+    /// # Errors
+    /// As etcd would refuse it; nothing is changed then.
+    pub(crate) fn call(&mut self, op: Op, before: &Before) -> Result<OpDone, StoreError> {
+        if let Some(Change::Revisions(promised)) = before.changes.first() {
+            self.promised = *promised;
+        }
         // No lease runs out.
         let done = self.store.call(Time(0), op)?;
         let oldest = self.store.revision().saturating_sub(HISTORY);
         // What is forgotten already stays so.
         let _ = self.store.compact(oldest);
-        if self.journal.is_stale()
-            && let Err(e) = self.rewrite()
-        {
-            tracing::warn!("{} could not be written anew: {e}", self.path.display());
-        }
         Ok(done)
+    }
+
+    /// Takes a request out that is not on the disk, as if this daemon had died before it was carried out.
+    pub(crate) fn withdraw(&mut self, key: &str) {
+        let range = Range::one(key);
+        if !self.store.read(&range).iter().any(kept::outlives) {
+            let _ = self.store.call(Time(0), Op::Txn(Txn { then: vec![Do::Delete(range)], ..Txn::default() }));
+        }
     }
 
     /// What a watch is to be told.
@@ -116,34 +123,12 @@ impl OwnStore {
         self.store.news(range, from)
     }
 
-    fn write(&mut self, op: &Op) -> Result<(), Refused> {
-        if self.journal.is_unsure() {
-            self.rewrite()?;
-        }
-        // Also for what writes nothing: a store that answers half of what it is asked helps nobody.
-        self.journal.make_room()?;
-        if self.store.revision() + 1 >= self.promised {
-            let promised = self.store.revision() + REVISIONS;
-            self.journal.append(once(Change::Revisions(promised)))?;
-            self.promised = promised;
-        }
-        let Op::Txn(txn) = op else { return Ok(()) };
-        let changes = self.store.preview(txn).map_err(Refused::Store)?;
-        let is_kept = |key: &str| self.store.read(&Range::one(key)).iter().any(kept::outlives);
-        match Change::lasting(&changes, is_kept) {
-            Some(change) => {
-                self.journal.number(highest_job(&changes));
-                Ok(self.journal.append(once(change))?)
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn rewrite(&mut self) -> io::Result<()> {
+    /// What is held by leases goes, as with the daemon.
+    pub(crate) fn end_leases(&mut self) {
+        let entries = std::mem::take(&mut self.store);
         let all = Range { first: String::new(), end: Some(char::MAX.to_string()) };
-        let lasting = self.store.read(&all).into_iter().filter(kept::outlives);
-        let put = lasting.map(|entry| Change::Keys { put: vec![(&entry).into()], deleted: Vec::new() });
-        self.journal.rewrite(once(Change::Revisions(self.promised)).chain(put))
+        let lasting = entries.read(&all).into_iter().filter(kept::outlives).collect();
+        self.store = MemoryStore::restored(entries.revision(), lasting);
     }
 
     /// The name that the node has in it.
@@ -152,7 +137,7 @@ impl OwnStore {
         self.store.read(&names).first().and_then(|entry| Some(entry.key.rsplit_once('/')?.1.to_owned()))
     }
 
-    /// Jobs that are forgotten, or whose lines are missing, had numbers up to this one.
+    /// Jobs whose lines are missing had numbers up to this one.
     pub(crate) fn last_job(&self) -> u64 {
         self.last_job
     }
@@ -170,32 +155,13 @@ impl OwnStore {
     pub(crate) fn jobs(&self) -> Vec<Job> {
         jobs_of(self.store.read(&jobs_range(&keys())).iter())
     }
-
-    /// The file is put away: another life of the store begins empty.
-    ///
-    /// # Errors
-    /// Of the file system.
-    pub(crate) fn retire(self) -> io::Result<PathBuf> {
-        let old = self.path.with_extension("old");
-        self.journal.retire(&old)?;
-        Ok(old)
-    }
 }
 
-/// What `coschedd --check` says of the store in `dir`; nothing is changed.
-///
-/// # Errors
-/// Of the file system.
-pub(crate) fn look(dir: &Path) -> io::Result<String> {
-    if !OwnStore::is_in(dir) {
-        return Ok("new".to_owned());
-    }
-    let (changes, damaged) = journal::look(&dir.join(FILE))?;
+/// What `coschedd --check` says of what the lines lead to.
+pub(crate) fn count_live(changes: impl IntoIterator<Item = Change>) -> usize {
     let (_, entries) = folded(changes);
-    let live = jobs_of(entries.range(jobs_range(&keys()).first..).map(|(_, entry)| entry));
-    let live = live.iter().filter(|job| job.end.is_none()).count();
-    let damage = if damaged == 0 { String::new() } else { format!(", and {damaged} damaged lines") };
-    Ok(format!("{live} jobs{damage}"))
+    let jobs = jobs_of(entries.range(jobs_range(&keys()).first..).map(|(_, entry)| entry));
+    jobs.iter().filter(|job| job.end.is_none()).count()
 }
 
 /// The cluster's keys.
@@ -218,7 +184,7 @@ fn highest_job(changes: &[Event]) -> u64 {
 }
 
 /// The keys that a journal leads to, and the highest revision that it promises.
-fn folded(changes: Vec<Change>) -> (Revision, BTreeMap<store::Key, Entry>) {
+fn folded(changes: impl IntoIterator<Item = Change>) -> (Revision, BTreeMap<Key, Entry>) {
     let (mut promised, mut entries) = (0, BTreeMap::new());
     for change in changes {
         match change {
@@ -233,16 +199,4 @@ fn folded(changes: Vec<Change>) -> (Revision, BTreeMap<store::Key, Entry>) {
         }
     }
     (promised, entries)
-}
-
-/// Why nothing was written.
-enum Refused {
-    Store(StoreError),
-    Disk(io::Error),
-}
-
-impl From<io::Error> for Refused {
-    fn from(e: io::Error) -> Refused {
-        Refused::Disk(e)
-    }
 }

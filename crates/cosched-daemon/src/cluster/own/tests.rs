@@ -1,8 +1,33 @@
 use super::*;
+use crate::journal;
+use crate::store::{Opened, State as Records, Store};
 use cosched_cluster::store::{Compare, Do, Key, LeaseId, Txn};
 use cosched_cluster::wire::{Answer, Ask, By, Exit, JobAsk, Reply, Request, WantAsk, encode};
 use cosched_core::JobId;
+use std::path::Path;
 use std::process::Command;
+
+const FILE: &str = "journal";
+
+/// A machine's state with its keys.
+struct Own {
+    store: Store,
+    records: Records,
+}
+
+impl Own {
+    fn call(&mut self, op: Op) -> Result<OpDone, StoreError> {
+        self.store.call(&self.records, op)
+    }
+
+    fn keys(&self) -> &MemoryStore {
+        &self.store.own().store
+    }
+
+    fn bytes(&mut self) -> u64 {
+        self.store.journal().bytes()
+    }
+}
 
 fn txn(then: Vec<Do>) -> Op {
     Op::Txn(Txn { compare: Vec::new(), then, or_else: Vec::new() })
@@ -13,19 +38,19 @@ fn put(key: &str, value: impl Into<Vec<u8>>, lease: Option<LeaseId>) -> Do {
 }
 
 /// All keys that have no lease, as they are.
-fn kept(store: &OwnStore) -> Vec<Entry> {
+fn kept(store: &Own) -> Vec<Entry> {
     let all = Range { first: String::new(), end: Some(char::MAX.to_string()) };
-    store.store.read(&all).into_iter().filter(|entry| entry.lease.is_none()).collect()
+    store.keys().read(&all).into_iter().filter(|entry| entry.lease.is_none()).collect()
 }
 
-fn open(dir: &Path) -> OwnStore {
-    let opened = OwnStore::open(dir).unwrap();
-    assert!(opened.damaged.is_none());
-    opened.store
+fn open(dir: &Path) -> Own {
+    let Opened { store, state, damaged } = Store::open(dir).unwrap();
+    assert!(damaged.is_empty());
+    Own { store, records: state }
 }
 
 /// Changes of all kinds; what was there after each, with the length of the file.
-fn life(store: &mut OwnStore) -> Vec<(u64, Vec<Entry>)> {
+fn life(store: &mut Own) -> Vec<(u64, Vec<Entry>)> {
     let Ok(OpDone::Granted { lease, .. }) = store.call(Op::Grant { ttl_s: 5 }) else { panic!("no lease") };
     let some = |n: u8| vec![n; 40];
     let ops = [
@@ -42,10 +67,10 @@ fn life(store: &mut OwnStore) -> Vec<(u64, Vec<Entry>)> {
         Op::Revoke(lease),
         txn(vec![put("/a", "three", None)]),
     ];
-    let mut told = vec![(store.journal.bytes(), kept(store))];
+    let mut told = vec![(store.bytes(), kept(store))];
     for op in ops {
         store.call(op).unwrap();
-        told.push((store.journal.bytes(), kept(store)));
+        told.push((store.bytes(), kept(store)));
     }
     told
 }
@@ -55,7 +80,7 @@ fn a_crash_at_any_byte_loses_no_transaction_that_was_told_and_no_half_of_one() {
     let dir = tempfile::tempdir().unwrap();
     let (told, revision) = {
         let mut store = open(dir.path());
-        (life(&mut store), store.store.revision())
+        (life(&mut store), store.keys().revision())
     };
     let bytes = std::fs::read(dir.path().join(FILE)).unwrap();
     for cut in 0..=bytes.len() {
@@ -66,7 +91,7 @@ fn a_crash_at_any_byte_loses_no_transaction_that_was_told_and_no_half_of_one() {
         let expected = told.iter().rev().find(|(at, _)| *at <= cut as u64).map(|(_, kept)| kept.clone());
         assert_eq!(kept(&store), expected.unwrap_or_default(), "cut at {cut}");
         if cut == bytes.len() {
-            assert!(store.store.revision() >= revision, "revisions rise");
+            assert!(store.keys().revision() >= revision, "revisions rise");
         }
     }
 }
@@ -88,7 +113,7 @@ fn revisions_rise_over_restarts_even_when_only_keys_with_a_lease_were_changed() 
             assert!(revision > last);
             last = revision;
         }
-        assert!(store.journal.bytes() < 1000, "what goes with the daemon is not written");
+        assert!(store.bytes() < 1000, "what goes with the daemon is not written");
     }
 }
 
@@ -98,12 +123,12 @@ fn reading_renewing_and_watching_write_nothing() {
     let mut store = open(dir.path());
     store.call(txn(vec![put("/a", "x", None)])).unwrap();
     let Ok(OpDone::Granted { lease, .. }) = store.call(Op::Grant { ttl_s: 2 }) else { panic!("no lease") };
-    let before = store.journal.bytes();
+    let before = store.bytes();
     for _ in 0..5000 {
         store.call(txn(vec![Do::Get(Range::prefix("/"))])).unwrap();
         assert!(matches!(store.call(Op::KeepAlive(lease)), Ok(OpDone::KeptAlive { ttl_s: 2 })));
     }
-    assert_eq!(store.journal.bytes(), before);
+    assert_eq!(store.bytes(), before);
 }
 
 #[test]
@@ -111,24 +136,24 @@ fn a_watch_hears_everything_although_old_changes_are_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
     let range = Range::prefix("/");
-    let mut from = store.store.revision() + 1;
+    let mut from = store.keys().revision() + 1;
     for n in 0..200 {
         store.call(txn(vec![put("/a", n.to_string(), None)])).unwrap();
-        let news = store.news(&range, from).unwrap();
+        let news = store.store.news(&range, from).unwrap();
         assert_eq!(news.events.len(), 1);
         from = news.revision + 1;
     }
-    assert!(matches!(store.news(&range, 2), Err(StoreError::Compacted(_))));
+    assert!(matches!(store.store.news(&range, 2), Err(StoreError::Compacted(_))));
 }
 
 #[test]
 fn the_file_does_not_grow_without_end() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    store.journal.compact_beyond(10_000);
+    store.store.journal().compact_beyond(10_000);
     for n in 0..500 {
         store.call(txn(vec![put("/a", vec![n as u8; 100], None), put("/b", n.to_string(), None)])).unwrap();
-        assert!(store.journal.bytes() < 20_000);
+        assert!(store.bytes() < 20_000);
     }
     let before = kept(&store);
     drop(store);
@@ -209,19 +234,20 @@ fn a_damaged_line_is_set_aside_and_what_is_left_agrees_with_itself() {
         let middle = broken[bad].len() / 2;
         broken[bad][middle] ^= 0x11;
         std::fs::write(dir.path().join(FILE), broken.concat()).unwrap();
-        let Opened { store, damaged } = OwnStore::open(dir.path()).unwrap();
-        let (aside, count) = damaged.expect("it is noticed");
-        assert_eq!((std::fs::read(aside).unwrap(), count), (broken.concat(), 1), "line {bad}");
-        let planned: Vec<u64> = store.state().unwrap().unwrap_or_default().jobs.keys().map(|id| id.0).collect();
-        let known: Vec<u64> = store.jobs().iter().map(|job| job.id).collect();
+        let Opened { store, state, damaged } = Store::open(dir.path()).unwrap();
+        let [(aside, count)] = &damaged[..] else { panic!("it is not noticed") };
+        assert_eq!((std::fs::read(aside).unwrap(), *count), (broken.concat(), 1), "line {bad}");
+        let own = store.own();
+        let planned: Vec<u64> = own.state().unwrap().unwrap_or_default().jobs.keys().map(|id| id.0).collect();
+        let known: Vec<u64> = own.jobs().iter().map(|job| job.id).collect();
         assert_eq!(planned, known, "line {bad}");
-        assert!(store.last_job() >= 2, "line {bad}: numbers are not given twice");
-        let of_node = store.node_name().is_some();
+        assert!(state.last_id >= 2, "line {bad}: numbers are not given twice");
+        let of_node = own.node_name().is_some();
         assert_eq!(
             known.len(),
             if !of_node || bad == lines.len() - 2 {
                 0
-            } else if (5..8).contains(&bad) {
+            } else if (8..11).contains(&bad) {
                 2
             } else {
                 3
@@ -254,9 +280,9 @@ fn a_job_that_has_ended_survives_damage_elsewhere() {
     let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     lines[2][30] ^= 1;
     std::fs::write(dir.path().join(FILE), lines.concat()).unwrap();
-    let Opened { store, damaged } = OwnStore::open(dir.path()).unwrap();
-    assert!(damaged.is_some());
-    assert!(store.jobs().iter().any(|job| job.id == 1 && job.end.is_some()));
+    let Opened { store, damaged, .. } = Store::open(dir.path()).unwrap();
+    assert!(!damaged.is_empty());
+    assert!(store.own().jobs().iter().any(|job| job.id == 1 && job.end.is_some()));
 }
 
 /// A file system of very few bytes.
@@ -284,13 +310,13 @@ impl Drop for Tiny {
 
 #[test]
 fn a_full_disk_is_a_store_that_does_not_answer_until_there_is_room() {
-    let Some(tiny) = Tiny::new("512k") else { return };
+    let Some(tiny) = Tiny::new("1m") else { return };
     let dir = tiny.0.path();
     let mut store = open(dir);
     let ballast = dir.join("ballast");
     let mut told: Vec<Key> = Vec::new();
-    std::fs::write(&ballast, vec![1; 300 << 10]).unwrap();
-    let fill = |store: &mut OwnStore, told: &mut Vec<Key>, most: usize| {
+    std::fs::write(&ballast, vec![1; 800 << 10]).unwrap();
+    let fill = |store: &mut Own, told: &mut Vec<Key>, most: usize| {
         for n in 0..most {
             let key = format!("/k{:04}-{n}", told.len());
             match store.call(txn(vec![put(&key, vec![b'x'; 3000], None)])) {
@@ -306,7 +332,7 @@ fn a_full_disk_is_a_store_that_does_not_answer_until_there_is_room() {
     // Nothing is half there: reads are refused too, and what was told is on the disk.
     assert!(store.call(txn(vec![Do::Get(Range::prefix("/"))])).is_err());
     assert_eq!(kept(&store).iter().map(|entry| entry.key.clone()).collect::<Vec<_>>(), told);
-    let (changes, damaged) = journal::look::<Change>(&dir.join(FILE)).unwrap();
+    let (changes, damaged) = crate::store::keys_in(&dir.join(FILE));
     assert_eq!((folded(changes).1.into_keys().collect::<Vec<_>>(), damaged), (told.clone(), 0));
     // There is room again.
     std::fs::remove_file(&ballast).unwrap();
@@ -322,19 +348,78 @@ fn what_only_the_asker_would_miss_costs_no_sync_and_what_was_acknowledged_does()
     let key = |id: &str| keys().request(&cosched_cluster::request_id("n", 1, id.parse().unwrap()));
     let request = |ask| encode(&Request { origin: "n".to_owned(), by: None, at_ns: 1, ask });
     store.call(txn(vec![put("/a", "promises revisions", None)])).unwrap();
-    let before = store.journal.bytes();
+    let before = store.bytes();
     let asked = format!("{}asked/n", keys().prefix());
     store.call(txn(vec![put(&key("1"), request(Ask::Suspend { job: 7 }), None), put(&asked, "1", None)])).unwrap();
     store.call(txn(vec![put(&keys().reply("n.1"), encode(&Reply { at_ns: 1, answer: Answer::Done }), None)])).unwrap();
     store.call(txn(vec![Do::Delete(Range::one(keys().reply("n.1")))])).unwrap();
-    assert_eq!(store.journal.bytes(), before);
-    assert_eq!(store.store.read(&Range::one(key("1"))).len(), 1, "whoever plans finds it");
+    assert_eq!(store.bytes(), before);
+    assert_eq!(store.keys().read(&Range::one(key("1"))).len(), 1, "whoever plans finds it");
     let exit = Exit { code: Some(3), signal: None };
     store.call(txn(vec![put(&key("2"), request(Ask::MainEnded { job: 7, attempt: 0, exit }), None)])).unwrap();
-    assert!(store.journal.bytes() > before, "its launcher does not wait until it is carried out");
+    assert!(store.bytes() > before, "its launcher does not wait until it is carried out");
     store.call(txn(vec![put("/a", "carried out", None), Do::Delete(Range::one(key("1")))])).unwrap();
     drop(store);
     let found = open(dir.path());
     let left: Vec<Key> = kept(&found).into_iter().map(|entry| entry.key).collect();
     assert_eq!(left, ["/a".to_owned(), key("2")]);
+}
+
+/// What an earlier version left: records in the journal, keys in a file of their own.
+fn of_earlier_version(dir: &Path) -> Vec<Entry> {
+    let mut store = open(dir);
+    store.store.put(&mut store.records, &crate::record::example(4)).unwrap();
+    life(&mut store);
+    let (left, keys) = (kept(&store), store.store.own().changes().collect::<Vec<_>>());
+    drop(store);
+    let journal = dir.join(FILE);
+    let bytes = std::fs::read(&journal).unwrap();
+    std::fs::remove_file(&journal).unwrap();
+    std::fs::remove_file(journal.with_extension("mark")).unwrap();
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line).into_owned());
+    let records: Vec<serde_json::Value> = lines
+        .filter(|line| ["put", "last-id", "settings"].iter().any(|word| line.contains(&format!(" {{\"{word}\""))))
+        .filter(|line| !line.contains("/cosched/") && !line.contains("\"keys\""))
+        .map(|line| serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap())
+        .collect();
+    journal::Journal::open::<serde_json::Value>(&journal).unwrap().0.append(records.iter()).unwrap();
+    let (mut old, _) = journal::Journal::open::<Change>(&dir.join("keys")).unwrap();
+    old.append(keys.iter()).unwrap();
+    left
+}
+
+#[test]
+fn keys_of_an_earlier_version_are_taken_over_once_wherever_that_is_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let left = of_earlier_version(dir.path());
+    assert!(!left.is_empty());
+    let files = ["journal", "journal.mark", "keys", "keys.mark"];
+    let before: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(dir.path().join(file)).unwrap()).collect();
+    drop(open(dir.path()));
+    assert!(!dir.path().join("keys").exists() && !dir.path().join("keys.mark").exists());
+    let after: Vec<Vec<u8>> = files[..2].iter().map(|file| std::fs::read(dir.path().join(file)).unwrap()).collect();
+    // The machine or the daemon died: before the new journal had its name, before its mark was written, before the old file was away.
+    for (journal, mark, has_keys, has_mark) in [
+        (&before[0], &before[1], true, true),
+        (&after[0], &before[1], true, true),
+        (&after[0], &after[1], true, true),
+        (&after[0], &after[1], false, true),
+        (&after[0], &after[1], false, false),
+    ] {
+        std::fs::write(dir.path().join("journal"), journal).unwrap();
+        std::fs::write(dir.path().join("journal.mark"), mark).unwrap();
+        for (at, _) in [(2, has_keys), (3, has_mark)].into_iter().filter(|(_, is_there)| *is_there) {
+            std::fs::write(dir.path().join(files[at]), &before[at]).unwrap();
+        }
+        let store = open(dir.path());
+        assert_eq!((kept(&store), store.records.jobs.keys().copied().collect::<Vec<_>>()), (left.clone(), vec![4]));
+        assert!(!dir.path().join("keys").exists() && !dir.path().join("keys.mark").exists());
+    }
+    // What changes then is not undone by what was taken over.
+    let mut store = open(dir.path());
+    store.call(txn(vec![put("/a", "newer", None)])).unwrap();
+    let newer = kept(&store);
+    drop(store);
+    std::fs::write(dir.path().join("keys"), &before[2]).unwrap();
+    assert_eq!(kept(&open(dir.path())), newer);
 }

@@ -6,9 +6,9 @@ use cosched_core::{JobId, Reason};
 
 impl Driver {
     pub(super) fn act_in_cluster(&mut self, action: Action) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         match action {
-            Action::Store(op, what) => cluster.link.call(op, what),
+            Action::Store(op, what) => cluster.link.call(op, what, Some((&mut self.store, &self.state))),
             Action::Drop(watch) => cluster.link.drop_watch(watch),
             Action::Use(plan) => {
                 tracing::debug!(generation = plan.generation, from_slot = plan.from_slot, "the cluster's plan");
@@ -41,7 +41,7 @@ impl Driver {
     }
 
     fn run_no_slots(&mut self, reason: Reason) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         tracing::warn!(%reason, "gangs that span nodes have no slots here; Linux schedules them");
         cluster.early.clear();
         (cluster.plan, cluster.no_slots) = (None, Some(reason));
@@ -49,24 +49,12 @@ impl Driver {
     }
 
     fn notice(&mut self, notice: Notice) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         match notice {
             Notice::Joined(id) => {
                 cluster.problem = None;
                 self.plan_is_stale = true;
-                match cluster.alone {
-                    true => {
-                        tracing::info!(node = cluster.node, "this machine plans with queues and admission by memory")
-                    }
-                    false => {
-                        tracing::info!(
-                            cluster = cluster.name,
-                            node = cluster.node,
-                            number = id.0,
-                            "joined the cluster"
-                        );
-                    }
-                }
+                tracing::info!(cluster = cluster.name, node = cluster.node, number = id.0, "joined the cluster");
             }
             Notice::StoreLost(why) => {
                 cluster.figures.losses += 1;

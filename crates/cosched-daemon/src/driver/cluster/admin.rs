@@ -15,22 +15,22 @@ use tokio::sync::oneshot;
 
 impl Driver {
     /// `/v1/cluster/…`
-    pub(super) fn administer(&mut self, peer: Peer, op: Op, reply: oneshot::Sender<Answer<Reply>>) {
+    pub(in super::super) fn administer(&mut self, peer: Peer, op: Op, reply: oneshot::Sender<Answer<Reply>>) {
         if let Err(e) = self.rights.change_for_all(peer, "the cluster's store is not") {
             return drop(reply.send(Err(e)));
         }
-        let (Some(config), Some(cluster)) = (self.config.cluster.clone(), &self.cluster) else { return };
+        let config = self.config.cluster.clone();
         if !matches!(config.store, StoreChoice::Etcd(_)) {
             return drop(reply.send(Err(no_store())));
         }
-        let work = Work { known: cluster.member.known(), config };
+        let work = Work { known: self.cluster.member.known(), config };
         tokio::task::spawn_local(async move {
             let _ = reply.send(work.done(op).await);
         });
     }
 }
 
-pub(in super::super) fn no_store() -> ErrorBody {
+fn no_store() -> ErrorBody {
     let why = "this machine is alone, and what it knows is in its state directory";
     let hint = "To keep a copy, copy that directory while no daemon runs.";
     refuse(ErrorCode::Unsupported, "there is no cluster's store", why, hint)
@@ -57,7 +57,7 @@ impl Work {
     /// The way to the store, and all that lies there.
     async fn read(&self) -> Answer<(Link, Vec<Entry>)> {
         let read = async {
-            let mut link = Link::new(&self.config, REACH_TIME, None)?;
+            let mut link = Link::new(&self.config, REACH_TIME)?;
             let (_, done) = link.once(read_all(&self.known.keys)).await?;
             let entries = done.into_iter().find_map(|done| match done {
                 Done::Got(entries) => Some(entries),

@@ -4,14 +4,13 @@ use super::super::change::{SIGKILL, asks_to_end};
 use super::super::{Driver, Reply, job_reply, machine};
 use super::here::Launcher;
 use super::{operate, view, words};
-use crate::call::{Call, Op};
 use crate::decided;
 use crate::record::{PartOf, Record};
 use crate::refuse::{Answer, no_such_job, refuse};
 use crate::rights::Peer;
 use cosched_api::{
-    Class, ErrorCode, ExitReport, Job, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss, PolicyRequest,
-    ProcessRequest,
+    Class, ClassRequest, ErrorCode, ExitReport, Job, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss,
+    PolicyRequest, ProcessRequest,
 };
 use cosched_cluster::wire::{Ask, By, Exit, JobAsk, KillHow, MainProcess, NodeAsk, WantAsk};
 use cosched_core::cluster::NEVER;
@@ -24,15 +23,15 @@ use tokio::time::Instant;
 /// So long a user waits for the store.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
-type To = oneshot::Sender<Answer<Reply>>;
+pub(super) type To = oneshot::Sender<Answer<Reply>>;
 
 /// Who waits for what came of a request.
 #[derive(Debug)]
 pub(super) enum Pending {
     /// A new job.
     Submit { launcher: Launcher },
-    /// A change of a job.
-    Job { id: u64, reply: To },
+    /// A change of a job; how it is to end, if that was asked.
+    Job { id: u64, reply: To, kill: Option<(Peer, KillRequest)> },
     /// A change of the cluster.
     Status { reply: To },
     /// What the configuration file of a machine alone says anew.
@@ -43,75 +42,7 @@ pub(super) enum Pending {
 pub(super) const DAEMON: By = By { uid: 0, gid: 0, admin: true };
 
 impl Driver {
-    /// Answers what means something else in a cluster; gives the rest back.
-    pub(in super::super) fn answer_in_cluster(&mut self, call: Call) -> Option<Call> {
-        if call.op.job().is_some_and(|id| self.is_only_here(id) || self.ends_unwritten(&call.op, id)) {
-            return Some(call);
-        }
-        let call = self.hold_unmet(call)?;
-        let Call { peer, op, reply } = call;
-        match op {
-            // The store is still to be met: other nodes may have parts of it, which are to end, too.
-            Op::Kill(id, request) if !self.is_met() && !self.is_own(id) => {
-                self.kill_in_cluster(peer, id, request, reply);
-            }
-            // Of such a job only what is here can be seen and ended, as on a machine alone.
-            Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Exit(id, _) | Op::Kill(id, _)
-                if self.is_forgotten(id) =>
-            {
-                return Some(Call { peer, op, reply });
-            }
-            Op::Register(request) => self.submit(peer, *request, reply),
-            Op::Show(id) => drop(reply.send(self.view_in_cluster(id).map(job_reply))),
-            Op::List { all } => drop(reply.send(Ok(Reply::Jobs(self.list_in_cluster(all))))),
-            Op::Events(id) => drop(reply.send(self.events_in_cluster(id).map(Reply::Events))),
-            Op::Wait(id) => self.wait_in_cluster(id, reply),
-            Op::Exit(id, report) => drop(reply.send(self.exit_in_cluster(peer, id, report).map(job_reply))),
-            Op::AddProcess(id, request) if !self.live.contains_key(&id) => {
-                let over = self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id))?.end).is_some();
-                drop(reply.send(self.cluster_record(id).and_then(|_| Err(not_here(id, request.pid, over)))));
-            }
-            Op::Suspend(id) => self.change_in_cluster(peer, id, Ask::Suspend { job: id }, reply),
-            Op::Resume(id) => {
-                let ask = Ask::Resume { job: id };
-                self.decide_in_cluster(peer, id, ask, reply, |decided, _, asker| decided.resume(asker));
-            }
-            Op::Kill(id, request) => self.kill_in_cluster(peer, id, request, reply),
-            Op::Class(id, request) => {
-                let class = words::class(request.class);
-                match self.cluster_record(id).and_then(|record| self.rights.reclass(peer, &record, request.class)) {
-                    Ok(()) => {
-                        let ask = Ask::Class { job: id, class };
-                        self.decide_in_cluster(peer, id, ask, reply, |decided, job, asker| {
-                            decided.reclass(job.uid, asker, machine::core_class(job.class), class.into())
-                        });
-                    }
-                    Err(e) => drop(reply.send(Err(e))),
-                }
-            }
-            Op::Policy(id, request) => {
-                let policy = request.policy.map(words::policy);
-                let ask = Ask::Policy { job: id, policy };
-                self.decide_in_cluster(peer, id, ask, reply, |decided, job, asker| {
-                    let present = job.own_policy.map(machine::core_policy);
-                    decided.repolicy(job.uid, asker, present, policy.map(Into::into))
-                });
-            }
-            Op::Node(name, request) => self.change_node(peer, name, request, reply),
-            Op::MachinePolicy(request) => self.cluster_policy(peer, request, reply),
-            Op::Resources(id, request) => self.resources_in_cluster(peer, id, request, reply),
-            Op::Queues(request) => self.change_queues(peer, request, reply),
-            op @ (Op::Repair(_) | Op::Export | Op::Import(_)) => self.administer(peer, op, reply),
-            Op::Load { node: Some(name) } if !name.is_empty() && name != self.node_name() => {
-                self.ask_load(Some(name), reply);
-            }
-            Op::Loads => self.ask_load(None, reply),
-            op => return Some(Call { peer, op, reply }),
-        }
-        None
-    }
-
-    fn change_node(&mut self, peer: Peer, name: String, request: NodeRequest, reply: To) {
+    pub(in super::super) fn change_node(&mut self, peer: Peer, name: String, request: NodeRequest, reply: To) {
         if let Err(e) = self.rights.change_for_all(peer, &format!("node {name} is not")) {
             return drop(reply.send(Err(e)));
         }
@@ -130,7 +61,7 @@ impl Driver {
     }
 
     pub(super) fn send_ask_by(&mut self, by: By, ask: Ask, pending: Pending) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let moment = cluster.moment();
         match cluster.member.ask(moment, by, ask) {
             Ok(id) => drop(cluster.pending.insert(id, (Instant::now(), pending))),
@@ -147,11 +78,12 @@ impl Driver {
         }
     }
 
-    fn submit(&mut self, peer: Peer, request: JobRequest, reply: To) {
+    /// `POST /v1/jobs`
+    pub(in super::super) fn submit(&mut self, peer: Peer, request: JobRequest, reply: To) {
         let owner = self.rights.owner(peer, request.owner_uid);
         match owner.and_then(|owner| Ok((owner, self.checked(peer, owner, request)?))) {
             Ok((owner, (ask, held))) => {
-                let launcher = Launcher::new(owner, held, reply);
+                let launcher = Launcher::new((owner, peer.uid), held, reply);
                 // An administrator's right to choose express, and the owner's name.
                 let by = By { admin: self.rights.is_admin(peer), ..self.by(Peer { uid: owner, pid: None }) };
                 self.send_ask_by(by, Ask::Submit(Box::new(ask)), Pending::Submit { launcher });
@@ -177,7 +109,7 @@ impl Driver {
         let class = request.class.unwrap_or(default_class);
         self.rights.submit(peer, class)?;
         let on_node_loss = request.on_node_loss.unwrap_or(OnNodeLoss::Kill);
-        let own = self.cluster.as_ref().map(|cluster| cluster.node.clone());
+        let own = Some(self.cluster.node.clone());
         let want = self.want(&request)?;
         // Where the first process is to come: a job that is empty ends there.
         let own = match &want {
@@ -217,7 +149,7 @@ impl Driver {
 
     /// Those groups of a user that have a right on a queue.
     fn groups_with_rights(&self, uid: u32) -> Vec<u32> {
-        let state = self.cluster.as_ref().and_then(|cluster| cluster.member.state());
+        let state = self.cluster.member.state();
         let queues = state.map(|state| state.config.queues.as_slice()).unwrap_or_default();
         let has_right = |group: &u32| queues.iter().any(|queue| queue.rights.groups.contains(group));
         if queues.iter().all(|queue| queue.rights.groups.is_empty()) {
@@ -239,7 +171,7 @@ impl Driver {
             Some(0) => {
                 Err(refuse(ErrorCode::Invalid, "a job cannot have 0 CPUs", "it could never run", "Ask for 1 or more."))
             }
-            Some(cpus) if cpus > here => {
+            Some(cpus) if cpus > here && !self.cluster.alone => {
                 let memory_per_cpu_bytes = request.mem_bytes.unwrap_or(0).div_ceil(u64::from(cpus));
                 Ok(WantAsk::Total { cpus, memory_per_cpu_bytes, disk_bytes: 0 })
             }
@@ -252,7 +184,7 @@ impl Driver {
     }
 
     pub(super) fn node_ask(&self, asked: &NodeResources) -> Answer<NodeAsk> {
-        let Some(cluster) = &self.cluster else { return Err(no_such_job(0)) };
+        let cluster = &self.cluster;
         let name = if asked.name.is_empty() { cluster.node.as_str() } else { asked.name.as_str() };
         let has = || match cluster.member.nodes().find(|(known, _)| *known == name) {
             Some((_, node)) => node.cpus,
@@ -270,6 +202,9 @@ impl Driver {
                 "Correct the numbers.",
             ));
         }
+        if cluster.alone {
+            self.check_one_machine(name, cpus_min, asked.memory_bytes)?;
+        }
         let (memory_bytes, disk_bytes) = (asked.memory_bytes.unwrap_or(0), asked.disk_bytes.unwrap_or(0));
         Ok(NodeAsk { node: name.to_owned(), cpus, cpus_min, memory_bytes, disk_bytes })
     }
@@ -279,12 +214,12 @@ impl Driver {
         if !self.is_met() && self.live.contains_key(&id) {
             return self.record(id).cloned();
         }
-        let job = self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id)));
+        let job = self.cluster.member.job(JobId(id));
         job.map(|job| view::record_of(job, &self.boot_id)).ok_or_else(|| no_such_job(id))
     }
 
     /// A change that an administrator may have decided otherwise. Whoever plans checks it again; here the answer has names.
-    fn decide_in_cluster(
+    fn decide(
         &mut self,
         peer: Peer,
         id: u64,
@@ -297,20 +232,25 @@ impl Driver {
             decided::after(&self.rights, peer, &record, |decided, asker| change(decided, &record, asker))
         });
         match record {
-            Ok(_) => self.send_ask(peer, ask, Pending::Job { id, reply }),
+            Ok(_) => self.send_ask(peer, ask, Pending::Job { id, reply, kill: None }),
             Err(e) => drop(reply.send(Err(e))),
         }
     }
 
-    pub(super) fn change_in_cluster(&mut self, peer: Peer, id: u64, ask: Ask, reply: To) {
+    /// A change that its owner may make.
+    pub(in super::super) fn change(&mut self, peer: Peer, id: u64, ask: Ask, reply: To) {
+        self.change_or_kill(peer, ask, (id, reply), None);
+    }
+
+    fn change_or_kill(&mut self, peer: Peer, ask: Ask, (id, reply): (u64, To), kill: Option<(Peer, KillRequest)>) {
         match self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record)) {
-            Ok(()) => self.send_ask(peer, ask, Pending::Job { id, reply }),
+            Ok(()) => self.send_ask(peer, ask, Pending::Job { id, reply, kill }),
             Err(e) => drop(reply.send(Err(e))),
         }
     }
 
     /// A signal after which programs end goes to all nodes; another one only to a job that is here alone.
-    fn kill_in_cluster(&mut self, peer: Peer, id: u64, request: KillRequest, reply: To) {
+    pub(in super::super) fn kill_job(&mut self, peer: Peer, id: u64, request: KillRequest, reply: To) {
         let KillRequest { signal, grace_ms, here } = request;
         if here && !self.is_own(id) {
             return drop(reply.send(self.kill_part(peer, id, request).map(job_reply)));
@@ -318,13 +258,14 @@ impl Driver {
         if signal == SIGKILL || asks_to_end(signal) {
             let how = KillHow { signal, grace_ms };
             let ask = Ask::Kill { job: id, how };
-            let has_problem = self.cluster.as_ref().is_some_and(|cluster| cluster.problem.is_some());
+            let has_problem = self.cluster.problem.is_some();
             if has_problem && self.state.jobs.contains_key(&id) {
                 return self.kill_without_store(peer, request, ask, (id, reply));
             }
-            return self.change_in_cluster(peer, id, ask, reply);
+            return self.change_or_kill(peer, ask, (id, reply), Some((peer, request)));
         }
-        let answer = match self.live.contains_key(&id) && self.is_own(id) {
+        let here = self.live.contains_key(&id) && self.is_own(id);
+        let answer = match here || self.is_over(id) {
             true => self.kill(peer, id, request).map(job_reply),
             false => self.cluster_record(id).and_then(|_| {
                 Err(refuse(
@@ -343,16 +284,16 @@ impl Driver {
         match self.kill_part(peer, id, request) {
             Ok(view) if self.is_own(id) => {
                 let (nobody, _) = oneshot::channel();
-                self.change_in_cluster(peer, id, ask, nobody);
+                self.change(peer, id, ask, nobody);
                 drop(reply.send(Ok(job_reply(view))));
             }
-            Ok(_) => self.change_in_cluster(peer, id, ask, reply),
+            Ok(_) => self.change(peer, id, ask, reply),
             Err(e) => drop(reply.send(Err(e))),
         }
     }
 
     /// A signal to what is here of a job that has other nodes too.
-    fn kill_part(&mut self, peer: Peer, id: u64, request: KillRequest) -> Answer<Job> {
+    pub(super) fn kill_part(&mut self, peer: Peer, id: u64, request: KillRequest) -> Answer<Job> {
         self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record))?;
         if self.live.contains_key(&id) {
             if request.signal == SIGKILL || asks_to_end(request.signal) {
@@ -360,10 +301,10 @@ impl Driver {
             }
             self.kill(peer, id, request)?;
         }
-        self.view_in_cluster(id)
+        self.view_job(id)
     }
 
-    fn cluster_policy(&mut self, peer: Peer, request: PolicyRequest, reply: To) {
+    pub(in super::super) fn set_policy(&mut self, peer: Peer, request: PolicyRequest, reply: To) {
         if let Err(e) =
             self.rights.change_machine(peer).and_then(|()| machine::check_slot_length(request.slot_length_ms))
         {
@@ -374,11 +315,11 @@ impl Driver {
             let what = format!("the ceiling cannot be {ceiling}");
             return drop(reply.send(Err(refuse(ErrorCode::Invalid, what, "it is out of range: 0.01 to 1", hint))));
         }
-        let lease = self.config.cluster.as_ref().map_or(Duration::ZERO, |config| config.node_lease);
+        let lease = self.config.cluster.node_lease;
         if let Err(e) = operate::check_policy(&request).and_then(|()| operate::check_dead_after(&request, lease)) {
             return drop(reply.send(Err(e)));
         }
-        let state = self.cluster.as_ref().and_then(|cluster| cluster.member.state());
+        let state = self.cluster.member.state();
         let shares = operate::shares(&request, state.map(|state| &state.config));
         let asks = [
             request.policy.map(|policy| Ask::ClusterPolicy { policy: words::policy(policy) }),
@@ -408,19 +349,24 @@ impl Driver {
         self.send_ask(peer, last, Pending::Status { reply });
     }
 
-    fn wait_in_cluster(&mut self, id: u64, reply: To) {
-        let Some(cluster) = &mut self.cluster else { return };
-        let runs = cluster.member.job(JobId(id)).is_some_and(|job| job.end.is_none());
-        if !runs {
-            return drop(reply.send(self.view_in_cluster(id).map(job_reply)));
-        }
-        let waiters = cluster.waiters.entry(id).or_default();
+    /// `GET /v1/jobs/{id}/wait`
+    pub(in super::super) fn wait(&mut self, id: u64, reply: To) {
+        let (forgotten, over) = (self.is_forgotten(id), self.is_over(id));
+        let is_known = self.cluster.member.job(JobId(id)).is_some();
+        let waiters = match self.live.get_mut(&id).filter(|_| forgotten) {
+            Some(live) => &mut live.waiters,
+            None if is_known && !over => self.cluster.waiters.entry(id).or_default(),
+            None => return drop(reply.send(self.view_job(id).map(job_reply))),
+        };
         waiters.retain(|waiter| !waiter.is_closed());
         waiters.push(reply);
     }
 
     /// The main process of a job has ended: that is the end of its part here, or it has none.
-    fn exit_in_cluster(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
+    pub(in super::super) fn exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
+        if self.is_forgotten(id) {
+            return self.main_exited(peer, id, report);
+        }
         if self.live.contains_key(&id) {
             self.main_exited(peer, id, report)?;
         } else {
@@ -428,8 +374,49 @@ impl Driver {
             self.rights.change_job(peer, &record)?;
             self.main_ended_elsewhere(id, Exit { code: report.exit.code, signal: report.exit.signal });
         }
-        self.go_on_in_cluster();
-        self.view_in_cluster(id)
+        // On one machine it is written then.
+        self.heed_store();
+        self.view_job(id)
+    }
+
+    /// Why a process cannot enter a job that is not here.
+    pub(in super::super) fn cannot_enter(&self, id: u64, pid: i32) -> cosched_api::ErrorBody {
+        match self.cluster_record(id) {
+            Ok(_) => not_here(id, pid, self.is_over(id)),
+            Err(e) => e,
+        }
+    }
+
+    /// `POST /v1/jobs/{id}/resume`
+    pub(in super::super) fn resume(&mut self, peer: Peer, id: u64, reply: To) {
+        self.decide(peer, id, Ask::Resume { job: id }, reply, |decided, _, asker| decided.resume(asker));
+    }
+
+    /// `POST /v1/jobs/{id}/class`
+    pub(in super::super) fn reclass(&mut self, peer: Peer, id: u64, request: ClassRequest, reply: To) {
+        let class = words::class(request.class);
+        match self.cluster_record(id).and_then(|record| self.rights.reclass(peer, &record, request.class)) {
+            Ok(()) => {
+                let ask = Ask::Class { job: id, class };
+                self.decide(peer, id, ask, reply, |decided, job, asker| {
+                    decided.reclass(job.uid, asker, machine::core_class(job.class), class.into())
+                });
+            }
+            Err(e) => drop(reply.send(Err(e))),
+        }
+    }
+
+    /// `POST /v1/jobs/{id}/policy`
+    pub(in super::super) fn job_policy(&mut self, peer: Peer, id: u64, request: PolicyRequest, reply: To) {
+        if let Err(e) = super::super::change::check_own_policy(&request) {
+            return drop(reply.send(Err(e)));
+        }
+        let policy = request.policy.map(words::policy);
+        let ask = Ask::Policy { job: id, policy };
+        self.decide(peer, id, ask, reply, |decided, job, asker| {
+            let present = job.own_policy.map(machine::core_policy);
+            decided.repolicy(job.uid, asker, present, policy.map(Into::into))
+        });
     }
 
     /// The main process of a job that had begun before its number was known here.
@@ -437,7 +424,7 @@ impl Driver {
         let owner = Peer { uid: self.record(id)?.uid, pid: None };
         self.add_process(owner, id, request)?;
         self.remember(id, |record| record.by_api = false);
-        self.view_in_cluster(id)
+        self.view_job(id)
     }
 }
 
@@ -445,7 +432,7 @@ fn not_here(id: u64, pid: i32, over: bool) -> cosched_api::ErrorBody {
     let what = format!("process {pid} cannot enter job {id}");
     let (why, hint) = match over {
         true => (
-            "the job has ended".to_owned(),
+            format!("job {id} has ended"),
             format!("`cosched show {id}` says how; `cosched ps` lists those that live."),
         ),
         false => (

@@ -17,7 +17,10 @@ pub(super) fn found(fences: &Fences, record: &Record, moment: Moment) -> Option<
 impl Driver {
     /// Writes down what has changed, before anything else is done.
     pub(super) fn keep_fences(&mut self) {
-        let Some(cluster) = self.cluster.as_mut().filter(|cluster| cluster.fences) else { return };
+        let cluster = &mut self.cluster;
+        if !cluster.fences {
+            return;
+        }
         let fenced: Vec<Fenced> = cluster.member.fences().collect();
         if cluster.fenced.as_ref() == Some(&fenced) {
             return;

@@ -29,6 +29,8 @@ const ENTER_GRACE: Duration = Duration::from_secs(60);
 pub(super) struct Launcher {
     /// Whose job it is.
     owner: u32,
+    /// Who has asked for it.
+    by: u32,
     /// The process; none where processes are to be added later.
     pub(super) held: Option<Held>,
     /// Who waits for an answer.
@@ -39,9 +41,18 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
-    pub(super) fn new(owner: u32, held: Option<Held>, reply: oneshot::Sender<Answer<super::super::Reply>>) -> Launcher {
+    pub(super) fn new(
+        (owner, by): (u32, u32),
+        held: Option<Held>,
+        reply: oneshot::Sender<Answer<super::super::Reply>>,
+    ) -> Launcher {
         let now = Instant::now();
-        Launcher { owner, held, reply: Some(reply), since: now, looked: now }
+        Launcher { owner, by, held, reply: Some(reply), since: now, looked: now }
+    }
+
+    /// Who has asked for it, where that was not its owner.
+    pub(super) fn by_another(&self) -> String {
+        if self.by == self.owner { String::new() } else { format!(", by {}", user_name(self.by)) }
     }
 
     /// When to look at it again.
@@ -60,7 +71,7 @@ impl Cluster {
 impl Driver {
     /// A job has a place here: it gets what it needs, and its main process, if that waits here.
     pub(super) fn start_here(&mut self, job: Job, part: Part) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let id = job.id;
         let (parts, tree) = (cluster.parts(id), cluster.member.tree());
         let (spans, lead) = (parts.len() > 1, cluster.leads(&job, parts));
@@ -68,20 +79,21 @@ impl Driver {
         if self.live.contains_key(&id) {
             return self.number_is_taken(id, job.attempt);
         }
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let launcher = cluster.launchers.get_mut(&id).filter(|_| lead && job.attempt == 0);
         let mut record = view::record_of(&job, &self.boot_id);
         (record.cpus, record.mem_bytes) = (part.cpus, Some(part.memory_bytes).filter(|bytes| *bytes > 0));
         record.part = Some(PartOf { attempt: job.attempt, spans, lead, closing: false, tree, alike });
-        let mut held = None;
+        let (mut held, mut by) = (None, String::new());
         if let Some(launcher) = launcher {
             held = launcher.held.take();
             record.pid = held.as_ref().map_or(0, Held::pid);
             record.by_api = held.is_none();
+            by = launcher.by_another();
         }
         record.origin = held.as_ref().and_then(|held| Origin::of(held.pid())).as_ref().map(Into::into);
-        record.event(unix_ms(), "registered", format!("{} CPUs here, attempt {}", part.cpus, job.attempt));
-        self.keep(record.clone());
+        record.event(unix_ms(), "registered", format!("{} CPUs here, attempt {}{by}", part.cpus, job.attempt));
+        self.keep_soon(record.clone());
         if let Err(e) = self.enter(&record, held.as_ref()) {
             tracing::error!(id, "the job cannot begin here: {} ({})", e.what, e.why);
             self.remember(id, |record| {
@@ -104,7 +116,7 @@ impl Driver {
         if !spans && let Err(e) = self.plan_job(&record) {
             tracing::error!(id, "{}: {}", e.what, e.why);
         }
-        self.plan_is_stale = true;
+        (self.plan_is_stale, self.cluster.followed) = (true, None);
         tracing::info!(id, spans, lead, cpus = part.cpus, "a job begins here");
         self.answer_launcher(id, None);
         if lead && job.attempt > 0 {
@@ -114,7 +126,7 @@ impl Driver {
 
     /// Jobs of a user's without a process that have no place here, or none yet.
     pub(in super::super) fn empty_jobs_in_cluster(&self, uid: u32) -> usize {
-        let Some(cluster) = &self.cluster else { return 0 };
+        let cluster = &self.cluster;
         let pending = cluster.pending.values().filter_map(|(_, pending)| match pending {
             Pending::Submit { launcher } => Some(launcher),
             _ => None,
@@ -125,7 +137,7 @@ impl Driver {
 
     /// Jobs that a user has asked for and that have no number yet.
     pub(in super::super) fn asked_by(&self, uid: u32) -> usize {
-        let pending = self.cluster.iter().flat_map(|cluster| cluster.pending.values());
+        let pending = self.cluster.pending.values();
         let own =
             |(_, pending): &&(_, Pending)| matches!(pending, Pending::Submit { launcher } if launcher.owner == uid);
         pending.filter(own).count()
@@ -133,11 +145,9 @@ impl Driver {
 
     /// Whoever registered the job hears how it went.
     pub(super) fn answer_launcher(&mut self, id: u64, error: Option<cosched_api::ErrorBody>) {
-        let Some(mut launcher) = self.cluster.as_mut().and_then(|cluster| cluster.launchers.remove(&id)) else {
-            return;
-        };
+        let Some(mut launcher) = self.cluster.launchers.remove(&id) else { return };
         if let Some(reply) = launcher.reply.take() {
-            let answer = error.map_or_else(|| self.view_in_cluster(id).map(job_reply), Err);
+            let answer = error.map_or_else(|| self.view_job(id).map(job_reply), Err);
             let _ = reply.send(answer);
         }
     }
@@ -149,7 +159,7 @@ impl Driver {
         if reason == Reason::Departure && self.is_forgotten(id) {
             return self.forgotten(job);
         }
-        let known = self.cluster.as_ref().and_then(|cluster| cluster.member.job(job)).filter(|_| asked);
+        let known = self.cluster.member.job(job).filter(|_| asked);
         let KillHow { signal, grace_ms } = known.and_then(|known| known.kill_how).unwrap_or(KillHow::FORCE);
         let why = match known.and_then(|known| known.killed_by) {
             Some(uid) => format!("signal {signal} by {}", user_name(uid)),
@@ -182,10 +192,9 @@ impl Driver {
         let why = format!("another job {id}, of a cluster whose store was lost, lives here");
         let e = refuse(ErrorCode::Conflict, format!("job {id} cannot begin"), why, "End that one, and ask again.");
         tracing::error!(id, "{}: {}", e.what, e.why);
-        if let Some(cluster) = &mut self.cluster {
-            let moment = cluster.moment();
-            cluster.member.part_ended(moment, JobId(id), attempt, PartEnd::default());
-        }
+        let cluster = &mut self.cluster;
+        let moment = cluster.moment();
+        cluster.member.part_ended(moment, JobId(id), attempt, PartEnd::default());
         self.answer_launcher(id, Some(e));
     }
 
@@ -212,8 +221,7 @@ impl Driver {
 
     /// Whether a job runs here that the cluster does not know.
     pub(in super::super) fn is_forgotten(&self, id: u64) -> bool {
-        let known = self.cluster.as_ref().is_none_or(|cluster| cluster.member.job(JobId(id)).is_some());
-        !known && self.live.contains_key(&id)
+        self.cluster.member.job(JobId(id)).is_none() && self.live.contains_key(&id)
     }
 
     /// The job's main process has ended elsewhere: what is empty here is over.
@@ -229,7 +237,7 @@ impl Driver {
 
     /// A job without a main process has a process here, or none: the cluster knows whether it has one elsewhere.
     pub(in super::super) fn tell_empty(&mut self, id: u64) {
-        let Some((cluster, live)) = self.cluster.as_mut().zip(self.live.get_mut(&id)) else { return };
+        let (cluster, Some(live)) = (&mut self.cluster, self.live.get_mut(&id)) else { return };
         let empty = !live.cgroup.populated().unwrap_or(true);
         live.end_at = None;
         if live.told_empty.replace(empty) != Some(empty) {
@@ -241,17 +249,17 @@ impl Driver {
     /// The last process of a job has ended here; the record says how.
     pub(in super::super) fn tell_part_end(&mut self, id: u64, attempt: Attempt) {
         let end = self.state.jobs.get(&id).map(part_end).unwrap_or_default();
-        if let Some(cluster) = &mut self.cluster {
-            cluster.mirrored.remove(&id);
-            cluster.early.remove(&id);
-            let moment = cluster.moment();
-            cluster.member.part_ended(moment, JobId(id), attempt, end);
-        }
+        let cluster = &mut self.cluster;
+        cluster.followed = None;
+        cluster.mirrored.remove(&id);
+        cluster.early.remove(&id);
+        let moment = cluster.moment();
+        cluster.member.part_ended(moment, JobId(id), attempt, end);
     }
 
     /// Launchers that wait too long hear so; those that are gone take their job along.
     pub(super) fn look_at_launchers(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let (mut patient, mut gone) = (Vec::new(), Vec::new());
         for (id, launcher) in &mut cluster.launchers {
             if launcher.due() > Instant::now() {
@@ -279,16 +287,15 @@ impl Driver {
             );
         }
         for (id, reply) in patient {
-            let _ = reply.send(self.view_in_cluster(id).map(job_reply));
+            let _ = reply.send(self.view_job(id).map(job_reply));
         }
     }
 
     /// The main process of a job has ended that has no part here, or none yet. Launchers begin the first life of a job; later ones
     /// begin where there is a part.
     pub(super) fn main_ended_elsewhere(&mut self, id: u64, exit: Exit) {
-        if let Some(cluster) = &mut self.cluster {
-            let moment = cluster.moment();
-            cluster.member.main_ended(moment, JobId(id), 0, exit);
-        }
+        let cluster = &mut self.cluster;
+        let moment = cluster.moment();
+        cluster.member.main_ended(moment, JobId(id), 0, exit);
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn lives(main: MainProcess) -> bool {
 impl Driver {
     /// Tells of those that have ended. At the second look only: a launcher that lives says so itself, and with which exit code.
     pub(super) fn look_at_mains(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let gone: BTreeSet<u64> =
             cluster.member.mains().filter(|(_, main)| !lives(*main)).map(|(JobId(id), _)| id).collect();
         let before = std::mem::replace(&mut cluster.mains_gone, gone.clone());

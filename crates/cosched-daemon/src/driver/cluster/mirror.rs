@@ -65,7 +65,7 @@ struct Common {
 impl Driver {
     /// Brings the own planner into step.
     pub(super) fn mirror(&mut self) {
-        let Some(cluster) = &self.cluster else { return };
+        let cluster = &self.cluster;
         let Some(state) = cluster.member.state() else { return };
         let node = cluster.member.id();
         let config = &state.config;
@@ -78,8 +78,7 @@ impl Driver {
         };
         let mirrored = |id: &u64| Some((*id, Mirrored::of(state.jobs.get(&JobId(*id))?, node)));
         let jobs: Vec<(u64, Mirrored)> = self.live.keys().filter_map(mirrored).collect();
-        if let Some(cluster) = self.cluster.as_mut().filter(|cluster| cluster.alone && cluster.ceiling != ceiling) {
-            cluster.ceiling = ceiling;
+        if std::mem::replace(&mut self.cluster.ceiling, ceiling) != ceiling {
             self.plan_is_stale = true;
         }
         self.mirror_settings(common);
@@ -138,7 +137,7 @@ impl Driver {
 
     fn mirror_job(&mut self, id: u64, new: Mirrored) {
         let (job, known) = (JobId(id), self.state.jobs.get(&id).map(Mirrored::of_record));
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let decided = cluster.member.job(job).map(|job| job.decided).unwrap_or_default();
         let old = cluster.mirrored.insert(id, new).or(known);
         if old.map(|old| old.class) != Some(new.class) {

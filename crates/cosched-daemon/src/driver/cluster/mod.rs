@@ -7,35 +7,32 @@
 
 mod act;
 mod admin;
-mod alone;
 mod ask;
 mod fence;
 mod here;
+mod import;
 mod kept;
 mod launch;
 mod mains;
 mod mirror;
 mod operate;
+mod own;
 mod reply;
 mod unmet;
 mod view;
 mod words;
 
-pub(super) use admin::no_store;
-
 use super::{Driver, core_policy, core_sharing};
 use crate::call::Call;
 use crate::clock::now;
-use crate::cluster::own::OwnStore;
 use crate::cluster::{FromStore, Link};
 use crate::config::{ClusterConfig, Config, StoreChoice};
 use crate::record::Record;
 use crate::refuse::Answer;
-use crate::store::State;
+use crate::store::{State, Store};
 use ask::Pending;
-use cosched_api::OutOfMemory;
-use cosched_cluster::wire::{self, Clock, Exit, PartEnd};
-use cosched_cluster::{AskId, Fenced, Found, Member, Moment, OpId, Settings};
+use cosched_cluster::wire::{Clock, Exit, PartEnd};
+use cosched_cluster::{AskId, Fenced, Found, Kept, Member, Moment, OpId, Settings};
 use cosched_core::cluster::{
     Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill, held, released, without,
 };
@@ -56,6 +53,9 @@ const LOOK_PERIOD: Duration = Duration::from_secs(5);
 
 /// More than this a job has to grow before others hear of it.
 const MEMORY_STEP: u64 = 16 << 20;
+
+/// The memory, and the disk, of a machine on which nothing waits for them.
+const NO_LIMIT: u64 = cosched_core::cluster::NUMBERS_END - 1;
 
 /// What the steady clock shows when the daemon begins: times of the daemon of before lie behind it.
 const STEADY_BEGIN_NS: u64 = 1 << 60;
@@ -100,6 +100,8 @@ pub(super) struct Cluster {
     unmet: Vec<(Instant, Call)>,
     /// What users of this daemon have asked for.
     pending: BTreeMap<AskId, (Instant, Pending)>,
+    /// Those who are to be told that their jobs end, when that has begun.
+    killed: Vec<(u64, ask::To)>,
     /// Processes that wait for their jobs to start.
     launchers: BTreeMap<u64, Launcher>,
     /// Main processes outside of their job's nodes that were gone at the last look.
@@ -112,6 +114,8 @@ pub(super) struct Cluster {
     compared: bool,
     /// What the node's own planner was told of jobs of this node alone.
     mirrored: BTreeMap<u64, Mirrored>,
+    /// The revision of the store that this node has followed; `None` when something has changed here since.
+    followed: Option<u64>,
     figures: Figures,
     /// What is kept of the state on this node's disk.
     kept: KeptFile,
@@ -123,42 +127,29 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// A node that has not met its cluster yet. `state` has its jobs; `own` is the store of a machine alone.
+    /// A node that has not met its cluster yet. `state` has its jobs.
     ///
     /// # Errors
     /// The way to the store cannot be.
     pub(super) fn new(
-        config: &ClusterConfig,
         of: &Config,
-        capacity: Capacity,
+        memory_bytes: u64,
         identity: &super::Identity,
-        (state, fences): (&State, &Path),
-        own: Option<OwnStore>,
+        (store, state, fences): (&mut Store, &mut State, &Path),
     ) -> anyhow::Result<Cluster> {
+        let config = &of.cluster;
         let alone = config.is_alone();
-        let instance = identity.started_unix_ms;
-        let boot = cosched_linux::observe::boot_id();
+        if !alone {
+            // The lease is renewed every third of it, and by the thread that waits for the disk.
+            store.wait_at_most(config.node_lease / 5);
+        }
         let kept = KeptFile::new(&identity.state_dir, alone);
-        let settings = Settings {
-            home: identity.home.clone(),
-            dead: (!alone).then(|| crate::lives::begin(&identity.state_dir, &boot, instance)),
-            is_shared: !alone,
-            kept: kept.read(),
-            boot,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            initial: initial(config, of, alone.then_some(&state.settings)),
-            jobs_known: own.as_ref().map_or(0, OwnStore::last_job).max(state.last_id),
-            ttl_s: config.node_lease.as_secs().max(2),
-            // Nobody else could begin the jobs of one machine anew.
-            fences: matches!(config.store, StoreChoice::Etcd(_)),
-            rebalance_ns: config.rebalance_period.as_nanos() as u64,
-            keep_ended_max: of.keep_ended,
-            keep_ended_bytes: of.limits.record_bytes,
-            // The driver tells more in its first step.
-            clock: Clock { synchronised: !of.require_synchronised_clock, error_ns: 0 },
-            ..Settings::new(config.keys(), &config.node, instance, capacity)
-        };
-        let link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()), own)?;
+        let mut settings = settings(of, memory_bytes, identity, state, kept.read());
+        if alone {
+            import::import((store, state), config, &settings)?;
+            settings.jobs_known = state.last_id;
+        }
+        let link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()))?;
         let begin = Instant::now();
         let (moment, left) = (Moment { steady: Time(STEADY_BEGIN_NS), wall: now() }, Fences::read(fences));
         let found = |record| Some(Found { fence_at: fence::found(&left, record, moment), ..found(record)? });
@@ -180,12 +171,14 @@ impl Cluster {
             early: BTreeSet::new(),
             unmet: Vec::new(),
             pending: BTreeMap::new(),
+            killed: Vec::new(),
             launchers: BTreeMap::new(),
             mains_gone: BTreeSet::new(),
             waiters: BTreeMap::new(),
             load_askers: BTreeMap::new(),
             compared: false,
             mirrored: BTreeMap::new(),
+            followed: None,
             figures: Figures::default(),
             kept,
             rewritten: BTreeMap::new(),
@@ -210,11 +203,8 @@ impl Cluster {
     }
 
     /// The next thing that the store tells.
-    pub(super) async fn told(cluster: &mut Option<Cluster>) -> FromStore {
-        match cluster {
-            Some(cluster) => cluster.link.told().await,
-            None => std::future::pending().await,
-        }
+    pub(super) async fn told(&mut self) -> FromStore {
+        self.link.told().await
     }
 
     /// When something is due.
@@ -232,6 +222,35 @@ impl Cluster {
         let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
         let loads = self.load_askers.values().map(operate::LoadAsker::due).chain(self.kept.due());
         member.into_iter().chain(pending).chain(loads).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
+    }
+}
+
+/// How the node takes part.
+fn settings(of: &Config, memory_bytes: u64, identity: &super::Identity, state: &State, kept: Option<Kept>) -> Settings {
+    let (config, instance) = (&of.cluster, identity.started_unix_ms);
+    let alone = config.is_alone();
+    let boot = cosched_linux::observe::boot_id();
+    let limit = |bytes: u64| if config.admits_by_memory { bytes } else { NO_LIMIT };
+    let (memory_bytes, disk_bytes) = (limit(memory_bytes), limit(identity.disk_bytes));
+    let capacity = Capacity { cpus: identity.cpus.len() as u32, memory_bytes, disk_bytes };
+    Settings {
+        home: identity.home.clone(),
+        dead: (!alone).then(|| crate::lives::begin(&identity.state_dir, &boot, instance)),
+        is_shared: !alone,
+        kept,
+        boot,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        initial: initial(config, of, alone.then_some(&state.settings)),
+        jobs_known: state.last_id,
+        ttl_s: config.node_lease.as_secs().max(2),
+        // Nobody else could begin the jobs of one machine anew.
+        fences: matches!(config.store, StoreChoice::Etcd(_)),
+        rebalance_ns: config.rebalance_period.as_nanos() as u64,
+        keep_ended_max: of.keep_ended,
+        keep_ended_bytes: of.limits.record_bytes,
+        // The driver tells more in its first step.
+        clock: Clock { synchronised: !of.require_synchronised_clock, error_ns: 0 },
+        ..Settings::new(config.keys(), &config.node, instance, capacity)
     }
 }
 
@@ -268,42 +287,36 @@ fn part_end(record: &Record) -> PartEnd {
         exit: record.exit.map(|exit| Exit { code: exit.code, signal: exit.signal }),
         cpu_time_ns: record.cpu_time_ms.saturating_mul(1_000_000),
         memory_peak_bytes: record.memory_peak_bytes.unwrap_or(0),
-        out_of_memory: record
-            .out_of_memory
-            .map(|OutOfMemory { killed, limit_bytes }| wire::OutOfMemory { killed, limit_bytes }),
+        out_of_memory: record.out_of_memory.map(words::out_of_memory),
     }
 }
 
 impl Driver {
-    /// Makes the node one of its cluster's, if it is to be.
-    pub(super) fn join_cluster(&mut self, own: Option<OwnStore>) -> anyhow::Result<()> {
-        let Some(config) = &self.config.cluster else { return Ok(()) };
-        let capacity = Capacity {
-            cpus: self.identity.cpus.len() as u32,
-            memory_bytes: self.memory_bytes,
-            disk_bytes: self.identity.disk_bytes,
-        };
-        if !config.is_alone() {
-            // The lease is renewed every third of it, and by the thread that waits for the disk.
-            self.store.wait_at_most(config.node_lease / 5);
-        }
-        let (identity, fences) = (&self.identity, self.machinery.guard.fences());
-        self.cluster = Some(Cluster::new(config, &self.config, capacity, identity, (&self.state, fences), own)?);
+    /// The store of one machine is met before anybody asks for anything.
+    pub(super) fn join_cluster(&mut self) {
         if let Some(period) = self.view_period() {
             self.tell_period(period);
         }
-        self.meet_own_store();
-        Ok(())
+        if self.cluster.alone {
+            self.heed_store();
+            self.tell_file();
+            self.heed_store();
+        }
+    }
+
+    /// What a node has of the memory that the plan counts on.
+    pub(super) fn memory_of(&self, planned_bytes: u64) -> u64 {
+        if planned_bytes == NO_LIMIT { self.memory_bytes } else { planned_bytes }
     }
 
     /// The node's name.
     pub(super) fn node_name(&self) -> String {
-        self.cluster.as_ref().map_or_else(cosched_linux::observe::hostname, |cluster| cluster.node.clone())
+        self.cluster.node.clone()
     }
 
     /// The plan for this node: its own planner's, and in a cluster what gangs that span nodes leave of it.
     pub(super) fn plan_to_run(&self) -> Arc<cosched_core::Plan> {
-        let Some(cluster) = &self.cluster else { return Arc::clone(&self.own_plan) };
+        let cluster = &self.cluster;
         let shares = cluster.member.state().map_or(self.shares, |state| *state.config.shares());
         let (released, stay) = self.held();
         let mut plan = match (&cluster.plan, cluster.member.id()) {
@@ -314,6 +327,7 @@ impl Driver {
             }
             _ => without(&self.own_plan, &stay, &shares),
         };
+        // In a cluster it is that of gangs that span nodes, and in their plan already.
         if cluster.alone {
             plan = cap(plan, cluster.ceiling);
         }
@@ -325,10 +339,8 @@ impl Driver {
     /// Of the jobs that are held here for want of memory those that go on, because nobody plans for this node now and they have
     /// room, and the others.
     fn held(&self) -> (BTreeSet<JobId>, BTreeSet<JobId>) {
-        let member = self.cluster.as_ref().map(|cluster| &cluster.member);
-        let Some((member, state)) = member.and_then(|member| Some((member, member.state()?))) else {
-            return Default::default();
-        };
+        let member = &self.cluster.member;
+        let Some(state) = member.state() else { return Default::default() };
         let Some(node) = member.id() else { return Default::default() };
         let lives = |id: JobId| self.live.contains_key(&id.0);
         let goes_on = if member.is_joined() { BTreeSet::new() } else { released(state, node, lives) };
@@ -338,7 +350,7 @@ impl Driver {
 
     /// What a job does that the plan of this node does not have.
     pub(super) fn unplanned(&self, id: u64) -> Disposition {
-        let Some(cluster) = &self.cluster else { return Disposition::Run };
+        let cluster = &self.cluster;
         let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(id)));
         let Some(planned) = planned.filter(|_| !self.is_own(id)) else { return Disposition::Run };
         match planned.stage {
@@ -355,11 +367,13 @@ impl Driver {
 
     /// The store has told something.
     pub(super) fn on_store(&mut self, told: FromStore) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let moment = cluster.moment();
         if let FromStore::Done(_, Err(why)) | FromStore::WatchLost(_, why) = &told {
             tracing::debug!("the store: {why}");
         }
+        self.refuse_unwritten(&told);
+        let cluster = &mut self.cluster;
         match told {
             FromStore::Done(op, done) => cluster.member.handle_done(moment, op, done),
             FromStore::News(watch, news) => cluster.member.handle_news(moment, watch, news),
@@ -369,7 +383,7 @@ impl Driver {
 
     /// Something is due.
     pub(super) fn on_time_in_cluster(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let moment = cluster.moment();
         cluster.member.handle_timeout(moment);
         if cluster.look_at <= Instant::now() {
@@ -380,77 +394,65 @@ impl Driver {
         self.overdue_in_cluster();
     }
 
-    /// Does what the control plane wants, until it wants nothing more; the host settles then.
-    pub(super) fn go_on_in_cluster(&mut self) {
-        if self.cluster.is_none() {
-            return;
-        }
-        loop {
-            let action = self.cluster.as_mut().and_then(|cluster| cluster.member.poll_action());
-            match action {
-                Some(action) => self.act_in_cluster(action),
-                None => break,
-            }
-        }
+    /// What follows from what the control plane knows now; the host settles then.
+    fn follow_cluster(&mut self) {
         self.keep_fences();
-        if let Some(cluster) = &mut self.cluster {
-            cluster.kept.keep(&cluster.member);
-        }
-        self.mirror();
+        let cluster = &mut self.cluster;
+        cluster.kept.keep(&cluster.member);
         self.compare_queues();
         self.answer_unmet();
-        self.answer_cluster_waiters();
+        let revision = Some(self.cluster.member.revision());
+        // Each of them looks at all jobs, and most turns of the driver have changed none.
+        if std::mem::replace(&mut self.cluster.followed, revision) != revision {
+            self.mirror();
+            self.answer_cluster_waiters();
+        }
     }
 
     /// The clock's state, as far as others have to know.
     pub(super) fn tell_clock(&mut self) {
         let synchronised = self.clock.holds().is_none();
         let error_ns = self.clock.view().error_us_max.unwrap_or(0).saturating_mul(1000);
-        if let Some(cluster) = &mut self.cluster {
-            let moment = cluster.moment();
-            cluster.member.clock(moment, Clock { synchronised, error_ns });
-        }
+        let cluster = &mut self.cluster;
+        let moment = cluster.moment();
+        cluster.member.clock(moment, Clock { synchronised, error_ns });
     }
 
-    /// The time of the day, by this node's calendar; whether there is a cluster that it is told to.
-    pub(super) fn tell_period(&mut self, period: cosched_api::Period) -> bool {
-        let Some(cluster) = &mut self.cluster else { return false };
+    /// The time of the day, by this node's calendar.
+    pub(super) fn tell_period(&mut self, period: cosched_api::Period) {
+        let cluster = &mut self.cluster;
         let moment = cluster.moment();
         let period = match period {
             cosched_api::Period::Working => Period::Working,
             cosched_api::Period::Off => Period::Off,
         };
         cluster.member.calendar(moment, period);
-        true
     }
 
     /// A gang fell asleep here, or woke.
     pub(super) fn tell_sleep(&mut self, job: JobId, asleep: bool) {
-        if let Some(cluster) = &mut self.cluster {
-            let moment = cluster.moment();
-            cluster.member.asleep(moment, job, asleep);
-        }
+        let cluster = &mut self.cluster;
+        let moment = cluster.moment();
+        cluster.member.asleep(moment, job, asleep);
     }
 
     /// A gang used no CPU for very long.
     pub(super) fn tell_dropped(&mut self, job: JobId) {
-        if let Some(cluster) = &mut self.cluster {
-            let moment = cluster.moment();
-            cluster.member.dropped(moment, job);
-        }
+        let cluster = &mut self.cluster;
+        let moment = cluster.moment();
+        cluster.member.dropped(moment, job);
     }
 
     /// What auto has chosen for a job that spans nodes.
     pub(super) fn tell_choice(&mut self, job: JobId, choice: &cosched_core::Choice) {
-        if let Some(cluster) = &mut self.cluster {
-            let moment = cluster.moment();
-            cluster.member.choice(moment, job, choice.policy.into(), choice.reason.into());
-        }
+        let cluster = &mut self.cluster;
+        let moment = cluster.moment();
+        cluster.member.choice(moment, job, choice.policy.into(), choice.reason.into());
     }
 
     /// Tells of the load that is not the jobs', and of the memory that they use.
     fn look_at_use(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let moment = cluster.moment();
         if let Some(load) = cosched_linux::observe::load() {
             // Gangs take turns, so jobs have about as many threads that run or wait as there are CPUs.
@@ -460,7 +462,9 @@ impl Driver {
             cluster.member.measured(moment, operate::measured(moment, &load));
         }
         let own = cluster.member.id();
-        for (id, live) in &self.live {
+        // On a machine without a limit of memory nobody wants to know.
+        let live = self.live.iter().filter(|_| self.config.cluster.admits_by_memory);
+        for (id, live) in live {
             let Some(bytes) = live.cgroup.memory_peak().or_else(|| live.cgroup.memory_current()) else { continue };
             let part = cluster.parts(*id).iter().find(|part| Some(part.node) == own);
             let known = part.map_or(0, |part| part.memory_bytes);
@@ -472,7 +476,7 @@ impl Driver {
 
     /// Takes leave of the cluster, if nothing of it is left here: with jobs the node comes back as it went.
     pub(super) async fn leave(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let is_left = self.live.is_empty() && cluster.member.mains().next().is_none();
         if !is_left || !cluster.member.is_joined() {
             return;
@@ -482,7 +486,9 @@ impl Driver {
             loop {
                 while let Some(action) = cluster.member.poll_action() {
                     match action {
-                        cosched_cluster::Action::Store(op, what) => cluster.link.call(op, what),
+                        cosched_cluster::Action::Store(op, what) => {
+                            cluster.link.call(op, what, Some((&mut self.store, &self.state)));
+                        }
                         cosched_cluster::Action::Say(cosched_cluster::Notice::Left) => return,
                         _ => (),
                     }

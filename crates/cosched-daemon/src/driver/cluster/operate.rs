@@ -53,12 +53,13 @@ pub(super) fn measured(moment: Moment, load: &cosched_linux::observe::Load) -> M
 
 impl Driver {
     /// `GET /v1/load?node=…` of another node (`Some`), or `GET /v1/loads`.
-    pub(super) fn ask_load(&mut self, node: Option<String>, reply: oneshot::Sender<Answer<Reply>>) {
-        let Some(cluster) = &mut self.cluster else { return };
+    pub(in super::super) fn ask_load(&mut self, node: Option<String>, reply: oneshot::Sender<Answer<Reply>>) {
+        let cluster = &mut self.cluster;
         if let Some(name) = node.as_deref()
             && !cluster.member.nodes().any(|(known, _)| known == name)
         {
-            return drop(reply.send(Err(cluster.no_such_node(name))));
+            let error = if cluster.alone { self.no_other_node(name) } else { cluster.no_such_node(name) };
+            return drop(reply.send(Err(error)));
         }
         let moment = cluster.moment();
         match cluster.member.read_loads(moment, node.as_deref()) {
@@ -69,8 +70,8 @@ impl Driver {
 
     /// What the nodes have said.
     pub(super) fn loads_read(&mut self, op: OpId, acks: &BTreeMap<String, Ack>) {
-        let own = self.view_load(None).ok();
-        let Some(cluster) = &mut self.cluster else { return };
+        let own = self.view_load().ok();
+        let cluster = &mut self.cluster;
         let Some(asker) = cluster.load_askers.remove(&op) else { return };
         let answer = match asker.node {
             Some(name) => cluster.load_of(&name, acks).map(Reply::Load).ok_or_else(|| silent(&name)),
@@ -87,7 +88,7 @@ impl Driver {
 
     /// Users do not wait for ever for a store that was lost meanwhile.
     pub(super) fn overdue_loads(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let late = cluster.load_askers.iter().filter(|(_, asker)| asker.due() <= Instant::now());
         let late: Vec<OpId> = late.map(|(op, _)| *op).collect();
         for op in late {
@@ -99,7 +100,7 @@ impl Driver {
     }
 
     /// `POST /v1/jobs/{id}/resources`
-    pub(super) fn resources_in_cluster(
+    pub(in super::super) fn change_resources(
         &mut self,
         peer: Peer,
         id: u64,
@@ -109,7 +110,7 @@ impl Driver {
         // Whose job it is comes first: to others its resources are nobody's business.
         let allowed = self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record));
         match allowed.and_then(|()| self.other_want(id, request)) {
-            Ok(want) => self.change_in_cluster(peer, id, Ask::Resources { job: id, want }, reply),
+            Ok(want) => self.change(peer, id, Ask::Resources { job: id, want }, reply),
             Err(e) => drop(reply.send(Err(e))),
         }
     }
@@ -130,7 +131,7 @@ impl Driver {
         if cpus == Some(0) {
             return Err(invalid("a job cannot have 0 CPUs", "it could never run", "Ask for 1 or more."));
         }
-        let job = self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id)));
+        let job = self.cluster.member.job(JobId(id));
         match &job.ok_or_else(|| no_such_job(id))?.ask.want {
             WantAsk::Total { cpus: had, memory_per_cpu_bytes, disk_bytes } => {
                 let cpus = cpus.unwrap_or(*had);
@@ -152,7 +153,12 @@ impl Driver {
     }
 
     /// `PUT /v1/queues`
-    pub(super) fn change_queues(&mut self, peer: Peer, request: QueuesRequest, reply: oneshot::Sender<Answer<Reply>>) {
+    pub(in super::super) fn change_queues(
+        &mut self,
+        peer: Peer,
+        request: QueuesRequest,
+        reply: oneshot::Sender<Answer<Reply>>,
+    ) {
         let checked = self.rights.change_for_all(peer, "the queues are not").and_then(|()| {
             let fair_share = request.fair_share.map(check_fair_share).transpose()?;
             Ok((check_queues(request.queues)?, fair_share))
@@ -172,8 +178,10 @@ impl Driver {
 
     /// Says once that the configuration has other queues than the cluster, which go on.
     pub(super) fn compare_queues(&mut self) {
-        let Some(config) = self.config.cluster.as_ref().filter(|config| config.queues_are_set) else { return };
-        let Some(cluster) = self.cluster.as_mut().filter(|cluster| !cluster.compared) else { return };
+        let (config, cluster) = (&self.config.cluster, &mut self.cluster);
+        if !config.queues_are_set || cluster.compared {
+            return;
+        }
         let Some(state) = cluster.member.state().filter(|_| cluster.member.is_joined()) else { return };
         let differ = state.config.queues != config.queues;
         cluster.compared = true;

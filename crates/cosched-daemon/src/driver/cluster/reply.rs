@@ -14,7 +14,7 @@ use tokio::time::Instant;
 impl Driver {
     /// The answer to a request.
     pub(super) fn replied(&mut self, ask: AskId, told: Told) {
-        let Some((_, pending)) = self.cluster.as_mut().and_then(|cluster| cluster.pending.remove(&ask)) else { return };
+        let Some((_, pending)) = self.cluster.pending.remove(&ask) else { return };
         match (pending, told) {
             (Pending::Submit { launcher }, Told::Submitted { job }) => self.submitted(job, launcher),
             (Pending::Submit { launcher }, told) => {
@@ -24,8 +24,10 @@ impl Driver {
             }
             (Pending::File { ask }, Told::Refused { what, why, .. }) => self.file_refused(&ask, &what, &why),
             (Pending::File { .. }, _) => (),
-            (Pending::Job { id, reply }, Told::Done) => {
-                let _ = reply.send(self.view_in_cluster(id).map(job_reply));
+            // What is shown of one that is to end has to be what has come of that.
+            (Pending::Job { id, reply, kill: Some(_) }, Told::Done) => self.cluster.killed.push((id, reply)),
+            (Pending::Job { id, reply, kill: None }, Told::Done) => {
+                let _ = reply.send(self.view_job(id).map(job_reply));
             }
             (Pending::Status { reply }, Told::Done) => {
                 // What is shown has to be what was set.
@@ -39,10 +41,17 @@ impl Driver {
         }
     }
 
+    /// Those who have ended jobs.
+    pub(super) fn answer_killers(&mut self) {
+        for (id, reply) in std::mem::take(&mut self.cluster.killed) {
+            let _ = reply.send(self.view_job(id).map(job_reply));
+        }
+    }
+
     /// The job has its number. It may have begun already: news come in no order.
     fn submitted(&mut self, job: u64, launcher: Launcher) {
         let begun = self.live.contains_key(&job);
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         if begun && let Some(held) = &launcher.held {
             let request = cosched_api::ProcessRequest { pid: held.pid(), start_ticks: Some(held.start_ticks()) };
             let entered = self.enter_late(job, request);
@@ -59,7 +68,7 @@ impl Driver {
         if cluster.launchers.contains_key(&job) {
             // Two of this node's have asked for the same job.
             if let Some(reply) = launcher.reply {
-                let _ = reply.send(self.view_in_cluster(job).map(job_reply));
+                let _ = reply.send(self.view_job(job).map(job_reply));
             }
             return;
         }
@@ -71,13 +80,13 @@ impl Driver {
 
     /// Those who wait for the end of a job that is over.
     pub(super) fn answer_cluster_waiters(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
-        let over = |id: &u64| cluster.member.job(JobId(*id)).is_none_or(|job| job.end.is_some());
+        let cluster = &self.cluster;
+        let over = |id: &u64| cluster.member.job(JobId(*id)).is_none() || self.is_over(*id);
         let ids: Vec<u64> = cluster.waiters.keys().copied().filter(over).collect();
         for id in ids {
-            let waiters = self.cluster.as_mut().and_then(|cluster| cluster.waiters.remove(&id)).unwrap_or_default();
+            let waiters = self.cluster.waiters.remove(&id).unwrap_or_default();
             for waiter in waiters {
-                let _ = waiter.send(self.view_in_cluster(id).map(job_reply));
+                let _ = waiter.send(self.view_job(id).map(job_reply));
             }
         }
         self.answer_launchers_of_ended();
@@ -86,14 +95,14 @@ impl Driver {
     }
 
     fn answer_launchers_of_ended(&mut self) {
-        let Some(cluster) = &self.cluster else { return };
+        let cluster = &self.cluster;
         let over = |id: &&u64| cluster.member.job(JobId(**id)).is_some_and(|job| job.end.is_some());
         let ids: Vec<u64> = cluster.launchers.keys().filter(over).copied().collect();
         ids.into_iter().for_each(|id| self.answer_launcher(id, None));
     }
 
     fn answer_launchers_elsewhere(&mut self) {
-        let Some(cluster) = &self.cluster else { return };
+        let cluster = &self.cluster;
         let own = cluster.member.id();
         let elsewhere = |id: &&u64| {
             let parts = cluster.parts(**id);
@@ -108,16 +117,13 @@ impl Driver {
         self.look_at_launchers();
         self.overdue_loads();
         self.overdue_unmet();
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let late = |(since, pending): &(Instant, Pending)| pending.waits() && since.elapsed() >= ANSWER_TIME_MAX;
         let ids: Vec<AskId> = cluster.pending.iter().filter(|(_, asked)| late(asked)).map(|(id, _)| *id).collect();
         for id in ids {
             let Some((since, mut pending)) = cluster.pending.remove(&id) else { continue };
             let why = cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned());
-            let what = match cluster.alone {
-                true => "the request could not be written",
-                false => "the cluster's store does not answer",
-            };
+            let what = "the cluster's store does not answer";
             let hint = match pending.has_process() {
                 true => "Nothing is run. Ask again when `cosched status` shows the store in touch.",
                 false => {
@@ -145,6 +151,15 @@ impl Pending {
                 Some(std::mem::replace(reply, nobody))
             }
             Pending::File { .. } => None,
+        }
+    }
+
+    /// Whether somebody waits for the answer.
+    pub(super) fn is_awaited(&self) -> bool {
+        match self {
+            Pending::Submit { launcher } => launcher.reply.is_some(),
+            Pending::Job { reply, .. } | Pending::Status { reply } => !reply.is_closed(),
+            Pending::File { .. } => false,
         }
     }
 

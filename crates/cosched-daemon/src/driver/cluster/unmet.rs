@@ -12,25 +12,25 @@ use tokio::time::Instant;
 
 impl Driver {
     /// Whether the store was read since this daemon began.
-    pub(super) fn is_met(&self) -> bool {
-        self.cluster.as_ref().is_none_or(|cluster| cluster.member.state().is_some())
+    pub(in super::super) fn is_met(&self) -> bool {
+        self.cluster.member.state().is_some()
     }
 
     /// Keeps what cannot be answered before the store is met; gives the rest back. Who takes no part will not meet it.
-    pub(super) fn hold_unmet(&mut self, call: Call) -> Option<Call> {
+    pub(in super::super) fn hold_unmet(&mut self, call: Call) -> Option<Call> {
         let holds = !self.is_met() && call.op.job().is_some_and(|id| !self.live.contains_key(&id));
-        match &mut self.cluster {
-            Some(cluster) if holds && cluster.member.out().is_none() => cluster.unmet.push((Instant::now(), call)),
-            _ => return Some(call),
+        if !holds || self.cluster.member.out().is_some() {
+            return Some(call);
         }
+        self.cluster.unmet.push((Instant::now(), call));
         None
     }
 
     /// The store was met, or will not be: everybody who still waits gets an answer.
     pub(super) fn answer_unmet(&mut self) {
         let met = self.is_met();
-        let Some(cluster) = self.cluster.as_mut().filter(|cluster| !cluster.unmet.is_empty()) else { return };
-        if !met && cluster.member.out().is_none() {
+        let cluster = &mut self.cluster;
+        if cluster.unmet.is_empty() || !met && cluster.member.out().is_none() {
             return;
         }
         for (_, call) in std::mem::take(&mut cluster.unmet) {
@@ -43,7 +43,7 @@ impl Driver {
 
     /// Users do not wait for ever for a store that does not come.
     pub(super) fn overdue_unmet(&mut self) {
-        let Some(cluster) = &mut self.cluster else { return };
+        let cluster = &mut self.cluster;
         let waits = |(since, call): &(Instant, Call)| since.elapsed() < ANSWER_TIME_MAX && !call.reply.is_closed();
         let (stay, late) = std::mem::take(&mut cluster.unmet).into_iter().partition(waits);
         cluster.unmet = stay;

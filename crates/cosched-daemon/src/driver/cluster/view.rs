@@ -1,6 +1,6 @@
 //! Jobs and nodes as the cluster knows them, with what is known of them here.
 
-use super::super::Driver;
+use super::super::{Driver, view::job_state};
 use super::{Cluster, words};
 use crate::clock::unix_ms;
 use crate::record::Record;
@@ -18,31 +18,86 @@ const REWRITTEN_SHOWN: std::time::Duration = std::time::Duration::from_secs(3600
 const GONE_SHOWN_MS: u64 = 7 * 24 * 3600 * 1000;
 
 impl Driver {
-    /// A job, wherever it is.
-    pub(in super::super) fn view_in_cluster(&self, id: u64) -> Answer<api::Job> {
-        if self.is_forgotten(id) {
-            return self.view_job(id);
+    /// `GET /v1/jobs/{id}`, wherever it is.
+    pub(in super::super) fn view_job(&self, id: u64) -> Answer<api::Job> {
+        if self.is_only_here(id) {
+            return self.view_here(id);
         }
-        let known = self.cluster.as_ref().and_then(|cluster| Some((cluster, cluster.member.job(JobId(id))?)));
-        let (cluster, job) = known.ok_or_else(|| no_such_job(id))?;
-        Ok(self.job_in_cluster(cluster, job))
+        let job = self.cluster.member.job(JobId(id)).ok_or_else(|| no_such_job(id))?;
+        Ok(self.job_in_cluster(&self.cluster, job))
     }
 
-    pub(in super::super) fn list_in_cluster(&self, all: bool) -> api::JobList {
-        let Some(cluster) = &self.cluster else { return api::JobList { jobs: Vec::new() } };
-        let shown = cluster.member.jobs().filter(|job| all || job.end.is_none());
-        let is_own = |id: u64| self.is_only_here(id) || self.is_forgotten(id);
-        let own = self.state.jobs.values().filter(|record| (all || !record.ended()) && is_own(record.id));
+    /// `GET /v1/jobs`
+    pub(in super::super) fn view_list(&self, all: bool) -> api::JobList {
+        let cluster = &self.cluster;
+        let shown = cluster.member.jobs().filter(|job| all || job.end.is_none() && !self.has_ended_here(job));
+        let is_own = |record: &&Record| (all || !record.ended()) && self.is_only_here(record.id);
+        let own = self.state.jobs.values().filter(is_own);
         let mut jobs: Vec<api::Job> = shown.map(|job| self.job_in_cluster(cluster, job)).collect();
         jobs.extend(own.map(|record| self.job(record)));
         jobs.sort_by_key(|job| job.id);
         api::JobList { jobs }
     }
 
+    /// Class and state of every job that is remembered: in a cluster of all its jobs, for those that wait have no node.
+    pub(in super::super) fn classes_and_states(&self) -> Vec<(api::Class, api::JobState)> {
+        let cluster = &self.cluster;
+        let here = |job: &Job| {
+            let record = self.record_here(job);
+            record.map_or(api::JobState::Running, |record| job_state(record, self.live.get(&record.id)))
+        };
+        let known = cluster
+            .member
+            .jobs()
+            .map(|job| (words::api_class(job.ask.class), self.state_of(cluster, job, here(job)).0));
+        let own = self.state.jobs.values().filter(|record| self.is_only_here(record.id));
+        known.chain(own.map(|record| (record.class, job_state(record, self.live.get(&record.id))))).collect()
+    }
+
+    /// What this node has of the life of a job that the cluster knows.
+    fn record_here(&self, job: &Job) -> Option<&Record> {
+        self.state.jobs.get(&job.id).filter(|record| record.part.is_some_and(|part| part.attempt == job.attempt))
+    }
+
+    /// Where a job is in its life, and what it waits for; `here` is what this node alone says.
+    fn state_of(&self, cluster: &Cluster, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
+        // A job of this node alone falls asleep by the node's own plan; of one that spans nodes a part may. How one has ended that began
+        // elsewhere too, or whose end is known, no single node knows better.
+        let here = match here {
+            api::JobState::Lost if !cluster.alone || job.exit().is_some() => api::JobState::Ended,
+            state if self.is_own(job.id) => state,
+            _ => api::JobState::Running,
+        };
+        let has_ended = self.has_ended_here(job);
+        let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(job.id)));
+        match planned {
+            None if job.end.is_none() && !has_ended => (self.without_plan(cluster, job.id), None),
+            planned => state(planned.filter(|_| !has_ended), job, here),
+        }
+    }
+
+    /// Whether a job is over. On one machine one that has ended is, also while that cannot be written; of a cluster all nodes say the same.
+    pub(super) fn is_over(&self, id: u64) -> bool {
+        let Some(job) = self.cluster.member.job(JobId(id)) else { return false };
+        job.end.is_some() || self.has_ended_here(job)
+    }
+
+    fn has_ended_here(&self, job: &Job) -> bool {
+        let record = self.state.jobs.get(&job.id).filter(|record| record.ended());
+        let is_all = |record: &Record| record.part.is_some_and(|part| part.attempt == job.attempt && !part.spans);
+        // What is lost with its machine may begin again.
+        self.cluster.alone && record.is_some_and(|record| is_all(record) && !record.lost)
+    }
+
+    /// Whether this node alone knows a job. One machine remembers those of each user that its store has forgotten.
+    fn is_only_here(&self, id: u64) -> bool {
+        self.is_forgotten(id)
+            || self.cluster.alone && self.cluster.member.job(JobId(id)).is_none() && self.state.jobs.contains_key(&id)
+    }
+
     /// A user's jobs of the cluster that have not ended, and those that he asks for now: number, whether it waits, declared memory.
-    /// None on a machine alone.
-    pub(in super::super) fn cluster_jobs_of(&self, uid: u32) -> Option<Vec<(u64, bool, u64)>> {
-        let cluster = self.cluster.as_ref()?;
+    pub(in super::super) fn jobs_of(&self, uid: u32) -> Vec<(u64, bool, u64)> {
+        let cluster = &self.cluster;
         let state = cluster.member.state();
         let own = cluster.member.jobs().filter(|job| job.owner.uid == uid && job.end.is_none());
         let known = own.map(|job| {
@@ -55,26 +110,35 @@ impl Driver {
             (job.id, waits, per_node)
         });
         let asked = self.asked_by(uid);
-        Some(known.chain(std::iter::repeat_n((0, true, 0), asked)).collect())
+        known.chain(std::iter::repeat_n((0, true, 0), asked)).collect()
     }
 
-    /// What happened to a job: here and in the cluster.
-    pub(super) fn events_in_cluster(&self, id: u64) -> Answer<api::EventList> {
-        let job =
-            self.cluster.as_ref().and_then(|cluster| cluster.member.job(JobId(id))).ok_or_else(|| no_such_job(id))?;
+    /// `GET /v1/jobs/{id}/events`: here and in the cluster.
+    pub(in super::super) fn view_events(&self, id: u64) -> Answer<api::EventList> {
+        if self.is_only_here(id) {
+            return Ok(api::EventList { events: self.record(id)?.events.clone() });
+        }
+        let job = self.cluster.member.job(JobId(id)).ok_or_else(|| no_such_job(id))?;
         let event = |event: &cosched_cluster::wire::Event| api::Event {
             unix_ms: event.at_ns / 1_000_000,
             what: event.what.clone(),
             detail: event.uid.map(|uid| format!("by {}", crate::users::user_name(uid))).unwrap_or_default(),
         };
         let here = self.state.jobs.get(&id).map(|record| record.events.clone()).unwrap_or_default();
-        let mut events: Vec<api::Event> = job.history.iter().map(event).chain(here).collect();
+        // Where a job is on this node alone its beginning, its end and that it was dropped are told here, with more.
+        let is_told = |of: &&cosched_cluster::wire::Event| {
+            let here = || here.iter().any(|event| event.what == "registered" || event.what == "ended");
+            let word = of.what.split(':').next().unwrap_or_default();
+            ["submitted", "ended", "dropped"].contains(&word) && self.is_own(id) && here()
+        };
+        let history: Vec<api::Event> = job.history.iter().filter(|of| !is_told(of)).map(event).collect();
+        let mut events: Vec<api::Event> = history.into_iter().chain(here).collect();
         events.sort_by_key(|event| event.unix_ms);
         Ok(api::EventList { events })
     }
 
     fn job_in_cluster(&self, cluster: &Cluster, job: &Job) -> api::Job {
-        let here = self.state.jobs.get(&job.id).filter(|r| r.part.is_some_and(|part| part.attempt == job.attempt));
+        let here = self.record_here(job);
         let mut view = match here {
             Some(record) => self.job(record),
             None => self.job(&record_of(job, &self.boot_id)),
@@ -86,19 +150,14 @@ impl Driver {
         view.decided = crate::decided::view(job.decided);
         view.restarts = job.attempt;
         view.queue = cluster.queue(planned, job);
-        // A job of this node alone falls asleep by the node's own plan; of one that spans nodes a part may.
-        let here = if self.is_own(job.id) { view.state } else { api::JobState::Running };
-        (view.state, view.waits_for) = state(planned, job, here);
-        if planned.is_none() && job.end.is_none() {
-            view.state = self.without_plan(cluster, job.id);
-        }
+        (view.state, view.waits_for) = self.state_of(cluster, job, view.state);
         (view.nodes, view.cpus) = cluster.resources(planned, job);
         view.use_of_nodes = cluster.use_of_nodes(planned, job);
         view.ended_why = ended_why(planned, job);
         // In all, as the CPUs are, whichever node tells.
         let memory = view.nodes.iter().filter_map(|node| node.memory_bytes).reduce(u64::saturating_add);
         view.mem_bytes = memory.or_else(|| memory_in_all(&job.ask.want).filter(|_| view.nodes.is_empty()));
-        view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000);
+        view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000).or(view.ended_unix_ms);
         let status = |exit: Exit| api::ExitStatus { code: exit.code, signal: exit.signal };
         // Of one that is not over this node may know more than the others, until it has told them.
         view.exit = match job.end {
@@ -106,8 +165,7 @@ impl Driver {
             None => job.exit().map(status).or(view.exit),
         };
         if let Some(End { cpu_time_ns, memory_peak_bytes, out_of_memory, .. }) = job.end {
-            view.out_of_memory =
-                out_of_memory.map(|told| api::OutOfMemory { killed: told.killed, limit_bytes: told.limit_bytes });
+            view.out_of_memory = out_of_memory.map(words::api_out_of_memory);
             view.cpu_time_ms = cpu_time_ns / 1_000_000;
             view.memory_peak_bytes = Some(memory_peak_bytes).filter(|bytes| *bytes > 0);
             view.r#use = Some(api::JobUse {
@@ -130,8 +188,8 @@ impl Driver {
     }
 
     /// `Status.nodes`
-    pub(in super::super) fn view_nodes(&self) -> Option<Vec<api::NodeStatus>> {
-        let cluster = self.cluster.as_ref()?;
+    pub(in super::super) fn view_nodes(&self) -> Vec<api::NodeStatus> {
+        let cluster = &self.cluster;
         let state = cluster.member.state();
         let mut nodes: Vec<api::NodeStatus> = cluster
             .member
@@ -142,7 +200,7 @@ impl Driver {
                 api::NodeStatus {
                     name: name.to_owned(),
                     cpus: node.cpus,
-                    memory_bytes: Some(node.memory_bytes),
+                    memory_bytes: Some(self.memory_of(node.memory_bytes)),
                     load: planned.map(|node| f64::from(node.other_threads_seen)),
                     clock: Some(api::Clock {
                         synchronised: Some(node.clock.synchronised),
@@ -160,14 +218,14 @@ impl Driver {
             .collect();
         nodes.extend(self.gone_nodes());
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
-        Some(nodes)
+        nodes
     }
 
     /// Those that are gone, for a week: who looks for one that died at night finds it, and one that was taken out is forgotten.
     fn gone_nodes(&self) -> impl Iterator<Item = api::NodeStatus> {
         let now = unix_ms();
         // One machine had no others, only other names.
-        let cluster = self.cluster.iter().filter(|cluster| !cluster.alone);
+        let cluster = Some(&self.cluster).into_iter().filter(|cluster| !cluster.alone);
         let gone =
             cluster.flat_map(|cluster| cluster.member.gone().map(move |(name, left_ns)| (cluster, name, left_ns)));
         let gone = gone.map(|(cluster, name, left_ns)| {
@@ -192,8 +250,8 @@ impl Driver {
     }
 
     /// `Status.cluster`
-    pub(in super::super) fn view_cluster(&self) -> Option<api::ClusterStatus> {
-        let cluster = self.cluster.as_ref()?;
+    pub(in super::super) fn view_cluster(&self) -> api::ClusterStatus {
+        let cluster = &self.cluster;
         let state = cluster.member.state();
         // A job that was held waits, too: it must not run.
         let count = |queue: usize, waits: bool| {
@@ -217,7 +275,7 @@ impl Driver {
             waiting: count(at, true),
             running: count(at, false),
         };
-        Some(api::ClusterStatus {
+        api::ClusterStatus {
             name: cluster.name.clone(),
             alone: cluster.alone,
             store_answers: cluster.member.is_joined(),
@@ -234,12 +292,12 @@ impl Driver {
             fair_share: config.and_then(|config| config.fair_share).map(words::api_fair_share),
             shares: config.map(|config| words::api_shares(config.working)),
             off_hours: config.map(|config| words::api_shares(config.off)),
-        })
+        }
     }
 
     /// What users have to know of the cluster.
     pub(in super::super) fn cluster_warnings(&self) -> Vec<api::Warning> {
-        let Some(cluster) = &self.cluster else { return Vec::new() };
+        let cluster = &self.cluster;
         let mut all = Vec::new();
         if let Some(why) = cluster.member.out() {
             all.push(api::Warning {
@@ -255,13 +313,7 @@ impl Driver {
                        done, and does it with --yes."
                     .to_owned(),
             });
-        } else if let Some(why) = cluster.problem.as_ref().filter(|_| cluster.alone) {
-            all.push(api::Warning {
-                what: "the queues cannot be written".to_owned(),
-                why: why.clone(),
-                hint: "Jobs go on; what users ask for waits. Is there room on the disk?".to_owned(),
-            });
-        } else if let Some(why) = &cluster.problem {
+        } else if let Some(why) = cluster.problem.as_ref().filter(|_| !cluster.alone) {
             all.push(api::Warning {
                 what: format!("no contact with the store of cluster {}", cluster.name),
                 why: why.clone(),
@@ -291,7 +343,7 @@ impl Driver {
 
     /// The cluster's lines of `GET /metrics`.
     pub(in super::super) fn cluster_metrics(&self, all: &mut crate::metrics::Snapshot) {
-        let Some(cluster) = &self.cluster else { return };
+        let cluster = &self.cluster;
         let figures = &cluster.figures;
         let state = cluster.member.state();
         let nodes = cluster.member.nodes().count();
@@ -379,7 +431,10 @@ fn memory_in_all(want: &WantAsk) -> Option<u64> {
 
 /// Where a job is in its life, and what it waits for.
 fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
-    let Some(planned) = planned.filter(|_| job.end.is_none()) else { return (api::JobState::Ended, None) };
+    let Some(planned) = planned.filter(|_| job.end.is_none()) else {
+        let over = if here == api::JobState::Lost { here } else { api::JobState::Ended };
+        return (over, None);
+    };
     let dropped = planned.place.as_ref().is_some_and(|place| job.dropped_on.len() == place.parts.len());
     match planned.stage {
         Stage::Waiting(reason) => (api::JobState::Waiting, Some(reason.to_string())),

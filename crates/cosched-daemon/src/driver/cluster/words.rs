@@ -72,3 +72,13 @@ pub(super) fn on_node_loss(rule: api::OnNodeLoss) -> wire::OnNodeLoss {
         api::OnNodeLoss::Requeue => wire::OnNodeLoss::Requeue,
     }
 }
+
+pub(super) fn out_of_memory(told: api::OutOfMemory) -> wire::OutOfMemory {
+    let api::OutOfMemory { killed, limit_bytes } = told;
+    wire::OutOfMemory { killed, limit_bytes }
+}
+
+pub(super) fn api_out_of_memory(told: wire::OutOfMemory) -> api::OutOfMemory {
+    let wire::OutOfMemory { killed, limit_bytes } = told;
+    api::OutOfMemory { killed, limit_bytes }
+}

@@ -1,0 +1,70 @@
+//! Requests and their answers. Those of the store come later (`cluster/reply.rs`).
+
+use super::{Driver, change::check_signal, job_reply};
+use crate::call::{Call, Op, Reply};
+use crate::refuse::Answer;
+use crate::rights::Peer;
+use cosched_api::{Job, ProcessRequest};
+use cosched_cluster::wire::Ask;
+
+impl Driver {
+    pub(super) fn answer(&mut self, call: Call) {
+        if let Err(e) = self.check(&call) {
+            let _ = call.reply.send(Err(e));
+            return;
+        }
+        let Some(Call { peer, op, reply }) = self.hold_unmet(call) else { return };
+        let answer = match op {
+            Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
+            Op::Version => Ok(Reply::Version(self.view_version())),
+            Op::Load { node: Some(name) } if !name.is_empty() && name != self.node_name() => {
+                return self.ask_load(Some(name), reply);
+            }
+            Op::Load { .. } => self.view_load().map(Reply::Load),
+            Op::Loads => return self.ask_load(None, reply),
+            Op::Limits => Ok(Reply::Limits(self.view_limits(peer))),
+            Op::Metrics => Ok(Reply::Metrics(self.view_metrics())),
+            Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
+            Op::Register(request) => return self.submit(peer, *request, reply),
+            Op::Show(id) => self.view_job(id).map(job_reply),
+            Op::Wait(id) => return self.wait(id, reply),
+            Op::Events(id) => self.view_events(id).map(Reply::Events),
+            Op::Exit(id, report) => self.exited(peer, id, report).map(job_reply),
+            Op::Suspend(id) => return self.change(peer, id, Ask::Suspend { job: id }, reply),
+            Op::Resume(id) => return self.resume(peer, id, reply),
+            // Of a job that the store does not know what is here can be ended.
+            Op::Kill(id, request) if self.is_forgotten(id) && (self.is_met() || self.is_own(id)) => {
+                self.kill(peer, id, request).map(job_reply)
+            }
+            Op::Kill(id, request) => return self.kill_job(peer, id, request, reply),
+            Op::Class(id, request) => return self.reclass(peer, id, request, reply),
+            Op::Policy(id, request) => return self.job_policy(peer, id, request, reply),
+            Op::Resources(id, request) => return self.change_resources(peer, id, request, reply),
+            Op::AddProcess(id, request) => self.add_counted(peer, id, request).map(job_reply),
+            Op::RemoveProcess(id, request) => {
+                self.remove_process(peer, id, request).inspect(|_| self.count_process(id, false)).map(job_reply)
+            }
+            Op::Node(name, request) => return self.change_node(peer, name, request, reply),
+            Op::Queues(request) => return self.change_queues(peer, request, reply),
+            Op::MachinePolicy(request) => return self.set_policy(peer, request, reply),
+            op @ (Op::Repair(_) | Op::Export | Op::Import(_)) => return self.administer(peer, op, reply),
+        };
+        // The asker may have gone; then nobody misses the answer.
+        let _ = reply.send(answer);
+    }
+
+    /// What needs no look at jobs.
+    fn check(&self, call: &Call) -> Answer<()> {
+        match &call.op {
+            Op::Kill(_, request) => check_signal(request.signal),
+            op => self.check_limits(call.peer, op),
+        }
+    }
+
+    fn add_counted(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
+        if !self.live.contains_key(&id) {
+            return Err(self.cannot_enter(id, request.pid));
+        }
+        self.add_process(peer, id, request).inspect(|_| self.count_process(id, true))
+    }
+}

@@ -1,0 +1,151 @@
+//! One machine by itself: a cluster of this node alone, whose store is a file (`cluster/own`) that answers at once.
+
+use super::super::{Driver, Reply, job_reply};
+use super::{ask, ask::Pending};
+use crate::cluster::FromStore;
+use crate::refuse::unwritten;
+use crate::store::Settings;
+use cosched_api::ErrorBody;
+use cosched_cluster::AskId;
+use cosched_cluster::store::StoreError;
+use cosched_cluster::wire::Ask;
+use cosched_core::cluster::Config as CoreConfig;
+
+impl Driver {
+    /// Does what the control plane wants and tells it what the store says now; of a file that is all that there is to say.
+    pub(in super::super) fn heed_store(&mut self) {
+        self.do_in_cluster();
+        loop {
+            self.follow_cluster();
+            if !self.do_in_cluster() {
+                break;
+            }
+        }
+        self.answer_killers();
+    }
+
+    /// Whether there was something to do.
+    fn do_in_cluster(&mut self) -> bool {
+        let mut has_done = false;
+        loop {
+            if let Some(action) = self.cluster.member.poll_action() {
+                self.act_in_cluster(action);
+            } else if let Some(told) = self.cluster.link.told_now() {
+                self.on_store(told);
+            } else {
+                return has_done;
+            }
+            has_done = true;
+        }
+    }
+
+    /// What the configuration file says anew since the last start holds from now on; what it said before may have been
+    /// changed while the daemon ran, and stays so.
+    pub(in super::super) fn tell_file(&mut self) {
+        if !self.cluster.alone || !self.cluster.member.is_joined() {
+            return;
+        }
+        let says = settings_of(&super::initial(&self.config.cluster, &self.config, None));
+        let said = self.state.settings.file.clone();
+        if says == said {
+            return;
+        }
+        // A store that is new was made with all of it.
+        let news: Vec<Ask> = says.iter().filter(|ask| !said.is_empty() && !said.contains(ask)).cloned().collect();
+        self.remember_file(says);
+        for ask in news {
+            tracing::info!(?ask, "the configuration has changed");
+            let asked = self.with_queues_in_use(&ask);
+            self.send_ask_by(ask::DAEMON, asked, Pending::File { ask });
+        }
+    }
+
+    /// Queues that the file does not name any more stay while jobs are in them, behind those that it names.
+    fn with_queues_in_use(&mut self, ask: &Ask) -> Ask {
+        let (Ask::Queues { queues }, Some(state)) = (ask, self.cluster.member.state()) else { return ask.clone() };
+        let named = |name: &str| queues.iter().any(|queue| queue.name == name);
+        let in_use = |at: usize| state.jobs.values().any(|job| job.spec.queue as usize == at);
+        let stay = state.config.queues.iter().enumerate().filter(|(at, queue)| !named(&queue.name) && in_use(*at));
+        let stay: Vec<_> = stay.map(|(_, queue)| queue.into()).collect();
+        if stay.is_empty() {
+            return ask.clone();
+        }
+        let names =
+            stay.iter().map(|queue: &cosched_cluster::wire::Queue| queue.name.as_str()).collect::<Vec<_>>().join(", ");
+        self.file_refused(ask, &format!("queues that it does not name are kept: {names}"), "jobs are in them");
+        Ask::Queues { queues: queues.iter().cloned().chain(stay).collect() }
+    }
+
+    /// Jobs are in the way of what the configuration says: it is tried again at the next start.
+    pub(super) fn file_refused(&mut self, ask: &Ask, what: &str, why: &str) {
+        tracing::error!("the configuration does not hold yet: {what}: {why}");
+        self.identity.warnings.push(cosched_api::Warning {
+            what: "a part of the configuration does not hold yet".to_owned(),
+            why: format!("{what}: {why}"),
+            hint: "Let the jobs end that are in its way, then start the daemon again.".to_owned(),
+        });
+        let said = self.state.settings.file.iter().filter(|said| *said != ask).cloned().collect();
+        self.remember_file(said);
+    }
+
+    fn remember_file(&mut self, file: Vec<Ask>) {
+        let settings = Settings { file, ..self.state.settings.clone() };
+        if let Err(e) = self.store.settings(&mut self.state, settings) {
+            tracing::error!("the state could not be written: {e}");
+        }
+    }
+
+    /// Whether the end of a job is written by the store as soon as that is told.
+    pub(in super::super) fn is_told_at_once(&self, id: u64) -> bool {
+        let cluster = &self.cluster;
+        cluster.alone && cluster.problem.is_none() && cluster.member.job(cosched_core::JobId(id)).is_some()
+    }
+
+    /// A disk that takes nothing is not waited for as a store is that others keep: what cannot be written is refused, and forgotten. Jobs
+    /// can be ended all the same; that is written when it can be.
+    pub(super) fn refuse_unwritten(&mut self, told: &FromStore) {
+        let FromStore::Done(_, Err(why @ StoreError::Unavailable(_))) = told else { return };
+        if !self.cluster.alone {
+            return;
+        }
+        let error = unwritten(self.store.dir(), &why.to_string());
+        let waits = self.cluster.pending.iter().filter(|(_, (_, pending))| pending.is_awaited());
+        let ids: Vec<AskId> = waits.map(|(id, _)| *id).collect();
+        for id in ids {
+            let Some((since, pending)) = self.cluster.pending.remove(&id) else { continue };
+            match pending {
+                Pending::Job { id: job, reply, kill: Some((peer, request)) } => {
+                    let answer = self.kill_part(peer, job, request).map(job_reply);
+                    let _ = reply.send(answer);
+                    let nobody = Pending::Job { id: job, reply: tokio::sync::oneshot::channel().0, kill: None };
+                    self.cluster.pending.insert(id, (since, nobody));
+                }
+                Pending::Submit { launcher } => self.withdraw(id, launcher.reply, &error),
+                Pending::Job { reply, .. } | Pending::Status { reply } => self.withdraw(id, Some(reply), &error),
+                Pending::File { .. } => (),
+            }
+        }
+    }
+
+    fn withdraw(&mut self, id: AskId, reply: Option<ask::To>, error: &ErrorBody) {
+        if let Some(key) = self.cluster.member.withdraw(id) {
+            self.cluster.link.withdraw(&key, &mut self.store);
+        }
+        if let Some(reply) = reply {
+            let _: Result<(), super::super::Answer<Reply>> = reply.send(Err(error.clone()));
+        }
+    }
+}
+
+/// A cluster's settings, one request each.
+fn settings_of(config: &CoreConfig) -> Vec<Ask> {
+    vec![
+        Ask::Queues { queues: config.queues.iter().map(Into::into).collect() },
+        Ask::ClusterPolicy { policy: config.policy.into() },
+        Ask::ClusterSharing { sharing: config.sharing.into() },
+        Ask::SlotLength { ns: config.slot_length_ns },
+        Ask::Shares { working: (&config.working).into(), off: (&config.off).into() },
+        Ask::Ceiling { permille: config.ceiling_permille },
+        Ask::FairShare { fair_share: config.fair_share.map(Into::into) },
+    ]
+}
