@@ -30,7 +30,7 @@ fn numbers_go_on_behind_those_of_a_store_that_lost_its_data() {
     let running = world.running();
     world.put_store(MemoryStore::new());
     world.run(10 * S);
-    assert!((0..2).all(|node| world.hosts[node].member.as_ref().unwrap().is_joined()));
+    assert!((0..2).all(|node| world.hosts[node].member().unwrap().is_joined()));
     assert_eq!(world.running(), running, "what ran goes on");
     assert!(world.hosts.iter().all(|host| host.processes.parts.values().all(|part| part.forgotten)));
     let next = submitted(&mut world, 1, on_all("b", false));
@@ -97,7 +97,7 @@ fn a_node_that_was_away_notices_that_the_store_was_put_back_and_has_grown_since(
     let next = submitted(&mut world, 1, on_all("b", false));
     assert!(next > lost);
     let state = world.state().unwrap();
-    assert!((0..2).all(|node| world.hosts[node].member.as_ref().unwrap().in_use() == Some(state.generation)));
+    assert!((0..2).all(|node| world.hosts[node].member().unwrap().in_use() == Some(state.generation)));
     world.check();
 }
 

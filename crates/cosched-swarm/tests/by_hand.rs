@@ -62,7 +62,7 @@ fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
         world.writes_by_hand(key, deletes);
         let during = submits(&mut world, "during");
         assert_eq!(during.is_none(), stops, "{what}: {during:?}");
-        let alarms = world.hosts.iter().filter(|host| host.member.as_ref().unwrap().alarm().is_some()).count();
+        let alarms = world.hosts.iter().filter(|host| host.member().unwrap().alarm().is_some()).count();
         assert_eq!(alarms, if stops { 3 } else { 0 }, "{what}");
         // Long after all leases are out, and with daemons that begin in the middle of it.
         world.crash(2);
@@ -78,7 +78,7 @@ fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
             assert!(world.state().map(|state| state.generation) >= generation);
         }
         assert!(world.running().is_superset(&before), "{what}: a job has ended by the repair");
-        assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_none()), "{what}");
+        assert!(world.hosts.iter().all(|host| host.member().unwrap().alarm().is_none()), "{what}");
         assert_eq!(submits(&mut world, "later"), Some(6), "{what}");
         let left = world.repair_by(0).unwrap();
         // Only the key of a number has nobody who writes it again by himself.
@@ -97,7 +97,7 @@ fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
         let mut world = with_jobs(7);
         let before = world.running();
         let ids = |world: &World| {
-            let id = |node: usize| world.hosts[node].member.as_ref().unwrap().id();
+            let id = |node: usize| world.hosts[node].member().unwrap().id();
             [0, 1, 2].map(id)
         };
         let numbers = ids(&world);
@@ -110,7 +110,7 @@ fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
         assert!(world.running().is_superset(&before), "{away:?}: a job has ended");
         let wrong = format!("names/n2: it has number {}, as", numbers[1].unwrap().0);
         for host in &world.hosts {
-            let alarm = host.member.as_ref().unwrap().alarm().unwrap_or_default();
+            let alarm = host.member().unwrap().alarm().unwrap_or_default();
             assert!(alarm.contains(&wrong), "{away:?}: {alarm}");
         }
         let repair = world.repair_by(2).unwrap();
@@ -121,8 +121,8 @@ fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
         assert!(world.running().is_superset(&before), "{away:?}: a job has ended by the repair");
         assert_eq!(submits(&mut world, "later"), Some(5), "{away:?}");
         for host in &world.hosts {
-            assert!(host.member.as_ref().unwrap().alarm().is_none(), "{away:?}");
-            assert!(host.driver.as_ref().is_some_and(|driver| driver.plan().1), "{away:?}: no slots again");
+            assert!(host.member().unwrap().alarm().is_none(), "{away:?}");
+            assert!(host.node.as_ref().is_some_and(|node| node.local().cluster_plan().is_some()), "{away:?}: no slots again");
         }
         assert_eq!(world.repair_by(0).unwrap().says, Vec::<String>::new(), "{away:?}");
         ends_well(world);
@@ -133,13 +133,13 @@ fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
 #[test]
 fn the_number_of_another_is_not_taken_though_its_key_says_so() {
     let mut world = World::started(12, 3);
-    let ids = |world: &World| [0, 1, 2].map(|node: usize| world.hosts[node].member.as_ref().unwrap().id().unwrap().0);
+    let ids = |world: &World| [0, 1, 2].map(|node: usize| world.hosts[node].member().unwrap().id().unwrap().0);
     let before = ids(&world);
     let [first, last] = [0, 2].map(|at| (0..3).find(|node| before[*node] == at).unwrap());
     world.copies_by_hand(&format!("ids/{}", before[last]), &format!("ids/{}", before[first]));
     world.writes_by_hand(&format!("names/n{last}"), true);
     world.run(20 * S);
-    assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_none()));
+    assert!(world.hosts.iter().all(|host| host.member().unwrap().alarm().is_none()));
     assert_eq!(ids(&world), before);
     world.check_end();
 }
@@ -171,7 +171,7 @@ fn all_restarted(world: &mut World, change: impl Fn(&mut Option<Kept>)) {
     world.run(20 * S);
     (0..3).for_each(|node| world.start(node));
     world.run(20 * S);
-    assert!(world.hosts.iter().all(|host| host.member.as_ref().unwrap().alarm().is_some()));
+    assert!(world.hosts.iter().all(|host| host.member().unwrap().alarm().is_some()));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_daemon_that_has_kept_the_state_misses_it_though_nothing_in_the_store_says_t
     world.run(20 * S);
     (0..3).for_each(|node| world.start(node));
     world.run(20 * S);
-    let alarms = world.hosts.iter().filter(|host| host.member.as_ref().unwrap().alarm().is_some()).count();
+    let alarms = world.hosts.iter().filter(|host| host.member().unwrap().alarm().is_some()).count();
     assert_eq!((alarms, world.state()), (3, None));
     let repair = world.repair_by(1).unwrap();
     world.carry_out(&repair);
@@ -258,9 +258,9 @@ fn a_copy_of_a_machine_is_refused_and_disturbs_nobody() {
             world.start(1);
         }
         world.run(40 * S);
-        let out = world.hosts[twin].member.as_ref().unwrap().out().unwrap_or_default().to_owned();
+        let out = world.hosts[twin].member().unwrap().out().unwrap_or_default().to_owned();
         assert!(out.contains("taken by a copy of this machine"), "seed {seed}: {out}");
-        assert!(world.hosts[1].member.as_ref().unwrap().is_joined());
+        assert!(world.hosts[1].member().unwrap().is_joined());
         assert_eq!(world.running(), before, "seed {seed}");
         world.hosts.pop();
         ends_well(world);

@@ -15,7 +15,7 @@ fn nodes_join_and_have_one_plan() {
     let state = world.state().unwrap();
     assert_eq!(state.nodes.len(), 3);
     world.check_end();
-    let ids: Vec<_> = world.hosts.iter().map(|host| host.member.as_ref().unwrap().id().unwrap().0).collect();
+    let ids: Vec<_> = world.hosts.iter().map(|host| host.member().unwrap().id().unwrap().0).collect();
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{ids:?}");
 }
 
@@ -147,12 +147,12 @@ fn a_name_that_two_living_daemons_have_is_refused() {
     let twin = world.add_host("n0");
     world.start(twin);
     world.run(30 * S);
-    let out = world.hosts[twin].member.as_ref().unwrap().out().unwrap().to_owned();
+    let out = world.hosts[twin].member().unwrap().out().unwrap().to_owned();
     assert!(out.contains("the name n0 is taken: another coschedd, home of n0 0"), "{out}");
     assert!(out.contains("Give each node a name of its own"), "{out}");
     let moment = world.moment(twin);
-    let member = world.hosts[twin].member.as_mut().unwrap();
-    assert!(matches!(member.ask(moment, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE }), Err(NotTaken::Out(_))));
+    let member = world.hosts[twin].node.as_mut().unwrap();
+    assert!(matches!(member.tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE })), Err(NotTaken::Out(_))));
     assert_eq!(member.poll_timeout(), None, "it does nothing any more");
     world.hosts.pop();
     world.check_end();
@@ -173,7 +173,7 @@ fn a_daemon_that_was_killed_takes_its_place_again() {
     world.start(1);
     world.run(2 * S);
     assert_eq!(world.state().unwrap().generation, generation, "nobody noticed");
-    assert!(world.hosts[1].member.as_ref().unwrap().in_use().is_some());
+    assert!(world.hosts[1].member().unwrap().in_use().is_some());
     world.run(40 * S);
     world.check_end();
     assert_eq!(world.jobs()[0].end.unwrap().why, Why::Finished);
@@ -191,7 +191,7 @@ fn lose_a_node(seed: u64, on_node_loss: OnNodeLoss) -> World {
     let parts = world.state().unwrap().jobs[&JobId(1)].place.clone().unwrap().parts;
     // The lost one is not the one that was asked.
     let lost = parts.last().unwrap().node;
-    let at = world.hosts.iter().position(|host| host.member.as_ref().unwrap().id() == Some(lost)).unwrap();
+    let at = world.hosts.iter().position(|host| host.member().unwrap().id() == Some(lost)).unwrap();
     world.power_off(at);
     let name = world.hosts[at].name.clone();
     let said = |world: &World, notice: &Notice| {
@@ -245,7 +245,7 @@ fn a_node_that_was_given_up_ends_what_it_still_runs() {
     world.run(30 * S);
     assert_eq!(world.state().unwrap().nodes.len(), 3);
     assert_eq!(world.jobs()[0].attempt, 1, "it was started anew");
-    let lives = world.hosts.iter().map(|host| host.processes.parts[&JobId(1)].attempt);
+    let lives = world.hosts.iter().map(|host| host.processes.parts[&JobId(1)].of.attempt);
     assert_eq!(lives.collect::<Vec<_>>(), [1, 1, 1], "what it still ran of the first life is gone");
     world.run(600 * S);
     world.check_end();
@@ -288,7 +288,7 @@ fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
     let ids: Vec<_> = (0..5).map(|n| world.ask(0, user(1), submit(job(&format!("j{n}"), 1))).unwrap()).collect();
     assert_eq!(world.ask(0, user(1), submit(job("more", 1))), None);
     let moment = world.moment(0);
-    let refused = world.hosts[0].member.as_mut().unwrap().ask(moment, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE });
+    let refused = world.hosts[0].node.as_mut().unwrap().tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE }));
     assert_eq!(refused, Err(NotTaken::TooManyWait(5)));
     world.run(30 * S);
     let answers: Vec<_> = ids.iter().map(|id| world.hosts[0].answers[id].clone()).collect();
@@ -297,7 +297,7 @@ fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
     let huge: String = (0..1 << 16).map(|_| format!("{:x}", world.dice.bits())).collect();
     let ask = cosched_cluster::wire::JobAsk { environment: vec![("A".to_owned(), huge)], ..job("huge", 1) };
     let moment = world.moment(0);
-    let refused = world.hosts[0].member.as_mut().unwrap().ask(moment, ROOT, submit(ask));
+    let refused = world.hosts[0].node.as_mut().unwrap().tell(moment, |member, now| member.ask(now, ROOT, submit(ask)));
     assert!(matches!(refused, Err(NotTaken::TooLarge { .. })), "{refused:?}");
 }
 
@@ -305,12 +305,12 @@ fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
 fn a_node_whose_clock_is_bad_takes_part_but_runs_no_slots_and_plans_last() {
     let mut world = World::started(12, 3);
     let bad = Clock { synchronised: false, error_ns: S };
-    let first = world.hosts.iter().position(|host| host.member.as_ref().unwrap().id() == Some(NodeId(0))).unwrap();
+    let first = world.hosts.iter().position(|host| host.member().unwrap().id() == Some(NodeId(0))).unwrap();
     world.tell(first, |member, now| member.clock(now, bad));
     world.hosts[first].clock.step(5 * S as i64);
     world.run(2 * S);
     assert_eq!(world.hosts[first].no_slots, [Reason::ClockNotSynchronised]);
-    assert_eq!(world.hosts[first].member.as_ref().unwrap().in_use(), None);
+    assert_eq!(world.hosts[first].member().unwrap().in_use(), None);
     world.hosts.iter_mut().for_each(|host| host.notices.clear());
     world.ask(first, user(1), submit(job("a", 12)));
     world.run(4 * S);
@@ -370,7 +370,7 @@ fn loads_are_counted_on_when_a_job_is_placed() {
     world.ask(0, user(1), submit(job("a", 2)));
     world.run(2 * S);
     let state = world.state().unwrap();
-    let loaded = world.hosts[0].member.as_ref().unwrap().id().unwrap();
+    let loaded = world.hosts[0].member().unwrap().id().unwrap();
     assert_eq!(state.nodes[&loaded].other_threads, 9);
     assert!(state.jobs[&JobId(1)].place.as_ref().unwrap().parts.iter().all(|part| part.node != loaded));
 }
@@ -412,7 +412,7 @@ fn a_node_that_takes_leave_is_gone_at_once() {
     world.tell(0, |member, now| member.leave(now));
     world.run(5 * S);
     assert!(world.hosts[0].notices.contains(&Notice::Left));
-    assert_eq!(world.hosts[0].member.as_ref().unwrap().poll_timeout(), None);
+    assert_eq!(world.hosts[0].member().unwrap().poll_timeout(), None);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_users_loop_leaves_room_for_others() {
 fn a_node_that_left_is_known_to_be_gone_until_it_is_back() {
     let mut world = World::started(27, 3);
     let gone = |world: &World, at: usize| -> Vec<(String, Option<u64>)> {
-        let member = world.hosts[at].member.as_ref().expect("it runs");
+        let member = world.hosts[at].member().expect("it runs");
         member.gone().map(|(name, left_ns)| (name.to_owned(), left_ns)).collect()
     };
     assert_eq!(gone(&world, 0), []);
@@ -228,7 +228,7 @@ fn what_is_held_goes_on_without_a_store_when_there_is_room() {
     world.store_away_until = world.now + 100 * S;
     let until = world.now + 30 * S;
     world.run(20 * S);
-    assert!(!world.hosts[1].member.as_ref().unwrap().is_joined());
+    assert!(!world.hosts[1].member().unwrap().is_joined());
     assert_eq!(stopped(&world), [3], "the others have the memory still");
     // The second one ends, and what it had is enough.
     world.hosts[1].processes.parts.get_mut(&JobId(2)).unwrap().sleeps_until = Some(until);

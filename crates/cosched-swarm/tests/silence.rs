@@ -101,7 +101,7 @@ fn a_node_that_has_less_keeps_its_jobs() {
     world.tell(1, |member, now| member.capacity(now, less));
     world.run(3 * S);
     let state = world.state().unwrap();
-    let id = world.hosts[1].member.as_ref().unwrap().id().unwrap();
+    let id = world.hosts[1].member().unwrap().id().unwrap();
     assert_eq!(state.nodes[&id].capacity, less);
     let place = |id| state.jobs[&JobId(id)].place.clone().unwrap();
     assert_eq!(place(1).parts.iter().map(|part| part.cpus).sum::<u32>(), 6);

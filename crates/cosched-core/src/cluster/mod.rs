@@ -49,7 +49,7 @@ pub use follow::{FollowAction, Follower};
 pub use generation::{Lead, Member, holds_from};
 pub use input::{Action, Input, Refusal};
 pub use layout::{Laid, Layout, Span};
-pub use local::{Lives, LocalScheduler};
+pub use local::{Known, LocalAction, LocalConfig, LocalJob, LocalScheduler};
 pub use plan::{LINEUPS_MAX, Plan, PlannedJob, PlannedRow, Turn};
 pub use planner::{BadState, Planner};
 pub use queue::{Limit, Queue, Rights};

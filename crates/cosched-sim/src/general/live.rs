@@ -13,7 +13,8 @@ use super::process::{Pid, State};
 use crate::observe::Observer;
 use crate::params::ParamsError;
 use cosched_core::cluster::{
-    self, Action, Capacity, FollowAction, Follower, Input, JobSpec, LocalScheduler, OnNodeLoss, Planner, Want,
+    self, Action, Capacity, FollowAction, Follower, Input, JobSpec, Known, LocalAction, LocalConfig, LocalJob,
+    LocalScheduler, OnNodeLoss, Planner, Want,
 };
 use cosched_core::{AgentAction, AgentConfig, Disposition, Flaw, JobId, NodeId, Prepared, Table, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ const FILL_TRIES: usize = 4;
 /// A node as its daemon sees it.
 #[derive(Debug)]
 struct Seat {
+    node: NodeId,
     follower: Follower,
     local: LocalScheduler,
     /// The jobs that have processes here, and what each may do.
@@ -36,11 +38,12 @@ struct Seat {
 impl Seat {
     fn new(node: u32, config: &Config) -> Seat {
         let agent = AgentConfig { idle_after_ns: config.live.idle_after_ns, ..AgentConfig::default() };
-        let mut follower = Follower::new(NodeId(node));
+        let node = NodeId(node);
+        let mut follower = Follower::new(node);
         follower.renewed(Time(0), Time(u64::MAX));
-        let local = LocalScheduler::new(NodeId(node), config.cpus_per_node, agent);
+        let local = LocalScheduler::new(LocalConfig { agent, ..LocalConfig::new(config.cpus_per_node) });
         let table = (Prepared::new(Table::empty(), 0), 0);
-        Seat { follower, local, here: BTreeMap::new(), cpu_ns: BTreeMap::new(), table }
+        Seat { node, follower, local, here: BTreeMap::new(), cpu_ns: BTreeMap::new(), table }
     }
 
     fn timeout(&self) -> Option<Time> {
@@ -50,27 +53,44 @@ impl Seat {
 
     /// Does what the follower says.
     fn follow(&mut self, now: Time, planner: &Planner) {
-        let Seat { follower, local, here, .. } = self;
-        let lives = |id: JobId| here.contains_key(&(id.0 as u32));
-        while let Some(action) = follower.poll_action() {
+        let mut any = false;
+        while let Some(action) = self.follower.poll_action() {
             match action {
-                FollowAction::Use(plan) => local.use_plan(now, plan, *planner.state().config.shares(), &lives),
-                FollowAction::RunNoSlots(_) => local.no_slots(now, &lives),
-                FollowAction::StartEarly(job) => local.start_early(job),
-                FollowAction::Acknowledge(_) | FollowAction::Missed { .. } | FollowAction::Behind(_) => (),
+                FollowAction::Use(plan) => self.local.use_plan(plan),
+                FollowAction::RunNoSlots(_) => self.local.no_slots(),
+                FollowAction::StartEarly(job) => self.local.start_early(job),
+                FollowAction::Acknowledge(_) | FollowAction::Missed { .. } | FollowAction::Behind(_) => continue,
                 FollowAction::Unsound(flaw) => unsound(flaw),
             }
+            any = true;
+        }
+        if any {
+            self.refresh(now, planner);
         }
     }
 
-    fn refresh(&mut self, now: Time) {
-        let Seat { local, here, .. } = self;
-        local.refresh(now, &|id| here.contains_key(&(id.0 as u32)));
+    /// The plan, the state or the jobs that are here are others.
+    fn refresh(&mut self, now: Time, planner: &Planner) {
+        let known = Known { node: self.node, state: planner.state(), revision: 0, in_touch: true };
+        self.local.settle(now, Some(known));
+    }
+
+    /// A job has processes here now.
+    fn begin(&mut self, job: u32, planner: &Planner) {
+        let id = JobId(job.into());
+        let Some(record) = planner.state().jobs.get(&id) else { return };
+        let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
+        let Some(part) = parts.iter().find(|part| part.node == self.node) else { return };
+        let (class, policy, spans) = (record.spec.class, record.spec.policy, parts.len() > 1);
+        let (cpus, memory_bytes) = (part.cpus, part.memory_bytes);
+        self.local.begin(id, LocalJob { owner: 0, class, policy, cpus, memory_bytes, suspended: false, spans });
+        // Until the plan that has it says more.
+        self.here.insert(job, Disposition::Stop);
     }
 
     /// Makes the table anew if the plan is another one.
     fn prepare(&mut self) {
-        let plan = self.local.filled();
+        let plan = self.local.plan();
         if self.table.1 != plan.generation {
             let here = self.here.keys().map(|job| (JobId((*job).into()), *job)).collect();
             let (table, flaw) = Table::compile(plan, here, true, |_| Disposition::Stop);
@@ -177,6 +197,7 @@ impl Control {
         for (node, seat) in self.seats.iter_mut().enumerate() {
             seat.follow(now, &self.planner);
             while let Some(action) = seat.local.poll_action() {
+                let LocalAction::Agent(action) = action else { continue };
                 match action {
                     AgentAction::Sample { job } => {
                         let used = seat.cpu_ns.get(&(job.0 as u32)).copied().unwrap_or(0);
@@ -187,6 +208,8 @@ impl Control {
                     AgentAction::Set { .. } | AgentAction::Dropped { .. } => (),
                     AgentAction::Unsound(flaw) => unsound(flaw),
                 }
+                // What falls asleep or wakes does so here at once.
+                seat.refresh(now, &self.planner);
             }
         }
         said.into_iter().filter_map(|(node, job, asleep)| self.sleeps(node, job, asleep)).collect()
@@ -209,16 +232,8 @@ impl Control {
         let mut moved = Vec::new();
         for (node, seat) in self.seats.iter_mut().enumerate() {
             seat.prepare();
-            let spans = |id: &JobId| {
-                self.planner
-                    .state()
-                    .jobs
-                    .get(id)
-                    .is_some_and(|job| job.place.as_ref().is_some_and(|place| place.parts.len() > 1))
-            };
             for (job, to) in &mut seat.here {
-                let id = JobId((*job).into());
-                let (was, is) = (*to, seat.local.disposition(id, spans(&id)));
+                let (was, is) = (*to, seat.local.disposition(JobId((*job).into())));
                 if was != is {
                     *to = is;
                     moved.push(Moved { node, job: *job, was, is });
@@ -278,9 +293,8 @@ impl<O: Observer> Sim<'_, O> {
         self.control(|control, now| {
             for seat in nodes.iter().map(|node| *node as usize) {
                 let seat = &mut control.seats[seat];
-                // Until the plan that has it says more.
-                seat.here.insert(job, Disposition::Stop);
-                seat.refresh(now);
+                seat.begin(job, &control.planner);
+                seat.refresh(now, &control.planner);
             }
             Ok(())
         });
@@ -292,7 +306,8 @@ impl<O: Observer> Sim<'_, O> {
             for seat in &mut control.seats {
                 if seat.here.remove(&job).is_some() {
                     seat.cpu_ns.remove(&job);
-                    seat.refresh(now);
+                    seat.local.end(JobId(job.into()));
+                    seat.refresh(now, &control.planner);
                 }
             }
             let ended = control.planner.handle(now, now, Input::End(JobId(job.into())));

@@ -1,18 +1,19 @@
 //! A node: its clocks, its daemon, which may be dead, and the processes of jobs, which outlive the daemon.
 
-mod driver;
 mod processes;
+mod slot;
 
-pub use driver::{Driver, Mangle, SlotBegins};
 pub use processes::{Local, Phase, Processes};
+pub use slot::{Mangle, SlotBegins};
 
 use crate::clock::HostClock;
 use cosched_cluster::store::{Range, Revision};
-use cosched_cluster::wire::{Ack, Answer, Attempt, PartEnd};
+use cosched_cluster::wire::{Ack, Answer, Attempt};
 use cosched_cluster::{AskId, Found, Member, Notice, OpId, Settings};
-use cosched_core::cluster::{Capacity, Plan, released};
+use cosched_core::cluster::{Capacity, Plan};
 use cosched_core::{JobId, Reason, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use cosched_node::{FoundJob, FoundPart, Node};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A watch, as the store keeps it.
@@ -29,10 +30,10 @@ pub struct Watch {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// Its daemon's control plane; `None` while the daemon is dead.
-    pub member: Option<Member>,
-    /// The part of the daemon that runs jobs; `None` before the node has a number.
-    pub driver: Option<Driver>,
+    /// What its daemon decides by; `None` while the daemon is dead.
+    pub node: Option<Node>,
+    /// The slot that invariants have seen last.
+    pub(crate) shown: Option<SlotBegins>,
     /// How often the daemon was started.
     pub(crate) life: u64,
     /// How often the machine was started.
@@ -50,8 +51,6 @@ pub struct Host {
     pub hung_until: u64,
     /// A guard has let all processes run, because the daemon hung.
     pub(crate) thawed: bool,
-    /// Ends of processes that a hanging daemon has not seen.
-    pub(crate) missed_ends: Vec<(JobId, Attempt, PartEnd)>,
     /// Until when jobs that others may begin anew may live, as its daemon has left it for the guard.
     pub(crate) fences: BTreeMap<JobId, (Attempt, Time)>,
     /// Its jobs.
@@ -90,16 +89,14 @@ pub struct Host {
     pub capacity: Capacity,
     /// Its memory, when none of it is taken out.
     pub(crate) memory_bytes_whole: u64,
-    /// Its daemon is broken on purpose: it lets nobody go on without a store.
-    pub(crate) holds_on: bool,
 }
 
 impl Host {
     pub(crate) fn new(settings: Settings, steady: u64) -> Host {
         Host {
             name: settings.name.clone(),
-            member: None,
-            driver: None,
+            node: None,
+            shown: None,
             life: 0,
             boots: 0,
             heard: None,
@@ -109,7 +106,6 @@ impl Host {
             blind_until: 0,
             hung_until: 0,
             thawed: false,
-            missed_ends: Vec::new(),
             fences: BTreeMap::new(),
             processes: Processes::new(settings.capacity.cpus),
             mains: BTreeMap::new(),
@@ -128,25 +124,13 @@ impl Host {
             cycle_ns_max: 0,
             capacity: settings.capacity,
             memory_bytes_whole: settings.capacity.memory_bytes,
-            holds_on: false,
             settings,
         }
     }
 
-    /// Jobs came or went here, the clock was set, or the store was lost or is back.
-    pub(crate) fn refresh(&mut self, wall: Time) {
-        let released = self.released();
-        if let Some(driver) = &mut self.driver {
-            driver.refresh(wall, released, &self.processes);
-        }
-    }
-
-    /// Jobs that the last plan holds, and that go on while the store is out of reach.
-    fn released(&self) -> BTreeSet<JobId> {
-        let adrift = self.member.as_ref().filter(|member| !member.is_joined() && !self.holds_on);
-        let known = adrift.and_then(|member| Some((member.state()?, member.id()?)));
-        let lives = |id| self.processes.parts.get(&id).is_some_and(Local::is_alive);
-        known.map(|(state, node)| released(state, node, lives)).unwrap_or_default()
+    /// Its daemon's control plane; `None` while the daemon is dead.
+    pub fn member(&self) -> Option<&Member> {
+        self.node.as_ref().map(Node::member)
     }
 
     /// What the machine has, before its daemon is started for the first time.
@@ -157,21 +141,27 @@ impl Host {
     }
 
     /// What a daemon finds when it starts.
-    pub(crate) fn found(&self) -> Vec<Found> {
-        let found = |(job, part): (&JobId, &Local)| Found {
-            job: *job,
-            attempt: part.attempt,
-            tree: part.tree,
-            submitted_ms: part.submitted_ms,
-            fence_at: self.fences.get(job).filter(|(attempt, _)| *attempt == part.attempt).map(|(_, at)| *at),
-            ended: part.ended.then(|| PartEnd { cpu_time_ns: part.cpu_ns, ..PartEnd::default() }),
+    pub(crate) fn found(&self) -> Vec<FoundJob> {
+        let found = |(job, part): (&JobId, &Local)| {
+            let of = part.of;
+            let found = Found {
+                job: *job,
+                attempt: of.attempt,
+                tree: of.tree,
+                submitted_ms: part.submitted_ms,
+                fence_at: self.fences.get(job).filter(|(attempt, _)| *attempt == of.attempt).map(|(_, at)| *at),
+                ended: part.ended.then(|| part.end()),
+            };
+            let populated = part.is_alive();
+            let open = FoundPart { of, job: part.job, has_begun: true, populated };
+            FoundJob { found, part: (!part.ended).then_some(open) }
         };
         self.processes.parts.iter().map(found).collect()
     }
 
     /// Whether slots mean the same here as elsewhere.
     pub(crate) fn is_sound(&self, now: u64) -> bool {
-        self.member.is_some()
+        self.node.is_some()
             && self.clock_ok
             && self.clock_seen
             && now >= self.hung_until

@@ -3,8 +3,10 @@
 //! Each thread of a part computes for so much CPU time, then sleeps for so long, and so on. CPUs are shared evenly among
 //! the threads that may run; those that run in the background have what is left.
 
-use cosched_cluster::wire::Attempt;
+use cosched_cluster::wire::PartEnd;
+use cosched_core::cluster::LocalJob;
 use cosched_core::{Disposition, JobId};
+use cosched_node::PartOf;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What comes next in the life of a part.
@@ -19,24 +21,10 @@ pub enum Phase {
 /// A job's part of a node.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// In which life.
-    pub attempt: Attempt,
-    /// Its threads.
-    pub cpus: u32,
-    /// Whether the job has parts elsewhere, as it was told at the start.
-    pub spans: bool,
-    /// The main process is elsewhere: when these processes have ended, others may come.
-    pub follows: bool,
-    /// Several launchers asked for it: it has no main process, and says whether it is empty.
-    pub once: bool,
-    /// What was last said of that.
-    pub(crate) told_empty: Option<bool>,
-    /// Its main process has ended elsewhere.
-    pub closing: bool,
-    /// The store does not know the job any more: it is left to the operating system.
-    pub forgotten: bool,
-    /// In which tree of the store it was begun.
-    pub tree: u64,
+    /// What its daemon has on its disk of it.
+    pub of: PartOf,
+    /// And of how it is scheduled.
+    pub job: LocalJob,
     /// When the job was submitted, in milliseconds.
     pub(crate) submitted_ms: u64,
     /// In which life of the store.
@@ -49,7 +37,9 @@ pub struct Local {
     pub dies_at: Option<u64>,
     /// It does nothing about a polite kill.
     pub ignores_kill: bool,
-    /// The part is over.
+    /// Its daemon was told that the store does not know the job any more.
+    pub forgotten: bool,
+    /// Its daemon has seen that it is over.
     pub ended: bool,
     /// CPU time used so far, of all threads, in nanoseconds.
     pub cpu_ns: u64,
@@ -65,12 +55,17 @@ pub struct Local {
 
 impl Local {
     fn is_runnable(&self) -> bool {
-        !self.ended && self.to != Disposition::Stop && matches!(self.phases.front(), Some(Phase::Computes(_)))
+        self.to != Disposition::Stop && matches!(self.phases.front(), Some(Phase::Computes(_)))
     }
 
-    /// Whether any process is left.
+    /// How it ended.
+    pub(crate) fn end(&self) -> PartEnd {
+        PartEnd { cpu_time_ns: self.cpu_ns.max(1), ..PartEnd::default() }
+    }
+
+    /// Whether any process is here.
     pub fn is_alive(&self) -> bool {
-        !self.ended
+        !self.phases.is_empty()
     }
 }
 
@@ -90,16 +85,11 @@ impl Processes {
         Processes { parts: BTreeMap::new(), cpus: cpus.into(), upto: 0 }
     }
 
-    /// Whether a job has processes here.
-    pub fn lives(&self, job: JobId) -> bool {
-        self.parts.get(&job).is_some_and(Local::is_alive)
-    }
-
     /// How fast threads that own CPUs, and those in the background, get on: a fraction of a CPU each.
     fn rates(&self) -> [(u64, u64); 2] {
         let threads = |to: Disposition| {
             let runnable = self.parts.values().filter(|part| part.is_runnable() && part.to == to);
-            runnable.map(|part| u64::from(part.cpus)).sum::<u64>()
+            runnable.map(|part| u64::from(part.job.cpus)).sum::<u64>()
         };
         let (run, background) = (threads(Disposition::Run), threads(Disposition::Background));
         let left = self.cpus - run.min(self.cpus);
@@ -120,18 +110,15 @@ impl Processes {
             if let Some(Phase::Computes(left)) = part.phases.front_mut() {
                 let used = used.min(*left);
                 *left -= used;
-                part.cpu_ns += used * u64::from(part.cpus);
+                part.cpu_ns += used * u64::from(part.job.cpus);
             }
         }
     }
 
-    /// Goes on to the next phases, and tells whose processes have ended.
+    /// Goes on to the next phases, and tells of which jobs the last process has ended.
     pub fn settle(&mut self, now: u64) -> Vec<JobId> {
         let mut over = Vec::new();
-        for (id, part) in &mut self.parts {
-            if part.ended {
-                continue;
-            }
+        for (id, part) in self.parts.iter_mut().filter(|(_, part)| part.is_alive()) {
             loop {
                 match (part.phases.front().copied(), part.sleeps_until) {
                     (Some(Phase::Computes(0)), _) => drop(part.phases.pop_front()),
@@ -143,9 +130,11 @@ impl Processes {
                     _ => break,
                 }
             }
-            let empty = part.phases.is_empty() && (!part.follows || part.closing);
-            if empty || part.dies_at.is_some_and(|at| at <= now) {
-                part.ended = true;
+            if part.dies_at.is_some_and(|at| at <= now) {
+                part.phases.clear();
+            }
+            if part.phases.is_empty() {
+                (part.dies_at, part.sleeps_until, part.stopped_since) = (None, None, None);
                 over.push(*id);
             }
         }
@@ -165,31 +154,27 @@ impl Processes {
             };
             [computed, part.sleeps_until, part.dies_at].into_iter().flatten().min()
         };
-        self.parts.values().filter(|part| !part.ended).filter_map(of).min()
+        self.parts.values().filter(|part| part.is_alive()).filter_map(of).min()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_core::Class;
 
     fn part(cpus: u32, to: Disposition, phases: &[Phase]) -> Local {
+        let (class, policy) = (Class::Batch, None);
         Local {
-            attempt: 0,
-            cpus,
-            spans: false,
-            follows: false,
-            once: false,
-            told_empty: None,
-            closing: false,
-            forgotten: false,
-            tree: 0,
+            of: PartOf { attempt: 0, tree: 0, lead: true, alike: false, closing: false },
+            job: LocalJob { owner: 0, class, policy, cpus, memory_bytes: 0, suspended: false, spans: false },
             submitted_ms: 0,
             store_life: 0,
             phases: phases.iter().copied().collect(),
             sleeps_until: None,
             dies_at: None,
             ignores_kill: false,
+            forgotten: false,
             ended: false,
             cpu_ns: 0,
             memory_bytes: 0,

@@ -1,31 +1,35 @@
-//! A node does what its member, its driver and its processes want, until nobody wants anything.
+//! A node does what its daemon and its processes want, until nobody wants anything.
 
 use super::{Broken, MS, S, World};
-use crate::host::{Driver, Host, Local, Mangle, Phase};
+use crate::host::{Host, Local, Phase, SlotBegins};
 use crate::invariants::Seen;
 use cosched_cluster::store::{Do, Op};
 use cosched_cluster::wire::{Attempt, Job, PartEnd};
-use cosched_cluster::{Action, Member, Moment, Notice};
-use cosched_core::cluster::{Part, Plan};
-use cosched_core::{AgentAction, AgentConfig, Disposition, JobId, Reason};
+use cosched_cluster::{Member, Moment, Notice};
+use cosched_core::cluster::{Part, Stage, State};
+use cosched_core::{Disposition, JobId};
+use cosched_node::{Action, Began, Input, Node};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 impl World {
-    /// Something happens to a node's member.
+    /// Something happens to a node's control plane.
     pub fn tell(&mut self, node: usize, what: impl FnOnce(&mut Member, Moment)) {
+        self.to_daemon(node, |daemon, now| daemon.tell(now, what));
+    }
+
+    /// Something happens on a node.
+    pub(super) fn handle(&mut self, node: usize, input: Input) {
+        self.to_daemon(node, |daemon, now| daemon.handle(now, input));
+    }
+
+    fn to_daemon(&mut self, node: usize, what: impl FnOnce(&mut Node, Moment)) {
         let now = self.moment(node);
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
         if self.now >= host.hung_until {
-            if std::mem::take(&mut host.thawed) {
-                host.refresh(now.wall);
-            }
-            if let Some(driver) = &mut host.driver {
-                driver.handle_timeout(now.wall);
-            }
-            if let Some(member) = &mut host.member {
-                what(member, now);
+            host.thawed = false;
+            if let Some(daemon) = &mut host.node {
+                what(daemon, now);
             }
         }
         self.settle(node);
@@ -36,19 +40,14 @@ impl World {
             let mut busy = false;
             if self.now >= self.hosts[node].hung_until {
                 self.keep_fences(node);
-                while let Some(action) = self.hosts[node].member.as_mut().and_then(Member::poll_action) {
+                while let Some(action) = self.hosts[node].node.as_mut().and_then(Node::poll_action) {
                     self.act(node, action);
-                    busy = true;
-                }
-                self.know(node);
-                while let Some(action) = self.hosts[node].driver.as_mut().and_then(Driver::poll_action) {
-                    self.act_of_agent(node, action);
                     busy = true;
                 }
             }
             self.apply(node);
             for job in self.hosts[node].processes.settle(self.now) {
-                self.ended(node, job);
+                self.emptied(node, job);
                 busy = true;
             }
             if !busy {
@@ -59,19 +58,11 @@ impl World {
         self.set_wake(node);
     }
 
-    fn know(&mut self, node: usize) {
-        let wall = self.moment(node).wall;
-        let host = &mut self.hosts[node];
-        if let (Some(driver), Some(state)) = (&mut host.driver, host.member.as_ref().and_then(Member::state)) {
-            driver.know(wall, state, &host.processes);
-        }
-    }
-
     /// The daemon leaves for the guard until when jobs may live.
     fn keep_fences(&mut self, node: usize) {
         let host = &mut self.hosts[node];
-        if let Some(member) = &host.member {
-            host.fences = member.fences().map(|fenced| (fenced.job, (fenced.attempt, fenced.at))).collect();
+        if let Some(daemon) = &host.node {
+            host.fences = daemon.member().fences().map(|fenced| (fenced.job, (fenced.attempt, fenced.at))).collect();
         }
     }
 
@@ -79,12 +70,12 @@ impl World {
     pub(super) fn guard_fences(&mut self, node: usize) {
         let (now, steady) = (self.now, self.moment(node).steady);
         let host = &mut self.hosts[node];
-        if host.member.is_some() && now >= host.hung_until || self.broken == Some(Broken::NobodyFences) {
+        if host.node.is_some() && now >= host.hung_until || self.broken == Some(Broken::NobodyFences) {
             return;
         }
         host.processes.advance(now);
         for (job, (attempt, at)) in &host.fences {
-            let part = host.processes.parts.get_mut(job).filter(|part| part.attempt == *attempt && !part.ended);
+            let part = host.processes.parts.get_mut(job).filter(|part| part.of.attempt == *attempt && part.is_alive());
             if let Some(part) = part.filter(|_| *at <= steady) {
                 part.dies_at = Some(now);
             }
@@ -95,11 +86,13 @@ impl World {
     /// Stops and continues processes.
     fn apply(&mut self, node: usize) {
         let host = &mut self.hosts[node];
-        let keeps = host.member.is_none() && self.broken == Some(Broken::NobodyThaws);
-        for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| !part.ended) {
-            part.to = match &host.driver {
-                _ if part.forgotten => Disposition::Run,
-                Some(driver) if !host.thawed => driver.disposition(*id, part),
+        let keeps = host.node.is_none() && self.broken == Some(Broken::NobodyThaws);
+        let member = host.node.as_ref().map(Node::member).filter(|member| !member.is_joined());
+        let adrift = member.and_then(Member::state).filter(|_| self.broken == Some(Broken::HoldsOn));
+        for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| part.is_alive()) {
+            part.to = match &host.node {
+                Some(_) if adrift.is_some_and(|state| waits(state, *id)) => Disposition::Stop,
+                Some(daemon) if !host.thawed => daemon.local().disposition(*id),
                 _ if keeps => part.to,
                 _ => Disposition::Run,
             };
@@ -108,22 +101,29 @@ impl World {
                 _ => part.stopped_since = None,
             }
         }
-        if let Some(driver) = &host.driver {
-            host.cycle_ns_max = host.cycle_ns_max.max(driver.cycle_ns());
+        if let Some(daemon) = &host.node {
+            let plan = daemon.local().plan();
+            host.cycle_ns_max = host.cycle_ns_max.max(plan.slot_length_ns * plan.turns.len() as u64);
         }
     }
 
     fn show_slot(&mut self, node: usize) {
         let wall = self.moment(node).wall;
+        let deaf = node == 0 && self.broken == Some(Broken::OldPlans);
         let host = &mut self.hosts[node];
-        let (sound, thawed) = (host.is_sound(self.now), host.thawed);
-        let id = host.member.as_ref().and_then(Member::id);
-        let slot = host.driver.as_mut().filter(|_| !thawed).and_then(|driver| driver.slot(wall));
-        if let (Some(id), Some(slot)) = (id, slot) {
-            let cpus = host.capacity.cpus;
-            self.counts.slots += 1;
-            self.see(&Seen::Slot { node, id: id.0, cpus, sound, wall_ns: wall.0, slot: &slot });
+        let Some(daemon) = host.node.as_ref().filter(|_| !host.thawed) else { return };
+        let (Some(id), Some(slot)) = (daemon.member().id(), SlotBegins::of(daemon.local(), wall)) else { return };
+        let slot = match &host.shown {
+            Some(shown) if deaf && slot.plan.generation > 10 => slot.by(shown.plan.clone(), id),
+            _ => slot,
+        };
+        if host.shown.as_ref().is_some_and(|shown| shown.is_shown_by(&slot)) {
+            return;
         }
+        host.shown = Some(slot.clone());
+        let (cpus, sound) = (host.capacity.cpus, host.is_sound(self.now));
+        self.counts.slots += 1;
+        self.see(&Seen::Slot { node, id: id.0, cpus, sound, wall_ns: wall.0, slot: &slot });
     }
 
     fn act(&mut self, node: usize, action: Action) {
@@ -135,33 +135,27 @@ impl World {
         match action {
             Action::Store(op, what) => self.asks(node, op, what),
             Action::Drop(op) => drop(self.hosts[node].watches.remove(&op)),
-            Action::Use(plan) => self.uses(node, plan),
-            Action::RunNoSlots(reason) => {
-                let wall = self.moment(node).wall;
+            Action::Uses(plan) => {
+                self.see(&Seen::Uses { node, plan: &plan });
+                self.hosts[node].plan = Some(plan);
+            }
+            Action::NoSlots(reason) => {
                 let host = &mut self.hosts[node];
                 host.plan = None;
                 host.no_slots.push(reason);
-                if let Some(driver) = &mut host.driver {
-                    driver.no_slots(wall, &host.processes);
+            }
+            Action::Begin { job, part } => self.begin(node, &job, part),
+            Action::Signal { job, signal, .. } => self.signal(node, job, signal),
+            Action::KillRest(job) => self.dies(node, job, 0),
+            Action::Finish(job, attempt) => self.finish(node, job, attempt),
+            Action::Report(job, attempt) => self.report(node, job, attempt),
+            Action::Keep(id) => {
+                let host = &mut self.hosts[node];
+                let kept = host.node.as_ref().and_then(|daemon| daemon.part(id));
+                if let (Some((of, job)), Some(part)) = (kept, host.processes.parts.get_mut(&id)) {
+                    (part.of, part.job) = (*of, *job);
                 }
             }
-            Action::StartEarly(job) => {
-                if let Some(driver) = self.driver(node) {
-                    driver.start_early(job);
-                }
-            }
-            Action::StartHere { job, part } => self.start_here(node, &job, part),
-            Action::KillHere { job, reason: Reason::Departure, .. } if self.is_unknown(node, job) => {
-                self.forgotten(node, job);
-            }
-            Action::KillHere { job, attempt, .. } => self.kill_here(node, job, attempt),
-            Action::CloseHere { job, attempt } => {
-                let parts = &mut self.hosts[node].processes.parts;
-                if let Some(part) = parts.get_mut(&job).filter(|part| part.attempt == attempt) {
-                    part.closing = true;
-                }
-            }
-            Action::Forgotten(job) => self.forgotten(node, job),
             Action::Reply(id, answer) => {
                 let host = &mut self.hosts[node];
                 host.answers.entry(id).or_default().push(answer.clone());
@@ -177,76 +171,39 @@ impl World {
                 if let Notice::Unsound(why) = &notice {
                     self.see(&Seen::Unsound { node, why });
                 }
-                let (wall, host) = (self.moment(node).wall, &mut self.hosts[node]);
-                if matches!(notice, Notice::StoreLost(_) | Notice::StoreBack(_) | Notice::Joined(_)) {
-                    host.refresh(wall);
-                }
-                host.notices.push(notice);
+                self.hosts[node].notices.push(notice);
             }
             Action::Missed { .. } => self.counts.missed += 1,
-        }
-    }
-
-    /// The node's driver, made as soon as the node has a number.
-    pub(super) fn driver(&mut self, node: usize) -> Option<&mut Driver> {
-        let last = node + 1 == self.hosts.len();
-        let mangle = match self.broken {
-            Some(Broken::Mangle(Mangle::OneLate)) if !last => None,
-            Some(Broken::Mangle(mangle)) => Some(mangle),
-            _ => None,
-        };
-        let host = &mut self.hosts[node];
-        let id = host.member.as_ref()?.id()?;
-        // A store without its data gives another number.
-        host.driver.take_if(|driver| driver.node() != id);
-        let config = AgentConfig { node: id, ..self.agent.clone() };
-        Some(host.driver.get_or_insert_with(|| Driver::new(id, host.capacity.cpus, config, mangle)))
-    }
-
-    fn uses(&mut self, node: usize, plan: Arc<Plan>) {
-        self.see(&Seen::Uses { node, plan: &plan });
-        let wall = self.moment(node).wall;
-        let shares = self.hosts[node].member.as_ref().and_then(|member| Some(*member.state()?.config.shares()));
-        self.hosts[node].plan = Some(Arc::clone(&plan));
-        let deaf = self.broken == Some(Broken::OldPlans) && node == 0 && plan.generation > 10;
-        if self.driver(node).is_none() || deaf {
-            return;
-        }
-        let host = &mut self.hosts[node];
-        if let Some(driver) = &mut host.driver {
-            driver.use_plan(wall, plan, shares.unwrap_or_default(), &host.processes);
-        }
-    }
-
-    fn act_of_agent(&mut self, node: usize, action: AgentAction) {
-        let now = self.moment(node);
-        let host = &mut self.hosts[node];
-        let Some(member) = &mut host.member else { return };
-        match action {
-            AgentAction::Sample { job } => {
-                let used = host.processes.parts.get(&job).filter(|part| !part.ended).map(|part| part.cpu_ns);
-                if let (Some(driver), Some(used)) = (&mut host.driver, used) {
-                    driver.cpu_time(now.wall, job, used);
+            Action::Sample(job) => {
+                let part = self.hosts[node].processes.parts.get(&job).filter(|part| !part.ended);
+                if let Some(used) = part.map(|part| part.cpu_ns) {
+                    self.to_node(node, Input::CpuTime(job, used));
                 }
             }
-            AgentAction::Asleep { job, .. } => member.asleep(now, job, true),
-            AgentAction::Awake { job, .. } => member.asleep(now, job, false),
-            AgentAction::Dropped { job, .. } => member.dropped(now, job),
-            AgentAction::Unsound(flaw) => self.see(&Seen::Unsound { node, why: &flaw.to_string() }),
-            AgentAction::Set { .. } => (),
+            Action::Unsound(flaw) => self.see(&Seen::Unsound { node, why: &flaw.to_string() }),
+            Action::Refused(_, why) => self.see(&Seen::Unsound { node, why: &why.to_string() }),
+            Action::Forgotten(job) => {
+                let part = self.hosts[node].processes.parts.get_mut(&job);
+                part.into_iter().for_each(|part| part.forgotten = true);
+            }
+            Action::Taken(_) | Action::Plan | Action::Sleeps { .. } | Action::Dropped { .. } => (),
         }
     }
 
-    fn start_here(&mut self, node: usize, job: &Job, part: Part) {
-        let (id, attempt) = (JobId(job.id), job.attempt);
-        if self.hosts[node].processes.parts.get(&id).is_some_and(|part| part.is_alive()) {
-            // Of an earlier life of the store: the node took no part when the number was given.
-            return self.number_is_taken(node, id, attempt);
+    /// An answer of the host to what it was to do.
+    fn to_node(&mut self, node: usize, input: Input) {
+        let now = self.moment(node);
+        if let Some(daemon) = &mut self.hosts[node].node {
+            daemon.handle(now, input);
         }
+    }
+
+    fn begin(&mut self, node: usize, job: &Job, place: Part) {
+        let (id, attempt) = (JobId(job.id), job.attempt);
         self.counts.begun += 1;
         let lives = |host: &Host| {
             let part = host.processes.parts.get(&id);
-            part.is_some_and(|part| part.is_alive() && !part.forgotten && part.attempt < attempt)
+            part.is_some_and(|part| part.is_alive() && !part.forgotten && part.of.attempt < attempt)
         };
         let older = self.hosts.iter().position(lives);
         self.see(&Seen::Begun { node, job: id, attempt, older });
@@ -255,32 +212,23 @@ impl World {
         } else {
             [Phase::Sleeps(10 * MS + self.dice.below(self.job_ns_max))].into()
         };
-        let place = self.state.as_ref().and_then(|state| state.jobs.get(&id)?.place.clone());
-        let parts = place.iter().flat_map(|place| &place.parts).map(|part| part.node);
-        let host = &self.hosts[node];
-        let names = parts.filter_map(|node| host.member.as_ref()?.name_of(node));
-        let follows = job.ask.lead.is_some() && job.leader(names) != Some(&host.name);
-        let asked = part.memory_bytes;
+        let asked = place.memory_bytes;
         let memory_bytes = match self.dice.below(8) {
             0 if self.lively => asked + asked / 2,
             _ => asked / 8 * self.dice.between(1, 8),
         };
-        let local = Local {
-            attempt,
-            cpus: part.cpus,
-            spans: place.is_some_and(|place| place.parts.len() > 1),
-            follows: follows || job.ask.once,
-            once: job.ask.once,
-            told_empty: None,
-            closing: job.closing,
-            forgotten: false,
-            tree: self.hosts[node].member.as_ref().map_or(0, Member::tree),
+        let host = &mut self.hosts[node];
+        let Some((of, scheduled)) = host.node.as_ref().and_then(|daemon| daemon.part(id)) else { return };
+        let part = Local {
+            of: *of,
+            job: *scheduled,
             submitted_ms: job.submitted_ns / MS,
             store_life: self.store_life,
             phases,
             sleeps_until: None,
             dies_at: None,
             ignores_kill: self.lively && self.dice.one_in(3),
+            forgotten: false,
             ended: false,
             cpu_ns: 0,
             memory_bytes,
@@ -288,31 +236,8 @@ impl World {
             to: Disposition::Run,
             stopped_since: None,
         };
-        let wall = self.moment(node).wall;
-        let host = &mut self.hosts[node];
-        host.processes.parts.insert(id, local);
-        host.refresh(wall);
-    }
-
-    fn number_is_taken(&mut self, node: usize, job: JobId, attempt: Attempt) {
-        self.note(|| format!("n{node}: another job {job} lives here"));
-        let now = self.moment(node);
-        if let Some(member) = &mut self.hosts[node].member {
-            member.part_ended(now, job, attempt, PartEnd::default());
-        }
-    }
-
-    /// Whether a job is to end here because the store has no word of it.
-    fn is_unknown(&self, node: usize, job: JobId) -> bool {
-        self.hosts[node].member.as_ref().is_some_and(|member| member.job(job).is_none())
-    }
-
-    /// The store has lost a job: it goes on here, and nobody stops it any more.
-    fn forgotten(&mut self, node: usize, job: JobId) {
-        self.note(|| format!("n{node}: job {job} is known here only"));
-        if let Some(part) = self.hosts[node].processes.parts.get_mut(&job) {
-            (part.forgotten, part.closing) = (true, true);
-        }
+        host.processes.parts.insert(id, part);
+        self.to_node(node, Input::Began(id, Began { populated: true, comes: true }));
     }
 
     /// What a job's threads do. It is the same on all nodes that have not computed yet by chance only.
@@ -333,32 +258,71 @@ impl World {
         phases
     }
 
-    fn kill_here(&mut self, node: usize, job: JobId, attempt: Attempt) {
+    fn signal(&mut self, node: usize, job: JobId, signal: i32) {
         let delay = self.dice.between(20 * MS, 220 * MS);
-        let parts = &mut self.hosts[node].processes.parts;
-        if let Some(part) = parts.get_mut(&job).filter(|part| part.attempt == attempt && !part.ended) {
-            let delay = if part.ignores_kill { delay + 2 * S } else { delay };
-            part.dies_at.get_or_insert(self.now + delay);
+        let part = self.hosts[node].processes.parts.get(&job);
+        let ignores = signal != SIGKILL && part.is_some_and(|part| part.ignores_kill);
+        self.dies(node, job, if ignores { delay + 2 * S } else { delay });
+    }
+
+    /// All processes of a job end after so long, or sooner.
+    fn dies(&mut self, node: usize, job: JobId, delay: u64) {
+        let at = self.now + delay;
+        if let Some(part) = self.hosts[node].processes.parts.get_mut(&job).filter(|part| part.is_alive()) {
+            part.dies_at = Some(part.dies_at.map_or(at, |before| before.min(at)));
         }
     }
 
-    /// The last process of a job has ended on a node.
-    fn ended(&mut self, node: usize, job: JobId) {
-        let now = self.moment(node);
+    /// The last process of a job has ended on a node. Who waits for the main process says how that ended; some are gone themselves.
+    fn emptied(&mut self, node: usize, job: JobId) {
         self.note(|| format!("n{node}: the last process of job {job} ended"));
-        let host = &mut self.hosts[node];
-        let Some(part) = host.processes.parts.get(&job) else { return };
-        let (attempt, end) = (part.attempt, PartEnd { cpu_time_ns: part.cpu_ns.max(1), ..PartEnd::default() });
-        if self.now < host.hung_until {
-            host.missed_ends.push((job, attempt, end));
+        if self.now < self.hosts[node].hung_until {
             return;
         }
-        host.refresh(now.wall);
-        let untold = self.broken == Some(Broken::EndsUntold);
-        if let Some(member) = host.member.as_mut().filter(|_| !untold) {
-            member.part_ended(now, job, attempt, end);
+        self.to_node(node, Input::Populated(job, false));
+        let leads = self.hosts[node].processes.parts.get(&job).is_some_and(|part| part.of.lead);
+        if leads && !self.dice.one_in(8) {
+            self.to_node(node, Input::Exited(job));
         }
     }
+
+    /// Launchers whose main process has ended while no daemon listened say so now, or are gone.
+    pub(super) fn launchers_report(&mut self, node: usize) {
+        let parts = self.hosts[node].processes.parts.iter();
+        let ended = parts.filter(|(_, part)| !part.ended && part.of.lead && !part.is_alive());
+        let ended: Vec<JobId> = ended.map(|(job, _)| *job).collect();
+        for job in ended {
+            if !self.dice.one_in(8) {
+                self.handle(node, Input::Exited(job));
+            }
+        }
+    }
+
+    /// A job is over on a node.
+    fn finish(&mut self, node: usize, job: JobId, attempt: Attempt) {
+        let part = self.hosts[node].processes.parts.get_mut(&job).filter(|part| part.of.attempt == attempt);
+        let alive = part.as_ref().is_some_and(|part| part.is_alive());
+        part.into_iter().for_each(|part| part.ended = true);
+        if alive {
+            self.see(&Seen::Unsound { node, why: "a job is over that has processes" });
+        }
+        if self.broken != Some(Broken::EndsUntold) {
+            self.report(node, job, attempt);
+        }
+    }
+
+    fn report(&mut self, node: usize, job: JobId, attempt: Attempt) {
+        let part = self.hosts[node].processes.parts.get(&job).filter(|part| part.of.attempt == attempt);
+        let end = part.map_or_else(PartEnd::default, Local::end);
+        self.to_node(node, Input::Over { job, attempt, end });
+    }
+}
+
+/// What no process ignores.
+const SIGKILL: i32 = 9;
+
+fn waits(state: &State, id: JobId) -> bool {
+    state.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)))
 }
 
 /// An action in a line, if it is worth one.
@@ -375,8 +339,9 @@ fn text_of(action: &Action) -> Option<String> {
             format!("txn {}: {}", id.0, ops.join(" "))
         }
         Action::Store(id, op) => format!("op {}: {op:?}", id.0),
-        Action::Use(plan) => format!("uses generation {}, {} turns", plan.generation, plan.turns.len()),
-        Action::StartHere { job, part } => {
+        Action::Sample(_) | Action::Plan => return None,
+        Action::Uses(plan) => format!("uses generation {}, {} turns", plan.generation, plan.turns.len()),
+        Action::Begin { job, part } => {
             format!("begins job {}, life {}, {} CPUs", job.id, job.attempt, part.cpus)
         }
         other => format!("{other:?}"),

@@ -84,7 +84,7 @@ impl World {
             let is_known = host.heard.is_some_and(|(_, at)| at + NEWS_NS < self.now);
             let takes_part = is_known && self.record_of(node).is_some_and(own);
             let earlier = host.processes.parts.iter().filter(|(_, part)| part.store_life < self.store_life);
-            let known = earlier.map(|(id, _)| id.0).max().filter(|_| takes_part && host.member.is_some());
+            let known = earlier.map(|(id, _)| id.0).max().filter(|_| takes_part && host.node.is_some());
             if let Some(known) = known {
                 self.see(&Seen::Numbered { job: JobId(job.id), node, known });
             }

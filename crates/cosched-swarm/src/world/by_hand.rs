@@ -54,7 +54,7 @@ impl World {
 
     /// What `cosched cluster repair` would do on a node now; `None` while nobody can say.
     pub fn repair_by(&self, node: usize) -> Option<Repair> {
-        let known = self.hosts[node].member.as_ref()?.known();
+        let known = self.hosts[node].member()?.known();
         let entries = self.store.read(&Range::prefix(self.keys.prefix()));
         repair(&known, self.moment(node).wall, &entries).ok()
     }
@@ -62,7 +62,7 @@ impl World {
     /// An operator repairs the cluster, on the node that knows the newest state; when all is well again nobody else can come.
     pub(super) fn repairs(&mut self) {
         let up = self.now >= self.store_stops_until && self.now >= self.store_away_until;
-        let generation = |node: usize| Some(self.hosts[node].member.as_ref()?.known().state?.generation);
+        let generation = |node: usize| Some(self.hosts[node].member()?.known().state?.generation);
         let newest = self.state.as_ref().map(|state| state.generation);
         let is_best = |node: usize, repair: &Repair| {
             generation(node) >= newest && !repair.says.iter().any(|line| line.contains("begins anew"))

@@ -1,10 +1,12 @@
 //! Daemons and machines that start, die, hang, and whose clocks are set.
 
 use super::{Broken, Event, MS, S, World};
-use crate::host::Processes;
+use crate::host::{Mangle, Processes};
 use cosched_cluster::Member;
 use cosched_cluster::wire::Clock;
-use cosched_core::JobId;
+use cosched_core::cluster::LocalConfig;
+use cosched_core::{AgentConfig, JobId, Plan};
+use cosched_node::{Input, Node};
 
 /// How long a guard waits for a sign of life.
 const GUARD_NS: u64 = 2 * S;
@@ -16,9 +18,9 @@ impl World {
         self.note(|| format!("n{node}: the daemon starts"));
         let untold = self.broken == Some(Broken::NumbersUntold);
         let boasts = self.broken == Some(Broken::Boasts);
-        let holds_on = self.broken == Some(Broken::HoldsOn);
+        let alter = self.alters(node);
+        let agent = AgentConfig { ..self.agent.clone() };
         let host = &mut self.hosts[node];
-        host.holds_on = holds_on;
         host.life += 1;
         host.settings.dead.get_or_insert_default().insert(host.settings.instance);
         host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
@@ -32,9 +34,21 @@ impl World {
         host.settings.boot = format!("boot {}", host.boots);
         (host.clock_ok, host.clock_seen) = (host.disciplined, true);
         host.settings.clock.synchronised = host.clock_ok;
-        (host.driver, host.behind) = (None, 0);
-        host.member = Some(Member::new(now, host.settings.clone(), &host.found()));
+        (host.shown, host.behind) = (None, 0);
+        let local = LocalConfig { agent, ..LocalConfig::new(host.capacity.cpus) };
+        let made = Node::new(now, host.settings.clone(), local, &host.found());
+        host.node = Some(made.altered_by(alter));
         self.tell(node, |_, _| ());
+        self.launchers_report(node);
+    }
+
+    /// How what the node plans is broken on purpose.
+    fn alters(&self, node: usize) -> fn(&mut Plan) {
+        match self.broken {
+            Some(Broken::Mangle(Mangle::OneLate)) if node + 1 < self.hosts.len() => |_| (),
+            Some(Broken::Mangle(mangle)) => mangle.alter(),
+            _ => |_| (),
+        }
     }
 
     /// The daemon dies; its lease and its jobs do not. A guard lets all processes run.
@@ -43,16 +57,14 @@ impl World {
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
         // What a daemon knows of the state is on its disk.
-        if let Some(kept) = host.member.as_ref().and_then(Member::kept) {
+        if let Some(kept) = host.member().and_then(Member::kept) {
             host.settings.kept = Some(kept);
         }
-        (host.member, host.driver, host.plan) = (None, None, None);
+        (host.node, host.plan) = (None, None);
         host.watches.clear();
-        host.missed_ends.clear();
         (host.hung_until, host.thawed) = (0, false);
         // Nobody waits for answers any more, and nobody ends what ignores a polite kill.
         host.asked.clear();
-        host.processes.parts.values_mut().for_each(|part| part.told_empty = None);
         for part in host.processes.parts.values_mut().filter(|part| part.ignores_kill) {
             part.dies_at = None;
         }
@@ -92,10 +104,13 @@ impl World {
         if self.now < self.hosts[node].hung_until {
             return;
         }
-        self.tell(node, |member, now| member.handle_timeout(now));
-        for (job, attempt, end) in std::mem::take(&mut self.hosts[node].missed_ends) {
-            self.tell(node, |member, now| member.part_ended(now, job, attempt, end));
+        self.handle(node, Input::Timeout);
+        let parts = self.hosts[node].processes.parts.iter().filter(|(_, part)| !part.ended);
+        let news: Vec<(JobId, bool)> = parts.map(|(job, part)| (*job, part.is_alive())).collect();
+        for (job, populated) in news {
+            self.handle(node, Input::Populated(job, populated));
         }
+        self.launchers_report(node);
     }
 
     /// Somebody sets the clock. The kernel says that it is not synchronised, and the daemon hears of it.
@@ -139,9 +154,7 @@ impl World {
         let synchronised = self.hosts[node].disciplined;
         let clock = Clock { synchronised, error_ns: if synchronised { MS } else { S } };
         (self.hosts[node].clock_ok, self.hosts[node].clock_seen) = (synchronised, true);
-        let wall = self.moment(node).wall;
-        self.hosts[node].refresh(wall);
-        self.tell(node, |member, now| member.clock(now, clock));
+        self.handle(node, Input::Clock(clock));
     }
 
     /// Jobs that a node has, alive or not; for tests.
@@ -166,7 +179,7 @@ mod tests {
             world.hosts[1].hung_until = world.now;
             world.wakes(1);
             world.run(60 * S);
-            let in_use = world.hosts[1].member.as_ref().and_then(Member::in_use);
+            let in_use = world.hosts[1].member().and_then(Member::in_use);
             assert!(in_use.is_some(), "seed {seed}: no slots for ever");
         }
     }

@@ -103,7 +103,7 @@ impl World {
     /// What is wrong with a node, if anything is.
     fn not_well(&self, node: usize, state: &State) -> Option<String> {
         let host = &self.hosts[node];
-        let Some(member) = &host.member else { return Some(format!("the daemon of node {node} is dead")) };
+        let Some(member) = host.member() else { return Some(format!("the daemon of node {node} is dead")) };
         let using = host.plan.as_ref().map(|plan| plan.generation);
         let unanswered = member.unanswered();
         let why = if !member.is_joined() {

@@ -4,8 +4,8 @@ use super::{Broken, Event, S, World};
 use crate::invariants::Seen;
 use cosched_cluster::Member;
 use cosched_cluster::wire::Exit;
-use cosched_core::cluster::{Plan, Stage};
 use cosched_core::{Disposition, JobId, Standing, Time};
+use cosched_node::{Input, Node};
 
 impl World {
     /// Lets time pass, until something that must hold does not.
@@ -35,7 +35,7 @@ impl World {
                     self.happens(event);
                 }
             } else if let Some((_, node)) = wake {
-                self.tell(node, |member, now| member.handle_timeout(now));
+                self.handle(node, Input::Timeout);
             }
             if self.compacts && self.dice.one_in(200) && self.store.revision() > 1 {
                 let _ = self.store.compact(self.store.revision());
@@ -50,7 +50,7 @@ impl World {
             Event::Answers { node, life, op, done } => self.answers(node, life, op, done),
             Event::Tells { node, life, watch } => self.tells(node, life, watch),
             Event::Cuts { node, life, watch } => self.cuts(node, life, watch),
-            Event::Starts { node } if self.hosts[node].member.is_none() => self.start(node),
+            Event::Starts { node } if self.hosts[node].node.is_none() => self.start(node),
             Event::Starts { .. } => (),
             Event::LooksAtClock { node } => self.looks_at_clock(node),
             Event::SetsClock { node } => self.sets_clock(node),
@@ -74,9 +74,9 @@ impl World {
     pub(super) fn set_wake(&mut self, node: usize) {
         let host = &self.hosts[node];
         let clock = &host.clock;
-        let member = host.member.as_ref().and_then(|member| member.poll_timeout()).map(|at| clock.when_steady(at));
-        let driver = host.driver.as_ref().and_then(|driver| driver.poll_timeout()).map(|at| clock.when_wall(at));
-        let daemon = member.into_iter().chain(driver).min().map(|at| at.max(host.hung_until));
+        let steady = host.node.as_ref().and_then(Node::poll_timeout).map(|at| clock.when_steady(at));
+        let wall = host.node.as_ref().and_then(Node::poll_wall_timeout).map(|at| clock.when_wall(at));
+        let daemon = steady.into_iter().chain(wall).min().map(|at| at.max(host.hung_until));
         self.wakes[node] = daemon.into_iter().chain(host.processes.next()).min();
     }
 
@@ -94,13 +94,12 @@ impl World {
             if self.lively && second.is_multiple_of(3) {
                 self.samples_memory(node);
             }
-            self.tells_empty(node);
+            self.comes_late(node);
             self.looks_at_mains(node);
             self.guard_fences(node);
             self.look_for_stopped(node);
-            if let Some(driver) = &mut self.hosts[node].driver {
-                driver.show_again();
-            }
+            // For those who look at how long a plan is in use.
+            self.hosts[node].shown = None;
             self.tell(node, |_, _| ());
         }
     }
@@ -123,12 +122,12 @@ impl World {
 
     /// A daemon looks at what jobs use, and tells what is more than it knew.
     fn samples_memory(&mut self, node: usize) {
-        if self.now < self.hosts[node].hung_until || self.hosts[node].member.is_none() {
+        if self.now < self.hosts[node].hung_until || self.hosts[node].node.is_none() {
             return;
         }
         let parts = self.hosts[node].processes.parts.iter_mut();
         let mut more = Vec::new();
-        for (job, part) in parts.filter(|(_, part)| !part.ended && part.memory_bytes > part.told_bytes) {
+        for (job, part) in parts.filter(|(_, part)| part.is_alive() && part.memory_bytes > part.told_bytes) {
             part.told_bytes = part.memory_bytes;
             more.push((*job, part.memory_bytes));
         }
@@ -137,24 +136,20 @@ impl World {
         }
     }
 
-    /// A daemon tells whether jobs without a main process are empty. Sometimes a launcher comes late, or once more.
-    fn tells_empty(&mut self, node: usize) {
-        if self.now < self.hosts[node].hung_until || self.hosts[node].member.is_none() {
+    /// Of a job without a main process a launcher comes late, or once more, at times.
+    fn comes_late(&mut self, node: usize) {
+        if !self.lively || self.calm || self.now < self.hosts[node].hung_until || self.hosts[node].node.is_none() {
             return;
         }
-        let mut news = Vec::new();
-        for (job, part) in self.hosts[node].processes.parts.iter_mut().filter(|(_, part)| part.once && !part.ended) {
-            if part.phases.is_empty() && !part.closing && !self.calm && self.dice.one_in(10) {
+        let parts = self.hosts[node].processes.parts.iter_mut();
+        let mut came = Vec::new();
+        for (job, part) in parts.filter(|(_, part)| part.of.alike && !part.ended && !part.of.closing) {
+            if !part.is_alive() && self.dice.one_in(20) {
                 part.phases.push_back(crate::host::Phase::Computes(S / 10));
-            }
-            let empty = part.phases.is_empty();
-            if part.told_empty.replace(empty) != Some(empty) {
-                news.push((*job, empty));
+                came.push(*job);
             }
         }
-        for (job, empty) in news {
-            self.tell(node, |member, now| member.empty(now, job, empty));
-        }
+        came.into_iter().for_each(|job| self.handle(node, Input::Populated(job, true)));
     }
 
     /// A daemon sees that main processes have ended which are outside of their job's nodes.
@@ -162,7 +157,7 @@ impl World {
         let now = self.now;
         let host = &mut self.hosts[node];
         host.mains.retain(|_, ends| *ends > now);
-        let Some(member) = host.member.as_ref().filter(|_| now >= host.hung_until) else { return };
+        let Some(member) = host.member().filter(|_| now >= host.hung_until) else { return };
         if self.broken == Some(Broken::MainsUntold) {
             return;
         }
@@ -179,24 +174,25 @@ impl World {
         let most_ns = 2 * host.cycle_ns_max + crate::invariants::STOPPED_REST_NS;
         // A node that is out of touch keeps what waited for memory when it last heard, but not for nobody: a job that is alone
         // there goes on, unless its other nodes may have no room or a user has suspended it.
-        let out = host.member.as_ref().is_none_or(|member| !member.is_joined());
+        let out = host.member().is_none_or(|member| !member.is_joined());
         let alone = out && host.processes.parts.values().filter(|part| part.is_alive()).count() == 1;
-        let known = host.member.as_ref().and_then(Member::state);
-        let alarm = host.member.as_ref().is_some_and(|member| member.alarm().is_some());
+        let member = host.node.as_ref().map(Node::member);
+        let known = member.and_then(Member::state);
+        let alarm = member.is_some_and(|member| member.alarm().is_some());
         let suspended = |id: &JobId| {
             let mut states = known.into_iter().chain(&self.state);
             states.any(|state| state.jobs.get(id).is_some_and(|job| job.standing == Standing::Suspended))
         };
-        let before = host.driver.as_ref().and_then(|driver| driver.plan().0.cloned()).filter(|_| out);
-        let waits = |plan: &Plan, id| plan.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)));
+        let was_held = |id: &JobId| out && known.is_some_and(|state| super::look::is_held(state, *id));
         let mut stopped = Vec::new();
-        for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| !part.ended) {
-            let held_here = host.driver.as_ref().is_some_and(|driver| driver.is_held(*id));
+        for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| part.is_alive()) {
+            let planned = host.node.as_ref().and_then(|node| node.local().plan().jobs.get(id));
+            let held_here = planned.is_some_and(|job| job.standing == Standing::Suspended);
             // In an alarm what a user has decided stays, though the tree that knew of it is lost.
-            let excused = !alone || part.spans || suspended(id) || alarm && held_here;
+            let excused = !alone || part.job.spans || suspended(id) || alarm && held_here;
             let held = excused
                 && (held_here
-                    || before.as_ref().is_some_and(|plan| waits(plan, *id))
+                    || was_held(id)
                     || self.state.as_ref().is_some_and(|state| super::look::is_held(state, *id)));
             match part.stopped_since {
                 Some(_) if held => part.stopped_since = Some(self.now),

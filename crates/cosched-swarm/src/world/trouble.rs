@@ -146,7 +146,7 @@ impl World {
             host.hung_until = host.hung_until.min(self.now);
             self.wakes(node);
             let host = &mut self.hosts[node];
-            if host.member.as_ref().is_none_or(|member| member.out().is_some()) {
+            if host.member().is_none_or(|member| member.out().is_some()) {
                 self.crash(node);
                 self.start(node);
             }

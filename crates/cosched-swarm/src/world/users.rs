@@ -96,7 +96,8 @@ impl World {
         }
         self.counts.asks += 1;
         let host = &mut self.hosts[node];
-        let id = host.member.as_mut().filter(|_| self.now >= host.hung_until)?.ask(now, by, ask).ok()?;
+        let daemon = host.node.as_mut().filter(|_| self.now >= host.hung_until)?;
+        let id = daemon.tell(now, |member, now| member.ask(now, by, ask)).ok()?;
         if !name.is_empty() {
             host.asked.insert(id, name);
         }
@@ -177,7 +178,7 @@ impl World {
     /// What somebody may want from now on: mostly of the nodes that the job has, for it keeps them.
     fn other_want(&mut self, job: u64) -> WantAsk {
         let place = self.state.as_ref().and_then(|state| state.jobs.get(&JobId(job))?.place.as_ref());
-        let name = |id| self.hosts.iter().find_map(|host| host.member.as_ref()?.name_of(id));
+        let name = |id| self.hosts.iter().find_map(|host| host.member()?.name_of(id));
         let parts = place.map_or(&[][..], |place| &place.parts);
         let names: Vec<String> = parts.iter().filter_map(|part| Some(name(part.node)?.to_owned())).collect();
         if names.is_empty() || self.dice.one_in(4) {
@@ -235,7 +236,7 @@ impl World {
         }
         let drained = state.nodes.iter().filter(|(_, node)| node.drains).map(|(id, _)| *id);
         let drained: Vec<_> = drained.collect();
-        let name_of = |world: &World, id| Some(world.hosts[0].member.as_ref()?.name_of(id)?.to_owned());
+        let name_of = |world: &World, id| Some(world.hosts[0].member()?.name_of(id)?.to_owned());
         for id in drained {
             if let Some(node) = name_of(self, id) {
                 self.ask(0, ROOT, Ask::Drain { node, drains: false });

@@ -1,0 +1,123 @@
+//! The node's own planner is told of what the cluster's state says about the jobs that are here, and of the cluster's settings.
+
+use super::{Here, Known, LocalAction, LocalJob, LocalScheduler};
+use crate::agent::AgentAction;
+use crate::cluster::state::{JobRecord, Stage};
+use crate::id::{JobId, NodeId};
+use crate::plan::Standing;
+use crate::planner::PlannerInput;
+use crate::reason::Reason;
+use alloc::vec::Vec;
+
+/// Whether a user has suspended it. What is to end must be able to.
+fn is_suspended((stage, standing): (Stage, Standing)) -> bool {
+    standing == Standing::Suspended && !matches!(stage, Stage::Ending(_) | Stage::Clearing)
+}
+
+impl LocalJob {
+    /// The same job as the cluster has it, but for who has suspended it.
+    fn as_told(self, record: &JobRecord, node: NodeId) -> LocalJob {
+        let told = LocalJob { class: record.spec.class, policy: record.spec.policy, ..self };
+        let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
+        let Some(part) = parts.iter().find(|part| part.node == node) else { return told };
+        let memory_bytes = record.spec.want.memory_bytes(node, part.cpus);
+        // One that has lost its other nodes is this node's alone.
+        LocalJob { cpus: part.cpus, memory_bytes, spans: parts.len() > 1, ..told }
+    }
+}
+
+impl LocalScheduler {
+    pub(super) fn follow(&mut self, known: &Known) {
+        let followed = self.followed.replace((known.revision, known.in_touch));
+        if followed == self.followed {
+            return;
+        }
+        self.is_stale |= followed.is_none_or(|(_, in_touch)| in_touch != known.in_touch);
+        self.follow_settings(known);
+        let here: Vec<JobId> = self.here.keys().copied().collect();
+        for id in here {
+            self.follow_job(id, known);
+        }
+    }
+
+    fn follow_settings(&mut self, known: &Known) {
+        let config = &known.state.config;
+        if self.ceiling_permille != config.ceiling_permille {
+            (self.ceiling_permille, self.is_stale) = (config.ceiling_permille, true);
+        }
+        let own = self.own.plan();
+        let inputs = [
+            (own.slot_length_ns != config.slot_length_ns).then_some(PlannerInput::SlotLength(config.slot_length_ns)),
+            (own.policy != config.policy).then_some(PlannerInput::MachinePolicy(config.policy)),
+            (own.sharing != config.sharing).then_some(PlannerInput::MachineSharing(config.sharing)),
+            (self.shares != *config.shares()).then_some(PlannerInput::Shares(*config.shares())),
+        ];
+        self.shares = *config.shares();
+        for input in inputs.into_iter().flatten() {
+            // Only a slot length can be refused, and the cluster's planner has the same rule for it.
+            self.is_noted |= self.own.note(input).is_ok();
+        }
+    }
+
+    fn follow_job(&mut self, id: JobId, known: &Known) {
+        let Some(here) = self.here.get(&id).copied() else { return };
+        let Some(record) = known.state.jobs.get(&id) else { return self.forget(id, here) };
+        let says = (record.stage, record.standing);
+        let mut job = here.job.as_told(record, known.node);
+        // Until a plan holds that knows of the loss, it has its cells.
+        job.spans |= self.cluster.as_ref().is_some_and(|plan| plan.jobs.get(&id).is_some_and(|job| job.parts.len() > 1));
+        if here.says.map(is_suspended) != Some(is_suspended(says)) {
+            job.suspended = is_suspended(says);
+        }
+        self.is_stale |= here.says != Some(says);
+        self.here.insert(id, Here { job, says: Some(says), ..here });
+        if here.job != job {
+            self.follow_change(id, &here.job, &job);
+            self.actions.push_back(LocalAction::Keep(id, job));
+            self.is_stale = true;
+        }
+        self.follow_sleep(id, here.says.is_some_and(|(_, standing)| standing == Standing::Asleep));
+    }
+
+    /// One that was found asleep, or that a user has resumed, maybe on another node.
+    fn follow_sleep(&mut self, id: JobId, slept: bool) {
+        let Some(here) = self.here.get(&id) else { return };
+        let sleeps = here.says.is_some_and(|(_, standing)| standing == Standing::Asleep);
+        match (slept, sleeps, here.asleep) {
+            (false, true, false) if !here.job.spans => self.sleeps(id, true),
+            (true, false, true) => {
+                self.sleeps(id, false);
+                let reason = Reason::UserRequest;
+                self.actions.push_back(LocalAction::Agent(AgentAction::Awake { job: id, reason }));
+            }
+            _ => (),
+        }
+    }
+
+    /// The cluster does not know it: it stays as it was.
+    fn forget(&mut self, id: JobId, here: Here) {
+        self.is_stale |= here.says.is_some();
+        self.here.insert(id, Here { says: None, ..here });
+    }
+
+    fn follow_change(&mut self, id: JobId, was: &LocalJob, is: &LocalJob) {
+        match (was.spans, is.spans) {
+            (true, true) => return,
+            (true, false) => return self.submit(id, is),
+            (false, true) => return self.note(id, PlannerInput::End(id)),
+            (false, false) => (),
+        }
+        if was.cpus != is.cpus {
+            self.note(id, PlannerInput::Cpus(id, is.cpus));
+        }
+        if was.class != is.class {
+            self.note(id, PlannerInput::Class(id, is.class));
+        }
+        if was.policy != is.policy {
+            self.note(id, PlannerInput::JobPolicy(id, is.policy));
+        }
+        if was.suspended != is.suspended {
+            self.note_standing(id, is);
+        }
+    }
+}

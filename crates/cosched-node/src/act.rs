@@ -1,0 +1,131 @@
+//! What the control plane and the local scheduler want is done, or passed on to the host.
+
+use crate::Node;
+use crate::part::{Part, PartOf};
+use crate::types::{Action, Why};
+use cosched_cluster::wire::{Attempt, Job, KillHow, PartEnd};
+use cosched_cluster::{Action as Wanted, Notice};
+use cosched_core::cluster::{LocalAction, LocalJob, Part as Place};
+use cosched_core::{AgentAction, JobId, Reason};
+
+const SIGKILL: i32 = 9;
+
+impl Node {
+    pub(crate) fn act(&mut self, wanted: Wanted) {
+        let action = match wanted {
+            Wanted::Store(op, what) => Action::Store(op, what),
+            Wanted::Drop(op) => Action::Drop(op),
+            Wanted::Reply(ask, answer) => Action::Reply(ask, answer),
+            Wanted::Loads(op, acks) => Action::Loads(op, acks),
+            Wanted::Say(notice) => return self.say(notice),
+            Wanted::Missed { generation, slots } => Action::Missed { generation, slots },
+            Wanted::Behind(many) => Action::Behind(many),
+            Wanted::Use(plan) => {
+                self.local.use_plan(plan.clone());
+                Action::Uses(plan)
+            }
+            Wanted::RunNoSlots(reason) => {
+                self.local.no_slots();
+                Action::NoSlots(reason)
+            }
+            Wanted::StartEarly(id) => return self.local.start_early(id),
+            Wanted::StartHere { job, part } => return self.begin(job, part),
+            Wanted::KillHere { job, attempt, reason } => return self.kill(job, attempt, reason),
+            Wanted::CloseHere { job, attempt } => return self.close_here(job, attempt),
+            Wanted::Forgotten(id) => return self.forgotten(id),
+        };
+        self.actions.push_back(action);
+    }
+
+    fn say(&mut self, notice: Notice) {
+        self.actions.push_back(Action::Say(notice));
+    }
+
+    /// A job has a place here.
+    fn begin(&mut self, job: Box<Job>, place: Place) {
+        let id = JobId(job.id);
+        if self.has(id) {
+            // It is of a cluster whose store was lost. Whatever came into its cgroup would be part of it.
+            self.member.part_ended(self.now, id, job.attempt, PartEnd::default());
+            return self.actions.push_back(Action::Taken(id));
+        }
+        let record = self.member.state().and_then(|state| state.jobs.get(&id));
+        let parts = record.and_then(|record| record.place.as_ref()).map_or(&[][..], |place| &place.parts);
+        let lead = job.leader(parts.iter().filter_map(|part| self.member.name_of(part.node))) == Some(&*self.name);
+        let (class, policy) = (job.ask.class.into(), job.ask.policy.map(Into::into));
+        let scheduled = LocalJob {
+            owner: job.owner.uid,
+            class,
+            policy,
+            cpus: place.cpus,
+            memory_bytes: place.memory_bytes,
+            suspended: false,
+            spans: parts.len() > 1,
+        };
+        let alike = job.ask.lead.is_none();
+        let of = PartOf { attempt: job.attempt, tree: self.member.tree(), lead, alike, closing: job.closing };
+        self.parts.insert(id, Part::new(of));
+        self.local.begin(id, scheduled);
+        self.actions.push_back(Action::Begin { job, part: place });
+    }
+
+    fn kill(&mut self, id: JobId, attempt: Attempt, reason: Reason) {
+        // That the store does not know it is no reason to end it.
+        if reason == Reason::Departure && self.is_forgotten(id) {
+            return self.forgotten(id);
+        }
+        let known = self.member.job(id).filter(|_| reason == Reason::UserRequest);
+        let KillHow { signal, grace_ms } = known.and_then(|job| job.kill_how).unwrap_or(KillHow::FORCE);
+        let why = known.and_then(|job| job.killed_by).map_or(Why::Reason(reason), Why::User);
+        let Some(part) = self.parts.get(&id).filter(|part| part.of.attempt == attempt) else {
+            return self.actions.push_back(Action::Report(id, attempt));
+        };
+        if part.is_populated() {
+            self.actions.push_back(Action::Signal { job: id, signal, why });
+            let grace = grace_ms.filter(|_| signal != SIGKILL);
+            self.kill_at(id, grace.map(|ms| self.now.steady + ms.saturating_mul(1_000_000)));
+        }
+        self.close(id);
+    }
+
+    /// The job's main process has ended elsewhere.
+    fn close_here(&mut self, id: JobId, attempt: Attempt) {
+        match self.parts.get(&id).filter(|part| part.of.attempt == attempt) {
+            Some(_) => self.close(id),
+            None => self.actions.push_back(Action::Report(id, attempt)),
+        }
+    }
+
+    /// A store that has lost its data knows no job: that is no reason to end any, nor to keep one stopped. It is over when it is empty.
+    fn forgotten(&mut self, id: JobId) {
+        if self.has(id) {
+            self.local.suspend(id, false);
+            self.actions.push_back(Action::Forgotten(id));
+            self.close(id);
+        }
+    }
+
+    pub(crate) fn act_local(&mut self, action: LocalAction) {
+        let action = match action {
+            LocalAction::Keep(id, _) => Action::Keep(id),
+            LocalAction::Refused(id, why) => Action::Refused(id, why),
+            LocalAction::Agent(action) => match action {
+                AgentAction::Sample { job } => Action::Sample(job),
+                AgentAction::Asleep { job, reason } => self.sleeps(job, true, reason),
+                AgentAction::Awake { job, reason } => self.sleeps(job, false, reason),
+                AgentAction::Dropped { job, reason } => {
+                    self.member.dropped(self.now, job);
+                    Action::Dropped { job, reason }
+                }
+                AgentAction::Unsound(flaw) => Action::Unsound(flaw),
+                AgentAction::Set { .. } => return,
+            },
+        };
+        self.actions.push_back(action);
+    }
+
+    fn sleeps(&mut self, job: JobId, asleep: bool, reason: Reason) -> Action {
+        self.member.asleep(self.now, job, asleep);
+        Action::Sleeps { job, asleep, reason }
+    }
+}

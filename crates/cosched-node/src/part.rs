@@ -1,0 +1,174 @@
+//! The parts of jobs on this node: when one is over, and what is waited for before that.
+//!
+//! Rule. A part that has the main process is over when its last process has ended and it is known how the main one did; that is waited for,
+//! for a moment. Other parts may be empty at times, and are over when they are after the end of the main process, or when all is to
+//! end. A job without a main process says whether it is empty, and the cluster knows of all its parts.
+
+use crate::types::{Action, Began, FoundPart};
+use crate::Node;
+use cosched_cluster::wire::Attempt;
+use cosched_core::{JobId, Time};
+
+/// How long a part without processes waits for a launcher to say how the main process ended.
+pub const REPORT_GRACE_NS: u64 = 2_000_000_000;
+
+/// How long the first process of a job that has a place may take to enter it.
+pub const ENTER_GRACE_NS: u64 = 60_000_000_000;
+
+/// A job's part, as it is kept for the next daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartOf {
+    /// In which life of the job.
+    pub attempt: Attempt,
+    /// In which tree of the store it began.
+    pub tree: u64,
+    /// The job's main process is here, or is to be.
+    pub lead: bool,
+    /// The job has no main process.
+    pub alike: bool,
+    /// It is over as soon as no process is here.
+    pub closing: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) of: PartOf,
+    /// It is known how its main process ended.
+    exited: bool,
+    populated: bool,
+    /// Of a job without a main process: whether the cluster was told that none is here.
+    told_empty: Option<bool>,
+    /// When what a polite signal has left is ended.
+    kill_at: Option<Time>,
+    /// When it is over, or empty, although nobody said so.
+    end_at: Option<Time>,
+}
+
+impl Part {
+    pub(crate) fn new(of: PartOf) -> Part {
+        Part { of, exited: false, populated: false, told_empty: Some(false), kill_at: None, end_at: None }
+    }
+
+    /// One of the last daemon's. What that has told of it is not known.
+    pub(crate) fn found(now: Time, found: &FoundPart) -> Part {
+        let FoundPart { of, has_begun, populated, .. } = *found;
+        let waits_for_main = of.lead && has_begun && !populated;
+        let end_at = match (of.alike, has_begun) {
+            (true, _) => Some(now),
+            // Its launcher may be about to say how the main process ended.
+            (false, true) => waits_for_main.then_some(now + REPORT_GRACE_NS),
+            (false, false) => (of.lead && !populated).then_some(now + ENTER_GRACE_NS),
+        };
+        let told_empty = (!of.alike).then_some(false);
+        Part { populated, told_empty, end_at, ..Part::new(of) }
+    }
+
+    pub(crate) fn is_populated(&self) -> bool {
+        self.populated
+    }
+
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.kill_at.into_iter().chain(self.end_at).min()
+    }
+}
+
+impl Node {
+    pub(crate) fn began(&mut self, id: JobId, began: &Began) {
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        part.populated = began.populated;
+        self.local.populated(id, began.populated);
+        // Ranks come when they come; the main process soon. One that has ended already will not come.
+        let awaited = !began.populated && (part.of.alike || part.of.lead);
+        let grace = if began.comes { ENTER_GRACE_NS } else { 0 };
+        part.end_at = awaited.then_some(self.now.steady + grace);
+        if part.of.closing && !part.of.lead && !began.populated {
+            self.finish(id);
+        }
+    }
+
+    pub(crate) fn populated(&mut self, id: JobId, populated: bool) {
+        let now = self.now.steady;
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        part.populated = populated;
+        self.local.populated(id, populated);
+        if populated {
+            part.end_at = None;
+            if part.told_empty != Some(false) {
+                self.tell_empty(id);
+            }
+        } else if part.of.closing && !part.of.lead || part.of.lead && part.exited {
+            self.finish(id);
+        } else if part.of.alike || part.of.lead {
+            part.end_at.get_or_insert(now + REPORT_GRACE_NS);
+        }
+    }
+
+    pub(crate) fn exited(&mut self, id: JobId) {
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        part.exited = true;
+        if !part.populated {
+            self.finish(id);
+        }
+    }
+
+    fn tell_empty(&mut self, id: JobId) {
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        let empty = !part.populated;
+        part.end_at = None;
+        if part.told_empty.replace(empty) != Some(empty) {
+            self.member.empty(self.now, id, empty);
+        }
+    }
+
+    /// It is over as soon as it is empty.
+    pub(crate) fn close(&mut self, id: JobId) {
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        if !std::mem::replace(&mut part.of.closing, true) {
+            self.actions.push_back(Action::Keep(id));
+        }
+        if !part.populated {
+            self.finish(id);
+        }
+    }
+
+    /// What was asked to end is ended by force then; never, if there is no time.
+    pub fn kill_at(&mut self, id: JobId, at: Option<Time>) {
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.kill_at = at;
+        }
+    }
+
+    /// The job is over here.
+    pub(crate) fn finish(&mut self, id: JobId) {
+        if let Some(attempt) = self.gone(id) {
+            self.actions.push_back(Action::Finish(id, attempt));
+        }
+    }
+
+    pub(crate) fn gone(&mut self, id: JobId) -> Option<Attempt> {
+        let part = self.parts.remove(&id)?;
+        self.local.end(id);
+        Some(part.of.attempt)
+    }
+
+    pub(crate) fn look_at_parts(&mut self) {
+        let now = self.now.steady;
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        let due: Vec<JobId> = self.parts.iter().filter(|(_, part)| is_due(part.due())).map(|(id, _)| *id).collect();
+        for id in due {
+            let Some(part) = self.parts.get_mut(&id) else { continue };
+            if is_due(part.kill_at) {
+                part.kill_at = None;
+                self.actions.push_back(Action::KillRest(id));
+            }
+            if !is_due(part.end_at) {
+                continue;
+            }
+            match part.of {
+                PartOf { alike: true, closing: false, .. } => self.tell_empty(id),
+                _ if part.populated => part.end_at = None,
+                _ => self.finish(id),
+            }
+        }
+    }
+}
