@@ -12,10 +12,10 @@ mod act;
 mod part;
 mod types;
 
-pub use part::{ENTER_GRACE_NS, PartOf, REPORT_GRACE_NS};
-pub use types::{Action, Began, FoundJob, FoundPart, Input, Why};
+pub use part::{ENTER_GRACE_NS, PartOf};
+pub use types::{Action, Began, FoundPart, Input, Why};
 
-use cosched_cluster::{Member, Moment, Settings};
+use cosched_cluster::{Found, Member, Moment, Settings};
 use cosched_core::cluster::{Known, LocalConfig, LocalJob, LocalScheduler};
 use cosched_core::{JobId, Policy, Reason, Time};
 use part::Part;
@@ -33,26 +33,25 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that has not met its store yet, with the jobs that were found on it.
-    pub fn new(now: Moment, settings: Settings, local: LocalConfig, found: &[FoundJob]) -> Node {
-        let told: Vec<cosched_cluster::Found> = found.iter().map(|job| job.found).collect();
+    /// A node that has not met its store yet, with the jobs that were found on it; those that have not ended are told one by one
+    /// ([`Node::find`]).
+    pub fn new(now: Moment, settings: Settings, local: LocalConfig, found: &[Found]) -> Node {
         let name = settings.name.clone();
-        let mut node = Node {
+        Node {
             name,
-            member: Member::new(now, settings, &told),
+            member: Member::new(now, settings, found),
             local: LocalScheduler::new(local),
             parts: BTreeMap::new(),
             now,
             actions: VecDeque::new(),
-        };
-        for job in found {
-            if let Some(part) = &job.part {
-                node.parts.insert(job.found.job, Part::found(now.steady, part));
-                node.local.begin(job.found.job, part.job);
-                node.local.populated(job.found.job, part.populated);
-            }
         }
-        node
+    }
+
+    /// A part of the last daemon's that has not ended. To be told before anything else.
+    pub fn find(&mut self, id: JobId, found: &FoundPart) {
+        self.parts.insert(id, Part::found(self.now.steady, found));
+        self.local.begin(id, found.job);
+        self.local.populated(id, found.populated);
     }
 
     /// The same, whose local scheduler is broken on purpose ([`LocalScheduler::altered_by`]).
@@ -125,6 +124,11 @@ impl Node {
         let now = self.now;
         self.member.handle_timeout(now);
         self.look_at_parts();
+    }
+
+    /// A user lets a job go on, or stops it, before the cluster has said so.
+    pub fn suspend(&mut self, id: JobId, suspended: bool) {
+        self.local.suspend(id, suspended);
     }
 
     /// What auto has chosen for a job.

@@ -6,11 +6,12 @@
 
 use crate::types::{Action, Began, FoundPart};
 use crate::Node;
+use cosched_cluster::Moment;
 use cosched_cluster::wire::Attempt;
 use cosched_core::{JobId, Time};
 
 /// How long a part without processes waits for a launcher to say how the main process ended.
-pub const REPORT_GRACE_NS: u64 = 2_000_000_000;
+const REPORT_GRACE_NS: u64 = 2_000_000_000;
 
 /// How long the first process of a job that has a place may take to enter it.
 pub const ENTER_GRACE_NS: u64 = 60_000_000_000;
@@ -121,7 +122,7 @@ impl Node {
     }
 
     /// It is over as soon as it is empty.
-    pub(crate) fn close(&mut self, id: JobId) {
+    pub fn close(&mut self, id: JobId) {
         let Some(part) = self.parts.get_mut(&id) else { return };
         if !std::mem::replace(&mut part.of.closing, true) {
             self.actions.push_back(Action::Keep(id));
@@ -135,6 +136,18 @@ impl Node {
     pub fn kill_at(&mut self, id: JobId, at: Option<Time>) {
         if let Some(part) = self.parts.get_mut(&id) {
             part.kill_at = at;
+        }
+    }
+
+    /// When what was asked to end is ended by force.
+    pub fn kills_at(&self, id: JobId) -> Option<Time> {
+        self.parts.get(&id)?.kill_at
+    }
+
+    /// No process will come into a part that has none.
+    pub fn give_up(&mut self, now: Moment, id: JobId) {
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.end_at = Some(now.steady);
         }
     }
 

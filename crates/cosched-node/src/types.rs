@@ -3,20 +3,11 @@
 use crate::part::PartOf;
 use cosched_cluster::store::Op;
 use cosched_cluster::wire::{Ack, Answer, Attempt, Clock, Job, PartEnd};
-use cosched_cluster::{AskId, Found, Notice, OpId};
+use cosched_cluster::{AskId, Notice, OpId};
 use cosched_core::cluster::{LocalJob, Part, Plan};
 use cosched_core::{Flaw, JobId, PlannerError, Reason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A job that was found at the start.
-#[derive(Clone, Debug)]
-pub struct FoundJob {
-    /// What the control plane wants to hear of it.
-    pub found: Found,
-    /// Its part, if that has not ended.
-    pub part: Option<FoundPart>,
-}
 
 /// A part that was found at the start.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use super::{Driver, machine};
 use crate::clock::{now, unix_ms};
 use crate::waitpage::{Counts, WaitPage};
 use cosched_api::{Chosen, WaitMode};
-use cosched_core::{Auto, AutoConfig, JobId, Plan, PlannerInput, Reason, Seen, Time, Wait};
+use cosched_core::{Auto, AutoConfig, JobId, Plan, Reason, Seen, Time, Wait};
 
 /// No window is shorter.
 const WINDOW_NS_MIN: u64 = 300_000_000;
@@ -120,11 +120,8 @@ impl Driver {
         let words = format!("{}: {}", machine::wire_policy(choice.policy).name(), choice.reason);
         tracing::info!(id, words, ?seen, "auto");
         self.remember(id, |record| record.event(unix_ms(), "auto", words));
-        if !self.is_own(id) {
-            self.tell_choice(job, &choice);
-        } else if let Err(e) = self.planner.handle(now(), PlannerInput::Choice(job, choice.policy, choice.reason)) {
-            tracing::error!("the planner refused a choice: {e}");
-        }
+        let moment = self.cluster.moment();
+        self.cluster.node.choose(moment, job, choice.policy, choice.reason);
     }
 }
 

@@ -1,15 +1,13 @@
 //! Signals to what is here of a job, and what may be changed of one.
 
 use super::{Driver, machine};
-use crate::clock::{now, unix_ms};
+use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
 use cosched_api::{ErrorCode, Job, KillRequest, PolicyRequest};
 use cosched_cluster::wire::KillHow;
-use cosched_core::{JobId, PlannerInput};
-use std::time::Duration;
-use tokio::time::Instant;
+use cosched_core::JobId;
 
 pub(super) const SIGKILL: i32 = 9;
 
@@ -36,11 +34,9 @@ impl Driver {
         // A stopped process takes no polite signal: let it run to its end.
         if asks_to_end(signal) && record.suspended {
             // Also when the disk is full.
-            self.remember(id, |r| {
-                r.suspended = false;
-                r.event(unix_ms(), "resumed", by(peer));
-            });
-            self.plan_change(PlannerInput::Resume(JobId(id)))?;
+            self.remember(id, |r| r.event(unix_ms(), "resumed", by(peer)));
+            self.cluster.node.suspend(JobId(id), false);
+            self.settle(false);
         }
         let Some(live) = self.live.get_mut(&id) else { return self.view_here(id) };
         let sent = if signal == SIGKILL { live.cgroup.kill() } else { live.cgroup.signal_all(signal).map(drop) };
@@ -48,22 +44,20 @@ impl Driver {
         if asks_to_end(signal) {
             // What an administrator has suspended is let run to end, not to ignore the signal and go on.
             let grace_ms = grace_ms.or(bound.then_some(KillHow::GRACE_MS));
-            let at = grace_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
-            let latest = Instant::now() + Duration::from_millis(KillHow::GRACE_MS);
-            live.kill_at = if bound { [at, live.kill_at, Some(latest)].into_iter().flatten().min() } else { at };
+            let now = self.cluster.moment().steady;
+            let node = &mut self.cluster.node;
+            let after = |ms: u64| now + ms.saturating_mul(1_000_000);
+            let (at, latest) = (grace_ms.map(after), after(KillHow::GRACE_MS));
+            let at = if bound { [at, node.kills_at(JobId(id)), Some(latest)].into_iter().flatten().min() } else { at };
+            node.kill_at(JobId(id), at);
         }
         self.remember(id, |r| r.event(unix_ms(), "signal", format!("signal {signal} {}", by(peer))));
         // A job without a process has none whose end would end it.
         if record.pid == 0 && (signal == SIGKILL || asks_to_end(signal)) {
-            self.finish(id);
+            self.cluster.node.close(JobId(id));
+            self.settle(false);
         }
         self.view_here(id)
-    }
-
-    fn plan_change(&mut self, input: PlannerInput) -> Answer<()> {
-        self.planner.handle(now(), input).map_err(|e| internal("the planner refused the change", e))?;
-        self.settle(false);
-        Ok(())
     }
 
     /// The record of a job that runs and that `peer` may change.

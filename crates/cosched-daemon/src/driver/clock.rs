@@ -5,14 +5,12 @@
 //! not, and for a moment after it was set: Linux schedules them.
 
 use super::Driver;
-use crate::clock::{now, unix_ms};
+use crate::clock::unix_ms;
 use crate::metrics::Snapshot;
 use crate::pollable::pollable;
-use cosched_core::AgentInput;
 use cosched_linux::clock::ClockWatch;
 use cosched_linux::observe::{ClockError, clock_error};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
@@ -148,11 +146,10 @@ impl Driver {
         let held_before = self.clock.holds().map(str::to_owned);
         let stepped = self.clock.look(self.plan.slot_length_ns).is_some();
         if stepped {
-            // Times that lie in a future that has moved away are set right by it, and the jump is not counted as idleness.
-            self.agent.handle(now(), AgentInput::Plan(Arc::clone(&self.plan)));
             self.live.values_mut().for_each(|live| live.chosen.begin_anew());
             self.look_at_calendar(true);
         }
+        self.tell_clock();
         if held_before.as_deref() != self.clock.holds() {
             match self.clock.holds() {
                 Some(why) => tracing::warn!(why, "gangs have no slots: Linux schedules them"),
@@ -162,7 +159,6 @@ impl Driver {
         } else if stepped {
             self.touch_status();
         }
-        self.tell_clock();
     }
 }
 

@@ -2,18 +2,17 @@
 
 use super::usage::out_of_memory;
 use super::{Driver, Live, job_reply, waiting};
-use crate::clock::{now, unix_ms};
+use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{ExitReport, ExitStatus, Job};
-use cosched_core::{JobId, PlannerInput};
+use cosched_cluster::wire::Attempt;
+use cosched_core::JobId;
+use cosched_node::Input;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long a job without processes waits for its launcher to say how the main process ended.
-pub(super) const REPORT_GRACE: Duration = Duration::from_secs(2);
 
 /// What is said of a job whose last process nobody saw end.
 pub(super) const UNSEEN: &str = "it ended while no daemon was running";
@@ -38,80 +37,52 @@ impl Driver {
             _ if news => self.remember(id, note),
             _ => (),
         }
-        if over {
-            self.finish(id);
-        }
+        self.cluster.handle(Input::Populated(JobId(id), !over));
+        self.cluster.handle(Input::Exited(JobId(id)));
+        self.settle(false);
         self.view_here(id)
     }
 
     /// These jobs' cgroups have changed; some have no process left.
     pub(super) fn emptied(&mut self, ids: &[u64]) {
         for &id in ids {
-            let Some(live) = self.live.get_mut(&id) else { continue };
-            let part = self.state.jobs.get(&id).and_then(|record| record.part);
-            if live.cgroup.populated().unwrap_or(false) {
-                live.end_at = None;
-                if live.told_empty != Some(false) {
-                    self.tell_empty(id);
-                }
-            } else if part.is_some_and(|part| part.closing && !part.lead) {
-                self.finish(id);
-            } else if part.is_some_and(|part| part.alike) {
-                live.end_at.get_or_insert(Instant::now() + REPORT_GRACE);
-            } else if part.is_some_and(|part| !part.lead) {
-                // Others of its processes may come: the end of the main process, elsewhere, is the end.
-            } else if self.state.jobs.get(&id).is_some_and(|r| r.exit.is_some()) {
-                self.finish(id);
-            } else {
-                live.end_at.get_or_insert(Instant::now() + REPORT_GRACE);
+            if let Some(live) = self.live.get(&id) {
+                let populated = live.cgroup.populated().unwrap_or(false);
+                self.cluster.handle(Input::Populated(JobId(id), populated));
             }
         }
     }
 
-    /// What is due now: kills after a polite signal, and jobs whose launcher does not report.
-    pub(super) fn overdue(&mut self) {
-        let t = Instant::now();
-        let due = |at: Option<Instant>| at.is_some_and(|at| at <= t);
-        let kills: Vec<u64> = self.live.iter().filter(|(_, l)| due(l.kill_at)).map(|(id, _)| *id).collect();
-        for id in kills {
-            self.kill_rest(id);
-        }
-        let ends: Vec<u64> = self.live.iter().filter(|(_, l)| due(l.end_at)).map(|(id, _)| *id).collect();
-        for id in ends {
-            match self.state.jobs.get(&id).and_then(|record| record.part) {
-                Some(part) if part.alike && !part.closing => self.tell_empty(id),
-                _ => self.finish(id),
-            }
-        }
-    }
-
-    fn kill_rest(&mut self, id: u64) {
+    /// Ends what a polite signal has left.
+    pub(super) fn kill_rest(&mut self, id: u64) {
         let Some(live) = self.live.get_mut(&id) else { return };
-        live.kill_at = None;
         if let Err(e) = live.cgroup.kill() {
             tracing::error!(id, "a job could not be killed: {e}");
         }
         self.remember(id, |r| r.event(unix_ms(), "signal", "killed what the first signal had left"));
     }
 
-    /// Ends a job that has no process left.
-    pub(super) fn finish(&mut self, id: u64) {
-        let Some(live) = self.live.remove(&id) else { return };
+    /// Jobs that are over lose what they had here.
+    pub(super) fn finish_over(&mut self) {
+        let over = std::mem::take(&mut self.over);
+        let over: Vec<(u64, Attempt, Option<Live>)> =
+            over.into_iter().map(|(id, attempt)| (id, attempt, self.live.remove(&id))).collect();
+        // The slot thread lets go of the cgroups' files before the cgroups go.
+        self.install();
+        if !self.machinery.slots.wait_installed(LET_GO) {
+            tracing::warn!("the slot thread is late");
+        }
+        for (id, attempt, live) in over {
+            live.into_iter().for_each(|live| self.finish(id, live));
+            self.report(id, attempt);
+        }
+        self.forget_old();
+    }
+
+    fn finish(&mut self, id: u64, live: Live) {
         let cpu_time_ms = live.cgroup.cpu_time_ns().unwrap_or(0) / 1_000_000;
         let peak = live.cgroup.memory_peak();
         let out_of_memory = self.state.jobs.get(&id).and_then(|record| out_of_memory(record, Some(&live)));
-        if self.is_own(id)
-            && let Err(e) = self.planner.handle(now(), PlannerInput::End(JobId(id)))
-        {
-            tracing::error!(id, "the planner did not know a job that ended: {e}");
-        }
-        // Also for those that are held here because of it.
-        self.plan_is_stale = true;
-        // The slot thread lets go of the cgroup's files before the cgroup goes.
-        self.settle(true);
-        if !self.machinery.slots.wait_installed(LET_GO) {
-            tracing::warn!(id, "the slot thread is late");
-        }
         self.watch.remove(id);
         if let Err(e) = live.cgroup.remove() {
             tracing::warn!(id, "an ended job's cgroup is left: {e}");
@@ -142,10 +113,6 @@ impl Driver {
         });
         self.empty_since = Instant::now();
         self.answer_waiters(id, live);
-        if let Some(part) = self.state.jobs.get(&id).and_then(|record| record.part) {
-            self.tell_part_end(id, part.attempt);
-        }
-        self.forget_old();
     }
 
     fn answer_waiters(&mut self, id: u64, live: Live) {

@@ -13,8 +13,10 @@ use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
 use crate::users::user_name;
 use cosched_api::{ErrorBody, ErrorCode, Job, ProcessRequest};
+use cosched_core::JobId;
 use cosched_linux::Origin;
 use cosched_linux::process::{self, Held};
+use cosched_node::Input;
 use std::io;
 
 impl Driver {
@@ -45,11 +47,7 @@ impl Driver {
             let _ = origin.as_ref().map(|origin| self.machinery.tree.send_back(held.pid(), origin));
             return Err(internal(what(), e));
         }
-        let Some(live) = self.live.get_mut(&id) else { return self.view_job(id) };
-        live.end_at = None;
-        if live.told_empty != Some(false) {
-            self.tell_empty(id);
-        }
+        self.cluster.handle(Input::Populated(JobId(id), true));
         if record.pid == 0 {
             record.pid = held.pid();
             record.origin = origin.as_ref().map(record::Origin::from);

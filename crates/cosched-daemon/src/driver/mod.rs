@@ -49,12 +49,11 @@ use anyhow::Context;
 use auto::Choice;
 use cluster::Cluster;
 use cosched_api::{Job, Warning};
-use cosched_core::{
-    Agent, AgentAction, AgentConfig, AgentInput, JobId, Node, NodeId, Plan, Planner, PlannerAction, PlannerConfig,
-    Shares, Table, Time,
-};
+use cosched_cluster::wire::Attempt;
+use cosched_core::{JobId, Plan, Table, Time};
 use cosched_linux::realtime::Ahead;
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
+use cosched_node::Input;
 use running::Running;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -65,9 +64,6 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-
-/// This node's number; a single machine is a cluster of one.
-const NODE: NodeId = NodeId(0);
 
 /// What the driver is told about the daemon it lives in.
 #[derive(Debug)]
@@ -136,7 +132,6 @@ struct Live {
     sampled: (Instant, u64),
     /// The last two readings gave this, in percent of one CPU.
     cpu_percent: Option<f64>,
-    asleep: bool,
     /// It slept for so long that nobody waits for it.
     dropped: bool,
     /// What it should have had and what it had.
@@ -148,14 +143,8 @@ struct Live {
     /// What auto has chosen for it.
     chosen: Choice,
     waiters: Vec<oneshot::Sender<Answer<Reply>>>,
-    /// When to kill what a polite signal has left.
-    kill_at: Option<Instant>,
-    /// When to end the job although nobody said how its main process ended.
-    end_at: Option<Instant>,
     /// Processes that were registered into it since the daemon met it.
     registered: u32,
-    /// Of a job without a main process: whether the cluster was told that it has no process here. `None`: not known.
-    told_empty: Option<bool>,
     /// Its last process ended while no daemon looked.
     unseen: bool,
 }
@@ -170,20 +159,16 @@ pub(crate) struct Driver {
     machinery: Machinery,
     watch: EndWatch,
     watch_ready: AsyncFd<OwnedFd>,
-    planner: Planner,
-    agent: Agent,
     /// The plan that this node runs.
     plan: Arc<Plan>,
     /// Its sums.
     running: Running,
-    /// What the node's own planner says; the same on a machine alone.
-    own_plan: Arc<Plan>,
-    /// Another plan than the present one is to be run.
-    plan_is_stale: bool,
+    /// It is not in the slot thread's table yet.
+    plan_is_new: bool,
+    /// Jobs that are over here, and still have their cgroups.
+    over: Vec<(u64, Attempt)>,
     /// Another mechanism of the switch may be due.
     mechanism_is_stale: bool,
-    /// The shares of the classes that the own planner plans by.
-    shares: Shares,
     cluster: Cluster,
     /// The way back into the driver, for what happens beside it.
     calls: mpsc::Sender<Call>,
@@ -221,26 +206,15 @@ impl Driver {
         let counted = store.settings(&mut state, settings);
         counted
             .with_context(|| format!("the state in {} cannot be written; make room there", store.dir().display()))?;
-        let settings = &state.settings;
-        let slot_length = settings.slot_length_ms.map_or(config.slot_length, Duration::from_millis);
         let period = period::PeriodState::new(&config.working_hours);
-        let planner = Planner::new(PlannerConfig {
-            nodes: vec![Node { id: NODE, cpus }],
-            slot_length_ns: slot_length.as_nanos() as u64,
-            policy: settings.policy.map_or(config.policy, machine::core_policy),
-            sharing: settings.sharing.map_or(config.sharing, machine::core_sharing),
-            packing: config.packing,
-            shares: period::shares(&config, &period),
-        });
-        let agent = agent(&config);
-        let plan = Arc::clone(planner.plan());
-        let shares = period::shares(&config, &period);
         let memory_bytes = config.memory_bytes.unwrap_or_else(cosched_linux::observe::memory_total);
         let watch = EndWatch::new()?;
         let probes = cosched_linux::mechanism::probe(&machinery.tree);
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
         let fences = machinery.guard.fences().to_owned();
-        let cluster = Cluster::new(&config, memory_bytes, &identity, (&mut store, &mut state, &fences))?;
+        let shares = period::shares(&config, &period);
+        let cluster = Cluster::new(&config, memory_bytes, (&identity, shares), (&mut store, &mut state, &fences))?;
+        let plan = Arc::clone(cluster.node.local().plan());
         let mut driver = Driver {
             clock: clock::ClockState::new(config.require_synchronised_clock),
             load: load::LoadMeter::new(),
@@ -255,14 +229,11 @@ impl Driver {
             machinery,
             watch_ready: pollable(&watch)?,
             watch,
-            planner,
-            agent,
-            own_plan: Arc::clone(&plan),
             running: Running::of(&plan, cpus),
             plan,
-            plan_is_stale: false,
+            plan_is_new: false,
+            over: Vec::new(),
             mechanism_is_stale: false,
-            shares,
             cluster,
             calls,
             live: BTreeMap::new(),
@@ -319,7 +290,6 @@ impl Driver {
                 told = self.cluster.told() => self.on_store(told),
                 _ = stop.recv() => break,
             }
-            self.heed_store();
             self.settle(false);
             if std::mem::take(&mut self.mechanism_is_stale)
                 && let Err(e) = self.apply_mechanism()
@@ -353,62 +323,45 @@ impl Driver {
         tracing::info!(jobs_left = self.live.len(), "ended; what runs goes on without a daemon");
     }
 
-    /// Lets planner and agent say what follows, until they have nothing more to say.
+    /// Lets the node say what follows, until it has nothing more to say, and does it.
     fn settle(&mut self, force: bool) {
-        let mut changed = force;
-        loop {
-            let mut quiet = true;
-            while let Some(action) = self.planner.poll_action() {
-                match action {
-                    PlannerAction::Publish(plan, reason) => {
-                        tracing::debug!(generation = plan.generation, %reason, "plan");
-                        self.own_plan = plan;
-                        self.plan_is_stale = true;
-                    }
-                    PlannerAction::Unsound(flaw) => flaw::tell(flaw),
-                }
-            }
-            if std::mem::take(&mut self.plan_is_stale) {
-                self.count_dues();
-                self.plan = self.plan_to_run();
-                self.running = Running::of(&self.plan, self.identity.cpus.len() as u32);
-                self.agent.handle(now(), AgentInput::Plan(Arc::clone(&self.plan)));
-                (quiet, changed) = (false, true);
-            }
-            while let Some(action) = self.agent.poll_action() {
-                self.act(action);
-                quiet = false;
-            }
-            if quiet {
-                break;
-            }
+        self.heed_store();
+        while !self.over.is_empty() {
+            self.finish_over();
+            self.heed_store();
         }
-        if changed {
-            self.order_waits();
-            let here = self.live.iter().map(|(id, live)| (JobId(*id), live.cgroup.switch_handle())).collect();
-            let slots = self.clock.holds().is_none();
-            let (table, flaw) = Table::compile(&self.plan, here, slots, |id| self.unplanned(id.0));
-            flaw.into_iter().for_each(flaw::tell);
-            self.machinery.slots.install(table);
-            self.install_boost();
-            self.touch_status();
+        if std::mem::take(&mut self.plan_is_new) || force {
+            self.install();
         }
     }
 
-    fn act(&mut self, action: AgentAction) {
-        match action {
-            AgentAction::Sample { job } => {
-                if let Some(cpu_time_ns) = self.sample(job.0) {
-                    self.count_share(job.0, cpu_time_ns);
-                    self.agent.handle(now(), AgentInput::CpuTime { job, cpu_time_ns });
-                    self.judge(job.0, cpu_time_ns);
-                }
-            }
-            AgentAction::Asleep { job, reason } => self.asleep(job, reason),
-            AgentAction::Awake { job, reason } => self.awake(job, reason.to_string()),
-            AgentAction::Dropped { job, reason } => self.dropped(job, reason),
-            AgentAction::Unsound(flaw) => flaw::tell(flaw),
-            AgentAction::Set { .. } => unreachable!("the slot thread drives the boundaries"),
+    /// There is another plan.
+    fn take_plan(&mut self) {
+        self.count_dues();
+        let plan = Arc::clone(self.cluster.node.local().plan());
+        self.mechanism_is_stale |= plan.sharing != self.plan.sharing;
+        self.running = Running::of(&plan, self.identity.cpus.len() as u32);
+        (self.plan, self.plan_is_new) = (plan, true);
+    }
+
+    /// Hands the slot thread a table of the plan and the jobs that are here.
+    fn install(&mut self) {
+        self.order_waits();
+        let here = self.live.iter().map(|(id, live)| (JobId(*id), live.cgroup.switch_handle())).collect();
+        let local = self.cluster.node.local();
+        let (table, flaw) = Table::compile(&self.plan, here, local.has_slots(), |id| local.unplanned(id));
+        flaw.into_iter().for_each(flaw::tell);
+        self.machinery.slots.install(table);
+        self.install_boost();
+        self.touch_status();
+    }
+
+    /// A job's CPU time is wanted.
+    fn take_sample(&mut self, job: JobId) {
+        if let Some(cpu_time_ns) = self.sample(job.0) {
+            self.count_share(job.0, cpu_time_ns);
+            self.cluster.handle(Input::CpuTime(job, cpu_time_ns));
+            self.judge(job.0, cpu_time_ns);
         }
     }
 
@@ -470,15 +423,13 @@ impl Driver {
 
     /// The next time at which something is due.
     fn deadline(&self) -> Instant {
-        let agent = self.agent.poll_timeout().map(|(t, _)| instant(t));
-        let jobs = self.live.values().flat_map(|l| [l.kill_at, l.end_at]).flatten();
+        let agent = self.cluster.node.poll_wall_timeout().map(instant);
         let embedded =
             (self.identity.embedded && self.is_empty()).then(|| self.empty_since + self.config.embedded_exit_after);
         let status = self.status_file.due(!self.live.is_empty());
         let far = Instant::now() + Duration::from_secs(3600);
         agent
             .into_iter()
-            .chain(jobs)
             .chain(embedded)
             .chain(status)
             .chain(self.watchdog.due())
@@ -489,13 +440,8 @@ impl Driver {
     }
 
     fn on_time(&mut self) {
-        let t = now();
-        if self.agent.poll_timeout().is_some_and(|(due, _)| due <= t) {
-            self.agent.handle_timeout(t);
-        }
         self.look_at_calendar(false);
         self.store.pay(&self.state);
-        self.overdue();
         self.on_time_in_cluster();
     }
 
@@ -507,17 +453,6 @@ impl Driver {
     fn not_needed(&self) -> bool {
         self.identity.embedded && self.is_empty() && self.empty_since.elapsed() >= self.config.embedded_exit_after
     }
-}
-
-/// Who watches the gangs; the slot thread drives the boundaries.
-fn agent(config: &Config) -> Agent {
-    Agent::new(AgentConfig {
-        node: NODE,
-        idle_after_ns: config.idle_after.as_nanos() as u64,
-        drop_after_ns: config.drop_after.as_nanos() as u64,
-        drive_boundaries: false,
-        ..AgentConfig::default()
-    })
 }
 
 fn job_reply(job: Job) -> Reply {

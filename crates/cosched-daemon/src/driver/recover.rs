@@ -1,13 +1,14 @@
 //! After a restart: the jobs that an earlier daemon left are found again and go on.
 
-use super::finish::{REPORT_GRACE, UNSEEN};
+use super::finish::UNSEEN;
+use super::register::part_of;
 use super::{Driver, Live};
-use crate::clock::{now, unix_ms};
+use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::waitpage;
 use cosched_api::Warning;
-use cosched_core::{JobId, PlannerInput};
-use tokio::time::Instant;
+use cosched_core::JobId;
+use cosched_node::FoundPart;
 
 impl Driver {
     /// Takes every remembered job that still has processes back under control, and ends the others.
@@ -21,7 +22,6 @@ impl Driver {
                 self.end_unseen(record);
             }
         }
-        self.planner.plan_noted(now());
         for id in left {
             if !self.live.contains_key(&id) {
                 if let Err(e) = self.machinery.tree.remove_torn(id) {
@@ -50,30 +50,19 @@ impl Driver {
         anyhow::ensure!(record.boot_id == self.boot_id, "the machine was restarted");
         let cgroup = self.machinery.tree.open_job(record.id)?;
         let may_be_empty = record.pid == 0 || record.part.is_some_and(|part| !part.lead);
-        let unseen = !may_be_empty && !cgroup.populated()?;
+        let populated = cgroup.populated()?;
+        let unseen = !may_be_empty && !populated;
         let is_known = record.exit.is_some() || record.part.is_some_and(|part| part.closing);
         anyhow::ensure!(!unseen || !is_known, "it has no process left");
         self.watch.add(record.id, &cgroup.events_path())?;
         self.live.insert(record.id, Live::of_record(cgroup, record));
         self.reopen_page(record);
-        if let Some(live) = self.live.get_mut(&record.id).filter(|_| unseen) {
+        if let Some(live) = self.live.get_mut(&record.id) {
             // Its launcher may be about to say how the main process ended, and is told that this is written down.
-            (live.unseen, live.end_at) = (true, Some(Instant::now() + REPORT_GRACE));
+            live.unseen = unseen;
         }
-        if let Some(live) = self.live.get_mut(&record.id).filter(|_| record.part.is_some_and(|part| part.alike)) {
-            // What the last daemon has told is not known: it is told anew. Who has had no process yet has time for it still.
-            live.told_empty = None;
-            live.end_at.get_or_insert(Instant::now());
-        }
-        if !self.is_own(record.id) {
-            // The cluster says what becomes of it.
-            self.note(record.id, |r| r.event(unix_ms(), "found", "the daemon was restarted"));
-            return Ok(());
-        }
-        self.planner.note(PlannerInput::Submit(super::register::to_plan(record)))?;
-        if record.suspended {
-            self.planner.note(PlannerInput::Suspend(JobId(record.id)))?;
-        }
+        let (of, job) = part_of(record);
+        self.cluster.node.find(JobId(record.id), &FoundPart { of, job, has_begun: record.pid != 0, populated });
         self.note(record.id, |r| r.event(unix_ms(), "found", "the daemon was restarted"));
         tracing::info!(id = record.id, "found a job of the last run");
         Ok(())
@@ -88,7 +77,7 @@ impl Driver {
             r.event(unix_ms(), "lost", UNSEEN);
         });
         if let Some(part) = record.part {
-            self.tell_part_end(record.id, part.attempt);
+            self.report(record.id, part.attempt);
         }
     }
 

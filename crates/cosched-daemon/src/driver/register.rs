@@ -1,22 +1,18 @@
 //! What a new job needs here: a process that may become one, cgroups, a place in the plan.
 
 use super::auto::Choice;
-use super::{Driver, Live, NODE, machine};
-use crate::clock::now;
-use crate::record::Record;
+use super::{Driver, Live, machine};
+use crate::record::{ALONE, Record};
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
 use crate::users::user_name;
 use cosched_api::{ErrorBody, ErrorCode, JobRequest};
-use cosched_core::{JobId, PlannerInput};
+use cosched_core::cluster::LocalJob;
 use cosched_linux::process::{self, Held};
 use cosched_linux::{JobCgroup, Origin};
+use cosched_node::ENTER_GRACE_NS;
 use std::io;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long a job that was registered without a process waits for its first one.
-const EMPTY_JOB_GRACE: Duration = Duration::from_secs(60);
 
 /// So many jobs without a process may one user have.
 const EMPTY_JOBS_MAX: usize = 16;
@@ -33,7 +29,7 @@ impl Driver {
             ErrorCode::Conflict,
             "one more job without a process is refused",
             format!("you have {EMPTY_JOBS_MAX} of them"),
-            format!("Add processes to them, or wait: after {} s without one a job ends.", EMPTY_JOB_GRACE.as_secs()),
+            format!("Add processes to them, or wait: after {} s without one a job ends.", ENTER_GRACE_NS / 1_000_000_000),
         ))
     }
 
@@ -98,23 +94,28 @@ impl Driver {
         moved.map_err(io::Error::other)
     }
 
-    /// Tells the planner about a job that is in its cgroups.
-    pub(super) fn plan_job(&mut self, record: &Record) -> Answer<()> {
-        let planned = self.planner.handle(now(), PlannerInput::Submit(to_plan(record)));
-        planned.map_err(|e| internal(format!("job {} could not be planned", record.id), e))
-    }
 }
 
-/// A job of this machine as the planner wants it.
-pub(super) fn to_plan(record: &Record) -> cosched_core::Job {
-    cosched_core::Job {
-        id: JobId(record.id),
+/// A job's part of this node as the node plans by it.
+pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
+    let part = record.part.unwrap_or(ALONE);
+    let of = cosched_node::PartOf {
+        attempt: part.attempt,
+        tree: part.tree,
+        lead: part.lead,
+        alike: part.alike,
+        closing: part.closing,
+    };
+    let job = LocalJob {
         owner: record.uid,
         class: machine::core_class(record.class),
         policy: record.own_policy.map(machine::core_policy),
         cpus: record.cpus,
-        node: Some(NODE),
-    }
+        memory_bytes: record.mem_bytes.unwrap_or(0),
+        suspended: record.suspended,
+        spans: part.spans,
+    };
+    (of, job)
 }
 
 impl Live {
@@ -123,18 +124,14 @@ impl Live {
             cgroup,
             sampled: (Instant::now(), 0),
             cpu_percent: None,
-            asleep: false,
             dropped: false,
             ledger: super::shares::Ledger::default(),
             page: None,
             polling: 0,
             chosen: Choice::default(),
             waiters: Vec::new(),
-            kill_at: None,
-            told_empty: Some(false),
             unseen: false,
             registered: u32::from(record.pid != 0),
-            end_at: (record.pid == 0).then(|| Instant::now() + EMPTY_JOB_GRACE),
         }
     }
 }

@@ -2,21 +2,24 @@
 //! the user is told.
 
 use super::Driver;
-use crate::clock::{now, unix_ms};
-use cosched_core::{JobId, PlannerInput, Reason};
+use crate::clock::unix_ms;
+use cosched_core::{JobId, Reason};
 use std::time::Duration;
 
 impl Driver {
-    /// It gives its slots up until it uses CPU again.
-    pub(super) fn asleep(&mut self, job: JobId, reason: Reason) {
-        let detail =
-            format!("{reason} for {}: Linux schedules it until it uses CPU again", words(self.config.idle_after));
-        self.sleep_changed(job, PlannerInput::Asleep(job), true, "asleep", detail);
-    }
-
-    /// It has slots again.
-    pub(super) fn awake(&mut self, job: JobId, why: String) {
-        self.sleep_changed(job, PlannerInput::Awake(job), false, "awake", why);
+    /// A gang gives its slots up until it uses CPU again, or has them again.
+    pub(super) fn sleeps(&mut self, job: JobId, asleep: bool, reason: Reason) {
+        let (what, detail) = match asleep {
+            false => ("awake", reason.to_string()),
+            true => {
+                let time = words(self.config.idle_after);
+                ("asleep", format!("{reason} for {time}: Linux schedules it until it uses CPU again"))
+            }
+        };
+        if let Some(live) = self.live.get_mut(&job.0) {
+            live.dropped = false;
+        }
+        self.remember(job.0, |record| record.event(unix_ms(), what, detail));
     }
 
     /// Nobody waits for it any more.
@@ -24,27 +27,11 @@ impl Driver {
         if let Some(live) = self.live.get_mut(&job.0) {
             live.dropped = true;
         }
-        self.tell_dropped(job);
         let after = words(self.config.drop_after);
         tracing::info!(id = job.0, "dropped: it used no CPU for {after}");
         let detail =
             format!("{reason} ({after}): Linux schedules it from now on; `cosched resume {job}` gives it slots again");
         self.remember(job.0, |record| record.event(unix_ms(), "dropped", detail));
-    }
-
-    fn sleep_changed(&mut self, job: JobId, input: PlannerInput, asleep: bool, what: &str, detail: String) {
-        if self.is_own(job.0)
-            && let Err(e) = self.planner.handle(now(), input)
-        {
-            tracing::error!("the planner refused a job's sleep: {e}");
-            return;
-        }
-        self.tell_sleep(job, asleep);
-        if let Some(live) = self.live.get_mut(&job.0) {
-            live.asleep = asleep;
-            live.dropped = false;
-        }
-        self.remember(job.0, |record| record.event(unix_ms(), what, detail));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the daemon shows: jobs, events, the matrix, the machine, and what is wrong with it.
 
-use super::{Driver, Live, machine, usage};
+use super::{Driver, machine, usage};
 use crate::clock::now;
 use crate::privacy::Privacy;
 use crate::record::Record;
@@ -39,7 +39,7 @@ impl Driver {
             own_policy: record.own_policy,
             cpus: record.cpus,
             mem_bytes: record.mem_bytes,
-            state: job_state(record, live),
+            state: self.state_here(record),
             command: record.command.clone(),
             cwd: record.cwd.clone(),
             pid: record.pid,
@@ -72,6 +72,19 @@ impl Driver {
             ended_why: None,
             restarts: 0,
             r#use: Some(used),
+        }
+    }
+
+    /// Where a job is in its life, as far as this node alone says.
+    pub(super) fn state_here(&self, record: &Record) -> api::JobState {
+        let live = self.live.get(&record.id);
+        match live {
+            _ if record.lost => api::JobState::Lost,
+            _ if record.ended() => api::JobState::Ended,
+            _ if record.suspended => api::JobState::Suspended,
+            Some(live) if live.dropped => api::JobState::Dropped,
+            Some(_) if self.cluster.node.local().is_asleep(JobId(record.id)) => api::JobState::Asleep,
+            _ => api::JobState::Running,
         }
     }
 
@@ -195,17 +208,6 @@ impl Driver {
             warn("memory is oversubscribed", why, "Jobs may swap or be killed; suspend or kill one.");
         }
         all
-    }
-}
-
-pub(super) fn job_state(record: &Record, live: Option<&Live>) -> api::JobState {
-    match live {
-        _ if record.lost => api::JobState::Lost,
-        _ if record.ended() => api::JobState::Ended,
-        _ if record.suspended => api::JobState::Suspended,
-        Some(live) if live.dropped => api::JobState::Dropped,
-        Some(live) if live.asleep => api::JobState::Asleep,
-        _ => api::JobState::Running,
     }
 }
 

@@ -12,7 +12,7 @@ use cosched_cluster::wire::{Ack, Answer, Attempt};
 use cosched_cluster::{AskId, Found, Member, Notice, OpId, Settings};
 use cosched_core::cluster::{Capacity, Plan};
 use cosched_core::{JobId, Reason, Time};
-use cosched_node::{FoundJob, FoundPart, Node};
+use cosched_node::Node;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -141,20 +141,17 @@ impl Host {
     }
 
     /// What a daemon finds when it starts.
-    pub(crate) fn found(&self) -> Vec<FoundJob> {
+    pub(crate) fn found(&self) -> Vec<Found> {
         let found = |(job, part): (&JobId, &Local)| {
-            let of = part.of;
-            let found = Found {
+            let (of, fence) = (part.of, self.fences.get(job));
+            Found {
                 job: *job,
                 attempt: of.attempt,
                 tree: of.tree,
                 submitted_ms: part.submitted_ms,
-                fence_at: self.fences.get(job).filter(|(attempt, _)| *attempt == of.attempt).map(|(_, at)| *at),
+                fence_at: fence.filter(|(attempt, _)| *attempt == of.attempt).map(|(_, at)| *at),
                 ended: part.ended.then(|| part.end()),
-            };
-            let populated = part.is_alive();
-            let open = FoundPart { of, job: part.job, has_begun: true, populated };
-            FoundJob { found, part: (!part.ended).then_some(open) }
+            }
         };
         self.processes.parts.iter().map(found).collect()
     }

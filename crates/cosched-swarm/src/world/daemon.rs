@@ -6,7 +6,7 @@ use cosched_cluster::Member;
 use cosched_cluster::wire::Clock;
 use cosched_core::cluster::LocalConfig;
 use cosched_core::{AgentConfig, JobId, Plan};
-use cosched_node::{Input, Node};
+use cosched_node::{FoundPart, Input, Node};
 
 /// How long a guard waits for a sign of life.
 const GUARD_NS: u64 = 2 * S;
@@ -36,8 +36,12 @@ impl World {
         host.settings.clock.synchronised = host.clock_ok;
         (host.shown, host.behind) = (None, 0);
         let local = LocalConfig { agent, ..LocalConfig::new(host.capacity.cpus) };
-        let made = Node::new(now, host.settings.clone(), local, &host.found());
-        host.node = Some(made.altered_by(alter));
+        let mut daemon = Node::new(now, host.settings.clone(), local, &host.found()).altered_by(alter);
+        for (id, part) in host.processes.parts.iter().filter(|(_, part)| !part.ended) {
+            let (of, job, populated) = (part.of, part.job, part.is_alive());
+            daemon.find(*id, &FoundPart { of, job, has_begun: true, populated });
+        }
+        host.node = Some(daemon);
         self.tell(node, |_, _| ());
         self.launchers_report(node);
     }

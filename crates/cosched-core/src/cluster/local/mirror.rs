@@ -14,6 +14,10 @@ fn is_suspended((stage, standing): (Stage, Standing)) -> bool {
     standing == Standing::Suspended && !matches!(stage, Stage::Ending(_) | Stage::Clearing)
 }
 
+fn waits((stage, _): (Stage, Standing)) -> bool {
+    matches!(stage, Stage::Waiting(_))
+}
+
 impl LocalJob {
     /// The same job as the cluster has it, but for who has suspended it.
     fn as_told(self, record: &JobRecord, node: NodeId) -> LocalJob {
@@ -69,7 +73,9 @@ impl LocalScheduler {
         if here.says.map(is_suspended) != Some(is_suspended(says)) {
             job.suspended = is_suspended(says);
         }
-        self.is_stale |= here.says != Some(says);
+        // Of its own jobs the node plans those that wait otherwise; of others all that is said.
+        let is_news = here.says != Some(says) && (job.spans || here.says.is_some_and(waits) != waits(says));
+        self.is_stale |= is_news;
         self.here.insert(id, Here { job, says: Some(says), ..here });
         if here.job != job {
             self.follow_change(id, &here.job, &job);

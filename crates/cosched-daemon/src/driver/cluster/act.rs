@@ -1,51 +1,48 @@
-//! What the control plane wants is done.
+//! What the node wants of the world is done.
 
 use super::super::Driver;
-use cosched_cluster::{Action, Notice};
-use cosched_core::{JobId, Reason};
+use cosched_cluster::Notice;
+use cosched_node::Action;
 
 impl Driver {
-    pub(super) fn act_in_cluster(&mut self, action: Action) {
+    pub(super) fn act(&mut self, action: Action) {
         let cluster = &mut self.cluster;
         match action {
             Action::Store(op, what) => cluster.link.call(op, what, Some((&mut self.store, &self.state))),
             Action::Drop(watch) => cluster.link.drop_watch(watch),
-            Action::Use(plan) => {
-                tracing::debug!(generation = plan.generation, from_slot = plan.from_slot, "the cluster's plan");
-                if let Some(reason) = cluster.no_slots {
-                    tracing::info!(generation = plan.generation, %reason, "over: gangs that span nodes have slots here again");
-                }
-                // Those that it does not have wait for a later plan, and go on until then.
-                cluster.early.retain(|id| !plan.jobs.contains_key(&JobId(*id)));
-                (cluster.plan, cluster.no_slots) = (Some(plan), None);
-                self.plan_is_stale = true;
-            }
-            Action::RunNoSlots(reason) => self.run_no_slots(reason),
-            Action::StartEarly(job) => {
-                cluster.early.insert(job.0);
-                self.plan_is_stale = true;
-            }
+            Action::Reply(ask, answer) => self.replied(ask, answer),
+            Action::Loads(op, acks) => self.loads_read(op, &acks),
+            Action::Say(notice) => self.notice(notice),
             Action::Missed { generation, slots } => {
                 cluster.figures.missed_slots += slots;
                 tracing::warn!(generation, slots, "a plan came late");
             }
             Action::Behind(generations) => cluster.figures.behind = generations,
-            Action::StartHere { job, part } => self.start_here(*job, part),
-            Action::KillHere { job, attempt, reason } => self.kill_here(job, attempt, reason),
-            Action::Forgotten(job) => self.forgotten(job),
-            Action::CloseHere { job, attempt } => self.close_here(job, attempt),
-            Action::Reply(ask, answer) => self.replied(ask, answer),
-            Action::Loads(op, acks) => self.loads_read(op, &acks),
-            Action::Say(notice) => self.notice(notice),
+            Action::Uses(plan) => {
+                tracing::debug!(generation = plan.generation, from_slot = plan.from_slot, "the cluster's plan");
+                if let Some(reason) = cluster.no_slots.take() {
+                    tracing::info!(generation = plan.generation, %reason, "over: gangs that span nodes have slots here again");
+                }
+            }
+            Action::NoSlots(reason) => {
+                tracing::warn!(%reason, "gangs that span nodes have no slots here; Linux schedules them");
+                cluster.no_slots = Some(reason);
+            }
+            Action::Begin { job, part } => self.start_here(*job, part),
+            Action::Taken(job) => self.number_is_taken(job.0),
+            Action::Signal { job, signal, why } => self.signal_here(job.0, signal, why),
+            Action::KillRest(job) => self.kill_rest(job.0),
+            Action::Finish(job, attempt) => self.over.push((job.0, attempt)),
+            Action::Report(job, attempt) => self.report(job.0, attempt),
+            Action::Keep(job) => self.keep_part(job.0),
+            Action::Forgotten(job) => self.forgotten(job.0),
+            Action::Sample(job) => self.take_sample(job),
+            Action::Sleeps { job, asleep, reason } => self.sleeps(job, asleep, reason),
+            Action::Dropped { job, reason } => self.dropped(job, reason),
+            Action::Plan => self.take_plan(),
+            Action::Unsound(flaw) => super::super::flaw::tell(flaw),
+            Action::Refused(job, why) => tracing::error!(id = job.0, "the node cannot plan a job as it is wanted: {why}"),
         }
-    }
-
-    fn run_no_slots(&mut self, reason: Reason) {
-        let cluster = &mut self.cluster;
-        tracing::warn!(%reason, "gangs that span nodes have no slots here; Linux schedules them");
-        cluster.early.clear();
-        (cluster.plan, cluster.no_slots) = (None, Some(reason));
-        self.plan_is_stale = true;
     }
 
     fn notice(&mut self, notice: Notice) {
@@ -53,21 +50,18 @@ impl Driver {
         match notice {
             Notice::Joined(id) => {
                 cluster.problem = None;
-                self.plan_is_stale = true;
-                tracing::info!(cluster = cluster.name, node = cluster.node, number = id.0, "joined the cluster");
+                tracing::info!(cluster = cluster.name, node = cluster.own_name, number = id.0, "joined the cluster");
             }
             Notice::StoreLost(why) => {
                 cluster.figures.losses += 1;
                 tracing::warn!("the store is lost: {why}. Jobs go on; what users ask for waits");
                 cluster.problem = Some(why.to_string());
-                self.plan_is_stale = true;
             }
             Notice::StoreBack(ns) => {
                 cluster.problem = None;
-                self.plan_is_stale = true;
                 tracing::info!(after_ms = ns / 1_000_000, "the store is back");
             }
-            Notice::Unusable(why) if cluster.member.alarm().is_some() => {
+            Notice::Unusable(why) if cluster.member().alarm().is_some() => {
                 tracing::error!(
                     "what lies in the cluster's store cannot be used: {why}. Jobs go on, nothing is planned and nothing is ended; \
                      `cosched cluster repair` says what can be done"

@@ -23,7 +23,7 @@ impl Driver {
         if !matches!(config.store, StoreChoice::Etcd(_)) {
             return drop(reply.send(Err(no_store())));
         }
-        let work = Work { known: self.cluster.member.known(), config };
+        let work = Work { known: self.cluster.member().known(), config };
         tokio::task::spawn_local(async move {
             let _ = reply.send(work.done(op).await);
         });

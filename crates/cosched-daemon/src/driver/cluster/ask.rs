@@ -5,7 +5,7 @@ use super::super::{Driver, Reply, job_reply, machine};
 use super::here::Launcher;
 use super::{operate, view, words};
 use crate::decided;
-use crate::record::{PartOf, Record};
+use crate::record::Record;
 use crate::refuse::{Answer, no_such_job, refuse};
 use crate::rights::Peer;
 use cosched_api::{
@@ -62,8 +62,7 @@ impl Driver {
 
     pub(super) fn send_ask_by(&mut self, by: By, ask: Ask, pending: Pending) {
         let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        match cluster.member.ask(moment, by, ask) {
+        match cluster.tell(|member, now| member.ask(now, by, ask)) {
             Ok(id) => drop(cluster.pending.insert(id, (Instant::now(), pending))),
             Err(e) => {
                 let hint = "`cosched status` shows the state of the store.";
@@ -109,7 +108,7 @@ impl Driver {
         let class = request.class.unwrap_or(default_class);
         self.rights.submit(peer, class)?;
         let on_node_loss = request.on_node_loss.unwrap_or(OnNodeLoss::Kill);
-        let own = Some(self.cluster.node.clone());
+        let own = Some(self.cluster.own_name.clone());
         let want = self.want(&request)?;
         // Where the first process is to come: a job that is empty ends there.
         let own = match &want {
@@ -149,7 +148,7 @@ impl Driver {
 
     /// Those groups of a user that have a right on a queue.
     fn groups_with_rights(&self, uid: u32) -> Vec<u32> {
-        let state = self.cluster.member.state();
+        let state = self.cluster.member().state();
         let queues = state.map(|state| state.config.queues.as_slice()).unwrap_or_default();
         let has_right = |group: &u32| queues.iter().any(|queue| queue.rights.groups.contains(group));
         if queues.iter().all(|queue| queue.rights.groups.is_empty()) {
@@ -185,10 +184,10 @@ impl Driver {
 
     pub(super) fn node_ask(&self, asked: &NodeResources) -> Answer<NodeAsk> {
         let cluster = &self.cluster;
-        let name = if asked.name.is_empty() { cluster.node.as_str() } else { asked.name.as_str() };
-        let has = || match cluster.member.nodes().find(|(known, _)| *known == name) {
+        let name = if asked.name.is_empty() { cluster.own_name.as_str() } else { asked.name.as_str() };
+        let has = || match cluster.member().nodes().find(|(known, _)| *known == name) {
             Some((_, node)) => node.cpus,
-            None if name == cluster.node => self.identity.cpus.len() as u32,
+            None if name == cluster.own_name => self.identity.cpus.len() as u32,
             // Whoever plans says that there is no such node.
             None => 1,
         };
@@ -214,7 +213,7 @@ impl Driver {
         if !self.is_met() && self.live.contains_key(&id) {
             return self.record(id).cloned();
         }
-        let job = self.cluster.member.job(JobId(id));
+        let job = self.cluster.member().job(JobId(id));
         job.map(|job| view::record_of(job, &self.boot_id)).ok_or_else(|| no_such_job(id))
     }
 
@@ -297,7 +296,9 @@ impl Driver {
         self.cluster_record(id).and_then(|record| self.rights.change_job(peer, &record))?;
         if self.live.contains_key(&id) {
             if request.signal == SIGKILL || asks_to_end(request.signal) {
-                self.remember(id, |record| record.part = record.part.map(|part| PartOf { closing: true, ..part }));
+                self.kill(peer, id, request)?;
+                self.cluster.node.close(JobId(id));
+                return self.view_job(id);
             }
             self.kill(peer, id, request)?;
         }
@@ -319,7 +320,7 @@ impl Driver {
         if let Err(e) = operate::check_policy(&request).and_then(|()| operate::check_dead_after(&request, lease)) {
             return drop(reply.send(Err(e)));
         }
-        let state = self.cluster.member.state();
+        let state = self.cluster.member().state();
         let shares = operate::shares(&request, state.map(|state| &state.config));
         let asks = [
             request.policy.map(|policy| Ask::ClusterPolicy { policy: words::policy(policy) }),
@@ -352,7 +353,7 @@ impl Driver {
     /// `GET /v1/jobs/{id}/wait`
     pub(in super::super) fn wait(&mut self, id: u64, reply: To) {
         let (forgotten, over) = (self.is_forgotten(id), self.is_over(id));
-        let is_known = self.cluster.member.job(JobId(id)).is_some();
+        let is_known = self.cluster.member().job(JobId(id)).is_some();
         let waiters = match self.live.get_mut(&id).filter(|_| forgotten) {
             Some(live) => &mut live.waiters,
             None if is_known && !over => self.cluster.waiters.entry(id).or_default(),

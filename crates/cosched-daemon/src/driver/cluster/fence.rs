@@ -21,7 +21,7 @@ impl Driver {
         if !cluster.fences {
             return;
         }
-        let fenced: Vec<Fenced> = cluster.member.fences().collect();
+        let fenced: Vec<Fenced> = cluster.member().fences().collect();
         if cluster.fenced.as_ref() == Some(&fenced) {
             return;
         }

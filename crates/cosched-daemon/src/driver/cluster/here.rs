@@ -1,18 +1,20 @@
 //! The parts of jobs on this node: they begin, they are to end, they have ended.
 
-use super::super::{Driver, job_reply};
+use super::super::change::SIGKILL;
+use super::super::{Driver, job_reply, machine};
 use super::ask::Pending;
-use super::{Cluster, part_end, view};
+use super::{part_end, view, words};
 use crate::clock::unix_ms;
 use crate::record::PartOf;
 use crate::refuse::{Answer, refuse};
 use crate::users::user_name;
 use cosched_api::ErrorCode;
-use cosched_cluster::wire::{Attempt, Exit, Job, KillHow, PartEnd};
+use cosched_cluster::wire::{Attempt, Exit, Job};
 use cosched_core::cluster::Part;
-use cosched_core::{JobId, Reason};
+use cosched_core::JobId;
 use cosched_linux::Origin;
 use cosched_linux::process::Held;
+use cosched_node::{Began, Input, Why};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -21,8 +23,6 @@ use tokio::time::Instant;
 const START_WAIT: Duration = Duration::from_secs(2);
 /// How often launchers are looked at.
 const LAUNCHER_PERIOD: Duration = Duration::from_secs(1);
-/// How long the main process of a job that has a place here may take to enter it.
-const ENTER_GRACE: Duration = Duration::from_secs(60);
 
 /// A process that becomes the main process of a job as soon as that has its place.
 #[derive(Debug)]
@@ -61,29 +61,18 @@ impl Launcher {
     }
 }
 
-impl Cluster {
-    /// Whether the main process of a job is this node's.
-    fn leads(&self, job: &Job, parts: &[Part]) -> bool {
-        job.leader(parts.iter().filter_map(|part| self.member.name_of(part.node))) == Some(self.node.as_str())
-    }
-}
-
 impl Driver {
     /// A job has a place here: it gets what it needs, and its main process, if that waits here.
     pub(super) fn start_here(&mut self, job: Job, part: Part) {
         let cluster = &mut self.cluster;
         let id = job.id;
-        let (parts, tree) = (cluster.parts(id), cluster.member.tree());
-        let (spans, lead) = (parts.len() > 1, cluster.leads(&job, parts));
-        let alike = job.ask.lead.is_none();
-        if self.live.contains_key(&id) {
-            return self.number_is_taken(id, job.attempt);
-        }
-        let cluster = &mut self.cluster;
+        let Some((of, scheduled)) = cluster.node.part(JobId(id)) else { return };
+        let (spans, lead) = (scheduled.spans, of.lead);
+        let kept = PartOf { attempt: job.attempt, spans, lead, closing: of.closing, tree: of.tree, alike: of.alike };
         let launcher = cluster.launchers.get_mut(&id).filter(|_| lead && job.attempt == 0);
         let mut record = view::record_of(&job, &self.boot_id);
         (record.cpus, record.mem_bytes) = (part.cpus, Some(part.memory_bytes).filter(|bytes| *bytes > 0));
-        record.part = Some(PartOf { attempt: job.attempt, spans, lead, closing: false, tree, alike });
+        record.part = Some(kept);
         let (mut held, mut by) = (None, String::new());
         if let Some(launcher) = launcher {
             held = launcher.held.take();
@@ -100,23 +89,16 @@ impl Driver {
                 record.event(unix_ms(), "lost", e.why.clone());
                 (record.lost, record.ended_unix_ms) = (true, Some(unix_ms()));
             });
-            self.tell_part_end(id, job.attempt);
+            self.cluster.handle(Input::Failed(JobId(id)));
+            self.report(id, job.attempt);
             return self.answer_launcher(id, Some(e));
         }
-        if let Some(live) = self.live.get_mut(&id) {
-            // Ranks come when they come; the main process soon. It may be there already, when the last daemon could not write
-            // that down.
-            let awaited = lead && record.pid == 0 && !live.cgroup.populated().unwrap_or(false);
-            // One that has ended already will not come.
-            let comes = job.ask.main.is_none_or(super::mains::lives);
-            let grace = if comes { ENTER_GRACE } else { Duration::ZERO };
-            live.end_at = (alike || awaited).then(|| Instant::now() + grace);
-        }
         self.make_page(&record);
-        if !spans && let Err(e) = self.plan_job(&record) {
-            tracing::error!(id, "{}: {}", e.what, e.why);
-        }
-        (self.plan_is_stale, self.cluster.followed) = (true, None);
+        // It may be there already, when the last daemon could not write that down.
+        let populated = self.live.get(&id).is_some_and(|live| live.cgroup.populated().unwrap_or(false));
+        let comes = job.ask.main.is_none_or(super::mains::lives);
+        self.cluster.handle(Input::Began(JobId(id), Began { populated, comes }));
+        self.cluster.followed = None;
         tracing::info!(id, spans, lead, cpus = part.cpus, "a job begins here");
         self.answer_launcher(id, None);
         if lead && job.attempt > 0 {
@@ -152,109 +134,80 @@ impl Driver {
         }
     }
 
-    /// The processes of a job here are to end.
-    pub(super) fn kill_here(&mut self, job: JobId, attempt: Attempt, reason: Reason) {
-        let (id, asked) = (job.0, reason == Reason::UserRequest);
-        // That the store does not know it is no reason to end it.
-        if reason == Reason::Departure && self.is_forgotten(id) {
-            return self.forgotten(job);
-        }
-        let known = self.cluster.member.job(job).filter(|_| asked);
-        let KillHow { signal, grace_ms } = known.and_then(|known| known.kill_how).unwrap_or(KillHow::FORCE);
-        let why = match known.and_then(|known| known.killed_by) {
-            Some(uid) => format!("signal {signal} by {}", user_name(uid)),
-            None => format!("signal {signal}: {reason}"),
+    /// The processes of a job here get a signal.
+    pub(super) fn signal_here(&mut self, id: u64, signal: i32, why: Why) {
+        let why = match why {
+            Why::User(uid) => format!("signal {signal} by {}", user_name(uid)),
+            Why::Reason(reason) => format!("signal {signal}: {reason}"),
         };
-        let Some(live) = self.live.get_mut(&id) else { return self.tell_part_end(id, attempt) };
-        if !live.cgroup.populated().unwrap_or(true) {
-            return self.finish(id);
-        }
-        tracing::info!(id, signal, %reason, "a job is to end here");
+        let Some(live) = self.live.get_mut(&id) else { return };
+        tracing::info!(id, why, "a job is to end here");
         let sent = match signal {
-            9 => live.cgroup.kill(),
+            SIGKILL => live.cgroup.kill(),
             signal => live.cgroup.signal_all(signal).map(drop),
         };
         if let Err(e) = sent {
             tracing::error!(id, "the job could not be signalled: {e}");
         }
-        let grace_ms = grace_ms.filter(|_| signal != 9);
-        live.kill_at = grace_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
-        self.remember(id, |record| {
-            record.part = record.part.map(|part| PartOf { closing: true, ..part });
-            record.event(unix_ms(), "signal", why);
-        });
-        // What is frozen cannot end by itself.
-        self.plan_is_stale = true;
+        self.remember(id, |record| record.event(unix_ms(), "signal", why));
+    }
+
+    /// What the next daemon has to find of a job has changed.
+    pub(super) fn keep_part(&mut self, id: u64) {
+        let (Some((of, job)), Some(record)) = (self.cluster.node.part(JobId(id)), self.state.jobs.get(&id)) else {
+            return;
+        };
+        let mut record = record.clone();
+        let mem_bytes = Some(job.memory_bytes).filter(|bytes| *bytes > 0);
+        if (record.cpus, record.mem_bytes) != (job.cpus, mem_bytes) {
+            record.event(unix_ms(), "resources", format!("{} CPUs here", job.cpus));
+        }
+        (record.cpus, record.mem_bytes) = (job.cpus, mem_bytes);
+        record.class = words::api_class(job.class.into());
+        record.own_policy = job.policy.map(machine::wire_policy);
+        record.suspended = job.suspended;
+        record.part = record.part.map(|part| PartOf { closing: of.closing, spans: job.spans, ..part });
+        self.keep_soon(record);
+    }
+
+    /// What has been decided about a job, and by whom, is kept, too.
+    pub(super) fn keep_decisions(&mut self) {
+        let decided = |id: &u64| Some((*id, self.cluster.member().job(JobId(*id))?.decided));
+        let known = self.live.keys().filter_map(decided);
+        let news = known.filter(|(id, decided)| self.state.jobs.get(id).is_some_and(|r| r.decided != *decided));
+        for (id, decided) in news.collect::<Vec<_>>() {
+            self.remember(id, |record| record.decided = decided);
+        }
     }
 
     /// A job of a cluster that is no more lives here, with this number. Whatever came into its cgroup would be part of it.
-    fn number_is_taken(&mut self, id: u64, attempt: Attempt) {
+    pub(super) fn number_is_taken(&mut self, id: u64) {
         let why = format!("another job {id}, of a cluster whose store was lost, lives here");
         let e = refuse(ErrorCode::Conflict, format!("job {id} cannot begin"), why, "End that one, and ask again.");
         tracing::error!(id, "{}: {}", e.what, e.why);
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        cluster.member.part_ended(moment, JobId(id), attempt, PartEnd::default());
         self.answer_launcher(id, Some(e));
     }
 
-    /// A store that has lost its data knows no job: that is no reason to end any. It runs on, unscheduled, and is over when it
-    /// is empty.
-    pub(super) fn forgotten(&mut self, job: JobId) {
-        let id = job.0;
-        let Some(live) = self.live.get(&id) else { return };
-        let empty = !live.cgroup.populated().unwrap_or(true);
+    /// The cluster does not know this job.
+    pub(super) fn forgotten(&mut self, id: u64) {
         tracing::error!(
             id,
             "the cluster does not know this job; its processes go on, and Linux schedules them; `cosched kill {id}` on \
              this node ends those that are here"
         );
-        self.remember(id, |record| {
-            record.part = record.part.map(|part| PartOf { closing: true, ..part });
-            record.event(unix_ms(), "forgotten", "the cluster does not know it any more");
-        });
-        self.plan_is_stale = true;
-        if empty {
-            self.finish(id);
-        }
+        self.remember(id, |record| record.event(unix_ms(), "forgotten", "the cluster does not know it any more"));
     }
 
     /// Whether a job runs here that the cluster does not know.
     pub(in super::super) fn is_forgotten(&self, id: u64) -> bool {
-        self.cluster.member.job(JobId(id)).is_none() && self.live.contains_key(&id)
+        self.cluster.node.is_forgotten(JobId(id))
     }
 
-    /// The job's main process has ended elsewhere: what is empty here is over.
-    pub(super) fn close_here(&mut self, job: JobId, attempt: Attempt) {
-        let id = job.0;
-        let Some(live) = self.live.get(&id) else { return self.tell_part_end(id, attempt) };
-        let empty = !live.cgroup.populated().unwrap_or(false);
-        self.remember(id, |record| record.part = record.part.map(|part| PartOf { closing: true, ..part }));
-        if empty {
-            self.finish(id);
-        }
-    }
-
-    /// A job without a main process has a process here, or none: the cluster knows whether it has one elsewhere.
-    pub(in super::super) fn tell_empty(&mut self, id: u64) {
-        let (cluster, Some(live)) = (&mut self.cluster, self.live.get_mut(&id)) else { return };
-        let empty = !live.cgroup.populated().unwrap_or(true);
-        live.end_at = None;
-        if live.told_empty.replace(empty) != Some(empty) {
-            let moment = cluster.moment();
-            cluster.member.empty(moment, JobId(id), empty);
-        }
-    }
-
-    /// The last process of a job has ended here; the record says how.
-    pub(in super::super) fn tell_part_end(&mut self, id: u64, attempt: Attempt) {
+    /// How a job has ended here, as the record says.
+    pub(in super::super) fn report(&mut self, id: u64, attempt: Attempt) {
         let end = self.state.jobs.get(&id).map(part_end).unwrap_or_default();
-        let cluster = &mut self.cluster;
-        cluster.followed = None;
-        cluster.mirrored.remove(&id);
-        cluster.early.remove(&id);
-        let moment = cluster.moment();
-        cluster.member.part_ended(moment, JobId(id), attempt, end);
+        self.cluster.followed = None;
+        self.cluster.handle(Input::Over { job: JobId(id), attempt, end });
     }
 
     /// Launchers that wait too long hear so; those that are gone take their job along.
@@ -294,8 +247,6 @@ impl Driver {
     /// The main process of a job has ended that has no part here, or none yet. Launchers begin the first life of a job; later ones
     /// begin where there is a part.
     pub(super) fn main_ended_elsewhere(&mut self, id: u64, exit: Exit) {
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        cluster.member.main_ended(moment, JobId(id), 0, exit);
+        self.cluster.tell(|member, now| member.main_ended(now, JobId(id), 0, exit));
     }
 }

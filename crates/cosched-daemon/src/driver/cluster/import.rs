@@ -6,7 +6,7 @@ use crate::clock::now;
 use crate::cluster::own::{self, OwnStore};
 use crate::cluster::{FromStore, Link};
 use crate::config::ClusterConfig;
-use crate::record::{PartOf, Record};
+use crate::record::{ALONE, Record};
 use crate::store::{State, Store};
 use anyhow::Context;
 use cosched_api::NodeResources;
@@ -53,7 +53,7 @@ pub(in super::super) fn import(
     let count = new.len();
     for mut record in strangers {
         // It says so only now: what is not in the store yet is found again.
-        record.part = Some(PartOf { attempt: 0, spans: false, lead: true, closing: false, tree: 0, alike: false });
+        record.part = Some(ALONE);
         store.owe(record.id);
         state.jobs.insert(record.id, record);
     }
@@ -183,6 +183,7 @@ fn job_of(record: &Record, node: &str) -> Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::PartOf;
     use crate::config::Config;
     use crate::record::example;
     use crate::store::Opened;
@@ -248,7 +249,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         left(dir.path(), &[example(1)]);
         imported(dir.path());
-        let part = PartOf { attempt: 0, spans: false, lead: true, closing: false, tree: 7, alike: false };
+        let part = PartOf { tree: 7, ..ALONE };
         let elsewhere = Record { part: Some(PartOf { spans: true, ..part }), ..example(3) };
         left(dir.path(), &[Record { part: Some(part), ..example(2) }, elsewhere]);
         let (_, jobs, planned) = imported(dir.path());

@@ -8,8 +8,10 @@ use crate::rights::Peer;
 use crate::users;
 use cosched_api::{ExitReport, ExitStatus};
 use cosched_cluster::wire::Job;
+use cosched_core::JobId;
 use cosched_linux::process::open_pidfd;
 use cosched_linux::user::{User, spawn_gate};
+use cosched_node::Input;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -42,9 +44,7 @@ impl Driver {
                     record.by_api = false;
                     record.event(unix_ms(), "restarted", format!("attempt {}, pid {pid}", job.attempt));
                 });
-                if let Some(live) = self.live.get_mut(&id) {
-                    live.end_at = None;
-                }
+                self.cluster.handle(Input::Populated(JobId(id), true));
                 self.report_end_of(id, child);
             }
             Err(e) => {
@@ -52,7 +52,7 @@ impl Driver {
                 self.remember(id, |record| {
                     record.event(unix_ms(), "lost", format!("it could not be started anew: {e}"))
                 });
-                self.finish(id);
+                self.cluster.node.close(JobId(id));
             }
         }
     }

@@ -21,7 +21,7 @@ impl Driver {
     pub(super) fn look_at_mains(&mut self) {
         let cluster = &mut self.cluster;
         let gone: BTreeSet<u64> =
-            cluster.member.mains().filter(|(_, main)| !lives(*main)).map(|(JobId(id), _)| id).collect();
+            cluster.member().mains().filter(|(_, main)| !lives(*main)).map(|(JobId(id), _)| id).collect();
         let before = std::mem::replace(&mut cluster.mains_gone, gone.clone());
         for id in gone.intersection(&before) {
             tracing::warn!(id, "the job's main process is gone, and nobody has said so: the job ends when it is empty");

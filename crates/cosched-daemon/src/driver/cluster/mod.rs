@@ -1,9 +1,8 @@
 //! This node in its cluster: what the control plane (`cosched_cluster::Member`) says is done here, and what users ask for
 //! goes to it.
 //!
-//! A job's part of this node is to the rest of the driver what a job of one machine is: a record, a cgroup, a place in
-//! the plan. The cluster's number is the job's number. Jobs of this node alone are planned by the node's own planner, which
-//! is kept in step with the cluster's state (`mirror.rs`); those that span nodes come from the cluster's plan (`fill`).
+//! What is decided is decided by `cosched_node::Node`; here is what it wants of the world. A job's part of this node is to the rest of the
+//! driver what a job of one machine is: a record, a cgroup, a place in the plan. The cluster's number is the job's number.
 
 mod act;
 mod admin;
@@ -14,7 +13,6 @@ mod import;
 mod kept;
 mod launch;
 mod mains;
-mod mirror;
 mod operate;
 mod own;
 mod reply;
@@ -33,17 +31,14 @@ use crate::store::{State, Store};
 use ask::Pending;
 use cosched_cluster::wire::{Clock, Exit, PartEnd};
 use cosched_cluster::{AskId, Fenced, Found, Kept, Member, Moment, OpId, Settings};
-use cosched_core::cluster::{
-    Capacity, Config as CoreConfig, Part, Period, Plan, Stage, cap, fill, held, released, without,
-};
-use cosched_core::{Disposition, JobId, Reason, Sharing, Standing, Time};
+use cosched_core::cluster::{Capacity, Config as CoreConfig, LocalConfig, Part, Period};
+use cosched_core::{AgentConfig, JobId, Reason, Shares, Time};
 use cosched_linux::fence::Fences;
+use cosched_node::{Action, Input, Node};
 use here::Launcher;
 use kept::KeptFile;
-use mirror::Mirrored;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -80,22 +75,17 @@ pub(super) struct Cluster {
     name: String,
     /// It is one machine, whose store is a file of its own.
     alone: bool,
-    /// The most of all slots that the gangs of one machine may have, in thousandths.
-    ceiling: u32,
-    node: String,
+    own_name: String,
     /// Whether others may begin its jobs anew.
     fences: bool,
     /// What the guard was last told of that.
     fenced: Option<Vec<Fenced>>,
-    member: Member,
+    /// What this node decides by.
+    pub(super) node: Node,
     link: Link,
     begin: Instant,
-    /// The plan that holds; none while the node runs no gang slots.
-    plan: Option<Arc<Plan>>,
-    /// Why there is none.
+    /// Why gangs that span nodes have no slots, while they have none.
     no_slots: Option<Reason>,
-    /// Gangs that may run before the plan that has them holds.
-    early: BTreeSet<u64>,
     /// What was asked about jobs before the store was met, and since when.
     unmet: Vec<(Instant, Call)>,
     /// What users of this daemon have asked for.
@@ -112,8 +102,6 @@ pub(super) struct Cluster {
     load_askers: BTreeMap<OpId, operate::LoadAsker>,
     /// Whether the queues of the configuration have been compared with the cluster's.
     compared: bool,
-    /// What the node's own planner was told of jobs of this node alone.
-    mirrored: BTreeMap<u64, Mirrored>,
     /// The revision of the store that this node has followed; `None` when something has changed here since.
     followed: Option<u64>,
     figures: Figures,
@@ -134,7 +122,7 @@ impl Cluster {
     pub(super) fn new(
         of: &Config,
         memory_bytes: u64,
-        identity: &super::Identity,
+        (identity, shares): (&super::Identity, Shares),
         (store, state, fences): (&mut Store, &mut State, &Path),
     ) -> anyhow::Result<Cluster> {
         let config = &of.cluster;
@@ -155,20 +143,17 @@ impl Cluster {
         let found = |record| Some(Found { fence_at: fence::found(&left, record, moment), ..found(record)? });
         let found: Vec<Found> = state.jobs.values().filter_map(found).collect();
         let fences = settings.fences;
-        let member = Member::new(moment, settings, &found);
+        let node = Node::new(moment, settings, local(of, identity, state, shares), &found);
         Ok(Cluster {
             name: config.name.clone(),
             alone,
-            ceiling: 1000,
-            node: config.node.clone(),
+            own_name: config.node.clone(),
             fences,
             fenced: None,
-            member,
+            node,
             link,
             begin,
-            plan: None,
             no_slots: None,
-            early: BTreeSet::new(),
             unmet: Vec::new(),
             pending: BTreeMap::new(),
             killed: Vec::new(),
@@ -177,7 +162,6 @@ impl Cluster {
             waiters: BTreeMap::new(),
             load_askers: BTreeMap::new(),
             compared: false,
-            mirrored: BTreeMap::new(),
             followed: None,
             figures: Figures::default(),
             kept,
@@ -189,16 +173,31 @@ impl Cluster {
 
     /// No job runs or waits anywhere.
     pub(super) fn is_empty(&self) -> bool {
-        self.member.state().is_none_or(|state| state.jobs.is_empty()) && self.pending.is_empty()
+        self.member().state().is_none_or(|state| state.jobs.is_empty()) && self.pending.is_empty()
     }
 
-    fn moment(&self) -> Moment {
+    /// The control plane.
+    fn member(&self) -> &Member {
+        self.node.member()
+    }
+
+    /// Something happens to it.
+    fn tell<R>(&mut self, what: impl FnOnce(&mut Member, Moment) -> R) -> R {
+        self.node.tell(self.moment(), what)
+    }
+
+    /// Something happens on this node.
+    pub(super) fn handle(&mut self, input: Input) {
+        self.node.handle(self.moment(), input);
+    }
+
+    pub(super) fn moment(&self) -> Moment {
         Moment { steady: Time(STEADY_BEGIN_NS + self.begin.elapsed().as_nanos() as u64), wall: now() }
     }
 
     /// The parts of a job, by its place; none while it has no place.
     fn parts(&self, id: u64) -> &[Part] {
-        let planned = self.member.state().and_then(|state| state.jobs.get(&JobId(id)));
+        let planned = self.member().state().and_then(|state| state.jobs.get(&JobId(id)));
         planned.and_then(|job| job.place.as_ref()).map_or(&[], |place| &place.parts)
     }
 
@@ -209,8 +208,8 @@ impl Cluster {
 
     /// When something is due.
     pub(super) fn due(&self) -> Instant {
-        let member = self
-            .member
+        let node = self
+            .node
             .poll_timeout()
             .map(|at| self.begin + Duration::from_nanos(at.0.saturating_sub(STEADY_BEGIN_NS)));
         let pending = self
@@ -221,7 +220,7 @@ impl Cluster {
         let launchers = self.launchers.values().map(Launcher::due);
         let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
         let loads = self.load_askers.values().map(operate::LoadAsker::due).chain(self.kept.due());
-        member.into_iter().chain(pending).chain(loads).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
+        node.into_iter().chain(pending).chain(loads).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
     }
 }
 
@@ -251,6 +250,27 @@ fn settings(of: &Config, memory_bytes: u64, identity: &super::Identity, state: &
         // The driver tells more in its first step.
         clock: Clock { synchronised: !of.require_synchronised_clock, error_ns: 0 },
         ..Settings::new(config.keys(), &config.node, instance, capacity)
+    }
+}
+
+/// What the node plans by until it has met its cluster.
+fn local(of: &Config, identity: &super::Identity, state: &State, shares: Shares) -> LocalConfig {
+    let initial = initial(&of.cluster, of, Some(&state.settings));
+    LocalConfig {
+        slot_length_ns: initial.slot_length_ns,
+        policy: initial.policy,
+        sharing: initial.sharing,
+        packing: of.packing,
+        shares,
+        is_single: of.cluster.is_alone(),
+        // The slot thread drives the boundaries.
+        agent: AgentConfig {
+            idle_after_ns: of.idle_after.as_nanos() as u64,
+            drop_after_ns: of.drop_after.as_nanos() as u64,
+            drive_boundaries: false,
+            ..AgentConfig::default()
+        },
+        ..LocalConfig::new(identity.cpus.len() as u32)
     }
 }
 
@@ -311,81 +331,27 @@ impl Driver {
 
     /// The node's name.
     pub(super) fn node_name(&self) -> String {
-        self.cluster.node.clone()
-    }
-
-    /// The plan for this node: its own planner's, and in a cluster what gangs that span nodes leave of it.
-    pub(super) fn plan_to_run(&self) -> Arc<cosched_core::Plan> {
-        let cluster = &self.cluster;
-        let shares = cluster.member.state().map_or(self.shares, |state| *state.config.shares());
-        let (released, stay) = self.held();
-        let mut plan = match (&cluster.plan, cluster.member.id()) {
-            (Some(plan), Some(node)) => {
-                let (filled, flaw) = fill(plan, node, &self.own_plan, &shares, &released);
-                flaw.into_iter().for_each(super::flaw::tell);
-                filled
-            }
-            _ => without(&self.own_plan, &stay, &shares),
-        };
-        // In a cluster it is that of gangs that span nodes, and in their plan already.
-        if cluster.alone {
-            plan = cap(plan, cluster.ceiling);
-        }
-        // Two planners make it, and the node may fall back to one of them: it counts for itself.
-        plan.generation = self.plan.generation + 1;
-        Arc::new(plan)
-    }
-
-    /// Of the jobs that are held here for want of memory those that go on, because nobody plans for this node now and they have
-    /// room, and the others.
-    fn held(&self) -> (BTreeSet<JobId>, BTreeSet<JobId>) {
-        let member = &self.cluster.member;
-        let Some(state) = member.state() else { return Default::default() };
-        let Some(node) = member.id() else { return Default::default() };
-        let lives = |id: JobId| self.live.contains_key(&id.0);
-        let goes_on = if member.is_joined() { BTreeSet::new() } else { released(state, node, lives) };
-        let others = &held(state, node) - &goes_on;
-        (goes_on, others)
-    }
-
-    /// What a job does that the plan of this node does not have.
-    pub(super) fn unplanned(&self, id: u64) -> Disposition {
-        let cluster = &self.cluster;
-        let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(id)));
-        let Some(planned) = planned.filter(|_| !self.is_own(id)) else { return Disposition::Run };
-        match planned.stage {
-            Stage::Waiting(_) => Disposition::Stop,
-            Stage::Ready if planned.standing == Standing::Suspended => Disposition::Stop,
-            // It has begun, and its plan is still to come: until then the CPUs are others'.
-            Stage::Ready if cluster.plan.is_some() && !cluster.early.contains(&id) => match self.plan.sharing {
-                Sharing::Strict => Disposition::Stop,
-                Sharing::Soft | Sharing::Paired => Disposition::Background,
-            },
-            Stage::Ready | Stage::Clearing | Stage::Ending(_) => Disposition::Run,
-        }
+        self.cluster.own_name.clone()
     }
 
     /// The store has told something.
     pub(super) fn on_store(&mut self, told: FromStore) {
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
         if let FromStore::Done(_, Err(why)) | FromStore::WatchLost(_, why) = &told {
             tracing::debug!("the store: {why}");
         }
         self.refuse_unwritten(&told);
         let cluster = &mut self.cluster;
-        match told {
-            FromStore::Done(op, done) => cluster.member.handle_done(moment, op, done),
-            FromStore::News(watch, news) => cluster.member.handle_news(moment, watch, news),
-            FromStore::WatchLost(watch, why) => cluster.member.handle_watch_lost(moment, watch, why),
-        }
+        cluster.tell(|member, now| match told {
+            FromStore::Done(op, done) => member.handle_done(now, op, done),
+            FromStore::News(watch, news) => member.handle_news(now, watch, news),
+            FromStore::WatchLost(watch, why) => member.handle_watch_lost(now, watch, why),
+        });
     }
 
     /// Something is due.
     pub(super) fn on_time_in_cluster(&mut self) {
         let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        cluster.member.handle_timeout(moment);
+        cluster.handle(Input::Timeout);
         if cluster.look_at <= Instant::now() {
             cluster.look_at = Instant::now() + LOOK_PERIOD;
             self.look_at_use();
@@ -398,13 +364,13 @@ impl Driver {
     fn follow_cluster(&mut self) {
         self.keep_fences();
         let cluster = &mut self.cluster;
-        cluster.kept.keep(&cluster.member);
+        cluster.kept.keep(cluster.node.member());
         self.compare_queues();
         self.answer_unmet();
-        let revision = Some(self.cluster.member.revision());
+        let revision = Some(self.cluster.member().revision());
         // Each of them looks at all jobs, and most turns of the driver have changed none.
         if std::mem::replace(&mut self.cluster.followed, revision) != revision {
-            self.mirror();
+            self.keep_decisions();
             self.answer_cluster_waiters();
         }
     }
@@ -413,55 +379,31 @@ impl Driver {
     pub(super) fn tell_clock(&mut self) {
         let synchronised = self.clock.holds().is_none();
         let error_ns = self.clock.view().error_us_max.unwrap_or(0).saturating_mul(1000);
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        cluster.member.clock(moment, Clock { synchronised, error_ns });
+        self.cluster.handle(Input::Clock(Clock { synchronised, error_ns }));
     }
 
     /// The time of the day, by this node's calendar.
     pub(super) fn tell_period(&mut self, period: cosched_api::Period) {
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
         let period = match period {
             cosched_api::Period::Working => Period::Working,
             cosched_api::Period::Off => Period::Off,
         };
-        cluster.member.calendar(moment, period);
-    }
-
-    /// A gang fell asleep here, or woke.
-    pub(super) fn tell_sleep(&mut self, job: JobId, asleep: bool) {
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        cluster.member.asleep(moment, job, asleep);
-    }
-
-    /// A gang used no CPU for very long.
-    pub(super) fn tell_dropped(&mut self, job: JobId) {
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        cluster.member.dropped(moment, job);
-    }
-
-    /// What auto has chosen for a job that spans nodes.
-    pub(super) fn tell_choice(&mut self, job: JobId, choice: &cosched_core::Choice) {
-        let cluster = &mut self.cluster;
-        let moment = cluster.moment();
-        cluster.member.choice(moment, job, choice.policy.into(), choice.reason.into());
+        self.cluster.tell(|member, now| member.calendar(now, period));
     }
 
     /// Tells of the load that is not the jobs', and of the memory that they use.
     fn look_at_use(&mut self) {
         let cluster = &mut self.cluster;
-        let moment = cluster.moment();
         if let Some(load) = cosched_linux::observe::load() {
             // Gangs take turns, so jobs have about as many threads that run or wait as there are CPUs.
             let jobs: u32 = self.live.keys().filter_map(|id| self.state.jobs.get(id)).map(|record| record.cpus).sum();
             let jobs = jobs.min(self.identity.cpus.len() as u32);
-            cluster.member.load(moment, (load.average[0].round() as u32).saturating_sub(jobs));
-            cluster.member.measured(moment, operate::measured(moment, &load));
+            cluster.tell(|member, now| {
+                member.load(now, (load.average[0].round() as u32).saturating_sub(jobs));
+                member.measured(now, operate::measured(now, &load));
+            });
         }
-        let own = cluster.member.id();
+        let own = cluster.member().id();
         // On a machine without a limit of memory nobody wants to know.
         let live = self.live.iter().filter(|_| self.config.cluster.admits_by_memory);
         for (id, live) in live {
@@ -469,7 +411,7 @@ impl Driver {
             let part = cluster.parts(*id).iter().find(|part| Some(part.node) == own);
             let known = part.map_or(0, |part| part.memory_bytes);
             if bytes > known + (known / 16).max(MEMORY_STEP) {
-                cluster.member.memory(moment, JobId(*id), bytes);
+                cluster.tell(|member, now| member.memory(now, JobId(*id), bytes));
             }
         }
     }
@@ -477,24 +419,24 @@ impl Driver {
     /// Takes leave of the cluster, if nothing of it is left here: with jobs the node comes back as it went.
     pub(super) async fn leave(&mut self) {
         let cluster = &mut self.cluster;
-        let is_left = self.live.is_empty() && cluster.member.mains().next().is_none();
-        if !is_left || !cluster.member.is_joined() {
+        let is_left = self.live.is_empty() && cluster.member().mains().next().is_none();
+        if !is_left || !cluster.member().is_joined() {
             return;
         }
-        cluster.member.leave(cluster.moment());
+        cluster.tell(|member, now| member.leave(now));
         let left = async {
             loop {
-                while let Some(action) = cluster.member.poll_action() {
+                while let Some(action) = cluster.node.poll_action() {
                     match action {
-                        cosched_cluster::Action::Store(op, what) => {
+                        Action::Store(op, what) => {
                             cluster.link.call(op, what, Some((&mut self.store, &self.state)));
                         }
-                        cosched_cluster::Action::Say(cosched_cluster::Notice::Left) => return,
+                        Action::Say(cosched_cluster::Notice::Left) => return,
                         _ => (),
                     }
                 }
                 if let FromStore::Done(op, done) = cluster.link.told().await {
-                    cluster.member.handle_done(cluster.moment(), op, done);
+                    cluster.tell(|member, now| member.handle_done(now, op, done));
                 }
             }
         };

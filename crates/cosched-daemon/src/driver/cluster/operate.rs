@@ -56,13 +56,12 @@ impl Driver {
     pub(in super::super) fn ask_load(&mut self, node: Option<String>, reply: oneshot::Sender<Answer<Reply>>) {
         let cluster = &mut self.cluster;
         if let Some(name) = node.as_deref()
-            && !cluster.member.nodes().any(|(known, _)| known == name)
+            && !cluster.member().nodes().any(|(known, _)| known == name)
         {
             let error = if cluster.alone { self.no_other_node(name) } else { cluster.no_such_node(name) };
             return drop(reply.send(Err(error)));
         }
-        let moment = cluster.moment();
-        match cluster.member.read_loads(moment, node.as_deref()) {
+        match cluster.tell(|member, now| member.read_loads(now, node.as_deref())) {
             Some(op) => drop(cluster.load_askers.insert(op, LoadAsker { node, since: Instant::now(), reply })),
             None => drop(reply.send(Err(cluster.store_is_away()))),
         }
@@ -131,7 +130,7 @@ impl Driver {
         if cpus == Some(0) {
             return Err(invalid("a job cannot have 0 CPUs", "it could never run", "Ask for 1 or more."));
         }
-        let job = self.cluster.member.job(JobId(id));
+        let job = self.cluster.member().job(JobId(id));
         match &job.ok_or_else(|| no_such_job(id))?.ask.want {
             WantAsk::Total { cpus: had, memory_per_cpu_bytes, disk_bytes } => {
                 let cpus = cpus.unwrap_or(*had);
@@ -182,7 +181,7 @@ impl Driver {
         if !config.queues_are_set || cluster.compared {
             return;
         }
-        let Some(state) = cluster.member.state().filter(|_| cluster.member.is_joined()) else { return };
+        let Some(state) = cluster.member().state().filter(|_| cluster.member().is_joined()) else { return };
         let differ = state.config.queues != config.queues;
         cluster.compared = true;
         if differ {
@@ -197,7 +196,7 @@ impl Driver {
 
 impl Cluster {
     fn no_such_node(&self, name: &str) -> ErrorBody {
-        let mut names: Vec<&str> = self.member.nodes().map(|(name, _)| name).collect();
+        let mut names: Vec<&str> = self.member().nodes().map(|(name, _)| name).collect();
         names.sort_unstable();
         let more = names.len().saturating_sub(NAMES_MAX);
         names.truncate(NAMES_MAX);
@@ -219,13 +218,13 @@ impl Cluster {
 
     /// How busy a node is: what it said itself, and what the plan has for it.
     fn load_of(&self, name: &str, acks: &BTreeMap<String, Ack>) -> Option<NodeLoad> {
-        let (_, node) = self.member.nodes().find(|(known, _)| *known == name)?;
+        let (_, node) = self.member().nodes().find(|(known, _)| *known == name)?;
         let measured = acks.get(name)?.measured?;
         let id = NodeId(node.id);
         let active = |job: &&JobRecord| {
             job.standing != Standing::Suspended && matches!(job.stage, Stage::Ready | Stage::Ending(_))
         };
-        let jobs = self.member.state().into_iter().flat_map(|state| state.jobs.values()).filter(active);
+        let jobs = self.member().state().into_iter().flat_map(|state| state.jobs.values()).filter(active);
         let parts = jobs.filter_map(|job| {
             let part = job.place.as_ref()?.parts.iter().find(|part| part.node == id)?;
             Some((part.cpus, job.spec.want.memory_bytes(id, part.cpus)))

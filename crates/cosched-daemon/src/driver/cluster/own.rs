@@ -28,8 +28,8 @@ impl Driver {
     fn do_in_cluster(&mut self) -> bool {
         let mut has_done = false;
         loop {
-            if let Some(action) = self.cluster.member.poll_action() {
-                self.act_in_cluster(action);
+            if let Some(action) = self.cluster.node.poll_action() {
+                self.act(action);
             } else if let Some(told) = self.cluster.link.told_now() {
                 self.on_store(told);
             } else {
@@ -42,7 +42,7 @@ impl Driver {
     /// What the configuration file says anew since the last start holds from now on; what it said before may have been
     /// changed while the daemon ran, and stays so.
     pub(in super::super) fn tell_file(&mut self) {
-        if !self.cluster.alone || !self.cluster.member.is_joined() {
+        if !self.cluster.alone || !self.cluster.member().is_joined() {
             return;
         }
         let says = settings_of(&super::initial(&self.config.cluster, &self.config, None));
@@ -62,7 +62,7 @@ impl Driver {
 
     /// Queues that the file does not name any more stay while jobs are in them, behind those that it names.
     fn with_queues_in_use(&mut self, ask: &Ask) -> Ask {
-        let (Ask::Queues { queues }, Some(state)) = (ask, self.cluster.member.state()) else { return ask.clone() };
+        let (Ask::Queues { queues }, Some(state)) = (ask, self.cluster.member().state()) else { return ask.clone() };
         let named = |name: &str| queues.iter().any(|queue| queue.name == name);
         let in_use = |at: usize| state.jobs.values().any(|job| job.spec.queue as usize == at);
         let stay = state.config.queues.iter().enumerate().filter(|(at, queue)| !named(&queue.name) && in_use(*at));
@@ -98,7 +98,7 @@ impl Driver {
     /// Whether the end of a job is written by the store as soon as that is told.
     pub(in super::super) fn is_told_at_once(&self, id: u64) -> bool {
         let cluster = &self.cluster;
-        cluster.alone && cluster.problem.is_none() && cluster.member.job(cosched_core::JobId(id)).is_some()
+        cluster.alone && cluster.problem.is_none() && cluster.member().job(cosched_core::JobId(id)).is_some()
     }
 
     /// A disk that takes nothing is not waited for as a store is that others keep: what cannot be written is refused, and forgotten. Jobs
@@ -128,7 +128,7 @@ impl Driver {
     }
 
     fn withdraw(&mut self, id: AskId, reply: Option<ask::To>, error: &ErrorBody) {
-        if let Some(key) = self.cluster.member.withdraw(id) {
+        if let Some(key) = self.cluster.tell(|member, _| member.withdraw(id)) {
             self.cluster.link.withdraw(&key, &mut self.store);
         }
         if let Some(reply) = reply {

@@ -31,7 +31,6 @@ impl Driver {
             }
             (Pending::Status { reply }, Told::Done) => {
                 // What is shown has to be what was set.
-                self.mirror();
                 self.settle(false);
                 let _ = reply.send(Ok(Reply::Status(Box::new(self.view_status()))));
             }
@@ -55,10 +54,9 @@ impl Driver {
         if begun && let Some(held) = &launcher.held {
             let request = cosched_api::ProcessRequest { pid: held.pid(), start_ticks: Some(held.start_ticks()) };
             let entered = self.enter_late(job, request);
-            if entered.is_err()
-                && let Some(live) = self.live.get_mut(&job)
-            {
-                live.end_at = Some(Instant::now());
+            if entered.is_err() {
+                let now = self.cluster.moment();
+                self.cluster.node.give_up(now, JobId(job));
             }
             if let Some(reply) = launcher.reply {
                 let _ = reply.send(entered.map(job_reply));
@@ -81,7 +79,7 @@ impl Driver {
     /// Those who wait for the end of a job that is over.
     pub(super) fn answer_cluster_waiters(&mut self) {
         let cluster = &self.cluster;
-        let over = |id: &u64| cluster.member.job(JobId(*id)).is_none() || self.is_over(*id);
+        let over = |id: &u64| cluster.member().job(JobId(*id)).is_none() || self.is_over(*id);
         let ids: Vec<u64> = cluster.waiters.keys().copied().filter(over).collect();
         for id in ids {
             let waiters = self.cluster.waiters.remove(&id).unwrap_or_default();
@@ -96,14 +94,14 @@ impl Driver {
 
     fn answer_launchers_of_ended(&mut self) {
         let cluster = &self.cluster;
-        let over = |id: &&u64| cluster.member.job(JobId(**id)).is_some_and(|job| job.end.is_some());
+        let over = |id: &&u64| cluster.member().job(JobId(**id)).is_some_and(|job| job.end.is_some());
         let ids: Vec<u64> = cluster.launchers.keys().filter(over).copied().collect();
         ids.into_iter().for_each(|id| self.answer_launcher(id, None));
     }
 
     fn answer_launchers_elsewhere(&mut self) {
         let cluster = &self.cluster;
-        let own = cluster.member.id();
+        let own = cluster.member().id();
         let elsewhere = |id: &&u64| {
             let parts = cluster.parts(**id);
             !parts.is_empty() && !parts.iter().any(|part| Some(part.node) == own)

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 impl Driver {
     /// Whether the store was read since this daemon began.
     pub(in super::super) fn is_met(&self) -> bool {
-        self.cluster.member.state().is_some()
+        self.cluster.member().state().is_some()
     }
 
     /// Keeps what cannot be answered before the store is met; gives the rest back. Who takes no part will not meet it.
     pub(in super::super) fn hold_unmet(&mut self, call: Call) -> Option<Call> {
         let holds = !self.is_met() && call.op.job().is_some_and(|id| !self.live.contains_key(&id));
-        if !holds || self.cluster.member.out().is_some() {
+        if !holds || self.cluster.member().out().is_some() {
             return Some(call);
         }
         self.cluster.unmet.push((Instant::now(), call));
@@ -30,7 +30,7 @@ impl Driver {
     pub(super) fn answer_unmet(&mut self) {
         let met = self.is_met();
         let cluster = &mut self.cluster;
-        if cluster.unmet.is_empty() || !met && cluster.member.out().is_none() {
+        if cluster.unmet.is_empty() || !met && cluster.member().out().is_none() {
             return;
         }
         for (_, call) in std::mem::take(&mut cluster.unmet) {

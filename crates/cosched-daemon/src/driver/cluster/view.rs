@@ -1,6 +1,6 @@
 //! Jobs and nodes as the cluster knows them, with what is known of them here.
 
-use super::super::{Driver, view::job_state};
+use super::super::Driver;
 use super::{Cluster, words};
 use crate::clock::unix_ms;
 use crate::record::Record;
@@ -23,14 +23,14 @@ impl Driver {
         if self.is_only_here(id) {
             return self.view_here(id);
         }
-        let job = self.cluster.member.job(JobId(id)).ok_or_else(|| no_such_job(id))?;
+        let job = self.cluster.member().job(JobId(id)).ok_or_else(|| no_such_job(id))?;
         Ok(self.job_in_cluster(&self.cluster, job))
     }
 
     /// `GET /v1/jobs`
     pub(in super::super) fn view_list(&self, all: bool) -> api::JobList {
         let cluster = &self.cluster;
-        let shown = cluster.member.jobs().filter(|job| all || job.end.is_none() && !self.has_ended_here(job));
+        let shown = cluster.member().jobs().filter(|job| all || job.end.is_none() && !self.has_ended_here(job));
         let is_own = |record: &&Record| (all || !record.ended()) && self.is_only_here(record.id);
         let own = self.state.jobs.values().filter(is_own);
         let mut jobs: Vec<api::Job> = shown.map(|job| self.job_in_cluster(cluster, job)).collect();
@@ -44,14 +44,14 @@ impl Driver {
         let cluster = &self.cluster;
         let here = |job: &Job| {
             let record = self.record_here(job);
-            record.map_or(api::JobState::Running, |record| job_state(record, self.live.get(&record.id)))
+            record.map_or(api::JobState::Running, |record| self.state_here(record))
         };
         let known = cluster
-            .member
+            .member()
             .jobs()
             .map(|job| (words::api_class(job.ask.class), self.state_of(cluster, job, here(job)).0));
         let own = self.state.jobs.values().filter(|record| self.is_only_here(record.id));
-        known.chain(own.map(|record| (record.class, job_state(record, self.live.get(&record.id))))).collect()
+        known.chain(own.map(|record| (record.class, self.state_here(record)))).collect()
     }
 
     /// What this node has of the life of a job that the cluster knows.
@@ -69,7 +69,7 @@ impl Driver {
             _ => api::JobState::Running,
         };
         let has_ended = self.has_ended_here(job);
-        let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(job.id)));
+        let planned = cluster.member().state().and_then(|state| state.jobs.get(&JobId(job.id)));
         match planned {
             None if job.end.is_none() && !has_ended => (self.without_plan(cluster, job.id), None),
             planned => state(planned.filter(|_| !has_ended), job, here),
@@ -78,7 +78,7 @@ impl Driver {
 
     /// Whether a job is over. On one machine one that has ended is, also while that cannot be written; of a cluster all nodes say the same.
     pub(super) fn is_over(&self, id: u64) -> bool {
-        let Some(job) = self.cluster.member.job(JobId(id)) else { return false };
+        let Some(job) = self.cluster.member().job(JobId(id)) else { return false };
         job.end.is_some() || self.has_ended_here(job)
     }
 
@@ -89,17 +89,22 @@ impl Driver {
         self.cluster.alone && record.is_some_and(|record| is_all(record) && !record.lost)
     }
 
+    /// Whether a job has all that it has on this node.
+    pub(in super::super) fn is_own(&self, id: u64) -> bool {
+        self.state.jobs.get(&id).is_some_and(|record| record.part.is_none_or(|part| !part.spans))
+    }
+
     /// Whether this node alone knows a job. One machine remembers those of each user that its store has forgotten.
     fn is_only_here(&self, id: u64) -> bool {
         self.is_forgotten(id)
-            || self.cluster.alone && self.cluster.member.job(JobId(id)).is_none() && self.state.jobs.contains_key(&id)
+            || self.cluster.alone && self.cluster.member().job(JobId(id)).is_none() && self.state.jobs.contains_key(&id)
     }
 
     /// A user's jobs of the cluster that have not ended, and those that he asks for now: number, whether it waits, declared memory.
     pub(in super::super) fn jobs_of(&self, uid: u32) -> Vec<(u64, bool, u64)> {
         let cluster = &self.cluster;
-        let state = cluster.member.state();
-        let own = cluster.member.jobs().filter(|job| job.owner.uid == uid && job.end.is_none());
+        let state = cluster.member().state();
+        let own = cluster.member().jobs().filter(|job| job.owner.uid == uid && job.end.is_none());
         let known = own.map(|job| {
             let planned = state.and_then(|state| state.jobs.get(&JobId(job.id)));
             let waits = planned.is_none_or(|planned| matches!(planned.stage, Stage::Waiting(_)));
@@ -118,7 +123,7 @@ impl Driver {
         if self.is_only_here(id) {
             return Ok(api::EventList { events: self.record(id)?.events.clone() });
         }
-        let job = self.cluster.member.job(JobId(id)).ok_or_else(|| no_such_job(id))?;
+        let job = self.cluster.member().job(JobId(id)).ok_or_else(|| no_such_job(id))?;
         let event = |event: &cosched_cluster::wire::Event| api::Event {
             unix_ms: event.at_ns / 1_000_000,
             what: event.what.clone(),
@@ -143,7 +148,7 @@ impl Driver {
             Some(record) => self.job(record),
             None => self.job(&record_of(job, &self.boot_id)),
         };
-        let planned = cluster.member.state().and_then(|state| state.jobs.get(&JobId(job.id)));
+        let planned = cluster.member().state().and_then(|state| state.jobs.get(&JobId(job.id)));
         view.class = words::api_class(job.ask.class);
         view.own_policy = job.ask.policy.map(words::api_policy);
         view.policy = view.own_policy.unwrap_or(view.policy);
@@ -179,7 +184,7 @@ impl Driver {
 
     /// What a job does that has not ended and that no plan is known to have.
     fn without_plan(&self, cluster: &Cluster, id: u64) -> api::JobState {
-        match cluster.member.state() {
+        match cluster.member().state() {
             _ if self.live.contains_key(&id) => api::JobState::Running,
             // Its record is older than the state, for a moment.
             Some(_) => api::JobState::Ended,
@@ -190,13 +195,13 @@ impl Driver {
     /// `Status.nodes`
     pub(in super::super) fn view_nodes(&self) -> Vec<api::NodeStatus> {
         let cluster = &self.cluster;
-        let state = cluster.member.state();
+        let state = cluster.member().state();
         let mut nodes: Vec<api::NodeStatus> = cluster
-            .member
+            .member()
             .nodes()
             .map(|(name, node)| {
                 let planned = state.and_then(|state| state.nodes.get(&cosched_core::NodeId(node.id)));
-                let own = name == cluster.node;
+                let own = name == cluster.own_name;
                 api::NodeStatus {
                     name: name.to_owned(),
                     cpus: node.cpus,
@@ -207,7 +212,7 @@ impl Driver {
                         error_us_max: Some(node.clock.error_ns / 1000),
                         ..api::Clock::default()
                     }),
-                    plan_generation: own.then(|| cluster.member.in_use()).flatten(),
+                    plan_generation: own.then(|| cluster.member().in_use()).flatten(),
                     alive: true,
                     gone_since_unix_ms: None,
                     silent_since_unix_ms: None,
@@ -227,9 +232,9 @@ impl Driver {
         // One machine had no others, only other names.
         let cluster = Some(&self.cluster).into_iter().filter(|cluster| !cluster.alone);
         let gone =
-            cluster.flat_map(|cluster| cluster.member.gone().map(move |(name, left_ns)| (cluster, name, left_ns)));
+            cluster.flat_map(|cluster| cluster.member().gone().map(move |(name, left_ns)| (cluster, name, left_ns)));
         let gone = gone.map(|(cluster, name, left_ns)| {
-            let silent_ms = cluster.member.silent_since(name).map(|since| since.0 / 1_000_000);
+            let silent_ms = cluster.member().silent_since(name).map(|since| since.0 / 1_000_000);
             (name, left_ns.map(|ns| ns / 1_000_000), silent_ms)
         });
         let is_recent = move |since: Option<u64>| since.is_none_or(|since| now.saturating_sub(since) < GONE_SHOWN_MS);
@@ -252,7 +257,7 @@ impl Driver {
     /// `Status.cluster`
     pub(in super::super) fn view_cluster(&self) -> api::ClusterStatus {
         let cluster = &self.cluster;
-        let state = cluster.member.state();
+        let state = cluster.member().state();
         // A job that was held waits, too: it must not run.
         let count = |queue: usize, waits: bool| {
             let jobs = state.into_iter().flat_map(|state| state.jobs.values());
@@ -278,9 +283,9 @@ impl Driver {
         api::ClusterStatus {
             name: cluster.name.clone(),
             alone: cluster.alone,
-            store_answers: cluster.member.is_joined(),
+            store_answers: cluster.member().is_joined(),
             plan_generation: state.map_or(0, |state| state.generation),
-            plan_in_use: cluster.member.in_use(),
+            plan_in_use: cluster.member().in_use(),
             ceiling: state.map_or(1.0, |state| f64::from(state.config.ceiling_permille) / 1000.0),
             node_dead_after_ms: config
                 .map(|config| config.node_dead_after_ns)
@@ -299,13 +304,13 @@ impl Driver {
     pub(in super::super) fn cluster_warnings(&self) -> Vec<api::Warning> {
         let cluster = &self.cluster;
         let mut all = Vec::new();
-        if let Some(why) = cluster.member.out() {
+        if let Some(why) = cluster.member().out() {
             all.push(api::Warning {
                 what: format!("this node takes no part in cluster {}", cluster.name),
                 why: why.to_owned(),
                 hint: "Jobs that run here go on. Start this daemon again when that is put right.".to_owned(),
             });
-        } else if let Some(why) = cluster.member.alarm() {
+        } else if let Some(why) = cluster.member().alarm() {
             all.push(api::Warning {
                 what: format!("what lies in the store of cluster {} cannot be used", cluster.name),
                 why: why.to_owned(),
@@ -345,14 +350,14 @@ impl Driver {
     pub(in super::super) fn cluster_metrics(&self, all: &mut crate::metrics::Snapshot) {
         let cluster = &self.cluster;
         let figures = &cluster.figures;
-        let state = cluster.member.state();
-        let nodes = cluster.member.nodes().count();
+        let state = cluster.member().state();
+        let nodes = cluster.member().nodes().count();
         all.gauge("cluster_nodes", "Nodes whose lease holds", nodes as f64);
         let gone = self.gone_nodes().count();
         all.gauge("cluster_nodes_gone", "Nodes that were there within a week and are not", gone as f64);
         let generation = state.map_or(0, |state| state.generation);
         all.gauge("cluster_plan_generation", "The newest plan of the cluster that is known here", generation as f64);
-        let in_use = cluster.member.in_use().unwrap_or(0);
+        let in_use = cluster.member().in_use().unwrap_or(0);
         all.gauge("cluster_plan_in_use", "The plan of the cluster that this node runs, 0 for none", in_use as f64);
         all.gauge(
             "cluster_plans_behind",
@@ -366,18 +371,18 @@ impl Driver {
         );
         all.count("cluster_plans_made", "Plans of the cluster that were made here", figures.planned);
         all.count("cluster_conflicts", "Plans that somebody else was faster with", figures.conflicts);
-        let up = if cluster.member.is_joined() { 1.0 } else { 0.0 };
+        let up = if cluster.member().is_joined() { 1.0 } else { 0.0 };
         all.gauge("store_up", "Whether the cluster's store answers", up);
-        let alarm = if cluster.member.alarm().is_some() { 1.0 } else { 0.0 };
+        let alarm = if cluster.member().alarm().is_some() { 1.0 } else { 0.0 };
         all.gauge("cluster_alarm", "Whether what lies in the cluster's store cannot be used", alarm);
         all.count("store_losses", "How often the store was lost", figures.losses);
-        all.gauge("requests_waiting", "Requests of users that have no answer yet", cluster.member.unanswered() as f64);
+        all.gauge("requests_waiting", "Requests of users that have no answer yet", cluster.member().unanswered() as f64);
     }
 }
 
 impl Cluster {
     fn queue(&self, planned: Option<&JobRecord>, job: &Job) -> Option<String> {
-        let queues = &self.member.state()?.config.queues;
+        let queues = &self.member().state()?.config.queues;
         let at = planned.and_then(|planned| queues.get(planned.spec.queue as usize));
         at.map(|queue| queue.name.clone()).or_else(|| job.ask.queue.clone())
     }
@@ -385,8 +390,8 @@ impl Cluster {
     /// Of which nodes the use of a job is known here; `None` where all of it is. A node does not tell others.
     fn use_of_nodes(&self, planned: Option<&JobRecord>, job: &Job) -> Option<Vec<String>> {
         let place = planned.filter(|_| job.end.is_none())?.place.as_ref()?;
-        let names = place.parts.iter().filter_map(|part| self.member.name_of(part.node));
-        let (own, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == self.node);
+        let names = place.parts.iter().filter_map(|part| self.member().name_of(part.node));
+        let (own, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == self.own_name);
         (!others.is_empty()).then(|| own.into_iter().map(str::to_owned).collect())
     }
 
@@ -395,7 +400,7 @@ impl Cluster {
         let bytes = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
         if let Some(place) = planned.and_then(|planned| planned.place.as_ref()) {
             let part = |part: &cosched_core::cluster::Part| api::NodeResources {
-                name: self.member.name_of(part.node).unwrap_or_default().to_owned(),
+                name: self.member().name_of(part.node).unwrap_or_default().to_owned(),
                 cpus: Some(part.cpus),
                 memory_bytes: bytes(part.memory_bytes),
                 disk_bytes: bytes(part.disk_bytes),
