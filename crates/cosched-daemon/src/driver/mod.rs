@@ -330,6 +330,7 @@ impl Driver {
             self.finish_over();
             self.heed_store();
         }
+        self.answer_killers();
         if std::mem::take(&mut self.plan_is_new) || force {
             self.install();
         }

@@ -376,7 +376,7 @@ impl Driver {
             self.main_ended_elsewhere(id, Exit { code: report.exit.code, signal: report.exit.signal });
         }
         // On one machine it is written then.
-        self.heed_store();
+        self.settle(false);
         self.view_job(id)
     }
 

@@ -21,7 +21,6 @@ impl Driver {
                 break;
             }
         }
-        self.answer_killers();
     }
 
     /// Whether there was something to do.

@@ -41,7 +41,7 @@ impl Driver {
     }
 
     /// Those who have ended jobs.
-    pub(super) fn answer_killers(&mut self) {
+    pub(in super::super) fn answer_killers(&mut self) {
         for (id, reply) in std::mem::take(&mut self.cluster.killed) {
             let _ = reply.send(self.view_job(id).map(job_reply));
         }
