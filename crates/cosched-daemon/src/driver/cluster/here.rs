@@ -10,7 +10,7 @@ use crate::users::user_name;
 use cosched_api::ErrorCode;
 use cosched_cluster::wire::{Attempt, Exit, Job, KillHow, PartEnd};
 use cosched_core::cluster::Part;
-use cosched_core::{JobId, Reason};
+use cosched_core::{JobId, Reason, Standing};
 use cosched_linux::Origin;
 use cosched_linux::process::Held;
 use std::time::Duration;
@@ -183,8 +183,9 @@ impl Driver {
             record.part = record.part.map(|part| PartOf { closing: true, ..part });
             record.event(unix_ms(), "signal", why);
         });
-        // What is frozen cannot end by itself.
-        self.plan_is_stale = true;
+        // What is held cannot end by itself. A plan by which it runs, or takes its turns, stays what it is.
+        let runs = self.plan.jobs.get(&job).is_some_and(|planned| planned.standing != Standing::Suspended);
+        self.plan_is_stale |= !(runs && self.is_own(id));
     }
 
     /// A job of a cluster that is no more lives here, with this number. Whatever came into its cgroup would be part of it.

@@ -4,6 +4,7 @@ use super::super::{Driver, machine};
 use super::words;
 use crate::clock::{now, unix_ms};
 use crate::record::Record;
+use cosched_cluster::wire::Decided;
 use cosched_core::cluster::{JobRecord, Stage};
 use cosched_core::{Class, JobId, NodeId, PlannerInput, Policy, Shares, Sharing, Standing};
 
@@ -17,10 +18,11 @@ pub(super) struct Mirrored {
     /// CPUs at a time here, and the memory that it says it needs.
     cpus: Option<u32>,
     declared_bytes: u64,
+    decided: Decided,
 }
 
 impl Mirrored {
-    fn of(record: &JobRecord, node: Option<NodeId>) -> Mirrored {
+    fn of(record: &JobRecord, node: Option<NodeId>, decided: Decided) -> Mirrored {
         let part = record.place.as_ref().and_then(|place| place.parts.iter().find(|part| Some(part.node) == node));
         let declared_bytes = part.map_or(0, |part| record.spec.want.memory_bytes(part.node, part.cpus));
         let cpus = part.map(|part| part.cpus);
@@ -29,7 +31,7 @@ impl Mirrored {
         let suspended = record.standing == Standing::Suspended && !ends;
         let asleep = record.standing == Standing::Asleep;
         let (class, policy) = (record.spec.class, record.spec.policy);
-        Mirrored { class, policy, suspended, asleep, cpus, declared_bytes }
+        Mirrored { class, policy, suspended, asleep, cpus, declared_bytes, decided }
     }
 }
 
@@ -44,12 +46,13 @@ impl Mirrored {
             asleep: false,
             cpus: Some(record.cpus),
             declared_bytes: record.mem_bytes.unwrap_or(0),
+            decided: record.decided,
         }
     }
 
     /// What the record of the job says of it, too.
-    fn kept(&self) -> (Class, Option<Policy>, bool) {
-        (self.class, self.policy, self.suspended)
+    fn kept(&self) -> (Class, Option<Policy>, bool, Decided) {
+        (self.class, self.policy, self.suspended, self.decided)
     }
 }
 
@@ -76,7 +79,11 @@ impl Driver {
             sharing: config.sharing,
             shares: *config.shares(),
         };
-        let mirrored = |id: &u64| Some((*id, Mirrored::of(state.jobs.get(&JobId(*id))?, node)));
+        let mirrored = |id: &u64| {
+            let decided = cluster.member.job(JobId(*id)).map(|job| job.decided).unwrap_or_default();
+            let new = Mirrored::of(state.jobs.get(&JobId(*id))?, node, decided);
+            (cluster.mirrored.get(id) != Some(&new)).then_some((*id, new))
+        };
         let jobs: Vec<(u64, Mirrored)> = self.live.keys().filter_map(mirrored).collect();
         if std::mem::replace(&mut self.cluster.ceiling, ceiling) != ceiling {
             self.plan_is_stale = true;
@@ -137,9 +144,7 @@ impl Driver {
 
     fn mirror_job(&mut self, id: u64, new: Mirrored) {
         let (job, known) = (JobId(id), self.state.jobs.get(&id).map(Mirrored::of_record));
-        let cluster = &mut self.cluster;
-        let decided = cluster.member.job(job).map(|job| job.decided).unwrap_or_default();
-        let old = cluster.mirrored.insert(id, new).or(known);
+        let old = self.cluster.mirrored.insert(id, new).or(known);
         if old.map(|old| old.class) != Some(new.class) {
             self.own_input(PlannerInput::Class(job, new.class));
         }
@@ -151,14 +156,13 @@ impl Driver {
             (true, false) => self.own_input(PlannerInput::Resume(job)),
             _ => (),
         }
-        let is_kept = self.state.jobs.get(&id).is_some_and(|record| record.decided == decided);
-        if known.map(|known| known.kept()) != Some(new.kept()) || !is_kept {
+        if known.map(|known| known.kept()) != Some(new.kept()) {
             // So that it is scheduled the same before the store answers, or without one.
             self.remember(id, |record| {
                 record.class = words::api_class(new.class.into());
                 record.own_policy = new.policy.map(machine::wire_policy);
                 record.suspended = new.suspended;
-                record.decided = decided;
+                record.decided = new.decided;
             });
         }
         // A user has resumed it, maybe on another node.
