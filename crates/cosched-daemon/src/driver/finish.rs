@@ -6,7 +6,7 @@ use crate::clock::{now, unix_ms};
 use crate::record::Record;
 use crate::refuse::Answer;
 use crate::rights::Peer;
-use cosched_api::{ExitReport, ExitStatus, Job};
+use cosched_api::{ExitReport, ExitStatus};
 use cosched_core::{JobId, PlannerInput};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub(super) const UNSEEN: &str = "it ended while no daemon was running";
 const LET_GO: Duration = Duration::from_millis(200);
 
 impl Driver {
-    /// The launcher saw the main process end. The cgroup is gone when this returns, unless processes are left.
-    pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
+    /// The launcher saw the main process end. Unless processes are left the job is over.
+    pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<()> {
         let record = self.record(id)?;
         self.rights.change_job(peer, record)?;
         let news = record.exit.is_none();
@@ -38,10 +38,8 @@ impl Driver {
             _ if news => self.remember(id, note),
             _ => (),
         }
-        if over {
-            self.finish(id);
-        }
-        self.view_here(id)
+        self.over.extend(over.then_some(id));
+        Ok(())
     }
 
     /// These jobs' cgroups have changed; some have no process left.
@@ -55,13 +53,13 @@ impl Driver {
                     self.tell_empty(id);
                 }
             } else if part.is_some_and(|part| part.closing && !part.lead) {
-                self.finish(id);
+                self.over.push(id);
             } else if part.is_some_and(|part| part.alike) {
                 live.end_at.get_or_insert(Instant::now() + REPORT_GRACE);
             } else if part.is_some_and(|part| !part.lead) {
                 // Others of its processes may come: the end of the main process, elsewhere, is the end.
             } else if self.state.jobs.get(&id).is_some_and(|r| r.exit.is_some()) {
-                self.finish(id);
+                self.over.push(id);
             } else {
                 live.end_at.get_or_insert(Instant::now() + REPORT_GRACE);
             }
@@ -80,7 +78,7 @@ impl Driver {
         for id in ends {
             match self.state.jobs.get(&id).and_then(|record| record.part) {
                 Some(part) if part.alike && !part.closing => self.tell_empty(id),
-                _ => self.finish(id),
+                _ => self.over.push(id),
             }
         }
     }
@@ -96,22 +94,40 @@ impl Driver {
 
     /// Ends a job that has no process left.
     pub(super) fn finish(&mut self, id: u64) {
-        let Some(live) = self.live.remove(&id) else { return };
+        self.over.push(id);
+        self.finish_over();
+    }
+
+    /// Ends those that are over, all by one change of the plan; whether there were any.
+    pub(super) fn finish_over(&mut self) -> bool {
+        let over = std::mem::take(&mut self.over);
+        let ended: Vec<(u64, Live)> = over.into_iter().filter_map(|id| self.live.remove_entry(&id)).collect();
+        if ended.is_empty() {
+            return false;
+        }
+        for (id, _) in &ended {
+            if self.is_own(*id)
+                && let Err(e) = self.planner.handle(now(), PlannerInput::End(JobId(*id)))
+            {
+                tracing::error!(id, "the planner did not know a job that ended: {e}");
+            }
+        }
+        // Also for those that are held here because of them.
+        self.plan_is_stale = true;
+        // The slot thread lets go of their files before the cgroups go.
+        self.settle(true);
+        if !self.machinery.slots.wait_installed(LET_GO) {
+            tracing::warn!("the slot thread is late");
+        }
+        ended.into_iter().for_each(|(id, live)| self.close(id, live));
+        self.forget_old();
+        true
+    }
+
+    fn close(&mut self, id: u64, live: Live) {
         let cpu_time_ms = live.cgroup.cpu_time_ns().unwrap_or(0) / 1_000_000;
         let peak = live.cgroup.memory_peak();
         let out_of_memory = self.state.jobs.get(&id).and_then(|record| out_of_memory(record, Some(&live)));
-        if self.is_own(id)
-            && let Err(e) = self.planner.handle(now(), PlannerInput::End(JobId(id)))
-        {
-            tracing::error!(id, "the planner did not know a job that ended: {e}");
-        }
-        // Also for those that are held here because of it.
-        self.plan_is_stale = true;
-        // The slot thread lets go of the cgroup's files before the cgroup goes.
-        self.settle(true);
-        if !self.machinery.slots.wait_installed(LET_GO) {
-            tracing::warn!(id, "the slot thread is late");
-        }
         self.watch.remove(id);
         if let Err(e) = live.cgroup.remove() {
             tracing::warn!(id, "an ended job's cgroup is left: {e}");
@@ -145,7 +161,6 @@ impl Driver {
         if let Some(part) = self.state.jobs.get(&id).and_then(|record| record.part) {
             self.tell_part_end(id, part.attempt);
         }
-        self.forget_old();
     }
 
     fn answer_waiters(&mut self, id: u64, live: Live) {

@@ -188,6 +188,8 @@ pub(crate) struct Driver {
     /// The way back into the driver, for what happens beside it.
     calls: mpsc::Sender<Call>,
     live: BTreeMap<u64, Live>,
+    /// Those of them that are to be ended in this turn.
+    over: Vec<u64>,
     /// Cgroups with processes of which the state knew nothing at start.
     orphans: Vec<(u64, JobCgroup)>,
     boot_id: String,
@@ -266,6 +268,7 @@ impl Driver {
             cluster,
             calls,
             live: BTreeMap::new(),
+            over: Vec::new(),
             orphans: Vec::new(),
             boot_id: cosched_linux::observe::boot_id(),
             memory_bytes,
@@ -304,7 +307,13 @@ impl Driver {
             let deadline = self.deadline();
             tokio::select! {
                 call = calls.recv() => match call {
-                    Some(call) => self.answer(call),
+                    Some(call) => {
+                        self.answer(call);
+                        // What was asked for meanwhile is planned and written together.
+                        while let Ok(call) = calls.try_recv() {
+                            self.answer(call);
+                        }
+                    }
                     None => break,
                 },
                 ready = self.watch_ready.readable() => if let Ok(mut ready) = ready {

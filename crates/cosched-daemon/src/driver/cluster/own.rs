@@ -14,14 +14,16 @@ use cosched_core::cluster::Config as CoreConfig;
 impl Driver {
     /// Does what the control plane wants and tells it what the store says now; of a file that is all that there is to say.
     pub(in super::super) fn heed_store(&mut self) {
+        self.finish_over();
         self.do_in_cluster();
         loop {
             self.follow_cluster();
-            if !self.do_in_cluster() {
+            let has_ended = self.finish_over();
+            if !self.do_in_cluster() && !has_ended {
                 break;
             }
         }
-        self.answer_killers();
+        self.answer_askers();
     }
 
     /// Whether there was something to do.

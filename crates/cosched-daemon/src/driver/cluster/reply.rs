@@ -25,7 +25,7 @@ impl Driver {
             (Pending::File { ask }, Told::Refused { what, why, .. }) => self.file_refused(&ask, &what, &why),
             (Pending::File { .. }, _) => (),
             // What is shown of one that is to end has to be what has come of that.
-            (Pending::Job { id, reply, kill: Some(_) }, Told::Done) => self.cluster.killed.push((id, reply)),
+            (Pending::Job { id, reply, kill: Some(_) }, Told::Done) => self.cluster.askers.push((id, reply)),
             (Pending::Job { id, reply, kill: None }, Told::Done) => {
                 let _ = reply.send(self.view_job(id).map(job_reply));
             }
@@ -41,9 +41,9 @@ impl Driver {
         }
     }
 
-    /// Those who have ended jobs.
-    pub(super) fn answer_killers(&mut self) {
-        for (id, reply) in std::mem::take(&mut self.cluster.killed) {
+    /// Those who wait for the end of this turn.
+    pub(super) fn answer_askers(&mut self) {
+        for (id, reply) in std::mem::take(&mut self.cluster.askers) {
             let _ = reply.send(self.view_job(id).map(job_reply));
         }
     }
