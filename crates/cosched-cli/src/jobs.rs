@@ -25,20 +25,26 @@ pub(crate) fn for_each(
     let path = client.path().to_owned();
     let mut first = 0;
     for word in words {
-        let code = match find(&mut client, word).and_then(|id| patiently(&path, || action(&mut client, id))) {
-            Ok(code) => code,
-            // Only the reader's going away ends with 0; the rest would not be read either.
-            Err(failure) if failure.code == 0 => return Err(failure),
-            Err(failure) => {
-                if !failure.message.is_empty() {
-                    say(&failure.message);
-                }
-                failure.code
-            }
-        };
+        let done = find(&mut client, word).and_then(|id| patiently(&path, || action(&mut client, id)));
+        let code = code_of(done)?;
         first = if first == 0 { code } else { first };
     }
     Ok(first)
+}
+
+/// Says what has failed; the code of what was done, or of the failure.
+pub(crate) fn code_of(done: Result<u8, Failure>) -> Result<u8, Failure> {
+    match done {
+        // Only the reader's going away ends with 0; the rest would not be read either.
+        Err(failure) if failure.code == 0 => Err(failure),
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                say(&failure.message);
+            }
+            Ok(failure.code)
+        }
+        done => done,
+    }
 }
 
 /// Does something that asks the daemon behind a socket, and says why that takes long where the cluster's store is away.
@@ -68,11 +74,19 @@ pub(crate) fn without_store(client: &mut Client) -> Option<String> {
 
 /// The id of the job that `word` means.
 pub(crate) fn find(client: &mut Client, word: &str) -> Result<u64, Failure> {
-    if let Ok(id) = word.parse() {
-        return Ok(id);
-    }
+    find_all(client, &[word])?.remove(0)
+}
+
+/// The ids of the jobs that these words mean.
+///
+/// # Errors
+/// The jobs cannot be listed, which takes one request for all names.
+pub(crate) fn find_all(client: &mut Client, words: &[impl AsRef<str>]) -> Result<Vec<Result<u64, Failure>>, Failure> {
     let uid = rustix::process::getuid().as_raw();
-    by_name(&client.jobs(true)?.jobs, word, uid)
+    let has_names = words.iter().any(|word| word.as_ref().parse::<u64>().is_err());
+    let jobs = if has_names { client.jobs(true)?.jobs } else { Vec::new() };
+    let id = |word: &str| word.parse().or_else(|_| by_name(&jobs, word, uid));
+    Ok(words.iter().map(|word| id(word.as_ref())).collect())
 }
 
 /// Living jobs come before ended ones, and the caller's before others'.

@@ -33,6 +33,13 @@ pub(crate) enum Place<'a> {
     Other,
 }
 
+impl Place<'_> {
+    /// Whether it follows from what lies there which jobs there are, and where.
+    pub(crate) fn concerns_jobs(&self) -> bool {
+        !matches!(self, Place::Request(_) | Place::Reply(_) | Place::Other)
+    }
+}
+
 /// Why a name cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` cannot be a name: it takes 1 to 64 letters, digits, `-`, `_` and `.`")]

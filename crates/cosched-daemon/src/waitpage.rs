@@ -132,18 +132,14 @@ impl WaitPage {
         if self.ordered == Some(orders) {
             return;
         }
-        let words = |orders: Orders| {
-            [
-                (offset_of!(Head, spin_us), orders.spin_us),
-                (offset_of!(Head, rivals), orders.rivals),
-                (offset_of!(Head, cpus), orders.cpus),
-                (offset_of!(Head, mode), orders.mode),
-            ]
-        };
-        // With every job that comes all others have one rival more, and nothing else is new.
-        let told = self.ordered.map(words);
-        let mut news = words(orders).into_iter().filter(|word| told.is_none_or(|told| !told.contains(word)));
-        let done = news.try_for_each(|(at, word)| self.orders.write_all_at(&word.to_ne_bytes(), at as u64));
+        let mut words = [
+            (offset_of!(Head, spin_us), orders.spin_us),
+            (offset_of!(Head, rivals), orders.rivals),
+            (offset_of!(Head, cpus), orders.cpus),
+            (offset_of!(Head, mode), orders.mode),
+        ]
+        .into_iter();
+        let done = words.try_for_each(|(at, word)| self.orders.write_all_at(&word.to_ne_bytes(), at as u64));
         self.ordered = done.is_ok().then_some(orders);
     }
 

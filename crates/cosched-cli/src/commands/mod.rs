@@ -1,6 +1,7 @@
 //! The subcommands, one function each.
 
 pub(crate) mod cluster;
+mod each;
 pub(crate) mod help;
 mod limits;
 mod list;

@@ -1,8 +1,8 @@
 //! `cosched resources`: what jobs want from now on.
 
-use super::steer::each;
 use crate::context::Context;
-use crate::out::Failure;
+use crate::jobs::for_each;
+use crate::out::{Failure, print_json};
 use crate::parsers::parse_node;
 use clap::Args;
 use cosched_api::{NodeResources, ResourcesRequest, parse};
@@ -32,5 +32,12 @@ pub(crate) struct ChangeResources {
 /// `cosched resources JOB…`.
 pub(crate) fn resources(context: &Context, options: &ChangeResources) -> Result<u8, Failure> {
     let request = ResourcesRequest { nodes: options.nodes.clone(), cpus: options.cpus, mem_bytes: options.mem };
-    each(context, &options.jobs, |client, id| client.set_resources(id, &request))
+    // One after the other: what one job gives up another can have.
+    for_each(context, &options.jobs, |client, id| {
+        let job = client.set_resources(id, &request)?;
+        if context.json {
+            print_json(&job)?;
+        }
+        Ok(0)
+    })
 }

@@ -1,5 +1,6 @@
 //! The commands that change something, and `wait`.
 
+use super::each::each;
 use super::options::{ChangeClass, ChangePolicy, Kill};
 use super::status;
 use crate::context::Context;
@@ -137,21 +138,6 @@ fn until_ended(client: &mut Client, id: u64) -> Result<Job, ClientError> {
         // So that a daemon that answers at once cannot make this busy.
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// One request a job; the answers are printed only as JSON.
-pub(super) fn each(
-    context: &Context,
-    words: &[String],
-    mut request: impl FnMut(&mut Client, u64) -> Result<Job, ClientError>,
-) -> Result<u8, Failure> {
-    for_each(context, words, |client, id| {
-        let job = request(client, id)?;
-        if context.json {
-            print_json(&job)?;
-        }
-        Ok(0)
-    })
 }
 
 #[cfg(test)]

@@ -29,7 +29,23 @@ fn refusals_have_their_exit_codes_and_the_other_jobs_are_done() {
     let output = place.output(&["kill", "99", "night"]);
     assert_eq!(output.status.code(), Some(4));
     assert_eq!(text(&output.stderr), "cosched: what: not-found\n  why: because\n  hint: do else\n");
-    assert_eq!(fake.state().seen.last().unwrap(), "POST /v1/jobs/1/kill {\"signal\":15,\"grace_ms\":5000}");
+    let kill = "POST /v1/jobs/1/kill {\"signal\":15,\"grace_ms\":5000}";
+    assert!(fake.state().seen.iter().any(|seen| seen == kill), "both were asked for, in any order");
+}
+
+/// They are sent several at a time.
+#[test]
+fn many_jobs_are_answered_in_the_order_of_the_words() {
+    let place = Place::new();
+    let fake = Fake::start(&place.socket);
+    assert!(place.output(&["run", "--name", "night", "true"]).status.success());
+    let words: Vec<&str> =
+        ["class", "--json"].into_iter().chain(["1"; 20]).chain(["99", "night", "98", "batch"]).collect();
+    let output = place.output(&words);
+    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(text(&output.stdout).lines().count(), 21);
+    assert_eq!(text(&output.stderr).matches("not-found").count(), 2);
+    assert_eq!(fake.state().seen.iter().filter(|seen| seen.starts_with("POST /v1/jobs/1/class")).count(), 21);
 }
 
 #[test]

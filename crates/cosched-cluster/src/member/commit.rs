@@ -131,7 +131,7 @@ impl Member {
         }
         let hastens = self.hastens_now();
         let Some(planner) = self.planner() else { return };
-        let before = planner.state().clone();
+        let generation = planner.state().generation;
         let waited = self.is_late(planner.plan().holds_from());
         let lost = self.lost_nodes();
         let rebalances = self.rebalance_at().is_some_and(|at| at <= self.now.steady);
@@ -148,7 +148,7 @@ impl Member {
         batch.finish();
         batch.planner.handle_timeout(self.now.wall, holds);
         let reason = batch.reason.unwrap_or(Reason::Settings);
-        match hastens && !self.is_late(holds) && batch.planner.state().generation == before.generation {
+        match hastens && !self.is_late(holds) && batch.planner.state().generation == generation {
             true => batch.planner.overtake(self.now.wall, holds, reason),
             false => batch.planner.publish(self.now.wall, holds, reason),
         }
@@ -157,7 +157,7 @@ impl Member {
         }
         let waits_since = self.waits_since(waited, batch.planner.plan().holds_from());
 
-        let puts_state = *batch.planner.state() != before || self.replica.state.is_none();
+        let puts_state = self.replica.state.as_ref().is_none_or(|before| before.value != *batch.planner.state());
         let Batch { planner, jobs, answers, taken, submits, names, .. } = batch;
         let mut txn = Txn::default();
         self.put_state(&mut txn, &planner, puts_state);
@@ -195,11 +195,13 @@ impl Member {
     }
 
     /// Without a change of the state, that it is the one that was read is a condition all the same.
-    fn put_state(&self, txn: &mut Txn, planner: &Planner, puts: bool) {
+    fn put_state(&mut self, txn: &mut Txn, planner: &Planner, puts: bool) {
         let key = self.settings.keys.state();
         txn.compare.push(Compare::unchanged(key.clone(), self.replica.state_revision()));
         if puts {
-            txn.then.push(Do::Put { key, value: encode(planner.state()), lease: None });
+            let value = encode(planner.state());
+            self.replica.committed = Some((value.clone(), planner.state().clone()));
+            txn.then.push(Do::Put { key, value, lease: None });
         }
         self.put_mark(txn);
     }

@@ -46,6 +46,8 @@ pub(super) struct Work {
     pub(super) period: Option<Period>,
     /// Something that does not depend on the time is to be done.
     flagged: bool,
+    /// A job is over and has not ended.
+    pub(super) ends: bool,
     /// Since when there is something to do.
     since: Option<Time>,
     /// With this state.
@@ -137,7 +139,7 @@ impl Member {
         let now = self.now.steady;
         self.work.away = self.who_is_away(now);
         let unmarked = self.replica.state.is_some() && !self.replica.is_marked();
-        self.work.flagged = unmarked || !self.replica.requests.is_empty() || self.has_joins() || self.has_ends();
+        self.work.flagged = unmarked || !self.replica.requests.is_empty() || self.has_joins() || self.work.ends;
     }
 
     fn who_is_away(&self, now: Time) -> BTreeMap<NodeId, Away> {
@@ -166,7 +168,7 @@ impl Member {
         })
     }
 
-    fn has_ends(&self) -> bool {
+    pub(super) fn has_ends(&self) -> bool {
         let Some(state) = &self.replica.state else { return false };
         state.value.jobs.values().any(|job| {
             let record = self.replica.jobs.get(&job.spec.id.0).map(|job| &job.value);

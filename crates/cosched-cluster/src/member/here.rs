@@ -3,7 +3,7 @@
 use super::Member;
 use super::types::{Action, Found};
 use crate::wire::{Ask, Attempt, KillHow, MainProcess, PartEnd};
-use cosched_core::cluster::{Part, Stage};
+use cosched_core::cluster::{JobRecord, Part, Stage};
 use cosched_core::{JobId, Reason, Standing, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,13 +139,10 @@ impl Member {
 
     /// What runs here is compared with what should.
     pub(super) fn here_changed(&mut self) {
-        // What the plan says of a machine that was started anew is not true any more, until somebody has planned with it.
-        if !self.session.is_joined()
-            || self.replica.is_ahead()
-            || self.replica.is_new_boot(&self.settings.name, &self.record())
-        {
+        if !self.can_compare() {
             return;
         }
+        self.replica.is_news_of_jobs = false;
         let wanted = self.wanted_here();
         for (id, wanted) in &wanted {
             self.want(*id, wanted);
@@ -157,25 +154,46 @@ impl Member {
         }
     }
 
+    /// The same of one job.
+    pub(super) fn job_changed(&mut self, id: JobId) {
+        if self.can_compare() {
+            let record = self.replica.state.as_ref().and_then(|state| state.value.jobs.get(&id));
+            match record.and_then(|record| self.wanted(id, record)) {
+                Some(wanted) => self.want(id, &wanted),
+                None => self.unwanted(id),
+            }
+        }
+    }
+
+    /// What the plan says of a machine that was started anew is not true any more, until somebody has planned with it.
+    fn can_compare(&self) -> bool {
+        self.session.is_joined()
+            && !self.replica.is_ahead()
+            && !self.replica.is_new_boot(&self.settings.name, &self.record())
+    }
+
     /// The jobs that have a part here which has not ended.
     fn wanted_here(&self) -> BTreeMap<JobId, Wanted> {
-        let (Some(node), Some(state)) = (self.id, &self.replica.state) else { return BTreeMap::new() };
-        let wanted = |(id, record): (&JobId, &cosched_core::cluster::JobRecord)| {
-            let parts = &record.place.as_ref()?.parts;
-            let planned = parts.binary_search_by_key(&node, |part| part.node).ok().map(|at| parts[at]);
-            // What was kept of it is planned again as soon as somebody has seen this node.
-            let part = planned.or_else(|| state.value.kept.get(&node)?.get(id).copied())?;
-            let job = &self.replica.jobs.get(&id.0)?.value;
-            let ends = match record.stage {
-                Stage::Ending(reason) => Some(reason),
-                Stage::Clearing => Some(Reason::NodeLost),
-                Stage::Ready | Stage::Waiting(_) => None,
-            };
-            let over = job.ended_on.contains_key(&self.settings.name);
-            let (attempt, submitted_ms) = (job.attempt, job.submitted_ns / 1_000_000);
-            (!over).then_some((*id, Wanted { attempt, submitted_ms, part, ends, closing: job.closing }))
+        let jobs = self.replica.state.iter().flat_map(|state| &state.value.jobs);
+        jobs.filter_map(|(id, record)| Some((*id, self.wanted(*id, record)?))).collect()
+    }
+
+    /// What is to be of a job, if it has a part here that has not ended.
+    fn wanted(&self, id: JobId, record: &JobRecord) -> Option<Wanted> {
+        let (node, state) = (self.id?, &self.replica.state.as_ref()?.value);
+        let parts = &record.place.as_ref()?.parts;
+        let planned = parts.binary_search_by_key(&node, |part| part.node).ok().map(|at| parts[at]);
+        // What was kept of it is planned again as soon as somebody has seen this node.
+        let part = planned.or_else(|| state.kept.get(&node)?.get(&id).copied())?;
+        let job = &self.replica.jobs.get(&id.0)?.value;
+        let ends = match record.stage {
+            Stage::Ending(reason) => Some(reason),
+            Stage::Clearing => Some(Reason::NodeLost),
+            Stage::Ready | Stage::Waiting(_) => None,
         };
-        state.value.jobs.iter().filter_map(wanted).collect()
+        let over = job.ended_on.contains_key(&self.settings.name);
+        let (attempt, submitted_ms) = (job.attempt, job.submitted_ns / 1_000_000);
+        (!over).then_some(Wanted { attempt, submitted_ms, part, ends, closing: job.closing })
     }
 
     /// The main processes that are here, or were, of jobs that have no part here, or none yet: only this node can see that one

@@ -157,7 +157,7 @@ impl Member {
         self.now = now;
         self.note_fenced(job, attempt);
         self.here.ended(job, attempt, end);
-        self.here_changed();
+        self.job_changed(job);
         self.go_on(now);
     }
 

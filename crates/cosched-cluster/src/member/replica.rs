@@ -33,6 +33,10 @@ pub(super) struct Replica {
     /// When the tree was made, as names say.
     named_tree: Option<u64>,
     pub(super) state: Option<At<State>>,
+    /// What was committed here last, in the store's form and as it was meant: the watch tells it again.
+    pub(super) committed: Option<(Vec<u8>, State)>,
+    /// What is to be of the jobs here may be another thing than when it was last looked at.
+    pub(super) is_news_of_jobs: bool,
     /// The state as it was last known, while it is gone or cannot be used.
     pub(super) lost: Option<At<State>>,
     /// States of before, of other generations, whose plans were not looked at yet: a plan that is skipped cannot be followed.
@@ -113,6 +117,7 @@ impl Replica {
     /// What was read as the state cannot be one; `before` is the one before it.
     pub(super) fn state_cannot_be(&mut self, key: Key, why: String, before: Option<At<State>>) {
         self.state = None;
+        self.is_news_of_jobs = true;
         self.lost = self.lost.take().or(before);
         self.unreadable.insert(key, why);
     }
@@ -128,12 +133,14 @@ impl Replica {
     /// Takes one value, unless a newer one is known.
     pub(super) fn put(&mut self, keys: &Keys, entry: Entry) {
         let Entry { key, value, create_revision, mod_revision, lease } = entry;
-        match keys.place(&key) {
+        let place = keys.place(&key);
+        self.is_news_of_jobs |= place.concerns_jobs();
+        match place {
             Place::Tree => self.tree = Some(decode(&value)),
             Place::Begun => self.begun = Some(decode::<Tree>(&value).ok().map(|tree| tree.made_ns)),
             Place::State if self.state_revision() >= mod_revision => (),
             Place::State => {
-                let Some(state) = self.readable::<State>(&key, &value) else { return };
+                let Some(state) = self.state_of(&key, &value) else { return };
                 if let Some(old) = self.state.take().filter(|old| old.value.generation != state.generation) {
                     self.earlier.push(old.value);
                 }
@@ -179,6 +186,17 @@ impl Replica {
         }
     }
 
+    /// A state that was made here need not be read again.
+    fn state_of(&mut self, key: &str, value: &[u8]) -> Option<State> {
+        match self.committed.take_if(|(bytes, _)| bytes == value) {
+            Some((_, state)) => {
+                self.unreadable.remove(key);
+                Some(state)
+            }
+            None => self.readable(key, value),
+        }
+    }
+
     /// A value that all need.
     fn readable<T: Stored>(&mut self, key: &str, value: &[u8]) -> Option<T> {
         match decode(value) {
@@ -211,7 +229,9 @@ impl Replica {
 
     fn delete(&mut self, keys: &Keys, key: &str) {
         self.unreadable.remove(key);
-        match keys.place(key) {
+        let place = keys.place(key);
+        self.is_news_of_jobs |= place.concerns_jobs();
+        match place {
             Place::Tree => self.tree = None,
             Place::Begun => self.begun = None,
             Place::State => self.lost = self.state.take().or_else(|| self.lost.take()),

@@ -487,7 +487,11 @@ impl Member {
         self.is_heard(self.session.granted_at);
         self.state_is_known();
         self.take_replies();
-        self.here_changed();
+        // Both look at all jobs, and most changes are requests and answers.
+        if self.replica.is_news_of_jobs {
+            self.here_changed();
+            self.work.ends = self.has_ends();
+        }
         self.look_for_work();
     }
 

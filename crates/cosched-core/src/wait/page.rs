@@ -49,7 +49,7 @@ pub struct Head {
     pub mode: AtomicU32,
     /// The spin time in µs (the daemon writes), or [`ADAPTIVE`].
     pub spin_us: AtomicU32,
-    /// How many other jobs compete for this job's CPUs now (the daemon writes). 0: it is alone.
+    /// 1: other jobs compete for this job's CPUs now (the daemon writes). 0: it is alone.
     pub rivals: AtomicU32,
     /// The CPUs that the job may use on this node (the daemon writes). 0: not known.
     pub cpus: AtomicU32,

@@ -14,6 +14,10 @@ impl Driver {
             return;
         }
         let Some(Call { peer, op, reply }) = self.hold_unmet(call) else { return };
+        // Several that have ended at a time are ended together; nothing else is asked in between.
+        if !matches!(op, Op::Exit(..)) && self.has_askers() {
+            self.settle(false);
+        }
         let answer = match op {
             Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
             Op::Version => Ok(Reply::Version(self.view_version())),
@@ -29,7 +33,7 @@ impl Driver {
             Op::Show(id) => self.view_job(id).map(job_reply),
             Op::Wait(id) => return self.wait(id, reply),
             Op::Events(id) => self.view_events(id).map(Reply::Events),
-            Op::Exit(id, report) => self.exited(peer, id, report).map(job_reply),
+            Op::Exit(id, report) => return self.exited(peer, id, report, reply),
             Op::Suspend(id) => return self.change(peer, id, Ask::Suspend { job: id }, reply),
             Op::Resume(id) => return self.resume(peer, id, reply),
             // Of a job that the store does not know what is here can be ended.

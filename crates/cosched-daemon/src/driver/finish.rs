@@ -6,7 +6,7 @@ use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::Answer;
 use crate::rights::Peer;
-use cosched_api::{ExitReport, ExitStatus, Job};
+use cosched_api::{ExitReport, ExitStatus};
 use cosched_cluster::wire::Attempt;
 use cosched_core::JobId;
 use cosched_node::Input;
@@ -21,8 +21,8 @@ pub(super) const UNSEEN: &str = "it ended while no daemon was running";
 const LET_GO: Duration = Duration::from_millis(200);
 
 impl Driver {
-    /// The launcher saw the main process end. The cgroup is gone when this returns, unless processes are left.
-    pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
+    /// The launcher saw the main process end. Unless processes are left the job is over.
+    pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<()> {
         let record = self.record(id)?;
         self.rights.change_job(peer, record)?;
         let news = record.exit.is_none();
@@ -39,8 +39,7 @@ impl Driver {
         }
         self.cluster.handle(Input::Populated(JobId(id), !over));
         self.cluster.handle(Input::Exited(JobId(id)));
-        self.settle(false);
-        self.view_here(id)
+        Ok(())
     }
 
     /// These jobs' cgroups have changed; some have no process left.

@@ -65,6 +65,9 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+/// So many requests are taken at most before all that is due is looked at again: users do not stop when asked to.
+const CALLS_AT_A_TIME: usize = 64;
+
 /// What the driver is told about the daemon it lives in.
 #[derive(Debug)]
 pub(crate) struct Identity {
@@ -275,7 +278,14 @@ impl Driver {
             let deadline = self.deadline();
             tokio::select! {
                 call = calls.recv() => match call {
-                    Some(call) => self.answer(call),
+                    Some(call) => {
+                        self.answer(call);
+                        // What was asked for meanwhile is planned and written together.
+                        for _ in 1..CALLS_AT_A_TIME {
+                            let Ok(call) = calls.try_recv() else { break };
+                            self.answer(call);
+                        }
+                    }
                     None => break,
                 },
                 ready = self.watch_ready.readable() => if let Ok(mut ready) = ready {
@@ -330,7 +340,7 @@ impl Driver {
             self.finish_over();
             self.heed_store();
         }
-        self.answer_killers();
+        self.answer_askers();
         if std::mem::take(&mut self.plan_is_new) || force {
             self.install();
         }

@@ -40,7 +40,8 @@ impl Driver {
     /// Tells every job how to wait under the present plan.
     pub(super) fn order_waits(&mut self) {
         let cpus = self.identity.cpus.len() as u32;
-        let rivals = self.running.rivals();
+        // How many they are is not told: all pages would be written with every job that comes or goes.
+        let rivals = self.running.rivals().min(1);
         for (id, live) in &mut self.live {
             let Some(record) = self.state.jobs.get(id) else { continue };
             let Some(asked) = record.waiting.as_ref().map(|w| w.asked) else { continue };

@@ -53,6 +53,29 @@ fn an_older_state_does_not_replace_a_newer_one() {
 }
 
 #[test]
+fn what_was_committed_here_is_not_read_again_and_only_what_is_the_same() {
+    let mut replica = Replica::read(&keys(), 9, vec![state(4, 9)]);
+    let committed = || Some((b"not to be read".to_vec(), State { generation: 5, ..State::default() }));
+    replica.committed = committed();
+    tell(&mut replica, 10, vec![put(entry(keys().state(), b"not to be read".to_vec(), 10))]);
+    assert_eq!((replica.generation(), replica.state_revision(), replica.unreadable()), (5, 10, None));
+    // A copy of the store that was put back may have another state at the revision of ours.
+    replica.committed = committed();
+    tell(&mut replica, 11, vec![put(state(6, 11))]);
+    assert_eq!((replica.generation(), replica.state_revision()), (6, 11));
+}
+
+#[test]
+fn requests_and_answers_are_no_news_of_jobs() {
+    let mut replica = Replica::read(&keys(), 9, vec![state(4, 9)]);
+    assert!(std::mem::take(&mut replica.is_news_of_jobs));
+    tell(&mut replica, 10, vec![put(entry(keys().request("r"), Vec::new(), 10)), deleted(keys().reply("r"), 10)]);
+    assert!(!replica.is_news_of_jobs);
+    tell(&mut replica, 11, vec![deleted(keys().job(1), 11)]);
+    assert!(replica.is_news_of_jobs);
+}
+
+#[test]
 fn a_state_that_was_read_alone_is_ahead_of_what_belongs_to_it() {
     let mut replica = Replica::read(&keys(), 9, vec![state(4, 9)]);
     assert!(!replica.is_ahead());

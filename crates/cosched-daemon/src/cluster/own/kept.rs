@@ -35,10 +35,16 @@ impl From<&Entry> for Kept {
     fn from(entry: &Entry) -> Kept {
         let value = match std::str::from_utf8(&entry.value) {
             Ok(text) => Value::Text(text.to_owned()),
-            Err(_) => Value::Hex(entry.value.iter().map(|byte| format!("{byte:02x}")).collect()),
+            Err(_) => Value::Hex(hex(&entry.value)),
         };
         Kept { key: entry.key.clone(), value, created: entry.create_revision, changed: entry.mod_revision }
     }
+}
+
+/// Two digits for each byte. The state is packed, and written with every change.
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 impl Kept {

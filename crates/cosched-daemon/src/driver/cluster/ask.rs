@@ -364,20 +364,27 @@ impl Driver {
     }
 
     /// The main process of a job has ended: that is the end of its part here, or it has none.
-    pub(in super::super) fn exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<Job> {
+    pub(in super::super) fn exited(&mut self, peer: Peer, id: u64, report: ExitReport, reply: To) {
         if self.is_forgotten(id) {
+            let noted = self.main_exited(peer, id, report);
+            self.settle(false);
+            return drop(reply.send(noted.and_then(|()| self.view_here(id)).map(job_reply)));
+        }
+        match self.note_exit(peer, id, report) {
+            // On one machine it is written then.
+            Ok(()) => self.cluster.askers.push((id, reply)),
+            Err(e) => drop(reply.send(Err(e))),
+        }
+    }
+
+    fn note_exit(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<()> {
+        if self.live.contains_key(&id) {
             return self.main_exited(peer, id, report);
         }
-        if self.live.contains_key(&id) {
-            self.main_exited(peer, id, report)?;
-        } else {
-            let record = self.cluster_record(id)?;
-            self.rights.change_job(peer, &record)?;
-            self.main_ended_elsewhere(id, Exit { code: report.exit.code, signal: report.exit.signal });
-        }
-        // On one machine it is written then.
-        self.settle(false);
-        self.view_job(id)
+        let record = self.cluster_record(id)?;
+        self.rights.change_job(peer, &record)?;
+        self.main_ended_elsewhere(id, Exit { code: report.exit.code, signal: report.exit.signal });
+        Ok(())
     }
 
     /// Why a process cannot enter a job that is not here.

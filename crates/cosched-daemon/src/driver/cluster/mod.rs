@@ -90,8 +90,8 @@ pub(super) struct Cluster {
     unmet: Vec<(Instant, Call)>,
     /// What users of this daemon have asked for.
     pending: BTreeMap<AskId, (Instant, Pending)>,
-    /// Those who are to be told that their jobs end, when that has begun.
-    killed: Vec<(u64, ask::To)>,
+    /// Those who are shown a job when all has been done that follows in this turn: it is to end, or has ended.
+    askers: Vec<(u64, ask::To)>,
     /// Processes that wait for their jobs to start.
     launchers: BTreeMap<u64, Launcher>,
     /// Main processes outside of their job's nodes that were gone at the last look.
@@ -156,7 +156,7 @@ impl Cluster {
             no_slots: None,
             unmet: Vec::new(),
             pending: BTreeMap::new(),
-            killed: Vec::new(),
+            askers: Vec::new(),
             launchers: BTreeMap::new(),
             mains_gone: BTreeSet::new(),
             waiters: BTreeMap::new(),

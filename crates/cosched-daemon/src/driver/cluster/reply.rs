@@ -25,7 +25,7 @@ impl Driver {
             (Pending::File { ask }, Told::Refused { what, why, .. }) => self.file_refused(&ask, &what, &why),
             (Pending::File { .. }, _) => (),
             // What is shown of one that is to end has to be what has come of that.
-            (Pending::Job { id, reply, kill: Some(_) }, Told::Done) => self.cluster.killed.push((id, reply)),
+            (Pending::Job { id, reply, kill: Some(_) }, Told::Done) => self.cluster.askers.push((id, reply)),
             (Pending::Job { id, reply, kill: None }, Told::Done) => {
                 let _ = reply.send(self.view_job(id).map(job_reply));
             }
@@ -40,9 +40,14 @@ impl Driver {
         }
     }
 
-    /// Those who have ended jobs.
-    pub(in super::super) fn answer_killers(&mut self) {
-        for (id, reply) in std::mem::take(&mut self.cluster.killed) {
+    /// Whether somebody waits for the end of this turn.
+    pub(in super::super) fn has_askers(&self) -> bool {
+        !self.cluster.askers.is_empty()
+    }
+
+    /// They are shown what has come of it.
+    pub(in super::super) fn answer_askers(&mut self) {
+        for (id, reply) in std::mem::take(&mut self.cluster.askers) {
             let _ = reply.send(self.view_job(id).map(job_reply));
         }
     }

@@ -1,0 +1,52 @@
+//! One request a job, several at a time: what reaches the daemon together is planned and written together.
+
+use crate::context::Context;
+use crate::jobs::{code_of, connect, find_all, patiently};
+use crate::out::{Failure, print_json};
+use cosched_api::{Client, ClientError, Job};
+use std::thread;
+
+/// So many requests are under way at a time.
+const AT_ONCE: usize = 16;
+
+/// Asks for each job; goes on after failures, whose first code is the result. The answers are printed only as JSON, in the order of the
+/// words.
+pub(super) fn each(
+    context: &Context,
+    words: &[String],
+    request: impl Fn(&mut Client, u64) -> Result<Job, ClientError> + Sync,
+) -> Result<u8, Failure> {
+    let mut clients = vec![connect(context)?];
+    let path = clients[0].path().to_owned();
+    for _ in 1..AT_ONCE.min(words.len()) {
+        clients.push(Client::connect(&path)?);
+    }
+    let mut first = 0;
+    for some in words.chunks(AT_ONCE) {
+        let ids = find_all(&mut clients[0], some)?;
+        let answers = patiently(&path, || ask(&mut clients, ids, &request));
+        for answer in answers {
+            let printed = answer.and_then(|job| if context.json { print_json(&job) } else { Ok(()) });
+            let code = code_of(printed.map(|()| 0))?;
+            first = if first == 0 { code } else { first };
+        }
+    }
+    Ok(first)
+}
+
+/// Each client asks for one of them.
+fn ask(
+    clients: &mut [Client],
+    ids: Vec<Result<u64, Failure>>,
+    request: &(impl Fn(&mut Client, u64) -> Result<Job, ClientError> + Sync),
+) -> Vec<Result<Job, Failure>> {
+    thread::scope(|scope| {
+        let asked = clients.iter_mut().zip(ids);
+        let asked: Vec<_> = asked.map(|(client, id)| id.map(|id| scope.spawn(move || request(client, id)))).collect();
+        let answer = |thread: thread::ScopedJoinHandle<'_, Result<Job, ClientError>>| match thread.join() {
+            Ok(answer) => answer.map_err(Failure::from),
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        asked.into_iter().map(|asked| asked.and_then(answer)).collect()
+    })
+}
