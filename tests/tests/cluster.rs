@@ -321,7 +321,8 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
     assert_eq!(ceiling.status.code(), Some(6), "{}", stderr(&ceiling));
     // All or nothing, where it fits.
     let id = node.detach(&["--cpus", "2", "--", "sleep", "600"]);
-    assert_eq!(cluster.node(1).job(id).nodes.len(), 2);
+    let known = || cluster.node(1).client().job(id).is_ok_and(|job| job.nodes.len() == 2);
+    assert!(wait_until(known), "the other node does not hear of job {id} on both");
     // What another daemon has registered is known here by the same number, and only its owner changes it.
     let other = cluster.node(1);
     let setpriv = |args: &[&str]| {
@@ -341,7 +342,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
     assert!(node.cosched(&["nodes", "--drain", "n2"]).status.success());
     let waits = node.detach(&["--nodes", "n2:1", "--", "sleep", "600"]);
     assert_eq!(node.state(waits), Some(JobState::Waiting));
-    assert!(stdout(&other.cosched(&["nodes"])).contains("drains"));
+    assert!(wait_until(|| stdout(&other.cosched(&["nodes"])).contains("drains")));
     assert!(node.cosched(&["nodes", "--undrain", "n2"]).status.success());
     assert!(wait_until(|| node.state(waits) == Some(JobState::Running)));
     node.cosched(&["kill", "-9", &id.to_string(), &waits.to_string()]);
@@ -354,9 +355,13 @@ fn a_gang_that_sleeps_on_all_its_nodes_gives_its_slots_up() {
         return;
     }
     let cluster = Cluster::met(2, "sharing = \"strict\"\nidle_after = \"1s\"\n");
-    let sleeper = cluster.node(0).detach(&["--nodes", "n1:1,n2:1", "--", "sh", "-c", &format!("sleep 6; {SPIN}")]);
+    let fifo = cluster.net().dir.join("wake");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let script = format!("cat {} > /dev/null; {SPIN}", fifo.display());
+    let sleeper = cluster.node(0).detach(&["--nodes", "n1:1,n2:1", "--", "sh", "-c", &script]);
     let busy = cluster.gang(&[0, 1], SPIN, &[]);
     assert!(wait_until(|| cluster.node(1).state(sleeper) == Some(JobState::Asleep)), "it does not fall asleep");
+    std::fs::write(&fifo, "go").unwrap();
     assert!(wait_until(|| cluster.node(1).state(sleeper) == Some(JobState::Running)), "it does not wake");
     cluster.node(1).cosched(&["kill", "-9", &sleeper.to_string(), &busy.to_string()]);
     assert!(wait_until(|| cluster.is_clear_of(sleeper) && cluster.is_clear_of(busy)));
