@@ -111,8 +111,7 @@ pub(crate) struct PartOf {
 }
 
 /// That of a job from before every machine was a cluster of one.
-pub(crate) const ALONE: PartOf =
-    PartOf { attempt: 0, spans: false, lead: true, closing: false, tree: 0, alike: false };
+pub(crate) const ALONE: PartOf = PartOf { attempt: 0, spans: false, lead: true, closing: false, tree: 0, alike: false };
 
 /// The cgroups of a process, each relative to its mount.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

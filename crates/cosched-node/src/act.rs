@@ -1,8 +1,8 @@
 //! What the control plane and the local scheduler want is done, or passed on to the host.
 
 use crate::Node;
-use crate::part::{Part, PartOf};
-use crate::types::{Action, Why};
+use crate::part::Part;
+use crate::types::{Action, PartOf, Why};
 use cosched_cluster::wire::{Attempt, Job, KillHow, PartEnd};
 use cosched_cluster::{Action as Wanted, Notice};
 use cosched_core::cluster::{LocalAction, LocalJob, Part as Place};

@@ -12,8 +12,8 @@ mod act;
 mod part;
 mod types;
 
-pub use part::{ENTER_GRACE_NS, PartOf};
-pub use types::{Action, Began, FoundPart, Input, Why};
+pub use part::ENTER_GRACE_NS;
+pub use types::{Action, Began, FoundPart, Input, PartOf, Why};
 
 use cosched_cluster::{Found, Member, Moment, Settings};
 use cosched_core::cluster::{Known, LocalConfig, LocalJob, LocalScheduler};

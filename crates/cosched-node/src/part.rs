@@ -4,8 +4,8 @@
 //! for a moment. Other parts may be empty at times, and are over when they are after the end of the main process, or when all is to
 //! end. A job without a main process says whether it is empty, and the cluster knows of all its parts.
 
-use crate::types::{Action, Began, FoundPart};
 use crate::Node;
+use crate::types::{Action, Began, FoundPart, PartOf};
 use cosched_cluster::Moment;
 use cosched_cluster::wire::Attempt;
 use cosched_core::{JobId, Time};
@@ -15,21 +15,6 @@ const REPORT_GRACE_NS: u64 = 2_000_000_000;
 
 /// How long the first process of a job that has a place may take to enter it.
 pub const ENTER_GRACE_NS: u64 = 60_000_000_000;
-
-/// A job's part, as it is kept for the next daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartOf {
-    /// In which life of the job.
-    pub attempt: Attempt,
-    /// In which tree of the store it began.
-    pub tree: u64,
-    /// The job's main process is here, or is to be.
-    pub lead: bool,
-    /// The job has no main process.
-    pub alike: bool,
-    /// It is over as soon as no process is here.
-    pub closing: bool,
-}
 
 #[derive(Debug)]
 pub(crate) struct Part {

@@ -1,6 +1,5 @@
 //! What a host tells a node and hears from it.
 
-use crate::part::PartOf;
 use cosched_cluster::store::Op;
 use cosched_cluster::wire::{Ack, Answer, Attempt, Clock, Job, PartEnd};
 use cosched_cluster::{AskId, Notice, OpId};
@@ -8,6 +7,21 @@ use cosched_core::cluster::{LocalJob, Part, Plan};
 use cosched_core::{Flaw, JobId, PlannerError, Reason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// A job's part, as it is kept for the next daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartOf {
+    /// In which life of the job.
+    pub attempt: Attempt,
+    /// In which tree of the store it began.
+    pub tree: u64,
+    /// The job's main process is here, or is to be.
+    pub lead: bool,
+    /// The job has no main process.
+    pub alike: bool,
+    /// It is over as soon as no process is here.
+    pub closing: bool,
+}
 
 /// A part that was found at the start.
 #[derive(Clone, Copy, Debug)]

@@ -122,7 +122,10 @@ fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
         assert_eq!(submits(&mut world, "later"), Some(5), "{away:?}");
         for host in &world.hosts {
             assert!(host.member().unwrap().alarm().is_none(), "{away:?}");
-            assert!(host.node.as_ref().is_some_and(|node| node.local().cluster_plan().is_some()), "{away:?}: no slots again");
+            assert!(
+                host.node.as_ref().is_some_and(|node| node.local().cluster_plan().is_some()),
+                "{away:?}: no slots again"
+            );
         }
         assert_eq!(world.repair_by(0).unwrap().says, Vec::<String>::new(), "{away:?}");
         ends_well(world);

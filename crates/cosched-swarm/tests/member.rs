@@ -152,7 +152,10 @@ fn a_name_that_two_living_daemons_have_is_refused() {
     assert!(out.contains("Give each node a name of its own"), "{out}");
     let moment = world.moment(twin);
     let member = world.hosts[twin].node.as_mut().unwrap();
-    assert!(matches!(member.tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE })), Err(NotTaken::Out(_))));
+    assert!(matches!(
+        member.tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE })),
+        Err(NotTaken::Out(_))
+    ));
     assert_eq!(member.poll_timeout(), None, "it does nothing any more");
     world.hosts.pop();
     world.check_end();
@@ -288,7 +291,11 @@ fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
     let ids: Vec<_> = (0..5).map(|n| world.ask(0, user(1), submit(job(&format!("j{n}"), 1))).unwrap()).collect();
     assert_eq!(world.ask(0, user(1), submit(job("more", 1))), None);
     let moment = world.moment(0);
-    let refused = world.hosts[0].node.as_mut().unwrap().tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE }));
+    let refused = world.hosts[0]
+        .node
+        .as_mut()
+        .unwrap()
+        .tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE }));
     assert_eq!(refused, Err(NotTaken::TooManyWait(5)));
     world.run(30 * S);
     let answers: Vec<_> = ids.iter().map(|id| world.hosts[0].answers[id].clone()).collect();

@@ -29,7 +29,10 @@ impl Driver {
             ErrorCode::Conflict,
             "one more job without a process is refused",
             format!("you have {EMPTY_JOBS_MAX} of them"),
-            format!("Add processes to them, or wait: after {} s without one a job ends.", ENTER_GRACE_NS / 1_000_000_000),
+            format!(
+                "Add processes to them, or wait: after {} s without one a job ends.",
+                ENTER_GRACE_NS / 1_000_000_000
+            ),
         ))
     }
 
@@ -93,7 +96,6 @@ impl Driver {
         }
         moved.map_err(io::Error::other)
     }
-
 }
 
 /// A job's part of this node as the node plans by it.

@@ -61,6 +61,8 @@ pub struct Host {
     pub(crate) last_main: i32,
     /// The plan in use.
     pub plan: Option<Arc<Plan>>,
+    /// The last one of which a node hears that is broken on purpose.
+    pub(crate) heard_plan: Option<Arc<Plan>>,
     /// Why it ran no slots, whenever it began not to.
     pub no_slots: Vec<Reason>,
     /// What came of requests, in this life.
@@ -111,6 +113,7 @@ impl Host {
             mains: BTreeMap::new(),
             last_main: 0,
             plan: None,
+            heard_plan: None,
             no_slots: Vec::new(),
             answers: BTreeMap::new(),
             loads: None,

@@ -113,8 +113,8 @@ impl World {
         let host = &mut self.hosts[node];
         let Some(daemon) = host.node.as_ref().filter(|_| !host.thawed) else { return };
         let (Some(id), Some(slot)) = (daemon.member().id(), SlotBegins::of(daemon.local(), wall)) else { return };
-        let slot = match &host.shown {
-            Some(shown) if deaf && slot.plan.generation > 10 => slot.by(shown.plan.clone(), id),
+        let slot = match &host.heard_plan {
+            Some(plan) if deaf => slot.by(plan.clone(), id),
             _ => slot,
         };
         if host.shown.as_ref().is_some_and(|shown| shown.is_shown_by(&slot)) {
@@ -137,7 +137,11 @@ impl World {
             Action::Drop(op) => drop(self.hosts[node].watches.remove(&op)),
             Action::Uses(plan) => {
                 self.see(&Seen::Uses { node, plan: &plan });
-                self.hosts[node].plan = Some(plan);
+                let host = &mut self.hosts[node];
+                if plan.generation <= 10 {
+                    host.heard_plan = Some(plan.clone());
+                }
+                host.plan = Some(plan);
             }
             Action::NoSlots(reason) => {
                 let host = &mut self.hosts[node];

@@ -64,7 +64,7 @@ impl World {
         if let Some(kept) = host.member().and_then(Member::kept) {
             host.settings.kept = Some(kept);
         }
-        (host.node, host.plan) = (None, None);
+        (host.node, host.plan, host.heard_plan) = (None, None, None);
         host.watches.clear();
         (host.hung_until, host.thawed) = (0, false);
         // Nobody waits for answers any more, and nobody ends what ignores a polite kill.

@@ -69,7 +69,8 @@ impl LocalScheduler {
         let says = (record.stage, record.standing);
         let mut job = here.job.as_told(record, known.node);
         // Until a plan holds that knows of the loss, it has its cells.
-        job.spans |= self.cluster.as_ref().is_some_and(|plan| plan.jobs.get(&id).is_some_and(|job| job.parts.len() > 1));
+        job.spans |=
+            self.cluster.as_ref().is_some_and(|plan| plan.jobs.get(&id).is_some_and(|job| job.parts.len() > 1));
         if here.says.map(is_suspended) != Some(is_suspended(says)) {
             job.suspended = is_suspended(says);
         }

@@ -41,7 +41,9 @@ impl Driver {
             Action::Dropped { job, reason } => self.dropped(job, reason),
             Action::Plan => self.take_plan(),
             Action::Unsound(flaw) => super::super::flaw::tell(flaw),
-            Action::Refused(job, why) => tracing::error!(id = job.0, "the node cannot plan a job as it is wanted: {why}"),
+            Action::Refused(job, why) => {
+                tracing::error!(id = job.0, "the node cannot plan a job as it is wanted: {why}")
+            }
         }
     }
 

@@ -183,8 +183,8 @@ fn job_of(record: &Record, node: &str) -> Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::PartOf;
     use crate::config::Config;
+    use crate::record::PartOf;
     use crate::record::example;
     use crate::store::Opened;
     use cosched_core::cluster::Capacity;

@@ -208,10 +208,8 @@ impl Cluster {
 
     /// When something is due.
     pub(super) fn due(&self) -> Instant {
-        let node = self
-            .node
-            .poll_timeout()
-            .map(|at| self.begin + Duration::from_nanos(at.0.saturating_sub(STEADY_BEGIN_NS)));
+        let node =
+            self.node.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0.saturating_sub(STEADY_BEGIN_NS)));
         let pending = self
             .pending
             .values()

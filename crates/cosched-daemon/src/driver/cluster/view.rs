@@ -376,7 +376,11 @@ impl Driver {
         let alarm = if cluster.member().alarm().is_some() { 1.0 } else { 0.0 };
         all.gauge("cluster_alarm", "Whether what lies in the cluster's store cannot be used", alarm);
         all.count("store_losses", "How often the store was lost", figures.losses);
-        all.gauge("requests_waiting", "Requests of users that have no answer yet", cluster.member().unanswered() as f64);
+        all.gauge(
+            "requests_waiting",
+            "Requests of users that have no answer yet",
+            cluster.member().unanswered() as f64,
+        );
     }
 }
 
