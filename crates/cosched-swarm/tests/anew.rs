@@ -11,6 +11,13 @@ fn on_all(name: &str, once: bool) -> Ask {
     submit(JobAsk { want: WantAsk::PerNode(wants.to_vec()), once, on_node_loss: OnNodeLoss::Requeue, ..job(name, 1) })
 }
 
+/// The same with a main process on the first node.
+fn led(name: &str) -> Ask {
+    let Ask::Submit(mut job) = on_all(name, false) else { unreachable!("it is one") };
+    job.lead = Some("n0".to_owned());
+    Ask::Submit(job)
+}
+
 /// The number that the next job gets.
 fn submitted(world: &mut World, node: usize, ask: Ask) -> u64 {
     let id = world.ask(node, user(7), ask).unwrap();
@@ -43,7 +50,7 @@ fn numbers_go_on_behind_those_of_a_store_that_lost_its_data() {
 fn a_job_of_which_a_part_has_ended_since_the_copy_ends() {
     let mut world = World::started(6, 2);
     world.job_ns_max = 1_000_000 * S;
-    let id = submitted(&mut world, 0, on_all("a", false));
+    let id = submitted(&mut world, 0, led("a"));
     let copy = world.store.clone();
     let end = |world: &mut World, node: usize| {
         let now = world.now;

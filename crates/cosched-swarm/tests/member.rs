@@ -4,10 +4,16 @@ mod common;
 
 use common::{measured, refusal};
 use cosched_cluster::wire::{Answer, Ask, Class, Clock, JobAsk, KillHow, NodeAsk, OnNodeLoss, Policy, WantAsk, Why};
-use cosched_cluster::{NotTaken, Notice};
+use cosched_cluster::{AskId, NotTaken, Notice};
 use cosched_core::cluster::{Capacity, Period, Stage};
 use cosched_core::{JobId, NodeId, Reason};
 use cosched_swarm::world::{MS, ROOT, S, World, job, submit, user};
+
+/// What a node says to a request at once.
+fn refused(world: &mut World, node: usize, ask: Ask) -> Result<AskId, NotTaken> {
+    let moment = world.moment(node);
+    world.hosts[node].node.as_mut().unwrap().tell(moment, |member, now| member.ask(now, ROOT, ask))
+}
 
 #[test]
 fn nodes_join_and_have_one_plan() {
@@ -150,13 +156,8 @@ fn a_name_that_two_living_daemons_have_is_refused() {
     let out = world.hosts[twin].member().unwrap().out().unwrap().to_owned();
     assert!(out.contains("the name n0 is taken: another coschedd, home of n0 0"), "{out}");
     assert!(out.contains("Give each node a name of its own"), "{out}");
-    let moment = world.moment(twin);
-    let member = world.hosts[twin].node.as_mut().unwrap();
-    assert!(matches!(
-        member.tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE })),
-        Err(NotTaken::Out(_))
-    ));
-    assert_eq!(member.poll_timeout(), None, "it does nothing any more");
+    assert!(matches!(refused(&mut world, twin, Ask::Kill { job: 1, how: KillHow::FORCE }), Err(NotTaken::Out(_))));
+    assert_eq!(world.hosts[twin].node.as_ref().unwrap().poll_timeout(), None, "it does nothing any more");
     world.hosts.pop();
     world.check_end();
 }
@@ -290,22 +291,15 @@ fn requests_wait_in_order_while_the_store_is_away_and_not_without_end() {
     world.run(S);
     let ids: Vec<_> = (0..5).map(|n| world.ask(0, user(1), submit(job(&format!("j{n}"), 1))).unwrap()).collect();
     assert_eq!(world.ask(0, user(1), submit(job("more", 1))), None);
-    let moment = world.moment(0);
-    let refused = world.hosts[0]
-        .node
-        .as_mut()
-        .unwrap()
-        .tell(moment, |member, now| member.ask(now, ROOT, Ask::Kill { job: 1, how: KillHow::FORCE }));
-    assert_eq!(refused, Err(NotTaken::TooManyWait(5)));
+    let asked = refused(&mut world, 0, Ask::Kill { job: 1, how: KillHow::FORCE });
+    assert_eq!(asked, Err(NotTaken::TooManyWait(5)));
     world.run(30 * S);
     let answers: Vec<_> = ids.iter().map(|id| world.hosts[0].answers[id].clone()).collect();
     assert_eq!(answers, [1, 2, 3, 4, 5].map(|job| vec![Answer::Submitted { job }]));
     world.check_end();
     let huge: String = (0..1 << 16).map(|_| format!("{:x}", world.dice.bits())).collect();
     let ask = cosched_cluster::wire::JobAsk { environment: vec![("A".to_owned(), huge)], ..job("huge", 1) };
-    let moment = world.moment(0);
-    let refused = world.hosts[0].node.as_mut().unwrap().tell(moment, |member, now| member.ask(now, ROOT, submit(ask)));
-    assert!(matches!(refused, Err(NotTaken::TooLarge { .. })), "{refused:?}");
+    assert!(matches!(refused(&mut world, 0, submit(ask)), Err(NotTaken::TooLarge { .. })));
 }
 
 #[test]

@@ -14,15 +14,15 @@ use std::collections::VecDeque;
 impl World {
     /// Something happens to a node's control plane.
     pub fn tell(&mut self, node: usize, what: impl FnOnce(&mut Member, Moment)) {
-        self.to_daemon(node, |daemon, now| daemon.tell(now, what));
+        self.tell_daemon(node, |daemon, now| daemon.tell(now, what));
     }
 
     /// Something happens on a node.
     pub(super) fn handle(&mut self, node: usize, input: Input) {
-        self.to_daemon(node, |daemon, now| daemon.handle(now, input));
+        self.tell_daemon(node, |daemon, now| daemon.handle(now, input));
     }
 
-    fn to_daemon(&mut self, node: usize, what: impl FnOnce(&mut Node, Moment)) {
+    fn tell_daemon(&mut self, node: usize, what: impl FnOnce(&mut Node, Moment)) {
         let now = self.moment(node);
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
@@ -181,7 +181,7 @@ impl World {
             Action::Sample(job) => {
                 let part = self.hosts[node].processes.parts.get(&job).filter(|part| !part.ended);
                 if let Some(used) = part.map(|part| part.cpu_ns) {
-                    self.to_node(node, Input::CpuTime(job, used));
+                    self.reply(node, Input::CpuTime(job, used));
                 }
             }
             Action::Unsound(flaw) => self.see(&Seen::Unsound { node, why: &flaw.to_string() }),
@@ -195,7 +195,7 @@ impl World {
     }
 
     /// An answer of the host to what it was to do.
-    fn to_node(&mut self, node: usize, input: Input) {
+    fn reply(&mut self, node: usize, input: Input) {
         let now = self.moment(node);
         if let Some(daemon) = &mut self.hosts[node].node {
             daemon.handle(now, input);
@@ -241,7 +241,7 @@ impl World {
             stopped_since: None,
         };
         host.processes.parts.insert(id, part);
-        self.to_node(node, Input::Began(id, Began { populated: true, comes: true }));
+        self.reply(node, Input::Began(id, Began { populated: true, comes: true }));
     }
 
     /// What a job's threads do. It is the same on all nodes that have not computed yet by chance only.
@@ -283,10 +283,10 @@ impl World {
         if self.now < self.hosts[node].hung_until {
             return;
         }
-        self.to_node(node, Input::Populated(job, false));
+        self.reply(node, Input::Populated(job, false));
         let leads = self.hosts[node].processes.parts.get(&job).is_some_and(|part| part.of.lead);
         if leads && !self.dice.one_in(8) {
-            self.to_node(node, Input::Exited(job));
+            self.reply(node, Input::Exited(job));
         }
     }
 
@@ -318,7 +318,7 @@ impl World {
     fn report(&mut self, node: usize, job: JobId, attempt: Attempt) {
         let part = self.hosts[node].processes.parts.get(&job).filter(|part| part.of.attempt == attempt);
         let end = part.map_or_else(PartEnd::default, Local::end);
-        self.to_node(node, Input::Over { job, attempt, end });
+        self.reply(node, Input::Over { job, attempt, end });
     }
 }
 
