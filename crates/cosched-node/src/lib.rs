@@ -10,6 +10,8 @@
 
 mod act;
 mod part;
+#[cfg(test)]
+mod tests;
 mod types;
 
 pub use part::ENTER_GRACE_NS;
