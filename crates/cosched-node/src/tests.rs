@@ -190,7 +190,10 @@ fn a_kill_ends_this_life_of_a_job_and_no_other() {
 #[test]
 fn a_store_that_knows_no_job_ends_none_and_keeps_none_stopped() {
     let mut node = node();
-    node.find(ID, &FoundPart { of: LEAD, job: LocalJob { suspended: true, ..job() }, has_begun: true, populated: true });
+    node.find(
+        ID,
+        &FoundPart { of: LEAD, job: LocalJob { suspended: true, ..job() }, has_begun: true, populated: true },
+    );
     said(&mut node);
     assert!(node.is_forgotten(ID));
     node.act(Wanted::KillHere { job: ID, attempt: 0, reason: Reason::Departure });

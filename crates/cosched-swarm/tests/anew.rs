@@ -3,6 +3,7 @@
 use cosched_cluster::store::MemoryStore;
 use cosched_cluster::wire::{Answer, Ask, JobAsk, NodeAsk, OnNodeLoss, WantAsk};
 use cosched_core::JobId;
+use cosched_swarm::run::{Options, seed};
 use cosched_swarm::world::{ROOT, S, World, job, submit, user};
 
 fn on_all(name: &str, once: bool) -> Ask {
@@ -153,4 +154,12 @@ fn launchers_find_a_job_that_is_being_requeued() {
     world.run(S);
     assert_eq!(world.hosts[0].answers[&again], [Answer::Submitted { job: id }]);
     world.check();
+}
+
+/// Seed 1914 of worlds like this: a read found no tree, the next one an older state than was known before, and the node followed the old
+/// plan for ever.
+#[test]
+fn a_store_that_is_repaired_from_an_older_state_is_followed() {
+    let options = Options { nodes: Some(3), jobs: 30, minutes: 4, broken: None };
+    assert_eq!(seed(1914, &options).violation, None);
 }

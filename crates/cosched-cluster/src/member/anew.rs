@@ -39,7 +39,9 @@ impl Member {
             }
             (old, _) => old.is_some(),
         };
-        is_other || self.replica.revision < before.revision
+        // What was known may have been given up for a read that found no tree at all.
+        let is_older = self.replica.state.as_ref().is_some_and(|new| new.value.generation < self.follow.newest_seen);
+        is_other || is_older || self.replica.revision < before.revision
     }
 
     /// The numbers that were given are not to be given again.

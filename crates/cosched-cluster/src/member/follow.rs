@@ -25,7 +25,7 @@ pub(super) struct Follow {
     /// What would be run if it was.
     plan: Option<Arc<Plan>>,
     acknowledged: u64,
-    newest_seen: u64,
+    pub(super) newest_seen: u64,
     pub(super) load: u32,
     load_written_at: Time,
     /// How busy the node is.
