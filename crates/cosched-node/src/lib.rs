@@ -143,6 +143,11 @@ impl Node {
         }
     }
 
+    /// Whether something has followed already of what was told: a job that is over is to be gone before anything else is asked.
+    pub fn has_news(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
     /// What the host has to do next.
     pub fn poll_action(&mut self) -> Option<Action> {
         loop {

@@ -15,7 +15,7 @@ impl Driver {
         }
         let Some(Call { peer, op, reply }) = self.hold_unmet(call) else { return };
         // Several that have ended at a time are ended together; nothing else is asked in between.
-        if !matches!(op, Op::Exit(..)) && self.has_askers() {
+        if !matches!(op, Op::Exit(..)) && self.cluster.node.has_news() {
             self.settle(false);
         }
         let answer = match op {

@@ -195,16 +195,10 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
 /// Whether an invariant notices a broken world, in one of a few seeds. For the test of each.
 #[cfg(test)]
 pub(crate) fn is_noticed(broken: crate::world::Broken, by: &str) -> bool {
-    is_noticed_in(0..500, broken, by)
-}
-
-/// The same for what few seeds show.
-#[cfg(test)]
-pub(crate) fn is_noticed_in(seeds: std::ops::Range<u64>, broken: crate::world::Broken, by: &str) -> bool {
     let options = crate::run::Options { nodes: Some(3), jobs: 30, minutes: 4, broken: Some(broken) };
     let whole = crate::run::Options { broken: None, ..options };
     let violation = |seed, options| crate::run::seed(seed, options).violation;
-    seeds.into_iter().any(|seed| {
+    (0..500).any(|seed| {
         let noticed = violation(seed, &options).is_some_and(|violation| violation.invariant == by);
         // It is the fault that is noticed, not something else.
         noticed && violation(seed, &whole).is_none()

@@ -1,6 +1,6 @@
 //! A node does what its daemon and its processes want, until nobody wants anything.
 
-use super::{Broken, MS, S, World};
+use super::{Broken, Event, MS, S, World};
 use crate::host::{Host, Local, Phase, SlotBegins};
 use crate::invariants::Seen;
 use cosched_cluster::store::{Do, Op};
@@ -43,6 +43,9 @@ impl World {
                 while let Some(action) = self.hosts[node].node.as_mut().and_then(Node::poll_action) {
                     self.act(node, action);
                     busy = true;
+                    if self.breaks(DIES_ONE_IN) {
+                        self.dies_in_between(node);
+                    }
                 }
             }
             self.apply(node);
@@ -56,6 +59,19 @@ impl World {
         }
         self.show_slot(node);
         self.set_wake(node);
+    }
+
+    /// Whether something goes wrong that does once in so often, while things go wrong.
+    fn breaks(&mut self, once_in: u64) -> bool {
+        self.lively && !self.calm && self.dice.one_in(once_in)
+    }
+
+    /// The daemon dies when it has done one thing of several, and is started again.
+    fn dies_in_between(&mut self, node: usize) {
+        self.counts.faults += 1;
+        self.crash(node);
+        let starts = self.now + self.dice.between(20 * MS, 2 * S);
+        self.push(starts, Event::Starts { node });
     }
 
     /// The daemon leaves for the guard until when jobs may live.
@@ -153,6 +169,8 @@ impl World {
             Action::KillRest(job) => self.dies(node, job, 0),
             Action::Finish(job, attempt) => self.finish(node, job, attempt),
             Action::Report(job, attempt) => self.report(node, job, attempt),
+            // The disk takes nothing now; what is told of the job later is all that the next daemon finds.
+            Action::Keep(_) if self.breaks(10) => (),
             Action::Keep(id) => {
                 let host = &mut self.hosts[node];
                 let kept = host.node.as_ref().and_then(|daemon| daemon.part(id));
@@ -223,9 +241,19 @@ impl World {
         };
         let host = &mut self.hosts[node];
         let Some((of, scheduled)) = host.node.as_ref().and_then(|daemon| daemon.part(id)) else { return };
+        let (of, scheduled) = (*of, *scheduled);
+        if self.breaks(100) {
+            self.note(|| format!("n{node}: job {id} gets no cgroup"));
+            self.reply(node, Input::Failed(id));
+            return self.reply(node, Input::Over { job: id, attempt, end: PartEnd::default() });
+        }
+        // Some end, or are gone, before they have entered.
+        let comes = !self.breaks(50);
+        let phases = if comes { phases } else { VecDeque::new() };
+        let host = &mut self.hosts[node];
         let part = Local {
-            of: *of,
-            job: *scheduled,
+            of,
+            job: scheduled,
             submitted_ms: job.submitted_ns / MS,
             store_life: self.store_life,
             phases,
@@ -241,7 +269,7 @@ impl World {
             stopped_since: None,
         };
         host.processes.parts.insert(id, part);
-        self.reply(node, Input::Began(id, Began { populated: true, comes: true }));
+        self.reply(node, Input::Began(id, Began { populated: comes, comes }));
     }
 
     /// What a job's threads do. It is the same on all nodes that have not computed yet by chance only.
@@ -321,6 +349,9 @@ impl World {
         self.reply(node, Input::Over { job, attempt, end });
     }
 }
+
+/// A daemon dies after one of so many things that it does.
+const DIES_ONE_IN: u64 = 3000;
 
 /// What no process ignores.
 const SIGKILL: i32 = 9;

@@ -40,12 +40,7 @@ impl Driver {
         }
     }
 
-    /// Whether somebody waits for the end of this turn.
-    pub(in super::super) fn has_askers(&self) -> bool {
-        !self.cluster.askers.is_empty()
-    }
-
-    /// They are shown what has come of it.
+    /// Those who wait for the end of this turn.
     pub(in super::super) fn answer_askers(&mut self) {
         for (id, reply) in std::mem::take(&mut self.cluster.askers) {
             let _ = reply.send(self.view_job(id).map(job_reply));
