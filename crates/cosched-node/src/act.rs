@@ -96,10 +96,12 @@ impl Node {
         }
     }
 
-    /// A store that has lost its data knows no job: that is no reason to end any, nor to keep one stopped. It is over when it is empty.
+    /// A store that has lost its data knows no job: that is no reason to end any, nor to keep one stopped, for whose turn there is no plan.
+    /// It is over when it is empty.
     fn forgotten(&mut self, id: JobId) {
         if self.has(id) {
             self.local.suspend(id, false);
+            self.local.leave(id);
             self.actions.push_back(Action::Forgotten(id));
             self.close(id);
         }

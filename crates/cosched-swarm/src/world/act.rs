@@ -242,13 +242,10 @@ impl World {
         let host = &mut self.hosts[node];
         let Some((of, scheduled)) = host.node.as_ref().and_then(|daemon| daemon.part(id)) else { return };
         let (of, scheduled) = (*of, *scheduled);
-        if self.breaks(100) {
-            self.note(|| format!("n{node}: job {id} gets no cgroup"));
-            self.reply(node, Input::Failed(id));
-            return self.reply(node, Input::Over { job: id, attempt, end: PartEnd::default() });
-        }
+        // It gets no cgroup; its record says so.
+        let fails = self.breaks(100);
         // Some end, or are gone, before they have entered.
-        let comes = !self.breaks(50);
+        let comes = !fails && !self.breaks(50);
         let phases = if comes { phases } else { VecDeque::new() };
         let host = &mut self.hosts[node];
         let part = Local {
@@ -261,7 +258,7 @@ impl World {
             dies_at: None,
             ignores_kill: self.lively && self.dice.one_in(3),
             forgotten: false,
-            ended: false,
+            ended: fails,
             cpu_ns: 0,
             memory_bytes,
             told_bytes: asked,
@@ -269,6 +266,11 @@ impl World {
             stopped_since: None,
         };
         host.processes.parts.insert(id, part);
+        if fails {
+            self.note(|| format!("n{node}: job {id} gets no cgroup"));
+            self.reply(node, Input::Failed(id));
+            return self.report(node, id, attempt);
+        }
         self.reply(node, Input::Began(id, Began { populated: comes, comes }));
     }
 

@@ -189,7 +189,7 @@ impl World {
             let planned = host.node.as_ref().and_then(|node| node.local().plan().jobs.get(id));
             let held_here = planned.is_some_and(|job| job.standing == Standing::Suspended);
             // In an alarm what a user has decided stays, though the tree that knew of it is lost.
-            let excused = !alone || part.job.spans || suspended(id) || alarm && held_here;
+            let excused = !alone || part.job.spans || part.job.suspended || suspended(id) || alarm && held_here;
             let held = excused
                 && (held_here
                     || was_held(id)

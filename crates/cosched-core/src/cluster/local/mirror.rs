@@ -64,8 +64,11 @@ impl LocalScheduler {
     }
 
     fn follow_job(&mut self, id: JobId, known: &Known) {
-        let Some(here) = self.here.get(&id).copied() else { return };
+        let Some(mut here) = self.here.get(&id).copied() else { return };
         let Some(record) = known.state.jobs.get(&id) else { return self.forget(id, here) };
+        if core::mem::take(&mut here.left) {
+            self.begin(id, here.job);
+        }
         let says = (record.stage, record.standing);
         let mut job = here.job.as_told(record, known.node);
         // Until a plan holds that knows of the loss, it has its cells.

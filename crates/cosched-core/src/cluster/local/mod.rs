@@ -122,6 +122,8 @@ struct Here {
     job: LocalJob,
     /// It has processes now.
     populated: bool,
+    /// It is left to the operating system.
+    left: bool,
     /// It uses no CPU, as far as is known here.
     asleep: bool,
     /// How far it has come, and whether it takes part, in the cluster's newest state.
@@ -222,7 +224,7 @@ impl LocalScheduler {
 
     /// A job has a place here, or was found here.
     pub fn begin(&mut self, id: JobId, job: LocalJob) {
-        self.here.insert(id, Here { job, populated: true, asleep: false, says: None });
+        self.here.insert(id, Here { job, populated: true, left: false, asleep: false, says: None });
         (self.is_stale, self.followed) = (true, None);
         if !job.spans {
             self.submit(id, &job);
@@ -231,7 +233,7 @@ impl LocalScheduler {
 
     /// A job is not here any more.
     pub fn end(&mut self, id: JobId) {
-        if self.here.remove(&id).is_some_and(|here| !here.job.spans) {
+        if self.here.remove(&id).is_some_and(|here| !here.job.spans && !here.left) {
             // One that was refused is not there.
             let _ = self.own.note(PlannerInput::End(id));
             self.is_noted = true;
@@ -248,19 +250,30 @@ impl LocalScheduler {
         }
     }
 
+    /// A job that is here is left to the operating system until the cluster knows it: no plan of the cluster's has room for it.
+    pub fn leave(&mut self, id: JobId) {
+        let Some(here) = self.here.get_mut(&id).filter(|here| !here.left) else { return };
+        (here.left, self.is_stale) = (true, true);
+        if !here.job.spans {
+            self.note(id, PlannerInput::End(id));
+        }
+    }
+
     /// A user suspends a job that is here, or lets it go on, before the cluster has said so.
     pub fn suspend(&mut self, id: JobId, suspended: bool) {
         let Some(here) = self.here.get_mut(&id).filter(|here| here.job.suspended != suspended) else { return };
         here.job.suspended = suspended;
-        let job = here.job;
-        self.note_standing(id, &job);
+        let (job, left) = (here.job, here.left);
+        if !left {
+            self.note_standing(id, &job);
+        }
         self.actions.push_back(LocalAction::Keep(id, job));
         self.is_stale = true;
     }
 
     /// What auto has chosen for a job.
     pub fn choose(&mut self, id: JobId, policy: Policy, reason: Reason) {
-        if self.here.get(&id).is_some_and(|here| !here.job.spans) {
+        if self.here.get(&id).is_some_and(|here| !here.job.spans && !here.left) {
             self.note(id, PlannerInput::Choice(id, policy, reason));
         }
     }
@@ -409,7 +422,7 @@ impl LocalScheduler {
     fn sleeps(&mut self, id: JobId, asleep: bool) {
         let Some(here) = self.here.get_mut(&id) else { return };
         here.asleep = asleep;
-        if !here.job.spans {
+        if !here.job.spans && !here.left {
             self.note(id, if asleep { PlannerInput::Asleep(id) } else { PlannerInput::Awake(id) });
         }
     }

@@ -156,6 +156,27 @@ fn a_state_that_does_not_know_a_job_changes_nothing_of_it() {
     assert_eq!(local.disposition(OWN), Disposition::Run);
 }
 
+/// Under strict sharing it was stopped for ever: a plan of the cluster's has no room for it.
+#[test]
+fn what_the_cluster_has_forgotten_is_left_to_the_operating_system_until_it_is_known() {
+    let (planner, mut local) = (cluster(), local());
+    local.use_plan(Arc::clone(planner.plan()));
+    local.begin(JobId(3), job(2, false));
+    settle(&mut local, &planner);
+    assert_eq!(planned(&local), [SPANNING, OWN, JobId(3)]);
+    for id in [OWN, JobId(3)] {
+        local.leave(id);
+        local.suspend(id, true);
+    }
+    let known = Known { node: NODE, state: &State::default(), revision: 99, in_touch: true };
+    assert!(local.settle(Time(0), Some(known)));
+    while local.poll_action().is_some() {}
+    assert_eq!((planned(&local), local.disposition(JobId(3))), (vec![SPANNING], Disposition::Run));
+    local.end(JobId(3));
+    settle(&mut local, &planner);
+    assert_eq!(planned(&local), [SPANNING, OWN], "it is known again");
+}
+
 #[test]
 fn sleep_is_told_to_the_own_planner_and_a_user_ends_it_from_anywhere() {
     let (mut planner, mut local) = (cluster(), local());
