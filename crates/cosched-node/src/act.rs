@@ -51,7 +51,8 @@ impl Node {
         }
         let record = self.member.state().and_then(|state| state.jobs.get(&id));
         let parts = record.and_then(|record| record.place.as_ref()).map_or(&[][..], |place| &place.parts);
-        let lead = job.leader(parts.iter().filter_map(|part| self.member.name_of(part.node))) == Some(&*self.name);
+        let names = || parts.iter().filter_map(|part| self.member.name_of(part.node));
+        let (lead, alike) = (job.leader(names()) == Some(&*self.name), job.is_alike(names()));
         let (class, policy) = (job.ask.class.into(), job.ask.policy.map(Into::into));
         let scheduled = LocalJob {
             owner: job.owner.uid,
@@ -62,7 +63,6 @@ impl Node {
             suspended: false,
             spans: parts.len() > 1,
         };
-        let alike = job.ask.lead.is_none();
         let of = PartOf { attempt: job.attempt, tree: self.member.tree(), lead, alike, closing: job.closing };
         self.parts.insert(id, Part::new(of));
         self.local.begin(id, scheduled);
@@ -113,8 +113,8 @@ impl Node {
             LocalAction::Refused(id, why) => Action::Refused(id, why),
             LocalAction::Agent(action) => match action {
                 AgentAction::Sample { job } => Action::Sample(job),
-                AgentAction::Asleep { job, reason } => self.sleeps(job, true, reason),
-                AgentAction::Awake { job, reason } => self.sleeps(job, false, reason),
+                AgentAction::Asleep { job, reason } => return self.sleeps(job, true, reason),
+                AgentAction::Awake { job, reason } => return self.sleeps(job, false, reason),
                 AgentAction::Dropped { job, reason } => {
                     self.member.dropped(self.now, job);
                     Action::Dropped { job, reason }
@@ -126,8 +126,11 @@ impl Node {
         self.actions.push_back(action);
     }
 
-    fn sleeps(&mut self, job: JobId, asleep: bool, reason: Reason) -> Action {
+    /// The cluster may not have heard, or not agree: it is told again. People are told of changes.
+    fn sleeps(&mut self, job: JobId, asleep: bool, reason: Reason) {
         self.member.asleep(self.now, job, asleep);
-        Action::Sleeps { job, asleep, reason }
+        if self.parts.get_mut(&job).is_some_and(|part| part.is_news_of_sleep(asleep)) {
+            self.actions.push_back(Action::Sleeps { job, asleep, reason });
+        }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Part {
     populated: bool,
     /// Of a job without a main process: whether the cluster was told that none is here.
     told_empty: Option<bool>,
+    /// Whether people were told last that it sleeps.
+    asleep: bool,
     /// When what a polite signal has left is ended.
     kill_at: Option<Time>,
     /// When it is over, or empty, although nobody said so.
@@ -32,7 +34,15 @@ pub(crate) struct Part {
 
 impl Part {
     pub(crate) fn new(of: PartOf) -> Part {
-        Part { of, exited: false, populated: false, told_empty: Some(false), kill_at: None, end_at: None }
+        Part {
+            of,
+            exited: false,
+            populated: false,
+            told_empty: Some(false),
+            asleep: false,
+            kill_at: None,
+            end_at: None,
+        }
     }
 
     /// One of the last daemon's. What that has told of it is not known.
@@ -47,6 +57,10 @@ impl Part {
         };
         let told_empty = (!of.alike).then_some(false);
         Part { populated, told_empty, end_at, ..Part::new(of) }
+    }
+
+    pub(crate) fn is_news_of_sleep(&mut self, asleep: bool) -> bool {
+        std::mem::replace(&mut self.asleep, asleep) != asleep
     }
 
     pub(crate) fn is_populated(&self) -> bool {

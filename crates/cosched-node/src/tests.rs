@@ -1,6 +1,6 @@
 use super::*;
 use crate::types::FoundPart;
-use cosched_cluster::wire::{By, Job, JobAsk, OnNodeLoss, WantAsk};
+use cosched_cluster::wire::{By, Job, JobAsk, MainProcess, OnNodeLoss, WantAsk};
 use cosched_cluster::{Action as Wanted, Keys};
 use cosched_core::cluster::{Capacity, LocalAction, Part as Place};
 use cosched_core::{AgentAction, Class, NodeId};
@@ -70,7 +70,7 @@ fn wanted(id: JobId) -> Box<Job> {
         groups: Vec::new(),
         on_node_loss: OnNodeLoss::Kill,
         lead: Some("n".to_owned()),
-        main: None,
+        main: Some(MainProcess { pid: 1, start_ticks: 1 }),
         once: false,
     };
     Box::new(Job::new(id.0, By { uid: 1, gid: 1, admin: false }, ask, 0))

@@ -501,7 +501,8 @@ impl<'a> Batch<'a> {
                 let name = self.replica.name_of(node);
                 job.empty_on.contains(name) || job.ended_on.contains_key(name)
             };
-            job.closing |= job.ask.lead.is_none() && place.parts.iter().all(|part| is_empty(part.node));
+            let names = || place.parts.iter().map(|part| self.replica.name_of(part.node));
+            job.closing |= job.is_alike(names()) && place.parts.iter().all(|part| is_empty(part.node));
         }
     }
 

@@ -293,6 +293,13 @@ impl Job {
         job
     }
 
+    /// Whether none of its processes is the main one, by the nodes of its parts: nobody named one, or it was to be on a node that has no part
+    /// any more, and did not run before.
+    pub fn is_alike<'a>(&self, mut parts: impl Iterator<Item = &'a str>) -> bool {
+        let Some(lead) = self.ask.lead.as_deref() else { return true };
+        self.attempt == 0 && self.ask.main.is_none() && !parts.any(|part| part == lead)
+    }
+
     /// The node of its main process in this life, if it has one; `parts` are the nodes of its parts, in order. The first life is led from
     /// where it was submitted, with or without a part there; a later one by the first part, if that node has none.
     pub fn leader<'a>(&'a self, parts: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -58,6 +58,8 @@ fn filled(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares, rele
     hold(&mut plan, is_held);
     plan.jobs.extend(spanning.iter().map(|(id, job, cpus)| (*id, planned(job, *cpus))));
     if spanning.iter().any(|(_, job, _)| job.home.is_some()) {
+        // No turns are open for them.
+        lull(&mut plan, |id| cluster.jobs.get(id).is_some_and(|job| job.standing == Standing::Asleep));
         let filled = Filled::new(cluster, node, &plan, shares);
         (plan.matrix, plan.turns) = (filled.matrix(cluster, &mut plan), filled.turns);
         plan.slot_length_ns = cluster.slot_length_ns;
@@ -84,6 +86,13 @@ pub fn without(own: &Plan, held: &BTreeSet<JobId>, shares: &Shares) -> Plan {
 fn hold(plan: &mut Plan, is_held: impl Fn(&JobId) -> bool) {
     for (_, job) in plan.jobs.iter_mut().filter(|(id, _)| is_held(id)) {
         (job.standing, job.home, job.turns) = (Standing::Suspended, None, 0);
+    }
+}
+
+/// These gangs are asleep.
+fn lull(plan: &mut Plan, sleeps: impl Fn(&JobId) -> bool) {
+    for (_, job) in plan.jobs.iter_mut().filter(|(id, job)| job.home.is_some() && sleeps(id)) {
+        (job.standing, job.home, job.turns) = (Standing::Asleep, None, 0);
     }
 }
 

@@ -366,6 +366,8 @@ impl LocalScheduler {
         self.note(id, PlannerInput::Submit(Job { id, owner, class, policy, cpus, node: Some(HERE) }));
         if job.suspended {
             self.note(id, PlannerInput::Suspend(id));
+        } else if self.is_asleep(id) {
+            self.note(id, PlannerInput::Asleep(id));
         }
     }
 
