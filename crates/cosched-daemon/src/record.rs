@@ -1,7 +1,10 @@
 //! What is remembered of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
 
+use crate::driver::{core_class, core_policy};
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, OutOfMemory, Policy};
 use cosched_cluster::wire::{Ask, Decided};
+use cosched_core::JobId;
+use cosched_node::Whose;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -144,6 +147,12 @@ impl From<&Origin> for cosched_linux::Origin {
 }
 
 impl Record {
+    /// What of it decides about rights.
+    pub(crate) fn whose(&self) -> Whose {
+        let (class, policy) = (core_class(self.class), self.own_policy.map(core_policy));
+        Whose { job: JobId(self.id), owner: self.uid, class, policy, decided: self.decided }
+    }
+
     /// A new job from a request that has been checked.
     pub(crate) fn new(id: u64, uid: u32, cpus: u32, req: JobRequest, boot_id: &str, now_unix_ms: u64) -> Record {
         let name = req.name.unwrap_or_else(|| base_name(&req.command));

@@ -2,21 +2,20 @@
 
 use crate::Node;
 use crate::part::Part;
+use crate::request::{Refusal, SIGKILL};
 use crate::types::{Action, PartOf, Why};
 use cosched_cluster::wire::{Attempt, Job, KillHow, PartEnd};
 use cosched_cluster::{Action as Wanted, Notice};
 use cosched_core::cluster::{LocalAction, LocalJob, Part as Place};
 use cosched_core::{AgentAction, JobId, Reason};
 
-const SIGKILL: i32 = 9;
-
 impl Node {
     pub(crate) fn act(&mut self, wanted: Wanted) {
         let action = match wanted {
             Wanted::Store(op, what) => Action::Store(op, what),
             Wanted::Drop(op) => Action::Drop(op),
-            Wanted::Reply(ask, answer) => Action::Reply(ask, answer),
-            Wanted::Loads(op, acks) => Action::Loads(op, acks),
+            Wanted::Reply(ask, answer) => return self.replied(ask, answer),
+            Wanted::Loads(op, acks) => return self.loads_read(op, acks),
             Wanted::Say(notice) => return self.say(notice),
             Wanted::Missed { generation, slots } => Action::Missed { generation, slots },
             Wanted::Behind(many) => Action::Behind(many),
@@ -47,6 +46,7 @@ impl Node {
         if self.has(id) {
             // It is of a cluster whose store was lost. Whatever came into its cgroup would be part of it.
             self.member.part_ended(self.now, id, job.attempt, PartEnd::default());
+            self.answer_launcher(id, Err(Refusal::NumberTaken(id)));
             return self.actions.push_back(Action::Taken(id));
         }
         let record = self.member.state().and_then(|state| state.jobs.get(&id));
@@ -63,10 +63,19 @@ impl Node {
             suspended: false,
             spans: parts.len() > 1,
         };
-        let of = PartOf { attempt: job.attempt, tree: self.member.tree(), lead, alike, closing: job.closing };
+        let of = PartOf {
+            attempt: job.attempt,
+            tree: self.member.tree(),
+            lead,
+            alike,
+            closing: job.closing,
+            decided: job.decided,
+        };
         self.parts.insert(id, Part::new(of));
         self.local.begin(id, scheduled);
-        self.actions.push_back(Action::Begin { job, part: place });
+        // Launchers begin the first life of a job.
+        let launcher = self.launcher_of(id).filter(|_| lead && job.attempt == 0);
+        self.actions.push_back(Action::Begin { job, part: place, launcher });
     }
 
     fn kill(&mut self, id: JobId, attempt: Attempt, reason: Reason) {
@@ -81,7 +90,7 @@ impl Node {
             return self.actions.push_back(Action::Report(id, attempt));
         };
         if part.is_populated() {
-            self.actions.push_back(Action::Signal { job: id, signal, why });
+            self.actions.push_back(Action::Signal { job: id, signal, why, asked: None });
             let grace = grace_ms.filter(|_| signal != SIGKILL);
             self.kill_at(id, grace.map(|ms| self.now.steady + ms.saturating_mul(1_000_000)));
         }

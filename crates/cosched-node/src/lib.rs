@@ -10,26 +10,33 @@
 
 mod act;
 mod part;
+mod request;
+pub mod rights;
 #[cfg(test)]
 mod tests;
 mod types;
 
 pub use part::ENTER_GRACE_NS;
-pub use types::{Action, Began, FoundPart, Input, PartOf, Why};
+pub use request::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNode, asks_to_end};
+pub use rights::Whose;
+pub use types::{Action, Began, FoundPart, Input, Machine, PartOf, Why};
 
 use cosched_cluster::{Found, Member, Moment, Settings};
 use cosched_core::cluster::{Known, LocalConfig, LocalJob, LocalScheduler};
 use cosched_core::{JobId, Policy, Reason, Time};
 use part::Part;
+use request::Requests;
 use std::collections::{BTreeMap, VecDeque};
 
 /// One node.
 #[derive(Debug)]
 pub struct Node {
     name: String,
+    machine: Machine,
     member: Member,
     local: LocalScheduler,
     parts: BTreeMap<JobId, Part>,
+    requests: Requests,
     now: Moment,
     actions: VecDeque<Action>,
 }
@@ -37,13 +44,15 @@ pub struct Node {
 impl Node {
     /// A node that has not met its store yet, with the jobs that were found on it; those that have not ended are told one by one
     /// ([`Node::find`]).
-    pub fn new(now: Moment, settings: Settings, local: LocalConfig, found: &[Found]) -> Node {
-        let name = settings.name.clone();
+    pub fn new(now: Moment, settings: Settings, local: LocalConfig, memory_bytes: u64, found: &[Found]) -> Node {
+        let machine = Machine { cpus: local.cpus, memory_bytes, is_single: local.is_single };
         Node {
-            name,
+            name: settings.name.clone(),
+            machine,
             member: Member::new(now, settings, found),
             local: LocalScheduler::new(local),
             parts: BTreeMap::new(),
+            requests: Requests::default(),
             now,
             actions: VecDeque::new(),
         }
@@ -81,6 +90,21 @@ impl Node {
         self.parts.contains_key(&id)
     }
 
+    /// Whether the store was read since this daemon began.
+    pub fn is_met(&self) -> bool {
+        self.member.state().is_some()
+    }
+
+    /// Whether nobody can say yet whether there is such a job: it may wait, or run on other nodes. Who takes no part will not meet the store.
+    pub fn is_unknown_yet(&self, id: JobId) -> bool {
+        !self.is_met() && !self.has(id) && self.member.out().is_none()
+    }
+
+    /// Whether the store takes nothing now.
+    pub fn is_out_of_touch(&self) -> bool {
+        !self.member.is_joined() || self.member.alarm().is_some() || self.member.out().is_some()
+    }
+
     /// Whether a job runs here that the cluster does not know.
     pub fn is_forgotten(&self, id: JobId) -> bool {
         self.member.job(id).is_none() && self.has(id)
@@ -99,10 +123,14 @@ impl Node {
         self.local.handle_timeout(now.wall);
         match input {
             Input::Began(id, began) => self.began(id, &began),
-            Input::Failed(id) => drop(self.gone(id)),
+            Input::Failed(id) => {
+                self.gone(id);
+                self.answer_launcher(id, Err(Refusal::CannotBegin(id)));
+            }
+            Input::NotEntered(id) => self.give_up(id),
+            Input::LauncherGone(request) => self.launcher_gone(request),
             Input::Populated(id, populated) => self.populated(id, populated),
-            Input::Exited(id) => self.exited(id),
-            Input::Over { job, attempt, end } => self.member.part_ended(now, job, attempt, end),
+            Input::Over { job, attempt, end } => self.over(job, attempt, end),
             Input::CpuTime(id, ns) => self.local.cpu_time(now.wall, id, ns),
             Input::Clock(clock) => {
                 self.member.clock(now, clock);
@@ -114,7 +142,8 @@ impl Node {
 
     /// When the node wants to be woken, by the steady clock.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.member.poll_timeout().into_iter().chain(self.parts.values().filter_map(Part::due)).min()
+        let parts = self.parts.values().filter_map(Part::due);
+        self.member.poll_timeout().into_iter().chain(parts).chain(self.requests_due()).min()
     }
 
     /// The same by the wall clock.
@@ -126,11 +155,7 @@ impl Node {
         let now = self.now;
         self.member.handle_timeout(now);
         self.look_at_parts();
-    }
-
-    /// A user lets a job go on, or stops it, before the cluster has said so.
-    pub fn suspend(&mut self, id: JobId, suspended: bool) {
-        self.local.suspend(id, suspended);
+        self.look_at_requests();
     }
 
     /// What auto has chosen for a job.
@@ -161,7 +186,10 @@ impl Node {
             } else if self.settle() {
                 return Some(Action::Plan);
             } else {
-                return None;
+                self.follow();
+                if self.actions.is_empty() {
+                    return None;
+                }
             }
         }
     }

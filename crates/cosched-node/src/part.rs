@@ -5,9 +5,9 @@
 //! end. A job without a main process says whether it is empty, and the cluster knows of all its parts.
 
 use crate::Node;
+use crate::request::Outcome;
 use crate::types::{Action, Began, FoundPart, PartOf};
-use cosched_cluster::Moment;
-use cosched_cluster::wire::Attempt;
+use cosched_cluster::wire::{Attempt, Exit};
 use cosched_core::{JobId, Time};
 
 /// How long a part without processes waits for a launcher to say how the main process ended.
@@ -19,6 +19,8 @@ pub const ENTER_GRACE_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) of: PartOf,
+    /// A first process has entered it.
+    pub(crate) has_begun: bool,
     /// It is known how its main process ended.
     exited: bool,
     populated: bool,
@@ -36,6 +38,7 @@ impl Part {
     pub(crate) fn new(of: PartOf) -> Part {
         Part {
             of,
+            has_begun: false,
             exited: false,
             populated: false,
             told_empty: Some(false),
@@ -56,7 +59,7 @@ impl Part {
             (false, false) => (of.lead && !populated).then_some(now + ENTER_GRACE_NS),
         };
         let told_empty = (!of.alike).then_some(false);
-        Part { populated, told_empty, end_at, ..Part::new(of) }
+        Part { has_begun, populated, told_empty, end_at, ..Part::new(of) }
     }
 
     pub(crate) fn is_news_of_sleep(&mut self, asleep: bool) -> bool {
@@ -75,7 +78,7 @@ impl Part {
 impl Node {
     pub(crate) fn began(&mut self, id: JobId, began: &Began) {
         let Some(part) = self.parts.get_mut(&id) else { return };
-        part.populated = began.populated;
+        (part.populated, part.has_begun) = (began.populated, began.populated);
         self.local.populated(id, began.populated);
         // Ranks come when they come; the main process soon. One that has ended already will not come.
         let awaited = !began.populated && (part.of.alike || part.of.lead);
@@ -84,12 +87,15 @@ impl Node {
         if part.of.closing && !part.of.lead && !began.populated {
             self.finish(id);
         }
+        self.has_changed();
+        self.answer_launcher(id, Ok(Outcome::Job(id)));
     }
 
     pub(crate) fn populated(&mut self, id: JobId, populated: bool) {
         let now = self.now.steady;
         let Some(part) = self.parts.get_mut(&id) else { return };
         part.populated = populated;
+        part.has_begun |= populated;
         self.local.populated(id, populated);
         if populated {
             part.end_at = None;
@@ -103,11 +109,11 @@ impl Node {
         }
     }
 
-    pub(crate) fn exited(&mut self, id: JobId) {
-        let Some(part) = self.parts.get_mut(&id) else { return };
-        part.exited = true;
-        if !part.populated {
-            self.finish(id);
+    /// It is known how the main process ended. Whether others are left the host sees.
+    pub(crate) fn exited(&mut self, id: JobId, exit: Exit) {
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.exited = true;
+            self.actions.push_back(Action::Exited(id, exit));
         }
     }
 
@@ -132,26 +138,28 @@ impl Node {
     }
 
     /// What was asked to end is ended by force then; never, if there is no time.
-    pub fn kill_at(&mut self, id: JobId, at: Option<Time>) {
+    pub(crate) fn kill_at(&mut self, id: JobId, at: Option<Time>) {
         if let Some(part) = self.parts.get_mut(&id) {
             part.kill_at = at;
         }
     }
 
     /// When what was asked to end is ended by force.
-    pub fn kills_at(&self, id: JobId) -> Option<Time> {
+    pub(crate) fn kills_at(&self, id: JobId) -> Option<Time> {
         self.parts.get(&id)?.kill_at
     }
 
     /// No process will come into a part that has none.
-    pub fn give_up(&mut self, now: Moment, id: JobId) {
+    pub(crate) fn give_up(&mut self, id: JobId) {
         if let Some(part) = self.parts.get_mut(&id) {
-            part.end_at = Some(now.steady);
+            part.end_at = Some(self.now.steady);
         }
     }
 
     /// The job is over here.
     pub(crate) fn finish(&mut self, id: JobId) {
+        let is_all = self.local.job(id).is_some_and(|job| !job.spans);
+        self.ending(id, is_all);
         if let Some(attempt) = self.gone(id) {
             self.actions.push_back(Action::Finish(id, attempt));
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::types::FoundPart;
-use cosched_cluster::wire::{By, Job, JobAsk, MainProcess, OnNodeLoss, WantAsk};
+use cosched_cluster::wire::{By, Decided, Exit, Job, JobAsk, MainProcess, OnNodeLoss, WantAsk};
 use cosched_cluster::{Action as Wanted, Keys};
 use cosched_core::cluster::{Capacity, LocalAction, Part as Place};
 use cosched_core::{AgentAction, Class, NodeId};
@@ -8,28 +8,30 @@ use cosched_core::{AgentAction, Class, NodeId};
 const ID: JobId = JobId(7);
 const S: u64 = 1_000_000_000;
 
-fn at(ns: u64) -> Moment {
+pub(crate) fn at(ns: u64) -> Moment {
     Moment { steady: Time(100 * S + ns), wall: Time(1_000_000 * S + ns) }
 }
 
-fn node() -> Node {
+pub(crate) fn node() -> Node {
     let keys = Keys::new("test").unwrap();
     let settings = Settings::new(keys, "n", 1, Capacity { cpus: 2, memory_bytes: 1 << 30, disk_bytes: 0 });
-    let mut node = Node::new(at(0), settings, LocalConfig::new(2), &[]);
+    let mut node = Node::new(at(0), settings, LocalConfig::new(2), 1 << 30, &[]);
     while node.poll_action().is_some() {}
     node
 }
 
-const LEAD: PartOf = PartOf { attempt: 0, tree: 1, lead: true, alike: false, closing: false };
+const NOTHING: Decided = Decided { suspended_by: None, class: None, policy: None };
+pub(crate) const LEAD: PartOf =
+    PartOf { attempt: 0, tree: 1, lead: true, alike: false, closing: false, decided: NOTHING };
 const FOLLOWER: PartOf = PartOf { lead: false, ..LEAD };
 const ALIKE: PartOf = PartOf { alike: true, ..FOLLOWER };
 
-fn job() -> LocalJob {
+pub(crate) fn job() -> LocalJob {
     let (class, policy) = (Class::Batch, None);
     LocalJob { owner: 1, class, policy, cpus: 1, memory_bytes: 0, suspended: false, spans: false }
 }
 
-fn with(of: PartOf, has_begun: bool, populated: bool) -> Node {
+pub(crate) fn with(of: PartOf, has_begun: bool, populated: bool) -> Node {
     let mut node = node();
     node.find(ID, &FoundPart { of, job: job(), has_begun, populated });
     said(&mut node);
@@ -54,6 +56,21 @@ fn told(node: &mut Node, input: Input) -> Vec<Action> {
     node.handle(at(S), input);
     said(node)
 }
+
+/// Its launcher says that the main process has ended, and the host whether others are left.
+fn exited(node: &mut Node, populated: bool) -> Vec<Action> {
+    node.request(at(S), USER, RequestId(1), Request::Exited(ID, EXIT));
+    assert_eq!(said(node), [Action::Exited(ID, EXIT)]);
+    node.handle(at(S), Input::Populated(ID, populated));
+    let said = said(node);
+    assert_eq!(node.poll_answer(), Some((RequestId(1), Outcome::Here(ID))));
+    said
+}
+
+const EXIT: Exit = Exit { code: Some(0), signal: None };
+
+/// The owner of all jobs here.
+pub(crate) const USER: By = By { uid: 1, gid: 1, admin: false };
 
 fn wanted(id: JobId) -> Box<Job> {
     let ask = JobAsk {
@@ -87,7 +104,7 @@ const OVER: Action = Action::Finish(ID, 0);
 #[test]
 fn a_part_with_the_main_process_waits_a_moment_to_hear_how_that_ended() {
     let mut node = with(LEAD, true, true);
-    assert_eq!(told(&mut node, Input::Exited(ID)), [], "others of its processes are left");
+    assert_eq!(exited(&mut node, true), [], "others of its processes are left");
     assert_eq!(told(&mut node, Input::Populated(ID, false)), [OVER]);
     let mut node = with(LEAD, true, true);
     assert_eq!(told(&mut node, Input::Populated(ID, false)), []);
@@ -153,7 +170,7 @@ fn who_has_a_place_and_does_not_come_gives_it_back() {
     begin(&mut node);
     node.handle(at(62 * S), Input::Began(ID, Began { populated: true, comes: true }));
     assert_eq!(after(&mut node, 200 * S), []);
-    node.give_up(at(200 * S), ID);
+    node.handle(at(200 * S), Input::NotEntered(ID));
     assert_eq!(after(&mut node, 201 * S), [], "processes are in it");
 }
 
@@ -179,9 +196,12 @@ fn a_kill_ends_this_life_of_a_job_and_no_other() {
     node.act(kill(1, Reason::UserRequest));
     assert_eq!(said(&mut node), [Action::Report(ID, 1)]);
     node.act(kill(0, Reason::NodeLost));
-    assert_eq!(said(&mut node), [Action::Signal { job: ID, signal: 9, why: Why::Reason(Reason::NodeLost) }]);
+    assert_eq!(
+        said(&mut node),
+        [Action::Signal { job: ID, signal: 9, why: Why::Reason(Reason::NodeLost), asked: None }]
+    );
     assert_eq!(told(&mut node, Input::Populated(ID, false)), [], "who waits for it may say how it ended");
-    assert_eq!(told(&mut node, Input::Exited(ID)), [OVER]);
+    assert_eq!(exited(&mut node, false), [OVER]);
     let mut node = with(LEAD, true, false);
     node.act(kill(0, Reason::UserRequest));
     assert_eq!(said(&mut node), [OVER], "there is nobody to send a signal to");

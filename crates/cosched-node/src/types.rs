@@ -1,12 +1,23 @@
 //! What a host tells a node and hears from it.
 
-use cosched_cluster::store::Op;
-use cosched_cluster::wire::{Ack, Answer, Attempt, Clock, Job, PartEnd};
+use crate::request::{Outcome, Refusal, RequestId};
+use cosched_cluster::store::{Key, Op};
+use cosched_cluster::wire::{Answer, Attempt, Clock, Decided, Exit, Job, PartEnd};
 use cosched_cluster::{AskId, Notice, OpId};
 use cosched_core::cluster::{LocalJob, Part, Plan};
 use cosched_core::{Flaw, JobId, PlannerError, Reason};
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What the machine has, and whether it is its cluster's only one.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Its CPUs.
+    pub cpus: u32,
+    /// Its memory, in bytes.
+    pub memory_bytes: u64,
+    /// No other node can be.
+    pub is_single: bool,
+}
 
 /// A job's part, as it is kept for the next daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +32,8 @@ pub struct PartOf {
     pub alike: bool,
     /// It is over as soon as no process is here.
     pub closing: bool,
+    /// What administrators have decided about the job.
+    pub decided: Decided,
 }
 
 /// A part that was found at the start.
@@ -52,10 +65,12 @@ pub enum Input {
     Began(JobId, Began),
     /// It cannot be done; what there was of it is gone. [`Input::Over`] is to follow.
     Failed(JobId),
+    /// What [`Action::Enter`] wanted cannot be done.
+    NotEntered(JobId),
+    /// The process of a launcher has ended before it could enter its job.
+    LauncherGone(RequestId),
     /// A job has processes here now, or none any more. It does no harm to say so again.
     Populated(JobId, bool),
-    /// It is known how the main process of a job that is here has ended.
-    Exited(JobId),
     /// How a job has ended here, whenever that was.
     Over {
         /// The job.
@@ -89,10 +104,12 @@ pub enum Action {
     Store(OpId, Op),
     /// No answer and no news of this operation are wanted any more.
     Drop(OpId),
-    /// What came of a user's request.
+    /// What came of a request.
+    Answer(RequestId, Result<Outcome, Refusal>),
+    /// What came of something that the control plane was asked directly ([`crate::Node::tell`]).
     Reply(AskId, Answer),
-    /// What nodes have last said of themselves.
-    Loads(OpId, BTreeMap<String, Ack>),
+    /// Delete this request of the store's, without an answer.
+    Withdraw(Key),
     /// For the log and for people.
     Say(Notice),
     /// A plan was to hold so many slots ago already; for metrics.
@@ -114,7 +131,16 @@ pub enum Action {
         job: Box<Job>,
         /// Its part of this node.
         part: Part,
+        /// Who has asked for it here; a process of his becomes its main one.
+        launcher: Option<RequestId>,
     },
+    /// The job has begun before it was known which launcher it is of: put its process in, and answer the request if
+    /// nothing was answered yet; if that fails, say [`Input::NotEntered`].
+    Enter(JobId, RequestId),
+    /// The process of a launcher is waited for no more.
+    Release(RequestId),
+    /// It is known how the main process of a job that is here has ended: to be kept with the job, and [`Input::Populated`] to be said.
+    Exited(JobId, Exit),
     /// A job has a place here, and another one lives here that has its number: it does not begin.
     Taken(JobId),
     /// Send a signal to all processes of a job.
@@ -125,6 +151,8 @@ pub enum Action {
         signal: i32,
         /// Why.
         why: Why,
+        /// Who has to hear if it cannot be sent.
+        asked: Option<RequestId>,
     },
     /// End what a polite signal has left.
     KillRest(JobId),

@@ -6,6 +6,7 @@ use common::{measured, refusal};
 use cosched_cluster::wire::{Answer, Ask, NodeAsk, Packing, Queue, Rights, Shares, WantAsk};
 use cosched_core::cluster::Stage;
 use cosched_core::{Disposition, JobId};
+use cosched_node::Request;
 use cosched_swarm::world::{ROOT, S, World, job, job_on, submit, user};
 
 #[test]
@@ -85,7 +86,7 @@ fn a_load_is_read_from_any_node() {
     let mut world = World::started(24, 2);
     let told = |world: &mut World, name: Option<&str>| {
         world.hosts[1].loads = None;
-        world.tell(1, |member, now| assert!(member.read_loads(now, name).is_some()));
+        world.request(1, ROOT, Request::Loads(name.map(str::to_owned))).expect("a daemon");
         world.run(S);
         world.hosts[1].loads.clone().expect("an answer")
     };
@@ -101,7 +102,10 @@ fn a_load_is_read_from_any_node() {
     world.run(40 * S);
     assert_eq!(load(&mut world), Some(measured(1700)));
     assert_eq!(told(&mut world, None).len(), 2);
-    assert_eq!(told(&mut world, Some("n9")).len(), 0);
+    world.hosts[1].loads = None;
+    world.request(1, ROOT, Request::Loads(Some("n9".to_owned())));
+    world.run(S);
+    assert_eq!(world.hosts[1].loads, None, "there is no such node");
     world.run(40 * S);
     world.check_end();
 }

@@ -1,11 +1,14 @@
-//! Requests and their answers. Those of the store come later (`cluster/reply.rs`).
+//! Requests and their answers. Those of the node come later (`cluster/ask.rs`).
 
+use super::machine::core_class;
 use super::{Driver, change::check_signal, job_reply};
 use crate::call::{Call, Op, Reply};
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{Job, ProcessRequest};
-use cosched_cluster::wire::Ask;
+use cosched_cluster::wire::Exit;
+use cosched_core::JobId;
+use cosched_node::Request;
 
 impl Driver {
     pub(super) fn answer(&mut self, call: Call) {
@@ -22,26 +25,27 @@ impl Driver {
             Op::Status => Ok(Reply::Status(Box::new(self.view_status()))),
             Op::Version => Ok(Reply::Version(self.view_version())),
             Op::Load { node: Some(name) } if !name.is_empty() && name != self.node_name() => {
-                return self.ask_load(Some(name), reply);
+                return self.ask(peer, Request::Loads(Some(name)), reply);
             }
             Op::Load { .. } => self.view_load().map(Reply::Load),
-            Op::Loads => return self.ask_load(None, reply),
+            Op::Loads => return self.ask(peer, Request::Loads(None), reply),
             Op::Limits => Ok(Reply::Limits(self.view_limits(peer))),
             Op::Metrics => Ok(Reply::Metrics(self.view_metrics())),
             Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),
             Op::Register(request) => return self.submit(peer, *request, reply),
             Op::Show(id) => self.view_job(id).map(job_reply),
-            Op::Wait(id) => return self.wait(id, reply),
+            Op::Wait(id) => return self.ask(peer, Request::Wait(JobId(id)), reply),
             Op::Events(id) => self.view_events(id).map(Reply::Events),
-            Op::Exit(id, report) => return self.exited(peer, id, report, reply),
-            Op::Suspend(id) => return self.change(peer, id, Ask::Suspend { job: id }, reply),
-            Op::Resume(id) => return self.resume(peer, id, reply),
-            // Of a job that the store does not know what is here can be ended.
-            Op::Kill(id, request) if self.is_forgotten(id) && (self.is_met() || self.is_own(id)) => {
-                self.kill(peer, id, request).map(job_reply)
+            Op::Exit(id, report) => {
+                let exit = Exit { code: report.exit.code, signal: report.exit.signal };
+                return self.ask(peer, Request::Exited(JobId(id), exit), reply);
             }
+            Op::Suspend(id) => return self.ask(peer, Request::Suspend(JobId(id)), reply),
+            Op::Resume(id) => return self.ask(peer, Request::Resume(JobId(id)), reply),
             Op::Kill(id, request) => return self.kill_job(peer, id, request, reply),
-            Op::Class(id, request) => return self.reclass(peer, id, request, reply),
+            Op::Class(id, request) => {
+                return self.ask(peer, Request::Class(JobId(id), core_class(request.class).into()), reply);
+            }
             Op::Policy(id, request) => return self.job_policy(peer, id, request, reply),
             Op::Resources(id, request) => return self.change_resources(peer, id, request, reply),
             Op::AddProcess(id, request) => self.add_counted(peer, id, request).map(job_reply),

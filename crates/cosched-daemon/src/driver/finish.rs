@@ -1,13 +1,11 @@
 //! The end of a job: its main process reports, its last process ends, its cgroups go.
 
 use super::usage::out_of_memory;
-use super::{Driver, Live, job_reply, waiting};
+use super::{Driver, Live, waiting};
 use crate::clock::unix_ms;
 use crate::record::Record;
-use crate::refuse::Answer;
-use crate::rights::Peer;
-use cosched_api::{ExitReport, ExitStatus};
-use cosched_cluster::wire::Attempt;
+use cosched_api::ExitStatus;
+use cosched_cluster::wire::{Attempt, Exit};
 use cosched_core::JobId;
 use cosched_node::Input;
 use std::collections::BTreeMap;
@@ -22,14 +20,13 @@ const LET_GO: Duration = Duration::from_millis(200);
 
 impl Driver {
     /// The launcher saw the main process end. Unless processes are left the job is over.
-    pub(super) fn main_exited(&mut self, peer: Peer, id: u64, report: ExitReport) -> Answer<()> {
-        let record = self.record(id)?;
-        self.rights.change_job(peer, record)?;
-        let news = record.exit.is_none();
+    pub(super) fn main_exited(&mut self, id: u64, exit: Exit) {
+        let exit = ExitStatus { code: exit.code, signal: exit.signal };
+        let news = self.state.jobs.get(&id).is_some_and(|record| record.exit.is_none());
         let over = self.live.get(&id).is_some_and(|live| !live.cgroup.populated().unwrap_or(false));
         let note = |record: &mut Record| {
-            record.exit = Some(report.exit);
-            record.event(unix_ms(), "main-exited", describe(report.exit));
+            record.exit = Some(exit);
+            record.event(unix_ms(), "main-exited", describe(exit));
         };
         match self.state.jobs.get_mut(&id) {
             // The end is written right below, with this in it.
@@ -38,8 +35,6 @@ impl Driver {
             _ => (),
         }
         self.cluster.handle(Input::Populated(JobId(id), !over));
-        self.cluster.handle(Input::Exited(JobId(id)));
-        Ok(())
     }
 
     /// These jobs' cgroups have changed; some have no process left.
@@ -111,13 +106,6 @@ impl Driver {
             record.event(unix_ms(), "ended", how);
         });
         self.empty_since = Instant::now();
-        self.answer_waiters(id, live);
-    }
-
-    fn answer_waiters(&mut self, id: u64, live: Live) {
-        for waiter in live.waiters {
-            let _ = waiter.send(self.view_here(id).map(job_reply));
-        }
     }
 
     fn forget_old(&mut self) {

@@ -38,7 +38,7 @@ pub(super) fn check_slot_length(ms: Option<u64>) -> Answer<()> {
 }
 
 /// The wire's class in core's words.
-pub(super) fn core_class(class: cosched_api::Class) -> cosched_core::Class {
+pub(crate) fn core_class(class: cosched_api::Class) -> cosched_core::Class {
     match class {
         cosched_api::Class::Express => cosched_core::Class::Express,
         cosched_api::Class::Interactive => cosched_core::Class::Interactive,

@@ -7,7 +7,6 @@
 
 use super::Driver;
 use crate::clock::unix_ms;
-use crate::decided;
 use crate::record::{self, Record};
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
@@ -59,6 +58,25 @@ impl Driver {
         self.view_job(id)
     }
 
+    /// Why a process cannot enter a job that is not here.
+    pub(super) fn cannot_enter(&self, id: u64, pid: i32) -> ErrorBody {
+        let node = &self.cluster.node;
+        if let Err(why) = node.whose(JobId(id)) {
+            return self.refusal(why);
+        }
+        let (why, hint) = match node.is_over(JobId(id)) {
+            true => (
+                format!("job {id} has ended"),
+                format!("`cosched show {id}` says how; `cosched ps` lists those that live."),
+            ),
+            false => (
+                "the job has no place on this node, or none yet".to_owned(),
+                format!("`cosched show {id}` lists its nodes, and what it waits for."),
+            ),
+        };
+        refuse(ErrorCode::Conflict, format!("process {pid} cannot enter job {id}"), why, hint)
+    }
+
     /// `DELETE /v1/jobs/{id}/processes`: back to where the job's first process came from.
     pub(super) fn remove_process(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
         let record = self.changeable(peer, id)?;
@@ -72,7 +90,8 @@ impl Driver {
             ));
         }
         let what = || format!("process {} could not leave job {id}", held.pid());
-        decided::after(&self.rights, peer, &record, |decided, asker| decided.leave(asker))?;
+        let leave = record.whose().decide(self.by(peer), |decided, asker| decided.leave(asker));
+        leave.map_err(|why| self.refusal(why))?;
         let origin = self.way_back(peer, &record).ok_or_else(|| {
             let why = "The cgroup that the job came from has gone, and the caller is in a job himself";
             refuse(ErrorCode::Conflict, what(), why, "Call from a process that is not in a job.")

@@ -21,7 +21,6 @@ mod metrics;
 mod period;
 mod recover;
 mod register;
-mod resources;
 mod running;
 mod shares;
 mod sleep;
@@ -32,7 +31,7 @@ mod waiting;
 mod watchdog;
 
 pub(crate) use clock::not_good_enough;
-pub(crate) use machine::{core_policy, core_sharing};
+pub(crate) use machine::{core_class, core_policy, core_sharing};
 
 use crate::call::{Call, Reply};
 use crate::clock::now;
@@ -62,7 +61,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// So many requests are taken at most before all that is due is looked at again: users do not stop when asked to.
@@ -145,7 +144,6 @@ struct Live {
     polling: u32,
     /// What auto has chosen for it.
     chosen: Choice,
-    waiters: Vec<oneshot::Sender<Answer<Reply>>>,
     /// Processes that were registered into it since the daemon met it.
     registered: u32,
     /// Its last process ended while no daemon looked.
@@ -340,7 +338,7 @@ impl Driver {
             self.finish_over();
             self.heed_store();
         }
-        self.answer_askers();
+        self.answer_late();
         if std::mem::take(&mut self.plan_is_new) || force {
             self.install();
         }
@@ -458,7 +456,7 @@ impl Driver {
 
     /// No job is here, and none waits.
     fn is_empty(&self) -> bool {
-        self.live.is_empty() && self.cluster.is_empty()
+        self.live.is_empty() && self.cluster.node.is_idle()
     }
 
     fn not_needed(&self) -> bool {

@@ -22,7 +22,7 @@ impl Driver {
     pub(super) fn check_empty_jobs(&self, peer: Peer) -> Answer<()> {
         let empty =
             self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|r| r.pid == 0 && r.uid == peer.uid);
-        if empty.count() + self.empty_jobs_in_cluster(peer.uid) < EMPTY_JOBS_MAX {
+        if empty.count() + self.cluster.node.empty_jobs_of(peer.uid) < EMPTY_JOBS_MAX {
             return Ok(());
         }
         Err(refuse(
@@ -107,6 +107,7 @@ pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
         lead: part.lead,
         alike: part.alike,
         closing: part.closing,
+        decided: record.decided,
     };
     let job = LocalJob {
         owner: record.uid,
@@ -131,7 +132,6 @@ impl Live {
             page: None,
             polling: 0,
             chosen: Choice::default(),
-            waiters: Vec::new(),
             unseen: false,
             registered: u32::from(record.pid != 0),
         }

@@ -8,11 +8,11 @@ pub use slot::{Mangle, SlotBegins};
 
 use crate::clock::HostClock;
 use cosched_cluster::store::{Range, Revision};
-use cosched_cluster::wire::{Ack, Answer, Attempt};
+use cosched_cluster::wire::{Ack, Answer, Attempt, By};
 use cosched_cluster::{AskId, Found, Member, Notice, OpId, Settings};
 use cosched_core::cluster::{Capacity, Plan};
 use cosched_core::{JobId, Reason, Time};
-use cosched_node::Node;
+use cosched_node::{Node, Request, RequestId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,6 +23,14 @@ pub struct Watch {
     pub(crate) next: Revision,
     /// The store ended it, and the node has not heard so.
     pub(crate) ended: bool,
+}
+
+/// A request that was made.
+#[derive(Debug)]
+pub(crate) struct Requested {
+    pub(crate) by: By,
+    pub(crate) what: Request,
+    pub(crate) at: u64,
 }
 
 /// A node.
@@ -71,6 +79,9 @@ pub struct Host {
     pub loads: Option<BTreeMap<String, Ack>>,
     /// Jobs that were asked for in this life, by request.
     pub(crate) asked: BTreeMap<AskId, String>,
+    /// Requests of users in this life that have no answer yet, and the number of the last one.
+    pub(crate) requests: BTreeMap<RequestId, Requested>,
+    pub(crate) last_request: u64,
     /// What was said.
     pub notices: Vec<Notice>,
     /// By how many generations it is behind.
@@ -118,6 +129,8 @@ impl Host {
             answers: BTreeMap::new(),
             loads: None,
             asked: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            last_request: 0,
             notices: Vec::new(),
             behind: 0,
             clock: HostClock::new(steady),

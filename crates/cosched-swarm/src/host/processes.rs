@@ -166,7 +166,7 @@ mod tests {
     fn part(cpus: u32, to: Disposition, phases: &[Phase]) -> Local {
         let (class, policy) = (Class::Batch, None);
         Local {
-            of: PartOf { attempt: 0, tree: 0, lead: true, alike: false, closing: false },
+            of: PartOf { attempt: 0, tree: 0, lead: true, alike: false, closing: false, decided: Default::default() },
             job: LocalJob { owner: 0, class, policy, cpus, memory_bytes: 0, suspended: false, spans: false },
             submitted_ms: 0,
             store_life: 0,

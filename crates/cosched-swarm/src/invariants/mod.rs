@@ -1,5 +1,6 @@
 //! What must always hold, a file each, and what they are told.
 
+mod answers;
 mod bounded_stop;
 mod by_rule;
 mod cells;
@@ -19,9 +20,10 @@ mod spared;
 pub(crate) use bounded_stop::REST_NS as STOPPED_REST_NS;
 
 use crate::host::SlotBegins;
-use cosched_cluster::wire::{Answer, Ask, Attempt, Job};
+use cosched_cluster::wire::{Answer, Ask, Attempt, By, Job};
 use cosched_core::JobId;
 use cosched_core::cluster::{Capacity, Plan, State};
+use cosched_node::Request;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an invariant is told, as the world goes on.
@@ -91,6 +93,15 @@ pub enum Seen<'a> {
         name: &'a str,
         /// The answer.
         answer: &'a Answer,
+    },
+    /// A user has an answer of his daemon.
+    Answer {
+        /// Who.
+        by: By,
+        /// To what.
+        what: &'a Request,
+        /// It is not refused.
+        is_done: bool,
     },
     /// Users' requests that a transaction has answered as done, in their order, and the state after it.
     Done {
@@ -189,6 +200,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<spared::Spared>::default(),
         Box::new(sound::Sound),
         Box::<by_rule::ByRule>::default(),
+        Box::<answers::Answers>::default(),
     ]
 }
 

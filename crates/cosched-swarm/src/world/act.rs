@@ -57,12 +57,15 @@ impl World {
                 break;
             }
         }
+        while let Some((request, outcome)) = self.hosts[node].node.as_mut().and_then(Node::poll_answer) {
+            self.answered(node, request, Ok(outcome));
+        }
         self.show_slot(node);
         self.set_wake(node);
     }
 
     /// Whether something goes wrong that does once in so often, while things go wrong.
-    fn breaks(&mut self, once_in: u64) -> bool {
+    pub(super) fn breaks(&mut self, once_in: u64) -> bool {
         self.lively && !self.calm && self.dice.one_in(once_in)
     }
 
@@ -164,7 +167,13 @@ impl World {
                 host.plan = None;
                 host.no_slots.push(reason);
             }
-            Action::Begin { job, part } => self.begin(node, &job, part),
+            Action::Begin { job, part, .. } => self.begin(node, &job, part),
+            Action::Enter(job, request) => self.enters_late(node, job, request),
+            Action::Exited(job, _) => {
+                let alive = self.hosts[node].processes.parts.get(&job).is_some_and(Local::is_alive);
+                self.reply(node, Input::Populated(job, alive));
+            }
+            Action::Answer(request, answer) => self.answered(node, request, answer),
             Action::Signal { job, signal, .. } => self.signal(node, job, signal),
             Action::KillRest(job) => self.dies(node, job, 0),
             Action::Finish(job, attempt) => self.finish(node, job, attempt),
@@ -186,7 +195,6 @@ impl World {
                     self.told.insert(name, answer);
                 }
             }
-            Action::Loads(_, acks) => self.hosts[node].loads = Some(acks),
             Action::Behind(many) => self.hosts[node].behind = many,
             Action::Say(notice) => {
                 self.counts.conflicts += u64::from(notice == Notice::Conflict);
@@ -208,12 +216,14 @@ impl World {
                 let part = self.hosts[node].processes.parts.get_mut(&job);
                 part.into_iter().for_each(|part| part.forgotten = true);
             }
+            // Nobody's store is his own.
+            Action::Withdraw(_) | Action::Release(_) => (),
             Action::Taken(_) | Action::Plan | Action::Sleeps { .. } | Action::Dropped { .. } => (),
         }
     }
 
     /// An answer of the host to what it was to do.
-    fn reply(&mut self, node: usize, input: Input) {
+    pub(super) fn reply(&mut self, node: usize, input: Input) {
         let now = self.moment(node);
         if let Some(daemon) = &mut self.hosts[node].node {
             daemon.handle(now, input);
@@ -316,7 +326,7 @@ impl World {
         self.reply(node, Input::Populated(job, false));
         let leads = self.hosts[node].processes.parts.get(&job).is_some_and(|part| part.of.lead);
         if leads && !self.dice.one_in(8) {
-            self.reply(node, Input::Exited(job));
+            self.launcher_reports(node, job);
         }
     }
 
@@ -327,7 +337,8 @@ impl World {
         let ended: Vec<JobId> = ended.map(|(job, _)| *job).collect();
         for job in ended {
             if !self.dice.one_in(8) {
-                self.handle(node, Input::Exited(job));
+                self.launcher_reports(node, job);
+                self.tell(node, |_, _| ());
             }
         }
     }
@@ -378,7 +389,7 @@ fn text_of(action: &Action) -> Option<String> {
         Action::Store(id, op) => format!("op {}: {op:?}", id.0),
         Action::Sample(_) | Action::Plan => return None,
         Action::Uses(plan) => format!("uses generation {}, {} turns", plan.generation, plan.turns.len()),
-        Action::Begin { job, part } => {
+        Action::Begin { job, part, .. } => {
             format!("begins job {}, life {}, {} CPUs", job.id, job.attempt, part.cpus)
         }
         other => format!("{other:?}"),

@@ -36,7 +36,8 @@ impl World {
         host.settings.clock.synchronised = host.clock_ok;
         (host.shown, host.behind) = (None, 0);
         let local = LocalConfig { agent, ..LocalConfig::new(host.capacity.cpus) };
-        let mut daemon = Node::new(now, host.settings.clone(), local, &host.found()).altered_by(alter);
+        let memory_bytes = host.capacity.memory_bytes;
+        let mut daemon = Node::new(now, host.settings.clone(), local, memory_bytes, &host.found()).altered_by(alter);
         for (id, part) in host.processes.parts.iter().filter(|(_, part)| !part.ended) {
             let (of, job, populated) = (part.of, part.job, part.is_alive());
             daemon.find(*id, &FoundPart { of, job, has_begun: true, populated });
@@ -69,6 +70,7 @@ impl World {
         (host.hung_until, host.thawed) = (0, false);
         // Nobody waits for answers any more, and nobody ends what ignores a polite kill.
         host.asked.clear();
+        host.requests.clear();
         for part in host.processes.parts.values_mut().filter(|part| part.ignores_kill) {
             part.dies_at = None;
         }

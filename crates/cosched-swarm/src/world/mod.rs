@@ -2,6 +2,7 @@
 
 mod act;
 mod anew;
+mod asks;
 mod by_hand;
 mod daemon;
 mod look;

@@ -98,6 +98,7 @@ impl World {
             self.looks_at_mains(node);
             self.guard_fences(node);
             self.look_for_stopped(node);
+            self.look_at_requests(node);
             // For those who look at how long a plan is in use.
             self.hosts[node].shown = None;
             self.tell(node, |_, _| ());

@@ -4,6 +4,7 @@ use super::{Event, S, World};
 use cosched_cluster::Moment;
 use cosched_cluster::wire::Measured;
 use cosched_core::cluster::Period;
+use cosched_node::Request;
 
 impl World {
     /// Something breaks: a single thing, chosen by chance.
@@ -124,8 +125,8 @@ impl World {
         self.tell(node, |member, now| {
             member.load(now, threads);
             member.measured(now, measured(now, 1000 * threads));
-            member.read_loads(now, None);
         });
+        self.request(node, super::users::ROOT, Request::Loads(None));
         (0..self.hosts.len()).for_each(|node| self.tell(node, |member, now| member.calendar(now, period)));
     }
 

@@ -134,7 +134,7 @@ impl World {
             host.mains.insert(host.last_main, self.now + lives_ns);
             (ask.lead, ask.main) = (Some(host.name.clone()), Some(MainProcess { pid: host.last_main, start_ticks: 0 }));
         }
-        self.ask(node, by, submit(ask));
+        self.somebody_asks(node, by, submit(ask));
     }
 
     /// Launchers on some nodes ask for one job, most of them at nearly the same time, some again, some for other nodes.
@@ -217,7 +217,7 @@ impl World {
         };
         let by = dice.pick(&[ROOT, ROOT, ROOT, user(1)]);
         let node = dice.below(nodes) as usize;
-        self.ask(node, by, ask);
+        self.somebody_asks(node, by, ask);
     }
 
     /// Nobody keeps anything back any more.

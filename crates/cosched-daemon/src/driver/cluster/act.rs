@@ -10,8 +10,10 @@ impl Driver {
         match action {
             Action::Store(op, what) => cluster.link.call(op, what, Some((&mut self.store, &self.state))),
             Action::Drop(watch) => cluster.link.drop_watch(watch),
-            Action::Reply(ask, answer) => self.replied(ask, answer),
-            Action::Loads(op, acks) => self.loads_read(op, &acks),
+            Action::Answer(request, answer) => self.answered(request, answer),
+            // Nothing is asked of the control plane but by requests.
+            Action::Reply(..) => (),
+            Action::Withdraw(key) => cluster.link.withdraw(&key, &mut self.store),
             Action::Say(notice) => self.notice(notice),
             Action::Missed { generation, slots } => {
                 cluster.figures.missed_slots += slots;
@@ -28,9 +30,12 @@ impl Driver {
                 tracing::warn!(%reason, "gangs that span nodes have no slots here; Linux schedules them");
                 cluster.no_slots = Some(reason);
             }
-            Action::Begin { job, part } => self.start_here(*job, part),
+            Action::Begin { job, part, launcher } => self.start_here(*job, part, launcher),
+            Action::Enter(job, request) => self.enter_late(job.0, request),
+            Action::Release(request) => drop(cluster.launchers.remove(&request)),
+            Action::Exited(job, exit) => self.main_exited(job.0, exit),
             Action::Taken(job) => self.number_is_taken(job.0),
-            Action::Signal { job, signal, why } => self.signal_here(job.0, signal, why),
+            Action::Signal { job, signal, why, asked } => self.signal_here(job.0, signal, why, asked),
             Action::KillRest(job) => self.kill_rest(job.0),
             Action::Finish(job, attempt) => self.over.push((job.0, attempt)),
             Action::Report(job, attempt) => self.report(job.0, attempt),

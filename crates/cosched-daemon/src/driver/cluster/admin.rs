@@ -11,13 +11,14 @@ use cosched_api::{BACKUP_FORMAT, BACKUP_VERSION, ClusterBackup, ErrorBody, Error
 use cosched_cluster::backup;
 use cosched_cluster::repair::{CannotRepair, Known, read_all, repair};
 use cosched_cluster::store::{Done, Entry, Op as StoreOp};
+use cosched_node::{ForAll, rights};
 use tokio::sync::oneshot;
 
 impl Driver {
     /// `/v1/cluster/…`
     pub(in super::super) fn administer(&mut self, peer: Peer, op: Op, reply: oneshot::Sender<Answer<Reply>>) {
-        if let Err(e) = self.rights.change_for_all(peer, "the cluster's store is not") {
-            return drop(reply.send(Err(e)));
+        if let Err(why) = rights::for_all(self.by(peer), ForAll::Store) {
+            return drop(reply.send(Err(self.refusal(why))));
         }
         let config = self.config.cluster.clone();
         if !matches!(config.store, StoreChoice::Etcd(_)) {

@@ -25,7 +25,7 @@ impl Driver {
         let before = std::mem::replace(&mut cluster.mains_gone, gone.clone());
         for id in gone.intersection(&before) {
             tracing::warn!(id, "the job's main process is gone, and nobody has said so: the job ends when it is empty");
-            self.main_ended_elsewhere(*id, Exit::default());
+            self.cluster.tell(|member, now| member.main_ended(now, JobId(*id), 0, Exit::default()));
         }
     }
 }

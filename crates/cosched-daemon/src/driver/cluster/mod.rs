@@ -15,7 +15,7 @@ mod launch;
 mod mains;
 mod operate;
 mod own;
-mod reply;
+mod refusal;
 mod unmet;
 mod view;
 mod words;
@@ -26,25 +26,27 @@ use crate::clock::now;
 use crate::cluster::{FromStore, Link};
 use crate::config::{ClusterConfig, Config, StoreChoice};
 use crate::record::Record;
-use crate::refuse::Answer;
 use crate::store::{State, Store};
-use ask::Pending;
+use ask::Asker;
+use cosched_api::ErrorBody;
 use cosched_cluster::wire::{Clock, Exit, PartEnd};
-use cosched_cluster::{AskId, Fenced, Found, Kept, Member, Moment, OpId, Settings};
+use cosched_cluster::{Fenced, Found, Kept, Member, Moment, Settings};
 use cosched_core::cluster::{Capacity, Config as CoreConfig, LocalConfig, Part, Period};
 use cosched_core::{AgentConfig, JobId, Reason, Shares, Time};
 use cosched_linux::fence::Fences;
-use cosched_node::{Action, Input, Node};
+use cosched_node::{Action, Input, Node, RequestId};
 use here::Launcher;
 use kept::KeptFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How often the load of programs that are not registered, and the memory of jobs, are looked at.
 const LOOK_PERIOD: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether the processes of launchers live.
+const LAUNCHER_PERIOD: Duration = Duration::from_secs(1);
 
 /// More than this a job has to grow before others hear of it.
 const MEMORY_STEP: u64 = 16 << 20;
@@ -88,22 +90,20 @@ pub(super) struct Cluster {
     no_slots: Option<Reason>,
     /// What was asked about jobs before the store was met, and since when.
     unmet: Vec<(Instant, Call)>,
-    /// What users of this daemon have asked for.
-    pending: BTreeMap<AskId, (Instant, Pending)>,
-    /// Those who are shown a job when all has been done that follows in this turn: it is to end, or has ended.
-    askers: Vec<(u64, ask::To)>,
+    /// Who waits for an answer of the node, by the number of the request.
+    asked: BTreeMap<RequestId, Asker>,
+    last_request: u64,
+    /// So many waited when it was last looked who has gone, twice.
+    asked_after_look: usize,
     /// Processes that wait for their jobs to start.
-    launchers: BTreeMap<u64, Launcher>,
+    launchers: BTreeMap<RequestId, Launcher>,
+    launchers_look_at: Instant,
+    /// Why jobs could not begin, in this turn.
+    failures: BTreeMap<u64, ErrorBody>,
     /// Main processes outside of their job's nodes that were gone at the last look.
     mains_gone: BTreeSet<u64>,
-    /// Those who wait for a job's end.
-    waiters: BTreeMap<u64, Vec<oneshot::Sender<Answer<super::Reply>>>>,
-    /// Who waits for how busy nodes are.
-    load_askers: BTreeMap<OpId, operate::LoadAsker>,
     /// Whether the queues of the configuration have been compared with the cluster's.
     compared: bool,
-    /// The revision of the store that this node has followed; `None` when something has changed here since.
-    followed: Option<u64>,
     figures: Figures,
     /// What is kept of the state on this node's disk.
     kept: KeptFile,
@@ -143,7 +143,13 @@ impl Cluster {
         let found = |record| Some(Found { fence_at: fence::found(&left, record, moment), ..found(record)? });
         let found: Vec<Found> = state.jobs.values().filter_map(found).collect();
         let fences = settings.fences;
-        let node = Node::new(moment, settings, local(of, identity, state, shares), &found);
+        let mut node = Node::new(moment, settings, local(of, identity, state, shares), memory_bytes, &found);
+        let is_all = |record: &&Record| record.ended() && !record.lost;
+        for record in state.jobs.values().filter(is_all) {
+            if let Some(part) = record.part.filter(|part| !part.spans) {
+                node.find_over(JobId(record.id), part.attempt);
+            }
+        }
         Ok(Cluster {
             name: config.name.clone(),
             alone,
@@ -155,25 +161,20 @@ impl Cluster {
             begin,
             no_slots: None,
             unmet: Vec::new(),
-            pending: BTreeMap::new(),
-            askers: Vec::new(),
+            asked: BTreeMap::new(),
+            last_request: 0,
+            asked_after_look: 0,
             launchers: BTreeMap::new(),
+            launchers_look_at: begin,
+            failures: BTreeMap::new(),
             mains_gone: BTreeSet::new(),
-            waiters: BTreeMap::new(),
-            load_askers: BTreeMap::new(),
             compared: false,
-            followed: None,
             figures: Figures::default(),
             kept,
             rewritten: BTreeMap::new(),
             problem: Some("it has not answered yet".to_owned()),
             look_at: begin,
         })
-    }
-
-    /// No job runs or waits anywhere.
-    pub(super) fn is_empty(&self) -> bool {
-        self.member().state().is_none_or(|state| state.jobs.is_empty()) && self.pending.is_empty()
     }
 
     /// The control plane.
@@ -210,15 +211,9 @@ impl Cluster {
     pub(super) fn due(&self) -> Instant {
         let node =
             self.node.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0.saturating_sub(STEADY_BEGIN_NS)));
-        let pending = self
-            .pending
-            .values()
-            .filter(|(_, pending)| pending.waits())
-            .map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
-        let launchers = self.launchers.values().map(Launcher::due);
         let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
-        let loads = self.load_askers.values().map(operate::LoadAsker::due).chain(self.kept.due());
-        node.into_iter().chain(pending).chain(loads).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
+        let launchers = (!self.launchers.is_empty()).then_some(self.launchers_look_at);
+        node.into_iter().chain(self.kept.due()).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
     }
 }
 
@@ -337,13 +332,12 @@ impl Driver {
         if let FromStore::Done(_, Err(why)) | FromStore::WatchLost(_, why) = &told {
             tracing::debug!("the store: {why}");
         }
-        self.refuse_unwritten(&told);
         let cluster = &mut self.cluster;
-        cluster.tell(|member, now| match told {
-            FromStore::Done(op, done) => member.handle_done(now, op, done),
-            FromStore::News(watch, news) => member.handle_news(now, watch, news),
-            FromStore::WatchLost(watch, why) => member.handle_watch_lost(now, watch, why),
-        });
+        match told {
+            FromStore::Done(op, done) => cluster.node.done(cluster.moment(), op, done),
+            FromStore::News(watch, news) => cluster.tell(|member, now| member.handle_news(now, watch, news)),
+            FromStore::WatchLost(watch, why) => cluster.tell(|member, now| member.handle_watch_lost(now, watch, why)),
+        }
     }
 
     /// Something is due.
@@ -355,7 +349,11 @@ impl Driver {
             self.look_at_use();
             self.look_at_mains();
         }
-        self.overdue_in_cluster();
+        if self.cluster.launchers_look_at <= Instant::now() {
+            self.cluster.launchers_look_at = Instant::now() + LAUNCHER_PERIOD;
+            self.look_at_launchers();
+        }
+        self.overdue_unmet();
     }
 
     /// What follows from what the control plane knows now; the host settles then.
@@ -365,12 +363,6 @@ impl Driver {
         cluster.kept.keep(cluster.node.member());
         self.compare_queues();
         self.answer_unmet();
-        let revision = Some(self.cluster.member().revision());
-        // Each of them looks at all jobs, and most turns of the driver have changed none.
-        if std::mem::replace(&mut self.cluster.followed, revision) != revision {
-            self.keep_decisions();
-            self.answer_cluster_waiters();
-        }
     }
 
     /// The clock's state, as far as others have to know.

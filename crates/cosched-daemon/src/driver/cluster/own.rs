@@ -1,15 +1,11 @@
 //! One machine by itself: a cluster of this node alone, whose store is a file (`cluster/own`) that answers at once.
 
-use super::super::{Driver, Reply, job_reply};
-use super::{ask, ask::Pending};
-use crate::cluster::FromStore;
-use crate::refuse::unwritten;
+use super::super::Driver;
+use super::ask::{self, Asker};
 use crate::store::Settings;
-use cosched_api::ErrorBody;
-use cosched_cluster::AskId;
-use cosched_cluster::store::StoreError;
 use cosched_cluster::wire::Ask;
 use cosched_core::cluster::Config as CoreConfig;
+use cosched_node::{ForAll, Request};
 
 impl Driver {
     /// Does what the control plane wants and tells it what the store says now; of a file that is all that there is to say.
@@ -55,7 +51,8 @@ impl Driver {
         for ask in news {
             tracing::info!(?ask, "the configuration has changed");
             let asked = self.with_queues_in_use(&ask);
-            self.send_ask_by(ask::DAEMON, asked, Pending::File { ask });
+            let id = self.cluster.next_request();
+            self.ask_as(ask::DAEMON, id, Request::Change(ForAll::Policy, vec![asked]), Asker::File(ask));
         }
     }
 
@@ -98,41 +95,6 @@ impl Driver {
     pub(in super::super) fn is_told_at_once(&self, id: u64) -> bool {
         let cluster = &self.cluster;
         cluster.alone && cluster.problem.is_none() && cluster.member().job(cosched_core::JobId(id)).is_some()
-    }
-
-    /// A disk that takes nothing is not waited for as a store is that others keep: what cannot be written is refused, and forgotten. Jobs
-    /// can be ended all the same; that is written when it can be.
-    pub(super) fn refuse_unwritten(&mut self, told: &FromStore) {
-        let FromStore::Done(_, Err(why @ StoreError::Unavailable(_))) = told else { return };
-        if !self.cluster.alone {
-            return;
-        }
-        let error = unwritten(self.store.dir(), &why.to_string());
-        let waits = self.cluster.pending.iter().filter(|(_, (_, pending))| pending.is_awaited());
-        let ids: Vec<AskId> = waits.map(|(id, _)| *id).collect();
-        for id in ids {
-            let Some((since, pending)) = self.cluster.pending.remove(&id) else { continue };
-            match pending {
-                Pending::Job { id: job, reply, kill: Some((peer, request)) } => {
-                    let answer = self.kill_part(peer, job, request).map(job_reply);
-                    let _ = reply.send(answer);
-                    let nobody = Pending::Job { id: job, reply: tokio::sync::oneshot::channel().0, kill: None };
-                    self.cluster.pending.insert(id, (since, nobody));
-                }
-                Pending::Submit { launcher } => self.withdraw(id, launcher.reply, &error),
-                Pending::Job { reply, .. } | Pending::Status { reply } => self.withdraw(id, Some(reply), &error),
-                Pending::File { .. } => (),
-            }
-        }
-    }
-
-    fn withdraw(&mut self, id: AskId, reply: Option<ask::To>, error: &ErrorBody) {
-        if let Some(key) = self.cluster.tell(|member, _| member.withdraw(id)) {
-            self.cluster.link.withdraw(&key, &mut self.store);
-        }
-        if let Some(reply) = reply {
-            let _: Result<(), super::super::Answer<Reply>> = reply.send(Err(error.clone()));
-        }
     }
 }
 

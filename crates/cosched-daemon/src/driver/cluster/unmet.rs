@@ -8,18 +8,13 @@ use super::ask::ANSWER_TIME_MAX;
 use crate::call::Call;
 use crate::refuse::refuse;
 use cosched_api::ErrorCode;
+use cosched_core::JobId;
 use tokio::time::Instant;
 
 impl Driver {
-    /// Whether the store was read since this daemon began.
-    pub(in super::super) fn is_met(&self) -> bool {
-        self.cluster.member().state().is_some()
-    }
-
     /// Keeps what cannot be answered before the store is met; gives the rest back. Who takes no part will not meet it.
     pub(in super::super) fn hold_unmet(&mut self, call: Call) -> Option<Call> {
-        let holds = !self.is_met() && call.op.job().is_some_and(|id| !self.live.contains_key(&id));
-        if !holds || self.cluster.member().out().is_some() {
+        if !call.op.job().is_some_and(|id| self.cluster.node.is_unknown_yet(JobId(id))) {
             return Some(call);
         }
         self.cluster.unmet.push((Instant::now(), call));
@@ -28,9 +23,8 @@ impl Driver {
 
     /// The store was met, or will not be: everybody who still waits gets an answer.
     pub(super) fn answer_unmet(&mut self) {
-        let met = self.is_met();
         let cluster = &mut self.cluster;
-        if cluster.unmet.is_empty() || !met && cluster.member().out().is_none() {
+        if cluster.unmet.is_empty() || !cluster.node.is_met() && cluster.member().out().is_none() {
             return;
         }
         for (_, call) in std::mem::take(&mut cluster.unmet) {
@@ -47,16 +41,13 @@ impl Driver {
         let waits = |(since, call): &(Instant, Call)| since.elapsed() < ANSWER_TIME_MAX && !call.reply.is_closed();
         let (stay, late) = std::mem::take(&mut cluster.unmet).into_iter().partition(waits);
         cluster.unmet = stay;
-        let problem = cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned());
+        let (name, problem) = (cluster.name.clone(), self.store_problem());
         for (_, Call { op, reply, .. }) in late {
             let id = op.job().unwrap_or_default();
             let error = refuse(
                 ErrorCode::Internal,
                 format!("whether there is a job {id} is not known yet"),
-                format!(
-                    "this daemon has begun anew, and the store of cluster {} is not reached: {problem}",
-                    cluster.name
-                ),
+                format!("this daemon has begun anew, and the store of cluster {name} is not reached: {problem}"),
                 "Nothing was changed. Ask again when `cosched status` shows the store in touch, or ask on another node.",
             );
             let _ = reply.send(Err(error));

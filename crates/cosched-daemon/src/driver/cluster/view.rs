@@ -76,17 +76,8 @@ impl Driver {
         }
     }
 
-    /// Whether a job is over. On one machine one that has ended is, also while that cannot be written; of a cluster all nodes say the same.
-    pub(super) fn is_over(&self, id: u64) -> bool {
-        let Some(job) = self.cluster.member().job(JobId(id)) else { return false };
-        job.end.is_some() || self.has_ended_here(job)
-    }
-
     fn has_ended_here(&self, job: &Job) -> bool {
-        let record = self.state.jobs.get(&job.id).filter(|record| record.ended());
-        let is_all = |record: &Record| record.part.is_some_and(|part| part.attempt == job.attempt && !part.spans);
-        // What is lost with its machine may begin again.
-        self.cluster.alone && record.is_some_and(|record| is_all(record) && !record.lost)
+        self.cluster.node.has_ended_here(job)
     }
 
     /// Whether a job has all that it has on this node.
@@ -96,7 +87,7 @@ impl Driver {
 
     /// Whether this node alone knows a job. One machine remembers those of each user that its store has forgotten.
     fn is_only_here(&self, id: u64) -> bool {
-        self.is_forgotten(id)
+        self.cluster.node.is_forgotten(JobId(id))
             || self.cluster.alone && self.cluster.member().job(JobId(id)).is_none() && self.state.jobs.contains_key(&id)
     }
 
@@ -114,7 +105,7 @@ impl Driver {
             };
             (job.id, waits, per_node)
         });
-        let asked = self.asked_by(uid);
+        let asked = cluster.node.asked_by(uid);
         known.chain(std::iter::repeat_n((0, true, 0), asked)).collect()
     }
 

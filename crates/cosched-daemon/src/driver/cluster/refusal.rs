@@ -1,0 +1,251 @@
+//! Why the node refuses something, in the words of people.
+
+use super::super::Driver;
+use crate::refuse::{internal, no_such_job, refuse, unwritten};
+use crate::rights;
+use crate::users::user_name;
+use cosched_api::{ErrorBody, ErrorCode};
+use cosched_core::{Bound, JobId, Matter};
+use cosched_node::{ForAll, Refusal};
+
+/// So many nodes are named in an error.
+const NAMES_MAX: usize = 20;
+
+const NO_PROCESSES: &str = "It has no processes any more";
+
+impl Driver {
+    pub(in super::super) fn refusal(&self, why: Refusal) -> ErrorBody {
+        match why {
+            Refusal::NoSuchJob(id) => no_such_job(id.0),
+            Refusal::Ended(id) => ended(id.0),
+            Refusal::NotYours { job, owner, by } => forbidden(
+                format!("job {job} is not yours"),
+                format!("it belongs to {}, you are {}", user_name(owner), user_name(by)),
+                "Ask its owner or an administrator.",
+            ),
+            Refusal::Decided(job, bound) => decided(job, bound),
+            Refusal::StaysInClass { job, class, wanted } => {
+                let (class, wanted) = (class_name(class), class_name(wanted));
+                let why = format!("users may lower a class, and {wanted} is above {class}");
+                forbidden(format!("job {job} stays {class}"), why, "Ask an administrator to raise it.")
+            }
+            Refusal::Express => forbidden(
+                "class express is not for you",
+                "Only administrators place jobs into it",
+                "Use interactive, batch or standby, or ask an administrator.",
+            ),
+            Refusal::NotFor { owner, by } => forbidden(
+                format!("no job for {}", user_name(owner)),
+                format!("you are {}, and only administrators submit jobs for others", user_name(by)),
+                "Leave out `owner_uid`: the job is yours then.",
+            ),
+            Refusal::ForNobody => invalid(
+                "no job for nobody",
+                "uid 4294967295 means that there is none",
+                "Give the number of the user who is to own the job.",
+            ),
+            Refusal::ForAll { what, by } => for_all(&what, by),
+            Refusal::SignalElsewhere(job, signal) => refuse(
+                ErrorCode::Unsupported,
+                format!("signal {signal} cannot be sent to job {job}"),
+                "it is not on this node alone, and only signals that end programs go to all nodes",
+                "Use 15 (TERM) or 9 (KILL), or ask the daemon of the job's node.",
+            ),
+            Refusal::NoSuchNode(name) => self.no_such_node(&name),
+            Refusal::Unread => {
+                let hint =
+                    "Ask again when it is back; `cosched status` shows its state. This node's own load needs no store.";
+                refuse(ErrorCode::Internal, "the cluster's store does not answer", self.store_problem(), hint)
+            }
+            Refusal::NotTaken(why) => {
+                let hint = "`cosched status` shows the state of the store.";
+                refuse(ErrorCode::Internal, "the request is not taken", why, hint)
+            }
+            Refusal::Planner { what, why, hint } => refuse(ErrorCode::Conflict, what, why, hint),
+            Refusal::Lost => refuse(
+                ErrorCode::Internal,
+                "what came of the request is not known",
+                "its answer was lost with the connection to the store",
+                "`cosched ps` shows what there is now.",
+            ),
+            Refusal::Slow { has_process } => {
+                let hint = match has_process {
+                    true => "Nothing is run. Ask again when `cosched status` shows the store in touch.",
+                    false => {
+                        "The request is kept, and carried out when the store is back. `cosched status` shows the store's state."
+                    }
+                };
+                refuse(ErrorCode::Internal, "the cluster's store does not answer", self.store_problem(), hint)
+            }
+            Refusal::Unwritten(why) => unwritten(self.store.dir(), &why),
+            Refusal::LauncherGone(job) => refuse(
+                ErrorCode::Conflict,
+                format!("job {job} is not started"),
+                "the process that was to run it has ended",
+                "Nothing is left of it.",
+            ),
+            Refusal::CannotBegin(job) => {
+                let known = self.cluster.failures.get(&job.0).cloned();
+                known.unwrap_or_else(|| internal(format!("job {job} cannot begin"), "its node failed to"))
+            }
+            Refusal::NumberTaken(job) => number_taken(job.0),
+            resources => of_resources(resources),
+        }
+    }
+
+    /// Why the store is not in touch.
+    pub(super) fn store_problem(&self) -> String {
+        self.cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned())
+    }
+
+    fn no_such_node(&self, name: &str) -> ErrorBody {
+        let cluster = &self.cluster;
+        let own = &cluster.own_name;
+        if cluster.alone {
+            let why = format!("this daemon is not part of a cluster: it knows one node, {own}");
+            let what = format!("there is no node `{name}` here");
+            return refuse(ErrorCode::Unsupported, what, why, format!("Ask for {own} alone."));
+        }
+        let mut names: Vec<&str> = cluster.member().nodes().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        let more = names.len().saturating_sub(NAMES_MAX);
+        names.truncate(NAMES_MAX);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let hint = format!("Nodes that are there: {}{rest}.", names.join(", "));
+        let why = "no node of this name has a lease in the cluster now";
+        refuse(ErrorCode::NotFound, format!("there is no node `{name}`"), why, hint)
+    }
+}
+
+/// What is refused of resources before anybody else hears of it.
+fn of_resources(why: Refusal) -> ErrorBody {
+    match why {
+        Refusal::WantedTwice => invalid(
+            "the job's resources are given twice",
+            "`nodes` stands beside `cpus` or `mem_bytes`",
+            "Leave `cpus` and `mem_bytes` out, or `nodes`.",
+        ),
+        Refusal::NoCpus => invalid("a job cannot have 0 CPUs", "it could never run", "Ask for 1 or more."),
+        Refusal::Cpus { node, cpus, cpus_min } => invalid(
+            format!("a job cannot want {cpus} CPUs and at least {cpus_min} of node {node}"),
+            "it takes 1 and more, and the second number is not the larger one",
+            "Correct the numbers.",
+        ),
+        Refusal::TooManyCpus { cpus, have } => invalid(
+            format!("a job cannot have {cpus} CPUs here"),
+            format!("this machine has {have}"),
+            format!("Ask for 1 to {have}."),
+        ),
+        Refusal::TooMuchMemory { bytes, have_bytes } => invalid(
+            format!("a job cannot have {} MiB of memory here", bytes >> 20),
+            format!("this machine has {} MiB", have_bytes >> 20),
+            "Ask for less.",
+        ),
+        Refusal::HowToDivide { job, mut nodes } => {
+            let why = format!("it asked for {} nodes, one by one", nodes.len());
+            nodes.truncate(NAMES_MAX);
+            let hint = format!("Say what it wants of each: {}.", nodes.join(", "));
+            invalid(format!("how job {job} is to divide that is not said"), why, hint)
+        }
+        _ => {
+            let why = "`nodes` is an empty list, and neither `cpus` nor `mem_bytes` is there";
+            invalid("no resources are given", why, "Give one entry for each node, or `cpus`.")
+        }
+    }
+}
+
+/// A change of a job that is over.
+pub(in super::super) fn ended(id: u64) -> ErrorBody {
+    let hint = "`cosched ps` lists the jobs that run.";
+    refuse(ErrorCode::Conflict, format!("job {id} has ended"), NO_PROCESSES, hint)
+}
+
+/// A job of a cluster that is no more lives here, with this number.
+pub(super) fn number_taken(id: u64) -> ErrorBody {
+    let why = format!("another job {id}, of a cluster whose store was lost, lives here");
+    refuse(ErrorCode::Conflict, format!("job {id} cannot begin"), why, "End that one, and ask again.")
+}
+
+fn for_all(what: &ForAll, by: u32) -> ErrorBody {
+    let what = match what {
+        ForAll::Node(name) => format!("node {name} is not"),
+        ForAll::Queues => "the queues are not".to_owned(),
+        ForAll::Store => "the cluster's store is not".to_owned(),
+        ForAll::Policy => {
+            return forbidden(
+                "the machine's policy is not yours to change",
+                format!("you are uid {by}, and it holds for the jobs of all users"),
+                "Ask an administrator, or change one job's policy: `cosched policy --job JOB gang`.",
+            );
+        }
+    };
+    forbidden(
+        format!("{what} yours to change"),
+        format!("you are {}, and it concerns the jobs of all users", user_name(by)),
+        "Ask an administrator: root, and those whom `admins` in /etc/cosched.toml names.",
+    )
+}
+
+fn decided(job: JobId, Bound { by, matter }: Bound) -> ErrorBody {
+    let who = user_name(by);
+    let (why, back) = match matter {
+        Matter::Suspension => (format!("{who}, an administrator, has suspended it"), format!("`cosched resume {job}`")),
+        Matter::Class => (
+            format!("{who}, an administrator, has decided its class"),
+            format!("by `cosched class {job}` with the class of before"),
+        ),
+        Matter::Policy => (
+            format!("{who}, an administrator, has decided its policy"),
+            format!("by `cosched policy --job {job}` with the policy of before"),
+        ),
+    };
+    let hint = format!("Ask {who} or another administrator to take that back ({back}). You can end the job.");
+    forbidden(format!("the {matter} of job {job} is not yours to change"), why, hint)
+}
+
+fn class_name(class: cosched_core::Class) -> &'static str {
+    rights::name(super::words::api_class(class.into()))
+}
+
+fn forbidden(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
+    refuse(ErrorCode::Forbidden, what, why, hint)
+}
+
+fn invalid(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
+    refuse(ErrorCode::Invalid, what, why, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_hears_who_has_decided_and_what_to_do() {
+        for (matter, way) in [
+            (Matter::Suspension, "cosched resume 7"),
+            (Matter::Class, "cosched class 7"),
+            (Matter::Policy, "cosched policy --job 7"),
+        ] {
+            let refused = decided(JobId(7), Bound { by: 0, matter });
+            assert_eq!(refused.code, ErrorCode::Forbidden);
+            assert!(refused.what.contains(&matter.to_string()) && refused.why.contains("root, an administrator"));
+            assert!(refused.hint.contains(way), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn what_concerns_everybody_is_called_by_its_name() {
+        assert_eq!(for_all(&ForAll::Queues, 1).what, "the queues are not yours to change");
+        assert_eq!(for_all(&ForAll::Node("n1".to_owned()), 1).what, "node n1 is not yours to change");
+        assert!(for_all(&ForAll::Policy, 1).hint.contains("cosched policy --job"));
+    }
+
+    #[test]
+    fn resources_that_cannot_be_are_told_with_what_can() {
+        let many = (1..=30).map(|n| format!("n{n}")).collect();
+        let divide = of_resources(Refusal::HowToDivide { job: JobId(7), nodes: many });
+        assert!(divide.why.contains("30 nodes") && divide.hint.contains("n20.") && !divide.hint.contains("n21"));
+        assert!(of_resources(Refusal::TooManyCpus { cpus: 9, have: 4 }).hint.contains("1 to 4"));
+        assert!(of_resources(Refusal::NothingWanted).why.contains("empty list"));
+    }
+}

@@ -1,0 +1,195 @@
+//! What comes of requests.
+
+use super::{ANSWER_NS_MAX, Outcome, Refusal, RequestId, Waits};
+use crate::Node;
+use crate::types::Action;
+use cosched_cluster::store::{OpDone, StoreError};
+use cosched_cluster::wire::{Ack, Answer, Attempt, Job, PartEnd};
+use cosched_cluster::{AskId, Moment, OpId};
+use cosched_core::{JobId, Time};
+use std::collections::BTreeMap;
+
+impl Node {
+    /// What came of an operation of the store.
+    pub fn done(&mut self, now: Moment, op: OpId, done: Result<OpDone, StoreError>) {
+        self.now = now;
+        if let Err(StoreError::Unavailable(why)) = &done
+            && self.machine.is_single
+        {
+            self.refuse_unwritten(why);
+        }
+        self.tell(now, |member, now| member.handle_done(now, op, done));
+    }
+
+    /// The answer of whoever plans.
+    pub(crate) fn replied(&mut self, ask: AskId, told: Answer) {
+        let Some(pending) = self.requests.pending.remove(&ask) else {
+            return self.actions.push_back(Action::Reply(ask, told));
+        };
+        let (request, is_answered) = (pending.request, pending.is_answered);
+        match (&pending.waits, told) {
+            (Waits::Submit { .. }, Answer::Submitted { job }) => self.submitted(JobId(job), pending),
+            (Waits::Submit { .. }, _) if is_answered => self.actions.push_back(Action::Release(request)),
+            _ if is_answered => (),
+            (Waits::Job(job) | Waits::End(job, ..), Answer::Done) => self.answer_late(request, Outcome::Job(*job)),
+            (Waits::Change { is_last: false }, Answer::Done) => (),
+            (Waits::Change { is_last: true }, Answer::Done) => self.answer_late(request, Outcome::Status),
+            (_, told) => {
+                self.give_up_waiting(request);
+                self.refuse(request, refusal(told));
+            }
+        }
+    }
+
+    pub(super) fn refuse(&mut self, request: RequestId, why: Refusal) {
+        self.actions.push_back(Action::Release(request));
+        self.answer(request, Err(why));
+    }
+
+    /// What a request still waits for is not told to anybody.
+    pub(super) fn give_up_waiting(&mut self, request: RequestId) {
+        let pending = self.requests.pending.values_mut().filter(|pending| pending.request == request);
+        pending.for_each(|pending| pending.is_answered = true);
+    }
+
+    pub(crate) fn loads_read(&mut self, op: OpId, acks: BTreeMap<String, Ack>) {
+        if let Some((id, node, _)) = self.requests.loads.remove(&op) {
+            self.answer(id, Ok(Outcome::Loads(node, acks)));
+        }
+    }
+
+    /// A disk that takes nothing is not waited for as a store is that others keep: what cannot be written is refused, and forgotten. Jobs
+    /// can be ended all the same; that is written when it can be.
+    fn refuse_unwritten(&mut self, why: &str) {
+        let waits = self.requests.pending.iter().filter(|(_, pending)| !pending.is_answered);
+        let waits: Vec<_> = waits.map(|(ask, pending)| (*ask, pending.request, pending.waits.clone())).collect();
+        for (ask, request, waits) in waits {
+            if let Waits::End(job, by, how) = waits {
+                self.give_up_waiting(request);
+                let killed = if self.has(job) { self.kill_part(by, request, job, how) } else { Ok(()) };
+                match killed {
+                    Ok(()) => self.answer_late(request, Outcome::Job(job)),
+                    Err(why) => self.answer(request, Err(why)),
+                }
+                continue;
+            }
+            self.requests.pending.remove(&ask);
+            let key = self.member.withdraw(ask);
+            self.actions.extend(key.map(Action::Withdraw));
+            // Of several one answer tells.
+            if !matches!(waits, Waits::Change { is_last: false }) {
+                self.refuse(request, Refusal::Unwritten(why.to_owned()));
+            }
+        }
+    }
+
+    /// Nobody waits for ever for a store that is away. A job whose process gives up now may get its number later, and ends then.
+    pub(crate) fn look_at_requests(&mut self) {
+        self.look_at_launchers();
+        let now = self.now.steady;
+        let is_late = |since: Time| since + ANSWER_NS_MAX <= now;
+        let pending =
+            self.requests.pending.iter().filter(|(_, pending)| !pending.is_answered && is_late(pending.since));
+        let late: Vec<(AskId, RequestId, bool)> =
+            pending.map(|(ask, pending)| (*ask, pending.request, pending.waits.has_process())).collect();
+        for (ask, request, has_process) in late {
+            let is_told = self.requests.pending.get(&ask).is_none_or(|pending| pending.is_answered);
+            self.give_up_waiting(request);
+            if !has_process {
+                self.requests.pending.remove(&ask);
+            }
+            if !is_told {
+                self.answer(request, Err(Refusal::Slow { has_process }));
+            }
+        }
+        let loads = self.requests.loads.iter().filter(|(_, (_, _, since))| is_late(*since));
+        let late: Vec<(OpId, RequestId)> = loads.map(|(op, (id, ..))| (*op, *id)).collect();
+        for (op, id) in late {
+            self.requests.loads.remove(&op);
+            self.answer(id, Err(Refusal::Unread));
+        }
+    }
+
+    /// When somebody has waited for long enough.
+    pub(crate) fn requests_due(&self) -> Option<Time> {
+        let pending = self.requests.pending.values().filter(|pending| !pending.is_answered);
+        let since = pending.map(|pending| pending.since).chain(self.requests.loads.values().map(|(.., since)| *since));
+        let launchers = self.requests.launchers.values().filter_map(super::Launcher::due);
+        since.map(|since| since + ANSWER_NS_MAX).chain(launchers).min()
+    }
+
+    /// Looks at those who wait, if anything has changed for them.
+    pub(crate) fn follow(&mut self) {
+        let revision = Some(self.member.revision());
+        // Each of them looks at all jobs, and most turns of the host have changed none.
+        if std::mem::replace(&mut self.requests.followed, revision) == revision {
+            return;
+        }
+        self.keep_decisions();
+        let member = &self.member;
+        let is_told = |job: JobId| member.job(job).is_none_or(|job| job.end.is_some());
+        self.requests.over.retain(|job, _| !is_told(*job));
+        let is_over = |job: &JobId| !self.is_forgotten(*job) && (self.member.job(*job).is_none() || self.is_over(*job));
+        let over: Vec<JobId> = self.requests.waiters.keys().copied().filter(is_over).collect();
+        for job in over {
+            let is_known = self.member.job(job).is_some();
+            let outcome = if is_known { Outcome::Job(job) } else { Outcome::Here(job) };
+            for id in self.requests.waiters.remove(&job).unwrap_or_default() {
+                self.answer(id, Ok(outcome.clone()));
+            }
+        }
+        self.look_for_launchers_elsewhere();
+    }
+
+    /// What has been decided about a job is kept with its part.
+    fn keep_decisions(&mut self) {
+        for (id, part) in &mut self.parts {
+            let decided = self.member.job(*id).map(|job| job.decided);
+            if let Some(decided) = decided.filter(|decided| *decided != part.of.decided) {
+                part.of.decided = decided;
+                self.actions.push_back(Action::Keep(*id));
+            }
+        }
+    }
+
+    /// Something has changed here that those who wait have to know.
+    pub(crate) fn has_changed(&mut self) {
+        self.requests.followed = None;
+    }
+
+    /// The host ends a part.
+    pub(crate) fn ending(&mut self, id: JobId, is_all: bool) {
+        self.requests.ending.insert(id, is_all);
+    }
+
+    /// How a job has ended here, whenever that was.
+    pub(crate) fn over(&mut self, id: JobId, attempt: Attempt, end: PartEnd) {
+        if self.requests.ending.remove(&id) == Some(true) {
+            self.requests.over.insert(id, attempt);
+        }
+        self.has_changed();
+        self.member.part_ended(self.now, id, attempt, end);
+    }
+
+    /// One that the last daemon has ended, of which all was here.
+    pub fn find_over(&mut self, job: JobId, attempt: Attempt) {
+        self.requests.over.insert(job, attempt);
+    }
+
+    /// Whether a job is over. On one machine one that has ended is, also while that cannot be written; of a cluster all nodes say the same.
+    pub fn is_over(&self, id: JobId) -> bool {
+        self.member.job(id).is_some_and(|job| job.end.is_some() || self.has_ended_here(job))
+    }
+
+    /// Whether this life of a job was here alone, on the only machine, and is over.
+    pub fn has_ended_here(&self, job: &Job) -> bool {
+        self.machine.is_single && self.requests.over.get(&JobId(job.id)) == Some(&job.attempt)
+    }
+}
+
+fn refusal(told: Answer) -> Refusal {
+    match told {
+        Answer::Refused { what, why, hint } => Refusal::Planner { what, why, hint },
+        Answer::Submitted { .. } | Answer::Done | Answer::Unknown => Refusal::Lost,
+    }
+}

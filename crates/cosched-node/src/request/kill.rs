@@ -1,0 +1,102 @@
+//! Signals to jobs. One after which programs end goes to all nodes, by way of whoever plans; another one only to a job that is here alone.
+
+use super::{Outcome, Refusal, RequestId, Waits};
+use crate::Node;
+use crate::types::{Action, Why};
+use cosched_cluster::wire::{Ask, By, KillHow};
+use cosched_core::JobId;
+
+pub(crate) const SIGKILL: i32 = 9;
+
+/// Whether a signal asks programs to end.
+pub fn asks_to_end(signal: i32) -> bool {
+    [1, 2, 3, 15].contains(&signal)
+}
+
+fn ends(signal: i32) -> bool {
+    signal == SIGKILL || asks_to_end(signal)
+}
+
+impl Node {
+    pub(super) fn kill_job(
+        &mut self,
+        by: By,
+        id: RequestId,
+        job: JobId,
+        how: KillHow,
+        here: bool,
+    ) -> Result<(), Refusal> {
+        let spans = self.local.job(job).is_some_and(|job| job.spans);
+        // Of a job that the store does not know what is here can be ended.
+        if self.is_forgotten(job) && (self.is_met() || !spans) {
+            self.kill_here(by, Some(id), job, how)?;
+            return Ok(self.answer_late(id, Outcome::Here(job)));
+        }
+        if here && spans {
+            self.kill_part(by, id, job, how)?;
+            return Ok(self.answer_late(id, Outcome::Job(job)));
+        }
+        if here && !self.has(job) && !self.is_over(job) {
+            self.whose(job)?.change(by)?;
+            return Ok(self.answer_late(id, Outcome::Job(job)));
+        }
+        let ask = Ask::Kill { job: job.0, how };
+        if ends(how.signal) {
+            if self.is_out_of_touch() && self.has(job) {
+                return self.kill_without_store(by, id, job, how, ask);
+            }
+            self.whose(job)?.change(by)?;
+            return self.ask(by, id, ask, Waits::End(job, by, how));
+        }
+        if self.has(job) && !spans {
+            self.kill_here(by, Some(id), job, how)?;
+            return Ok(self.answer_late(id, Outcome::Job(job)));
+        }
+        self.whose(job)?.change(by)?;
+        Err(if self.is_over(job) { Refusal::Ended(job) } else { Refusal::SignalElsewhere(job, how.signal) })
+    }
+
+    /// The store takes nothing now: what is here ends at once, and the store hears of it later. Whoever asks waits for the other nodes.
+    fn kill_without_store(&mut self, by: By, id: RequestId, job: JobId, how: KillHow, ask: Ask) -> Result<(), Refusal> {
+        let spans = self.local.job(job).is_some_and(|job| job.spans);
+        self.kill_part(by, id, job, how)?;
+        let asked = self.ask(by, id, ask, Waits::Job(job));
+        if spans {
+            return asked;
+        }
+        self.give_up_waiting(id);
+        self.answer_late(id, Outcome::Job(job));
+        Ok(())
+    }
+
+    /// A signal to what is here of a job; if it ends programs, what is here is over when it is empty.
+    pub(super) fn kill_part(&mut self, by: By, id: RequestId, job: JobId, how: KillHow) -> Result<(), Refusal> {
+        self.kill_here(by, Some(id), job, how)?;
+        if ends(how.signal) {
+            self.close(job);
+        }
+        Ok(())
+    }
+
+    fn kill_here(&mut self, by: By, asked: Option<RequestId>, job: JobId, how: KillHow) -> Result<(), Refusal> {
+        let whose = self.whose_here(job)?;
+        whose.change(by)?;
+        let KillHow { signal, grace_ms } = how;
+        let bound = whose.decided.suspended_by.is_some() && !by.admin;
+        self.actions.push_back(Action::Signal { job, signal, why: Why::User(by.uid), asked });
+        if asks_to_end(signal) {
+            // A stopped process takes no polite signal: let it run to its end.
+            self.local.suspend(job, false);
+            // What an administrator has suspended is let run to end, not to ignore the signal and go on.
+            let after = |ms: u64| self.now.steady + ms.saturating_mul(1_000_000);
+            let (at, latest) = (grace_ms.map(after), after(KillHow::GRACE_MS));
+            let at = if bound { [at, self.kills_at(job), Some(latest)].into_iter().flatten().min() } else { at };
+            self.kill_at(job, at);
+        }
+        // A job without a process has none whose end would end it.
+        if ends(signal) && self.parts.get(&job).is_some_and(|part| !part.has_begun) {
+            self.close(job);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Those who have asked for a job and wait for it to begin; most have a process that is to become its main one.
+
+use super::{Outcome, Pending, Refusal, RequestId, Waits};
+use crate::Node;
+use crate::types::Action;
+use cosched_cluster::wire::Exit;
+use cosched_core::{JobId, Time};
+
+/// So long a launcher waits for its job's start before it hears that the job waits.
+const START_NS_MAX: u64 = 2_000_000_000;
+
+#[derive(Debug)]
+pub(super) struct Launcher {
+    pub(super) request: RequestId,
+    owner: u32,
+    has_process: bool,
+    is_answered: bool,
+    since: Time,
+}
+
+impl Launcher {
+    pub(super) fn due(&self) -> Option<Time> {
+        (!self.is_answered).then(|| self.since + START_NS_MAX)
+    }
+}
+
+impl Node {
+    /// The job has its number. It may have begun already: news come in no order.
+    pub(super) fn submitted(&mut self, job: JobId, pending: Pending) {
+        let Pending { request, since, is_answered, waits } = pending;
+        let Waits::Submit { owner, has_process } = waits else { return };
+        if has_process && self.has(job) {
+            return self.actions.push_back(Action::Enter(job, request));
+        }
+        if self.requests.launchers.contains_key(&job) {
+            // Two of this node's have asked for the same job.
+            self.actions.push_back(Action::Release(request));
+            if !is_answered {
+                self.answer(request, Ok(Outcome::Job(job)));
+            }
+            return;
+        }
+        self.requests.launchers.insert(job, Launcher { request, owner, has_process, is_answered, since });
+        if self.has(job) {
+            self.answer_launcher(job, Ok(Outcome::Job(job)));
+        }
+    }
+
+    /// Who has asked here for a job, and waits for it to begin.
+    pub(crate) fn launcher_of(&self, job: JobId) -> Option<RequestId> {
+        self.requests.launchers.get(&job).map(|launcher| launcher.request)
+    }
+
+    /// Whoever registered the job hears how it went.
+    pub(crate) fn answer_launcher(&mut self, job: JobId, answer: Result<Outcome, Refusal>) {
+        let Some(launcher) = self.requests.launchers.remove(&job) else { return };
+        self.actions.push_back(Action::Release(launcher.request));
+        if !launcher.is_answered {
+            self.answer(launcher.request, answer);
+        }
+    }
+
+    /// A launcher's process has ended; its job ends, too.
+    pub(crate) fn launcher_gone(&mut self, request: RequestId) {
+        let mut launchers = self.requests.launchers.iter();
+        if let Some(job) = launchers.find_map(|(job, launcher)| (launcher.request == request).then_some(*job)) {
+            self.main_ended(job, Exit::default());
+            self.answer_launcher(job, Err(Refusal::LauncherGone(job)));
+        }
+    }
+
+    /// Those whose job has waited for a while hear so.
+    pub(super) fn look_at_launchers(&mut self) {
+        let now = self.now.steady;
+        for (job, launcher) in &mut self.requests.launchers {
+            if launcher.due().is_some_and(|due| due <= now) {
+                launcher.is_answered = true;
+                self.actions.push_back(Action::Answer(launcher.request, Ok(Outcome::Job(*job))));
+            }
+        }
+    }
+
+    /// A job that has ended, or has found its place on other nodes alone, has nothing here that would tell its launcher.
+    pub(super) fn look_for_launchers_elsewhere(&mut self) {
+        let is_elsewhere = |job: &JobId| {
+            let planned = self.member.state().and_then(|state| state.jobs.get(job));
+            let parts = planned.and_then(|job| job.place.as_ref()).map_or(&[][..], |place| &place.parts);
+            !parts.is_empty() && !parts.iter().any(|part| Some(part.node) == self.member.id())
+        };
+        let has_ended = |job: &JobId| self.member.job(*job).is_some_and(|job| job.end.is_some());
+        let jobs = self.requests.launchers.keys().copied();
+        let jobs: Vec<JobId> = jobs.filter(|job| is_elsewhere(job) || has_ended(job)).collect();
+        jobs.into_iter().for_each(|job| self.answer_launcher(job, Ok(Outcome::Job(job))));
+    }
+
+    /// Jobs that a user has asked for and that have no number yet.
+    pub fn asked_by(&self, uid: u32) -> usize {
+        self.submits().filter(|(owner, _)| *owner == uid).count()
+    }
+
+    /// Those of a user's without a process that have no place here, or none yet.
+    pub fn empty_jobs_of(&self, uid: u32) -> usize {
+        let launchers = self.requests.launchers.values().map(|launcher| (launcher.owner, launcher.has_process));
+        launchers.chain(self.submits()).filter(|(owner, has_process)| *owner == uid && !has_process).count()
+    }
+
+    fn submits(&self) -> impl Iterator<Item = (u32, bool)> {
+        self.requests.pending.values().filter_map(|pending| match pending.waits {
+            Waits::Submit { owner, has_process } => Some((owner, has_process)),
+            _ => None,
+        })
+    }
+}

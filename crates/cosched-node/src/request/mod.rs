@@ -1,0 +1,211 @@
+//! What users ask for: checked by what is known here, passed on to whoever plans, and answered when it has come to pass.
+//!
+//! Rule. Every request is answered once. What the store has to say it is waited for, for a while; what can be said without it is said at
+//! the end of the host's turn ([`Node::poll_answer`]), so that what is shown is what has come of it.
+
+mod answer;
+mod kill;
+mod launch;
+#[cfg(test)]
+mod tests;
+mod types;
+mod want;
+
+pub(crate) use kill::SIGKILL;
+pub use kill::asks_to_end;
+pub use types::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNode};
+
+use crate::types::Action;
+use crate::{Node, rights};
+use cosched_cluster::wire::{Ask, Attempt, By, Exit, KillHow};
+use cosched_cluster::{AskId, Moment, OpId};
+use cosched_core::{JobId, Time};
+use launch::Launcher;
+use std::collections::{BTreeMap, VecDeque};
+
+/// So long a user waits for the store.
+const ANSWER_NS_MAX: u64 = 10_000_000_000;
+
+/// Those who wait for an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    /// For whoever plans.
+    pending: BTreeMap<AskId, Pending>,
+    /// For the end of the host's turn.
+    late: VecDeque<(RequestId, Outcome)>,
+    /// For their job to begin.
+    launchers: BTreeMap<JobId, Launcher>,
+    /// For its end.
+    waiters: BTreeMap<JobId, Vec<RequestId>>,
+    /// For what nodes say of themselves: whose, and since when.
+    loads: BTreeMap<OpId, (RequestId, Option<String>, Time)>,
+    /// Parts that the host is ending; whether they are all of their job.
+    ending: BTreeMap<JobId, bool>,
+    /// Jobs of which all was here, and is over; the store may not have said so.
+    over: BTreeMap<JobId, Attempt>,
+    /// Up to which revision of the store those who wait were looked at; `None` when something has changed here since.
+    followed: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    request: RequestId,
+    since: Time,
+    /// Nobody waits for it any more.
+    is_answered: bool,
+    waits: Waits,
+}
+
+/// What is waited for.
+#[derive(Clone, Debug)]
+enum Waits {
+    /// A job of this owner; the host has a process for it.
+    Submit { owner: u32, has_process: bool },
+    /// A change of a job.
+    Job(JobId),
+    /// That it is to end.
+    End(JobId, By, KillHow),
+    /// A change of the cluster, the last one of a request or not.
+    Change { is_last: bool },
+}
+
+impl Waits {
+    fn has_process(&self) -> bool {
+        matches!(self, Waits::Submit { has_process: true, .. })
+    }
+}
+
+impl Node {
+    /// Somebody asks for something.
+    pub fn request(&mut self, now: Moment, by: By, id: RequestId, request: Request) {
+        self.now = now;
+        self.local.handle_timeout(now.wall);
+        if let Err(why) = self.take_up(by, id, request) {
+            self.refuse(id, why);
+        }
+    }
+
+    fn take_up(&mut self, by: By, id: RequestId, request: Request) -> Result<(), Refusal> {
+        let (job, ask) = match request {
+            Request::Submit { owner, job, has_process } => {
+                rights::submit(by, job.class.into())?;
+                let waits = Waits::Submit { owner: owner.uid, has_process };
+                return self.ask(owner, id, Ask::Submit(job), waits);
+            }
+            Request::Kill { job, how, here } => return self.kill_job(by, id, job, how, here),
+            Request::Wait(job) => return Ok(self.wait(id, job)),
+            Request::Exited(job, exit) => return self.main_exited(by, id, job, exit),
+            Request::Change(what, asks) => return self.change_all(by, id, what, asks),
+            Request::Loads(node) => return self.read_loads(id, node),
+            Request::Suspend(job) => {
+                self.whose(job)?.change(by)?;
+                (job, Ask::Suspend { job: job.0 })
+            }
+            Request::Resume(job) => {
+                self.whose(job)?.decide(by, |decided, asker| decided.resume(asker))?;
+                (job, Ask::Resume { job: job.0 })
+            }
+            Request::Class(job, class) => {
+                let whose = self.whose(job)?;
+                whose.reclass(by, class.into())?;
+                whose.decide(by, |decided, asker| decided.reclass(whose.owner, asker, whose.class, class.into()))?;
+                (job, Ask::Class { job: job.0, class })
+            }
+            Request::Policy(job, policy) => {
+                let (whose, to) = (self.whose(job)?, policy.map(Into::into));
+                whose.decide(by, |decided, asker| decided.repolicy(whose.owner, asker, whose.policy, to))?;
+                (job, Ask::Policy { job: job.0, policy })
+            }
+            Request::Resources(job, want) => {
+                // Whose job it is comes first: to others its resources are nobody's business.
+                self.whose(job)?.change(by)?;
+                (job, Ask::Resources { job: job.0, want: self.other_want(job, &want)? })
+            }
+        };
+        self.ask(by, id, ask, Waits::Job(job))
+    }
+
+    /// Asks whoever plans.
+    fn ask(&mut self, by: By, request: RequestId, ask: Ask, waits: Waits) -> Result<(), Refusal> {
+        let asked = self.member.ask(self.now, by, ask).map_err(|why| Refusal::NotTaken(why.to_string()))?;
+        let pending = Pending { request, since: self.now.steady, is_answered: false, waits };
+        self.requests.pending.insert(asked, pending);
+        Ok(())
+    }
+
+    /// They are carried out in their order: when the last one is, all are.
+    fn change_all(&mut self, by: By, id: RequestId, what: ForAll, asks: Vec<Ask>) -> Result<(), Refusal> {
+        rights::for_all(by, what)?;
+        if asks.is_empty() {
+            self.answer_late(id, Outcome::Status);
+        }
+        let last = asks.len();
+        asks.into_iter()
+            .enumerate()
+            .try_for_each(|(at, ask)| self.ask(by, id, ask, Waits::Change { is_last: at + 1 == last }))
+    }
+
+    fn read_loads(&mut self, id: RequestId, node: Option<String>) -> Result<(), Refusal> {
+        if let Some(name) = node.as_deref()
+            && !self.member.nodes().any(|(known, _)| known == name)
+        {
+            return Err(Refusal::NoSuchNode(name.to_owned()));
+        }
+        let op = self.member.read_loads(self.now, node.as_deref()).ok_or(Refusal::Unread)?;
+        self.requests.loads.insert(op, (id, node, self.now.steady));
+        Ok(())
+    }
+
+    fn wait(&mut self, id: RequestId, job: JobId) {
+        let is_known = self.member.job(job).is_some() && !self.is_over(job);
+        if is_known || self.is_forgotten(job) {
+            self.requests.waiters.entry(job).or_default().push(id);
+        } else {
+            self.answer(id, Ok(Outcome::Job(job)));
+        }
+    }
+
+    /// The launcher of a job saw its main process end: that is the end of the job's part here, or it has none.
+    fn main_exited(&mut self, by: By, id: RequestId, job: JobId, exit: Exit) -> Result<(), Refusal> {
+        self.whose_here(job)?.change(by)?;
+        self.answer_late(id, if self.is_forgotten(job) { Outcome::Here(job) } else { Outcome::Job(job) });
+        if self.has(job) {
+            self.exited(job, exit);
+        } else {
+            self.main_ended(job, exit);
+        }
+        Ok(())
+    }
+
+    /// The main process of a job has ended that has no part here, or none yet. Launchers begin the first life of a job; later ones begin where
+    /// there is a part.
+    fn main_ended(&mut self, job: JobId, exit: Exit) {
+        self.member.main_ended(self.now, job, 0, exit);
+    }
+
+    /// These requests' askers have gone.
+    pub fn forget(&mut self, gone: impl Fn(RequestId) -> bool) {
+        self.requests.waiters.retain(|_, waiters| {
+            waiters.retain(|id| !gone(*id));
+            !waiters.is_empty()
+        });
+    }
+
+    /// No job is known that runs or waits, and none is asked for.
+    pub fn is_idle(&self) -> bool {
+        self.member.state().is_none_or(|state| state.jobs.is_empty()) && self.requests.pending.is_empty()
+    }
+
+    fn answer(&mut self, id: RequestId, answer: Result<Outcome, Refusal>) {
+        self.actions.push_back(Action::Answer(id, answer));
+    }
+
+    fn answer_late(&mut self, id: RequestId, outcome: Outcome) {
+        self.requests.late.push_back((id, outcome));
+    }
+
+    /// What is answered when the host has done all that is to be done now.
+    pub fn poll_answer(&mut self) -> Option<(RequestId, Outcome)> {
+        self.requests.late.pop_front()
+    }
+}

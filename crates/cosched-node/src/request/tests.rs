@@ -1,0 +1,356 @@
+use super::*;
+use crate::tests::{LEAD, USER, at, job, node, with};
+use crate::types::{Action, Input, Why};
+use crate::{FoundPart, PartOf};
+use cosched_cluster::store::{MemoryStore, Op, Range, StoreError};
+use cosched_cluster::wire::{Class, Decided, JobAsk, OnNodeLoss, WantAsk};
+use cosched_cluster::{Keys, OpId, Settings};
+use cosched_core::cluster::{Capacity, LocalConfig, LocalJob};
+
+const ID: JobId = JobId(7);
+const S: u64 = 1_000_000_000;
+const ADMIN: By = By { uid: 0, gid: 0, admin: true };
+const OTHER: By = By { uid: 2, gid: 2, admin: false };
+const TERM: KillHow = KillHow { signal: 15, grace_ms: None };
+
+/// A machine alone with its store, which may refuse all.
+struct Lab {
+    node: Node,
+    store: MemoryStore,
+    watches: BTreeMap<OpId, (Range, u64)>,
+    is_full: bool,
+    ns: u64,
+    last: u64,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let keys = Keys::new("test").unwrap();
+        let capacity = Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 0 };
+        let settings = Settings { is_shared: false, ..Settings::new(keys, "n", 1, capacity) };
+        let local = LocalConfig { is_single: true, ..LocalConfig::new(4) };
+        let node = Node::new(at(0), settings, local, 1 << 30, &[]);
+        let mut lab = Lab { node, store: MemoryStore::new(), watches: BTreeMap::new(), is_full: false, ns: 0, last: 0 };
+        lab.settle();
+        assert!(lab.node.is_met() && !lab.node.is_out_of_touch());
+        lab
+    }
+
+    /// Lets time pass; what the host has to do but for the store.
+    fn run(&mut self, ns: u64) -> Vec<Action> {
+        let (mut said, end) = (Vec::new(), self.ns + ns);
+        while self.ns < end {
+            self.ns = end.min(self.ns + S / 2);
+            self.node.handle(at(self.ns), Input::Timeout);
+            said.extend(self.settle());
+        }
+        said
+    }
+
+    fn settle(&mut self) -> Vec<Action> {
+        let mut said = Vec::new();
+        while let Some(action) = self.node.poll_action() {
+            match action {
+                Action::Store(op, what) => self.call(op, what),
+                Action::Drop(op) => drop(self.watches.remove(&op)),
+                Action::Say(_)
+                | Action::NoSlots(_)
+                | Action::Plan
+                | Action::Uses(_)
+                | Action::Keep(_)
+                | Action::Sample(_) => (),
+                other => said.push(other),
+            }
+        }
+        said.extend(
+            std::iter::from_fn(|| self.node.poll_answer()).map(|(id, outcome)| Action::Answer(id, Ok(outcome))),
+        );
+        said
+    }
+
+    fn call(&mut self, op: OpId, what: Op) {
+        let now = at(self.ns);
+        if let Op::Watch { range, from } = &what {
+            self.watches.insert(op, (range.clone(), *from));
+        }
+        let done = match self.is_full {
+            true => Err(StoreError::Unavailable("no space".to_owned())),
+            false => self.store.call(now.wall, what),
+        };
+        self.node.done(now, op, done);
+        for (watch, (range, from)) in &mut self.watches {
+            let news = self.store.news(range, *from).unwrap();
+            if news.revision >= *from && !news.events.is_empty() {
+                *from = news.revision + 1;
+                self.node.tell(now, |member, now| member.handle_news(now, *watch, news));
+            }
+        }
+    }
+
+    fn ask(&mut self, by: By, request: Request) -> Vec<Action> {
+        self.last += 1;
+        self.node.request(at(self.ns), by, RequestId(self.last), request);
+        self.settle()
+    }
+
+    /// A job of the user's whose process has entered it.
+    fn running(&mut self) -> JobId {
+        let begun = self.ask(USER, submit(true));
+        let Some(Action::Begin { job, launcher: Some(RequestId(1)), .. }) = begun.first() else { panic!("{begun:?}") };
+        let id = JobId(job.id);
+        self.node.handle(at(self.ns), Input::Began(id, crate::Began { populated: true, comes: true }));
+        assert_eq!(self.settle(), [Action::Release(RequestId(1)), answer(1, Outcome::Job(id))]);
+        id
+    }
+}
+
+fn submit(has_process: bool) -> Request {
+    let ask = JobAsk {
+        name: "a".to_owned(),
+        command: vec!["true".to_owned()],
+        cwd: None,
+        environment: Vec::new(),
+        log_path: None,
+        class: Class::Batch,
+        policy: None,
+        waiting: None,
+        want: WantAsk::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },
+        queue: None,
+        groups: Vec::new(),
+        on_node_loss: OnNodeLoss::Kill,
+        lead: Some("n".to_owned()),
+        main: None,
+        once: false,
+    };
+    Request::Submit { owner: USER, job: Box::new(ask), has_process }
+}
+
+fn answer(id: u64, outcome: Outcome) -> Action {
+    Action::Answer(RequestId(id), Ok(outcome))
+}
+
+fn refused(id: u64, why: Refusal) -> Vec<Action> {
+    vec![Action::Release(RequestId(id)), Action::Answer(RequestId(id), Err(why))]
+}
+
+fn signal(job: JobId, signal: i32, asked: u64) -> Action {
+    Action::Signal { job, signal, why: Why::User(1), asked: Some(RequestId(asked)) }
+}
+
+#[test]
+fn a_change_is_answered_when_it_is_done_and_nobody_elses_is() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    assert_eq!(lab.ask(OTHER, Request::Suspend(id)), refused(2, Refusal::NotYours { job: id, owner: 1, by: 2 }));
+    assert_eq!(lab.ask(ADMIN, Request::Suspend(id)), [answer(3, Outcome::Job(id))]);
+    assert!(lab.node.part(id).unwrap().1.suspended);
+    assert_eq!(lab.node.part(id).unwrap().0.decided.suspended_by, Some(0), "the next daemon has to know");
+    let resumed = lab.ask(USER, Request::Resume(id));
+    assert!(matches!(resumed[..], [_, Action::Answer(_, Err(Refusal::Decided(..)))]), "{resumed:?}");
+    assert_eq!(lab.ask(ADMIN, Request::Resume(id)), [answer(5, Outcome::Job(id))]);
+    let raise = lab.ask(USER, Request::Class(id, Class::Interactive));
+    assert!(matches!(raise[..], [_, Action::Answer(_, Err(Refusal::StaysInClass { .. }))]), "{raise:?}");
+    assert_eq!(lab.ask(USER, Request::Class(id, Class::Standby)), [answer(7, Outcome::Job(id))]);
+    assert_eq!(lab.ask(USER, Request::Suspend(JobId(99))), refused(8, Refusal::NoSuchJob(JobId(99))));
+    let change = |ask| Request::Change(ForAll::Policy, vec![ask]);
+    let refused = lab.ask(USER, change(Ask::Ceiling { permille: 500 }));
+    assert!(matches!(refused[..], [_, Action::Answer(_, Err(Refusal::ForAll { by: 1, .. }))]), "{refused:?}");
+    assert_eq!(lab.ask(ADMIN, change(Ask::Ceiling { permille: 500 })), [answer(10, Outcome::Status)]);
+}
+
+#[test]
+fn of_several_changes_one_answer_tells() {
+    let mut lab = Lab::new();
+    let (one, wrong) = (Ask::Ceiling { permille: 500 }, Ask::Drain { node: "n9".to_owned(), drains: true });
+    assert_eq!(
+        lab.ask(ADMIN, Request::Change(ForAll::Policy, vec![one.clone(), one.clone()])),
+        [answer(1, Outcome::Status)]
+    );
+    assert_eq!(lab.ask(ADMIN, Request::Change(ForAll::Policy, vec![])), [answer(2, Outcome::Status)]);
+    let refused = lab.ask(ADMIN, Request::Change(ForAll::Policy, vec![wrong, one]));
+    assert!(matches!(refused[..], [_, Action::Answer(RequestId(3), Err(Refusal::Planner { .. }))]), "{refused:?}");
+}
+
+#[test]
+fn who_waits_for_the_end_hears_of_it_when_it_was_told_how_it_ended() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    assert_eq!(lab.ask(OTHER, Request::Wait(id)), []);
+    let exit = Exit { code: Some(3), signal: None };
+    assert_eq!(lab.ask(USER, Request::Exited(id, exit)), [Action::Exited(id, exit), answer(3, Outcome::Job(id))]);
+    lab.node.handle(at(lab.ns), Input::Populated(id, false));
+    assert_eq!(lab.settle(), [Action::Finish(id, 0)]);
+    let end = cosched_cluster::wire::PartEnd { exit: Some(exit), ..Default::default() };
+    lab.node.handle(at(lab.ns), Input::Over { job: id, attempt: 0, end });
+    assert_eq!(lab.settle(), [answer(2, Outcome::Job(id))]);
+    assert_eq!(lab.node.member().job(id).and_then(|job| job.end).and_then(|end| end.exit), Some(exit));
+    assert_eq!(lab.ask(OTHER, Request::Wait(id)), [answer(4, Outcome::Job(id))], "it is over");
+    let killed = lab.ask(USER, Request::Kill { job: id, how: TERM, here: false });
+    assert!(matches!(killed[..], [_, Action::Answer(_, Err(Refusal::Planner { .. }))]), "{killed:?}");
+    assert!(lab.node.is_idle());
+}
+
+#[test]
+fn waiters_that_have_gone_are_forgotten() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    lab.ask(OTHER, Request::Wait(id));
+    lab.ask(OTHER, Request::Wait(id));
+    lab.node.forget(|request| request == RequestId(2));
+    assert_eq!(lab.node.requests.waiters[&id], [RequestId(3)]);
+    lab.node.forget(|_| true);
+    assert!(lab.node.requests.waiters.is_empty());
+}
+
+#[test]
+fn a_launcher_hears_that_its_job_waits_and_takes_it_along_when_it_ends() {
+    let mut lab = Lab::new();
+    assert_eq!(
+        lab.ask(ADMIN, Request::Change(ForAll::Node("n".into()), vec![Ask::Drain { node: "n".into(), drains: true }])),
+        [answer(1, Outcome::Status)]
+    );
+    assert_eq!(lab.ask(USER, submit(true)), []);
+    assert_eq!((lab.node.empty_jobs_of(1), lab.node.asked_by(1)), (0, 0));
+    assert_eq!(lab.run(2 * S - 1), []);
+    let [Action::Answer(RequestId(2), Ok(Outcome::Job(id)))] = lab.run(1)[..] else { panic!("it does not hear") };
+    assert_eq!(lab.run(100 * S), []);
+    lab.node.handle(at(lab.ns), Input::LauncherGone(RequestId(2)));
+    assert_eq!(lab.settle(), [Action::Release(RequestId(2))]);
+    assert!(lab.node.is_over(id));
+    assert_eq!(lab.ask(USER, submit(false)), []);
+    assert_eq!(lab.node.empty_jobs_of(1), 1);
+    let express = match submit(true) {
+        Request::Submit { job, .. } => Box::new(JobAsk { class: Class::Express, ..*job }),
+        _ => unreachable!(),
+    };
+    let express = Request::Submit { owner: USER, job: express, has_process: true };
+    assert_eq!(lab.ask(USER, express), refused(4, Refusal::Express));
+}
+
+#[test]
+fn what_cannot_begin_is_told_to_its_launcher() {
+    let mut lab = Lab::new();
+    let begun = lab.ask(USER, submit(true));
+    let Some(Action::Begin { job, .. }) = begun.first() else { panic!("{begun:?}") };
+    let id = JobId(job.id);
+    lab.node.handle(at(0), Input::Failed(id));
+    assert_eq!(lab.settle(), refused(1, Refusal::CannotBegin(id)));
+    assert!(!lab.node.has(id));
+}
+
+#[test]
+fn a_kill_goes_by_way_of_the_planner_and_another_signal_straight_to_the_job() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    let usr1 = KillHow { signal: 10, grace_ms: None };
+    let kill = |how| Request::Kill { job: id, how, here: false };
+    assert_eq!(lab.ask(USER, kill(usr1)), [signal(id, 10, 2), answer(2, Outcome::Job(id))]);
+    assert!(matches!(lab.ask(OTHER, kill(usr1))[..], [_, Action::Answer(_, Err(Refusal::NotYours { .. }))]));
+    let killed = lab.ask(USER, kill(TERM));
+    let by_planner = Action::Signal { job: id, signal: 15, why: Why::User(1), asked: None };
+    assert_eq!(killed, [by_planner, answer(4, Outcome::Job(id))]);
+    assert!(lab.node.part(id).unwrap().0.closing);
+}
+
+/// Of a disk that takes nothing.
+#[test]
+fn what_cannot_be_written_is_refused_and_jobs_can_be_ended_all_the_same() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    lab.is_full = true;
+    let full = || Refusal::Unwritten("no space".to_owned());
+    assert_eq!(lab.ask(USER, Request::Suspend(id)), refused(2, full()));
+    assert_eq!(lab.ask(USER, submit(true)), [], "it is tried again");
+    assert_eq!(lab.run(2 * S), refused(3, full()));
+    let killed = lab.ask(USER, Request::Kill { job: id, how: TERM, here: false });
+    assert_eq!(killed, [signal(id, 15, 4), answer(4, Outcome::Job(id))]);
+    lab.node.handle(at(lab.ns), Input::Populated(id, false));
+    assert_eq!(lab.settle(), [], "who waits for it may say how it ended");
+    assert_eq!(lab.run(2 * S), [Action::Finish(id, 0)]);
+    lab.node.handle(at(lab.ns), Input::Over { job: id, attempt: 0, end: Default::default() });
+    lab.settle();
+    assert!(lab.node.is_over(id), "also while that cannot be written");
+    assert_eq!(lab.ask(USER, Request::Wait(id)), [answer(5, Outcome::Job(id))]);
+    lab.is_full = false;
+    lab.run(10 * S);
+    lab.run(10 * S);
+    assert!(lab.node.member().job(id).unwrap().end.is_some(), "it is written when it can be");
+    assert!(!lab.node.member().job(id).unwrap().decided.suspended_by.is_some());
+}
+
+/// Of a store that others keep.
+#[test]
+fn nobody_waits_for_ever_for_a_store_that_is_away() {
+    let of = PartOf { decided: Decided::default(), ..LEAD };
+    let mut node = with(of, true, true);
+    node.tell(at(0), |_, _| ());
+    let kill = |how| Request::Kill { job: ID, how, here: false };
+    let mut ask = |by, id, request| {
+        node.request(at(S), by, RequestId(id), request);
+        let said: Vec<Action> = std::iter::from_fn(|| node.poll_action()).collect();
+        let late = std::iter::from_fn(|| node.poll_answer()).map(|(id, outcome)| Action::Answer(id, Ok(outcome)));
+        let answers = |action: &Action| matches!(action, Action::Answer(..) | Action::Signal { .. });
+        said.into_iter().filter(answers).chain(late.collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(USER, 1, Request::Suspend(ID)), [], "it is kept");
+    assert!(matches!(ask(OTHER, 2, kill(TERM))[..], [Action::Answer(_, Err(Refusal::NotYours { .. }))]));
+    assert_eq!(ask(USER, 3, kill(TERM)), [signal(ID, 15, 3), answer(3, Outcome::Here(ID))], "it ends at once");
+    assert!(matches!(ask(USER, 4, Request::Loads(None))[..], [Action::Answer(_, Err(Refusal::Unread))]));
+    assert!(node.is_unknown_yet(JobId(8)) && !node.is_unknown_yet(ID));
+    node.handle(at(11 * S), Input::Timeout);
+    let said: Vec<Action> = std::iter::from_fn(|| node.poll_action()).collect();
+    let slow = Action::Answer(RequestId(1), Err(Refusal::Slow { has_process: false }));
+    assert_eq!(said.iter().filter(|action| matches!(action, Action::Answer(..))).collect::<Vec<_>>(), [&slow]);
+}
+
+#[test]
+fn a_job_of_several_nodes_is_ended_here_alone_only_on_demand() {
+    let spans = LocalJob { spans: true, ..job() };
+    let mut node = node();
+    node.find(ID, &FoundPart { of: LEAD, job: spans, has_begun: true, populated: true });
+    node.request(at(S), USER, RequestId(1), Request::Kill { job: ID, how: KillHow::FORCE, here: true });
+    assert!(std::iter::from_fn(|| node.poll_action()).any(|action| action == signal(ID, 9, 1)));
+    assert!(node.part(ID).unwrap().0.closing);
+    node.request(
+        at(S),
+        USER,
+        RequestId(2),
+        Request::Kill { job: ID, how: KillHow { signal: 10, grace_ms: None }, here: false },
+    );
+    let said: Vec<Action> = std::iter::from_fn(|| node.poll_action()).collect();
+    assert!(said.contains(&Action::Answer(RequestId(2), Err(Refusal::SignalElsewhere(ID, 10)))), "{said:?}");
+}
+
+#[test]
+fn what_is_wanted_is_said_in_one_way() {
+    let lab = Lab::new();
+    let want =
+        |nodes: &[WantOfNode], cpus, memory_bytes| lab.node.want(&Want { nodes: nodes.to_vec(), cpus, memory_bytes });
+    let on = |node: &str, cpus| WantOfNode { node: Some(node.to_owned()), cpus: Some(cpus), ..WantOfNode::default() };
+    let WantAsk::PerNode(all) = want(&[], None, None).unwrap() else { panic!() };
+    assert_eq!((all[0].node.as_str(), all[0].cpus, all[0].cpus_min), ("n", 4, 4), "all of this machine");
+    assert_eq!(want(&[on("n", 1)], Some(1), None), Err(Refusal::WantedTwice));
+    assert_eq!(want(&[], Some(0), None), Err(Refusal::NoCpus));
+    assert_eq!(want(&[], Some(5), None), Err(Refusal::TooManyCpus { cpus: 5, have: 4 }));
+    let bytes = (1 << 30) + 1;
+    assert_eq!(want(&[], None, Some(bytes)), Err(Refusal::TooMuchMemory { bytes, have_bytes: 1 << 30 }));
+    assert_eq!(want(&[on("m", 1)], None, None), Err(Refusal::NoSuchNode("m".to_owned())));
+    let least = WantOfNode { cpus_min: Some(3), ..on("n", 2) };
+    assert_eq!(want(&[least], None, None), Err(Refusal::Cpus { node: "n".to_owned(), cpus: 2, cpus_min: 3 }));
+}
+
+#[test]
+fn cpus_or_memory_alone_leave_the_rest_as_it_is() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    let other = |lab: &Lab, cpus, memory_bytes| lab.node.other_want(id, &Want { nodes: vec![], cpus, memory_bytes });
+    let total = |cpus, memory_per_cpu_bytes| Ok(WantAsk::Total { cpus, memory_per_cpu_bytes, disk_bytes: 0 });
+    assert_eq!(other(&lab, Some(2), None), total(2, 0));
+    assert_eq!(other(&lab, Some(3), Some(10)), total(3, 4));
+    assert_eq!(other(&lab, None, None), Err(Refusal::NothingWanted));
+    assert_eq!(other(&lab, Some(0), None), Err(Refusal::NoCpus));
+    let want = Want { cpus: Some(2), ..Want::default() };
+    assert_eq!(lab.ask(USER, Request::Resources(id, want.clone())), [answer(2, Outcome::Job(id))]);
+    let stranger = lab.ask(OTHER, Request::Resources(id, Want::default()));
+    assert!(matches!(stranger[..], [_, Action::Answer(_, Err(Refusal::NotYours { .. }))]), "whose it is comes first");
+}

@@ -1,0 +1,60 @@
+//! Nobody changes what is not his: a request that is said to be done is its owner's or an administrator's.
+//!
+//! Why: whoever plans believes what a node says of who asks, so each node has to look.
+
+use super::{Invariant, Seen};
+use cosched_node::Request;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub(super) struct Answers {
+    owners: BTreeMap<u64, u32>,
+}
+
+impl Invariant for Answers {
+    fn name(&self) -> &'static str {
+        "answers"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        match seen {
+            Seen::AnotherStore => self.owners.clear(),
+            Seen::Record(job) => drop(self.owners.insert(job.id, job.owner.uid)),
+            Seen::Answer { by, what, is_done: true } if !by.admin => {
+                let job = match what {
+                    Request::Change(..) => return Err(format!("user {} has done {what:?}", by.uid)),
+                    Request::Suspend(job) | Request::Resume(job) | Request::Exited(job, _) => job,
+                    Request::Class(job, _) | Request::Policy(job, _) | Request::Resources(job, _) => job,
+                    Request::Kill { job, .. } => job,
+                    Request::Submit { .. } | Request::Wait(_) | Request::Loads(_) => return Ok(()),
+                };
+                match self.owners.get(&job.0) {
+                    Some(owner) if *owner != by.uid => {
+                        return Err(format!("user {} has done {what:?}, and it is user {owner}'s", by.uid));
+                    }
+                    _ => (),
+                }
+            }
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_cluster::wire::By;
+    use cosched_core::JobId;
+
+    #[test]
+    fn a_change_of_what_is_not_ones_own_is_noticed() {
+        let owners = BTreeMap::from([(7, 1)]);
+        let mut answers = Answers { owners };
+        let suspend = Request::Suspend(JobId(7));
+        let by = |uid, admin| By { uid, gid: uid, admin };
+        let mut see = |by, is_done| answers.see(&Seen::Answer { by, what: &suspend, is_done });
+        assert!(see(by(1, false), true).is_ok() && see(by(0, true), true).is_ok() && see(by(2, false), false).is_ok());
+        assert!(see(by(2, false), true).is_err());
+    }
+}
