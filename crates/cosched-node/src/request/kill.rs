@@ -46,6 +46,10 @@ impl Node {
                 return self.kill_without_store(by, id, job, how, ask);
             }
             self.whose(job)?.change(by)?;
+            if self.is_out_of_touch() && self.requests.over.contains_key(&job) {
+                // All that there was of it has ended; the store has yet to hear of that.
+                return Ok(self.answer_late(id, Outcome::Job(job)));
+            }
             return self.ask(by, id, ask, Waits::End(job, by, how));
         }
         if self.has(job) && !spans {

@@ -271,6 +271,8 @@ fn what_cannot_be_written_is_refused_and_jobs_can_be_ended_all_the_same() {
     lab.settle();
     assert!(lab.node.is_over(id), "also while that cannot be written");
     assert_eq!(lab.ask(USER, Request::Wait(id)), [answer(5, Outcome::Job(id))]);
+    let again = Request::Kill { job: id, how: KillHow::FORCE, here: false };
+    assert_eq!(lab.ask(USER, again), [answer(6, Outcome::Job(id))]);
     lab.is_full = false;
     lab.run(10 * S);
     lab.run(10 * S);
