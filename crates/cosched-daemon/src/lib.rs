@@ -35,6 +35,7 @@ mod store;
 mod stored;
 mod users;
 mod waitpage;
+mod words;
 
 pub use args::Args;
 pub use start::run;

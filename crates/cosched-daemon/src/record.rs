@@ -1,6 +1,6 @@
 //! What is remembered of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
 
-use crate::driver::{core_class, core_policy};
+use crate::words::{core_class, core_policy};
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, OutOfMemory, Policy};
 use cosched_cluster::wire::{Ask, Decided};
 use cosched_core::JobId;

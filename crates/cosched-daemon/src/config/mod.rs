@@ -7,8 +7,8 @@ pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, qu
 pub(crate) use limits::{CallerCgroup, Limits};
 
 use crate::calendar::Calendar;
-use crate::driver::{core_policy, core_sharing};
 use crate::privacy::{self, PrivateData};
+use crate::words::{core_policy, core_sharing};
 use cosched_core::{Packing, Policy, Shares, Sharing};
 use serde::Deserialize;
 use std::net::SocketAddr;

@@ -1,10 +1,10 @@
 //! Requests and their answers. Those of the node come later (`cluster/ask.rs`).
 
-use super::machine::core_class;
 use super::{Driver, change::check_signal, job_reply};
 use crate::call::{Call, Op, Reply};
 use crate::refuse::Answer;
 use crate::rights::Peer;
+use crate::words::core_class;
 use cosched_api::{Job, ProcessRequest};
 use cosched_cluster::wire::Exit;
 use cosched_core::JobId;

@@ -1,9 +1,10 @@
 //! `auto`: what each job is seen to do decides how it is scheduled. The rule is core's (`policy/auto.rs`); here is what it
 //! is shown, once for each sample of a job's CPU time.
 
-use super::{Driver, machine};
+use super::Driver;
 use crate::clock::{now, unix_ms};
 use crate::waitpage::{Counts, WaitPage};
+use crate::words;
 use cosched_api::{Chosen, WaitMode};
 use cosched_core::{Auto, AutoConfig, JobId, Plan, Reason, Seen, Time, Wait};
 
@@ -43,7 +44,7 @@ impl Choice {
         let choice = self.auto.choice();
         let mode = if choice.wait == Wait::Busy { WaitMode::Busy } else { WaitMode::SpinBlock };
         Chosen {
-            policy: machine::wire_policy(choice.policy),
+            policy: words::wire_policy(choice.policy),
             mode,
             since_unix_ms: self.since_unix_ms,
             why: choice.reason.to_string(),
@@ -117,9 +118,9 @@ impl Driver {
         let (Some((choice, seen)), Some(live)) = (chosen, self.live.get_mut(&id)) else { return };
         live.chosen.changes += 1;
         live.chosen.since_unix_ms = unix_ms();
-        let words = format!("{}: {}", machine::wire_policy(choice.policy).name(), choice.reason);
-        tracing::info!(id, words, ?seen, "auto");
-        self.remember(id, |record| record.event(unix_ms(), "auto", words));
+        let told = format!("{}: {}", words::wire_policy(choice.policy).name(), choice.reason);
+        tracing::info!(id, to = told, ?seen, "auto");
+        self.remember(id, |record| record.event(unix_ms(), "auto", told));
         let moment = self.cluster.moment();
         self.cluster.node.choose(moment, job, choice.policy, choice.reason);
     }
@@ -174,9 +175,6 @@ mod tests {
     fn who_was_not_seen_yet_blocks_so_that_it_can_be() {
         let choice = Choice::default();
         assert_eq!(choice.mode(), WaitMode::SpinBlock);
-        assert_eq!(
-            (choice.view().changes, choice.view().policy),
-            (0, machine::wire_policy(choice.auto.choice().policy))
-        );
+        assert_eq!((choice.view().changes, choice.view().policy), (0, words::wire_policy(choice.auto.choice().policy)));
     }
 }

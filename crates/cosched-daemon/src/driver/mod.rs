@@ -31,7 +31,6 @@ mod waiting;
 mod watchdog;
 
 pub(crate) use clock::not_good_enough;
-pub(crate) use machine::{core_class, core_policy, core_sharing};
 
 use crate::call::{Call, Reply};
 use crate::clock::now;

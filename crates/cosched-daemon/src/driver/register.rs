@@ -1,11 +1,12 @@
 //! What a new job needs here: a process that may become one, cgroups, a place in the plan.
 
 use super::auto::Choice;
-use super::{Driver, Live, machine};
+use super::{Driver, Live};
 use crate::record::{ALONE, Record};
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
 use crate::users::user_name;
+use crate::words;
 use cosched_api::{ErrorBody, ErrorCode, JobRequest};
 use cosched_core::cluster::LocalJob;
 use cosched_linux::process::{self, Held};
@@ -111,8 +112,8 @@ pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
     };
     let job = LocalJob {
         owner: record.uid,
-        class: machine::core_class(record.class),
-        policy: record.own_policy.map(machine::core_policy),
+        class: words::core_class(record.class),
+        policy: record.own_policy.map(words::core_policy),
         cpus: record.cpus,
         memory_bytes: record.mem_bytes.unwrap_or(0),
         suspended: record.suspended,

@@ -1,11 +1,12 @@
 //! What the daemon shows: jobs, events, the matrix, the machine, and what is wrong with it.
 
-use super::{Driver, machine, usage};
+use super::{Driver, usage};
 use crate::clock::now;
 use crate::privacy::Privacy;
 use crate::record::Record;
 use crate::refuse::Answer;
 use crate::rights::Peer;
+use crate::words;
 use cosched_api as api;
 use cosched_core::{JobId, Plan};
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ impl Driver {
             uid: record.uid,
             user: crate::users::user_name(record.uid),
             class: record.class,
-            policy: record.own_policy.unwrap_or_else(|| machine::wire_policy(self.plan.policy)),
+            policy: record.own_policy.unwrap_or_else(|| words::wire_policy(self.plan.policy)),
             own_policy: record.own_policy,
             cpus: record.cpus,
             mem_bytes: record.mem_bytes,
@@ -108,8 +109,8 @@ impl Driver {
             node: self.node_name(),
             cpus: self.identity.cpus.clone(),
             memory_bytes: self.memory_bytes,
-            policy: machine::wire_policy(self.plan.policy),
-            sharing: machine::wire_sharing(self.plan.sharing),
+            policy: words::wire_policy(self.plan.policy),
+            sharing: words::wire_sharing(self.plan.sharing),
             slot_length_ms: self.plan.slot_length_ns / 1_000_000,
             reserve: self.config.reserve,
             layout: self.identity.layout.clone(),

@@ -25,69 +25,70 @@ impl Node {
         job: JobId,
         how: KillHow,
         here: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<Outcome>, Refusal> {
         let spans = self.local.job(job).is_some_and(|job| job.spans);
+        let done = Ok(Some(Outcome::Job(job)));
         // Of a job that the store does not know what is here can be ended.
         if self.is_forgotten(job) && (self.is_met() || !spans) {
-            self.kill_here(by, Some(id), job, how)?;
-            return Ok(self.answer_late(id, Outcome::Here(job)));
+            self.kill_here(by, id, job, how)?;
+            return Ok(Some(Outcome::Here(job)));
         }
         if here && spans {
             self.kill_part(by, id, job, how)?;
-            return Ok(self.answer_late(id, Outcome::Job(job)));
+            return done;
         }
-        if here && !self.has(job) && !self.is_over(job) {
-            self.whose(job)?.change(by)?;
-            return Ok(self.answer_late(id, Outcome::Job(job)));
+        if ends(how.signal) && self.is_out_of_touch() && self.has(job) {
+            return self.kill_without_store(by, id, job, how);
         }
-        let ask = Ask::Kill { job: job.0, how };
-        if ends(how.signal) {
-            if self.is_out_of_touch() && self.has(job) {
-                return self.kill_without_store(by, id, job, how, ask);
-            }
-            self.whose(job)?.change(by)?;
-            if self.is_out_of_touch() && self.requests.over.contains_key(&job) {
-                // All that there was of it has ended; the store has yet to hear of that.
-                return Ok(self.answer_late(id, Outcome::Job(job)));
-            }
-            return self.ask(by, id, ask, Waits::End(job, by, how));
-        }
-        if self.has(job) && !spans {
-            self.kill_here(by, Some(id), job, how)?;
-            return Ok(self.answer_late(id, Outcome::Job(job)));
+        if !ends(how.signal) && self.has(job) && !spans {
+            self.kill_here(by, id, job, how)?;
+            return done;
         }
         self.whose(job)?.change(by)?;
+        if ends(how.signal) {
+            // Nothing is here, or all that there was of it has ended, and the store has yet to hear of that.
+            let is_elsewhere = here && !self.has(job) && !self.is_over(job);
+            if is_elsewhere || self.is_out_of_touch() && self.requests.over.contains_key(&job) {
+                return done;
+            }
+            return self.ask(by, id, Ask::Kill { job: job.0, how }, Waits::End(job, by, how));
+        }
         Err(if self.is_over(job) { Refusal::Ended(job) } else { Refusal::SignalElsewhere(job, how.signal) })
     }
 
     /// The store takes nothing now: what is here ends at once, and the store hears of it later. Whoever asks waits for the other nodes.
-    fn kill_without_store(&mut self, by: By, id: RequestId, job: JobId, how: KillHow, ask: Ask) -> Result<(), Refusal> {
+    fn kill_without_store(
+        &mut self,
+        by: By,
+        id: RequestId,
+        job: JobId,
+        how: KillHow,
+    ) -> Result<Option<Outcome>, Refusal> {
         let spans = self.local.job(job).is_some_and(|job| job.spans);
         self.kill_part(by, id, job, how)?;
-        let asked = self.ask(by, id, ask, Waits::Job(job));
+        let asked = self.ask(by, id, Ask::Kill { job: job.0, how }, Waits::Job(job));
         if spans {
             return asked;
         }
         self.give_up_waiting(id);
-        self.answer_late(id, Outcome::Job(job));
-        Ok(())
+        Ok(Some(Outcome::Job(job)))
     }
 
     /// A signal to what is here of a job; if it ends programs, what is here is over when it is empty.
     pub(super) fn kill_part(&mut self, by: By, id: RequestId, job: JobId, how: KillHow) -> Result<(), Refusal> {
-        self.kill_here(by, Some(id), job, how)?;
+        self.kill_here(by, id, job, how)?;
         if ends(how.signal) {
             self.close(job);
         }
         Ok(())
     }
 
-    fn kill_here(&mut self, by: By, asked: Option<RequestId>, job: JobId, how: KillHow) -> Result<(), Refusal> {
+    fn kill_here(&mut self, by: By, asked: RequestId, job: JobId, how: KillHow) -> Result<(), Refusal> {
         let whose = self.whose_here(job)?;
         whose.change(by)?;
         let KillHow { signal, grace_ms } = how;
         let bound = whose.decided.suspended_by.is_some() && !by.admin;
-        self.actions.push_back(Action::Signal { job, signal, why: Why::User(by.uid), asked });
+        self.actions.push_back(Action::Signal { job, signal, why: Why::User(by.uid), asked: Some(asked) });
         if asks_to_end(signal) {
             // A stopped process takes no polite signal: let it run to its end.
             self.local.suspend(job, false);

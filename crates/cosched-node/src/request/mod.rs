@@ -80,12 +80,15 @@ impl Node {
     pub fn request(&mut self, now: Moment, by: By, id: RequestId, request: Request) {
         self.now = now;
         self.local.handle_timeout(now.wall);
-        if let Err(why) = self.take_up(by, id, request) {
-            self.refuse(id, why);
+        match self.take_up(by, id, request) {
+            Ok(Some(outcome)) => self.answer_late(id, outcome),
+            Ok(None) => (),
+            Err(why) => self.refuse(id, why),
         }
     }
 
-    fn take_up(&mut self, by: By, id: RequestId, request: Request) -> Result<(), Refusal> {
+    /// What has come of it already, if that can be said.
+    fn take_up(&mut self, by: By, id: RequestId, request: Request) -> Result<Option<Outcome>, Refusal> {
         let (job, ask) = match request {
             Request::Submit { owner, job, has_process } => {
                 rights::submit(by, job.class.into())?;
@@ -94,7 +97,7 @@ impl Node {
             }
             Request::Kill { job, how, here } => return self.kill_job(by, id, job, how, here),
             Request::Wait(job) => return Ok(self.wait(id, job)),
-            Request::Exited(job, exit) => return self.main_exited(by, id, job, exit),
+            Request::Exited(job, exit) => return self.main_exited(by, job, exit).map(Some),
             Request::Change(what, asks) => return self.change_all(by, id, what, asks),
             Request::Loads(node) => return self.read_loads(id, node),
             Request::Suspend(job) => {
@@ -126,26 +129,24 @@ impl Node {
     }
 
     /// Asks whoever plans.
-    fn ask(&mut self, by: By, request: RequestId, ask: Ask, waits: Waits) -> Result<(), Refusal> {
+    fn ask(&mut self, by: By, request: RequestId, ask: Ask, waits: Waits) -> Result<Option<Outcome>, Refusal> {
         let asked = self.member.ask(self.now, by, ask).map_err(|why| Refusal::NotTaken(why.to_string()))?;
         let pending = Pending { request, since: self.now.steady, is_answered: false, waits };
         self.requests.pending.insert(asked, pending);
-        Ok(())
+        Ok(None)
     }
 
     /// They are carried out in their order: when the last one is, all are.
-    fn change_all(&mut self, by: By, id: RequestId, what: ForAll, asks: Vec<Ask>) -> Result<(), Refusal> {
+    fn change_all(&mut self, by: By, id: RequestId, what: ForAll, asks: Vec<Ask>) -> Result<Option<Outcome>, Refusal> {
         rights::for_all(by, what)?;
-        if asks.is_empty() {
-            self.answer_late(id, Outcome::Status);
-        }
         let last = asks.len();
-        asks.into_iter()
-            .enumerate()
-            .try_for_each(|(at, ask)| self.ask(by, id, ask, Waits::Change { is_last: at + 1 == last }))
+        for (at, ask) in asks.into_iter().enumerate() {
+            self.ask(by, id, ask, Waits::Change { is_last: at + 1 == last })?;
+        }
+        Ok((last == 0).then_some(Outcome::Status))
     }
 
-    fn read_loads(&mut self, id: RequestId, node: Option<String>) -> Result<(), Refusal> {
+    fn read_loads(&mut self, id: RequestId, node: Option<String>) -> Result<Option<Outcome>, Refusal> {
         if let Some(name) = node.as_deref()
             && !self.member.nodes().any(|(known, _)| known == name)
         {
@@ -153,28 +154,28 @@ impl Node {
         }
         let op = self.member.read_loads(self.now, node.as_deref()).ok_or(Refusal::Unread)?;
         self.requests.loads.insert(op, (id, node, self.now.steady));
-        Ok(())
+        Ok(None)
     }
 
-    fn wait(&mut self, id: RequestId, job: JobId) {
+    fn wait(&mut self, id: RequestId, job: JobId) -> Option<Outcome> {
         let is_known = self.member.job(job).is_some() && !self.is_over(job);
-        if is_known || self.is_forgotten(job) {
-            self.requests.waiters.entry(job).or_default().push(id);
-        } else {
-            self.answer(id, Ok(Outcome::Job(job)));
+        if !is_known && !self.is_forgotten(job) {
+            return Some(Outcome::Job(job));
         }
+        self.requests.waiters.entry(job).or_default().push(id);
+        None
     }
 
     /// The launcher of a job saw its main process end: that is the end of the job's part here, or it has none.
-    fn main_exited(&mut self, by: By, id: RequestId, job: JobId, exit: Exit) -> Result<(), Refusal> {
+    fn main_exited(&mut self, by: By, job: JobId, exit: Exit) -> Result<Outcome, Refusal> {
         self.whose_here(job)?.change(by)?;
-        self.answer_late(id, if self.is_forgotten(job) { Outcome::Here(job) } else { Outcome::Job(job) });
+        let outcome = if self.is_forgotten(job) { Outcome::Here(job) } else { Outcome::Job(job) };
         if self.has(job) {
             self.exited(job, exit);
         } else {
             self.main_ended(job, exit);
         }
-        Ok(())
+        Ok(outcome)
     }
 
     /// The main process of a job has ended that has no part here, or none yet. Launchers begin the first life of a job; later ones begin where

@@ -277,7 +277,6 @@ fn what_cannot_be_written_is_refused_and_jobs_can_be_ended_all_the_same() {
     lab.run(10 * S);
     lab.run(10 * S);
     assert!(lab.node.member().job(id).unwrap().end.is_some(), "it is written when it can be");
-    assert!(!lab.node.member().job(id).unwrap().decided.suspended_by.is_some());
 }
 
 /// Of a store that others keep.

@@ -156,6 +156,14 @@ impl Host {
         self.processes = Processes::new(capacity.cpus);
     }
 
+    /// Writes down what the next daemon has to find of a job.
+    pub(crate) fn keep(&mut self, id: JobId) {
+        let kept = self.node.as_ref().and_then(|daemon| daemon.part(id));
+        if let (Some((of, job)), Some(part)) = (kept, self.processes.parts.get_mut(&id)) {
+            (part.of, part.job) = (*of, *job);
+        }
+    }
+
     /// What a daemon finds when it starts.
     pub(crate) fn found(&self) -> Vec<Found> {
         let found = |(job, part): (&JobId, &Local)| {

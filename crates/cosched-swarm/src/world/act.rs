@@ -169,10 +169,7 @@ impl World {
             }
             Action::Begin { job, part, .. } => self.begin(node, &job, part),
             Action::Enter(job, request) => self.enters_late(node, job, request),
-            Action::Exited(job, _) => {
-                let alive = self.hosts[node].processes.parts.get(&job).is_some_and(Local::is_alive);
-                self.reply(node, Input::Populated(job, alive));
-            }
+            Action::Exited(job, _) => self.looks_at_job(node, job),
             Action::Answer(request, answer) => self.answered(node, request, answer),
             Action::Signal { job, signal, .. } => self.signal(node, job, signal),
             Action::KillRest(job) => self.dies(node, job, 0),
@@ -180,13 +177,7 @@ impl World {
             Action::Report(job, attempt) => self.report(node, job, attempt),
             // The disk takes nothing now; what is told of the job later is all that the next daemon finds.
             Action::Keep(_) if self.breaks(10) => (),
-            Action::Keep(id) => {
-                let host = &mut self.hosts[node];
-                let kept = host.node.as_ref().and_then(|daemon| daemon.part(id));
-                if let (Some((of, job)), Some(part)) = (kept, host.processes.parts.get_mut(&id)) {
-                    (part.of, part.job) = (*of, *job);
-                }
-            }
+            Action::Keep(id) => self.hosts[node].keep(id),
             Action::Reply(id, answer) => {
                 let host = &mut self.hosts[node];
                 host.answers.entry(id).or_default().push(answer.clone());
@@ -220,6 +211,12 @@ impl World {
             Action::Withdraw(_) | Action::Release(_) => (),
             Action::Taken(_) | Action::Plan | Action::Sleeps { .. } | Action::Dropped { .. } => (),
         }
+    }
+
+    /// Tells whether processes of a job are here.
+    pub(super) fn looks_at_job(&mut self, node: usize, job: JobId) {
+        let alive = self.hosts[node].processes.parts.get(&job).is_some_and(Local::is_alive);
+        self.reply(node, Input::Populated(job, alive));
     }
 
     /// An answer of the host to what it was to do.

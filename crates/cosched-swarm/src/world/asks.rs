@@ -71,9 +71,7 @@ impl World {
         if self.breaks(4) {
             return self.reply(node, Input::NotEntered(job));
         }
-        let part = self.hosts[node].processes.parts.get(&job);
-        let alive = part.is_some_and(crate::host::Local::is_alive);
-        self.reply(node, Input::Populated(job, alive));
+        self.looks_at_job(node, job);
     }
 
     /// A user has an answer.

@@ -1,10 +1,10 @@
 //! What users ask for goes to the node, and its answers back to them.
 
-use super::super::{Driver, Reply, job_reply, machine};
-use super::here::Launcher;
-use super::{operate, words};
+use super::super::{Driver, Reply, job_reply};
+use super::operate;
 use crate::refuse::{Answer, refuse};
 use crate::rights::Peer;
+use crate::words;
 use cosched_api::{
     Class, ErrorCode, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss, PolicyRequest, ResourcesRequest,
 };
@@ -30,6 +30,15 @@ pub(super) enum Asker {
     User(To),
     /// What the configuration file of a machine alone says anew.
     File(Ask),
+}
+
+/// A process that becomes the main process of a job as soon as that has its place.
+#[derive(Debug)]
+pub(super) struct Launcher {
+    /// The process; none where processes are to be added later.
+    pub(super) held: Option<Held>,
+    /// Who has asked for the job, where that is not its owner.
+    pub(super) by: Option<u32>,
 }
 
 /// The daemon itself asks.
@@ -193,7 +202,7 @@ impl Driver {
         let shares = operate::shares(&request, state.map(|state| &state.config));
         let asks = [
             request.policy.map(|policy| Ask::ClusterPolicy { policy: words::policy(policy) }),
-            request.sharing.map(|sharing| Ask::ClusterSharing { sharing: machine::core_sharing(sharing).into() }),
+            request.sharing.map(|sharing| Ask::ClusterSharing { sharing: words::core_sharing(sharing).into() }),
             request.slot_length_ms.map(|ms| Ask::SlotLength { ns: ms * 1_000_000 }),
             request.ceiling.map(|ceiling| Ask::Ceiling { permille: (ceiling * 1000.0).round() as u32 }),
             request.packing.map(|packing| Ask::Packing { packing: words::packing(packing) }),

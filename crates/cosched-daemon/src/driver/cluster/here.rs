@@ -1,15 +1,16 @@
 //! The parts of jobs on this node: they begin, they are to end, they have ended.
 
 use super::super::change::SIGKILL;
-use super::super::{Driver, job_reply, machine};
-use super::ask::Asker;
+use super::super::{Driver, job_reply};
+use super::ask::{Asker, Launcher};
 use super::refusal::number_taken;
-use super::{part_end, view, words};
+use super::{part_end, view};
 use crate::clock::unix_ms;
 use crate::record::PartOf;
 use crate::refuse::{Answer, internal};
 use crate::rights::Peer;
 use crate::users::user_name;
+use crate::words;
 use cosched_api::ProcessRequest;
 use cosched_cluster::wire::{Attempt, Job};
 use cosched_core::JobId;
@@ -17,15 +18,6 @@ use cosched_core::cluster::Part;
 use cosched_linux::Origin;
 use cosched_linux::process::Held;
 use cosched_node::{Began, Input, RequestId, Why, asks_to_end};
-
-/// A process that becomes the main process of a job as soon as that has its place.
-#[derive(Debug)]
-pub(super) struct Launcher {
-    /// The process; none where processes are to be added later.
-    pub(super) held: Option<Held>,
-    /// Who has asked for the job, where that is not its owner.
-    pub(super) by: Option<u32>,
-}
 
 impl Driver {
     /// A job has a place here: it gets what it needs, and its main process, if that waits here.
@@ -130,7 +122,7 @@ impl Driver {
         }
         (record.cpus, record.mem_bytes) = (job.cpus, mem_bytes);
         record.class = words::api_class(job.class.into());
-        record.own_policy = job.policy.map(machine::wire_policy);
+        record.own_policy = job.policy.map(words::wire_policy);
         (record.suspended, record.decided) = (job.suspended, of.decided);
         record.part = record.part.map(|part| PartOf { closing: of.closing, spans: job.spans, ..part });
         self.keep_soon(record);

@@ -130,8 +130,8 @@ fn planned_of(record: &Record, (node, queue): (NodeId, u32), memory_bytes: u64) 
         spec: JobSpec {
             id,
             owner: record.uid,
-            class: super::super::machine::core_class(record.class),
-            policy: record.own_policy.map(super::super::machine::core_policy),
+            class: words::core_class(record.class),
+            policy: record.own_policy.map(words::core_policy),
             want: Want::PerNode(vec![NodeWant { node, cpus, cpus_min: cpus, memory_bytes, disk_bytes }]),
             queue,
             on_node_loss: cosched_core::cluster::OnNodeLoss::Kill,

@@ -18,16 +18,16 @@ mod own;
 mod refusal;
 mod unmet;
 mod view;
-mod words;
 
-use super::{Driver, core_policy, core_sharing};
+use super::Driver;
 use crate::call::Call;
 use crate::clock::now;
 use crate::cluster::{FromStore, Link};
 use crate::config::{ClusterConfig, Config, StoreChoice};
 use crate::record::Record;
 use crate::store::{State, Store};
-use ask::Asker;
+use crate::words::{self, core_policy, core_sharing};
+use ask::{Asker, Launcher};
 use cosched_api::ErrorBody;
 use cosched_cluster::wire::{Clock, Exit, PartEnd};
 use cosched_cluster::{Fenced, Found, Kept, Member, Moment, Settings};
@@ -35,7 +35,6 @@ use cosched_core::cluster::{Capacity, Config as CoreConfig, LocalConfig, Part, P
 use cosched_core::{AgentConfig, JobId, Reason, Shares, Time};
 use cosched_linux::fence::Fences;
 use cosched_node::{Action, Input, Node, RequestId};
-use here::Launcher;
 use kept::KeptFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

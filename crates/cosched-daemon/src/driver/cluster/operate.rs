@@ -4,10 +4,11 @@
 //! there how busy it is, and tells anew when that has changed enough.
 
 use super::super::{Driver, Reply, machine};
-use super::{Cluster, words};
+use super::Cluster;
 use crate::config::{fair_share_of, queue_of};
 use crate::refuse::{Answer, refuse};
 use crate::rights::Peer;
+use crate::words;
 use cosched_api::{ErrorBody, ErrorCode, LoadList, NodeLoad, PolicyRequest, Queue, QueuesRequest};
 use cosched_cluster::wire::{self, Ack, Ask, Measured};
 use cosched_cluster::{Moment, check_name};

@@ -18,33 +18,6 @@ impl Driver {
         match why {
             Refusal::NoSuchJob(id) => no_such_job(id.0),
             Refusal::Ended(id) => ended(id.0),
-            Refusal::NotYours { job, owner, by } => forbidden(
-                format!("job {job} is not yours"),
-                format!("it belongs to {}, you are {}", user_name(owner), user_name(by)),
-                "Ask its owner or an administrator.",
-            ),
-            Refusal::Decided(job, bound) => decided(job, bound),
-            Refusal::StaysInClass { job, class, wanted } => {
-                let (class, wanted) = (class_name(class), class_name(wanted));
-                let why = format!("users may lower a class, and {wanted} is above {class}");
-                forbidden(format!("job {job} stays {class}"), why, "Ask an administrator to raise it.")
-            }
-            Refusal::Express => forbidden(
-                "class express is not for you",
-                "Only administrators place jobs into it",
-                "Use interactive, batch or standby, or ask an administrator.",
-            ),
-            Refusal::NotFor { owner, by } => forbidden(
-                format!("no job for {}", user_name(owner)),
-                format!("you are {}, and only administrators submit jobs for others", user_name(by)),
-                "Leave out `owner_uid`: the job is yours then.",
-            ),
-            Refusal::ForNobody => invalid(
-                "no job for nobody",
-                "uid 4294967295 means that there is none",
-                "Give the number of the user who is to own the job.",
-            ),
-            Refusal::ForAll { what, by } => for_all(&what, by),
             Refusal::SignalElsewhere(job, signal) => refuse(
                 ErrorCode::Unsupported,
                 format!("signal {signal} cannot be sent to job {job}"),
@@ -89,7 +62,7 @@ impl Driver {
                 known.unwrap_or_else(|| internal(format!("job {job} cannot begin"), "its node failed to"))
             }
             Refusal::NumberTaken(job) => number_taken(job.0),
-            resources => of_resources(resources),
+            why => of_rights(why),
         }
     }
 
@@ -114,6 +87,40 @@ impl Driver {
         let hint = format!("Nodes that are there: {}{rest}.", names.join(", "));
         let why = "no node of this name has a lease in the cluster now";
         refuse(ErrorCode::NotFound, format!("there is no node `{name}`"), why, hint)
+    }
+}
+
+/// What somebody may not do.
+fn of_rights(why: Refusal) -> ErrorBody {
+    match why {
+        Refusal::NotYours { job, owner, by } => forbidden(
+            format!("job {job} is not yours"),
+            format!("it belongs to {}, you are {}", user_name(owner), user_name(by)),
+            "Ask its owner or an administrator.",
+        ),
+        Refusal::Decided(job, bound) => decided(job, bound),
+        Refusal::StaysInClass { job, class, wanted } => {
+            let (class, wanted) = (class_name(class), class_name(wanted));
+            let why = format!("users may lower a class, and {wanted} is above {class}");
+            forbidden(format!("job {job} stays {class}"), why, "Ask an administrator to raise it.")
+        }
+        Refusal::Express => forbidden(
+            "class express is not for you",
+            "Only administrators place jobs into it",
+            "Use interactive, batch or standby, or ask an administrator.",
+        ),
+        Refusal::NotFor { owner, by } => forbidden(
+            format!("no job for {}", user_name(owner)),
+            format!("you are {}, and only administrators submit jobs for others", user_name(by)),
+            "Leave out `owner_uid`: the job is yours then.",
+        ),
+        Refusal::ForNobody => invalid(
+            "no job for nobody",
+            "uid 4294967295 means that there is none",
+            "Give the number of the user who is to own the job.",
+        ),
+        Refusal::ForAll { what, by } => for_all(&what, by),
+        resources => of_resources(resources),
     }
 }
 
@@ -204,7 +211,7 @@ fn decided(job: JobId, Bound { by, matter }: Bound) -> ErrorBody {
 }
 
 fn class_name(class: cosched_core::Class) -> &'static str {
-    rights::name(super::words::api_class(class.into()))
+    rights::name(crate::words::api_class(class.into()))
 }
 
 fn forbidden(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {

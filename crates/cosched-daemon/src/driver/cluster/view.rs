@@ -1,11 +1,12 @@
 //! Jobs and nodes as the cluster knows them, with what is known of them here.
 
 use super::super::Driver;
-use super::{Cluster, words};
+use super::Cluster;
 use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
 use crate::users;
+use crate::words;
 use cosched_api as api;
 use cosched_cluster::wire::{End, Exit, Job, WantAsk, Why};
 use cosched_core::cluster::{JobRecord, NEVER, Stage};
