@@ -355,3 +355,57 @@ fn cpus_or_memory_alone_leave_the_rest_as_it_is() {
     let stranger = lab.ask(OTHER, Request::Resources(id, Want::default()));
     assert!(matches!(stranger[..], [_, Action::Answer(_, Err(Refusal::NotYours { .. }))]), "whose it is comes first");
 }
+
+#[test]
+fn what_an_administrator_has_suspended_runs_to_its_end() {
+    let mut node = node();
+    let of = PartOf { decided: Decided { suspended_by: Some(0), ..Decided::default() }, ..LEAD };
+    let stopped = LocalJob { suspended: true, ..job() };
+    node.find(ID, &FoundPart { of, job: stopped, has_begun: true, populated: true });
+    let kill = |grace_ms| Request::Kill { job: ID, how: KillHow { signal: 15, grace_ms }, here: false };
+    let latest = at(S).steady + KillHow::GRACE_MS * 1_000_000;
+    node.request(at(S), USER, RequestId(1), kill(Some(99_000)));
+    assert_eq!((node.part(ID).unwrap().1.suspended, node.kills_at(ID)), (false, Some(latest)));
+    node.request(at(2 * S), USER, RequestId(2), kill(None));
+    assert_eq!(node.kills_at(ID), Some(latest), "asking again does not put it off");
+    node.request(at(2 * S), ADMIN, RequestId(3), kill(None));
+    assert_eq!(node.kills_at(ID), None, "whoever suspended it knows what he does");
+}
+
+#[test]
+fn a_job_without_a_process_ends_when_it_is_asked_to() {
+    let mut node = with(PartOf { lead: false, alike: true, ..LEAD }, false, false);
+    node.request(at(S), USER, RequestId(1), Request::Kill { job: ID, how: TERM, here: false });
+    let said: Vec<Action> = std::iter::from_fn(|| node.poll_action()).collect();
+    assert!(said.contains(&Action::Finish(ID, 0)), "{said:?}");
+}
+
+#[test]
+fn who_waits_for_a_job_that_the_store_has_forgotten_hears_what_was_here() {
+    let mut node = with(LEAD, true, true);
+    node.request(at(S), OTHER, RequestId(1), Request::Wait(ID));
+    node.handle(at(S), Input::Populated(ID, false));
+    node.handle(at(4 * S), Input::Timeout);
+    let answers = |node: &mut Node| {
+        let said = std::iter::from_fn(|| node.poll_action());
+        said.filter(|action| matches!(action, Action::Answer(..))).collect::<Vec<_>>()
+    };
+    assert_eq!(answers(&mut node), [], "the host has not ended it yet");
+    node.handle(at(4 * S), Input::Over { job: ID, attempt: 0, end: Default::default() });
+    assert_eq!(answers(&mut node), [answer(1, Outcome::Here(ID))]);
+}
+
+#[test]
+fn a_process_enters_a_job_that_has_begun_before_its_number_was_known() {
+    let mut node = with(LEAD, false, false);
+    let waits = Waits::Submit { owner: 1, has_process: true };
+    let pending = || Pending { request: RequestId(1), since: at(0).steady, is_answered: false, waits: waits.clone() };
+    node.submitted(ID, pending());
+    assert!(std::iter::from_fn(|| node.poll_action()).any(|action| action == Action::Enter(ID, RequestId(1))));
+    let other = JobId(8);
+    node.submitted(other, pending());
+    node.submitted(other, Pending { request: RequestId(2), ..pending() });
+    let said: Vec<Action> = std::iter::from_fn(|| node.poll_action()).collect();
+    assert!(said.contains(&answer(2, Outcome::Job(other))), "two of this node's have asked for the same job: {said:?}");
+    assert_eq!(node.launcher_of(other), Some(RequestId(1)));
+}
