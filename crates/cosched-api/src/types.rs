@@ -499,8 +499,10 @@ wire! {
         pub sharing: Sharing,
         /// The length of a slot.
         pub slot_length_ms: u64,
-        /// The part of the CPU time that stays with processes that are not registered, 0 to 1.
+        /// The part of the CPU time that is kept for processes that are not registered now, 0 to 1.
         pub reserve: f64,
+        /// Whether that is what plain Linux would give them (`reserve = "fair"`); absent from older daemons.
+        pub reserve_fair: Option<bool>,
         /// The cgroup layout that was found.
         pub layout: String,
         /// The mechanism of a switch that was chosen.

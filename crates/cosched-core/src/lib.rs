@@ -38,6 +38,8 @@ pub use policy::auto::{Auto, AutoConfig, Choice, GANG_SPIN_NS, Seen};
 pub use policy::boost::{Boost, BoostConfig, BoostView, Booster};
 pub use policy::dynamic::{Endpoint, Heuristic, Look, OnArrival, Wait, boost_candidate, interrupts, yield_level};
 pub use policy::gang::next_row;
+pub use policy::held::{Held, HeldPart};
+pub use policy::neighbours::{Neighbour, Ours, phase};
 pub use reason::Reason;
 pub use sound::Flaw;
 pub use table::{Entry, Fill, Prepared, Table};

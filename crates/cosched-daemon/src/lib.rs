@@ -22,6 +22,7 @@ mod instance;
 mod journal;
 mod lives;
 mod metrics;
+mod neighbours;
 mod pollable;
 mod privacy;
 mod probe;

@@ -5,12 +5,13 @@ use crate::audit::Audit;
 use crate::bounds::Bounds;
 use crate::budget::Budget;
 use crate::call::Call;
-use crate::config::Config;
+use crate::config::{Config, Reserve};
 use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
 use crate::guard::GuardKeeper;
 use crate::http::Desk;
 use crate::instance::{self, Places};
+use crate::neighbours::Neighbours;
 use crate::privacy::Privacy;
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
@@ -192,7 +193,9 @@ fn machinery(
     let lock = instance::lock_tree(&tree)?;
     // What an earlier daemon left frozen must not wait for the new plan.
     thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
-    if !tree.set_reserve(config.reserve)? {
+    // Fair to neighbours begins as one session among others.
+    let part = if let Reserve::Part(part) = config.reserve { part } else { 0.5 };
+    if !tree.set_reserve(part)? {
         tracing::info!("the weight of our subtree is not ours to set; the reserve is its parent's matter");
     }
     if let Err(e) = realtime::lock_memory() {
@@ -205,7 +208,11 @@ fn machinery(
         GuardKeeper::new(exe.clone(), tree.thaw_paths(), (Arc::clone(&beat), places.runtime_dir.join("fences")), agent);
     let mechanism = mechanism::choose(&tree, true, None)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
-    Ok(Machinery { tree, slots, guard, probe: ProbeKeeper::new(exe), _lock: lock })
+    let neighbours = match config.reserve {
+        Reserve::Fair => Neighbours::start(&tree, &slots)?,
+        Reserve::Part(_) => None,
+    };
+    Ok(Machinery { tree, slots, neighbours, guard, probe: ProbeKeeper::new(exe), _lock: lock })
 }
 
 fn guard_exe() -> anyhow::Result<PathBuf> {

@@ -9,6 +9,7 @@
 //! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
 //! - [`mod@file`] reads and writes whole blocks of files without the page cache, several at a time;
 //! - [`thread`] is the scheduling of single threads of this process, for the stages of a pipeline;
+//! - [`neighbours`] counts those that are no jobs and want a CPU;
 //! - [`clock`] notices steps of the wall clock, [`load`] is how busy the CPUs are, [`user`] starts programs as somebody else;
 //! - [`pagefs`] holds a file that a user may write and not lengthen;
 //! - [`private`] is what no other user may change, read or lock;
@@ -32,6 +33,7 @@ pub mod kernel_agent;
 pub mod layout;
 pub mod load;
 pub mod mechanism;
+pub mod neighbours;
 pub mod observe;
 pub mod origin;
 pub mod pagefs;
@@ -49,6 +51,7 @@ pub mod switch;
 pub mod thaw;
 pub mod thread;
 pub mod tree;
+mod treeweight;
 mod unkept;
 pub mod user;
 pub mod waits;
@@ -62,9 +65,12 @@ pub use origin::Origin;
 pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;
-pub use slots::{Boost, BoostJob, BoostTiming, Choice, Chooser, Entry, Seen, SlotConfig, SlotThread, Table};
+pub use slots::{
+    Boost, BoostJob, BoostTiming, Choice, Chooser, Divider, Division, Entry, Seen, SlotConfig, SlotThread, Table,
+};
 pub use stats::{SwitchHistograms, SwitchStats};
 pub use switch::JobSwitch;
 pub use tree::{Tree, TreeError};
+pub use treeweight::{TreeWeight, Weights};
 pub use unkept::Unkept;
 pub use waits::{PageLayout, WaitPage, Waits};

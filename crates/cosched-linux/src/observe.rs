@@ -96,7 +96,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// The CPU time of the calling thread, in nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
+pub fn thread_cpu_ns() -> u64 {
     nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)) as u64
 }
 

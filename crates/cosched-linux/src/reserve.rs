@@ -46,6 +46,21 @@ pub(crate) fn shares(reserve: f64, opponents: Opponents) -> u64 {
     (theirs * odds(reserve)).round().clamp(2.0, 262_144.0) as u64
 }
 
+/// The weight in the gangs' part of a slot: so large that others get a tick now and then. Nothing else writes these numbers, so that who thaws
+/// after the daemon's death can tell that they were meant for a part of a slot only.
+pub(crate) const OWN_SHARES: u32 = 262_143;
+pub(crate) const OWN_WEIGHT: u32 = 9_999;
+
+/// Our cpu.shares against neighbours, as if each of `jobs` were one of them.
+pub(crate) fn fair_shares(jobs: u32, opponents: Opponents) -> u32 {
+    (shares(0.5, opponents) * u64::from(jobs.max(1))).min(u64::from(OWN_SHARES) - 1) as u32
+}
+
+/// The same as cpu.weight.
+pub(crate) fn fair_weight(jobs: u32) -> u32 {
+    jobs.max(1).saturating_mul(100).min(OWN_WEIGHT - 1)
+}
+
 /// Our cpu.weight for the share `reserve` (0 to 1) of one sibling of the default weight 100.
 pub(crate) fn weight(reserve: f64) -> u64 {
     (100.0 * odds(reserve)).round().clamp(1.0, 10_000.0) as u64
@@ -76,6 +91,17 @@ mod tests {
         assert_eq!(weight(0.5), 100);
         assert_eq!(weight(0.05), 1900);
         assert_eq!(weight(0.0), 10_000);
+    }
+
+    #[test]
+    fn fair_is_a_neighbour_for_each_job() {
+        assert_eq!(fair_shares(1, Opponents::Sessions), 1024);
+        assert_eq!(fair_shares(3, Opponents::Tasks { cpus: 2 }), 3 * 2048);
+        assert_eq!(fair_weight(2), 200);
+        for jobs in [0, 1, u32::MAX] {
+            assert!((1..OWN_WEIGHT).contains(&fair_weight(jobs)));
+            assert!((2..OWN_SHARES).contains(&fair_shares(jobs, Opponents::Tasks { cpus: 64 })));
+        }
     }
 
     #[test]

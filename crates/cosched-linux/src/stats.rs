@@ -24,6 +24,7 @@ pub(crate) struct Counters {
     pub(crate) done: Histogram,
     pub(crate) inside_ns: AtomicU64,
     pub(crate) outside_ns: AtomicU64,
+    pub(crate) held_ns: AtomicU64,
 }
 
 impl Counters {
@@ -43,6 +44,7 @@ impl Counters {
             rings: self.rings.load(Relaxed),
             inside_ns: self.inside_ns.load(Relaxed),
             outside_ns: self.outside_ns.load(Relaxed),
+            held_ns: self.held_ns.load(Relaxed),
             wake: self.wake.quantiles(),
             done: self.done.quantiles(),
         }
@@ -51,7 +53,7 @@ impl Counters {
     pub(crate) fn reset(&self) {
         let switching = [&self.switches, &self.late, &self.missed, &self.errors, &self.resyncs, &self.fills];
         let boosting = [&self.looks, &self.look_ns, &self.boosts, &self.rings, &self.inside_ns, &self.outside_ns];
-        for counter in switching.into_iter().chain(boosting) {
+        for counter in switching.into_iter().chain(boosting).chain([&self.held_ns]) {
             counter.store(0, Relaxed);
         }
         self.errno.store(0, Relaxed);
@@ -107,6 +109,8 @@ pub struct SwitchStats {
     pub inside_ns: u64,
     /// CPU time that gangs used outside of their slots, in nanoseconds. Soft sharing lets them use idle CPUs there.
     pub outside_ns: u64,
+    /// For how long slots were held for neighbours, in nanoseconds.
+    pub held_ns: u64,
     /// From the boundary until the thread runs.
     pub wake: Quantiles,
     /// From the boundary until the last write of the switch.

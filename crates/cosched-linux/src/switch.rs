@@ -324,7 +324,7 @@ impl JobSwitch {
 }
 
 /// One write at the start of a control file. A cgroup that has gone meanwhile needs no switch.
-fn put(file: &File, value: &[u8]) -> Result<(), Errno> {
+pub(crate) fn put(file: &File, value: &[u8]) -> Result<(), Errno> {
     match rustix::io::pwrite(file, value, 0) {
         Ok(_) | Err(Errno::NODEV) => Ok(()),
         Err(e) => Err(e),
@@ -332,7 +332,7 @@ fn put(file: &File, value: &[u8]) -> Result<(), Errno> {
 }
 
 /// `value` in decimal with a newline, without allocating.
-fn decimal(mut value: u32, digits: &mut [u8; 11]) -> &[u8] {
+pub(crate) fn decimal(mut value: u32, digits: &mut [u8; 11]) -> &[u8] {
     let mut at = digits.len() - 1;
     digits[at] = b'\n';
     loop {

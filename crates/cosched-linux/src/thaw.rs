@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cgfile;
 use crate::mechanism::WEIGHT_DEFAULT;
+use crate::reserve;
 use crate::switch::WeightFile;
 
 /// The directories of a tree that has jobs.
@@ -34,6 +35,7 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
         Some(dir) => (dir, "cpu.shares", WeightFile::Shares),
         None => (&paths.v2_tree, "cpu.weight", WeightFile::Weight),
     };
+    free_tree(cpu_tree, weight_name, kind);
     let weight = kind.value(WEIGHT_DEFAULT).to_string();
     for dir in cgfile::children(cpu_tree).unwrap_or_default() {
         // The idle probe's cgroup keeps its mark: it must never compete with a job.
@@ -44,6 +46,26 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
         }
     }
     written
+}
+
+/// The subtree itself weighs much or little for a part of a slot (see `treeweight.rs`): for good it weighs what every cgroup does. Another
+/// weight is the operator's reserve, and stays.
+fn free_tree(dir: &Path, weight_name: &str, kind: WeightFile) {
+    let has = |name: &str, values: &[u32]| {
+        let content = cgfile::read(&dir.join(name)).unwrap_or_default();
+        content.trim().parse().is_ok_and(|number: u32| values.contains(&number))
+    };
+    let (own, default) = match kind {
+        WeightFile::Shares => (reserve::OWN_SHARES, 1024),
+        WeightFile::Weight => (reserve::OWN_WEIGHT, WEIGHT_DEFAULT),
+    };
+    if has("cpu.idle", &[1]) {
+        // With the mark the kernel resets the weight. Where it refuses, the next daemon sets both.
+        let _ = cgfile::write(&dir.join("cpu.idle"), "0");
+    }
+    if has(weight_name, &[own, kind.least()]) {
+        let _ = cgfile::write(&dir.join(weight_name), &default.to_string());
+    }
 }
 
 #[cfg(test)]
@@ -66,6 +88,24 @@ mod tests {
         }
         assert_eq!(thaw_all(&ThawPaths { v2_tree: base.path().into(), cpu_tree: None }, true), 2);
         gangs.iter().for_each(|gang| assert_eq!(fs::read_to_string(gang.join("cgroup.freeze")).unwrap(), "0"));
+    }
+
+    #[test]
+    fn the_weight_of_a_part_of_a_slot_ends_with_the_daemon_and_a_reserve_stays() {
+        let base = tempfile::tempdir().unwrap();
+        let paths = ThawPaths { v2_tree: base.path().join("v2"), cpu_tree: Some(base.path().join("cpu")) };
+        fs::create_dir_all(base.path().join("cpu")).unwrap();
+        let [shares, idle] = ["cpu/cpu.shares", "cpu/cpu.idle"].map(|file| base.path().join(file));
+        for (weight, mark, expected) in
+            [("262143\n", "0\n", "1024"), ("9216\n", "0\n", "9216\n"), ("3\n", "1\n", "3\n")]
+        {
+            fs::write(&shares, weight).unwrap();
+            fs::write(&idle, mark).unwrap();
+            thaw_all(&paths, false);
+            // A plain file keeps what is behind the new number.
+            assert!(fs::read_to_string(&shares).unwrap().starts_with(expected));
+            assert_eq!(fs::read_to_string(&idle).unwrap().trim(), "0");
+        }
     }
 
     #[test]

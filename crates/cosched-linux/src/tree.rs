@@ -22,6 +22,7 @@ use crate::private;
 use crate::problem::Problem;
 use crate::reserve;
 use crate::thaw::ThawPaths;
+use crate::treeweight::{TreeWeight, Weighs, Weights};
 
 /// What went wrong with our cgroups.
 #[derive(Debug, thiserror::Error)]
@@ -272,6 +273,35 @@ impl Tree {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(false),
             Err(e) => Err(TreeError::io("write", &path)(e)),
         }
+    }
+
+    /// Opens the files of our subtree's weight for the slot thread; none where this user may not set it.
+    ///
+    /// # Errors
+    /// The kernel's, other than a missing permission.
+    pub fn open_weight(&self) -> Result<Option<TreeWeight>, TreeError> {
+        let (dir, name, least) = match &self.cpu_dir {
+            Some(dir) => (dir, "cpu.shares", 2),
+            None => (&self.v2_dir, "cpu.weight", 1),
+        };
+        match TreeWeight::open(dir, name, least) {
+            Ok(weight) => Ok(Some(weight)),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+            Err(e) => Err(TreeError::io("open", &dir.join(name))(e)),
+        }
+    }
+
+    /// What our subtree weighs where neighbours have what Linux would give them beside `jobs` that take part, `local` of them without slots.
+    pub fn fair_weights(&self, jobs: u32, local: u32) -> Weights {
+        let (fair, own): (Box<dyn Fn(u32) -> u32>, u32) = match &self.cpu_dir {
+            Some(dir) => {
+                let opponents = reserve::opponents(dir);
+                (Box::new(move |jobs| reserve::fair_shares(jobs, opponents)), reserve::OWN_SHARES)
+            }
+            None => (Box::new(reserve::fair_weight), reserve::OWN_WEIGHT),
+        };
+        let held = if local == 0 { Weighs::Idle } else { Weighs::Number(fair(local)) };
+        Weights { undivided: fair(jobs), own, held }
     }
 
     /// Puts the idle probe's process into a cgroup that yields to every job.

@@ -99,7 +99,14 @@ fn daemon(status: &Status, now_unix_ms: u64) -> String {
 
 fn cpus(status: &Status) -> String {
     let list = status.cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-    let reserve = format!("{} of the CPU time is reserved for processes outside jobs", format::percent(status.reserve));
+    let part = format::percent(status.reserve);
+    let reserve = match (status.reserve_fair == Some(true), status.reserve > 0.0) {
+        (false, _) => format!("{part} of the CPU time is reserved for processes outside jobs"),
+        (true, false) => "processes outside jobs have what Linux gives them beside the jobs".to_owned(),
+        (true, true) => {
+            format!("{part} of each slot is kept for processes outside jobs that want a CPU now (reserve: fair)")
+        }
+    };
     let size = format::size(status.memory_bytes);
     format!("{} ({list}), {size} memory; {reserve}{}", status.cpus.len(), load(status).unwrap_or_default())
 }

@@ -5,7 +5,9 @@ pub(crate) mod boost;
 mod columns;
 pub(crate) mod dynamic;
 pub(crate) mod gang;
+pub(crate) mod held;
 pub(crate) mod local;
+pub(crate) mod neighbours;
 
 use core::ops::RangeInclusive;
 

@@ -231,6 +231,12 @@ impl<S> Prepared<S> {
         }
     }
 
+    /// The jobs that run in a slot and not in every slot, in rising order: those that a held part of it holds.
+    pub fn holds(&self, slot: i64) -> impl Iterator<Item = u16> {
+        let run = self.turn(slot).map_or(&[][..], |turn| &turn.run);
+        run.iter().copied().filter(|job| self.jobs[usize::from(*job)].otherwise != Disposition::Run)
+    }
+
     /// The jobs that may fill CPUs that the running ones of a slot leave idle, in their order. Allocates nothing.
     pub fn fills(&self, slot: i64) -> impl Iterator<Item = u16> {
         let all = self.fill == Fill::All;

@@ -2,9 +2,11 @@
 
 mod cluster;
 mod limits;
+mod reserve;
 
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
 pub(crate) use limits::{CallerCgroup, Limits};
+pub(crate) use reserve::Reserve;
 
 use crate::calendar::Calendar;
 use crate::privacy::{self, PrivateData};
@@ -31,8 +33,8 @@ pub(crate) struct Config {
     pub(crate) boost_period: Duration,
     /// Where a new gang goes in the matrix.
     pub(crate) packing: Packing,
-    /// The part of the CPU time that stays with processes that are not registered, 0 to 0.9.
-    pub(crate) reserve: f64,
+    /// What stays with processes that are not registered.
+    pub(crate) reserve: Reserve,
     /// A gang that used no CPU for this long gives its slots up.
     pub(crate) idle_after: Duration,
     /// A gang that used no CPU for this long is not waited for any more.
@@ -83,7 +85,7 @@ impl Default for Config {
             slot_length: Duration::from_millis(100),
             boost_period: Duration::from_millis(2),
             packing: Packing::FirstFit,
-            reserve: 0.1,
+            reserve: Reserve::Fair,
             idle_after: Duration::from_secs(600),
             drop_after: Duration::from_secs(7200),
             require_synchronised_clock: false,
@@ -128,7 +130,7 @@ struct File {
     slot_length: Option<String>,
     boost_period: Option<String>,
     packing: Option<String>,
-    reserve: Option<f64>,
+    reserve: Option<reserve::FileReserve>,
     idle_after: Option<String>,
     drop_after: Option<String>,
     require_synchronised_clock: Option<bool>,
@@ -256,7 +258,7 @@ impl Config {
         c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(!alone);
         c.metrics_listen = file.metrics_listen.map(|text| address("metrics_listen", &text)).transpose()?;
         c.status_file = file.status_file.or(c.status_file);
-        c.reserve = file.reserve.unwrap_or(c.reserve);
+        c.reserve = file.reserve.map_or(Ok(c.reserve), reserve::FileReserve::read)?;
         c.mechanism = file.mechanism.unwrap_or(c.mechanism);
         c.realtime_priority = file.realtime_priority.unwrap_or(c.realtime_priority);
         c.admins = file.admins.unwrap_or(c.admins);
@@ -291,9 +293,6 @@ impl Config {
         }
         if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.boost_period) {
             return Err(range("boost_period", &format!("{}us", self.boost_period.as_micros()), "1ms to 1s"));
-        }
-        if !(0.0..=0.9).contains(&self.reserve) {
-            return Err(range("reserve", &self.reserve.to_string(), "0 to 0.9"));
         }
         if !(1..=90).contains(&self.realtime_priority) {
             return Err(range("realtime_priority", &self.realtime_priority.to_string(), "1 to 90"));

@@ -64,6 +64,9 @@ impl Driver {
         let help =
             "CPU time of gangs inside and outside their slots (outside: stray, and with soft sharing on idle CPUs)";
         all.add("gang_cpu_seconds", help, Values::Counter(gangs));
+        all.gauge("reserve_ratio", "Part of the CPU time kept for processes outside jobs now", self.reserve());
+        let held = Values::Counter(vec![(Vec::new(), stats.held_ns as f64 / 1e9)]);
+        all.add("held_seconds", "Time during which slots were held for processes outside jobs (reserve = fair)", held);
         all.count("boosts", "Boosts: jobs raised because of a pending message (pb, dcs)", stats.boosts);
         all.count("boost_looks", "Checks for pending messages", stats.looks);
         all.count("boost_rings", "Message arrivals that woke the slot thread", stats.rings);

@@ -18,6 +18,7 @@ mod load;
 mod machine;
 mod member;
 mod metrics;
+mod neighbours;
 mod period;
 mod recover;
 mod register;
@@ -36,6 +37,7 @@ use crate::call::{Call, Reply};
 use crate::clock::now;
 use crate::config::Config;
 use crate::guard::GuardKeeper;
+use crate::neighbours::Neighbours;
 use crate::pollable::pollable;
 use crate::probe::ProbeKeeper;
 use crate::record::Record;
@@ -101,6 +103,8 @@ pub(crate) struct Machinery {
     pub(crate) tree: Tree,
     /// The thread that switches.
     pub(crate) slots: SlotThread,
+    /// Keeps slots fair to those that are no jobs, where that is configured.
+    pub(crate) neighbours: Option<Neighbours>,
     /// Keeps jobs from staying stopped.
     pub(crate) guard: GuardKeeper,
     /// Tells which CPUs are idle.
@@ -360,6 +364,7 @@ impl Driver {
         let (table, flaw) = Table::compile(&self.plan, here, local.has_slots(), |id| local.unplanned(id));
         flaw.into_iter().for_each(flaw::tell);
         self.machinery.slots.install(table);
+        self.tell_neighbours();
         self.install_boost();
         self.touch_status();
     }
@@ -367,6 +372,7 @@ impl Driver {
     /// A job's CPU time is wanted.
     fn take_sample(&mut self, job: JobId) {
         if let Some(cpu_time_ns) = self.sample(job.0) {
+            self.running.hold(self.held_part());
             self.count_share(job.0, cpu_time_ns);
             self.cluster.handle(Input::CpuTime(job, cpu_time_ns));
             self.judge(job.0, cpu_time_ns);

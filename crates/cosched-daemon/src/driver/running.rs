@@ -13,6 +13,8 @@ pub(super) struct Running {
     local_weights: u64,
     /// What the machine has.
     machine_cpus: u32,
+    /// The part of the slots that is held for processes outside jobs, 0 to 1.
+    held: f64,
 }
 
 impl Running {
@@ -33,6 +35,21 @@ impl Running {
         if self.cpus <= self.machine_cpus { 0 } else { self.jobs.saturating_sub(1) }
     }
 
+    /// From now on this part of the slots is held.
+    pub(super) fn hold(&mut self, part: f64) {
+        self.held = part;
+    }
+
+    /// The CPUs that these jobs use together.
+    pub(super) fn cpus(&self) -> u32 {
+        self.cpus
+    }
+
+    /// How many they are.
+    pub(super) fn jobs(&self) -> u32 {
+        self.jobs
+    }
+
     /// The CPU time that the plan offers to a job in an interval: that of its slots, of which local jobs take their part, or
     /// its part by weight.
     pub(super) fn offered_ns(&self, plan: &Plan, job: JobId, since: Time, interval_ns: u64) -> u64 {
@@ -41,6 +58,7 @@ impl Running {
         match plan.share(job) {
             Some(_) => {
                 let slots_ns = u64::from(planned.cpus) * plan.owned_ns(job, since, since + interval_ns);
+                let slots_ns = (slots_ns as f64 * (1.0 - self.held)) as u64;
                 let all = (own + self.local_weights).max(1);
                 (u128::from(slots_ns) * u128::from(own) / u128::from(all)) as u64
             }

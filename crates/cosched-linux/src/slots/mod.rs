@@ -7,10 +7,12 @@
 
 mod boost;
 mod count;
+mod division;
 mod handoff;
 mod worker;
 
 pub use boost::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
+pub use division::{Divider, Division};
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -54,6 +56,7 @@ struct Shared {
     mechanisms: Handoff<Box<dyn Mechanism>>,
     probes: Handoff<IdleProbe>,
     boosts: Handoff<Boost>,
+    divisions: Handoff<Division>,
     stop: AtomicBool,
     wake: OwnedFd,
     counters: Counters,
@@ -81,6 +84,7 @@ impl SlotThread {
             mechanisms: Handoff::new(),
             probes: Handoff::new(),
             boosts: Handoff::new(),
+            divisions: Handoff::new(),
             stop: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             counters: Counters::default(),
@@ -138,6 +142,11 @@ impl SlotThread {
     pub fn set_boost(&self, boost: Boost) {
         self.shared.boosts.offer(boost);
         self.shared.wake();
+    }
+
+    /// Says how slots are divided between gangs and neighbours, from any thread. Until then they are not.
+    pub fn divider(&self) -> Divider {
+        Divider(Arc::clone(&self.shared))
     }
 
     /// What it has measured.

@@ -13,6 +13,7 @@ use super::Prepared;
 use super::Shared;
 use super::boost::Boost;
 use super::count::Counting;
+use super::division::Division;
 use super::handoff::Node;
 use crate::beat::Beat;
 use crate::mechanism::{Mechanism, Order, Phase};
@@ -35,6 +36,9 @@ pub(super) struct Worker {
     /// How many jobs of the present turn's list fill idle CPUs.
     filled: usize,
     boost: Option<Box<Node<Boost>>>,
+    division: Option<Box<Node<Division>>>,
+    /// The present part of the slot is held for neighbours, since when.
+    held_since_ns: Option<u64>,
     /// The bell of the boost has rung.
     rung: bool,
     /// What the timer is set to.
@@ -59,6 +63,8 @@ impl Worker {
             probe: None,
             filled: 0,
             boost: None,
+            division: None,
+            held_since_ns: None,
             rung: false,
             armed_ns: None,
             beaten_at_ns: monotonic_ns(),
@@ -75,6 +81,7 @@ impl Worker {
         while !self.shared.stop.load(Acquire) {
             let now_ns = realtime_ns();
             self.switch_if_due(now_ns);
+            self.divide_if_due();
             self.count_if_due();
             self.fill_if_idle();
             self.look_if_due();
@@ -82,7 +89,9 @@ impl Worker {
             self.take_mechanism();
             self.take_boost();
             self.take_table();
+            self.take_division();
             self.stamp();
+            self.divide_if_due();
             self.sleep();
         }
         self.release_all();
@@ -96,6 +105,10 @@ impl Worker {
             return;
         }
         if slot == next {
+            if self.held_since_ns.is_some() {
+                // Every slot begins with the gangs' part.
+                self.weigh(false);
+            }
             self.switch_to(slot, now_ns);
         } else {
             if slot > next {
@@ -122,7 +135,7 @@ impl Worker {
             apply(job, table.jobs[usize::from(job)].otherwise);
         }
         // The slots without a change between the last switch and this one have had the same turn.
-        let filled = table.fills(self.slot).take(self.filled);
+        let filled = fills(table, self.slot, self.held_since_ns.is_some()).take(self.filled);
         for job in filled.filter(|job| table.state(usize::from(*job), slot) != Disposition::Run) {
             apply(job, table.jobs[usize::from(job)].otherwise);
         }
@@ -173,6 +186,8 @@ impl Worker {
         self.slot = slot;
         self.next_slot = next_slot;
         self.filled = 0;
+        self.count_held();
+        self.weigh(false);
         if let Some(boost) = &mut self.boost {
             boost.value.note_applied();
         }
@@ -185,7 +200,7 @@ impl Worker {
         probe.value.note_switch();
         let soft = self.mechanism.as_ref().is_some_and(|mechanism| mechanism.value.has_background());
         match &self.table {
-            Some(table) if soft && self.next_slot.is_some() && table.value.may_fill() => {
+            Some(table) if soft && self.looks_for_idle(&table.value) => {
                 probe.value.arm(table.value.slot_length_ns as u64);
             }
             _ => probe.value.disarm(),
@@ -195,15 +210,100 @@ impl Worker {
     /// The probe has found an idle CPU: one more job may use it.
     fn fill_if_idle(&mut self) {
         let Some(probe) = &self.probe else { return };
-        if !probe.value.take_report() || self.next_slot.is_none() {
+        let held = self.held_since_ns.is_some();
+        let may = if held { self.is_divided_to_fill() } else { self.next_slot.is_some() };
+        if !probe.value.take_report() || !may {
             return;
         }
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
-        let Some(job) = table.value.fills(self.slot).nth(self.filled) else { return };
+        let Some(job) = fills(&table.value, self.slot, held).nth(self.filled) else { return };
         let entry = &table.value.jobs[usize::from(job)];
         note(&self.shared, mechanism.value.apply(&entry.switch, Disposition::Background, entry.weight, Phase::Fill));
         self.filled += 1;
         self.shared.counters.fills.fetch_add(1, Relaxed);
+    }
+
+    /// Jobs in the background may run where the present gang does not: at the next switch, or in the held part of this slot.
+    fn looks_for_idle(&self, table: &Prepared) -> bool {
+        let holds = self.is_divided_to_fill() && table.holds(self.slot).next().is_some();
+        (self.next_slot.is_some() && table.may_fill()) || holds
+    }
+
+    /// In the held part of a slot its gangs stand still together; a CPU that no neighbour uses they may fill, like everybody.
+    fn divide_if_due(&mut self) {
+        let Some(held) = self.phase().map(|(held, _)| held) else { return };
+        if held == self.held_since_ns.is_some() {
+            return;
+        }
+        let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
+        let (mechanism, table) = (&mechanism.value, &table.value);
+        let apply = |job: u16, state| {
+            let entry = &table.jobs[usize::from(job)];
+            note(&self.shared, mechanism.apply(&entry.switch, state, entry.weight, Phase::Switch));
+        };
+        let stop_fillers = || {
+            for job in fills(table, self.slot, !held).take(self.filled) {
+                if table.state(usize::from(job), self.slot) != Disposition::Run {
+                    apply(job, table.jobs[usize::from(job)].otherwise);
+                }
+            }
+        };
+        if held {
+            table.holds(self.slot).for_each(|job| apply(job, table.jobs[usize::from(job)].otherwise));
+            stop_fillers();
+            self.weigh(true);
+            self.held_since_ns = Some(monotonic_ns());
+        } else {
+            self.weigh(false);
+            table.holds(self.slot).for_each(|job| apply(job, Disposition::Run));
+            stop_fillers();
+            self.count_held();
+        }
+        self.filled = 0;
+        if let Some(probe) = &self.probe {
+            probe.value.note_switch();
+        }
+    }
+
+    /// Whether the present moment is held, and when that changes, on the wall clock. None where slots are not divided.
+    fn phase(&self) -> Option<(bool, i64)> {
+        let (table, division) = (&self.table.as_ref()?.value, &self.division.as_ref()?.value);
+        let now_ns = realtime_ns();
+        let slot = table.slot_at(now_ns);
+        table.turn(slot)?;
+        let begin_ns = table.boundary_ns(slot);
+        let (held, until_ns) = division.phase(table.slot_length_ns, now_ns - begin_ns);
+        Some((held, begin_ns + until_ns))
+    }
+
+    fn is_divided(&self) -> bool {
+        self.division.as_ref().is_some_and(|division| division.value.is_divided())
+    }
+
+    fn is_divided_to_fill(&self) -> bool {
+        self.division.as_ref().is_some_and(|division| division.value.is_divided() && division.value.held.fill)
+    }
+
+    fn count_held(&mut self) {
+        if let Some(since_ns) = self.held_since_ns.take() {
+            self.shared.counters.held_ns.fetch_add(monotonic_ns().saturating_sub(since_ns), Relaxed);
+        }
+    }
+
+    fn take_division(&mut self) {
+        let Some(new) = self.shared.divisions.take() else { return };
+        if let Some(old) = self.division.replace(new) {
+            self.shared.divisions.give_back(old);
+        }
+        self.weigh(self.held_since_ns.is_some());
+        self.set_probe();
+    }
+
+    /// Writes what the subtree weighs in a part of the slot that is held, or is not.
+    fn weigh(&self, held: bool) {
+        let Some(division) = &self.division else { return };
+        let divided = self.table.as_ref().is_some_and(|table| table.value.turn(self.slot).is_some());
+        note(&self.shared, division.value.weigh(held, divided));
     }
 
     fn count_if_due(&mut self) {
@@ -283,6 +383,9 @@ impl Worker {
         for entry in &table.value.jobs {
             release(&self.shared, &*mechanism.value, &entry.switch);
         }
+        if let Some(division) = &self.division {
+            note(&self.shared, division.value.weigh(false, false));
+        }
     }
 
     /// The sign of life. When the guard has thawed, or this thread stood still for longer than a lease (so that the guard may be about
@@ -307,6 +410,9 @@ impl Worker {
                 entry.switch.forget();
             }
         }
+        if let Some(division) = &self.division {
+            division.value.tree.forget();
+        }
         self.apply_all_now();
     }
 
@@ -316,7 +422,8 @@ impl Worker {
             (Some(table), Some(slot)) => Some(table.value.boundary_ns(slot)),
             _ => None,
         };
-        self.arm(boundary_ns);
+        let edge_ns = self.phase().map(|(_, until_ns)| until_ns).filter(|_| self.is_divided());
+        self.arm(boundary_ns.into_iter().chain(edge_ns).min());
         let now_ns = monotonic_ns();
         let beat_ns = self.beat.as_ref().map(|beat| self.beaten_at_ns + beat.lease_ns() / 4);
         let look_ns = self.boost.as_ref().and_then(|boost| boost.value.due_ns(now_ns));
@@ -360,6 +467,13 @@ impl Worker {
             Err(_) => self.armed_ns = None,
         }
     }
+}
+
+/// Who may fill idle CPUs, in their order; in the held part of a slot its own gangs first.
+fn fills(table: &Prepared, slot: i64, held: bool) -> impl Iterator<Item = u16> {
+    let own =
+        table.holds(slot).filter(move |job| held && table.jobs[usize::from(*job)].otherwise == Disposition::Background);
+    own.chain(table.fills(slot))
 }
 
 /// A panic must not leave jobs stopped either.

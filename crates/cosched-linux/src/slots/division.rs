@@ -1,0 +1,60 @@
+//! Slots that are divided between gangs and neighbours (core, `policy/neighbours.rs`): what the slot thread has to know and to write.
+
+use std::sync::Arc;
+
+use cosched_core::{Held, phase};
+use rustix::io::Errno;
+
+use super::Shared;
+use crate::treeweight::{TreeWeight, Weighs, Weights};
+
+/// How slots are divided from now on.
+#[derive(Debug, Clone)]
+pub struct Division {
+    /// What is held.
+    pub held: Held,
+    /// What the subtree weighs meanwhile.
+    pub weights: Weights,
+    /// Where that is written.
+    pub tree: Arc<TreeWeight>,
+}
+
+/// Says how slots are divided, from another thread than the owner's.
+#[derive(Clone)]
+pub struct Divider(pub(super) Arc<Shared>);
+
+impl Divider {
+    /// From now on, in place of what was said before.
+    pub fn set(&self, division: Division) {
+        self.0.divisions.offer(division);
+        self.0.wake();
+    }
+
+    /// How long slots have been held so far, in nanoseconds.
+    pub fn held_ns(&self) -> u64 {
+        self.0.counters.held_ns.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+impl Division {
+    /// Whether a moment of a slot is held, and when that changes, both after the slot's beginning.
+    pub(super) fn phase(&self, slot_length_ns: i64, into_ns: i64) -> (bool, i64) {
+        let (held, until_ns) = phase(slot_length_ns as u64, self.held.part, into_ns.max(0) as u64);
+        (held && self.is_divided(), until_ns as i64)
+    }
+
+    pub(super) fn is_divided(&self) -> bool {
+        self.held.part > 0.0
+    }
+
+    /// Writes the weight of a part of a slot; `divided` where gangs have slots.
+    pub(super) fn weigh(&self, held: bool, divided: bool) -> Result<(), Errno> {
+        let weights = &self.weights;
+        let to = match (held, divided && self.is_divided()) {
+            (true, _) => weights.held,
+            (false, true) => Weighs::Number(weights.own),
+            (false, false) => Weighs::Number(weights.undivided),
+        };
+        self.tree.set(to)
+    }
+}
