@@ -7,7 +7,7 @@ use cosched_tests::cluster::{Cluster, Node, needs};
 use cosched_tests::{procs, stderr, stdout, wait_until};
 use rustix::process::Signal;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Output};
 
 const TOOLS: [&str; 2] = ["etcd", "openssl"];
 
@@ -140,28 +140,34 @@ fn a_run_that_failed_while_the_store_was_away_leaves_no_job() {
     let mut cluster = Cluster::met(2, "");
     let ran = cluster.node(0).socket().with_file_name("ran");
     let script = format!("echo > {}; exec sleep 600", ran.display());
-    // The request has its place here or elsewhere, and etcd has it in its socket, or never had it.
-    for (name, want, frozen) in [("a", "n1:1", true), ("b", "n2:1", true), ("c", "n1:1", false), ("d", "n2:1", false)] {
+    // The requests have their places here and elsewhere, and etcd has them in its socket, or never had them.
+    for (names, frozen) in [(["a", "b"], true), (["c", "d"], false)] {
         match frozen {
             true => cluster.etcd.freeze(),
             false => cluster.etcd.kill(),
         }
-        let run = cluster.node(0).cosched(&["run", "-d", "--name", name, "--nodes", want, "--", "sh", "-c", &script]);
+        let asked = names.iter().zip(["n1:1", "n2:1"]).map(|(name, want)| {
+            cluster.node(0).spawn_run(&["-d", "--name", name, "--nodes", want, "--", "sh", "-c", &script])
+        });
+        let asked: Vec<Child> = asked.collect();
+        let said: Vec<Output> = asked.into_iter().map(|run| run.wait_with_output().unwrap()).collect();
         match frozen {
             true => cluster.etcd.thaw(),
             false => cluster.etcd.restart(),
         }
-        assert_eq!(run.status.code(), Some(125), "{name}: {}", stderr(&run));
-        assert!(stderr(&run).contains("Nothing is run"), "{name}: {}", stderr(&run));
+        for run in said {
+            assert_eq!(run.status.code(), Some(125), "{names:?}: {}", stderr(&run));
+            assert!(stderr(&run).contains("Nothing is run"), "{names:?}: {}", stderr(&run));
+        }
         cluster.until_met();
         // What was asked for before has its number when this one has.
         let next = cluster.node(0).detach(&["--nodes", "n1:1", "--", "sleep", "600"]);
         let ghosts = |n: usize| {
             let jobs = cluster.node(n).client().jobs(true).unwrap().jobs;
-            jobs.into_iter().filter(|job| job.name == name && job.state != JobState::Ended).count()
+            jobs.into_iter().filter(|job| names.contains(&&*job.name) && job.state != JobState::Ended).count()
         };
-        assert!(wait_until(|| (0..2).all(|n| ghosts(n) == 0)), "{name}: a job without a process goes on");
-        assert!(!ran.exists(), "{name}: the program was run");
+        assert!(wait_until(|| (0..2).all(|n| ghosts(n) == 0)), "{names:?}: a job without a process goes on");
+        assert!(!ran.exists(), "{names:?}: the program was run");
         cluster.end(0, &[next]);
     }
 }

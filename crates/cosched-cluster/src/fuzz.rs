@@ -80,7 +80,7 @@ fn known(state: Option<State>) -> Known {
     let keys = Keys::new("c").expect("a name");
     let initial = State::default().config;
     let (node, version) = ("a".to_owned(), "1".to_owned());
-    Known { keys, node, tree: Some(5), state, initial, jobs_known: 3, version, lease_ns: 10_000_000_000 }
+    Known { keys, node, tree: Some(5), begun: None, state, initial, jobs_known: 3, version, lease_ns: 10_000_000_000 }
 }
 
 fn all(store: &MemoryStore) -> Vec<crate::store::Entry> {

@@ -23,6 +23,8 @@ pub struct Known {
     pub node: String,
     /// When the tree was made, if that is known.
     pub tree: Option<u64>,
+    /// The tree that was seen to have had a state, if any was.
+    pub begun: Option<u64>,
     /// The state as it was last known.
     pub state: Option<State>,
     /// What a cluster begins with.
@@ -221,7 +223,7 @@ impl Found {
             || self.state.is_some()
             || !self.jobs.is_empty()
             || !self.damaged.is_empty()
-            || self.tree.is_some() && self.state_known(known).is_some()
+            || self.tree.is_some() && (self.state_known(known).is_some() || known.begun == self.made_ns())
     }
 
     /// What the node knows, if it is of this tree.
@@ -526,6 +528,7 @@ mod tests {
             keys: Keys::new("hall").unwrap(),
             node: "b".to_owned(),
             tree: None,
+            begun: None,
             state: None,
             initial: Config::default(),
             jobs_known: 0,

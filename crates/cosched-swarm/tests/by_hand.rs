@@ -213,6 +213,31 @@ fn a_daemon_that_has_kept_the_state_misses_it_though_nothing_in_the_store_says_t
     world.check_end();
 }
 
+/// Found by cosched-swarm, seed 18178: in a store that had begun again, nodes that had not read its state yet saw that it was missing,
+/// and forgot so when the mark was deleted, too.
+#[test]
+fn a_daemon_that_has_seen_the_mark_misses_the_state_when_the_mark_is_gone() {
+    let mut world = World::started(13, 3);
+    world.run(S);
+    (0..3).for_each(|node| world.crash(node));
+    world.writes_by_hand("state", true);
+    (1..3).for_each(|node| world.hosts[node].settings.kept = None);
+    (1..3).for_each(|node| world.start(node));
+    world.run(20 * S);
+    world.writes_by_hand("begun", true);
+    world.run(20 * S);
+    let is_alarmed = |node: usize| world.hosts[node].member().unwrap().alarm().is_some();
+    assert_eq!((is_alarmed(1), is_alarmed(2), world.state()), (true, true, None));
+    let repair = world.repair_by(1).unwrap();
+    assert!(repair.says.iter().any(|line| line.contains("begins anew")), "{:?}", repair.says);
+    world.start(0);
+    world.run(20 * S);
+    let repair = world.repair_by(0).unwrap();
+    world.carry_out(&repair);
+    world.run(20 * S);
+    world.check_end();
+}
+
 /// The jobs go on without being planned, and numbers rise.
 #[test]
 fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {

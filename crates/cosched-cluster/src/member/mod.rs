@@ -309,6 +309,7 @@ impl Member {
             keys: settings.keys.clone(),
             node: settings.name.clone(),
             tree,
+            begun: self.replica.begun_tree(),
             state: state.cloned(),
             initial: settings.initial.clone(),
             jobs_known: self.jobs_known(),

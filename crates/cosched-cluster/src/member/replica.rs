@@ -30,6 +30,8 @@ pub(super) struct Replica {
     pub(super) tree: Option<Result<Tree, FormatError>>,
     /// That the cluster has had a state, and when its tree was made, if that can be read.
     begun: Option<Option<u64>>,
+    /// The tree that was seen here to have begun, whatever is left of the keys that said so.
+    seen_begun: Option<u64>,
     /// When the tree was made, as names say.
     named_tree: Option<u64>,
     pub(super) state: Option<At<State>>,
@@ -94,7 +96,18 @@ impl Replica {
 
     /// Whether the cluster has had a state.
     pub(super) fn has_begun(&self) -> bool {
-        self.begun.is_some() || self.state.is_some() || !self.jobs.is_empty()
+        let seen = self.seen_begun.is_some() && self.seen_begun == self.made_ns();
+        self.begun.is_some() || self.state.is_some() || !self.jobs.is_empty() || seen
+    }
+
+    /// The tree that has begun, as far as is known here.
+    pub(super) fn begun_tree(&self) -> Option<u64> {
+        self.made_ns().filter(|_| self.has_begun()).or(self.seen_begun)
+    }
+
+    /// While one key is missed another may be deleted: what was read before says more than what is left.
+    pub(super) fn remember_begun(&mut self, before: &Replica) {
+        self.seen_begun = before.begun_tree();
     }
 
     /// When the tree was made, by its key or by one of those that say the same.

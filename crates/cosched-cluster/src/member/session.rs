@@ -323,6 +323,7 @@ impl Member {
         // It may be of a state that came to nothing, or that a copy which was put back does not have.
         self.work.planner = None;
         self.follow.lose_sight();
+        self.replica.remember_begun(&before);
         // What was read since then was never used.
         before.state = before.lost.take().or_else(|| before.state.take());
         if self.replica.is_of(self.tree) {

@@ -15,7 +15,7 @@ use fillers::Fillers;
 const WEIGHT_UNPLANNED: u32 = 100;
 
 /// One job of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Entry<S> {
     /// What switches it.
     pub switch: S,
@@ -54,6 +54,19 @@ impl<S> Table<S> {
     /// A table of nothing.
     pub fn empty() -> Table<S> {
         Table { epoch_ns: 0, slot_length_ns: 100_000_000, jobs: Vec::new(), turns: Vec::new(), fill: Fill::All }
+    }
+
+    /// Whether it is the same as another one at any time. Where nobody takes turns, slots have no times.
+    pub fn is_as(&self, other: &Table<S>) -> bool
+    where
+        S: PartialEq,
+    {
+        let times = |table: &Table<S>| (table.epoch_ns, table.slot_length_ns);
+        let is_timed = self.turns.len() > 1;
+        self.jobs == other.jobs
+            && self.turns == other.turns
+            && self.fill == other.fill
+            && (!is_timed || times(self) == times(other))
     }
 
     /// One entry for each job that is `here` and, for each turn, the jobs that run in it. Without `slots` there are no turns, and
@@ -293,6 +306,22 @@ mod tests {
         assert_eq!(table.next_change(0), Some(1));
         assert_eq!(table.next_change(1), Some(3), "slot 2 changes nothing");
         assert_eq!(table.next_change(5), Some(6));
+    }
+
+    #[test]
+    fn a_table_is_as_another_one_that_does_the_same_at_any_time() {
+        let of = |otherwise, turns: &[&[u16]]| table(&[otherwise, Disposition::Stop], turns);
+        let later = |table: Table<()>| Table { epoch_ns: 5, slot_length_ns: 7, ..table };
+        let (one, two) = (of(Disposition::Stop, &[&[0]]), of(Disposition::Stop, &[&[0], &[1]]));
+        assert!(one.is_as(&later(one.clone())), "nobody takes turns");
+        assert!(two.is_as(&two.clone()));
+        let moved = Table { epoch_ns: 1001, ..two.clone() };
+        let slower = Table { slot_length_ns: 11, ..two.clone() };
+        let paired = Table { fill: Fill::Pair, ..two.clone() };
+        let mut heavier = two.clone();
+        heavier.jobs[0].weight = 7;
+        let others = [one, moved, slower, paired, heavier, of(Disposition::Run, &[&[0], &[1]])];
+        assert!(others.iter().all(|other| !two.is_as(other) && !other.is_as(&two)));
     }
 
     #[test]

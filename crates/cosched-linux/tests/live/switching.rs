@@ -188,9 +188,30 @@ fn cpu_time_outside_of_slots_is_told_from_that_inside() {
     )
     .expect("start");
     // Nobody runs in the only turn: whatever the jobs do is outside.
-    installed(&soft, table(&jobs.each_ref().map(|job| (job, Disposition::Background)), &[&[]]));
+    let nobodys = |turns| table(&jobs.each_ref().map(|job| (job, Disposition::Background)), turns);
+    installed(&soft, nobodys(&[&[]]));
     std::thread::sleep(SECOND / 2);
-    installed(&soft, table(&jobs.each_ref().map(|job| (job, Disposition::Background)), &[&[]]));
+    installed(&soft, nobodys(&[&[], &[]]));
     assert!(within(|| soft.stats().outside_ns > 0), "{:?}", soft.stats());
     assert_eq!(soft.stats().inside_ns, 0);
+}
+
+#[test]
+fn a_table_that_says_what_the_last_one_says_wakes_nobody() {
+    let Some(mut scene) = Scene::new() else { return };
+    let _alone = alone();
+    let (one, two) = (scene.job(1, &["sleep", "1000"], 1), scene.job(2, &["sleep", "1000"], 1));
+    let slots = slots(&scene, usable(&scene)[0]);
+    let of = |job: &JobCgroup, turns: &[&[u16]]| table(&[(job, Disposition::Run)], turns);
+    installed(&slots, of(&one, &[&[0]]));
+    let before = slots.stats().installs;
+    for _ in 0..3 {
+        // Made at another time; but slots have no times where nobody takes turns.
+        slots.install(of(&one, &[&[0]]));
+    }
+    assert_eq!(slots.tables_waiting(), 0);
+    installed(&slots, of(&two, &[&[0]]));
+    assert_eq!(slots.stats().installs, before + 1, "another job of the same kind is another table");
+    installed(&slots, of(&two, &[&[0], &[]]));
+    installed(&slots, of(&two, &[&[0], &[]]));
 }

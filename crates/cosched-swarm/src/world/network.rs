@@ -10,6 +10,7 @@ use cosched_cluster::store::{Do, Event as Change, Op, OpDone, Range, StoreError,
 use cosched_cluster::wire::{Answer, Ask, Job, Reply, Request, decode, encode};
 use cosched_core::cluster::State;
 use cosched_core::{Standing, Time};
+use std::collections::BTreeMap;
 
 impl World {
     fn delay(&mut self) -> u64 {
@@ -211,9 +212,18 @@ impl World {
     fn look_at_answers(&mut self) {
         let asks: Vec<Ask> = std::mem::take(&mut self.done).into_values().collect();
         let Some(state) = self.state.clone().filter(|_| !asks.is_empty()) else { return };
-        let id = |node: usize| Some((self.hosts[node].name.clone(), self.record_of(node)?.0.id));
-        let ids = (0..self.hosts.len()).filter_map(id).collect();
+        let ids = self.numbers();
         self.see(&Seen::Done { asks: &asks, state: &state, ids: &ids });
+    }
+
+    /// The numbers of nodes by their names, of those that are away, too: they can be drained.
+    fn numbers(&self) -> BTreeMap<String, u32> {
+        let folder = format!("{}ids/", self.keys.prefix());
+        let given = self.store.read(&Range::prefix(&folder)).into_iter().filter_map(|entry| {
+            Some((String::from_utf8(entry.value).ok()?, entry.key.strip_prefix(&folder)?.parse().ok()?))
+        });
+        let record = |node: usize| Some((self.hosts[node].name.clone(), self.record_of(node)?.0.id));
+        given.chain((0..self.hosts.len()).filter_map(record)).collect()
     }
 
     /// A store that was restored from an old copy, if the world is broken so.
@@ -239,5 +249,22 @@ fn lets_go_on(txn: &mut Txn, key: &str) {
             state.jobs.values_mut().for_each(|job| job.standing = Standing::Scheduled);
             *value = encode(&state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seed 6593: what was answered of a node that was away, and drained once more, could not be told from what was not.
+    #[test]
+    fn a_node_that_is_away_has_its_number() {
+        let mut world = World::started(0, 2);
+        let all = world.numbers();
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["n0", "n1"]);
+        world.power_off(1);
+        world.run(8 * S);
+        assert!(world.record_of(1).is_none(), "it is not heard");
+        assert_eq!(world.numbers(), all);
     }
 }

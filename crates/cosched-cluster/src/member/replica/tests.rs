@@ -103,6 +103,25 @@ fn a_state_that_is_gone_is_remembered_and_missed() {
     assert!(!Replica::read(&keys(), 1, Vec::new()).has_lost_state(), "a new cluster has lost nothing");
 }
 
+/// The state and the mark are deleted one after the other.
+#[test]
+fn a_tree_that_was_seen_to_have_begun_is_no_new_one_without_its_mark() {
+    let tree = |made_ns| encode(&Tree { made_by: String::new(), made_ns });
+    let read = |made_ns| Replica::read(&keys(), 4, vec![entry(keys().tree(), tree(made_ns), 1)]);
+    let mut before = read(5);
+    tell(&mut before, 5, vec![put(entry(keys().begun(), tree(5), 5))]);
+    let mut then = read(5);
+    assert!(!then.has_lost_state());
+    then.remember_begun(&before);
+    assert!(then.has_lost_state());
+    let mut last = read(5);
+    last.remember_begun(&then);
+    assert!(last.has_lost_state(), "however often it is read");
+    let mut another = read(6);
+    another.remember_begun(&last);
+    assert!(!another.has_lost_state(), "another tree is another cluster");
+}
+
 #[test]
 fn what_cannot_be_read_is_named_until_it_can() {
     let mut replica = Replica::read(&keys(), 9, vec![entry(keys().state(), b"{".to_vec(), 9), name("a", 1, 3)]);
