@@ -81,12 +81,12 @@ impl Daemon {
         let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let cgroup = format!("cst-{}-{n}", std::process::id());
-        Daemon { dir, cgroup, child: None, config: with_reserve(config), _alone: alone }
+        Daemon { dir, cgroup, child: None, config: config.to_owned(), _alone: alone }
     }
 
     /// What it is to be configured by when it is started again.
     pub fn configure(&mut self, config: &str) {
-        self.config = with_reserve(config);
+        config.clone_into(&mut self.config);
     }
 
     /// Where its state is.
@@ -223,11 +223,6 @@ impl Daemon {
     pub fn v2_job(&self, id: u64) -> PathBuf {
         procs::v2_mount().join(&self.cgroup).join(format!("job-{id}"))
     }
-}
-
-/// A fixed reserve, unless the configuration names one: what else runs on the machine should not hold the gangs of a test.
-fn with_reserve(config: &str) -> String {
-    if config.contains("reserve = ") { config.to_owned() } else { format!("reserve = 0.1\n{config}") }
 }
 
 trait JobDirectory {

@@ -18,7 +18,8 @@ while True:
     time.sleep(0.05)'";
 
 /// Short leases and slots: tests wait for both. The clocks of one machine agree.
-pub const QUICK: &str = "reserve = 0.1\nrequire_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"6s\"\nnode_dead_after = \"12s\"\n";
+pub const QUICK: &str =
+    "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"6s\"\nnode_dead_after = \"12s\"\n";
 
 /// Whether MPICH did not come back from `MPI_Finalize`, after a result that is right: over TCP a rank of 4.0.2 that is in
 /// the launcher's barrier already leaves the other's last messages unanswered, with and without cosched (docs/waiting.md;
