@@ -17,7 +17,7 @@ mod tests;
 mod types;
 
 pub use part::ENTER_GRACE_NS;
-pub use request::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNode, asks_to_end};
+pub use request::{ForAll, Outcome, Refusal, Request, RequestId, SIGKILL, Want, WantOfNode, asks_to_end};
 pub use rights::Whose;
 pub use types::{Action, Began, FoundPart, Input, Machine, PartOf, Why};
 

@@ -72,8 +72,8 @@ const EXIT: Exit = Exit { code: Some(0), signal: None };
 /// The owner of all jobs here.
 pub(crate) const USER: By = By { uid: 1, gid: 1, admin: false };
 
-fn wanted(id: JobId) -> Box<Job> {
-    let ask = JobAsk {
+pub(crate) fn ask() -> JobAsk {
+    JobAsk {
         name: "a".to_owned(),
         command: vec!["true".to_owned()],
         cwd: None,
@@ -87,9 +87,13 @@ fn wanted(id: JobId) -> Box<Job> {
         groups: Vec::new(),
         on_node_loss: OnNodeLoss::Kill,
         lead: Some("n".to_owned()),
-        main: Some(MainProcess { pid: 1, start_ticks: 1 }),
+        main: None,
         once: false,
-    };
+    }
+}
+
+fn wanted(id: JobId) -> Box<Job> {
+    let ask = JobAsk { main: Some(MainProcess { pid: 1, start_ticks: 1 }), ..ask() };
     Box::new(Job::new(id.0, By { uid: 1, gid: 1, admin: false }, ask, 0))
 }
 

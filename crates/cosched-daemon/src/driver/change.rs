@@ -8,8 +8,6 @@ use cosched_api::{ErrorCode, PolicyRequest};
 use cosched_core::JobId;
 use cosched_node::Refusal;
 
-pub(super) const SIGKILL: i32 = 9;
-
 /// Whether there is such a signal, for whatever job.
 pub(super) fn check_signal(signal: i32) -> Answer<()> {
     if (1..=64).contains(&signal) {
@@ -23,7 +21,7 @@ impl Driver {
     /// The record of a job that runs and that `peer` may change.
     pub(super) fn changeable(&self, peer: Peer, id: u64) -> Answer<Record> {
         let record = self.record(id)?;
-        record.whose().change(self.by(peer)).map_err(|why| self.refusal(why))?;
+        record.whose().change(self.caller(peer)).map_err(|why| self.refusal(why))?;
         if record.ended() {
             return Err(self.refusal(Refusal::Ended(JobId(id))));
         }

@@ -90,7 +90,7 @@ impl Driver {
             ));
         }
         let what = || format!("process {} could not leave job {id}", held.pid());
-        let leave = record.whose().decide(self.by(peer), |decided, asker| decided.leave(asker));
+        let leave = record.whose().decide(self.caller(peer), |decided, asker| decided.leave(asker));
         leave.map_err(|why| self.refusal(why))?;
         let origin = self.way_back(peer, &record).ok_or_else(|| {
             let why = "The cgroup that the job came from has gone, and the caller is in a job himself";

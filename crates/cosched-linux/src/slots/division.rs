@@ -29,11 +29,6 @@ impl Divider {
         self.0.divisions.offer(division);
         self.0.wake();
     }
-
-    /// How long slots have been held so far, in nanoseconds.
-    pub fn held_ns(&self) -> u64 {
-        self.0.counters.held_ns.load(std::sync::atomic::Ordering::Relaxed)
-    }
 }
 
 impl Division {

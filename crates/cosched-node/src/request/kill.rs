@@ -6,7 +6,8 @@ use crate::types::{Action, Why};
 use cosched_cluster::wire::{Ask, By, KillHow};
 use cosched_core::JobId;
 
-pub(crate) const SIGKILL: i32 = 9;
+/// What no process ignores.
+pub const SIGKILL: i32 = 9;
 
 /// Whether a signal asks programs to end.
 pub fn asks_to_end(signal: i32) -> bool {

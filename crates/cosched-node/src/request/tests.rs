@@ -1,9 +1,9 @@
 use super::*;
-use crate::tests::{LEAD, USER, at, job, node, with};
+use crate::tests::{LEAD, USER, ask, at, job, node, with};
 use crate::types::{Action, Input, Why};
 use crate::{FoundPart, PartOf};
 use cosched_cluster::store::{MemoryStore, Op, Range, StoreError};
-use cosched_cluster::wire::{Class, Decided, JobAsk, OnNodeLoss, WantAsk};
+use cosched_cluster::wire::{Class, Decided, JobAsk, WantAsk};
 use cosched_cluster::{Keys, OpId, Settings};
 use cosched_core::cluster::{Capacity, LocalConfig, LocalJob};
 
@@ -105,24 +105,7 @@ impl Lab {
 }
 
 fn submit(has_process: bool) -> Request {
-    let ask = JobAsk {
-        name: "a".to_owned(),
-        command: vec!["true".to_owned()],
-        cwd: None,
-        environment: Vec::new(),
-        log_path: None,
-        class: Class::Batch,
-        policy: None,
-        waiting: None,
-        want: WantAsk::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },
-        queue: None,
-        groups: Vec::new(),
-        on_node_loss: OnNodeLoss::Kill,
-        lead: Some("n".to_owned()),
-        main: None,
-        once: false,
-    };
-    Request::Submit { owner: USER, job: Box::new(ask), has_process }
+    Request::Submit { owner: USER, job: Box::new(ask()), has_process }
 }
 
 fn answer(id: u64, outcome: Outcome) -> Action {

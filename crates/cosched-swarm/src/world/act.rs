@@ -8,7 +8,7 @@ use cosched_cluster::wire::{Attempt, Job, PartEnd};
 use cosched_cluster::{Member, Moment, Notice};
 use cosched_core::cluster::{Part, Stage, State};
 use cosched_core::{Disposition, JobId};
-use cosched_node::{Action, Began, Input, Node};
+use cosched_node::{Action, Began, Input, Node, SIGKILL};
 use std::collections::VecDeque;
 
 impl World {
@@ -362,9 +362,6 @@ impl World {
 
 /// A daemon dies after one of so many things that it does.
 const DIES_ONE_IN: u64 = 3000;
-
-/// What no process ignores.
-const SIGKILL: i32 = 9;
 
 fn waits(state: &State, id: JobId) -> bool {
     state.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)))

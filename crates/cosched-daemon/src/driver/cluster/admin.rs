@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 impl Driver {
     /// `/v1/cluster/…`
     pub(in super::super) fn administer(&mut self, peer: Peer, op: Op, reply: oneshot::Sender<Answer<Reply>>) {
-        if let Err(why) = rights::for_all(self.by(peer), ForAll::Store) {
+        if let Err(why) = rights::for_all(self.caller(peer), ForAll::Store) {
             return drop(reply.send(Err(self.refusal(why))));
         }
         let config = self.config.cluster.clone();

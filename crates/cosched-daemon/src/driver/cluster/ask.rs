@@ -45,14 +45,23 @@ pub(super) struct Launcher {
 pub(super) const DAEMON: By = By { uid: 0, gid: 0, admin: true };
 
 impl Driver {
-    pub(in super::super) fn by(&self, peer: Peer) -> By {
-        let gid = crate::users::group_of(peer.uid).unwrap_or(peer.uid);
-        By { uid: peer.uid, gid, admin: self.rights.is_admin(peer) }
+    /// Who asks, as whoever plans is told.
+    fn by(&self, peer: Peer) -> By {
+        By { gid: crate::users::group_of(peer.uid).unwrap_or(peer.uid), ..self.caller(peer) }
+    }
+
+    /// The same for the node's own checks. They need no group, which is read from a file.
+    pub(in super::super) fn caller(&self, peer: Peer) -> By {
+        By { uid: peer.uid, gid: peer.uid, admin: self.rights.is_admin(peer) }
     }
 
     /// Passes a request on to the node.
     pub(in super::super) fn ask(&mut self, peer: Peer, request: Request, reply: To) {
-        let (by, id) = (self.by(peer), self.cluster.next_request());
+        let by = match request {
+            Request::Wait(_) | Request::Exited(..) | Request::Loads(_) => self.caller(peer),
+            _ => self.by(peer),
+        };
+        let id = self.cluster.next_request();
         self.ask_as(by, id, request, Asker::User(reply));
     }
 
@@ -112,7 +121,7 @@ impl Driver {
                 // An administrator's right to choose express, and the owner's name.
                 let owner = By { admin: self.rights.is_admin(peer), ..self.by(Peer { uid: owner, pid: None }) };
                 let request = Request::Submit { owner, job: Box::new(job), has_process };
-                self.ask_as(self.by(peer), id, request, Asker::User(reply));
+                self.ask_as(self.caller(peer), id, request, Asker::User(reply));
             }
             Err(e) => drop(reply.send(Err(e))),
         }
@@ -120,7 +129,7 @@ impl Driver {
 
     /// What can be refused before anybody else hears of it is refused here.
     fn checked(&self, peer: Peer, request: JobRequest) -> Answer<(u32, JobAsk, Option<Held>)> {
-        let owner = rights::owner(self.by(peer), request.owner_uid).map_err(|why| self.refusal(why))?;
+        let owner = rights::owner(self.caller(peer), request.owner_uid).map_err(|why| self.refusal(why))?;
         super::super::register::check_once(&request)?;
         if request.command.is_empty() {
             let hint = "Give the program and its arguments.";

@@ -1,6 +1,5 @@
 //! The parts of jobs on this node: they begin, they are to end, they have ended.
 
-use super::super::change::SIGKILL;
 use super::super::{Driver, job_reply};
 use super::ask::{Asker, Launcher};
 use super::refusal::number_taken;
@@ -17,7 +16,7 @@ use cosched_core::JobId;
 use cosched_core::cluster::Part;
 use cosched_linux::Origin;
 use cosched_linux::process::Held;
-use cosched_node::{Began, Input, RequestId, Why, asks_to_end};
+use cosched_node::{Began, Input, RequestId, SIGKILL, Why, asks_to_end};
 
 impl Driver {
     /// A job has a place here: it gets what it needs, and its main process, if that waits here.
