@@ -13,10 +13,9 @@ pub(crate) use crate::record::Settings;
 use crate::record::Record;
 use crate::stored;
 use cosched_cluster::store::{News, Op, OpDone, Range, Revision, StoreError};
-use cosched_linux::private;
+use cosched_linux::private::{self, DirectoryLock};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -121,7 +120,7 @@ pub(crate) struct Store {
     /// Why the last write failed.
     problem: Option<String>,
     /// Held for the life of the daemon, so that two of them never write the same journal.
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 /// What opening found.
