@@ -64,11 +64,9 @@ impl LocalScheduler {
     }
 
     fn follow_job(&mut self, id: JobId, known: &Known) {
-        let Some(mut here) = self.here.get(&id).copied() else { return };
+        // What was left may have a twin: a store that has lost its data can give its number again.
+        let Some(here) = self.here.get(&id).copied().filter(|here| !here.left) else { return };
         let Some(record) = known.state.jobs.get(&id) else { return self.forget(id, here) };
-        if core::mem::take(&mut here.left) {
-            self.begin(id, here.job);
-        }
         let says = (record.stage, record.standing);
         let mut job = here.job.as_told(record, known.node);
         // Until a plan holds that knows of the loss, it has its cells.

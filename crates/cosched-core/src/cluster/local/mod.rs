@@ -250,10 +250,11 @@ impl LocalScheduler {
         }
     }
 
-    /// A job that is here is left to the operating system until the cluster knows it: no plan of the cluster's has room for it.
+    /// A job that is here is left to the operating system for the rest of its life: no plan of the cluster's has room for it,
+    /// and what the cluster says of a job of this number may be said of another one.
     pub fn leave(&mut self, id: JobId) {
         let Some(here) = self.here.get_mut(&id).filter(|here| !here.left) else { return };
-        (here.left, self.is_stale) = (true, true);
+        (here.left, here.says, self.is_stale) = (true, None, true);
         if !here.job.spans {
             self.note(id, PlannerInput::End(id));
         }

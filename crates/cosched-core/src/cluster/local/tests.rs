@@ -73,6 +73,13 @@ fn a_part_that_waits_for_its_plan_has_no_cpus_of_others() {
     local.use_plan(Arc::clone(planner.plan()));
     local.settle(Time(0), Some(known));
     assert_eq!(local.unplanned(id), Disposition::Stop);
+    local.leave(id);
+    local.settle(Time(0), Some(Known { revision: 2, ..known }));
+    assert_eq!(local.unplanned(id), Disposition::Run, "what is said is said of its twin");
+    local.end(id);
+    local.begin(id, job(2, true));
+    local.settle(Time(0), Some(known));
+    assert_eq!(local.unplanned(id), Disposition::Stop);
     local.start_early(id);
     assert_eq!(local.unplanned(id), Disposition::Run);
     local.no_slots();
@@ -158,7 +165,7 @@ fn a_state_that_does_not_know_a_job_changes_nothing_of_it() {
 
 /// Under strict sharing it was stopped for ever: a plan of the cluster's has no room for it.
 #[test]
-fn what_the_cluster_has_forgotten_is_left_to_the_operating_system_until_it_is_known() {
+fn what_the_cluster_has_forgotten_is_left_to_the_operating_system() {
     let (planner, mut local) = (cluster(), local());
     local.use_plan(Arc::clone(planner.plan()));
     local.begin(JobId(3), job(2, false));
@@ -172,9 +179,6 @@ fn what_the_cluster_has_forgotten_is_left_to_the_operating_system_until_it_is_kn
     assert!(local.settle(Time(0), Some(known)));
     while local.poll_action().is_some() {}
     assert_eq!((planned(&local), local.disposition(JobId(3))), (vec![SPANNING], Disposition::Run));
-    local.end(JobId(3));
-    settle(&mut local, &planner);
-    assert_eq!(planned(&local), [SPANNING, OWN], "it is known again");
 }
 
 #[test]
