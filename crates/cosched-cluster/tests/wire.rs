@@ -115,7 +115,7 @@ prop_compose! {
             2 => Stage::Clearing,
             _ => Stage::Ending(reason),
         };
-        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, want, queue, on_node_loss };
+        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, slot_share: None, want, queue, on_node_loss };
         (JobId(id), JobRecord { spec, order, standing, choice, stage, place, ready_since: Time(ready) })
     }
 }

@@ -280,7 +280,7 @@ impl<O: Observer> Sim<'_, O> {
         let run = &self.jobs[job as usize];
         let want = Want::Total { cpus: run.tasks, memory_per_cpu_bytes: 1, disk_bytes: 0 };
         let (id, class) = (JobId(job.into()), run.work.class());
-        let spec = JobSpec { id, owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
+        let spec = JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
         self.control(|control, now| {
             let taken = control.planner.handle(now, now, Input::Submit(spec));
             taken.map_err(|e| format!("the planner refuses job {job}: {e}"))
