@@ -1,4 +1,4 @@
-//! What users do to jobs: suspend, resume, end, another class, another policy.
+//! What users do to jobs: suspend, resume, end, another class, another policy, another share of the slots.
 //!
 //! A user changes only what is his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design". What an
 //! administrator has decided about it he leaves as it is (core, `decision.rs`).
@@ -6,9 +6,18 @@
 use super::apply::{Batch, Outcome};
 use crate::wire::{Answer, By, Class, Job, KillHow, Policy};
 use cosched_core::cluster::Input;
-use cosched_core::{Asker, Bound, Decisions, JobId};
+use cosched_core::{Asker, Bound, Decisions, JobId, SlotShare};
 
 const REFUSED: &str = "the job is not changed";
+
+/// A share of the slots by its thousandths.
+pub(super) fn slot_share(permille: Option<u32>, what: &str) -> Result<Option<SlotShare>, Answer> {
+    let share = |permille| {
+        let out = || Answer::refused(what, format!("a share of {permille} ‰ is out of range"), "Give 1 to 1000.");
+        SlotShare::new(permille).ok_or_else(out)
+    };
+    permille.map(share).transpose()
+}
 
 impl Batch<'_> {
     /// The record of a job that has not ended and that this user may change.
@@ -116,6 +125,17 @@ impl Batch<'_> {
         self.change(by, id, Input::JobPolicy(JobId(id), new), "policy changed")?;
         self.decide(id, decisions);
         self.jobs.entry(id).and_modify(|job| job.ask.policy = policy);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn share(&mut self, by: By, id: u64, permille: Option<u32>) -> Outcome {
+        let new = slot_share(permille, REFUSED)?;
+        let decisions = self.decided(by, id, |decided, job, asker| {
+            decided.reshare(job.owner.uid, asker, job.ask.share_permille.and_then(SlotShare::new), new)
+        })?;
+        self.change(by, id, Input::Share(JobId(id), new), "share changed")?;
+        self.decide(id, decisions);
+        self.jobs.entry(id).and_modify(|job| job.ask.share_permille = permille);
         Ok(Answer::Done)
     }
 }

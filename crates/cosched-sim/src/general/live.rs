@@ -83,7 +83,7 @@ impl Seat {
         let Some(part) = parts.iter().find(|part| part.node == self.node) else { return };
         let (class, policy, spans) = (record.spec.class, record.spec.policy, parts.len() > 1);
         let (cpus, memory_bytes) = (part.cpus, part.memory_bytes);
-        self.local.begin(id, LocalJob { owner: 0, class, policy, cpus, memory_bytes, suspended: false, spans });
+        self.local.begin(id, LocalJob { owner: 0, class, policy, slot_share: None, cpus, memory_bytes, suspended: false, spans });
         // Until the plan that has it says more.
         self.here.insert(job, Disposition::Stop);
     }
