@@ -228,6 +228,7 @@ fn jobs_requests_replies_and_nodes_come_back() {
         Ask::Kill { job, how: KillHow::FORCE },
         Ask::Class { job, class: wire::Class::Express },
         Ask::Policy { job, policy: None },
+        Ask::Share { job, permille: Some(500) },
         Ask::ClusterPolicy { policy: wire::Policy::Local },
         Ask::ClusterSharing { sharing: wire::Sharing::Strict },
         Ask::SlotLength { ns: 5 },

@@ -20,7 +20,7 @@ pub(crate) fn node() -> Node {
     node
 }
 
-const NOTHING: Decided = Decided { suspended_by: None, class: None, policy: None };
+const NOTHING: Decided = Decided { suspended_by: None, class: None, policy: None, share_permille: None };
 pub(crate) const LEAD: PartOf =
     PartOf { attempt: 0, tree: 1, lead: true, alike: false, closing: false, decided: NOTHING };
 const FOLLOWER: PartOf = PartOf { lead: false, ..LEAD };
