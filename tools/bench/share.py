@@ -15,6 +15,7 @@ import time
 import live
 from barrier import calibrated
 from figures import median, table as make_table, text
+from neighbours import HOG, Neighbour
 
 NEEDS_DAEMON = False
 
@@ -27,6 +28,7 @@ def add_arguments(parser):
     parser.add_argument("--waits", default="spin,omp", metavar="W,…", help="how they wait, as barrier-omp has it [default: %(default)s]")
     parser.add_argument("--arms", default=",".join(ARMS), metavar="A,…", help="[default: %(default)s]")
     parser.add_argument("--share", type=int, default=50, metavar="P", help="the budget in percent of all CPUs [default: %(default)s]")
+    parser.add_argument("--hogs", type=int, default=0, metavar="N", help="busy programs beside it, no jobs [default: %(default)s]")
     parser.add_argument("--slot", type=int, default=100, metavar="MS", help="slot length in ms [default: %(default)s]")
     parser.add_argument("--grain", type=int, default=100, metavar="US", help="work between two meetings in us [default: %(default)s]")
     parser.add_argument("--repeat", type=int, metavar="N", help="runs of each [default: 5; --quick: 1]")
@@ -53,6 +55,16 @@ def quota(percent):
         while time.monotonic() < end and (path / "cgroup.procs").read_text():
             time.sleep(0.02)
         path.rmdir()
+
+
+@contextlib.contextmanager
+def hogs(count):
+    running = [Neighbour(["sh", "-c", HOG]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for hog in running:
+            hog.end()
 
 
 def program_below(pid, name):
@@ -104,10 +116,11 @@ def measure(_, arguments):
                     loops = loops or calibrated(daemon, arguments.grain)
                     command = [daemon.programs / "barrier-omp", "--threads", threads, "--wait", wait, "--grain-loops", loops,
                                "--seconds", arguments.seconds, "--json"]
-                    run = run_once(daemon, arm, [str(word) for word in command], arguments.share, arguments.seconds)
+                    with hogs(arguments.hogs):
+                        run = run_once(daemon, arm, [str(word) for word in command], arguments.share, arguments.seconds)
                 runs[f"{wait}-{threads}"][arm].append(run)
                 print(f"{wait}-{threads}", arm, json.dumps(run), flush=True)
-    return {"repeat": repeat, "slot_ms": arguments.slot, "share": arguments.share, "cpus": os.cpu_count(), "runs": runs}
+    return {"repeat": repeat, "hogs": arguments.hogs, "slot_ms": arguments.slot, "share": arguments.share, "cpus": os.cpu_count(), "runs": runs}
 
 
 def rows_of(case, of_arms, budget, cpus):
