@@ -74,7 +74,8 @@ fn a_program_that_spins_at_barriers_loses_its_time_and_no_more() {
     let Some(barrier) = program("barrier-omp").filter(|_| needs_root() && two_cpus()) else { return };
     let d = Daemon::start(CONFIG);
     let rate = |share: &str| {
-        let program = [&barrier[..], "--threads", "2", "--wait", "spin", "--grain-us", "100", "--seconds", "2", "--json"];
+        let program =
+            [&barrier[..], "--threads", "2", "--wait", "spin", "--grain-us", "100", "--seconds", "2", "--json"];
         let run = d.cosched(&[&["run", "--wait", "off", "--share", share, "--"][..], &program].concat());
         let result: serde_json::Value = serde_json::from_str(stdout(&run).trim()).unwrap();
         result["iterations_per_s"].as_f64().unwrap()
@@ -136,7 +137,8 @@ fn what_cannot_be_is_refused_in_words() {
     }
     let d = Daemon::start("slot_length = \"100ms\"\n");
     let run = |share: &str| d.cosched(&["run", "--share", share, "--", "true"]);
-    for (share, why) in [("0%", "more than 0%"), ("101%", "at most 100%"), ("5%", "10% is the least"), ("50", "as 50%")] {
+    for (share, why) in [("0%", "more than 0%"), ("101%", "at most 100%"), ("5%", "10% is the least"), ("50", "as 50%")]
+    {
         let refused = run(share);
         assert!(refused.status.code() == Some(125) && stderr(&refused).contains(why), "{share}: {}", stderr(&refused));
     }

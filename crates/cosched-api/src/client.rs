@@ -8,7 +8,8 @@ use crate::limits::LimitList;
 use crate::machine::{NodeRequest, QueuesRequest};
 use crate::resources::{LoadList, NodeLoad, ProcessRequest, ResourcesRequest, Version};
 use crate::types::{
-    ClassRequest, ErrorBody, ErrorCode, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, ShareRequest, Status,
+    ClassRequest, ErrorBody, ErrorCode, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, ShareRequest,
+    Status,
 };
 use crate::version::{API_VERSION, ApiVersion};
 use serde::Serialize;

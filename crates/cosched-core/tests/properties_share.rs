@@ -102,7 +102,8 @@ fn cluster(gangs: &[(u32, u32, u32, bool)]) -> Cluster {
     for (id, (cpus, permille, node, spans)) in (1..).zip(gangs) {
         let nodes = [*node % 3, (*node + 1) % 3];
         let nodes = if *spans { &nodes[..] } else { &nodes[..1] };
-        let want = |node: &u32| NodeWant { node: NodeId(*node), cpus: *cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
+        let want =
+            |node: &u32| NodeWant { node: NodeId(*node), cpus: *cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
         let spec = JobSpec {
             id: JobId(id),
             owner: 0,

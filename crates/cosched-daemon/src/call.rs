@@ -3,9 +3,9 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest, KillRequest, ShareRequest,
+    ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest, KillRequest,
     LimitList, LoadList, NodeLoad, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, RepairReport,
-    RepairRequest, ResourcesRequest, Status, Version,
+    RepairRequest, ResourcesRequest, ShareRequest, Status, Version,
 };
 use tokio::sync::oneshot;
 

@@ -1,10 +1,9 @@
 //! The words of the wire to users in core's and the store's, and back.
 
-
+use crate::refuse::{Answer, refuse};
 use cosched_api as api;
 use cosched_cluster::wire;
 use cosched_core as core;
-use crate::refuse::{Answer, refuse};
 pub(crate) fn class(class: api::Class) -> wire::Class {
     core_class(class).into()
 }

@@ -1,7 +1,8 @@
 //! What the small commands may be told.
 
 use crate::parsers::{
-    PartOrNone, class_parser, dead_after, named, parse_share, parse_signal, part_or_none, policy_or_default, sharing_parser,
+    PartOrNone, class_parser, dead_after, named, parse_share, parse_signal, part_or_none, policy_or_default,
+    sharing_parser,
 };
 use clap::Args;
 use cosched_api::{Class, Packing, Sharing, parse};

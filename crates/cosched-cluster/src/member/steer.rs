@@ -3,21 +3,12 @@
 //! A user changes only what is his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design". What an
 //! administrator has decided about it he leaves as it is (core, `decision.rs`).
 
-use super::apply::{Batch, Outcome};
+use super::apply::{Batch, Outcome, slot_share};
 use crate::wire::{Answer, By, Class, Job, KillHow, Policy};
 use cosched_core::cluster::Input;
 use cosched_core::{Asker, Bound, Decisions, JobId, SlotShare};
 
 const REFUSED: &str = "the job is not changed";
-
-/// A share of the slots by its thousandths.
-pub(super) fn slot_share(permille: Option<u32>, what: &str) -> Result<Option<SlotShare>, Answer> {
-    let share = |permille| {
-        let out = || Answer::refused(what, format!("a share of {permille} ‰ is out of range"), "Give 1 to 1000.");
-        SlotShare::new(permille).ok_or_else(out)
-    };
-    permille.map(share).transpose()
-}
 
 impl Batch<'_> {
     /// The record of a job that has not ended and that this user may change.

@@ -78,7 +78,10 @@ mod tests {
             share: Some(Decision { by: 0, before: SlotShare::new(500) }),
         };
         let text = serde_json::to_string(&Decided::from(decisions)).unwrap();
-        assert_eq!(text, r#"{"suspended_by":0,"class":{"uid":42,"before":"batch"},"policy":{"uid":0,"before":null},"share_permille":{"uid":0,"before":500}}"#);
+        assert_eq!(
+            text,
+            r#"{"suspended_by":0,"class":{"uid":42,"before":"batch"},"policy":{"uid":0,"before":null},"share_permille":{"uid":0,"before":500}}"#
+        );
         assert_eq!(Decisions::from(serde_json::from_str::<Decided>(&text).unwrap()), decisions);
         assert!(serde_json::from_str::<Decided>("{}").unwrap().is_none());
     }

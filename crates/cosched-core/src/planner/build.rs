@@ -51,7 +51,8 @@ impl Planner {
     /// The plan of the present jobs and matrix; generation and slot are the caller's to set.
     pub(super) fn build(&self) -> Plan {
         let users = self.shares_of_users();
-        let slot_shares = self.jobs.iter().filter(|(id, _)| self.has_slots(**id)).filter_map(|(id, e)| Some((*id, e.slot_share?)));
+        let slot_shares =
+            self.jobs.iter().filter(|(id, _)| self.has_slots(**id)).filter_map(|(id, e)| Some((*id, e.slot_share?)));
         let share = |id| self.jobs.get(&id).map_or(1, |e| self.share_of_turns(e, &users));
         let turns = gang::cycle(&self.matrix, share, &slot_shares.collect());
         let mut owned: BTreeMap<JobId, u32> = BTreeMap::new();

@@ -134,8 +134,7 @@ pub(crate) fn pace(
     length: usize,
     mut run: impl FnMut(usize, &dyn Fn(JobId) -> bool) -> Vec<JobId>,
 ) -> Vec<Vec<JobId>> {
-    let mut jobs: BTreeMap<JobId, Account> =
-        shares.iter().map(|(id, share)| (*id, Account::empty(*share))).collect();
+    let mut jobs: BTreeMap<JobId, Account> = shares.iter().map(|(id, share)| (*id, Account::empty(*share))).collect();
     let mut turn = |at: usize| {
         jobs.values_mut().for_each(Account::earn);
         let run = run(at, &|id| jobs.get(&id).is_none_or(Account::may_run));

@@ -9,8 +9,8 @@ use cosched_api::{
     Class, ErrorCode, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss, PolicyRequest, ResourcesRequest,
 };
 use cosched_cluster::wire::{Ask, By, JobAsk, KillHow, MainProcess};
-use cosched_core::{JobId, SlotShare};
 use cosched_core::cluster::NEVER;
+use cosched_core::{JobId, SlotShare};
 use cosched_linux::process::Held;
 use cosched_node::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNode, rights};
 use std::time::Duration;
