@@ -34,7 +34,7 @@ block (spin-block) or yield the CPU (spin-yield); the spin time is learned for e
 Examples:
   cosched run -- mpirun -n 2 ./a.out
   cosched run --cpus 1 --class standby -- ./sweep.sh
-  cosched run --share 50% -- ./train                   half of the time, in whole slots, also when it is alone
+  cosched run --share 50% -- ./train                   half of the time, in whole slots
   cosched run --policy local --mem 4G -- python train.py
   cosched run --policy local --wait spin-block:50us -- mpirun -n 4 ./a.out
   cosched run --strategy PB-SB -- mpirun -n 4 ./a.out
