@@ -3,7 +3,7 @@
 use super::AgentConfig;
 use crate::id::JobId;
 use crate::job::Policy;
-use crate::plan::{Plan, Standing};
+use crate::plan::{Plan, PlannedJob, Standing};
 use crate::time::Time;
 
 /// A gang must have had at least so many slots before it is judged.
@@ -111,10 +111,12 @@ impl Watch {
 
     /// A new plan holds for the job.
     pub(super) fn plan(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
-        let kind = match plan.jobs.get(&job).map(|planned| (planned.standing, planned.policy)) {
-            Some((Standing::Asleep, _)) if self.kind == Kind::Dropped => Kind::Dropped,
-            Some((Standing::Asleep, _)) => Kind::Asleep,
-            Some((Standing::Scheduled, Policy::Gang)) => Kind::Gang,
+        let of_plan = |planned: &PlannedJob| (planned.standing, planned.policy, planned.slot_share.is_some());
+        let kind = match plan.jobs.get(&job).map(of_plan) {
+            Some((Standing::Asleep, ..)) if self.kind == Kind::Dropped => Kind::Dropped,
+            Some((Standing::Asleep, ..)) => Kind::Asleep,
+            // One with a share of the slots is never asleep.
+            Some((Standing::Scheduled, Policy::Gang, false)) => Kind::Gang,
             _ => Kind::Other,
         };
         if kind != self.kind {

@@ -75,6 +75,7 @@ mod tests {
             auto: false,
             cpus,
             standing,
+            slot_share: None,
             weight,
             home: None,
             turns: 0,

@@ -25,7 +25,7 @@ impl Invariant for Answers {
                     Request::Change(..) => return Err(format!("user {} has done {what:?}", by.uid)),
                     Request::Suspend(job) | Request::Resume(job) | Request::Exited(job, _) => job,
                     Request::Class(job, _) | Request::Policy(job, _) | Request::Resources(job, _) => job,
-                    Request::Kill { job, .. } => job,
+                    Request::Share(job, _) | Request::Kill { job, .. } => job,
                     Request::Submit { .. } | Request::Wait(_) | Request::Loads(_) => return Ok(()),
                 };
                 match self.owners.get(&job.0) {
