@@ -7,8 +7,9 @@
 use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
 use crate::hooks::progress;
-use crate::{passed, real, shared, sys};
-use core::cell::{Cell, RefCell};
+use crate::{local, real, shared, sys};
+use core::cell::{Cell, RefCell, UnsafeCell};
+use core::mem::MaybeUninit;
 use core::ptr::null;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{compiler_fence, fence};
@@ -111,48 +112,71 @@ enum Count {
     Timeouts,
 }
 
-thread_local! {
-    static THREAD: Thread = const {
-        Thread {
-            inside: Cell::new(false),
-            mode: Cell::new(page::BUSY),
-            spin_ns: Cell::new(0),
-            adaptive: Cell::new(false),
-            crowd: Cell::new(Crowd::Nobody),
-            look_ns: Cell::new(0),
-            queueing: Queueing::new(),
-            depth: Cell::new(0),
-            rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
-            row: Row {
-                active: Cell::new(false),
-                calls: Cell::new(0),
-                start_ns: Cell::new(0),
-                last_ns: Cell::new(0),
-                cpu_ns: Cell::new(0),
-                cpu_at_ns: Cell::new(0),
-                asleep_ns: Cell::new(0),
-                blocked: Cell::new(false),
-                timed_out: Cell::new(false),
-                announced: Cell::new(false),
-                bell: Cell::new(0),
-                tells: Cell::new(false),
-                grace: Cell::new(0),
-                yields: Cell::new(false),
-                asks: Cell::new(false),
-                by_descriptor: Cell::new(0),
-                descriptors: RefCell::new(Descriptors::EMPTY),
-            },
-            counts: Counts([const { Cell::new(0) }; 8]),
-        }
+impl Thread {
+    /// A thread that has not waited yet.
+    const NEW: Self =
+    Thread {
+        inside: Cell::new(false),
+        mode: Cell::new(page::BUSY),
+        spin_ns: Cell::new(0),
+        adaptive: Cell::new(false),
+        crowd: Cell::new(Crowd::Nobody),
+        look_ns: Cell::new(0),
+        queueing: Queueing::new(),
+        depth: Cell::new(0),
+        rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
+        row: Row {
+            active: Cell::new(false),
+            calls: Cell::new(0),
+            start_ns: Cell::new(0),
+            last_ns: Cell::new(0),
+            cpu_ns: Cell::new(0),
+            cpu_at_ns: Cell::new(0),
+            asleep_ns: Cell::new(0),
+            blocked: Cell::new(false),
+            timed_out: Cell::new(false),
+            announced: Cell::new(false),
+            bell: Cell::new(0),
+            tells: Cell::new(false),
+            grace: Cell::new(0),
+            yields: Cell::new(false),
+            asks: Cell::new(false),
+            by_descriptor: Cell::new(0),
+            descriptors: RefCell::new(Descriptors::EMPTY),
+        },
+        counts: Counts([const { Cell::new(0) }; 8]),
     };
+}
+
+/// A thread's state in its memory, which is zero at the start.
+#[repr(C)]
+struct Kept {
+    begun: Cell<bool>,
+    thread: UnsafeCell<MaybeUninit<Thread>>,
+}
+
+const _: () = assert!(size_of::<Kept>() <= local::REST_SIZE && align_of::<Kept>() <= 16);
+
+/// This thread.
+fn this() -> &'static Thread {
+    // SAFETY: memory of this thread alone, long and aligned enough, in which any value is valid. It lives as long as the
+    // thread, and no call outlives its thread.
+    let kept = unsafe { &*local::rest().cast::<Kept>() };
+    if !kept.begun.get() {
+        // SAFETY: no reference to it exists yet. A signal handler that comes in between leaves a state like this one.
+        unsafe { (*kept.thread.get()).write(Thread::NEW) };
+        kept.begun.set(true);
+    }
+    // SAFETY: it was written.
+    unsafe { (*kept.thread.get()).assume_init_ref() }
 }
 
 /// Begins a call that asks without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
 #[inline]
 pub(crate) fn enter() -> Option<&'static Thread> {
-    let passed = passed::get();
+    let passed = local::passed();
     if passed < PASS {
-        passed::set(passed + 1);
+        local::set_passed(passed + 1);
         return None;
     }
     enter_slowly()
@@ -160,9 +184,7 @@ pub(crate) fn enter() -> Option<&'static Thread> {
 
 #[inline(never)]
 fn enter_slowly() -> Option<&'static Thread> {
-    let thread = THREAD.with(core::ptr::from_ref);
-    // SAFETY: thread-local memory without a destructor lives as long as the thread, and no call outlives its thread.
-    let thread = unsafe { &*thread };
+    let thread = this();
     if thread.inside.get() {
         return None;
     }
@@ -181,22 +203,21 @@ fn enter_slowly() -> Option<&'static Thread> {
 /// An MPI call of this thread begins. True in a crowd: then [`leave_mpi`] must follow.
 #[inline]
 pub(crate) fn enter_mpi() -> bool {
-    passed::get() == passed::CROWD && THREAD.with(Thread::enter_mpi)
+    local::passed() == local::CROWD && this().enter_mpi()
 }
 
 /// It ends.
 pub(crate) fn leave_mpi() {
-    THREAD.with(Thread::leave_mpi);
+    this().leave_mpi();
 }
 
 /// A test of MPI's that does not wait has found what it asked for.
 pub(crate) fn found_by_test() {
-    if passed::get() == passed::CROWD {
-        THREAD.with(|thread| {
-            if !thread.inside.get() && thread.row.active.get() {
-                thread.end_row(sys::now_ns(), false);
-            }
-        });
+    if local::passed() == local::CROWD {
+        let thread = this();
+        if !thread.inside.get() && thread.row.active.get() {
+            thread.end_row(sys::now_ns(), false);
+        }
     }
 }
 
@@ -214,29 +235,27 @@ fn ring() {
 
 /// A forked child begins anew.
 pub(crate) fn forget() {
-    THREAD.with(|thread| {
-        thread.row.active.set(false);
-        thread.row.announced.set(false);
-        thread.inside.set(false);
-        passed::set(0);
-        thread.mode.set(page::BUSY);
-        thread.depth.set(0);
-        thread.counts.0.iter().for_each(|count| count.set(0));
-    });
+    let thread = this();
+    thread.row.active.set(false);
+    thread.row.announced.set(false);
+    thread.inside.set(false);
+    local::set_passed(0);
+    thread.mode.set(page::BUSY);
+    thread.depth.set(0);
+    thread.counts.0.iter().for_each(|count| count.set(0));
 }
 
 /// At exit: what is not yet in the slot goes there.
 pub(crate) fn finish() {
-    if passed::get() == 0 && !shared::polls() {
+    if local::passed() == 0 && !shared::polls() {
         return;
     }
-    THREAD.with(|thread| {
-        if thread.mode.get() == page::BUSY {
-            thread.add(Count::Polls, u64::from(passed::get().min(PASS)));
-        }
-        thread.flush();
-        shared::slot().state.store(COMPUTING, Relaxed);
-    });
+    let thread = this();
+    if thread.mode.get() == page::BUSY {
+        thread.add(Count::Polls, u64::from(local::passed().min(PASS)));
+    }
+    thread.flush();
+    shared::slot().state.store(COMPUTING, Relaxed);
 }
 
 impl Thread {
@@ -263,7 +282,7 @@ impl Thread {
         self.crowd.set(crowd);
         self.look_ns.set(now_ns + LOOK_EVERY_NS);
         self.mode.set(if on { mode } else { page::BUSY });
-        passed::set(if on { passed::CROWD } else { 0 });
+        local::set_passed(if on { local::CROWD } else { 0 });
         self.adaptive.set(spin_us == ADAPTIVE);
         self.take_spin_time(spin_us);
         progress::prefer_yields(on);

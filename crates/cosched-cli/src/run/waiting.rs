@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The library's file.
 const LIBRARY: &str = "libcosched_wait.so";
+/// What is preloaded in its place: it lies beside the library, and loads it into the programs that it concerns.
+const FRONT: &str = "libcosched_preload.so";
 /// Names another place of the library.
 const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
 /// The longest spin time, in µs.
@@ -94,7 +96,7 @@ impl Plan {
             return if asked.is_some() { Err(not_installed()) } else { Ok(None) };
         };
         match obstacle(program) {
-            None => Ok(Some(Plan { waiting, library })),
+            None => Ok(Some(Plan { waiting, library: with_front(library) })),
             Some(why) => {
                 if asked.is_some() && waiting.mode != WaitMode::Busy {
                     say(&format!("--wait has no effect on {}: {why}", program.display()));
@@ -144,6 +146,13 @@ pub(crate) fn preload(library: &Path) -> OsString {
         preload.push(others);
     }
     preload
+}
+
+/// What to preload for the wait library: its front, where that was built.
+fn with_front(library: PathBuf) -> PathBuf {
+    let front = library.with_file_name(FRONT);
+    // The front knows the library by its name.
+    if library.file_name().is_some_and(|name| name == LIBRARY) && front.is_file() { front } else { library }
 }
 
 /// A library of ours: where the variable says, beside `cosched`, or where it is installed.
@@ -244,6 +253,17 @@ mod tests {
         let mut bare = own[..4096].to_vec();
         bare[56..58].copy_from_slice(&0_u16.to_ne_bytes());
         assert!(elf_obstacle(&bare).unwrap().contains("statically"));
+    }
+
+    #[test]
+    fn the_front_is_preloaded_where_there_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join(LIBRARY);
+        assert_eq!(with_front(library.clone()), library);
+        std::fs::write(dir.path().join(FRONT), "").unwrap();
+        assert_eq!(with_front(library), dir.path().join(FRONT));
+        let named = dir.path().join("mine.so");
+        assert_eq!(with_front(named.clone()), named);
     }
 
     #[test]
