@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Most programs do not come here: no stack for its variables in their path. */
+#define RARE __attribute__((noinline, cold))
+
 extern struct r_debug _r_debug __attribute__((weak, visibility("default")));
 /* musl's. */
 extern struct r_debug *_dl_debug_addr __attribute__((weak, visibility("default")));

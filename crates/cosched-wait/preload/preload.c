@@ -43,7 +43,7 @@ static const char *name_of(unsigned index) {
 }
 
 /* Opens libcosched_wait.so. It finds `cosched_wait_front` by its name, and says there that it is ready. */
-static void *open_library(const struct link_map *own) {
+RARE static void *open_library(const struct link_map *own) {
     static const char file[] = "libcosched_wait.so";
     char path[4096];
     size_t directory = last_part(own->l_name) - own->l_name;
@@ -61,7 +61,7 @@ static void *open_library(const struct link_map *own) {
 }
 
 /* Loads libcosched_wait.so, once, and has our functions jump to its own. */
-static void load(const struct link_map *own) {
+RARE static void load(const struct link_map *own) {
     static char begun;
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL)) return;
     int *(*place_of_errno)(void) = find_from(own->l_next, "__errno_location");

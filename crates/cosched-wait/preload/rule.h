@@ -57,7 +57,7 @@ static int is_system_library(const char *path) {
     return 0;
 }
 
-static int is_system_program(void) {
+RARE static int is_system_program(void) {
     char path[4096];
     long size = read_link("/proc/self/exe", path, sizeof path - 1);
     if (size <= 0) return 0;
@@ -80,14 +80,9 @@ static int can_wait(void) {
     return 0;
 }
 
-/* Whether COSCHED_JOB names a job in whose cgroup this process is not, as far as can be told. */
-static int has_to_enter(char **environment) {
-    static const char variable[] = "COSCHED_JOB=";
-    char component[32] = "/job-", bytes[4096];
-    const char *id = NULL;
-    for (; *environment && !id; environment++)
-        if (begins(*environment, variable)) id = *environment + sizeof variable - 1;
-    if (!id || !*id) return 0;
+/* Whether this process is not in the cgroup of the job with this id, as far as can be told. */
+__attribute__((noinline)) static int is_outside(const char *id) {
+    char component[32] = "/job-", bytes[1024];
     size_t end = 5;
     for (; *id >= '0' && *id <= '9' && end < 25; id++) component[end++] = *id;
     long size = read_file("/proc/self/cgroup", bytes, sizeof bytes - 1);
@@ -96,4 +91,15 @@ static int has_to_enter(char **environment) {
     for (const char *at = bytes; *at; at++)
         if (*at == '/' && begins(at, component) && (at[end] == '/' || at[end] == '\n')) return 0;
     return 1;
+}
+
+/* Whether COSCHED_JOB names a job that this process has to enter. */
+static int has_to_enter(char **environment) {
+    static const char variable[] = "COSCHED_JOB=";
+    for (; *environment; environment++)
+        if (begins(*environment, variable)) {
+            const char *id = *environment + sizeof variable - 1;
+            return *id && is_outside(id);
+        }
+    return 0;
 }

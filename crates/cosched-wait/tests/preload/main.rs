@@ -1,5 +1,7 @@
 //! The library in programs that it must not change: what they print is the same with and without it.
 
+mod front;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
