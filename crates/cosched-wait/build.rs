@@ -33,7 +33,9 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=preload");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    if variable("CARGO_CFG_TARGET_OS") != "linux" || !["x86_64", "aarch64"].contains(&&*variable("CARGO_CFG_TARGET_ARCH")) {
+    if variable("CARGO_CFG_TARGET_OS") != "linux"
+        || !["x86_64", "aarch64"].contains(&&*variable("CARGO_CFG_TARGET_ARCH"))
+    {
         return;
     }
     // Cargo's own folder of what it builds, three above the one that it gives to this script.

@@ -6,6 +6,7 @@
 //! was there from the start: it lies at a fixed distance from the thread's pointer, and three instructions do.
 
 use core::cell::{Cell, UnsafeCell};
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
 /// More than any number that passes: there is a crowd, and every call is looked at.
@@ -15,8 +16,6 @@ pub(crate) const CROWD: u32 = 1 << 31;
 pub(crate) const SIZE: usize = 1024;
 /// Where in it the rest begins.
 const REST: usize = 16;
-/// The size of the rest.
-pub(crate) const REST_SIZE: usize = SIZE - REST;
 
 /// Aligned for all that is kept there.
 #[repr(C, align(16))]
@@ -74,22 +73,35 @@ fn pointer() -> *mut u8 {
 
 /// How many calls have passed, or [`CROWD`].
 #[inline]
-pub(crate) fn passed() -> u32 {
-    // SAFETY: the start of this thread's own memory, which is long and aligned enough; no reference to it exists.
-    unsafe { (*memory().cast::<Cell<u32>>()).get() }
+pub(crate) fn passed() -> &'static Cell<u32> {
+    // SAFETY: the start of this thread's own memory, which is long and aligned enough and lives as long as the thread; no
+    // call outlives its thread.
+    unsafe { &*memory().cast::<Cell<u32>>() }
 }
 
-/// Sets it.
-#[inline]
-pub(crate) fn set_passed(value: u32) {
-    // SAFETY: as above.
-    unsafe { (*memory().cast::<Cell<u32>>()).set(value) }
+/// A value in the rest, which is zero at the start.
+#[repr(C)]
+struct Kept<T> {
+    begun: Cell<bool>,
+    value: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// What follows, [`REST_SIZE`] bytes, aligned to 16.
-#[inline]
-pub(crate) fn rest() -> *mut u8 {
-    memory().wrapping_add(REST)
+/// What this thread keeps; a new one at first.
+///
+/// # Safety
+/// It is always asked for a value of the same type, one that needs no destructor.
+pub(crate) unsafe fn kept<T>(new: impl FnOnce() -> T) -> &'static T {
+    const { assert!(size_of::<Kept<T>>() <= SIZE - REST && align_of::<Kept<T>>() <= REST) };
+    // SAFETY: memory of this thread alone, long and aligned enough, in which any value is valid. It lives as long as the
+    // thread, and no call outlives its thread.
+    let kept = unsafe { &*memory().wrapping_add(REST).cast::<Kept<T>>() };
+    if !kept.begun.get() {
+        // SAFETY: no reference to it exists yet. A signal handler that comes in between leaves a value like this one.
+        unsafe { (*kept.value.get()).write(new()) };
+        kept.begun.set(true);
+    }
+    // SAFETY: it was written.
+    unsafe { (*kept.value.get()).assume_init_ref() }
 }
 
 #[cfg(test)]
@@ -98,16 +110,15 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own() {
-        assert_eq!(passed(), 0);
-        set_passed(CROWD);
+        assert_eq!(passed().get(), 0);
+        passed().set(CROWD);
         std::thread::spawn(|| {
-            assert_eq!(passed(), 0);
-            set_passed(7);
-            assert_eq!(passed(), 7);
+            assert_eq!(passed().get(), 0);
+            passed().set(7);
+            assert_eq!(passed().get(), 7);
         })
         .join()
         .unwrap();
-        assert_eq!(passed(), CROWD);
-        assert_eq!(rest() as usize % 16, 0);
+        assert_eq!(passed().get(), CROWD);
     }
 }

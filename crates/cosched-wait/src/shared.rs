@@ -180,7 +180,7 @@ pub(crate) fn polls() -> bool {
 /// A forked child is another process: it has counted nothing, and its slot is its parent's.
 extern "C" fn in_child() {
     if !polls() {
-        return local::set_passed(0);
+        return local::passed().set(0);
     }
     SLOT.store(null_mut(), Relaxed);
     LOOKED.store(false, Relaxed);

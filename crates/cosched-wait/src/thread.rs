@@ -8,8 +8,7 @@ use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
 use crate::hooks::progress;
 use crate::{local, real, shared, sys};
-use core::cell::{Cell, RefCell, UnsafeCell};
-use core::mem::MaybeUninit;
+use core::cell::{Cell, RefCell};
 use core::ptr::null;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{compiler_fence, fence};
@@ -114,8 +113,7 @@ enum Count {
 
 impl Thread {
     /// A thread that has not waited yet.
-    const NEW: Self =
-    Thread {
+    const NEW: Self = Thread {
         inside: Cell::new(false),
         mode: Cell::new(page::BUSY),
         spin_ns: Cell::new(0),
@@ -148,35 +146,18 @@ impl Thread {
     };
 }
 
-/// A thread's state in its memory, which is zero at the start.
-#[repr(C)]
-struct Kept {
-    begun: Cell<bool>,
-    thread: UnsafeCell<MaybeUninit<Thread>>,
-}
-
-const _: () = assert!(size_of::<Kept>() <= local::REST_SIZE && align_of::<Kept>() <= 16);
-
 /// This thread.
 fn this() -> &'static Thread {
-    // SAFETY: memory of this thread alone, long and aligned enough, in which any value is valid. It lives as long as the
-    // thread, and no call outlives its thread.
-    let kept = unsafe { &*local::rest().cast::<Kept>() };
-    if !kept.begun.get() {
-        // SAFETY: no reference to it exists yet. A signal handler that comes in between leaves a state like this one.
-        unsafe { (*kept.thread.get()).write(Thread::NEW) };
-        kept.begun.set(true);
-    }
-    // SAFETY: it was written.
-    unsafe { (*kept.thread.get()).assume_init_ref() }
+    // SAFETY: nothing else is kept, and it has no destructor.
+    unsafe { local::kept(|| Thread::NEW) }
 }
 
 /// Begins a call that asks without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
 #[inline]
 pub(crate) fn enter() -> Option<&'static Thread> {
     let passed = local::passed();
-    if passed < PASS {
-        local::set_passed(passed + 1);
+    if passed.get() < PASS {
+        passed.set(passed.get() + 1);
         return None;
     }
     enter_slowly()
@@ -203,7 +184,7 @@ fn enter_slowly() -> Option<&'static Thread> {
 /// An MPI call of this thread begins. True in a crowd: then [`leave_mpi`] must follow.
 #[inline]
 pub(crate) fn enter_mpi() -> bool {
-    local::passed() == local::CROWD && this().enter_mpi()
+    local::passed().get() == local::CROWD && this().enter_mpi()
 }
 
 /// It ends.
@@ -213,7 +194,7 @@ pub(crate) fn leave_mpi() {
 
 /// A test of MPI's that does not wait has found what it asked for.
 pub(crate) fn found_by_test() {
-    if local::passed() == local::CROWD {
+    if local::passed().get() == local::CROWD {
         let thread = this();
         if !thread.inside.get() && thread.row.active.get() {
             thread.end_row(sys::now_ns(), false);
@@ -239,7 +220,7 @@ pub(crate) fn forget() {
     thread.row.active.set(false);
     thread.row.announced.set(false);
     thread.inside.set(false);
-    local::set_passed(0);
+    local::passed().set(0);
     thread.mode.set(page::BUSY);
     thread.depth.set(0);
     thread.counts.0.iter().for_each(|count| count.set(0));
@@ -247,12 +228,12 @@ pub(crate) fn forget() {
 
 /// At exit: what is not yet in the slot goes there.
 pub(crate) fn finish() {
-    if local::passed() == 0 && !shared::polls() {
+    if local::passed().get() == 0 && !shared::polls() {
         return;
     }
     let thread = this();
     if thread.mode.get() == page::BUSY {
-        thread.add(Count::Polls, u64::from(local::passed().min(PASS)));
+        thread.add(Count::Polls, u64::from(local::passed().get().min(PASS)));
     }
     thread.flush();
     shared::slot().state.store(COMPUTING, Relaxed);
@@ -282,7 +263,7 @@ impl Thread {
         self.crowd.set(crowd);
         self.look_ns.set(now_ns + LOOK_EVERY_NS);
         self.mode.set(if on { mode } else { page::BUSY });
-        local::set_passed(if on { local::CROWD } else { 0 });
+        local::passed().set(if on { local::CROWD } else { 0 });
         self.adaptive.set(spin_us == ADAPTIVE);
         self.take_spin_time(spin_us);
         progress::prefer_yields(on);

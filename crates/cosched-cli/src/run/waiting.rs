@@ -128,6 +128,7 @@ impl Plan {
         let mut all: Vec<(String, OsString)> =
             vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
+        all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
         // OpenMP's barriers spin on memory, where the library sees nothing. Only where somebody asked for it: who is alone
         // pays for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
         let asked = matches!(self.waiting.mode, WaitMode::SpinBlock | WaitMode::SpinYield);
@@ -136,6 +137,16 @@ impl Plan {
         }
         all
     }
+}
+
+/// Which file the page is, and when it was made: so the job's processes know that they are on its node, and in it by birth.
+fn seen(page: &str) -> Option<String> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let facts = statx(CWD, page, AtFlags::empty(), wanted).ok()?;
+    let born = facts.stx_btime;
+    let known = facts.stx_mask & wanted.bits() == wanted.bits();
+    known.then(|| format!("{}-{}-{}", facts.stx_ino, born.tv_sec, born.tv_nsec))
 }
 
 /// `LD_PRELOAD` with this library before those that the user has named.

@@ -2,6 +2,7 @@
 
 use super::{built, command, compile, dir, library, preloaded, stress, text};
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +46,9 @@ fn programs_that_may_wait_get_it() {
             assert!(gets_it(program, &arguments), "{program}");
         }
     }
-    for (compiler, name, options) in [("cc", "state", &["-fopenmp"][..]), ("mpicc.openmpi", "mpi_words", &[]), ("mpicc.mpich", "mpi_words", &[])] {
+    for (compiler, name, options) in
+        [("cc", "state", &["-fopenmp"][..]), ("mpicc.openmpi", "mpi_words", &[]), ("mpicc.mpich", "mpi_words", &[])]
+    {
         let program = dir().join(format!("front-{name}-{compiler}"));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
         if is_installed(compiler) {
@@ -67,6 +70,32 @@ fn who_names_a_job_that_it_is_not_in_gets_it() {
     assert!(with("999999999").contains("is not in job 999999999"), "{}", with("999999999"));
     assert!(with("seven").contains("no job's id") && with("99999999999999999999999999").contains("no job's id"));
     assert_eq!(with(""), "");
+}
+
+/// The job's command was shown the page, so its descendants need no look at their cgroup; on another node it is another file.
+#[test]
+fn who_has_the_page_of_its_job_is_in_it() {
+    let page = tempfile::NamedTempFile::new_in(dir()).unwrap();
+    let facts = page.as_file().metadata().unwrap();
+    let Ok(born) = facts.created() else { return println!("SKIPPED: the file system tells no time of birth") };
+    let born = born.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let (inode, seconds, ns) = (facts.ino(), born.as_secs(), born.subsec_nanos());
+    let enters = |seen: &str| {
+        let mut command = Command::new("true");
+        command.env("LD_PRELOAD", library()).env("COSCHED_JOB", "999999999").env("COSCHED_WAIT_DEBUG", "1");
+        command.env("COSCHED_WAIT_PAGE", page.path()).env("COSCHED_WAIT_PAGE_SEEN", seen);
+        !text(&command.env("COSCHED_SOCKET", "/nonexistent/s").output().unwrap()).2.is_empty()
+    };
+    assert!(!enters(&format!("{inode}-{seconds}-{ns}")));
+    for other in [
+        "".into(),
+        format!("{inode}-{seconds}-{ns}0"),
+        format!("{inode}-{seconds}"),
+        format!("{}-{seconds}-{ns}", inode + 1),
+        "--".into(),
+    ] {
+        assert!(enters(&other), "{other}");
+    }
 }
 
 #[test]
@@ -125,7 +154,8 @@ fn later_libraries_get_their_thread_local_memory() {
         let size = format!("-DSTATIC_BYTES={bytes}");
         let late = compile("thread_memory", &format!("late-{bytes}.so"), &["-DLIBRARY", &size, "-shared", "-fPIC"]);
         let Some(late) = late else { return };
-        let run = |preload: PathBuf| text(&Command::new(&program).arg(&late).env("LD_PRELOAD", preload).output().unwrap());
+        let run =
+            |preload: PathBuf| text(&Command::new(&program).arg(&late).env("LD_PRELOAD", preload).output().unwrap());
         assert_eq!(run(library()), run(PathBuf::new()), "{bytes}");
     }
 }
@@ -177,7 +207,11 @@ fn a_short_program_pays_little() {
         all.sort_unstable();
         all[all.len() / 4]
     });
-    println!("100 programs: {bare} µs bare, {} more with the front, {} more with the library", front - bare, whole - bare);
+    println!(
+        "100 programs: {bare} µs bare, {} more with the front, {} more with the library",
+        front - bare,
+        whole - bare
+    );
     assert!(front - bare < (whole - bare) / 2, "bare {bare}, with the front {front}, with the library {whole} µs");
 }
 
