@@ -113,43 +113,45 @@ enum Count {
 
 impl Thread {
     /// A thread that has not waited yet.
-    const NEW: Self = Thread {
-        inside: Cell::new(false),
-        mode: Cell::new(page::BUSY),
-        spin_ns: Cell::new(0),
-        adaptive: Cell::new(false),
-        crowd: Cell::new(Crowd::Nobody),
-        look_ns: Cell::new(0),
-        queueing: Queueing::new(),
-        depth: Cell::new(0),
-        rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
-        row: Row {
-            active: Cell::new(false),
-            calls: Cell::new(0),
-            start_ns: Cell::new(0),
-            last_ns: Cell::new(0),
-            cpu_ns: Cell::new(0),
-            cpu_at_ns: Cell::new(0),
-            asleep_ns: Cell::new(0),
-            blocked: Cell::new(false),
-            timed_out: Cell::new(false),
-            announced: Cell::new(false),
-            bell: Cell::new(0),
-            tells: Cell::new(false),
-            grace: Cell::new(0),
-            yields: Cell::new(false),
-            asks: Cell::new(false),
-            by_descriptor: Cell::new(0),
-            descriptors: RefCell::new(Descriptors::EMPTY),
-        },
-        counts: Counts([const { Cell::new(0) }; 8]),
-    };
+    fn new() -> Self {
+        Thread {
+            inside: Cell::new(false),
+            mode: Cell::new(page::BUSY),
+            spin_ns: Cell::new(0),
+            adaptive: Cell::new(false),
+            crowd: Cell::new(Crowd::Nobody),
+            look_ns: Cell::new(0),
+            queueing: Queueing::new(),
+            depth: Cell::new(0),
+            rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
+            row: Row {
+                active: Cell::new(false),
+                calls: Cell::new(0),
+                start_ns: Cell::new(0),
+                last_ns: Cell::new(0),
+                cpu_ns: Cell::new(0),
+                cpu_at_ns: Cell::new(0),
+                asleep_ns: Cell::new(0),
+                blocked: Cell::new(false),
+                timed_out: Cell::new(false),
+                announced: Cell::new(false),
+                bell: Cell::new(0),
+                tells: Cell::new(false),
+                grace: Cell::new(0),
+                yields: Cell::new(false),
+                asks: Cell::new(false),
+                by_descriptor: Cell::new(0),
+                descriptors: RefCell::new(Descriptors::EMPTY),
+            },
+            counts: Counts([const { Cell::new(0) }; 8]),
+        }
+    }
 }
 
 /// This thread.
 fn this() -> &'static Thread {
     // SAFETY: nothing else is kept, and it has no destructor.
-    unsafe { local::kept(|| Thread::NEW) }
+    unsafe { local::kept(Thread::new) }
 }
 
 /// Begins a call that asks without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
