@@ -216,6 +216,7 @@ fn a_short_program_pays_little() {
 }
 
 /// The CPU time of 100 short programs with this preloaded, and of their shell, in µs.
+#[allow(clippy::zombie_processes, reason = "wait4 reaps it, and says what it used")]
 fn cpu_us(preload: &Path) -> i64 {
     let script = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done";
     let shell = Command::new("sh").args(["-c", script]).env("LD_PRELOAD", preload).spawn().unwrap();
