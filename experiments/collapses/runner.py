@@ -29,7 +29,7 @@ class Names:
     """What stands in braces in a case's words."""
 
     def __init__(self):
-        [source] = sorted((MUSEUM / "src").glob("mpi4py-*"))[-1:] or [MUSEUM / "src"]
+        source = max((path.parent for path in (MUSEUM / "src").glob("mpi4py-*/test")), default=MUSEUM / "src")
         self.names = {"{python}": MUSEUM / "bin/python", "{programs}": HERE / "programs", "{source}": source, "{mpich}": MUSEUM / "mpich"}
 
     def fill(self, text):
@@ -41,8 +41,14 @@ class Names:
 def lacking(case):
     """What of the case's needs is not there."""
     folder = next(MUSEUM.glob("lib/python3*/site-packages"), MUSEUM)
-    there = {"cmd": shutil.which, "file": lambda path: pathlib.Path(path).exists(), "": lambda module: (folder / module).is_dir()}
-    return [need for need in case.needs if not there[need.partition(":")[0] if ":" in need else ""](need.rpartition(":")[2] if need.startswith("cmd") else need.removeprefix("file:"))]
+
+    def there(need):
+        kind, _, name = need.rpartition(":")
+        if kind == "cmd":
+            return shutil.which(name)
+        return pathlib.Path(name).exists() if kind == "file" else (folder / name).is_dir()
+
+    return [need for need in case.needs if not there(need)]
 
 
 class Runner:
@@ -56,7 +62,8 @@ class Runner:
 
     def key(self, case, arm, repetition):
         """A changed case, or another cosched, is measured again."""
-        texts = "".join(path.read_text() for path in sorted((HERE / "programs").iterdir()) if path.is_file() and any(path.name in word for word in str(case.words + tuple(case.files.values())).split()))
+        used = repr((case.words, case.files))
+        texts = "".join(path.read_text() for path in sorted((HERE / "programs").iterdir()) if path.is_file() and path.name in used)
         inputs = hashlib.sha256((repr(case) + texts).encode()).hexdigest()[:12]
         return f"{case.name} {arm} {repetition} {inputs}" + (f" {self.version}" if arm in POLICIES else "")
 
@@ -85,7 +92,8 @@ class Runner:
 
     def run(self, case, arm, limit_s):
         """(seconds, None), or (the limit, why it was not done). An ideal is one copy's time."""
-        words, environment = case.words_of({"ideal": case.ideal, "remedy": case.remedy[1:] if case.remedy else None}.get(arm) or ((), {}))
+        changes = {"ideal": case.ideal, "remedy": case.remedy and case.remedy[1:]}
+        words, environment = case.words_of(changes.get(arm) or ((), {}))
         copies = 1 if arm == "ideal" else case.copies
         commands = [self.command(case, words, environment, copy) for copy in range(copies)]
         if arm in POLICIES:
@@ -118,8 +126,10 @@ class Runner:
 
     def quota(self, cpus):
         """A quota of so many CPUs over everything that a run may use; None takes it away."""
-        for top in [*live.cgroups_named(self.daemon.cgroup), *([self.plain] if self.plain else [])]:
-            for name, text in (("cpu.max", f"{int(cpus * 100_000)} 100000" if cpus else "max"), ("cpu.cfs_quota_us", str(int(cpus * 100_000)) if cpus else "-1")):
+        quota_us = int(cpus * 100_000) if cpus else None
+        texts = {"cpu.max": f"{quota_us or 'max'} 100000", "cpu.cfs_quota_us": str(quota_us or -1)}
+        for top in filter(None, [*live.cgroups_named(self.daemon.cgroup), self.plain]):
+            for name, text in texts.items():
                 if (top / name).exists():
                     (top / name).write_text(text)
 
