@@ -11,7 +11,7 @@ BEST, PLAIN = 1.05, 1.02
 
 def collect(found):
     """For each case: the yardstick in seconds, and each arm's runs, median, and ratio to the yardstick."""
-    return {name: one(next(case for case in cases.CASES if case.name == name), arms) for name, arms in found.items()}
+    return {name: one(next(case for case in cases.CASES if case.name == name), arms) for name, arms in found.items() if any(arms.values())}
 
 
 def one(case, arms):
@@ -30,14 +30,12 @@ def one(case, arms):
         values["ratio"] = values["median_s"] / yardstick if values["median_s"] and yardstick else None
         values["beyond"] = values["limit_s"] / yardstick if values["limit_s"] and yardstick else None
     return {"title": case.title, "cites": case.cites, "reported": case.reported, "remedy": case.remedy[0] if case.remedy else None, "yardstick_s": yardstick,
-            "yardstick": "ideal" if ideal else "best", "ideal": ideal, "arms": measured, "best": best, "keeps": {arm: keeps(settings, best, arm) for arm in ("default", "auto")}}
+            "yardstick": "ideal" if ideal else "best", "ideal": ideal, "arms": measured, "best": best, "keeps": {arm: keeps(settings, best, arm) for arm in ("default", "auto") if arm in measured}}
 
 
 def keeps(settings, best, arm):
-    """Whether an arm is as near to the best as a default has to be; None when it was not measured."""
-    if best is None or arm not in settings:
-        return None if best is None else False
-    return settings[arm] <= (PLAIN if best == "plain" else BEST) * settings[best]
+    """Whether an arm is as near to the best as a default has to be."""
+    return arm in settings and settings[arm] <= (PLAIN if best == "plain" else BEST) * settings[best]
 
 
 def text(kept, made, absent):
@@ -46,7 +44,7 @@ def text(kept, made, absent):
 
 Made by `experiments/collapses/reproduce` on {made['date']} (commit {made['commit']}): {made['cpus']} CPUs, Linux {made['kernel']}.
 Times of all copies together over the ideal (the copies one after the other, alone; where no program does the same work without a collapse, the
-best arm, in italics). Medians of {', '.join(map(str, runs))} runs; lowest and highest below. A run that takes more than {made['limit']:g} times its ideal is ended, and not repeated.
+best arm, in italics). Medians of {', '.join(map(str, runs))} runs; lowest and highest below. A run that takes longer than the figure behind `>` is ended, and not repeated.
 **Bold**: beyond what decision 0011 allows a default ({BEST} of the best setting, {PLAIN} where plain Linux is the best).
 """, row(["case", "n", "ideal, s", *TITLES.values(), "best setting"]), row(["---"] * (len(TITLES) + 4))]
     lines += [table_row(case) for case in kept.values()]
