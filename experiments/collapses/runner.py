@@ -61,10 +61,10 @@ class Runner:
         self.version = hashlib.sha256(b"".join(path.read_bytes() for path in programs)).hexdigest()[:12]
 
     def key(self, case, arm, repetition):
-        """A changed case, or another cosched, is measured again."""
-        used = repr((case.words, case.files))
+        """A case that runs something else, or another cosched, is measured again."""
+        used = repr((case.words, case.copies, case.environment, case.ideal, case.remedy and case.remedy[1:], case.quota_cpus, case.files))
         texts = "".join(path.read_text() for path in sorted((HERE / "programs").iterdir()) if path.is_file() and path.name in used)
-        inputs = hashlib.sha256((repr(case) + texts).encode()).hexdigest()[:12]
+        inputs = hashlib.sha256((used + texts).encode()).hexdigest()[:12]
         return f"{case.name} {arm} {repetition} {inputs}" + (f" {self.version}" if arm in POLICIES else "")
 
     def entries(self, case, arm, repetitions):
