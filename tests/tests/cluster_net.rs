@@ -162,7 +162,7 @@ fn ranks_on_other_nodes_get_the_environment_and_join_their_nodes_job() {
 
         // The id alone, as a user carries it by hand, means the node's own job of this id.
         let mut by_hand = Command::new(nodes.net.agent());
-        let library = cosched_tests::bin_dir().join("libcosched_wait.so");
+        let library = cosched_tests::bin_dir().join("libcosched_preload.so");
         let words = format!("LD_PRELOAD={} COSCHED_JOB={there} cat /proc/self/cgroup", library.display());
         let out = by_hand.args(["n2", &words]).output().unwrap();
         assert!(stdout(&out).contains(&format!("/{}/job-{there}/gang", nodes.node(1).cgroup)), "{}", stdout(&out));

@@ -18,7 +18,7 @@ fn sleeper(d: &Daemon) -> u64 {
 fn outside(d: &Daemon, id: &str, program: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "20", "env"]).arg(format!("COSCHED_JOB={id}"));
-    let library = cosched_tests::bin_dir().join("libcosched_wait.so");
+    let library = cosched_tests::bin_dir().join("libcosched_preload.so");
     command.arg(format!("LD_PRELOAD={}", library.display())).args(program);
     command.env("COSCHED_SOCKET", d.socket()).stdin(Stdio::null());
     command

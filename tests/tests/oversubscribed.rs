@@ -67,7 +67,7 @@ fn timeout() -> Command {
 fn never_worse(runtime: Option<Runtime>) {
     let Some(runtime) = runtime.filter(|_| needs_root()) else { return };
     let d = Daemon::start("");
-    let library = cosched_tests::bin_dir().join("libcosched_wait.so");
+    let library = cosched_tests::bin_dir().join("libcosched_preload.so");
     let loaded = ["env".to_owned(), format!("LD_PRELOAD={}", library.display()), "COSCHED_WAIT=busy".to_owned()];
     let plain = |count: usize| together(count, || start(timeout(), &runtime.words(&[])));
     let preloaded = || together(1, || start(timeout(), &runtime.words(&loaded)));

@@ -27,9 +27,12 @@ fn a_job_is_told_how_to_wait_and_leaves_no_page() {
         return;
     }
     let d = Daemon::start("");
-    let script = "echo $COSCHED_WAIT; test -r \"$COSCHED_WAIT_PAGE\" && echo page; grep -c libcosched_wait /proc/$$/maps >/dev/null && echo loaded";
+    let script = "echo $COSCHED_WAIT; test -r \"$COSCHED_WAIT_PAGE\" && echo page; grep -o 'libcosched_[a-z]*' /proc/$$/maps | sort -u";
     let out = d.cosched(&["run", "--wait", "spin-block:70us", "--", "sh", "-c", script]);
-    assert_eq!(stdout(&out), "spin-block:70us\npage\nloaded\n", "{}", stderr(&out));
+    assert_eq!(stdout(&out), "spin-block:70us\npage\nlibcosched_preload\n", "{}", stderr(&out));
+    let script = "print('libcosched_wait.so' in open('/proc/self/maps').read())";
+    let out = d.cosched(&["run", "--", "python3", "-c", script]);
+    assert_eq!(stdout(&out), "True\n", "it may load what waits: {}", stderr(&out));
     let out = d.cosched(&["run", "--wait", "off", "--", "sh", "-c", "echo \"<$COSCHED_WAIT$LD_PRELOAD>\""]);
     assert_eq!(stdout(&out), "<>\n");
     let job = &d.client().jobs(true).unwrap().jobs[0];

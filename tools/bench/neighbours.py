@@ -24,7 +24,7 @@ CASES = {"hogs-1": (1, 1), "hogs-2": (1, 2), "hogs-4": (1, 4), "gangs-2": (2, 2)
 ARMS = {"linux": None, "fixed": "reserve = 0.1\n", "fair": 'reserve = "fair"\n'}
 HOG = "while :; do :; done"
 WORK = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
-BURSTS = f"while :; do sh -c '{WORK}' & sh -c '{WORK}' & wait; echo; done"
+BURSTS = f"while :; do sh -c '{WORK}' & sh -c '{WORK}' & wait; echo .; done"
 LOOP = """import subprocess, time
 while True:
     start = time.monotonic()
@@ -84,7 +84,8 @@ def run_once(daemon, arm, case, command, seconds):
         neighbours[-1:] and neighbours[-1].lines()
         time.sleep(0.8 * seconds)
         took_s, lines = time.monotonic() - begin, neighbours[-1].lines() if neighbours else []
-        cpu = [(n.cpu_s() - then) / took_s for n, then in zip(neighbours, before)]
+        # Which of them share a CPU is the load balancer's.
+        cpu = [sum(n.cpu_s() - then for n, then in zip(neighbours, before)) / took_s / max(1, len(neighbours))]
         rates = [live.last_json(gang.communicate(timeout=60)[0])["iterations_per_s"] for gang in gangs]
     finally:
         for neighbour in neighbours:

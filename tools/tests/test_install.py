@@ -29,7 +29,7 @@ class Install(unittest.TestCase):
         self.assertEqual(self.install()[0], 0)
         files = self.files()
         for expected in ["usr/bin/cosched", "usr/bin/coschedd", "usr/bin/cosched-guard",
-                         "usr/lib/cosched/libcosched_wait.so", "etc/cosched.toml",
+                         "usr/lib/cosched/libcosched_preload.so", "usr/lib/cosched/libcosched_wait.so", "etc/cosched.toml",
                          "usr/lib/libcosched.so", "usr/lib/pkgconfig/cosched.pc", "usr/include/cosched.h",
                          "usr/include/cosched/pipeline.hpp",
                          "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service",

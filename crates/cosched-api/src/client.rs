@@ -8,7 +8,8 @@ use crate::limits::LimitList;
 use crate::machine::{NodeRequest, QueuesRequest};
 use crate::resources::{LoadList, NodeLoad, ProcessRequest, ResourcesRequest, Version};
 use crate::types::{
-    ClassRequest, ErrorBody, ErrorCode, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, Status,
+    ClassRequest, ErrorBody, ErrorCode, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, ShareRequest,
+    Status,
 };
 use crate::version::{API_VERSION, ApiVersion};
 use serde::Serialize;
@@ -122,6 +123,11 @@ impl Client {
     /// `POST /v1/jobs/{id}/kill`.
     pub fn kill(&mut self, id: u64, request: &KillRequest) -> Result<Job> {
         self.post(&format!("/v1/jobs/{id}/kill"), request)
+    }
+
+    /// `POST /v1/jobs/{id}/share`.
+    pub fn set_share(&mut self, id: u64, request: &ShareRequest) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/share"), request)
     }
 
     /// `POST /v1/jobs/{id}/class`.

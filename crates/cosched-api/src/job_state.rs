@@ -34,6 +34,8 @@ wire! {
         Class,
         /// Its policy.
         Policy,
+        /// The part of the time that it has at most.
+        Share,
     }
 }
 

@@ -134,6 +134,9 @@ wire! {
         /// The job's own policy; the machine's by default, also when that changes.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub policy: Option<Policy>,
+        /// The part of the time that it has at most, in whole slots, 0.001 to 1; then it is a gang, whatever its policy.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub share_max: Option<f64>,
         /// How its processes wait. Present when the caller loads the wait library into them: the answer then names the
         /// job's page, for their `COSCHED_WAIT_PAGE`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -243,6 +246,9 @@ wire! {
         /// The part of the time in which it owns its CPUs, 0 to 1, while it is a gang with slots.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share: Option<f64>,
+        /// The part of the time that it has at most, 0 to 1, if it has a share.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub share_max: Option<f64>,
         /// Its cgroup in the v2 hierarchy, relative to the mount.
         pub cgroup: String,
         /// How its processes wait, when the wait library was to be loaded into them.
@@ -332,6 +338,17 @@ wire! {
     pub struct ClassRequest {
         /// The new class; users only downwards.
         pub class: Class,
+    }
+}
+
+wire! {
+    /// `POST /v1/jobs/{id}/share`.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct ShareRequest {
+        /// The part of the time that the job has at most, in whole slots, 0.001 to 1; absent: as much as it gets.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub share_max: Option<f64>,
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) enum Commands {
     Kill(options::Kill),
     /// Change the class of jobs
     Class(options::ChangeClass),
+    /// Change the part of the time that jobs have at most
+    Share(options::ChangeShare),
     /// Change the CPUs and the memory that jobs request
     Resources(crate::commands::resources::ChangeResources),
     /// Show or change the policy of the machine or of one job
@@ -94,7 +96,7 @@ pub(crate) enum Commands {
 
 /// The commands by subject, for the help of `cosched` itself: clap has groups of options only.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Jobs", &["run", "join", "ps", "show", "log", "wait", "suspend", "resume", "kill", "class", "resources"]),
+    ("Jobs", &["run", "join", "ps", "show", "log", "wait", "suspend", "resume", "kill", "class", "share", "resources"]),
     ("Machine and cluster", &["status", "top", "policy", "limits", "metrics", "nodes", "queues", "cluster"]),
     ("Study", &["demo", "advise", "bench", "record", "profile", "workload", "sim", "model"]),
     ("Pipelines", &["pipeline"]),

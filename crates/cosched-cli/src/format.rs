@@ -89,6 +89,11 @@ pub(crate) fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
 }
 
+/// The same with tenths, where there are any.
+pub(crate) fn exact_percent(part: f64) -> String {
+    format!("{}%", (part * 1000.0).round() / 10.0)
+}
+
 /// A moment in the local time zone: `2026-03-01 17:04:05.120`.
 pub(crate) fn moment(unix_ms: u64) -> String {
     moment_in(unix_ms, &TimeZone::system())

@@ -45,6 +45,24 @@ pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
     class.zip(share).ok_or_else(wrong)
 }
 
+/// A part of the time, as `50%`; whether there can be such a share is the daemon's to say.
+pub(crate) fn part_of_time(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let part = percent.map(|percent| percent / 100.0).filter(|part| *part > 0.0 && *part <= 1.0);
+    part.ok_or_else(|| format!("`{text}` is no part of the time; give more than 0% and at most 100%, as 50%"))
+}
+
+/// A part of the time, or none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PartOrNone(pub(crate) Option<f64>);
+
+pub(crate) fn part_or_none(text: &str) -> Result<PartOrNone, String> {
+    match text {
+        "none" => Ok(PartOrNone(None)),
+        text => part_of_time(text).map(Some).map(PartOrNone).map_err(|e| format!("{e}, or `none`")),
+    }
+}
+
 /// A time in seconds.
 pub(crate) fn time_s(text: &str) -> Result<f64, String> {
     parse::duration(text).map(|time| time.as_secs_f64()).map_err(|e| e.to_string())
@@ -106,6 +124,16 @@ pub(crate) fn parse_signal(text: &str) -> Result<i32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_the_time_are_percentages() {
+        assert_eq!((part_of_time("50%"), part_of_time("12.5%"), part_of_time("100%")), (Ok(0.5), Ok(0.125), Ok(1.0)));
+        for wrong in ["50", "0%", "101%", "-1%", "NaN%", "%", "half"] {
+            assert!(part_of_time(wrong).unwrap_err().contains("as 50%"), "{wrong}");
+        }
+        assert_eq!((part_or_none("none"), part_or_none("30%")), (Ok(PartOrNone(None)), Ok(PartOrNone(Some(0.3)))));
+        assert!(part_or_none("no").unwrap_err().contains("or `none`"));
+    }
 
     #[test]
     fn signals_by_name_and_number() {

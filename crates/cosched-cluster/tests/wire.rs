@@ -115,7 +115,7 @@ prop_compose! {
             2 => Stage::Clearing,
             _ => Stage::Ending(reason),
         };
-        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, want, queue, on_node_loss };
+        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, slot_share: None, want, queue, on_node_loss };
         (JobId(id), JobRecord { spec, order, standing, choice, stage, place, ready_since: Time(ready) })
     }
 }
@@ -192,6 +192,7 @@ fn ask(want: WantAsk) -> JobAsk {
         log_path: Some("/tmp/log".to_owned()),
         class: wire::Class::Batch,
         policy: Some(wire::Policy::Dcs),
+        share_permille: None,
         want,
         queue: Some("night".to_owned()),
         on_node_loss: wire::OnNodeLoss::Requeue,
@@ -227,6 +228,7 @@ fn jobs_requests_replies_and_nodes_come_back() {
         Ask::Kill { job, how: KillHow::FORCE },
         Ask::Class { job, class: wire::Class::Express },
         Ask::Policy { job, policy: None },
+        Ask::Share { job, permille: Some(500) },
         Ask::ClusterPolicy { policy: wire::Policy::Local },
         Ask::ClusterSharing { sharing: wire::Sharing::Strict },
         Ask::SlotLength { ns: 5 },
@@ -312,6 +314,7 @@ fn large(nodes: u32, jobs: u64) -> State {
             owner: 0,
             class: Class::ALL[1 + (mixed >> 20) as usize % 3],
             policy: None,
+            slot_share: None,
             want,
             queue: 0,
             on_node_loss: OnNodeLoss::Kill,

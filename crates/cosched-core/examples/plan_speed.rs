@@ -32,7 +32,16 @@ fn spec(id: u64, nodes: u32, random: &mut Random) -> JobSpec {
     };
     let class = Class::ALL[1 + random.below(3) as usize];
     let want = Want::Total { cpus, memory_per_cpu_bytes: 1, disk_bytes: 0 };
-    JobSpec { id: JobId(id), owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill }
+    JobSpec {
+        id: JobId(id),
+        owner: 0,
+        class,
+        policy: None,
+        slot_share: None,
+        want,
+        queue: 0,
+        on_node_loss: OnNodeLoss::Kill,
+    }
 }
 
 fn full(nodes: u32, config: Config) -> (Planner, Random) {

@@ -1,11 +1,12 @@
-//! What an administrator decides about somebody else's job binds its owner: whether it is suspended, its class, its policy.
+//! What an administrator decides about somebody else's job binds its owner: whether it is suspended, its class, its policy, its share of the slots.
 //!
 //! The owner may do with his job what he likes until an administrator decides. From then on he is refused what would change
-//! that, and told whose decision it is. Any administrator takes it back: by resuming the job, or by giving it the class or policy that
+//! that, and told whose decision it is. Any administrator takes it back: by resuming the job, or by giving it the class, policy or share that
 //! it had before. What an administrator decides about a job of his own binds nobody. Ending a job is always its owner's.
 
 use crate::class::Class;
 use crate::job::Policy;
+use crate::policy::share::SlotShare;
 use core::fmt;
 
 /// Who asks for a change.
@@ -35,6 +36,8 @@ pub struct Decisions {
     pub class: Option<Decision<Class>>,
     /// Its own policy, or that it follows the common one.
     pub policy: Option<Decision<Option<Policy>>>,
+    /// The part of the slots that it has at most.
+    pub share: Option<Decision<Option<SlotShare>>>,
 }
 
 /// What can be decided.
@@ -46,6 +49,12 @@ pub enum Matter {
     Class,
     /// Its policy.
     Policy,
+    /// The part of the slots that it has at most.
+    Share,
+}
+
+impl Matter {
+    const ALL: [Matter; 4] = [Matter::Suspension, Matter::Class, Matter::Policy, Matter::Share];
 }
 
 impl fmt::Display for Matter {
@@ -54,6 +63,7 @@ impl fmt::Display for Matter {
             Matter::Suspension => "suspension",
             Matter::Class => "class",
             Matter::Policy => "policy",
+            Matter::Share => "share",
         })
     }
 }
@@ -111,19 +121,34 @@ impl Decisions {
         Ok(())
     }
 
+    /// Somebody gives it another share of the slots.
+    ///
+    /// # Errors
+    /// An administrator has decided it, and `asker` is none.
+    pub fn reshare(
+        &mut self,
+        owner: u32,
+        asker: Asker,
+        from: Option<SlotShare>,
+        to: Option<SlotShare>,
+    ) -> Result<(), Bound> {
+        self.check(Matter::Share, asker)?;
+        decide(&mut self.share, owner, asker, from, to);
+        Ok(())
+    }
+
     /// Whether a process may be taken out of the job: outside nothing of this would hold for it.
     ///
     /// # Errors
     /// An administrator has decided something about the job, and `asker` is none.
     pub fn leave(&self, asker: Asker) -> Result<(), Bound> {
-        [Matter::Suspension, Matter::Class, Matter::Policy].into_iter().try_for_each(|matter| self.check(matter, asker))
+        Matter::ALL.into_iter().try_for_each(|matter| self.check(matter, asker))
     }
 
     /// What is decided, and by whom.
     pub fn all(&self) -> impl Iterator<Item = Bound> {
-        let matters = [Matter::Suspension, Matter::Class, Matter::Policy].into_iter();
         let decided = *self;
-        matters.filter_map(move |matter| decided.by(matter).map(|by| Bound { by, matter }))
+        Matter::ALL.into_iter().filter_map(move |matter| decided.by(matter).map(|by| Bound { by, matter }))
     }
 
     fn by(&self, matter: Matter) -> Option<u32> {
@@ -131,6 +156,7 @@ impl Decisions {
             Matter::Suspension => self.suspended_by,
             Matter::Class => self.class.map(|decision| decision.by),
             Matter::Policy => self.policy.map(|decision| decision.by),
+            Matter::Share => self.share.map(|decision| decision.by),
         }
     }
 
@@ -196,6 +222,18 @@ mod tests {
         assert_eq!(decided.all().collect::<alloc::vec::Vec<_>>(), [bound]);
         decided.repolicy(1000, ROOT, None, Some(Policy::Local)).unwrap();
         assert_eq!(decided.repolicy(1000, OWNER, Some(Policy::Local), None), Ok(()));
+    }
+
+    #[test]
+    fn a_share_that_an_administrator_gives_is_not_the_owners_to_lift() {
+        let mut decided = Decisions::default();
+        let [half, all] = [500, 1000].map(SlotShare::new);
+        decided.reshare(1000, OWNER, None, all).unwrap();
+        decided.reshare(1000, ROOT, all, half).unwrap();
+        let bound = Bound { by: 0, matter: Matter::Share };
+        assert_eq!((decided.reshare(1000, OWNER, half, None), decided.leave(OWNER)), (Err(bound), Err(bound)));
+        decided.reshare(1000, ADMIN, half, all).unwrap();
+        assert_eq!(decided, Decisions::default());
     }
 
     #[test]

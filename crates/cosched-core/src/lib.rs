@@ -40,6 +40,7 @@ pub use policy::dynamic::{Endpoint, Heuristic, Look, OnArrival, Wait, boost_cand
 pub use policy::gang::next_row;
 pub use policy::held::{Held, HeldPart};
 pub use policy::neighbours::{Neighbour, Ours, phase};
+pub use policy::share::SlotShare;
 pub use reason::Reason;
 pub use sound::Flaw;
 pub use table::{Entry, Fill, Prepared, Table};

@@ -7,6 +7,7 @@ use crate::class::Class;
 use crate::id::JobId;
 use crate::job::{Policy, Sharing};
 use crate::matrix::Matrix;
+use crate::policy::share::SlotShare;
 use crate::time::Time;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -44,6 +45,8 @@ pub struct PlannedJob {
     pub cpus: u32,
     /// Whether it takes part.
     pub standing: Standing,
+    /// The part of the slots that it has at most.
+    pub slot_share: Option<SlotShare>,
     /// Its weight against the other jobs that run at the same time, 1 to 10000.
     pub weight: u32,
     /// Its row and columns, while it has cells.
@@ -115,6 +118,8 @@ impl Plan {
             (Standing::Suspended, ..) => Disposition::Stop,
             (Standing::Asleep, ..) => Disposition::Run,
             (_, policy, _) if policy.is_local() => Disposition::Run,
+            // What others leave idle would be more than its share.
+            _ if planned.slot_share.is_some() => Disposition::Stop,
             (.., Sharing::Soft | Sharing::Paired) => Disposition::Background,
             (.., Sharing::Strict) => Disposition::Stop,
         }

@@ -35,6 +35,8 @@ pub enum Flaw {
     NotGiven(JobId),
     /// A gang that spans nodes has other slots or cells here than the cluster's plan gives it.
     NotAsTheCluster(JobId),
+    /// A job with a share of the slots has more of them.
+    OverShare(JobId),
     /// A turn is of a row that there is not, or line-ups do not come out even.
     Turn {
         /// The turn's place in the cycle, or the row.
@@ -63,6 +65,7 @@ impl fmt::Display for Flaw {
             }
             Flaw::NotGiven(job) => write!(f, "job {job} has a slot, and no cells or the slot twice"),
             Flaw::NotAsTheCluster(job) => write!(f, "job {job} has other slots here than in the cluster's plan"),
+            Flaw::OverShare(job) => write!(f, "job {job} has more slots than its share"),
             Flaw::Turn { at } => write!(f, "turn {at} of the cycle is of a row that there is not, or rows are uneven"),
             Flaw::Order(generation) => write!(f, "plan {generation} does not follow the one before it"),
             Flaw::Jobs { told, there } => write!(f, "{told} jobs are told what they may do, and there are {there}"),
@@ -105,6 +108,16 @@ impl Plan {
             if *last != turn.run {
                 gangs.check(at, turn, &is_tied)?;
                 *last = &turn.run;
+            }
+        }
+        self.check_shares()
+    }
+
+    fn check_shares(&self) -> Result<(), Flaw> {
+        for (id, share) in self.jobs.iter().filter_map(|(id, job)| Some((*id, job.slot_share?))) {
+            let has = self.turns.iter().filter(|turn| turn.run.binary_search(&id).is_ok()).count();
+            if has > share.of(self.turns.len()) {
+                return Err(Flaw::OverShare(id));
             }
         }
         Ok(())

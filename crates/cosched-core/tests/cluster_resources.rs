@@ -32,7 +32,16 @@ fn total(cpus: u32, memory_per_cpu_bytes: u64) -> Want {
 
 fn submit(planner: &mut Planner, id: u64, want: Want) {
     let on_node_loss = OnNodeLoss::Kill;
-    let spec = JobSpec { id: JobId(id), owner: 0, class: Class::Batch, policy: None, want, queue: 0, on_node_loss };
+    let spec = JobSpec {
+        id: JobId(id),
+        owner: 0,
+        class: Class::Batch,
+        policy: None,
+        slot_share: None,
+        want,
+        queue: 0,
+        on_node_loss,
+    };
     tell(planner, Input::Submit(spec)).unwrap();
 }
 

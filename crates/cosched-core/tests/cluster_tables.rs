@@ -206,6 +206,7 @@ fn spec(id: JobId, options: &[&str]) -> Result<JobSpec, String> {
         owner: 0,
         class: Class::Batch,
         policy: None,
+        slot_share: None,
         want: Want::PerNode(vec![]),
         queue: 0,
         on_node_loss: OnNodeLoss::Kill,

@@ -33,7 +33,16 @@ fn on(node: u32, cpus: u32, memory_bytes: u64) -> NodeWant {
 }
 
 fn spec(id: u64, class: Class, want: Want) -> JobSpec {
-    JobSpec { id: JobId(id), owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill }
+    JobSpec {
+        id: JobId(id),
+        owner: 0,
+        class,
+        policy: None,
+        slot_share: None,
+        want,
+        queue: 0,
+        on_node_loss: OnNodeLoss::Kill,
+    }
 }
 
 fn total(cpus: u32, memory_per_cpu_bytes: u64) -> Want {

@@ -2,7 +2,7 @@
 
 use cosched_core::{
     Class, Disposition, Job, JobId, Matrix, Node, NodeId, Packing, Plan, Planner, PlannerAction, PlannerConfig,
-    PlannerInput, Policy, Reason, Shares, Sharing, Standing, Time, Turn,
+    PlannerInput, Policy, Reason, Shares, Sharing, SlotShare, Standing, Time, Turn,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -19,7 +19,7 @@ const SHARINGS: [Sharing; 3] = [Sharing::Strict, Sharing::Paired, Sharing::Soft]
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Half of all steps are arrivals, or the matrix would stay empty.
-    prop::collection::vec((prop_oneof![Just(0_u8), 0..14_u8], 0..16_u64, 0..48_u32), 1..40)
+    prop::collection::vec((prop_oneof![Just(0_u8), 0..16_u8], 0..16_u64, 0..48_u32), 1..40)
 }
 
 fn configs() -> impl Strategy<Value = PlannerConfig> {
@@ -61,6 +61,7 @@ fn input((kind, job, value): Step) -> PlannerInput {
         10 => PlannerInput::MachineSharing(SHARINGS[value as usize % 3]),
         11 => PlannerInput::Choice(id, named, Reason::WaitsMuch),
         12 => PlannerInput::Cpus(id, value % 7),
+        13 | 14 => PlannerInput::Share(id, SlotShare::new(value % 21 * 50)),
         _ => PlannerInput::SlotLength(u64::from(value) * 5_000_000),
     }
 }
@@ -83,6 +84,7 @@ fn check(plan: &Plan, nodes: &[Node], shares: &Shares) -> Result<(), TestCaseErr
     check_homes(plan)?;
     check_turns(plan, nodes)?;
     check_rows(plan, shares)?;
+    check_shares(plan)?;
     check_dispositions(plan)
 }
 
@@ -123,7 +125,9 @@ fn check_turns(plan: &Plan, nodes: &[Node]) -> Result<(), TestCaseError> {
             }
         }
         let residents: BTreeSet<JobId> = plan.matrix.rows()[turn.row as usize].jobs().collect();
-        prop_assert!(residents.iter().all(|id| turn.run.contains(id)), "a resident does not run in {:?}", turn);
+        let has_share = |id: &&JobId| plan.jobs[*id].slot_share.is_some();
+        let mut must = residents.iter().filter(|id| !has_share(id));
+        prop_assert!(must.all(|id| turn.run.contains(id)), "a resident does not run in {:?}", turn);
         for node in nodes {
             prop_assert!(used.get(&node.id).is_none_or(|cpus| *cpus <= node.cpus), "node {} in {turn:?}", node.id.0);
         }
@@ -151,6 +155,25 @@ fn check_rows(plan: &Plan, shares: &Shares) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Over a cycle nobody has more than a share of the slots, in no part of it two more, and who is alone has all of it.
+fn check_shares(plan: &Plan) -> Result<(), TestCaseError> {
+    let cycle = plan.turns.len();
+    for (id, share) in plan.jobs.iter().filter_map(|(id, job)| Some((*id, job.slot_share?.permille() as usize))) {
+        let runs: Vec<usize> = plan.turns.iter().map(|turn| usize::from(turn.run.contains(&id))).collect();
+        let all: usize = runs.iter().sum();
+        prop_assert!(all * 1000 <= share * cycle, "job {}: {} of {} turns, {} ‰", id, all, cycle, share);
+        for length in [1, 2, 3, 5, 10, 50].into_iter().filter(|length| *length <= cycle) {
+            let most = runs.iter().chain(&runs).copied().collect::<Vec<_>>();
+            let most = most.windows(length).map(|part| part.iter().sum::<usize>()).max().unwrap_or(0);
+            prop_assert!(most * 1000 <= share * length + 2000, "job {}: {} of {} turns, {} ‰", id, most, length, share);
+        }
+        if plan.jobs.values().filter(|job| job.turns > 0).count() == 1 && all > 0 {
+            prop_assert_eq!(all * 1000, share * cycle, "job {} is alone", id);
+        }
+    }
+    Ok(())
+}
+
 fn check_dispositions(plan: &Plan) -> Result<(), TestCaseError> {
     for slot in 0..plan.turns.len().max(1) as u64 {
         for (id, disposition) in plan.dispositions(slot) {
@@ -161,6 +184,7 @@ fn check_dispositions(plan: &Plan) -> Result<(), TestCaseError> {
                 (Standing::Asleep, ..) | (_, Policy::Local | Policy::Pb | Policy::Dcs, _) => Disposition::Run,
                 (_, Policy::Auto, _) => return Err(TestCaseError::fail("auto is never in force")),
                 _ if owns => Disposition::Run,
+                _ if job.slot_share.is_some() => Disposition::Stop,
                 (_, Policy::Gang, Sharing::Strict) => Disposition::Stop,
                 (_, Policy::Gang, Sharing::Paired | Sharing::Soft) => Disposition::Background,
             };
@@ -176,13 +200,19 @@ fn check_dispositions(plan: &Plan) -> Result<(), TestCaseError> {
 struct Asked {
     machine: Option<Policy>,
     jobs: BTreeMap<JobId, (Option<Policy>, Policy)>,
+    shares: BTreeSet<JobId>,
 }
 
 impl Asked {
     fn take(&mut self, input: PlannerInput) {
         match input {
             PlannerInput::Submit(job) => drop(self.jobs.insert(job.id, (job.policy, Policy::Gang))),
-            PlannerInput::End(id) => drop(self.jobs.remove(&id)),
+            PlannerInput::End(id) => {
+                self.jobs.remove(&id);
+                self.shares.remove(&id);
+            }
+            PlannerInput::Share(id, Some(_)) => drop(self.shares.insert(id)),
+            PlannerInput::Share(id, None) => drop(self.shares.remove(&id)),
             PlannerInput::JobPolicy(id, policy) => drop(self.jobs.entry(id).and_modify(|job| job.0 = policy)),
             PlannerInput::Choice(id, policy, _) => {
                 let policy = if policy == Policy::Auto { Policy::Gang } else { policy };
@@ -199,7 +229,11 @@ impl Asked {
         for (id, (own, choice)) in &self.jobs {
             let asked = own.or(self.machine).unwrap_or(config.policy);
             let auto = asked == Policy::Auto;
-            let expected = if auto { *choice } else { asked };
+            let expected = match (self.shares.contains(id), auto) {
+                (true, _) => Policy::Gang,
+                (false, true) => *choice,
+                (false, false) => asked,
+            };
             prop_assert_eq!((plan.jobs[id].policy, plan.jobs[id].auto), (expected, auto), "job {}", id);
         }
         Ok(())

@@ -6,7 +6,7 @@ use cosched_core::cluster::{
 };
 use cosched_core::{
     Class, Job, JobId, Node, NodeId, Plan as NodePlan, Planner as NodePlanner, PlannerConfig, PlannerInput, Policy,
-    Shares, Sharing, Standing, Time,
+    Shares, Sharing, SlotShare, Standing, Time,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
@@ -20,7 +20,7 @@ const POLICIES: [Policy; 6] = [Policy::Gang, Policy::Local, Policy::Gang, Policy
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Half of all steps are arrivals, or the cluster would stay empty.
-    prop::collection::vec((prop_oneof![Just(0_u8), 0..33_u8], 0..14_u64, 0..60_u32, 0..60_u32), 1..45)
+    prop::collection::vec((prop_oneof![Just(0_u8), 0..36_u8], 0..14_u64, 0..60_u32, 0..60_u32), 1..45)
 }
 
 fn capacity(cpus: u32) -> Capacity {
@@ -84,7 +84,7 @@ fn input((kind, job, a, b): Step) -> Input {
             let queue = if b % 4 == 0 { a % 4 } else { 0 };
             let on_node_loss = [OnNodeLoss::Kill, OnNodeLoss::Keep, OnNodeLoss::Requeue][a as usize % 3];
             let policy = (b % 7 == 0).then_some(POLICIES[a as usize % POLICIES.len()]);
-            Input::Submit(JobSpec { id, owner: 0, class, policy, want, queue, on_node_loss })
+            Input::Submit(JobSpec { id, owner: 0, class, policy, slot_share: None, want, queue, on_node_loss })
         }
         2..=4 => Input::End(id),
         5 | 6 => Input::Join(node, capacity(1 + b % 5)),
@@ -111,6 +111,7 @@ fn input((kind, job, a, b): Step) -> Input {
         30 => Input::Resize(node, capacity(1 + b % 5)),
         31 => Input::LosePart(id, node),
         32 => Input::Restarted(node),
+        33 | 34 => Input::Share(id, SlotShare::new((a + b) % 11 * 100)),
         _ if b % 5 == 0 => Input::SlotLength(u64::from(a + 8) * 5_000_000),
         _ => Input::Ceiling(a * 20),
     }
@@ -159,7 +160,7 @@ fn check_homes(plan: &Plan, state: &State) -> Result<(), TestCaseError> {
 
 /// In no slot has a CPU two gangs; what a plan says of shares is what its slots give; every row has its turn.
 fn check_slots(plan: &Plan) -> Result<(), TestCaseError> {
-    let length = plan.turns.len() as u64 * plan.period();
+    let length = plan.length();
     let mut owned: BTreeMap<JobId, u64> = BTreeMap::new();
     for slot in plan.from_slot..plan.from_slot + length {
         let run = plan.run(slot);
@@ -176,7 +177,12 @@ fn check_slots(plan: &Plan) -> Result<(), TestCaseError> {
     }
     for (id, job) in &plan.jobs {
         let part = owned.get(id).copied().unwrap_or(0) * u64::from(LINEUPS_MAX);
-        prop_assert_eq!(u64::from(job.turns_16) * plan.period(), part, "job {}", id);
+        let turns = |slots: u64| slots * plan.turns.len() as u64 / length.max(1);
+        prop_assert!(u64::from(job.turns_16) == turns(part).max(part.min(1)), "job {}", id);
+        if let Some(share) = job.slot_share {
+            let slots = owned.get(id).copied().unwrap_or(0);
+            prop_assert!(slots * 1000 <= length * u64::from(share.permille()), "job {}: {} slots", id, slots);
+        }
         prop_assert_eq!(job.turns_16 > 0, job.home.is_some(), "nobody starves: job {}", id);
     }
     Ok(())
@@ -332,7 +338,7 @@ proptest! {
             let want = NodeWant { node, cpus: *cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
             let (id, class) = (JobId(id), Class::ALL[*class]);
             let want = Want::PerNode(vec![want]);
-            let spec = JobSpec { id, owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
+            let spec = JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
             planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
         }
         for step in steps {
@@ -362,6 +368,7 @@ fn own_planner(cluster: &Plan, node: NodeId) -> NodePlanner {
         let cpus = job.parts[0].cpus;
         let told = Job { id: *id, owner: 0, class: job.class, policy: Some(job.policy), cpus, node: None };
         own.handle(Time(0), PlannerInput::Submit(told)).unwrap();
+        own.handle(Time(0), PlannerInput::Share(*id, job.slot_share)).unwrap();
         match job.standing {
             Standing::Suspended => own.handle(Time(0), PlannerInput::Suspend(*id)).unwrap(),
             Standing::Asleep => own.handle(Time(0), PlannerInput::Asleep(*id)).unwrap(),

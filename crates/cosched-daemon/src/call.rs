@@ -5,7 +5,7 @@ use crate::rights::Peer;
 use cosched_api::{
     ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest, KillRequest,
     LimitList, LoadList, NodeLoad, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, RepairReport,
-    RepairRequest, ResourcesRequest, Status, Version,
+    RepairRequest, ResourcesRequest, ShareRequest, Status, Version,
 };
 use tokio::sync::oneshot;
 
@@ -55,6 +55,8 @@ pub(crate) enum Op {
     Resume(u64),
     /// `POST /v1/jobs/{id}/kill`
     Kill(u64, KillRequest),
+    /// `POST /v1/jobs/{id}/share`
+    Share(u64, ShareRequest),
     /// `POST /v1/jobs/{id}/class`
     Class(u64, ClassRequest),
     /// `POST /v1/jobs/{id}/resources`
@@ -90,6 +92,7 @@ impl Op {
             Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Suspend(id) | Op::Resume(id) => Some(*id),
             Op::Exit(id, _) => Some(*id),
             Op::Kill(id, _) => Some(*id),
+            Op::Share(id, _) => Some(*id),
             Op::Class(id, _) => Some(*id),
             Op::Resources(id, _) => Some(*id),
             Op::AddProcess(id, _) | Op::RemoveProcess(id, _) => Some(*id),

@@ -12,6 +12,7 @@ pub(crate) fn view(decided: Decided) -> Vec<Decision> {
             Matter::Suspension => DecidedMatter::Suspension,
             Matter::Class => DecidedMatter::Class,
             Matter::Policy => DecidedMatter::Policy,
+            Matter::Share => DecidedMatter::Share,
         },
         uid: by,
         user: user_name(by),

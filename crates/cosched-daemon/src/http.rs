@@ -99,6 +99,7 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
         .route("/v1/jobs/{id}/resume", post(resume))
         .route("/v1/jobs/{id}/kill", post(kill))
         .route("/v1/jobs/{id}/class", post(class))
+        .route("/v1/jobs/{id}/share", post(share))
         .route("/v1/jobs/{id}/resources", post(resources))
         .route("/v1/jobs/{id}/processes", post(add_process).delete(remove_process))
         .route("/v1/jobs/{id}/policy", post(policy))
@@ -212,6 +213,10 @@ async fn resume(calls: Calls, from: From, Id(id): Id) -> Response {
 
 async fn kill(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Kill(id, request)).await
+}
+
+async fn share(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
+    with_body(calls, from, &body, |request| Op::Share(id, request)).await
 }
 
 async fn class(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
@@ -356,6 +361,7 @@ fn act(op: &Op) -> Option<Act> {
         Op::Suspend(_) => Act::new("suspend", id, &()),
         Op::Resume(_) => Act::new("resume", id, &()),
         Op::Kill(_, request) => Act::new("kill", id, request),
+        Op::Share(_, request) => Act::new("share", id, request),
         Op::Class(_, request) => Act::new("class", id, request),
         Op::Resources(_, request) => Act::new("resources", id, request),
         Op::AddProcess(_, request) => Act::new("add-process", id, request),

@@ -3,7 +3,7 @@
 use crate::words::{core_class, core_policy};
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, OutOfMemory, Policy};
 use cosched_cluster::wire::{Ask, Decided};
-use cosched_core::JobId;
+use cosched_core::{JobId, SlotShare};
 use cosched_node::Whose;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ pub(crate) struct Record {
     pub(crate) class: Class,
     /// Its own policy, if it does not follow the machine's.
     pub(crate) own_policy: Option<Policy>,
+    /// The part of the slots that it has at most, in thousandths.
+    pub(crate) share_permille: Option<u32>,
     /// CPUs at a time.
     pub(crate) cpus: u32,
     /// Declared memory.
@@ -150,7 +152,8 @@ impl Record {
     /// What of it decides about rights.
     pub(crate) fn whose(&self) -> Whose {
         let (class, policy) = (core_class(self.class), self.own_policy.map(core_policy));
-        Whose { job: JobId(self.id), owner: self.uid, class, policy, decided: self.decided }
+        let share = self.share_permille.and_then(SlotShare::new);
+        Whose { job: JobId(self.id), owner: self.uid, class, policy, share, decided: self.decided }
     }
 
     /// A new job from a request that has been checked.
@@ -163,6 +166,8 @@ impl Record {
             uid,
             class: req.class.unwrap_or(default_class),
             own_policy: req.policy,
+            // A request that has been checked.
+            share_permille: req.share_max.map(|part| (part * 1000.0).round() as u32),
             cpus,
             mem_bytes: req.mem_bytes,
             command: shown(req.command),

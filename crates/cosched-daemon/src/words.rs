@@ -1,9 +1,9 @@
 //! The words of the wire to users in core's and the store's, and back.
 
+use crate::refuse::{Answer, refuse};
 use cosched_api as api;
 use cosched_cluster::wire;
 use cosched_core as core;
-
 pub(crate) fn class(class: api::Class) -> wire::Class {
     core_class(class).into()
 }
@@ -84,6 +84,26 @@ pub(crate) fn api_out_of_memory(told: wire::OutOfMemory) -> api::OutOfMemory {
 }
 
 /// The wire's class in core's words.
+/// A share of the slots by its part of the time.
+///
+/// # Errors
+/// It is no part: 0, more than 1, or nearer to 0 than a thousandth.
+pub(crate) fn slot_share(part: f64) -> Answer<core::SlotShare> {
+    let permille = (part * 1000.0).round();
+    let share = (0.0..=1000.0).contains(&permille).then_some(permille as u32).and_then(core::SlotShare::new);
+    share.filter(|_| part <= 1.0).ok_or_else(|| {
+        let percent = part * 100.0;
+        let why = "a share is the part of the time that the job runs: more than 0%, and 100% at the most";
+        let hint = "Give for example 50%; `cosched suspend` stops a job, and the share `none` lifts the limit.";
+        refuse(api::ErrorCode::Invalid, format!("a share of {percent}% cannot be had"), why, hint)
+    })
+}
+
+/// The other way round, in thousandths.
+pub(crate) fn api_share(permille: u32) -> f64 {
+    f64::from(permille) / 1000.0
+}
+
 pub(crate) fn core_class(class: api::Class) -> core::Class {
     match class {
         api::Class::Express => core::Class::Express,

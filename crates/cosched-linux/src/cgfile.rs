@@ -43,7 +43,7 @@ pub(crate) fn procs_at(dir: BorrowedFd<'_>) -> io::Result<Vec<i32>> {
     Ok(pids(&content))
 }
 
-fn pids(content: &str) -> Vec<i32> {
+pub(crate) fn pids(content: &str) -> Vec<i32> {
     content.lines().filter_map(|line| line.trim().parse().ok()).filter(|&pid| pid > 0).collect()
 }
 

@@ -19,6 +19,7 @@
 
 pub mod arrivals;
 pub mod beat;
+pub mod blocks;
 pub mod caps;
 mod cgfile;
 pub mod clock;
@@ -57,6 +58,7 @@ pub mod user;
 pub mod waits;
 
 pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets, Watchers};
+pub use blocks::Blocks;
 pub use caps::{Cap, Caps, Resource};
 pub use endwatch::EndWatch;
 pub use job::{JobCgroup, OutOfMemory};

@@ -7,7 +7,7 @@ use crate::types::{Action, PartOf, Why};
 use cosched_cluster::wire::{Attempt, Job, KillHow, PartEnd};
 use cosched_cluster::{Action as Wanted, Notice};
 use cosched_core::cluster::{LocalAction, LocalJob, Part as Place};
-use cosched_core::{AgentAction, JobId, Reason};
+use cosched_core::{AgentAction, JobId, Reason, SlotShare};
 
 impl Node {
     pub(crate) fn act(&mut self, wanted: Wanted) {
@@ -58,6 +58,7 @@ impl Node {
             owner: job.owner.uid,
             class,
             policy,
+            slot_share: job.ask.share_permille.and_then(SlotShare::new),
             cpus: place.cpus,
             memory_bytes: place.memory_bytes,
             suspended: false,

@@ -6,7 +6,8 @@
 use crate::Node;
 use crate::request::{ForAll, Refusal};
 use cosched_cluster::wire::{By, Decided};
-use cosched_core::{Asker, Bound, Class, Decisions, JobId, Policy};
+use cosched_core::cluster::LocalJob;
+use cosched_core::{Asker, Bound, Class, Decisions, JobId, Policy, SlotShare};
 
 /// What of a job decides about rights.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Whose {
     pub class: Class,
     /// Its own policy.
     pub policy: Option<Policy>,
+    /// The part of the slots that it has at most.
+    pub share: Option<SlotShare>,
     /// What administrators have decided about it.
     pub decided: Decided,
 }
@@ -94,7 +97,8 @@ impl Node {
     pub fn whose(&self, job: JobId) -> Result<Whose, Refusal> {
         if let Some(known) = self.member.job(job) {
             let (class, policy) = (known.ask.class.into(), known.ask.policy.map(Into::into));
-            return Ok(Whose { job, owner: known.owner.uid, class, policy, decided: known.decided });
+            let share = known.ask.share_permille.and_then(SlotShare::new);
+            return Ok(Whose { job, owner: known.owner.uid, class, policy, share, decided: known.decided });
         }
         let here = self.part(job).filter(|_| !self.is_met());
         here.map(|(of, local)| Whose::of_part(job, of, local)).ok_or(Refusal::NoSuchJob(job))
@@ -112,9 +116,9 @@ impl Node {
 }
 
 impl Whose {
-    fn of_part(job: JobId, of: &crate::PartOf, local: &cosched_core::cluster::LocalJob) -> Whose {
-        let (owner, class, policy) = (local.owner, local.class, local.policy);
-        Whose { job, owner, class, policy, decided: of.decided }
+    fn of_part(job: JobId, of: &crate::PartOf, local: &LocalJob) -> Whose {
+        let LocalJob { owner, class, policy, slot_share: share, .. } = *local;
+        Whose { job, owner, class, policy, share, decided: of.decided }
     }
 }
 
@@ -127,7 +131,7 @@ mod tests {
     const OTHER: By = By { uid: 1001, gid: 1001, admin: false };
 
     fn whose(decided: Decisions) -> Whose {
-        Whose { job: JobId(7), owner: 1000, class: Class::Batch, policy: None, decided: decided.into() }
+        Whose { job: JobId(7), owner: 1000, class: Class::Batch, policy: None, share: None, decided: decided.into() }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) fn node() -> Node {
     node
 }
 
-const NOTHING: Decided = Decided { suspended_by: None, class: None, policy: None };
+const NOTHING: Decided = Decided { suspended_by: None, class: None, policy: None, share_permille: None };
 pub(crate) const LEAD: PartOf =
     PartOf { attempt: 0, tree: 1, lead: true, alike: false, closing: false, decided: NOTHING };
 const FOLLOWER: PartOf = PartOf { lead: false, ..LEAD };
@@ -28,7 +28,7 @@ const ALIKE: PartOf = PartOf { alike: true, ..FOLLOWER };
 
 pub(crate) fn job() -> LocalJob {
     let (class, policy) = (Class::Batch, None);
-    LocalJob { owner: 1, class, policy, cpus: 1, memory_bytes: 0, suspended: false, spans: false }
+    LocalJob { owner: 1, class, policy, slot_share: None, cpus: 1, memory_bytes: 0, suspended: false, spans: false }
 }
 
 pub(crate) fn with(of: PartOf, has_begun: bool, populated: bool) -> Node {
@@ -81,6 +81,7 @@ pub(crate) fn ask() -> JobAsk {
         log_path: None,
         class: cosched_cluster::wire::Class::Batch,
         policy: None,
+        share_permille: None,
         waiting: None,
         want: WantAsk::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },
         queue: None,

@@ -11,6 +11,7 @@
 mod call;
 mod comms;
 mod file;
+mod front;
 mod hooks;
 // The wait library's way to find functions of libraries that come late; both must find the same ones.
 #[path = "../../cosched-wait/src/later.rs"]

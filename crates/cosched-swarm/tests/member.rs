@@ -87,6 +87,8 @@ fn users_change_only_what_is_theirs_and_lower_classes_only() {
         (user(1), Ask::Class { job: id, class: Class::Standby }, None),
         (user(1), Ask::Class { job: id, class: Class::Batch }, Some("not raise it")),
         (ROOT, Ask::Class { job: id, class: Class::Express }, None),
+        (user(1), Ask::Share { job: id, permille: Some(500) }, None),
+        (user(1), Ask::Share { job: id, permille: Some(1) }, Some("less than one slot a second")),
         (user(1), Ask::Ceiling { permille: 500 }, Some("for administrators")),
         (ROOT, Ask::Ceiling { permille: 0 }, Some("out of range")),
         (ROOT, Ask::Drain { node: "n9".to_owned(), drains: true }, Some("Nodes are: n")),
@@ -107,7 +109,7 @@ fn users_change_only_what_is_theirs_and_lower_classes_only() {
     let own = world.jobs().into_iter().find(|job| job.id == id).unwrap();
     assert_eq!(own.end.unwrap().why, Why::Killed { uid: 1 });
     let what: Vec<&str> = own.history.iter().map(|event| event.what.as_str()).collect();
-    assert_eq!(what, ["submitted", "class changed", "class changed", "suspended", "killed", "ended"]);
+    assert_eq!(what, ["submitted", "class changed", "class changed", "share changed", "suspended", "killed", "ended"]);
 }
 
 #[test]

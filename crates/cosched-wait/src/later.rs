@@ -1,5 +1,6 @@
 //! Functions of libraries that may come after the start of the program: a Python module that loads MPI, for example.
 
+use crate::front;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -30,8 +31,8 @@ impl Later {
 
     #[cold]
     fn find(&self, own: *const c_void) -> *mut c_void {
-        // SAFETY: the name ends with a zero. Who calls this is called by the library in question, which is loaded.
-        let mut address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        // Who calls this is called by the library in question, which is loaded.
+        let mut address = front::next(self.name);
         if address.is_null() {
             // A library that was loaded for one module only is not in the global scope.
             let mut search = Search { name: self.name, own, found: null_mut() };
@@ -59,7 +60,7 @@ unsafe extern "C" fn look(library: *mut libc::dl_phdr_info, _size: usize, search
     let address = unsafe { libc::dlsym(handle, search.name.as_ptr()) };
     // SAFETY: as above.
     unsafe { libc::dlclose(handle) };
-    if address.is_null() || address.cast_const() == search.own {
+    if address.is_null() || address.cast_const() == search.own || front::has(address) {
         return 0;
     }
     search.found = address;

@@ -17,10 +17,11 @@
 mod config;
 mod crowd;
 mod descriptors;
+mod front;
 mod hooks;
 mod join;
 mod later;
-mod passed;
+mod local;
 mod real;
 mod shared;
 mod stats;
@@ -41,11 +42,13 @@ static START: extern "C" fn() = start;
 static END: extern "C" fn() = end;
 
 extern "C" fn start() {
+    front::find();
     real::resolve();
     config::read();
     crowd::learn_the_machine();
     join::enter();
     shared::learn();
+    front::ready();
 }
 
 extern "C" fn end() {

@@ -17,8 +17,7 @@ impl Next {
     }
 
     fn find(&self) {
-        // SAFETY: the name ends with a zero; in the constructor the dynamic linker can be asked.
-        self.address.store(unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }, Relaxed);
+        self.address.store(crate::front::next(self.name), Relaxed);
     }
 
     /// Its address, once found.

@@ -1,7 +1,7 @@
 //! What the process shares with its job and its node: the job's page, or the same words in private memory.
 
 use crate::text::Text;
-use crate::{passed, sys, thread};
+use crate::{local, sys, thread};
 use core::ffi::CStr;
 use core::fmt::Write;
 use core::ptr::{self, null_mut};
@@ -180,7 +180,7 @@ pub(crate) fn polls() -> bool {
 /// A forked child is another process: it has counted nothing, and its slot is its parent's.
 extern "C" fn in_child() {
     if !polls() {
-        return passed::set(0);
+        return local::passed().set(0);
     }
     SLOT.store(null_mut(), Relaxed);
     LOOKED.store(false, Relaxed);

@@ -7,7 +7,7 @@
 use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
 use crate::hooks::progress;
-use crate::{passed, real, shared, sys};
+use crate::{local, real, shared, sys};
 use core::cell::{Cell, RefCell};
 use core::ptr::null;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -111,8 +111,9 @@ enum Count {
     Timeouts,
 }
 
-thread_local! {
-    static THREAD: Thread = const {
+impl Thread {
+    /// A thread that has not waited yet.
+    fn new() -> Self {
         Thread {
             inside: Cell::new(false),
             mode: Cell::new(page::BUSY),
@@ -144,15 +145,21 @@ thread_local! {
             },
             counts: Counts([const { Cell::new(0) }; 8]),
         }
-    };
+    }
+}
+
+/// This thread.
+fn this() -> &'static Thread {
+    // SAFETY: nothing else is kept, and it has no destructor.
+    unsafe { local::kept(Thread::new) }
 }
 
 /// Begins a call that asks without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
 #[inline]
 pub(crate) fn enter() -> Option<&'static Thread> {
-    let passed = passed::get();
-    if passed < PASS {
-        passed::set(passed + 1);
+    let passed = local::passed();
+    if passed.get() < PASS {
+        passed.set(passed.get() + 1);
         return None;
     }
     enter_slowly()
@@ -160,9 +167,7 @@ pub(crate) fn enter() -> Option<&'static Thread> {
 
 #[inline(never)]
 fn enter_slowly() -> Option<&'static Thread> {
-    let thread = THREAD.with(core::ptr::from_ref);
-    // SAFETY: thread-local memory without a destructor lives as long as the thread, and no call outlives its thread.
-    let thread = unsafe { &*thread };
+    let thread = this();
     if thread.inside.get() {
         return None;
     }
@@ -181,22 +186,21 @@ fn enter_slowly() -> Option<&'static Thread> {
 /// An MPI call of this thread begins. True in a crowd: then [`leave_mpi`] must follow.
 #[inline]
 pub(crate) fn enter_mpi() -> bool {
-    passed::get() == passed::CROWD && THREAD.with(Thread::enter_mpi)
+    local::passed().get() == local::CROWD && this().enter_mpi()
 }
 
 /// It ends.
 pub(crate) fn leave_mpi() {
-    THREAD.with(Thread::leave_mpi);
+    this().leave_mpi();
 }
 
 /// A test of MPI's that does not wait has found what it asked for.
 pub(crate) fn found_by_test() {
-    if passed::get() == passed::CROWD {
-        THREAD.with(|thread| {
-            if !thread.inside.get() && thread.row.active.get() {
-                thread.end_row(sys::now_ns(), false);
-            }
-        });
+    if local::passed().get() == local::CROWD {
+        let thread = this();
+        if !thread.inside.get() && thread.row.active.get() {
+            thread.end_row(sys::now_ns(), false);
+        }
     }
 }
 
@@ -214,29 +218,27 @@ fn ring() {
 
 /// A forked child begins anew.
 pub(crate) fn forget() {
-    THREAD.with(|thread| {
-        thread.row.active.set(false);
-        thread.row.announced.set(false);
-        thread.inside.set(false);
-        passed::set(0);
-        thread.mode.set(page::BUSY);
-        thread.depth.set(0);
-        thread.counts.0.iter().for_each(|count| count.set(0));
-    });
+    let thread = this();
+    thread.row.active.set(false);
+    thread.row.announced.set(false);
+    thread.inside.set(false);
+    local::passed().set(0);
+    thread.mode.set(page::BUSY);
+    thread.depth.set(0);
+    thread.counts.0.iter().for_each(|count| count.set(0));
 }
 
 /// At exit: what is not yet in the slot goes there.
 pub(crate) fn finish() {
-    if passed::get() == 0 && !shared::polls() {
+    if local::passed().get() == 0 && !shared::polls() {
         return;
     }
-    THREAD.with(|thread| {
-        if thread.mode.get() == page::BUSY {
-            thread.add(Count::Polls, u64::from(passed::get().min(PASS)));
-        }
-        thread.flush();
-        shared::slot().state.store(COMPUTING, Relaxed);
-    });
+    let thread = this();
+    if thread.mode.get() == page::BUSY {
+        thread.add(Count::Polls, u64::from(local::passed().get().min(PASS)));
+    }
+    thread.flush();
+    shared::slot().state.store(COMPUTING, Relaxed);
 }
 
 impl Thread {
@@ -263,7 +265,7 @@ impl Thread {
         self.crowd.set(crowd);
         self.look_ns.set(now_ns + LOOK_EVERY_NS);
         self.mode.set(if on { mode } else { page::BUSY });
-        passed::set(if on { passed::CROWD } else { 0 });
+        local::passed().set(if on { local::CROWD } else { 0 });
         self.adaptive.set(spin_us == ADAPTIVE);
         self.take_spin_time(spin_us);
         progress::prefer_yields(on);

@@ -20,7 +20,7 @@ const MPICH: Mpi =
 
 fn library() -> PathBuf {
     let own = std::env::current_exe().unwrap();
-    own.ancestors().map(|directory| directory.join("libcosched_wait.so")).find(|path| path.is_file()).unwrap()
+    own.ancestors().map(|directory| directory.join("libcosched_preload.so")).find(|path| path.is_file()).unwrap()
 }
 
 fn output(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>) -> String {

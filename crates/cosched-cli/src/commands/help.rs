@@ -34,6 +34,7 @@ block (spin-block) or yield the CPU (spin-yield); the spin time is learned for e
 Examples:
   cosched run -- mpirun -n 2 ./a.out
   cosched run --cpus 1 --class standby -- ./sweep.sh
+  cosched run --share 50% -- ./train                   half of the time, in whole slots
   cosched run --policy local --mem 4G -- python train.py
   cosched run --policy local --wait spin-block:50us -- mpirun -n 4 ./a.out
   cosched run --strategy PB-SB -- mpirun -n 4 ./a.out
@@ -71,7 +72,7 @@ Exit codes:
 
 pub(crate) const PS: &str = "\
 TIME is CPU time, CPU% the usage over the last seconds in percent of one CPU, ROW the job's home row of the matrix, \
-SHARE the fraction of the time in which it owns its CPUs. In a cluster, TIME and MEM are this node's: a plus \
+SHARE the fraction of the time in which it owns its CPUs, and behind a slash the most that it may have. In a cluster, TIME and MEM are this node's: a plus \
 means that the job also uses other nodes, a dash that it uses only other nodes.
 
 Examples:
@@ -136,6 +137,22 @@ Users may lower the class of their jobs; only administrators may raise it or use
 Examples:
   cosched class 7 standby
   cosched class 7 8 batch";
+
+pub(crate) const SHARE: &str = "\
+A job with a share has at most that part of the time, also when it is alone: whole time slots in which all its processes \
+run, and between them slots in which all are stopped. So processes that wait for each other never wait for one that a \
+quota has stopped. The share is a part of the job's CPUs' time: 50% on 4 CPUs is the time of 2. Other jobs get what it \
+leaves. While it has a share, a job is a gang, whatever its policy. The least is one slot a second: 10% with slots of 100ms.
+
+Owners change the share of their jobs; what an administrator has set only an administrator changes.
+
+Examples:
+  cosched run --share 50% -- ./train
+  cosched share 7 30%
+  cosched share 7 none
+
+Exit codes:
+  0 success   2 wrong usage   3 no daemon reachable   4 no such job   5 permission denied   6 conflicting state";
 
 pub(crate) const POLICY: &str = "\
 Changes apply to running jobs, too.

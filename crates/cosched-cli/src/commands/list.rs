@@ -66,9 +66,17 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
         format::measured(job, Some(format::duration_ms(job.cpu_time_ms))).into(),
         format::measured(job, job.memory_bytes.map(format::size)).into(),
         or_dash(job.row.map(|row| row.to_string())),
-        or_dash(job.share.map(format::percent)),
+        or_dash(share(job)),
         format::command_line(&job.command).into(),
     ]
+}
+
+/// `33%`, and `33%/50%` with the share that it has at most.
+fn share(job: &Job) -> Option<String> {
+    match (job.share.map(format::percent), job.share_max.map(format::exact_percent)) {
+        (share, None) => share,
+        (share, Some(most)) => Some(format!("{}/{most}", share.unwrap_or_else(|| "-".into()))),
+    }
 }
 
 /// `running`, `ended 0`, `ended SIG9`, `ended SIG9 OOM`, `suspended by root`.

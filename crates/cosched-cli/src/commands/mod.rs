@@ -37,6 +37,7 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Resume(options) => steer::resume(context, &options.jobs),
         Commands::Kill(options) => steer::kill(context, options),
         Commands::Class(options) => steer::class(context, options),
+        Commands::Share(options) => steer::share(context, options),
         Commands::Resources(options) => resources::resources(context, options),
         Commands::Cluster(options) => cluster::cluster(context, options),
         Commands::Queues(options) => queues::queues(context, options),

@@ -1,6 +1,9 @@
 //! What the small commands may be told.
 
-use crate::parsers::{class_parser, dead_after, named, parse_share, parse_signal, policy_or_default, sharing_parser};
+use crate::parsers::{
+    PartOrNone, class_parser, dead_after, named, parse_share, parse_signal, part_or_none, policy_or_default,
+    sharing_parser,
+};
 use clap::Args;
 use cosched_api::{Class, Packing, Sharing, parse};
 use std::path::PathBuf;
@@ -60,6 +63,18 @@ pub(crate) struct ChangeClass {
     /// express, interactive, batch or standby
     #[arg(required = true, value_name = "CLASS", value_parser = class_parser(), hide_possible_values = true)]
     pub(crate) class: Class,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::SHARE)]
+pub(crate) struct ChangeShare {
+    /// Ids or names
+    #[arg(required = true, num_args = 1.., value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+
+    /// The part of the time that each of them has at most, as 50%; `none`: no limit
+    #[arg(required = true, value_name = "PART", value_parser = part_or_none)]
+    pub(crate) share: PartOrNone,
 }
 
 #[derive(Args, Debug)]

@@ -40,6 +40,8 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("elapsed", Some(elapsed));
     add("CPU time", Some(cpu_time(job)));
     add("share", share(job));
+    let most = job.share_max.map(|part| format!("{} of the time, in whole slots", format::exact_percent(part)));
+    add("at most", most.map(|text| decided(job, DecidedMatter::Share, text)));
     add("memory", memory(job));
     add("nodes", nodes(job));
     add("queue", job.queue.clone());

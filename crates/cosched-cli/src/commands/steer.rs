@@ -1,13 +1,14 @@
 //! The commands that change something, and `wait`.
 
 use super::each::each;
-use super::options::{ChangeClass, ChangePolicy, Kill};
+use super::options::{ChangeClass, ChangePolicy, ChangeShare, Kill};
 use super::status;
 use crate::context::Context;
 use crate::jobs::{connect, for_each, patiently};
 use crate::out::{Failure, print, print_json, say};
 use cosched_api::{
     Class, ClassRequest, ClassShares, Client, ClientError, Job, JobState, KillRequest, Policy, PolicyRequest,
+    ShareRequest,
 };
 use std::time::Duration;
 
@@ -44,6 +45,12 @@ fn kill_request(options: &Kill) -> KillRequest {
 pub(crate) fn class(context: &Context, options: &ChangeClass) -> Result<u8, Failure> {
     let request = ClassRequest { class: options.class };
     each(context, &options.jobs, |client, id| client.set_class(id, &request))
+}
+
+/// `cosched share JOB… PART`.
+pub(crate) fn share(context: &Context, options: &ChangeShare) -> Result<u8, Failure> {
+    let request = ShareRequest { share_max: options.share.0 };
+    each(context, &options.jobs, |client, id| client.set_share(id, &request))
 }
 
 /// `cosched policy`.

@@ -90,6 +90,7 @@ impl<'a> Launch<'a> {
             cpus: options.cpus,
             mem_bytes: options.mem,
             policy,
+            share_max: options.share,
             waiting: waiting.as_ref().map(|plan| plan.waiting),
             cwd: std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned()),
             detached: options.detach,

@@ -1,7 +1,7 @@
 //! What `cosched run` may be told.
 
 use super::waiting::{WaitOption, parse_strategy, parse_wait};
-use crate::parsers::{class_parser, parse_node, policy_parser};
+use crate::parsers::{class_parser, parse_node, part_of_time, policy_parser};
 use clap::{Args, ValueEnum};
 use cosched_api::{Class, NodeResources, OnNodeLoss, Policy, Waiting, parse};
 use std::ffi::OsString;
@@ -29,6 +29,10 @@ pub(crate) struct Run {
     /// In a cluster: what to do on a node failure: kill the job, keep the rest running, or requeue (restart) the job
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) on_node_loss: Option<NodeLoss>,
+
+    /// At most this part of the time, in whole time slots, as 50%; the job is a gang then, whatever the policy
+    #[arg(long, value_name = "PART", value_parser = part_of_time, conflicts_with_all = ["strategy"])]
+    pub(crate) share: Option<f64>,
 
     /// Memory that the job needs, as 512M or 4G
     #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]

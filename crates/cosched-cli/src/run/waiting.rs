@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The library's file.
 const LIBRARY: &str = "libcosched_wait.so";
+/// What is preloaded in its place: it lies beside the library, and loads it into the programs that it concerns.
+const FRONT: &str = "libcosched_preload.so";
 /// Names another place of the library.
 const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
 /// The longest spin time, in µs.
@@ -94,7 +96,7 @@ impl Plan {
             return if asked.is_some() { Err(not_installed()) } else { Ok(None) };
         };
         match obstacle(program) {
-            None => Ok(Some(Plan { waiting, library })),
+            None => Ok(Some(Plan { waiting, library: with_front(library) })),
             Some(why) => {
                 if asked.is_some() && waiting.mode != WaitMode::Busy {
                     say(&format!("--wait has no effect on {}: {why}", program.display()));
@@ -126,6 +128,7 @@ impl Plan {
         let mut all: Vec<(String, OsString)> =
             vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
+        all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
         // OpenMP's barriers spin on memory, where the library sees nothing. Only where somebody asked for it: who is alone
         // pays for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
         let asked = matches!(self.waiting.mode, WaitMode::SpinBlock | WaitMode::SpinYield);
@@ -136,6 +139,16 @@ impl Plan {
     }
 }
 
+/// Which file the page is, and when it was made: so the job's processes know that they are on its node, and in it by birth.
+fn seen(page: &str) -> Option<String> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let facts = statx(CWD, page, AtFlags::empty(), wanted).ok()?;
+    let born = facts.stx_btime;
+    let known = facts.stx_mask & wanted.bits() == wanted.bits();
+    known.then(|| format!("{}-{}-{}", facts.stx_ino, born.tv_sec, born.tv_nsec))
+}
+
 /// `LD_PRELOAD` with this library before those that the user has named.
 pub(crate) fn preload(library: &Path) -> OsString {
     let mut preload = OsString::from(library);
@@ -144,6 +157,13 @@ pub(crate) fn preload(library: &Path) -> OsString {
         preload.push(others);
     }
     preload
+}
+
+/// What to preload for the wait library: its front, where that was built.
+fn with_front(library: PathBuf) -> PathBuf {
+    let front = library.with_file_name(FRONT);
+    // The front knows the library by its name.
+    if library.file_name().is_some_and(|name| name == LIBRARY) && front.is_file() { front } else { library }
 }
 
 /// A library of ours: where the variable says, beside `cosched`, or where it is installed.
@@ -244,6 +264,17 @@ mod tests {
         let mut bare = own[..4096].to_vec();
         bare[56..58].copy_from_slice(&0_u16.to_ne_bytes());
         assert!(elf_obstacle(&bare).unwrap().contains("statically"));
+    }
+
+    #[test]
+    fn the_front_is_preloaded_where_there_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join(LIBRARY);
+        assert_eq!(with_front(library.clone()), library);
+        std::fs::write(dir.path().join(FRONT), "").unwrap();
+        assert_eq!(with_front(library), dir.path().join(FRONT));
+        let named = dir.path().join("mine.so");
+        assert_eq!(with_front(named.clone()), named);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::wire::{Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, Name, Part
 use cosched_core::cluster::{
     Input, JobRecord, JobSpec, Limit, NodeWant, Planner, Queue as CoreQueue, Refusal, Stage, Want,
 };
-use cosched_core::{JobId, NodeId, Reason, Time};
+use cosched_core::{JobId, NodeId, Reason, SlotShare, Time};
 use std::collections::BTreeMap;
 
 /// So many jobs of one user may wait at a time; of an administrator any number.
@@ -41,6 +41,15 @@ pub(super) struct Batch<'a> {
 }
 
 pub(super) type Outcome = Result<Answer, Answer>;
+
+/// A share of the slots by its thousandths.
+pub(super) fn slot_share(permille: Option<u32>, what: &str) -> Result<Option<SlotShare>, Answer> {
+    let share = |permille| {
+        let out = || Answer::refused(what, format!("a share of {permille} ‰ is out of range"), "Give 1 to 1000.");
+        SlotShare::new(permille).ok_or_else(out)
+    };
+    permille.map(share).transpose()
+}
 
 impl<'a> Batch<'a> {
     pub(super) fn new(replica: &'a Replica, planner: Planner, wall: Time, refuse_submits: bool) -> Batch<'a> {
@@ -96,6 +105,7 @@ impl<'a> Batch<'a> {
             (Ask::Kill { job, how }, Some(by)) => self.kill(by, *job, *how),
             (Ask::Class { job, class }, Some(by)) => self.class(by, *job, *class),
             (Ask::Policy { job, policy }, Some(by)) => self.policy(by, *job, *policy),
+            (Ask::Share { job, permille }, Some(by)) => self.share(by, *job, *permille),
             (Ask::Resources { job, want }, Some(by)) => self.resources(by, *job, want),
             (Ask::ClusterPolicy { policy }, Some(by)) => self.setting(by, Input::ClusterPolicy((*policy).into())),
             (Ask::ClusterSharing { sharing }, Some(by)) => self.setting(by, Input::ClusterSharing((*sharing).into())),
@@ -160,6 +170,7 @@ impl<'a> Batch<'a> {
             owner: by.uid,
             class: ask.class.into(),
             policy: ask.policy.map(Into::into),
+            slot_share: slot_share(ask.share_permille, what)?,
             want: self.want(&ask.want, what)?,
             queue: self.queue(by, ask)?,
             on_node_loss: ask.on_node_loss.into(),

@@ -1,12 +1,12 @@
-//! What users do to jobs: suspend, resume, end, another class, another policy.
+//! What users do to jobs: suspend, resume, end, another class, another policy, another share of the slots.
 //!
 //! A user changes only what is his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design". What an
 //! administrator has decided about it he leaves as it is (core, `decision.rs`).
 
-use super::apply::{Batch, Outcome};
+use super::apply::{Batch, Outcome, slot_share};
 use crate::wire::{Answer, By, Class, Job, KillHow, Policy};
 use cosched_core::cluster::Input;
-use cosched_core::{Asker, Bound, Decisions, JobId};
+use cosched_core::{Asker, Bound, Decisions, JobId, SlotShare};
 
 const REFUSED: &str = "the job is not changed";
 
@@ -116,6 +116,17 @@ impl Batch<'_> {
         self.change(by, id, Input::JobPolicy(JobId(id), new), "policy changed")?;
         self.decide(id, decisions);
         self.jobs.entry(id).and_modify(|job| job.ask.policy = policy);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn share(&mut self, by: By, id: u64, permille: Option<u32>) -> Outcome {
+        let new = slot_share(permille, REFUSED)?;
+        let decisions = self.decided(by, id, |decided, job, asker| {
+            decided.reshare(job.owner.uid, asker, job.ask.share_permille.and_then(SlotShare::new), new)
+        })?;
+        self.change(by, id, Input::Share(JobId(id), new), "share changed")?;
+        self.decide(id, decisions);
+        self.jobs.entry(id).and_modify(|job| job.ask.share_permille = permille);
         Ok(Answer::Done)
     }
 }

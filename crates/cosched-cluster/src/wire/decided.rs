@@ -1,7 +1,7 @@
 //! What administrators have decided about a job, as it is written in records of jobs: here, and in a daemon's journal.
 
 use super::names::{Class, Policy};
-use cosched_core::{Decision, Decisions};
+use cosched_core::{Decision, Decisions, SlotShare};
 use serde::{Deserialize, Serialize};
 
 /// A decision, and what was before it.
@@ -27,6 +27,9 @@ pub struct Decided {
     /// Its own policy, or that it follows the common one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<By<Option<Policy>>>,
+    /// The part of the slots that it has at most, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_permille: Option<By<Option<u32>>>,
 }
 
 impl Decided {
@@ -42,6 +45,9 @@ impl From<Decisions> for Decided {
             suspended_by: core.suspended_by,
             class: core.class.map(|Decision { by, before }| By { uid: by, before: before.into() }),
             policy: core.policy.map(|Decision { by, before }| By { uid: by, before: before.map(Into::into) }),
+            share_permille: core
+                .share
+                .map(|Decision { by, before }| By { uid: by, before: before.map(SlotShare::permille) }),
         }
     }
 }
@@ -52,6 +58,9 @@ impl From<Decided> for Decisions {
             suspended_by: wire.suspended_by,
             class: wire.class.map(|By { uid, before }| Decision { by: uid, before: before.into() }),
             policy: wire.policy.map(|By { uid, before }| Decision { by: uid, before: before.map(Into::into) }),
+            share: wire
+                .share_permille
+                .map(|By { uid, before }| Decision { by: uid, before: before.and_then(SlotShare::new) }),
         }
     }
 }
@@ -66,9 +75,13 @@ mod tests {
             suspended_by: Some(0),
             class: Some(Decision { by: 42, before: cosched_core::Class::Batch }),
             policy: Some(Decision { by: 0, before: None }),
+            share: Some(Decision { by: 0, before: SlotShare::new(500) }),
         };
         let text = serde_json::to_string(&Decided::from(decisions)).unwrap();
-        assert_eq!(text, r#"{"suspended_by":0,"class":{"uid":42,"before":"batch"},"policy":{"uid":0,"before":null}}"#);
+        assert_eq!(
+            text,
+            r#"{"suspended_by":0,"class":{"uid":42,"before":"batch"},"policy":{"uid":0,"before":null},"share_permille":{"uid":0,"before":500}}"#
+        );
         assert_eq!(Decisions::from(serde_json::from_str::<Decided>(&text).unwrap()), decisions);
         assert!(serde_json::from_str::<Decided>("{}").unwrap().is_none());
     }

@@ -95,6 +95,9 @@ pub struct JobAsk {
     pub class: Class,
     /// Its own policy; `None` follows the cluster's.
     pub policy: Option<Policy>,
+    /// The part of the slots that it has at most, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_permille: Option<u32>,
     /// How its processes wait; `None` when they have no library for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitAsk>,
@@ -375,6 +378,7 @@ mod tests {
             log_path: None,
             class: Class::Batch,
             policy: None,
+            share_permille: None,
             want: WantAsk::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 },
             queue: None,
             groups: Vec::new(),

@@ -35,6 +35,8 @@ pub enum Ask {
     Class { job: u64, class: Class },
     /// Give it another policy; `None` follows the cluster's.
     Policy { job: u64, policy: Option<Policy> },
+    /// Give it at most so much of the slots, in thousandths; `None` as many as it gets.
+    Share { job: u64, permille: Option<u32> },
     /// What it wants from now on.
     Resources { job: u64, want: WantAsk },
     /// The cluster's policy.
@@ -86,7 +88,7 @@ pub enum Ask {
 impl Ask {
     /// Whether who asks hears of it only when it is carried out, or says it again.
     pub(crate) fn may_be_lost(&self) -> bool {
-        use Ask::{Class, Kill, PartEnded, Policy, Resources, Resume, Submit, Suspend};
+        use Ask::{Class, Kill, PartEnded, Policy, Resources, Resume, Share, Submit, Suspend};
         matches!(
             self,
             Submit(_)
@@ -95,6 +97,7 @@ impl Ask {
                 | Kill { .. }
                 | Class { .. }
                 | Policy { .. }
+                | Share { .. }
                 | Resources { .. }
                 | PartEnded { .. }
         )

@@ -7,7 +7,7 @@ use cosched_core::cluster::{
     Capacity, Cells as CoreCells, JobRecord, JobSpec, NodeRecord, NodeWant as CoreNodeWant, Part as CorePart,
     Place as CorePlace, Span, Stage as CoreStage, State as Core, Usage as CoreUsage, Want as CoreWant,
 };
-use cosched_core::{JobId, NodeId, Time};
+use cosched_core::{JobId, NodeId, SlotShare, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -62,6 +62,8 @@ struct Job {
     owner: u32,
     class: Class,
     policy: Option<Policy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    share_permille: Option<u32>,
     want: Want,
     queue: u32,
     on_node_loss: OnNodeLoss,
@@ -217,12 +219,13 @@ impl Job {
     fn new(id: JobId, job: &JobRecord) -> Job {
         let JobRecord { spec, order, standing, choice, stage, place, ready_since } = job;
         // The record's key is its spec's name.
-        let JobSpec { id: _, owner, class, policy, want, queue, on_node_loss } = spec;
+        let JobSpec { id: _, owner, class, policy, slot_share, want, queue, on_node_loss } = spec;
         Job {
             id: id.0,
             owner: *owner,
             class: (*class).into(),
             policy: policy.map(Policy::from),
+            share_permille: slot_share.map(SlotShare::permille),
             want: want.into(),
             queue: *queue,
             on_node_loss: (*on_node_loss).into(),
@@ -236,13 +239,14 @@ impl Job {
     }
 
     fn known(self) -> (JobId, JobRecord) {
-        let Job { id, owner, class, policy, want, queue, on_node_loss, .. } = self;
+        let Job { id, owner, class, policy, share_permille, want, queue, on_node_loss, .. } = self;
         let Job { order, standing, choice, stage, place, ready_since_ns, .. } = self;
         let spec = JobSpec {
             id: JobId(id),
             owner,
             class: class.into(),
             policy: policy.map(Into::into),
+            slot_share: share_permille.and_then(SlotShare::new),
             want: want.into(),
             queue,
             on_node_loss: on_node_loss.into(),

@@ -60,12 +60,12 @@ impl Default for AgentConfig {
 }
 
 impl AgentConfig {
-    /// The samples of one round, and the time from one round to the next in nanoseconds: a round every sample interval,
-    /// but at least one in a second, and never more samples in a second than there may be.
+    /// The samples of one round, and the time from one round to the next in nanoseconds: a round as often as
+    /// any job is looked at, but at least one in a second, and never more samples in a second than there may be.
     fn round(&self) -> (usize, u64) {
         const SECOND_NS: u64 = 1_000_000_000;
         let samples_per_s = u64::from(self.samples_per_s_max.max(1));
-        let rounds_per_s = SECOND_NS.div_ceil(self.sample_interval_ns.max(1)).min(samples_per_s);
+        let rounds_per_s = SECOND_NS.div_ceil((self.sample_interval_ns / watch::NEWS_TIMES).max(1)).min(samples_per_s);
         ((samples_per_s / rounds_per_s) as usize, SECOND_NS.div_ceil(rounds_per_s))
     }
 }
@@ -248,7 +248,7 @@ impl Agent {
         for (_, _, job) in &due {
             self.actions.push_back(AgentAction::Sample { job: *job });
             if let Some(watch) = self.watches.get_mut(job) {
-                watch.due = now + watch.interval_ns(&self.config);
+                watch.due = now + watch.interval_ns(now, &self.config);
             }
         }
         if !due.is_empty() {

@@ -355,3 +355,22 @@ fn an_agent_that_forgot_a_job_says_so_and_begins_anew() {
     let flaw = AgentAction::Unsound(crate::Flaw::Jobs { told: 1, there: 2 });
     assert!(matches!(said[..], [first, AgentAction::Set { .. }, AgentAction::Set { .. }] if first == flaw), "{said:?}");
 }
+
+#[test]
+fn a_job_that_auto_chooses_for_is_seen_often_after_each_plan() {
+    let mut node = TestNode::new(2, 100_000_000);
+    node.tell(PlannerInput::MachinePolicy(Policy::Auto));
+    node.submit(1, 2, Class::Batch, FULL_PPM);
+    let samples_in = |node: &mut TestNode, ns: u64| {
+        node.samples.clear();
+        node.run_for(ns);
+        node.samples.len()
+    };
+    for policy in [Policy::Auto, Policy::Gang] {
+        node.tell(PlannerInput::MachinePolicy(policy));
+        let expected = if policy == Policy::Auto { 23..=25 } else { 3..=4 };
+        assert!(expected.contains(&samples_in(&mut node, 3 * SECOND_NS)), "{policy:?}: {:?}", node.samples);
+        samples_in(&mut node, SECOND_NS);
+        assert_eq!(samples_in(&mut node, 4 * SECOND_NS), 4);
+    }
+}

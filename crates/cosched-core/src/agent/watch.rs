@@ -3,11 +3,17 @@
 use super::AgentConfig;
 use crate::id::JobId;
 use crate::job::Policy;
-use crate::plan::{Plan, Standing};
+use crate::plan::{Plan, PlannedJob, Standing};
 use crate::time::Time;
 
 /// A gang must have had at least so many slots before it is judged.
 const SLOTS_MIN: u64 = 2;
+
+/// Of a job that auto chooses for more is to be seen after each plan: it has begun, or has other rivals.
+const NEWS_NS: u64 = 3_000_000_000;
+
+/// So much more often than sleepers it is looked at meanwhile.
+pub(super) const NEWS_TIMES: u64 = 4;
 
 /// What a sample says about a gang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +67,8 @@ pub(super) struct Watch {
     /// When it wants to be looked at next.
     pub(super) due: Time,
     kind: Kind,
+    /// Until when auto is to see it often.
+    news_until: Time,
     /// The CPU time of the last sample, in nanoseconds.
     last_ns: Option<u64>,
     /// `None` after a change: the next sample begins anew.
@@ -73,7 +81,7 @@ pub(super) struct Watch {
 impl Watch {
     /// A job that is first looked at at `due`.
     pub(super) fn new(due: Time) -> Watch {
-        Watch { due, kind: Kind::Other, last_ns: None, quiet: None, slept_ns: 0, slept_to: due }
+        Watch { due, kind: Kind::Other, news_until: Time(0), last_ns: None, quiet: None, slept_ns: 0, slept_to: due }
     }
 
     pub(super) fn asleep(&self) -> bool {
@@ -81,7 +89,11 @@ impl Watch {
     }
 
     /// Sleepers are looked at often, gangs less, and other jobs only for display.
-    pub(super) fn interval_ns(&self, config: &AgentConfig) -> u64 {
+    pub(super) fn interval_ns(&self, now: Time, config: &AgentConfig) -> u64 {
+        // A clock that was set back makes no news of what is old.
+        if self.kind != Kind::Asleep && (1..=NEWS_NS).contains(&(self.news_until - now)) {
+            return config.sample_interval_ns / NEWS_TIMES;
+        }
         let intervals = match self.kind {
             Kind::Asleep => 1,
             Kind::Gang => 2,
@@ -99,10 +111,12 @@ impl Watch {
 
     /// A new plan holds for the job.
     pub(super) fn plan(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
-        let kind = match plan.jobs.get(&job).map(|planned| (planned.standing, planned.policy)) {
-            Some((Standing::Asleep, _)) if self.kind == Kind::Dropped => Kind::Dropped,
-            Some((Standing::Asleep, _)) => Kind::Asleep,
-            Some((Standing::Scheduled, Policy::Gang)) => Kind::Gang,
+        let of_plan = |planned: &PlannedJob| (planned.standing, planned.policy, planned.slot_share.is_some());
+        let kind = match plan.jobs.get(&job).map(of_plan) {
+            Some((Standing::Asleep, ..)) if self.kind == Kind::Dropped => Kind::Dropped,
+            Some((Standing::Asleep, ..)) => Kind::Asleep,
+            // One with a share of the slots is never asleep.
+            Some((Standing::Scheduled, Policy::Gang, false)) => Kind::Gang,
             _ => Kind::Other,
         };
         if kind != self.kind {
@@ -111,8 +125,10 @@ impl Watch {
             // What made it fall asleep counts, too.
             (self.slept_ns, self.slept_to) = (config.idle_after_ns, now);
         }
+        let auto = plan.jobs.get(&job).is_some_and(|planned| planned.auto);
+        self.news_until = if auto { now + NEWS_NS } else { Time(0) };
         // Also heals a due time that a clock that went back has left in the far future.
-        self.due = self.due.min(now + self.interval_ns(config));
+        self.due = self.due.min(now + self.interval_ns(now, config));
     }
 
     /// Takes a sample of the job's CPU time, under the plan that holds.

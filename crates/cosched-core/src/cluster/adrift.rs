@@ -71,6 +71,7 @@ mod tests {
                 owner: 0,
                 class: Class::Batch,
                 policy: None,
+                slot_share: None,
                 want: Want::PerNode(Vec::new()),
                 queue: 0,
                 on_node_loss: OnNodeLoss::Kill,

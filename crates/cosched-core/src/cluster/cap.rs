@@ -4,7 +4,7 @@
 //! (LLNL, "Gang Scheduler Design"). In a cluster the cycle of gangs that span nodes leaves turns open for that; a machine
 //! alone has only gangs of its own.
 //! Rule. Turns in which nobody owns CPUs are spread evenly between the others. In them gangs are what they are in others'
-//! turns: idle weight or stopped.
+//! turns: idle weight or stopped. Turns that are so already, because jobs have shares of the slots, count.
 //! Units: turns; the ceiling in thousandths.
 
 use crate::plan::{Plan, Turn};
@@ -19,9 +19,12 @@ const TURNS_MAX: usize = 2048;
 /// The plan in which gangs have at most so much of all slots.
 pub fn cap(mut plan: Plan, ceiling_permille: u32) -> Plan {
     let (busy, ceiling) = (plan.turns.len(), ceiling_permille.clamp(1, 1000) as usize);
-    if busy == 0 || ceiling == 1000 {
+    let owned = plan.turns.iter().filter(|turn| !turn.run.is_empty()).count();
+    if owned * 1000 <= ceiling * busy {
         return plan;
     }
+    // The others keep their part of the turns.
+    let ceiling = ceiling * busy / owned;
     let open = |repeats: usize| (repeats * busy * (1000 - ceiling)).div_ceil(ceiling);
     let part = |repeats: usize| repeats * busy * 1000 / (repeats * busy + open(repeats));
     let fits = |repeats: &usize| *repeats == 1 || repeats * busy + open(*repeats) <= TURNS_MAX;

@@ -8,6 +8,7 @@ use crate::id::{JobId, NodeId};
 use crate::job::Policy;
 use crate::plan::Standing;
 use crate::policy::SLOT_LENGTH_NS;
+use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::time::Time;
 use alloc::vec::Vec;
@@ -62,6 +63,7 @@ impl Planner {
             | Input::Resume(_)
             | Input::Class(..)
             | Input::JobPolicy(..)
+            | Input::Share(..)
             | Input::Choice(..)
             | Input::Asleep(_)
             | Input::Awake(_) => self.change_job(input),
@@ -86,6 +88,11 @@ impl Planner {
             Input::Resume(id) => self.job(id)?.standing = Standing::Scheduled,
             Input::Class(id, class) => self.job(id)?.spec.class = class,
             Input::JobPolicy(id, policy) => self.job(id)?.spec.policy = policy,
+            Input::Share(id, share) => {
+                self.job(id)?;
+                self.check_share(share)?;
+                self.job(id)?.spec.slot_share = share;
+            }
             Input::Choice(id, policy, reason) => {
                 self.job(id)?.choice = if policy == Policy::Auto { Policy::Gang } else { policy };
                 return Ok(reason);
@@ -163,6 +170,7 @@ impl Planner {
             return Err(Refusal::DuplicateJob(spec.id));
         }
         self.check_want(spec.queue, &spec.want)?;
+        self.check_share(spec.slot_share)?;
         let (id, order) = (spec.id, self.state.next_order);
         self.state.next_order += 1;
         self.waiting.insert((spec.queue, order, id));
@@ -178,6 +186,14 @@ impl Planner {
         };
         self.state.jobs.insert(id, job);
         Ok(())
+    }
+
+    fn check_share(&self, share: Option<SlotShare>) -> Result<(), Refusal> {
+        let least = SlotShare::least(self.state.config.slot_length_ns);
+        match share.filter(|share| *share < least) {
+            Some(wanted) => Err(Refusal::Share { wanted, least }),
+            None => Ok(()),
+        }
     }
 
     /// Whether a job of this queue could ever run, on the nodes that there are.

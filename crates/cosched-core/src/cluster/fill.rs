@@ -19,6 +19,7 @@ use crate::job::Policy;
 use crate::matrix::Matrix;
 use crate::plan::{Plan, PlannedJob, Standing, Turn};
 use crate::policy::local;
+use crate::policy::share::{self, SlotShare};
 use crate::sound::Flaw;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -117,11 +118,11 @@ fn planned(job: &ClusterJob, cpus: u32) -> PlannedJob {
         Stage::Clearing | Stage::Ending(_) => Standing::Asleep,
         Stage::Ready => job.standing,
     };
-    let ClusterJob { class, auto, weight, .. } = *job;
+    let ClusterJob { class, auto, weight, slot_share, .. } = *job;
     // A gang without cells, of one of whose nodes nobody hears, is left to the operating system.
     let left = standing == Standing::Scheduled && job.home.is_none() && job.policy == Policy::Gang;
     let policy = if left { Policy::Local } else { job.policy };
-    PlannedJob { class, policy, auto, cpus, standing, weight, home: None, turns: 0 }
+    PlannedJob { class, policy, auto, cpus, standing, slot_share, weight, home: None, turns: 0 }
 }
 
 /// Weights of the node's jobs against each other; a plan of its own has them already.
@@ -153,17 +154,18 @@ impl Filled {
     fn new(cluster: &ClusterPlan, node: NodeId, plan: &Plan, shares: &Shares) -> Filled {
         let own: Vec<JobId> = plan.jobs.iter().filter(|(_, job)| job.home.is_some()).map(|(id, _)| *id).collect();
         let has = cluster.layout.index_of(node).map_or(0, |at| cluster.layout.nodes()[at].span.count);
+        let shares_of = |id: &JobId| Some((*id, plan.jobs[id].slot_share?));
+        let slot_shares: BTreeMap<JobId, SlotShare> = own.iter().filter_map(shares_of).collect();
         let mut served: BTreeMap<JobId, u64> = own.iter().map(|id| (*id, 0)).collect();
-        let (cycle, length) = (cluster.turns.len() as u64, cluster.turns.len() as u64 * cluster.period());
+        let (cycle, length) = (cluster.turns.len() as u64, cluster.length());
         // Slot k has turn k modulo the length; the cluster counts from the slot in which its plan begins.
-        let begin = (length - cluster.from_slot % length) + u64::from(cluster.start);
-        let mut turn = |slot: u64| {
-            let k = (slot + begin) % length;
-            let turn = cluster.turns[(k % cycle) as usize];
-            let run = cluster.lineup(turn, k / cycle).iter().copied();
+        let begin = (length - cluster.from_slot % length) + cluster.begin();
+        let mut run = |slot: usize, may: &dyn Fn(JobId) -> bool| {
+            let k = (slot as u64 + begin) % length;
+            let run = cluster.run_of(k).iter().copied();
             let mut run: Vec<JobId> = run.filter(|id| cluster.part(*id, node).is_some()).collect();
             let mut free = has.saturating_sub(run.iter().map(|id| plan.jobs[id].cpus).sum::<u32>());
-            let mut queue = own.clone();
+            let mut queue: Vec<JobId> = own.iter().copied().filter(|id| may(*id)).collect();
             queue.sort_by_key(|id| (served[id] * 65_536 / u64::from(shares.of(plan.jobs[id].class)), *id));
             for id in queue {
                 let cpus = plan.jobs[&id].cpus;
@@ -174,18 +176,26 @@ impl Filled {
                 }
             }
             run.sort_unstable();
-            Turn { row: turn.row, run }
+            run
         };
-        let mut turns: Vec<Turn> = Vec::new();
-        let often = own.len().clamp(1, REPEATS_MAX).min((TURNS_MAX / length as usize).max(1));
-        // Each repeat serves somebody who was not served before, if one repeat serves anybody.
-        for repeat in 1..=own.len().max(1) {
-            turns.extend((0..length).map(&mut turn));
-            let served = |id: &JobId| turns.iter().any(|turn| turn.run.binary_search(id).is_ok());
-            if repeat >= often && own.iter().all(served) {
-                break;
+        let length = length as usize;
+        let often = own.len().clamp(1, REPEATS_MAX).min((TURNS_MAX / length).max(1));
+        let mut runs: Vec<Vec<JobId>> = Vec::new();
+        if slot_shares.is_empty() {
+            // Each repeat serves somebody who was not served before, if one repeat serves anybody.
+            for repeat in 1..=own.len().max(1) {
+                runs.extend((0..length).map(|slot| run(slot, &|_| true)));
+                let served = |id: &JobId| runs.iter().any(|run| run.binary_search(id).is_ok());
+                if repeat >= often && own.iter().all(served) {
+                    break;
+                }
             }
+        } else {
+            let often = often * share::repeats(often * length, slot_shares.values().copied());
+            runs = share::pace(&slot_shares, often * length, run);
         }
+        let row = |slot: usize| cluster.turns[((slot as u64 + begin) % cycle) as usize].row;
+        let turns = runs.into_iter().enumerate().map(|(slot, run)| Turn { row: row(slot), run }).collect();
         Filled { node, turns, own }
     }
 
@@ -231,7 +241,8 @@ mod tests {
         let want = |node| NodeWant { node, cpus: 2, cpus_min: 2, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
         let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);
-        let spec = JobSpec { id: JobId(1), owner: 0, class, policy: None, want, queue: 0, on_node_loss };
+        let spec =
+            JobSpec { id: JobId(1), owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss };
         planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
         ClusterPlan::clone(planner.plan())
     }

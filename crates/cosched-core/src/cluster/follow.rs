@@ -370,6 +370,7 @@ mod tests {
             class: crate::Class::Batch,
             policy: crate::Policy::Gang,
             auto: false,
+            slot_share: None,
             standing: crate::Standing::Scheduled,
             stage: Stage::Ready,
             weight: 1,

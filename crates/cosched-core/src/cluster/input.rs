@@ -7,6 +7,7 @@ use super::state::{Capacity, JobSpec, Packing, Period, Want};
 use crate::class::{Class, Shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Policy, Sharing};
+use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::sound::Flaw;
 use alloc::sync::Arc;
@@ -52,6 +53,8 @@ pub enum Input {
     Class(JobId, Class),
     /// It has another policy now, or follows the cluster's.
     JobPolicy(JobId, Option<Policy>),
+    /// It has at most this part of the slots now, or as many as it gets.
+    Share(JobId, Option<SlotShare>),
     /// It wants this from now on; see `resources.rs`.
     Resources(JobId, Want),
     /// What auto has chosen for it: anything but [`Policy::Auto`].
@@ -202,6 +205,13 @@ pub enum Refusal {
     Queues,
     /// The job is in a queue that would not be there any more.
     QueueInUse(JobId),
+    /// A share of the slots that is less than one in a second.
+    Share {
+        /// What was asked for.
+        wanted: SlotShare,
+        /// The least, with slots of the present length.
+        least: SlotShare,
+    },
     /// The job is in another stage than the input needs.
     Stage(JobId),
 }
@@ -267,6 +277,9 @@ impl fmt::Display for Refusal {
                 write!(f, "a slot of {ns} ns is out of range: {low} ms to {high} ms")
             }
             Refusal::Ceiling(permille) => write!(f, "a ceiling of {permille} ‰ is out of range: 1 to 1000"),
+            Refusal::Share { wanted, least } => {
+                write!(f, "a share of {wanted} is less than one slot a second: {least} is the least")
+            }
             Refusal::NodeDeadAfter(ns) => {
                 let least = super::change::NODE_DEAD_AFTER_NS.start() / 1_000_000_000;
                 write!(f, "a node cannot be dead after {} ms: it is {least} s to a year, or never", ns / 1_000_000)

@@ -29,6 +29,7 @@ mod layout;
 mod lineup;
 mod local;
 mod nodes;
+mod pace;
 mod place;
 mod plan;
 mod planner;

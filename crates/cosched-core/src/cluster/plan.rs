@@ -11,6 +11,7 @@ use crate::class::Class;
 use crate::id::{JobId, NodeId};
 use crate::job::{Policy, Sharing};
 use crate::plan::Standing;
+use crate::policy::share::SlotShare;
 use crate::time::Time;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -55,6 +56,8 @@ pub struct PlannedJob {
     pub auto: bool,
     /// Whether it takes part while it is ready.
     pub standing: Standing,
+    /// The part of the slots that it has at most.
+    pub slot_share: Option<SlotShare>,
     /// How far it has come.
     pub stage: Stage,
     /// Its weight against the other jobs that run at the same time, 1 to 10000.
@@ -90,6 +93,9 @@ pub struct Plan {
     pub row_turns: Vec<u32>,
     /// The cycle; empty while no gang has slots.
     pub turns: Arc<[Turn]>,
+    /// Who runs, turn by turn, while a gang has a share of the slots (`pace.rs`): as many turns as it takes until all is repeated. Else
+    /// empty, and the rows' line-ups say it.
+    pub paced: Arc<[Vec<JobId>]>,
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, PlannedJob>,
     /// Gangs that may run from now on, before the plan holds: until then nobody else has their CPUs.
@@ -110,6 +116,7 @@ impl Default for Plan {
             rows: Vec::new(),
             row_turns: Vec::new(),
             turns: Arc::default(),
+            paced: Arc::default(),
             jobs: BTreeMap::new(),
             early: Vec::new(),
         }
@@ -135,16 +142,45 @@ impl Plan {
     /// The turn of a slot, and how many whole cycles were before it; `None` while no gang has slots.
     pub fn turn(&self, slot: u64) -> Option<(Turn, u64)> {
         let cycle = self.turns.len() as u64;
-        let k = (slot.saturating_sub(self.from_slot)).saturating_add(u64::from(self.start));
+        let k = (slot.saturating_sub(self.from_slot)).saturating_add(self.begin());
         (cycle > 0).then(|| (self.turns[(k % cycle) as usize], k / cycle))
     }
 
     /// The gangs that own CPUs in a slot, ascending.
     pub fn run(&self, slot: u64) -> &[JobId] {
-        self.turn(slot).map_or(&[], |(turn, cycle)| self.lineup(turn, cycle))
+        let k = (slot.saturating_sub(self.from_slot)).saturating_add(self.begin());
+        self.run_of(k)
     }
 
-    /// Who runs in a turn of a cycle.
+    /// Who runs in the turn that comes so many turns after the first one of a first cycle.
+    pub(super) fn run_of(&self, k: u64) -> &[JobId] {
+        match (self.turns.len() as u64, self.paced.len() as u64) {
+            (0, _) => &[],
+            (cycle, 0) => self.lineup(self.turns[(k % cycle) as usize], k / cycle),
+            (_, paced) => &self.paced[(k % paced) as usize],
+        }
+    }
+
+    /// With which turn the plan begins, counted over cycles. Where gangs have shares of the slots, a cycle is where it would be if its
+    /// turns had always been as they are: plans that come fast give nobody more.
+    pub(super) fn begin(&self) -> u64 {
+        let (cycle, start, paced) = (self.turns.len() as u64, u64::from(self.start), self.paced.len() as u64);
+        if paced == 0 || cycle == 0 {
+            return start;
+        }
+        // `paced` is a multiple of the cycle.
+        self.from_slot % paced + paced - (self.from_slot % cycle + cycle - start % cycle) % cycle
+    }
+
+    /// After how many turns all is repeated.
+    pub fn length(&self) -> u64 {
+        match self.paced.len() as u64 {
+            0 => self.turns.len() as u64 * self.period(),
+            paced => paced,
+        }
+    }
+
+    /// Who runs in a turn of a cycle, by the line-ups of its row.
     pub(super) fn lineup(&self, turn: Turn, cycle: u64) -> &[JobId] {
         let row = &self.rows[turn.row as usize];
         let nth = cycle * u64::from(self.row_turns[turn.row as usize]) + u64::from(turn.nth);
@@ -160,6 +196,7 @@ impl Plan {
             && self.rows == other.rows
             && self.row_turns == other.row_turns
             && self.layout == other.layout
+            && self.paced == other.paced
             && self.jobs == other.jobs
     }
 

@@ -185,6 +185,10 @@ impl Planner {
 
     /// The policy in force for a job: never auto.
     pub(super) fn policy(&self, job: &JobRecord) -> Policy {
+        // Only a gang has slots to count.
+        if job.spec.slot_share.is_some() {
+            return Policy::Gang;
+        }
         match job.spec.policy.unwrap_or(self.state.config.policy) {
             Policy::Auto => job.choice,
             policy => policy,
@@ -217,10 +221,11 @@ impl Planner {
         self.admit(now);
     }
 
-    /// Only a gang can be asleep; see the planner of one node.
+    /// Only a gang without a share of the slots can be asleep; see the planner of one node.
     fn wake_local_jobs(&mut self) {
         let asleep = |(id, job): (&JobId, &JobRecord)| {
-            (job.standing == Standing::Asleep && self.policy(job).is_local()).then_some(*id)
+            let stays = self.policy(job) == Policy::Gang && job.spec.slot_share.is_none();
+            (job.standing == Standing::Asleep && !stays).then_some(*id)
         };
         let awake: Vec<JobId> = self.state.jobs.iter().filter_map(asleep).collect();
         for id in awake {

@@ -10,6 +10,7 @@
 use super::cycle::{self, Claim};
 use super::input::Action;
 use super::lineup::Cache;
+use super::pace::pace;
 use super::plan::{LINEUPS_MAX, Plan, PlannedJob};
 use super::planner::{Gang, Planner};
 use super::row::Bits;
@@ -39,7 +40,8 @@ impl Planner {
     fn build_with(&self, cache: &mut Cache) -> Plan {
         let config = &self.state.config;
         let gangs: Vec<cycle::Gang> = self.gangs.iter().map(|(id, home)| self.gang(*id, home)).collect();
-        let cycle = cycle::cycle((&self.layout, &self.rows), &gangs, &self.claims(), config.ceiling_permille, cache);
+        let claims = self.claims();
+        let cycle = cycle::cycle((&self.layout, &self.rows), &gangs, &claims, config.ceiling_permille, cache);
         // Gangs and jobs are both ascending by id.
         let mut own = self.gangs.iter().zip(&cycle.turns_16).peekable();
         let mut own = |id: &JobId| own.next_if(|((gang, _), _)| *gang == id).map(|((_, home), turns)| (home, *turns));
@@ -59,6 +61,7 @@ impl Planner {
                 policy: self.policy(job),
                 auto: job.spec.policy.unwrap_or(config.policy) == Policy::Auto,
                 standing: job.standing,
+                slot_share: job.spec.slot_share,
                 stage: job.stage,
                 weight,
                 parts: self.parts.get(id).cloned().unwrap_or_default(),
@@ -67,7 +70,7 @@ impl Planner {
             };
             (*id, planned)
         };
-        Plan {
+        let mut plan = Plan {
             generation: self.state.generation,
             slot_length_ns: config.slot_length_ns,
             from_slot: self.state.from_slot,
@@ -78,9 +81,12 @@ impl Planner {
             rows: cycle.rows,
             row_turns: cycle.row_turns,
             turns: cycle.turns.into(),
+            paced: Arc::default(),
             jobs: self.state.jobs.iter().zip(weights).zip(&homes).map(planned).collect(),
             early: self.state.early.clone(),
-        }
+        };
+        pace(&mut plan, &gangs, &claims, config.ceiling_permille < 1000);
+        plan
     }
 
     fn gang<'a>(&self, id: JobId, home: &'a Gang) -> cycle::Gang<'a> {
@@ -201,6 +207,8 @@ impl Planner {
             .iter()
             .filter_map(|(id, job)| Some((id, &job.home.as_ref()?.1)))
             .filter(|(id, _)| !has_home(id))
+            // Until its plan holds, nothing counts its slots.
+            .filter(|(id, _)| next.jobs[*id].slot_share.is_none())
             .collect();
         let looks = !new.is_empty() && until - slot.min(until) <= EARLY_SLOTS_MAX && old.layout == next.layout;
         // While an older plan still holds, it is not known here who runs.
@@ -239,7 +247,7 @@ mod tests {
     fn submit(planner: &mut Planner, id: u64, holds_from: u64) {
         let want = Want::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 };
         let (class, policy, on_node_loss) = (Class::Batch, Some(Policy::Gang), OnNodeLoss::Kill);
-        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, want, queue: 0, on_node_loss };
+        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, slot_share: None, want, queue: 0, on_node_loss };
         planner.handle(Time(0), Time(holds_from), Input::Submit(spec)).unwrap();
     }
 

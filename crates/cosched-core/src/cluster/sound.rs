@@ -50,7 +50,25 @@ impl Plan {
                 self.check_row(at, row, &mut used)?;
             }
         }
+        self.check_paced(&mut used)?;
         self.check_cycle()
+    }
+
+    /// Where gangs have shares of the slots: nobody has more, and no two have one CPU.
+    fn check_paced(&self, used: &mut Bits) -> Result<(), Flaw> {
+        if self.turns.is_empty() || !self.paced.len().is_multiple_of(self.turns.len()) {
+            return if self.paced.is_empty() { Ok(()) } else { Err(Flaw::Turn { at: 0 }) };
+        }
+        for (at, run) in (0..).zip(self.paced.iter()) {
+            self.check_run(at, run, used)?;
+        }
+        for (id, share) in self.jobs.iter().filter_map(|(id, job)| Some((*id, job.slot_share?))) {
+            let has = self.paced.iter().filter(|run| run.binary_search(&id).is_ok()).count();
+            if has > share.of(self.paced.len()) {
+                return Err(Flaw::OverShare(id));
+            }
+        }
+        Ok(())
     }
 
     fn has_its_cells(&self, job: &PlannedJob) -> bool {
@@ -73,21 +91,23 @@ impl Plan {
             let lives_here = home(id)?.0 == at && self.has_its_cells(&self.jobs[id]);
             lives_here.then_some(()).ok_or(Flaw::Cells(*id))?;
         }
-        for run in &row.lineups {
-            if let Some(pair) = run.windows(2).find(|pair| pair[0] >= pair[1]) {
-                return Err(Flaw::NotGiven(pair[1]));
+        row.lineups.iter().try_for_each(|run| self.check_run(at, run, used))
+    }
+
+    fn check_run(&self, at: u32, run: &[JobId], used: &mut Bits) -> Result<(), Flaw> {
+        let home = |id: &JobId| self.jobs.get(id).and_then(|job| job.home.as_ref()).ok_or(Flaw::NotGiven(*id));
+        if let Some(pair) = run.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(Flaw::NotGiven(pair[1]));
+        }
+        used.clear();
+        for (nth, id) in run.iter().enumerate() {
+            let (_, spans) = home(id)?;
+            if used.meets(spans) {
+                let shares = |other: &&JobId| self.jobs[other].home.as_ref().is_some_and(|home| meet(&home.1, spans));
+                let first = run[..nth].iter().find(shares).copied().unwrap_or(*id);
+                return Err(Flaw::TwoOnOneCpu { at, first, second: *id });
             }
-            used.clear();
-            for (nth, id) in run.iter().enumerate() {
-                let (_, spans) = home(id)?;
-                if used.meets(spans) {
-                    let shares =
-                        |other: &&JobId| self.jobs[other].home.as_ref().is_some_and(|home| meet(&home.1, spans));
-                    let first = run[..nth].iter().find(shares).copied().unwrap_or(*id);
-                    return Err(Flaw::TwoOnOneCpu { at, first, second: *id });
-                }
-                used.add(spans);
-            }
+            used.add(spans);
         }
         Ok(())
     }
@@ -172,7 +192,7 @@ mod tests {
         let want = |node| super::super::NodeWant { node, cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
         let (id, class, on_node_loss) = (JobId(id), Class::Batch, OnNodeLoss::Kill);
-        let spec = JobSpec { id, owner: 0, class, policy: None, want, queue: 0, on_node_loss };
+        let spec = JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss };
         planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
     }
 

@@ -10,6 +10,7 @@ use crate::class::{Class, Shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Policy, Sharing};
 use crate::plan::Standing;
+use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::time::Time;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -192,6 +193,8 @@ pub struct JobSpec {
     pub class: Class,
     /// Its own policy; `None` follows the cluster's.
     pub policy: Option<Policy>,
+    /// The part of the slots that it has at most.
+    pub slot_share: Option<SlotShare>,
     /// CPUs, memory and disk space.
     pub want: Want,
     /// Its queue, by its place in [`Config::queues`].

@@ -51,7 +51,10 @@ impl Planner {
     /// The plan of the present jobs and matrix; generation and slot are the caller's to set.
     pub(super) fn build(&self) -> Plan {
         let users = self.shares_of_users();
-        let turns = gang::cycle(&self.matrix, |id| self.jobs.get(&id).map_or(1, |e| self.slot_share(e, &users)));
+        let slot_shares =
+            self.jobs.iter().filter(|(id, _)| self.has_slots(**id)).filter_map(|(id, e)| Some((*id, e.slot_share?)));
+        let share = |id| self.jobs.get(&id).map_or(1, |e| self.share_of_turns(e, &users));
+        let turns = gang::cycle(&self.matrix, share, &slot_shares.collect());
         let mut owned: BTreeMap<JobId, u32> = BTreeMap::new();
         for id in turns.iter().flat_map(|t| &t.run) {
             *owned.entry(*id).or_default() += 1;
@@ -72,6 +75,7 @@ impl Planner {
                 auto: e.job.policy.unwrap_or(self.config.policy) == Policy::Auto,
                 cpus: e.job.cpus,
                 standing: e.standing,
+                slot_share: e.slot_share,
                 weight,
                 home: homes.remove(id).map(|p| (p.row as u32, p.columns)),
                 turns: owned.get(id).copied().unwrap_or(0),
@@ -104,7 +108,7 @@ impl Planner {
 
     /// A gang's share of the slots. A user has that of his most urgent gang, and his gangs divide it by their shares: otherwise
     /// one user with many gangs, asleep ones even, would leave the others next to nothing.
-    fn slot_share(&self, entry: &Entry, users: &BTreeMap<u32, (u64, u64)>) -> u32 {
+    fn share_of_turns(&self, entry: &Entry, users: &BTreeMap<u32, (u64, u64)>) -> u32 {
         let scale = users.values().map(|(sum, _)| *sum).max().unwrap_or(1).min(SCALE_MAX);
         let (sum, most) = users.get(&entry.job.owner).copied().unwrap_or((1, 1));
         let share = most * u64::from(self.share(entry)) * scale / sum.max(1);

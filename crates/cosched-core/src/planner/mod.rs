@@ -12,6 +12,7 @@ use crate::job::{Job, Node, Packing, Policy, Sharing};
 use crate::matrix::Matrix;
 use crate::plan::{Plan, Standing};
 use crate::policy::SLOT_LENGTH_NS;
+use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::sound::Flaw;
 use crate::time::Time;
@@ -54,6 +55,8 @@ pub enum PlannerInput {
     Cpus(JobId, u32),
     /// It has another policy now, or follows the machine's.
     JobPolicy(JobId, Option<Policy>),
+    /// It has at most this part of the slots now, or as many as it gets.
+    Share(JobId, Option<SlotShare>),
     /// What auto has chosen for it, now or for when it is under auto: anything but [`Policy::Auto`].
     Choice(JobId, Policy, Reason),
     /// An agent says that this gang uses no CPU.
@@ -125,11 +128,17 @@ struct Entry {
     standing: Standing,
     /// What auto has chosen.
     choice: Policy,
+    /// The part of the slots that it has at most.
+    slot_share: Option<SlotShare>,
 }
 
 impl Entry {
     /// The policy in force: never auto.
     fn policy(&self, machine: Policy) -> Policy {
+        // Only a gang has slots to count.
+        if self.slot_share.is_some() {
+            return Policy::Gang;
+        }
         match self.job.policy.unwrap_or(machine) {
             Policy::Auto => self.choice,
             policy => policy,
@@ -210,7 +219,8 @@ impl Planner {
         match input {
             PlannerInput::Submit(job) => {
                 self.check(&job)?;
-                self.jobs.insert(job.id, Entry { job, standing: Standing::Scheduled, choice: Policy::Gang });
+                let (standing, choice) = (Standing::Scheduled, Policy::Gang);
+                self.jobs.insert(job.id, Entry { job, standing, choice, slot_share: None });
                 return Ok(Reason::Arrival);
             }
             PlannerInput::End(id) => {
@@ -231,6 +241,10 @@ impl Planner {
             }
             PlannerInput::JobPolicy(id, policy) => {
                 self.entry(id)?.job.policy = policy;
+                return Ok(Reason::Settings);
+            }
+            PlannerInput::Share(id, share) => {
+                self.entry(id)?.slot_share = share;
                 return Ok(Reason::Settings);
             }
             PlannerInput::Choice(id, policy, reason) => {
@@ -294,11 +308,12 @@ impl Planner {
         Ok(())
     }
 
-    /// Only a gang can be asleep: a local job has no slots to give up, and gets some at once when it becomes a gang.
+    /// Only a gang can be asleep: a local job has no slots to give up, and gets some at once when it becomes a gang. One with a share
+    /// of the slots never is.
     fn wake_local_jobs(&mut self) {
         let machine = self.config.policy;
         for entry in self.jobs.values_mut().filter(|e| e.standing == Standing::Asleep) {
-            if entry.policy(machine).is_local() {
+            if entry.policy(machine).is_local() || entry.slot_share.is_some() {
                 entry.standing = Standing::Scheduled;
             }
         }

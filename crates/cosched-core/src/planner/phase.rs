@@ -4,12 +4,14 @@
 //! arrival could take the CPUs from a gang in the middle of its slot, and a job that comes and goes could skew the shares
 //! of all others.
 //! Rule: in the present slot the gangs that run go on running; of the turns that allow it, the one is taken after which
-//! the gang that has waited longest comes soonest. A cycle that is the same as before keeps its phase.
+//! the gang that has waited longest comes soonest; and before that, one in which jobs with a share of the slots have none before
+//! they have earned it, or plans that come fast would give them more. A cycle that is the same as before keeps its phase.
 //! Units: slots.
 
 use super::Planner;
 use crate::id::JobId;
 use crate::plan::{Plan, Turn};
+use crate::policy::share::{Account, PACED_TURNS_MAX};
 use crate::time::Time;
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -19,6 +21,9 @@ use alloc::vec::Vec;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     last_ran: BTreeMap<JobId, Time>,
+    /// Of those that have a share of the slots, up to this slot (exclusive).
+    accounts: BTreeMap<JobId, Account>,
+    accounted_to: u64,
     /// The cycle of the present plan as it was planned, before it was turned into its phase.
     cycle: Vec<Turn>,
 }
@@ -27,6 +32,7 @@ impl Planner {
     /// Turns the cycle of `plan`, which holds from `now` on, into its phase.
     pub(super) fn set_phase(&mut self, plan: &mut Plan, now: Time) {
         self.note_runs(plan, now);
+        self.note_shares(plan, now);
         let old = &self.plan;
         let same_cycle = plan.turns == self.turns.cycle && plan.slot_length_ns == old.slot_length_ns;
         if same_cycle {
@@ -61,6 +67,23 @@ impl Planner {
         }
     }
 
+    /// Keeps what jobs with a share have earned, the present slot included: who runs in it goes on in it.
+    fn note_shares(&mut self, plan: &Plan, now: Time) {
+        let old = &self.plan;
+        let Turns { accounts, accounted_to, .. } = &mut self.turns;
+        let end = old.slot_at(now) + 1;
+        for slot in (*accounted_to).max(old.from_slot).max(end.saturating_sub(PACED_TURNS_MAX as u64))..end {
+            let run = old.turn(slot).map_or(&[][..], |turn| &turn.run);
+            accounts.iter_mut().for_each(|(id, account)| account.slot(run.binary_search(id).is_ok()));
+        }
+        // With slots of another length they have other numbers.
+        *accounted_to = if plan.slot_length_ns == old.slot_length_ns { end } else { plan.slot_at(now) + 1 };
+        accounts.retain(|id, _| plan.jobs.get(id).is_some_and(|job| job.slot_share.is_some()));
+        for (id, share) in plan.jobs.iter().filter_map(|(id, job)| Some((*id, job.slot_share?))) {
+            accounts.entry(id).or_insert_with(|| Account::full(share)).share = share;
+        }
+    }
+
     /// The turn of `cycle` for the present slot.
     fn begin(&self, cycle: &[Turn], running: &[JobId]) -> usize {
         let go_on = |turn: &Turn| turn.run.iter().filter(|id| running.binary_search(id).is_ok()).count();
@@ -71,8 +94,18 @@ impl Planner {
             Some((id, _)) => slots_until(cycle, *id),
             None => vec![0; cycle.len()],
         };
+        let mut early = vec![0; cycle.len()];
+        for (id, account) in &self.turns.accounts {
+            let until = slots_until(cycle, *id);
+            let runs = |turn: &Turn| turn.run.binary_search(id).is_ok();
+            for (at, early) in early.iter_mut().enumerate() {
+                // One that runs in this slot has paid for it.
+                let next = if waits(id) && runs(&cycle[at]) { 0 } else { until[at] as u64 };
+                *early += account.slots_until_earned().saturating_sub(next);
+            }
+        }
         let candidates = (0..cycle.len()).filter(|i| go_on(&cycle[*i]) == most);
-        candidates.min_by_key(|i| (delay[*i], *i)).unwrap_or(0)
+        candidates.min_by_key(|i| (early[*i], delay[*i], *i)).unwrap_or(0)
     }
 }
 

@@ -11,7 +11,9 @@
 //! itself then, as spinning uses CPU time. Its processes spin for [`GANG_SPIN_NS`] in a gang: nobody else has their CPUs
 //! before the node has found them idle. Even to be watched for that costs a fine-grained program some percent, so a gang that
 //! uses [`LENDS_BELOW_PPM`] of its slots in [`LOOKS`] windows in a row waits busy, and is looked at again in each
-//! [`RESTS`]th window. Locally that part says less, because with
+//! [`RESTS`]th window. One whose threads block more often than once in [`BLOCKS_EVERY_NS`] of CPU time needs no gang, whether its waits
+//! are seen (those block later) or not: each block hands a CPU to whoever can use it, its own partners among them.
+//! It becomes local, [`EVIDENT`] windows are enough, and it stays local. Locally that part says less, because with
 //! others about even a job that waits uses what it is offered. So there one that uses [`USES_ALL_PPM`] of it becomes a
 //! gang again if its waits are not seen, because it may spin in them, or if they are seen and it is blocked in them less
 //! than [`BLOCKED_ABOVE_PPM`] of its time. And a hooked one does if it spins more than [`SPINS_ABOVE_PPM`] of its CPU
@@ -36,6 +38,12 @@ const WAITS_BELOW_PPM: u64 = 700_000;
 /// What is spun in waits that are shorter on average is not called wasted: about four times what a block, the wake-up and
 /// the two switches cost.
 const WAIT_WORTH_NS: u64 = 100_000;
+
+/// Whoever blocks more often, by CPU time, hands its CPUs on by itself. A hooked wait blocks after [`GANG_SPIN_NS`] at the earliest.
+const BLOCKS_EVERY_NS: u64 = 500_000;
+
+/// Windows in a row that are enough to see that.
+const EVIDENT: u32 = 3;
 
 /// The spin time of a gang's processes under auto. The processes that they wait for run, so most waits are short; the idle
 /// probe needs a millisecond and more to find a CPU that could be lent.
@@ -100,6 +108,8 @@ pub struct Seen {
     pub spin_ns: u64,
     /// Time that it was blocked in waits.
     pub block_ns: u64,
+    /// How often its threads gave their CPUs away; 0 where that was not looked at.
+    pub blocks: u64,
     /// Whether the wait library is loaded and sees its waits.
     pub hooked: bool,
     /// How many other jobs want its CPUs.
@@ -110,6 +120,10 @@ impl Seen {
     /// Whether the window says anything about the job.
     fn counts(&self) -> bool {
         self.rivals > 0 && self.offered_ns > ppm_of(self.interval_ns, OFFERED_PPM_MIN)
+    }
+
+    fn blocks_often(&self) -> bool {
+        self.blocks > self.cpu_ns / BLOCKS_EVERY_NS
     }
 
     /// CPU time that it did not spin away in waits in which another could have used the CPU.
@@ -223,7 +237,9 @@ impl Auto {
             return policy;
         };
         self.asked = (self.asked.0.saturating_add(1), reason);
-        if self.asked.0 < self.config.windows || self.since_ns < self.dwell_ns {
+        let evident = policy == Policy::Gang && seen.blocks_often();
+        let windows = if evident { EVIDENT.min(self.config.windows) } else { self.config.windows };
+        if self.asked.0 < windows || self.since_ns < self.dwell_ns {
             return policy;
         }
         // The first change is free: a job that has just begun has shown what it is.
@@ -239,14 +255,14 @@ impl Auto {
 /// Why a gang should be local, if it should.
 fn leaves_gang(seen: &Seen) -> Option<Reason> {
     let waits = seen.useful_ns() < ppm_of(seen.offered_ns, WAITS_BELOW_PPM);
-    waits.then_some(Reason::WaitsMuch)
+    (waits || seen.blocks_often()).then_some(Reason::WaitsMuch)
 }
 
 /// Why a local job should be a gang, if it should.
 fn leaves_local(seen: &Seen) -> Option<Reason> {
     let uses_all = seen.cpu_ns > ppm_of(seen.offered_ns, USES_ALL_PPM);
     if !seen.hooked {
-        return uses_all.then_some(Reason::MaySpin);
+        return (uses_all && !seen.blocks_often()).then_some(Reason::MaySpin);
     }
     let blocked_ns = ppm_of(seen.block_ns.saturating_add(seen.cpu_ns), BLOCKED_ABOVE_PPM);
     if seen.spin_ns > ppm_of(seen.cpu_ns, SPINS_ABOVE_PPM) {
@@ -305,6 +321,21 @@ mod tests {
         assert_eq!(first(window(100)), None, "it may spin");
         let short = Seen { waits: 1000, ..hooked(95, 60, 0) };
         assert_eq!(first(short), None, "nobody could use such short waits");
+    }
+
+    #[test]
+    fn who_blocks_often_by_himself_becomes_local_soon_and_stays_so() {
+        // Of 85 ms of CPU time: a block in each 0.5 ms.
+        let often = |cpu_ms, blocks| Seen { blocks, ..window(cpu_ms) };
+        let mut auto = Auto::new(AutoConfig { windows: 9, ..AutoConfig::default() });
+        let seen = changes(&mut auto, [often(85, 171); 20]);
+        assert_eq!(seen, [(2, Policy::Local, Reason::WaitsMuch)]);
+        assert_eq!(changes(&mut auto, [often(100, 300); 20]), [], "though it uses all that it is offered");
+        assert_eq!(changes(&mut auto, [often(100, 30); 20]).len(), 1, "it may spin now");
+        let first = |seen| changes(&mut Auto::new(AutoConfig::default()), [seen; 20]).len();
+        assert_eq!(first(often(85, 170)), 0, "not so often");
+        let hooked_too = Seen { blocks: 900, ..hooked(85, 0, 10) };
+        assert_eq!(first(hooked_too), 1, "most of its waits are not those that are hooked");
     }
 
     #[test]

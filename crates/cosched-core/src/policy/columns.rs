@@ -39,6 +39,11 @@ impl Columns {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= !b);
     }
 
+    /// Adds all of `other`.
+    pub(crate) fn add(&mut self, other: &Columns) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+
     /// Takes one column out.
     pub(crate) fn take_one(&mut self, column: usize) {
         self.0[column / BITS] &= !(1 << (column % BITS));

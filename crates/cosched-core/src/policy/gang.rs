@@ -12,17 +12,19 @@
 //! In each turn, columns that the row leaves free are lent, in this order: to single-CPU jobs and to gangs all of whose
 //! own columns are free, least served for their share first (alternate scheduling). A single-CPU job fills any free
 //! column of its node: nothing ties a lone process to a column. When several jobs compete for what is free, the cycle
-//! is repeated a few times, so that they take turns there too.
+//! is repeated a few times, so that they take turns there too. A job with a share of the slots runs in its row only when it
+//! has earned a slot (`share.rs`); else its columns are free.
 //!
 //! Source: LLNL, "Gang Scheduler Design" (jobs of one computer "make use of available entries", a share in proportion);
 //! Feitelson 1996 (alternate scheduling). Table 2 of the LLNL paper is what weights of 2, 1 and 1 give.
 //! Units: turns (slots).
 
 use super::columns::Columns;
+use super::share::{self, SlotShare};
 use crate::id::JobId;
 use crate::matrix::{Matrix, Placement};
 use crate::plan::Turn;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -32,22 +34,32 @@ const CYCLE_TURNS_MAX: u64 = 4096;
 /// How often a cycle is repeated at most, for the jobs that fill what is free.
 const REPEATS_MAX: usize = 8;
 
-/// The cycle of a matrix. `share` gives each gang's share.
-pub(crate) fn cycle(matrix: &Matrix, share: impl Fn(JobId) -> u32) -> Vec<Turn> {
+/// The cycle of a matrix. `share` gives each gang's share by its class, `slot_shares` are those of the slots that jobs may have at most.
+pub(crate) fn cycle(
+    matrix: &Matrix,
+    share: impl Fn(JobId) -> u32,
+    slot_shares: &BTreeMap<JobId, SlotShare>,
+) -> Vec<Turn> {
     let order = row_order(&row_weights(matrix, &share));
     let gangs = gangs(matrix, &share);
-    let slots = slots(matrix, &gangs);
+    let slots = slots(matrix, &gangs, slot_shares);
     // As many repeats as jobs compete for the free cells of some row.
     let guests = slots.iter().map(|s| s.guests.len()).max().unwrap_or(0);
     let repeats = guests.clamp(1, REPEATS_MAX).min((CYCLE_TURNS_MAX as usize / order.len().max(1)).max(1));
+    let repeats = repeats * share::repeats(order.len() * repeats, slot_shares.values().copied());
     let mut served = vec![0; gangs.len()];
-    let mut turns = Vec::with_capacity(order.len() * repeats);
-    for row in order.iter().cycle().take(order.len() * repeats) {
-        let run = occupants(&slots[*row], &gangs, &served);
+    let mut run = |at: usize, may: &dyn Fn(JobId) -> bool| {
+        let run = occupants(&slots[order[at % order.len()]], &gangs, &served, |g| may(gangs[g].id));
         run.iter().for_each(|g| served[*g] += 1);
-        turns.push(Turn { row: *row as u32, run: run.into_iter().map(|g| gangs[g].id).collect() });
-    }
-    turns
+        run.into_iter().map(|g| gangs[g].id).collect()
+    };
+    let length = order.len() * repeats;
+    let runs: Vec<Vec<JobId>> = match slot_shares.is_empty() {
+        true => (0..length).map(|at| run(at, &|_| true)).collect(),
+        false => share::pace(slot_shares, length, run),
+    };
+    let turn = |(row, run): (&usize, Vec<JobId>)| Turn { row: *row as u32, run };
+    order.iter().cycle().zip(runs).map(turn).collect()
 }
 
 /// The row after `current` that has gangs, round the matrix; `current` itself if no other has any, `None` if none has.
@@ -72,8 +84,9 @@ struct Gang {
 /// What is the same whenever a row has its turn. Gangs are named by their place in the list of all.
 struct Slot {
     residents: Vec<usize>,
+    /// What no gang that lives here has.
     free: Columns,
-    /// Gangs of other rows that fit into what is free.
+    /// Gangs of other rows that fit into what is free, at times.
     guests: Vec<usize>,
 }
 
@@ -95,13 +108,15 @@ fn gangs(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<Gang> {
     matrix.homes().into_iter().map(gang).collect()
 }
 
-fn slots(matrix: &Matrix, gangs: &[Gang]) -> Vec<Slot> {
+fn slots(matrix: &Matrix, gangs: &[Gang], slot_shares: &BTreeMap<JobId, SlotShare>) -> Vec<Slot> {
     let slot = |(row, of): (usize, &crate::matrix::Row)| {
         let cells = of.cells();
         let free = Columns::new(cells.len(), (0..cells.len()).filter(|c| cells[*c].is_none()));
-        let fits = |g: &usize| gangs[*g].row != row && room(&free, &gangs[*g]);
+        let is_free = |c: &usize| cells[*c].is_none_or(|id| slot_shares.contains_key(&id));
+        let at_times = Columns::new(cells.len(), (0..cells.len()).filter(is_free));
+        let fits = |g: &usize| gangs[*g].row != row && room(&at_times, &gangs[*g]);
         // Nobody fits into a full row, and with many gangs most rows are full.
-        let guests = if of.free() == 0 { Vec::new() } else { (0..gangs.len()).filter(fits).collect() };
+        let guests = if at_times.is_empty() { Vec::new() } else { (0..gangs.len()).filter(fits).collect() };
         Slot { residents: Vec::new(), guests, free }
     };
     let mut slots: Vec<Slot> = matrix.rows().iter().enumerate().map(slot).collect();
@@ -151,9 +166,9 @@ pub(crate) fn row_order(weights: &[u64]) -> Vec<usize> {
     order
 }
 
-/// Who owns CPUs when this row has its turn, ascending.
-fn occupants(slot: &Slot, gangs: &[Gang], served: &[u64]) -> Vec<usize> {
-    let mut run = slot.residents.clone();
+/// Who owns CPUs when this row has its turn, ascending, of those who may.
+fn occupants(slot: &Slot, gangs: &[Gang], served: &[u64], may: impl Fn(usize) -> bool) -> Vec<usize> {
+    let (mut run, out): (Vec<usize>, Vec<usize>) = slot.residents.iter().partition(|g| may(**g));
     if slot.guests.is_empty() {
         return run;
     }
@@ -162,9 +177,10 @@ fn occupants(slot: &Slot, gangs: &[Gang], served: &[u64]) -> Vec<usize> {
         let (by_a, by_b) = (served[*a] * gangs[*b].share, served[*b] * gangs[*a].share);
         by_a.cmp(&by_b).then(a.cmp(b))
     };
-    let mut guests = slot.guests.clone();
+    let mut guests: Vec<usize> = slot.guests.iter().copied().filter(|g| may(*g)).collect();
     guests.sort_unstable_by(order);
     let mut free = slot.free.clone();
+    out.iter().for_each(|g| free.add(&gangs[*g].columns));
     for guest in guests {
         if free.is_empty() {
             break;

@@ -6,9 +6,8 @@
 //! Slots are divided only against neighbours who want a CPU most of the time: whoever sleeps in between, such as a shell, has his CPU by weight
 //! when he wakes, and a divided slot would make him wait for its held part. Hysteresis: a division begins when six of the last ten looks have
 //! found a part of a tenth or more, and ends when two have; in between the part in force changes when the mean has moved by 0.05.
-//! Held gangs may fill CPUs that stay idle (as Linux would let them) while the neighbours have fewer threads than there are CPUs, in most of the
-//! looks that have seen any. Else the moments at which one is idle are short, and a gang that fills them piles up there: its processes are on one
-//! CPU when its own part begins.
+//! Held gangs may fill CPUs that stay idle, as Linux would let them, while the neighbours have threads for a quarter of the CPUs at most, in
+//! most of the looks that have seen any. Where fewer CPUs are idle a gang piles up on them, and is still there when its own part begins.
 //! Units: parts of the time, 0 to 1.
 
 use super::neighbours::{Neighbour, Ours, fair_part};
@@ -41,8 +40,8 @@ struct Found {
     part: f64,
     /// The part of the CPUs on which they were seen that they have used since the look before.
     used: f64,
-    /// They left a CPU.
-    leave_one: bool,
+    /// They left most CPUs.
+    leave_most: bool,
 }
 
 /// The division that is in force, by the last looks.
@@ -60,7 +59,7 @@ impl HeldPart {
         let threads = neighbours.iter().fold(0u32, |sum, neighbour| sum.saturating_add(neighbour.threads));
         let on_cpus = f64::from(threads.clamp(1, ours.cpus.max(1)));
         let used = used_cpus.map_or(1.0, |cpus| cpus / on_cpus);
-        self.take(Found { part: fair_part(ours, neighbours), used, leave_one: threads < ours.cpus })
+        self.take(Found { part: fair_part(ours, neighbours), used, leave_most: threads.saturating_mul(4) <= ours.cpus })
     }
 
     fn take(&mut self, look: Found) -> Held {
@@ -69,7 +68,7 @@ impl HeldPart {
         let mean = |of: fn(&Found) -> f64| self.looks.iter().map(of).sum::<f64>() / LOOKS as f64;
         let mean = mean(|look| look.part).min(USED_TIMES * mean(|look| look.used).max(0.0));
         let found = self.looks.iter().filter(|look| look.part >= FOUND);
-        let (leave, found) = found.fold((0, 0), |(leave, all), look| (leave + usize::from(look.leave_one), all + 1));
+        let (leave, found) = found.fold((0, 0), |(leave, all), look| (leave + usize::from(look.leave_most), all + 1));
         let (before, moved) = (self.in_force.part, mean - self.in_force.part);
         if found <= END || (before == 0.0 && found < BEGIN) {
             self.in_force.part = 0.0;
@@ -116,15 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn gangs_fill_what_stays_idle_and_not_what_is_idle_for_moments() {
+    fn gangs_fill_where_most_cpus_stay_idle() {
         let mut held = HeldPart::default();
+        let wide = Ours { cpus: 8, jobs: 1, held: 8 };
         let fills = |held: &mut HeldPart, hogs: &[usize]| {
-            (0..16)
-                .map(|look| held.look(ONE_GANG, &sessions(hogs[look % hogs.len()], 1), None).fill)
-                .collect::<Vec<bool>>()
+            (0..16).map(|look| held.look(wide, &sessions(hogs[look % hogs.len()], 1), None).fill).collect::<Vec<bool>>()
         };
-        assert_eq!(fills(&mut held, &[1])[8..], [true; 8]);
-        assert_eq!(fills(&mut held, &[2, 2, 1])[8..], [false; 8]);
+        assert_eq!(fills(&mut held, &[2])[8..], [true; 8]);
+        assert_eq!(fills(&mut held, &[3, 3, 2])[8..], [false; 8]);
         assert_eq!(fills(&mut held, &[0])[8..], [false; 8], "slots are not divided");
     }
 
@@ -141,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_part_rests_while_the_mean_moves_little() {
-        let of = |part| Found { part, used: 1.0, leave_one: false };
+        let of = |part| Found { part, used: 1.0, leave_most: false };
         let mut held = HeldPart::default();
         (0..LOOKS).for_each(|_| assert!(held.take(of(0.5)).part <= 0.5));
         let mut seen: Vec<f64> =

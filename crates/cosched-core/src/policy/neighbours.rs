@@ -3,15 +3,12 @@
 //! The problem: a gang makes progress only while all of it runs, so it cannot share its CPUs with others as Linux shares them, some
 //! milliseconds here and some there (Ousterhout 1982). A weight that keeps the others away takes from them what Linux would give them.
 //! The rule: time is shared instead of CPUs. A part of every slot, the *held part*, is kept for neighbours: the gang is held on all its CPUs
-//! together. The part is what the kernel's proportional sharing gives to the neighbours on the CPUs that they use: CPU time by weight, but to
-//! nobody more than its threads can use, and what one leaves goes to the others (a lone thread beside a gang has a CPU of its own, because
-//! the load balancer puts it there). Each job counts as one session of theirs. The gang keeps a tenth of each slot
-//! in any case: against so many neighbours nine tenths are more than nine tenths of what Linux would give them. When this is done, and by how
-//! much, `held.rs` says.
+//! together. The part is what proportional sharing by weight gives to the neighbours, each job counting as one session. That is what
+//! they have under plain Linux, as long as they want all CPUs. A few threads that leave CPUs have more there, up to a CPU each, as the load
+//! balancer moves the gang's processes out of their way; a gang as wide as the machine cannot run beside them, and would pay with all its
+//! CPUs for one. The gang keeps a tenth of each slot in any case. When this is done, and by how much, `held.rs` says.
 //! Sources: calc_group_shares and find_busiest_group in kernel/sched/fair.c (a group's weight is divided over the CPUs where it runs, and load is
 //! balanced by weight); measured in docs/decisions/0046.
-
-use alloc::vec;
 
 /// Those who share one weight and are no jobs: a session, a cgroup or a bare task.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,8 +26,6 @@ pub struct Ours {
     pub cpus: u32,
     /// Jobs that take part.
     pub jobs: u32,
-    /// CPUs that all of these use, were they alone.
-    pub wanted: u32,
     /// CPUs that the fullest turn gives to gangs.
     pub held: u32,
 }
@@ -45,42 +40,11 @@ pub(super) fn fair_part(ours: Ours, neighbours: &[Neighbour]) -> f64 {
     if threads.saturating_add(ours.held) <= ours.cpus || ours.held == 0 || weight <= 0.0 {
         return 0.0;
     }
-    let used = f64::from(threads.min(ours.cpus));
-    (cpu_time(ours, neighbours, weight) / used).clamp(0.0, PART_MAX)
-}
-
-/// The CPUs' worth of time that neighbours of this `weight` together have: by weight, to nobody more than he can use.
-fn cpu_time(ours: Ours, neighbours: &[Neighbour], weight: f64) -> f64 {
-    let jobs = Neighbour { weight: f64::from(ours.jobs.max(1)), threads: ours.wanted.max(1) };
-    let most = |of: &Neighbour| f64::from(of.threads.min(ours.cpus));
-    let (mut left, mut weights) = (f64::from(ours.cpus), weight + jobs.weight);
-    let mut full = vec![false; neighbours.len()];
-    let (mut theirs, mut jobs_full) = (0.0, false);
-    loop {
-        let each = left / weights;
-        let mut more = false;
-        for (neighbour, full) in neighbours.iter().zip(&mut full).filter(|(_, full)| !**full) {
-            if most(neighbour) < neighbour.weight * each {
-                (*full, more) = (true, true);
-                theirs += most(neighbour);
-                left -= most(neighbour);
-                weights -= neighbour.weight;
-            }
-        }
-        if !jobs_full && most(&jobs) < jobs.weight * each {
-            (jobs_full, more) = (true, true);
-            left -= most(&jobs);
-            weights -= jobs.weight;
-        }
-        if !more || weights <= 0.0 || left <= 0.0 {
-            let open = neighbours.iter().zip(&full).filter(|(_, full)| !**full);
-            return theirs + open.map(|(neighbour, _)| neighbour.weight * each).sum::<f64>();
-        }
-    }
+    (weight / (weight + f64::from(ours.jobs.max(1)))).min(PART_MAX)
 }
 
 /// Longer slots are divided in pieces of at most this, each with its own held part: neighbours should not wait for longer.
-const PIECE_NS_MAX: u64 = 100_000_000;
+const PIECE_NS_MAX: u64 = 40_000_000;
 
 /// Whether the moment `into_ns` nanoseconds after the beginning of a slot is held, and how long after that beginning this changes. Gangs have
 /// the first part of each piece, so that on all nodes of a cluster they begin together, whatever each of them keeps for its neighbours.
@@ -96,9 +60,10 @@ pub fn phase(slot_length_ns: u64, part: f64, into_ns: u64) -> (bool, u64) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use alloc::vec;
     use alloc::vec::Vec;
 
-    pub(crate) const ONE_GANG: Ours = Ours { cpus: 2, jobs: 1, wanted: 2, held: 2 };
+    pub(crate) const ONE_GANG: Ours = Ours { cpus: 2, jobs: 1, held: 2 };
 
     pub(crate) fn sessions(count: usize, threads: u32) -> Vec<Neighbour> {
         vec![Neighbour { weight: 1.0, threads }; count]
@@ -111,24 +76,23 @@ pub(super) mod tests {
     #[test]
     fn neighbours_have_what_proportional_sharing_gives_them() {
         close(fair_part(ONE_GANG, &[]), 0.0);
-        // A lone thread has a CPU of its own, but for the gang's tenth.
-        close(fair_part(ONE_GANG, &sessions(1, 1)), 0.9);
+        // A lone thread has half of the time, not a CPU of its own: all of the gang's CPUs wait for it.
+        close(fair_part(ONE_GANG, &sessions(1, 1)), 0.5);
         close(fair_part(ONE_GANG, &sessions(2, 1)), 2.0 / 3.0);
         close(fair_part(ONE_GANG, &sessions(4, 1)), 0.8);
         // One session on all CPUs is divided as the gang is, however many threads it has.
         close(fair_part(ONE_GANG, &sessions(1, 2)), 0.5);
         close(fair_part(ONE_GANG, &sessions(1, 1000)), 0.5);
-        let two_gangs = Ours { jobs: 2, wanted: 4, ..ONE_GANG };
+        let two_gangs = Ours { jobs: 2, ..ONE_GANG };
         close(fair_part(two_gangs, &sessions(2, 1)), 0.5);
         close(fair_part(ONE_GANG, &[Neighbour { weight: 0.25, threads: 2 }]), 0.2);
-        // A large one beside a small one, which its single thread bounds.
         let mixed = [Neighbour { weight: 3.0, threads: 1 }, Neighbour { weight: 1.0, threads: 2 }];
-        close(fair_part(ONE_GANG, &mixed), 0.75);
+        close(fair_part(ONE_GANG, &mixed), 0.8);
     }
 
     #[test]
     fn who_fits_beside_the_gangs_holds_nobody() {
-        let half = Ours { cpus: 4, jobs: 1, wanted: 2, held: 2 };
+        let half = Ours { cpus: 4, jobs: 1, held: 2 };
         close(fair_part(half, &sessions(2, 1)), 0.0);
         assert!(fair_part(half, &sessions(3, 1)) > 0.0);
         close(fair_part(Ours { held: 0, ..ONE_GANG }, &sessions(9, 1)), 0.0);
@@ -145,12 +109,12 @@ pub(super) mod tests {
 
     #[test]
     fn slots_are_divided_in_pieces() {
-        assert_eq!(phase(100_000_000, 0.75, 0), (false, 25_000_000));
-        assert_eq!(phase(100_000_000, 0.75, 24_999_999), (false, 25_000_000));
-        assert_eq!(phase(100_000_000, 0.75, 25_000_000), (true, 100_000_000));
-        assert_eq!(phase(1_000_000_000, 0.5, 760_000_000), (true, 800_000_000));
-        assert_eq!(phase(150_000_000, 0.5, 80_000_000), (false, 112_500_000));
-        assert_eq!(phase(100_000_000, 0.0, 99_999_999), (false, 100_000_000));
+        assert_eq!(phase(40_000_000, 0.75, 0), (false, 10_000_000));
+        assert_eq!(phase(40_000_000, 0.75, 9_999_999), (false, 10_000_000));
+        assert_eq!(phase(40_000_000, 0.75, 10_000_000), (true, 40_000_000));
+        assert_eq!(phase(1_000_000_000, 0.5, 790_000_000), (true, 800_000_000));
+        assert_eq!(phase(60_000_000, 0.5, 32_000_000), (false, 45_000_000));
+        assert_eq!(phase(40_000_000, 0.0, 39_999_999), (false, 40_000_000));
         assert_eq!(phase(20_000_000, 7.0, 1_999_999), (false, 2_000_000), "a tenth is the gang's");
     }
 }

@@ -4,7 +4,7 @@ use super::{Driver, change::check_signal, job_reply};
 use crate::call::{Call, Op, Reply};
 use crate::refuse::Answer;
 use crate::rights::Peer;
-use crate::words::core_class;
+use crate::words::{core_class, slot_share};
 use cosched_api::{Job, ProcessRequest};
 use cosched_cluster::wire::Exit;
 use cosched_core::JobId;
@@ -46,6 +46,10 @@ impl Driver {
             Op::Class(id, request) => {
                 return self.ask(peer, Request::Class(JobId(id), core_class(request.class).into()), reply);
             }
+            Op::Share(id, request) => match request.share_max.map(slot_share).transpose() {
+                Ok(share) => return self.ask(peer, Request::Share(JobId(id), share), reply),
+                Err(e) => Err(e),
+            },
             Op::Policy(id, request) => return self.job_policy(peer, id, request, reply),
             Op::Resources(id, request) => return self.change_resources(peer, id, request, reply),
             Op::AddProcess(id, request) => self.add_counted(peer, id, request).map(job_reply),

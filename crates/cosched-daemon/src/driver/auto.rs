@@ -7,11 +7,12 @@ use crate::waitpage::{Counts, WaitPage};
 use crate::words;
 use cosched_api::{Chosen, WaitMode};
 use cosched_core::{Auto, AutoConfig, JobId, Plan, Reason, Seen, Time, Wait};
+use cosched_linux::{Blocks, JobCgroup};
 
 /// No window is shorter.
-const WINDOW_NS_MIN: u64 = 300_000_000;
+const WINDOW_NS_MIN: u64 = 200_000_000;
 
-/// Windows in a row that have to say the same: about three seconds. The start of a parallel program looks like waiting.
+/// Windows in a row that have to say the same: more than a second. The start of a parallel program looks like waiting.
 const WINDOWS: u32 = 5;
 
 /// The beginning of a window.
@@ -29,12 +30,13 @@ pub(super) struct Choice {
     since_unix_ms: u64,
     changes: u32,
     last: Option<(Moment, u64, Counts)>,
+    blocks: Blocks,
 }
 
 impl Default for Choice {
     fn default() -> Choice {
         let config = AutoConfig { windows: WINDOWS, ..AutoConfig::default() };
-        Choice { auto: Auto::new(config), since_unix_ms: unix_ms(), changes: 0, last: None }
+        Choice { auto: Auto::new(config), since_unix_ms: unix_ms(), changes: 0, last: None, blocks: Blocks::default() }
     }
 }
 
@@ -69,6 +71,7 @@ impl Choice {
         let now = Moment { at: now(), generation: plan.generation };
         let Some((since, cpu, before)) = self.last.filter(|(since, ..)| since.generation == now.generation) else {
             self.last = Some((now, cpu_time_ns, counts));
+            self.blocks = Blocks::default();
             return None;
         };
         let interval_ns = now.at - since.at;
@@ -86,6 +89,15 @@ impl Choice {
             ..Seen::default()
         };
         Some((since, seen))
+    }
+
+    /// How often the job's threads have blocked in the window; nothing is chosen by it for a job without rivals.
+    fn blocks(&mut self, cgroup: &JobCgroup, rivals: u32) -> u64 {
+        if rivals > 0 {
+            return self.blocks.look(cgroup);
+        }
+        self.blocks = Blocks::default();
+        0
     }
 }
 
@@ -109,6 +121,7 @@ impl Driver {
         let chosen = live.chosen.window(&self.plan, cpu_time_ns, counts).and_then(|(since, mut seen)| {
             seen.offered_ns = self.running.offered_ns(&self.plan, job, since.at, seen.interval_ns);
             seen.rivals = self.running.rivals();
+            seen.blocks = live.chosen.blocks(&live.cgroup, seen.rivals);
             let policy = live.chosen.auto.choice().policy;
             live.chosen.auto.see(&seen).filter(|choice| choice.policy != policy).map(|choice| (choice, seen))
         });

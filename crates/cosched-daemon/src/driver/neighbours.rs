@@ -12,7 +12,6 @@ impl Driver {
         let jobs = Ours {
             cpus: self.identity.cpus.len() as u32,
             jobs: self.running.jobs(),
-            wanted: self.running.cpus(),
             held: if self.cluster.node.local().has_slots() { held(&self.plan) } else { 0 },
         };
         neighbours.tell(Jobs { ours: jobs, local: local(&self.plan) });

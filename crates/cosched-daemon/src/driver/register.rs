@@ -8,6 +8,7 @@ use crate::rights::Peer;
 use crate::users::user_name;
 use crate::words;
 use cosched_api::{ErrorBody, ErrorCode, JobRequest};
+use cosched_core::SlotShare;
 use cosched_core::cluster::LocalJob;
 use cosched_linux::process::{self, Held};
 use cosched_linux::{JobCgroup, Origin};
@@ -114,6 +115,7 @@ pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
         owner: record.uid,
         class: words::core_class(record.class),
         policy: record.own_policy.map(words::core_policy),
+        slot_share: record.share_permille.and_then(SlotShare::new),
         cpus: record.cpus,
         memory_bytes: record.mem_bytes.unwrap_or(0),
         suspended: record.suspended,

@@ -40,11 +40,6 @@ impl Running {
         self.held = part;
     }
 
-    /// The CPUs that these jobs use together.
-    pub(super) fn cpus(&self) -> u32 {
-        self.cpus
-    }
-
     /// How many they are.
     pub(super) fn jobs(&self) -> u32 {
         self.jobs
@@ -80,6 +75,7 @@ mod tests {
             auto: false,
             cpus,
             standing,
+            slot_share: None,
             weight,
             home: None,
             turns: 0,

@@ -29,6 +29,11 @@ pub use cpus::{cpus_busy_ns, cpus_usable};
 pub use error::ThreadError;
 pub use usage::{Switches, Usage};
 
+/// How often the thread left its CPU because it waited; `status` is open on its file. None if it has ended.
+pub(crate) fn voluntary_switches(status: &File) -> Option<u64> {
+    Some(usage::switches(status).ok()?.voluntary)
+}
+
 /// A scheduling class of the kernel ("policy" in its manual).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {

@@ -18,7 +18,7 @@ use crate::types::Action;
 use crate::{Node, rights};
 use cosched_cluster::wire::{Ask, Attempt, By, Exit, KillHow};
 use cosched_cluster::{AskId, Moment, OpId};
-use cosched_core::{JobId, Time};
+use cosched_core::{JobId, SlotShare, Time};
 use launch::Launcher;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -117,6 +117,11 @@ impl Node {
                 let (whose, to) = (self.whose(job)?, policy.map(Into::into));
                 whose.decide(by, |decided, asker| decided.repolicy(whose.owner, asker, whose.policy, to))?;
                 (job, Ask::Policy { job: job.0, policy })
+            }
+            Request::Share(job, share) => {
+                let whose = self.whose(job)?;
+                whose.decide(by, |decided, asker| decided.reshare(whose.owner, asker, whose.share, share))?;
+                (job, Ask::Share { job: job.0, permille: share.map(SlotShare::permille) })
             }
             Request::Resources(job, want) => {
                 // Whose job it is comes first: to others its resources are nobody's business.

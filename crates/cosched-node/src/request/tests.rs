@@ -142,6 +142,29 @@ fn a_change_is_answered_when_it_is_done_and_nobody_elses_is() {
 }
 
 #[test]
+fn a_share_is_the_owners_until_an_administrator_decides_and_is_at_least_a_slot_a_second() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    let [half, third, little] = [500, 300, 50].map(SlotShare::new);
+    let of = |lab: &Lab| lab.node.part(id).unwrap().1.slot_share;
+    assert_eq!(lab.ask(OTHER, Request::Share(id, half)), refused(2, Refusal::NotYours { job: id, owner: 1, by: 2 }));
+    assert_eq!(lab.ask(USER, Request::Share(id, half)), [answer(3, Outcome::Job(id))]);
+    assert_eq!(of(&lab), half, "the next daemon has to know");
+    assert_eq!(lab.ask(USER, Request::Share(id, None)), [answer(4, Outcome::Job(id))]);
+    let refused = lab.ask(USER, Request::Share(id, little));
+    let why = |said: &[Action]| match said {
+        [.., Action::Answer(_, Err(Refusal::Planner { why, .. }))] => why.clone(),
+        said => panic!("{said:?}"),
+    };
+    assert!(why(&refused).contains("less than one slot a second: 10% is the least"), "{refused:?}");
+    assert_eq!(of(&lab), None);
+    assert_eq!(lab.ask(ADMIN, Request::Share(id, third)), [answer(6, Outcome::Job(id))]);
+    let lifted = lab.ask(USER, Request::Share(id, None));
+    assert!(matches!(lifted[..], [_, Action::Answer(_, Err(Refusal::Decided(..)))]), "{lifted:?}");
+    assert_eq!(of(&lab), third);
+}
+
+#[test]
 fn of_several_changes_one_answer_tells() {
     let mut lab = Lab::new();
     let (one, wrong) = (Ask::Ceiling { permille: 500 }, Ask::Drain { node: "n9".to_owned(), drains: true });

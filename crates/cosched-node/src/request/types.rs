@@ -1,7 +1,7 @@
 //! What users ask a node for, and what they hear.
 
 use cosched_cluster::wire::{Ack, Ask, By, Class, Exit, JobAsk, KillHow, Policy};
-use cosched_core::{Bound, JobId};
+use cosched_core::{Bound, JobId, SlotShare};
 use std::collections::BTreeMap;
 
 /// The number of a request, which the host gives it.
@@ -28,6 +28,8 @@ pub enum Request {
     Class(JobId, Class),
     /// Give it a policy of its own, or none.
     Policy(JobId, Option<Policy>),
+    /// Give it at most this part of the slots, or as many as it gets.
+    Share(JobId, Option<SlotShare>),
     /// What it is to have from now on.
     Resources(JobId, Want),
     /// Send a signal to its processes.

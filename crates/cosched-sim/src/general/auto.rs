@@ -182,6 +182,8 @@ impl<O: Observer> Sim<'_, O> {
             waits: std::mem::take(&mut watched.waits),
             spin_ns: std::mem::take(&mut watched.spin_ns),
             block_ns: std::mem::take(&mut watched.block_ns),
+            // All waits are hooked ones here, and those of a gang spin for longer.
+            blocks: 0,
             hooked: true,
             rivals,
         };

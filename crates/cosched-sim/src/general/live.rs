@@ -83,7 +83,10 @@ impl Seat {
         let Some(part) = parts.iter().find(|part| part.node == self.node) else { return };
         let (class, policy, spans) = (record.spec.class, record.spec.policy, parts.len() > 1);
         let (cpus, memory_bytes) = (part.cpus, part.memory_bytes);
-        self.local.begin(id, LocalJob { owner: 0, class, policy, cpus, memory_bytes, suspended: false, spans });
+        self.local.begin(
+            id,
+            LocalJob { owner: 0, class, policy, slot_share: None, cpus, memory_bytes, suspended: false, spans },
+        );
         // Until the plan that has it says more.
         self.here.insert(job, Disposition::Stop);
     }
@@ -280,7 +283,16 @@ impl<O: Observer> Sim<'_, O> {
         let run = &self.jobs[job as usize];
         let want = Want::Total { cpus: run.tasks, memory_per_cpu_bytes: 1, disk_bytes: 0 };
         let (id, class) = (JobId(job.into()), run.work.class());
-        let spec = JobSpec { id, owner: 0, class, policy: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
+        let spec = JobSpec {
+            id,
+            owner: 0,
+            class,
+            policy: None,
+            slot_share: None,
+            want,
+            queue: 0,
+            on_node_loss: OnNodeLoss::Kill,
+        };
         self.control(|control, now| {
             let taken = control.planner.handle(now, now, Input::Submit(spec));
             taken.map_err(|e| format!("the planner refuses job {job}: {e}"))

@@ -167,7 +167,16 @@ mod tests {
         let (class, policy) = (Class::Batch, None);
         Local {
             of: PartOf { attempt: 0, tree: 0, lead: true, alike: false, closing: false, decided: Default::default() },
-            job: LocalJob { owner: 0, class, policy, cpus, memory_bytes: 0, suspended: false, spans: false },
+            job: LocalJob {
+                owner: 0,
+                class,
+                policy,
+                slot_share: None,
+                cpus,
+                memory_bytes: 0,
+                suspended: false,
+                spans: false,
+            },
             submitted_ms: 0,
             store_life: 0,
             phases: phases.iter().copied().collect(),

@@ -1,7 +1,7 @@
 //! What invariants are told of a node's slots, and how what it plans is broken on purpose.
 
 use cosched_core::cluster::{LocalScheduler, Plan as ClusterPlan};
-use cosched_core::{JobId, NodeId, Plan, Time};
+use cosched_core::{JobId, NodeId, Plan, PlannedJob, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub enum Mangle {
     AllAtOnce,
     /// Turns are one slot late.
     OneLate,
+    /// Gangs with a share of the slots have those that are nobody's, too.
+    OverShare,
 }
 
 impl Mangle {
@@ -33,6 +35,7 @@ impl Mangle {
         match self {
             Mangle::AllAtOnce => all_at_once,
             Mangle::OneLate => one_late,
+            Mangle::OverShare => over_share,
         }
     }
 }
@@ -46,6 +49,12 @@ fn one_late(plan: &mut Plan) {
     if !plan.turns.is_empty() {
         plan.turns.rotate_right(1);
     }
+}
+
+fn over_share(plan: &mut Plan) {
+    let has_share = |(id, job): (&JobId, &PlannedJob)| (job.slot_share.is_some() && job.home.is_some()).then_some(*id);
+    let Some(first) = plan.jobs.iter().find_map(has_share) else { return };
+    plan.turns.iter_mut().filter(|turn| turn.run.is_empty()).for_each(|turn| turn.run.push(first));
 }
 
 impl SlotBegins {

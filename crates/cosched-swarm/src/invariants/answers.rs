@@ -1,14 +1,15 @@
 //! Nobody changes what is not his: a request that is said to be done is its owner's or an administrator's.
 //!
-//! Why: whoever plans believes what a node says of who asks, so each node has to look.
+//! Why: whoever plans believes what a node says of who asks, so each node has to look. A store that is put back can give a number again,
+//! and a node that has not heard of that obeys the owner of the job that it knows: all who ever owned a number may.
 
 use super::{Invariant, Seen};
 use cosched_node::Request;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub(super) struct Answers {
-    owners: BTreeMap<u64, u32>,
+    owners: BTreeMap<u64, BTreeSet<u32>>,
 }
 
 impl Invariant for Answers {
@@ -18,19 +19,18 @@ impl Invariant for Answers {
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
-            Seen::AnotherStore => self.owners.clear(),
-            Seen::Record(job) => drop(self.owners.insert(job.id, job.owner.uid)),
+            Seen::Record(job) => drop(self.owners.entry(job.id).or_default().insert(job.owner.uid)),
             Seen::Answer { by, what, is_done: true } if !by.admin => {
                 let job = match what {
                     Request::Change(..) => return Err(format!("user {} has done {what:?}", by.uid)),
                     Request::Suspend(job) | Request::Resume(job) | Request::Exited(job, _) => job,
                     Request::Class(job, _) | Request::Policy(job, _) | Request::Resources(job, _) => job,
-                    Request::Kill { job, .. } => job,
+                    Request::Share(job, _) | Request::Kill { job, .. } => job,
                     Request::Submit { .. } | Request::Wait(_) | Request::Loads(_) => return Ok(()),
                 };
                 match self.owners.get(&job.0) {
-                    Some(owner) if *owner != by.uid => {
-                        return Err(format!("user {} has done {what:?}, and it is user {owner}'s", by.uid));
+                    Some(owners) if !owners.contains(&by.uid) => {
+                        return Err(format!("user {} has done {what:?}, and it is of {owners:?}", by.uid));
                     }
                     _ => (),
                 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_change_of_what_is_not_ones_own_is_noticed() {
-        let owners = BTreeMap::from([(7, 1)]);
+        let owners = BTreeMap::from([(7, [1].into())]);
         let mut answers = Answers { owners };
         let suspend = Request::Suspend(JobId(7));
         let by = |uid, admin| By { uid, gid: uid, admin };

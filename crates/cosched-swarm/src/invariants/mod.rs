@@ -14,6 +14,7 @@ mod one_life;
 mod one_row;
 mod outdated;
 mod quiet;
+mod shares;
 mod sound;
 mod spared;
 
@@ -201,6 +202,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(sound::Sound),
         Box::<by_rule::ByRule>::default(),
         Box::<answers::Answers>::default(),
+        Box::<shares::SlotShares>::default(),
     ]
 }
 

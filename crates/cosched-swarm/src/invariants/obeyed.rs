@@ -6,7 +6,7 @@
 use super::{Invariant, Seen};
 use cosched_cluster::wire::Ask;
 use cosched_core::cluster::{Place, Stage, State};
-use cosched_core::{JobId, NodeId, Standing};
+use cosched_core::{JobId, NodeId, SlotShare, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an answer has promised: of a job, of a node, or of all.
@@ -16,6 +16,7 @@ enum Matter {
     End(u64),
     Class(u64),
     JobPolicy(u64),
+    Share(u64),
     Drain(u32),
     Policy,
     Sharing,
@@ -94,6 +95,7 @@ fn matter(ask: &Ask, ids: &BTreeMap<String, u32>) -> Option<Matter> {
         Ask::Kill { job, .. } => Matter::End(*job),
         Ask::Class { job, .. } => Matter::Class(*job),
         Ask::Policy { job, .. } => Matter::JobPolicy(*job),
+        Ask::Share { job, .. } => Matter::Share(*job),
         Ask::Drain { node, .. } => Matter::Drain(*ids.get(node)?),
         Ask::ClusterPolicy { .. } => Matter::Policy,
         Ask::ClusterSharing { .. } => Matter::Sharing,
@@ -118,6 +120,9 @@ fn holds(of: Matter, ask: &Ask, state: &State) -> bool {
         (_, Ask::Kill { job: id, .. }) => job(id).is_none_or(|job| ends(job.stage)),
         (_, Ask::Class { job: id, class }) => job(id).is_none_or(|job| job.spec.class == (*class).into()),
         (_, Ask::Policy { job: id, policy }) => job(id).is_none_or(|job| job.spec.policy == policy.map(Into::into)),
+        (_, Ask::Share { job: id, permille }) => {
+            job(id).is_none_or(|job| job.spec.slot_share.map(SlotShare::permille) == *permille)
+        }
         (Matter::Drain(node), Ask::Drain { drains, .. }) => {
             state.nodes.get(&NodeId(node)).is_none_or(|node| node.drains == *drains)
         }

@@ -4,7 +4,7 @@ use super::{S, World};
 use crate::host::Requested;
 use crate::invariants::Seen;
 use cosched_cluster::wire::{Ask, By, Exit, JobAsk, NodeAsk, WantAsk};
-use cosched_core::JobId;
+use cosched_core::{JobId, SlotShare};
 use cosched_node::{ForAll, Input, Outcome, Refusal, Request, RequestId, Want, WantOfNode};
 
 /// After so long everybody has an answer who does not wait for the end of a job: the store is waited for for 10 s, by a clock that drifts.
@@ -49,6 +49,7 @@ impl World {
             Ask::Resume { job } => Request::Resume(JobId(job)),
             Ask::Class { job, class } => Request::Class(JobId(job), class),
             Ask::Policy { job, policy } => Request::Policy(JobId(job), policy),
+            Ask::Share { job, permille } => Request::Share(JobId(job), permille.and_then(SlotShare::new)),
             Ask::Kill { job, how } => Request::Kill { job: JobId(job), how, here: self.dice.one_in(4) },
             Ask::Resources { job, want } => Request::Resources(JobId(job), wanted(want)),
             ask => Request::Change(ForAll::Policy, vec![ask]),

@@ -26,6 +26,7 @@ pub fn job(name: &str, cpus: u32) -> JobAsk {
         log_path: None,
         class: Class::Batch,
         policy: None,
+        share_permille: None,
         want: WantAsk::Total { cpus, memory_per_cpu_bytes: 1 << 20, disk_bytes: 0 },
         queue: None,
         on_node_loss: OnNodeLoss::Kill,
@@ -196,7 +197,10 @@ impl World {
         let job = known - self.dice.below(known.min(8));
         let want = self.other_want(job);
         let dice = &mut self.dice;
-        let ask = match dice.below(22) {
+        let ask = match dice.below(24) {
+            // Some are less than a slot a second.
+            22 => Ask::Share { job, permille: Some(dice.between(50, 1000) as u32) },
+            23 => Ask::Share { job, permille: dice.pick(&[None, Some(200), Some(500)]) },
             18..=20 => Ask::Resources { job, want },
             21 => match dice.one_in(2) {
                 true => Ask::Packing { packing: dice.pick(&[Packing::FirstFit, Packing::BestFit, Packing::Buddy]) },

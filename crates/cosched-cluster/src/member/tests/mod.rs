@@ -26,6 +26,7 @@ pub(crate) fn job(name: &str, cpus: u32) -> JobAsk {
         log_path: None,
         class: Class::Batch,
         policy: None,
+        share_permille: None,
         waiting: None,
         want: WantAsk::Total { cpus, memory_per_cpu_bytes: 0, disk_bytes: 0 },
         queue: None,

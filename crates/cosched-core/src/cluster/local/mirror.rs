@@ -2,7 +2,7 @@
 
 use super::{Here, Known, LocalAction, LocalJob, LocalScheduler};
 use crate::agent::AgentAction;
-use crate::cluster::state::{JobRecord, Stage};
+use crate::cluster::state::{JobRecord, JobSpec, Stage};
 use crate::id::{JobId, NodeId};
 use crate::plan::Standing;
 use crate::planner::PlannerInput;
@@ -21,7 +21,8 @@ fn waits((stage, _): (Stage, Standing)) -> bool {
 impl LocalJob {
     /// The same job as the cluster has it, but for who has suspended it.
     fn as_told(self, record: &JobRecord, node: NodeId) -> LocalJob {
-        let told = LocalJob { class: record.spec.class, policy: record.spec.policy, ..self };
+        let JobSpec { class, policy, slot_share, .. } = record.spec;
+        let told = LocalJob { class, policy, slot_share, ..self };
         let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
         let Some(part) = parts.iter().find(|part| part.node == node) else { return told };
         let memory_bytes = record.spec.want.memory_bytes(node, part.cpus);
@@ -123,6 +124,9 @@ impl LocalScheduler {
         }
         if was.policy != is.policy {
             self.note(id, PlannerInput::JobPolicy(id, is.policy));
+        }
+        if was.slot_share != is.slot_share {
+            self.note(id, PlannerInput::Share(id, is.slot_share));
         }
         if was.suspended != is.suspended {
             self.note_standing(id, is);

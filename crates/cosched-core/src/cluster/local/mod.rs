@@ -23,6 +23,7 @@ use crate::id::{JobId, NodeId};
 use crate::job::{Job, Node, Packing, Policy, Sharing};
 use crate::plan::{Disposition, Plan, PlannedJob, Standing};
 use crate::planner::{Planner, PlannerAction, PlannerConfig, PlannerError, PlannerInput};
+use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::sound::Flaw;
 use crate::time::Time;
@@ -82,6 +83,8 @@ pub struct LocalJob {
     pub class: Class,
     /// Its own policy, if it has one.
     pub policy: Option<Policy>,
+    /// The part of the slots that it has at most.
+    pub slot_share: Option<SlotShare>,
     /// Its CPUs here.
     pub cpus: u32,
     /// The memory that it says it needs here; 0 where it says nothing.
@@ -365,6 +368,9 @@ impl LocalScheduler {
     fn submit(&mut self, id: JobId, job: &LocalJob) {
         let LocalJob { owner, class, policy, cpus, .. } = *job;
         self.note(id, PlannerInput::Submit(Job { id, owner, class, policy, cpus, node: Some(HERE) }));
+        if job.slot_share.is_some() {
+            self.note(id, PlannerInput::Share(id, job.slot_share));
+        }
         if job.suspended {
             self.note(id, PlannerInput::Suspend(id));
         } else if self.is_asleep(id) {

@@ -9,8 +9,8 @@ use cosched_api::{
     Class, ErrorCode, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss, PolicyRequest, ResourcesRequest,
 };
 use cosched_cluster::wire::{Ask, By, JobAsk, KillHow, MainProcess};
-use cosched_core::JobId;
 use cosched_core::cluster::NEVER;
+use cosched_core::{JobId, SlotShare};
 use cosched_linux::process::Held;
 use cosched_node::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNode, rights};
 use std::time::Duration;
@@ -146,6 +146,7 @@ impl Driver {
         let node = &self.cluster.node;
         let want =
             node.want(&want(&request.nodes, request.cpus, request.mem_bytes)).map_err(|why| self.refusal(why))?;
+        let share = request.share_max.map(words::slot_share).transpose()?;
         let job = JobAsk {
             lead: node.lead(&want, held.is_some() || request.pid != 0, request.once),
             want,
@@ -160,6 +161,7 @@ impl Driver {
             log_path: request.log_path,
             class: words::class(request.class.unwrap_or(default_class)),
             policy: request.policy.map(words::policy),
+            share_permille: share.map(SlotShare::permille),
             waiting: request.waiting.map(words::waiting),
             queue: request.queue,
             groups: self.groups_with_rights(owner),

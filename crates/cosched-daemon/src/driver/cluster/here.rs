@@ -12,8 +12,8 @@ use crate::users::user_name;
 use crate::words;
 use cosched_api::ProcessRequest;
 use cosched_cluster::wire::{Attempt, Job};
-use cosched_core::JobId;
 use cosched_core::cluster::Part;
+use cosched_core::{JobId, SlotShare};
 use cosched_linux::Origin;
 use cosched_linux::process::Held;
 use cosched_node::{Began, Input, RequestId, SIGKILL, Why, asks_to_end};
@@ -122,6 +122,7 @@ impl Driver {
         (record.cpus, record.mem_bytes) = (job.cpus, mem_bytes);
         record.class = words::api_class(job.class.into());
         record.own_policy = job.policy.map(words::wire_policy);
+        record.share_permille = job.slot_share.map(SlotShare::permille);
         (record.suspended, record.decided) = (job.suspended, of.decided);
         record.part = record.part.map(|part| PartOf { closing: of.closing, spans: job.spans, ..part });
         self.keep_soon(record);

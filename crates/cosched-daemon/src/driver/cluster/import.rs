@@ -14,7 +14,7 @@ use cosched_cluster::store::{Do, Op, Txn};
 use cosched_cluster::wire::{By, End, Exit, Job, JobAsk, NodeAsk, OnNodeLoss, WantAsk, Why, encode};
 use cosched_cluster::{Action, Member, Moment, Settings};
 use cosched_core::cluster::{JobRecord, JobSpec, NodeWant, Part, Place, Stage, State as Planned, Want};
-use cosched_core::{JobId, NodeId, Policy, Standing, Time};
+use cosched_core::{JobId, NodeId, Policy, SlotShare, Standing, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -132,6 +132,7 @@ fn planned_of(record: &Record, (node, queue): (NodeId, u32), memory_bytes: u64) 
             owner: record.uid,
             class: words::core_class(record.class),
             policy: record.own_policy.map(words::core_policy),
+            slot_share: record.share_permille.and_then(SlotShare::new),
             want: Want::PerNode(vec![NodeWant { node, cpus, cpus_min: cpus, memory_bytes, disk_bytes }]),
             queue,
             on_node_loss: cosched_core::cluster::OnNodeLoss::Kill,
@@ -157,6 +158,7 @@ fn job_of(record: &Record, node: &str) -> Job {
         log_path: record.log_path.clone(),
         class: words::class(record.class),
         policy: record.own_policy.map(words::policy),
+        share_permille: record.share_permille,
         waiting: record.waiting.as_ref().map(|waiting| words::waiting(waiting.asked)),
         want: WantAsk::PerNode(vec![NodeAsk { node: node.to_owned(), cpus, cpus_min: cpus, memory_bytes, disk_bytes }]),
         queue: None,

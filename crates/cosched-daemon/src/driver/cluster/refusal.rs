@@ -201,6 +201,10 @@ fn decided(job: JobId, Bound { by, matter }: Bound) -> ErrorBody {
             format!("{who}, an administrator, has decided its class"),
             format!("by `cosched class {job}` with the class of before"),
         ),
+        Matter::Share => (
+            format!("{who}, an administrator, has decided its share"),
+            format!("by `cosched share {job}` with the share of before"),
+        ),
         Matter::Policy => (
             format!("{who}, an administrator, has decided its policy"),
             format!("by `cosched policy --job {job}` with the policy of before"),
@@ -231,6 +235,7 @@ mod tests {
         for (matter, way) in [
             (Matter::Suspension, "cosched resume 7"),
             (Matter::Class, "cosched class 7"),
+            (Matter::Share, "cosched share 7"),
             (Matter::Policy, "cosched policy --job 7"),
         ] {
             let refused = decided(JobId(7), Bound { by: 0, matter });

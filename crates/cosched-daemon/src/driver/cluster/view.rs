@@ -143,7 +143,11 @@ impl Driver {
         let planned = cluster.member().state().and_then(|state| state.jobs.get(&JobId(job.id)));
         view.class = words::api_class(job.ask.class);
         view.own_policy = job.ask.policy.map(words::api_policy);
-        view.policy = view.own_policy.unwrap_or(view.policy);
+        view.share_max = job.ask.share_permille.map(words::api_share);
+        view.policy = match view.share_max {
+            Some(_) => api::Policy::Gang,
+            None => view.own_policy.unwrap_or(view.policy),
+        };
         view.decided = crate::decided::view(job.decided);
         view.restarts = job.attempt;
         view.queue = cluster.queue(planned, job);
@@ -476,6 +480,7 @@ pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
         name: Some(ask.name.clone()),
         class: Some(words::api_class(ask.class)),
         policy: ask.policy.map(words::api_policy),
+        share_max: ask.share_permille.map(words::api_share),
         cwd: ask.cwd.clone(),
         detached: ask.log_path.is_some(),
         log_path: ask.log_path.clone(),

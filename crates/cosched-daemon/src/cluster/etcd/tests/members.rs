@@ -98,6 +98,7 @@ fn job(cpus: u32) -> Ask {
         log_path: None,
         class: Class::Batch,
         policy: None,
+        share_permille: None,
         want: WantAsk::Total { cpus, memory_per_cpu_bytes: 0, disk_bytes: 0 },
         queue: None,
         on_node_loss: OnNodeLoss::Kill,

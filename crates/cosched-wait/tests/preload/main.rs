@@ -1,5 +1,7 @@
 //! The library in programs that it must not change: what they print is the same with and without it.
 
+mod front;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,11 +11,15 @@ use std::sync::OnceLock;
 const WAYS: [&str; 6] =
     ["busy", "spin-block", "spin-block:0us", "spin-block:60000000us", "spin-yield:0us", "spin-yield"];
 
-/// Cargo puts the library beside the directory of the tests.
+/// What is preloaded; cargo has it beside the directory of the tests.
 fn library() -> PathBuf {
+    built("libcosched_preload.so")
+}
+
+fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
-    let beside = own.ancestors().map(|directory| directory.join("libcosched_wait.so"));
-    beside.into_iter().find(|path| path.is_file()).expect("libcosched_wait.so: run by cargo, which builds it")
+    let beside = own.ancestors().map(|directory| directory.join(name));
+    beside.into_iter().find(|path| path.is_file()).unwrap_or_else(|| panic!("{name}: run by cargo, which builds it"))
 }
 
 /// For what is compiled here: where cargo keeps what it builds, for what is static is never dropped.
@@ -67,6 +73,9 @@ fn same(program: &Path, arguments: &[&str]) {
         let with = preloaded(program, arguments, wait).output().unwrap();
         assert_eq!(text(&with), text(&plain), "{} {arguments:?} with {wait}", program.display());
     }
+    // Where its front cannot be built, the library is preloaded itself.
+    let alone = preloaded(program, arguments, "spin-block:0us").env("LD_PRELOAD", built("libcosched_wait.so")).output();
+    assert_eq!(text(&alone.unwrap()), text(&plain), "{} {arguments:?}, the library alone", program.display());
 }
 
 fn text(output: &Output) -> (Option<i32>, String, String) {

@@ -1,0 +1,66 @@
+//! A gang that spans nodes has no more slots than its share of them, as a node counts them.
+//!
+//! Why: the share is kept by the plan alone, and a plan that says so may still be run otherwise. Under one plan of the cluster's a gang
+//! may have saved two slots (core `policy/share.rs`), and the node may have come into the middle of one.
+
+use super::{Invariant, PlanId, Seen, id_of};
+use cosched_core::JobId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many slots more are within the share.
+const SLOTS_MORE: u64 = 3;
+
+/// What a node has run under the present plan.
+struct Counted {
+    plan: PlanId,
+    from: u64,
+    slot: u64,
+    own: BTreeSet<JobId>,
+    had: BTreeMap<JobId, u64>,
+}
+
+#[derive(Default)]
+pub(super) struct SlotShares {
+    nodes: BTreeMap<usize, Counted>,
+}
+
+impl Invariant for SlotShares {
+    fn name(&self) -> &'static str {
+        "shares"
+    }
+
+    fn see(&mut self, seen: &Seen) -> Result<(), String> {
+        let Seen::Slot { node, sound, slot, .. } = seen else { return Ok(()) };
+        let (plan, own) = (id_of(&slot.plan), slot.own.keys().copied().collect());
+        let known = self.nodes.get_mut(node).filter(|c| *sound && c.plan == plan && c.slot <= slot.slot);
+        let Some(counted) = known else {
+            let (from, had) = (slot.slot, BTreeMap::new());
+            self.nodes.insert(*node, Counted { plan, from, slot: from, own, had });
+            return Ok(());
+        };
+        let passed = slot.slot - counted.slot;
+        counted.own.iter().for_each(|job| *counted.had.entry(*job).or_default() += passed);
+        (counted.slot, counted.own) = (slot.slot, own);
+        let all = counted.slot - counted.from;
+        for (job, planned) in slot.plan.jobs.iter().filter(|(_, planned)| planned.home.is_some()) {
+            let Some(share) = planned.slot_share else { continue };
+            let had = counted.had.get(job).copied().unwrap_or(0);
+            if had * 1000 > all * u64::from(share.permille()) + SLOTS_MORE * 1000 {
+                return Err(format!("node {node}: job {job} had {had} of {all} slots, its share is {share}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::host::Mangle;
+    use crate::invariants::is_noticed;
+    use crate::world::Broken;
+
+    #[test]
+    fn a_gang_that_takes_slots_of_nobody_is_noticed() {
+        assert!(is_noticed(Broken::Mangle(Mangle::OverShare), "shares"));
+    }
+}

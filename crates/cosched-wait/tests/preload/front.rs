@@ -1,0 +1,228 @@
+//! libcosched_preload.so: which programs get the library, and that no program is changed by how it comes.
+
+use super::{built, command, compile, dir, library, preloaded, stress, text};
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whether the library is loaded into a program: the dynamic linker says what it does.
+fn gets_it(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_PRELOAD", library()).env("LD_DEBUG", "files").env_remove("COSCHED_JOB");
+    let output = command.output().unwrap();
+    let said = text(&output).2;
+    assert!(said.contains("libcosched_preload.so"), "{program}: {said}");
+    said.contains("libcosched_wait.so")
+}
+
+fn is_installed(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().status.success();
+    if !found {
+        println!("SKIPPED: no {program}");
+    }
+    found
+}
+
+#[test]
+fn programs_that_only_run_do_not_get_it() {
+    for program in ["true", "sh", "cat", "ls", "sed", "grep", "bash", "make", "git", "expr"] {
+        if is_installed(program) {
+            assert!(!gets_it(program, &["--version"]), "{program}");
+        }
+    }
+    let linker = "/lib64/ld-linux-x86-64.so.2";
+    if Path::new(linker).exists() {
+        assert!(!gets_it(linker, &["/bin/true"]));
+    }
+}
+
+#[test]
+fn programs_that_may_wait_get_it() {
+    assert!(gets_it(stress().to_str().unwrap(), &["errors"]));
+    for (program, arguments) in [("python3", ["-c", ""]), ("perl", ["-e", ""])] {
+        if is_installed(program) {
+            assert!(gets_it(program, &arguments), "{program}");
+        }
+    }
+    for (compiler, name, options) in
+        [("cc", "state", &["-fopenmp"][..]), ("mpicc.openmpi", "mpi_words", &[]), ("mpicc.mpich", "mpi_words", &[])]
+    {
+        let program = dir().join(format!("front-{name}-{compiler}"));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+        if is_installed(compiler) {
+            let done = Command::new(compiler).args(["-w", "-o"]).arg(&program).arg(source).args(options).status();
+            assert!(done.unwrap().success(), "{compiler}");
+            // It ends at once: the linker has said all by then.
+            assert!(gets_it("timeout", &["-k", "1", "5", program.to_str().unwrap(), "x"]), "{compiler}");
+        }
+    }
+}
+
+#[test]
+fn who_names_a_job_that_it_is_not_in_gets_it() {
+    let with = |job: &str| {
+        let mut command = Command::new("true");
+        command.env("LD_PRELOAD", library()).env("COSCHED_JOB", job).env("COSCHED_WAIT_DEBUG", "1");
+        text(&command.env("COSCHED_SOCKET", "/nonexistent/s").output().unwrap()).2
+    };
+    assert!(with("999999999").contains("is not in job 999999999"), "{}", with("999999999"));
+    assert!(with("seven").contains("no job's id") && with("99999999999999999999999999").contains("no job's id"));
+    assert_eq!(with(""), "");
+}
+
+/// The job's command was shown the page, so its descendants need no look at their cgroup; on another node it is another file.
+#[test]
+fn who_has_the_page_of_its_job_is_in_it() {
+    let page = tempfile::NamedTempFile::new_in(dir()).unwrap();
+    let facts = page.as_file().metadata().unwrap();
+    let Ok(born) = facts.created() else { return println!("SKIPPED: the file system tells no time of birth") };
+    let born = born.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let (inode, seconds, ns) = (facts.ino(), born.as_secs(), born.subsec_nanos());
+    let enters = |seen: &str| {
+        let mut command = Command::new("true");
+        command.env("LD_PRELOAD", library()).env("COSCHED_JOB", "999999999").env("COSCHED_WAIT_DEBUG", "1");
+        command.env("COSCHED_WAIT_PAGE", page.path()).env("COSCHED_WAIT_PAGE_SEEN", seen);
+        !text(&command.env("COSCHED_SOCKET", "/nonexistent/s").output().unwrap()).2.is_empty()
+    };
+    assert!(!enters(&format!("{inode}-{seconds}-{ns}")));
+    for other in [
+        "".into(),
+        format!("{inode}-{seconds}-{ns}0"),
+        format!("{inode}-{seconds}"),
+        format!("{}-{seconds}-{ns}", inode + 1),
+        "--".into(),
+    ] {
+        assert!(enters(&other), "{other}");
+    }
+}
+
+#[test]
+fn the_program_finds_what_it_would_have_found() {
+    let state = compile("state", "state", &[]).unwrap();
+    let run = |preload: Option<&Path>, arguments: &[&str]| {
+        let mut command = Command::new("env");
+        command.args(["--ignore-signal=USR1", "--block-signal=USR2", "-i", "EMPTY=", "A=b=c", "A=d"]);
+        preload.map(|preload| command.arg(format!("LD_PRELOAD={}", preload.display())));
+        command.args(["sh", "-c", "exec \"$@\"", "-"]).arg(&state).args(arguments).output().unwrap()
+    };
+    for arguments in [&[][..], &["", "a b", "", "\n"], &["die"]] {
+        let plain = run(None, arguments);
+        assert!(text(&plain).1.contains("no error"), "{plain:?}");
+        assert_eq!(run(Some(&library()), arguments), plain);
+    }
+    let renamed = |preload: &Path| {
+        let mut command = Command::new(&state);
+        text(&command.arg0("").arg("x").env("LD_PRELOAD", preload).output().unwrap())
+    };
+    assert_eq!(renamed(&library()), renamed(Path::new("")));
+    assert!(renamed(&library()).1.starts_with("[]\n[x]\n"));
+}
+
+/// Ways in which our functions stand there and the library is not loaded by us: they jump to what comes next.
+#[test]
+fn it_stands_aside() {
+    let alone = dir().join("front-alone");
+    std::fs::create_dir_all(&alone).unwrap();
+    let copy = alone.join("libcosched_preload.so");
+    std::fs::copy(library(), &copy).unwrap();
+    let (front, wait, copy) = (library(), built("libcosched_wait.so"), copy.display().to_string());
+    let (front, wait) = (front.display(), wait.display());
+    let orders = [
+        copy.clone(),
+        format!("{copy}:{front}"),
+        format!("{front}:{copy}"),
+        format!("{front}:{front}"),
+        format!("{front}:{wait}"),
+        format!("{wait}:{front}"),
+    ];
+    for part in ["ways", "signals", "cancel", "fork"] {
+        let plain = text(&command(stress(), &[part]).output().unwrap());
+        for order in &orders {
+            let with = preloaded(stress(), &[part], "spin-block:0us").env("LD_PRELOAD", order).output().unwrap();
+            assert_eq!(text(&with), plain, "{part} with {order}");
+        }
+    }
+}
+
+/// The dynamic linker keeps little thread-local memory for libraries that come late, as libgomp does below NumPy.
+#[test]
+fn later_libraries_get_their_thread_local_memory() {
+    let program = compile("thread_memory", "thread-memory", &[]).unwrap();
+    for bytes in [64, 512, 1024, 1280] {
+        let size = format!("-DSTATIC_BYTES={bytes}");
+        let late = compile("thread_memory", &format!("late-{bytes}.so"), &["-DLIBRARY", &size, "-shared", "-fPIC"]);
+        let Some(late) = late else { return };
+        let run =
+            |preload: PathBuf| text(&Command::new(&program).arg(&late).env("LD_PRELOAD", preload).output().unwrap());
+        assert_eq!(run(library()), run(PathBuf::new()), "{bytes}");
+    }
+}
+
+#[test]
+fn a_setuid_program_runs_without() {
+    let own = tempfile::Builder::new().prefix("cst-front").tempdir().unwrap();
+    std::fs::set_permissions(own.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let program = own.path().join("state");
+    std::fs::copy(compile("state", "state-setuid", &[]).unwrap(), &program).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "12345", "--regid", "12345", "--clear-groups"]).arg(&program).env("LD_PRELOAD", library());
+    let output = command.output().unwrap();
+    if output.status.code() == Some(127) || text(&output).2.contains("setpriv:") {
+        return println!("SKIPPED: not root");
+    }
+    assert_eq!(output.status.code(), Some(7), "{:?}", text(&output));
+}
+
+/// Names of a library's dynamic symbols.
+fn symbols(library: &Path, options: &[&str]) -> BTreeSet<String> {
+    let output = Command::new("nm").args(["-D", "--format=posix"]).args(options).arg(library).output().unwrap();
+    let name = |line: &str| line.split(['@', ' ']).next().unwrap_or_default().to_owned();
+    text(&output).1.lines().map(name).collect()
+}
+
+#[test]
+fn it_has_the_librarys_functions_and_asks_for_none() {
+    let mut own = symbols(&library(), &["--defined-only"]);
+    assert!(own.remove("cosched_wait_front"));
+    assert_eq!(own, symbols(&built("libcosched_wait.so"), &["--defined-only"]));
+    let asked = symbols(&library(), &["--undefined-only"]);
+    assert_eq!(asked.into_iter().collect::<Vec<_>>(), ["_dl_debug_addr", "_r_debug"]);
+}
+
+/// CPU time of short programs, in turns: what ours adds is a small part of what the library adds.
+#[test]
+fn a_short_program_pays_little() {
+    let arms = [PathBuf::new(), library(), built("libcosched_wait.so")];
+    let mut spent: [Vec<i64>; 3] = Default::default();
+    for round in 0..30 {
+        for number in 0..3 {
+            let arm = (round + number) % 3;
+            spent[arm].push(cpu_us(&arms[arm]));
+        }
+    }
+    let [bare, front, whole] = spent.map(|mut all| {
+        all.sort_unstable();
+        all[all.len() / 4]
+    });
+    println!(
+        "100 programs: {bare} µs bare, {} more with the front, {} more with the library",
+        front - bare,
+        whole - bare
+    );
+    assert!(front - bare < (whole - bare) / 2, "bare {bare}, with the front {front}, with the library {whole} µs");
+}
+
+/// The CPU time of 100 short programs with this preloaded, and of their shell, in µs.
+fn cpu_us(preload: &Path) -> i64 {
+    let script = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done";
+    let shell = Command::new("sh").args(["-c", script]).env("LD_PRELOAD", preload).spawn().unwrap();
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the child is ours and nobody else waits for it; `used` is a place for one structure.
+    let ended = unsafe { libc::wait4(shell.id() as i32, std::ptr::null_mut(), 0, &raw mut used) };
+    assert_eq!(ended, shell.id() as i32);
+    [used.ru_utime, used.ru_stime].iter().map(|time| time.tv_sec * 1_000_000 + time.tv_usec).sum()
+}

@@ -1,0 +1,18 @@
+/* Loads a library with as much thread-local memory as the dynamic linker has left for such: STATIC_BYTES of it. As that
+   library (-DLIBRARY) its constructor polls, too. */
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdio.h>
+
+#ifdef LIBRARY
+__thread char memory[STATIC_BYTES] __attribute__((tls_model("initial-exec")));
+int polled = -9;
+__attribute__((constructor)) static void start(void) { polled = poll(NULL, 0, 0) + memory[STATIC_BYTES - 1]; }
+#else
+int main(int count, char **arguments) {
+    void *library = dlopen(arguments[count - 1], RTLD_NOW);
+    int *polled = library ? dlsym(library, "polled") : NULL;
+    printf("%s %d\n", library ? "loaded" : "not loaded", polled ? *polled : -8);
+    return 0;
+}
+#endif
