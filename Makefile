@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-bench setup-test build programs demo check test swarm soak kill-everywhere bench reproduce experiments docs install uninstall clean fuzz
+.PHONY: help setup-demo setup-bench setup-test setup-museum build programs demo check test swarm soak kill-everywhere bench reproduce experiments museum docs install uninstall clean fuzz
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -58,6 +58,9 @@ experiments: build ## a paper again: PAPER=zhang-2000, strazdins-2004, roysden-2
 	@case "$(PAPER)" in */* | .*) ;; ?*) [ ! -x "experiments/$(PAPER)/reproduce" ] || exec "experiments/$(PAPER)/reproduce" $(ARGS) ;; esac; \
 	echo "make experiments: PAPER='$(PAPER)' is none of: $$(cd experiments && ls -d */reproduce | sed 's,/.*,,' | tr '\n' ' ')" >&2; exit 2
 
+museum: setup-museum build ## published collapses with the real programs, alone, under plain Linux and under cosched; ARGS=--quick, --list, …
+	@experiments/collapses/reproduce $(ARGS)
+
 docs: ## man pages and shell completions into build/docs
 	@$(CARGO) build --release --quiet -p cosched-cli -p cosched-columnsort
 	@tools/docs build/docs
@@ -79,3 +82,6 @@ setup-bench:
 
 setup-test:
 	@tools/setup test
+
+setup-museum:
+	@tools/setup museum

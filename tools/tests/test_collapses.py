@@ -1,0 +1,82 @@
+"""experiments/collapses: the cases are whole, and the table says what the runs say."""
+
+import importlib
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "experiments/collapses"
+NAMES = ("cases", "runner", "report")
+
+
+def load():
+    """The modules of the folder; other experiments have modules of the same names, which stay theirs."""
+    before = {name: sys.modules.pop(name, None) for name in NAMES}
+    places = [str(FOLDER), str(FOLDER.parent), str(ROOT / "tools/bench")]
+    sys.path[:0] = places
+    try:
+        return [importlib.import_module(name) for name in NAMES]
+    finally:
+        for place in places:
+            sys.path.remove(place)
+        for name, module in before.items():
+            sys.modules.pop(name, None)
+            if module is not None:
+                sys.modules[name] = module
+
+
+cases, runner, report = load()
+
+
+def runs(*seconds, cut=0):
+    return [{"s": s, "done": True, "why": None} for s in seconds] + [{"s": 90.0, "done": False, "why": "past the limit"}] * cut
+
+
+class Cases(unittest.TestCase):
+    def test_names_are_unique_and_braces_known(self):
+        names = [case.name for case in cases.CASES]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertGreaterEqual(len(names), 12)
+        known = set(runner.Names().names)
+        for case in cases.CASES:
+            words = [*case.words, *case.environment.values(), *(case.ideal or ((), {}))[0], *(word for file in case.files.values() for word in file)]
+            used = set(re.findall(r"\{\w+\}", " ".join(words)))
+            self.assertLessEqual(used, known, case.name)
+
+    def test_the_programs_exist(self):
+        for case in cases.CASES:
+            for word in case.words:
+                if word.startswith("{programs}/"):
+                    self.assertTrue((FOLDER / "programs" / word.removeprefix("{programs}/")).exists(), word)
+
+
+class Report(unittest.TestCase):
+    def kept(self, **arms):
+        return report.one(next(case for case in cases.CASES if case.name == "boosting"), {"ideal": runs(2.0), **{arm.replace("_", "-"): of for arm, of in arms.items()}})
+
+    def test_a_ratio_is_to_all_copies_alone(self):
+        found = self.kept(plain=runs(8.0, 9.0, 10.0), default=runs(4.0))
+        self.assertEqual((found["yardstick_s"], found["arms"]["plain"]["ratio"], found["best"]), (4.0, 2.25, "default"))
+
+    def test_a_default_is_held_to_decision_0011(self):
+        found = self.kept(plain=runs(4.0), default=runs(4.06), auto=runs(4.1))
+        self.assertEqual(found["keeps"], {"default": True, "auto": False}, "2 % where plain Linux is the best")
+        found = self.kept(plain=runs(9.0), strict=runs(4.0), default=runs(4.1), auto=runs(4.3))
+        self.assertEqual(found["keeps"], {"default": True, "auto": False}, "5 % of the best setting")
+
+    def test_a_run_without_end_has_no_median(self):
+        found = self.kept(plain=runs(cut=1), default=runs(4.0))
+        self.assertIsNone(found["arms"]["plain"]["median_s"])
+        self.assertEqual(report.ratio(found["arms"]["plain"]), "> 22")
+        self.assertTrue(found["keeps"]["default"])
+
+    def test_a_default_without_end_is_told(self):
+        found = self.kept(plain=runs(5.0), default=runs(cut=1))
+        self.assertFalse(found["keeps"]["default"])
+        self.assertNotIn("auto", found["keeps"], "it was not measured")
+
+
+if __name__ == "__main__":
+    unittest.main()
