@@ -32,7 +32,9 @@ impl Invariant for SlotShares {
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let Seen::Slot { node, sound, slot, .. } = seen else { return Ok(()) };
         let (plan, own) = (id_of(&slot.plan), slot.own.keys().copied().collect());
-        let known = self.nodes.get_mut(node).filter(|c| *sound && c.plan == plan && c.slot <= slot.slot);
+        // A node that had no slots for a while is counted from when it has them again.
+        let follows = |c: &&mut Counted| c.plan == plan && (c.slot..=c.slot + 1).contains(&slot.slot);
+        let known = self.nodes.get_mut(node).filter(|c| *sound && follows(c));
         let Some(counted) = known else {
             let (from, had) = (slot.slot, BTreeMap::new());
             self.nodes.insert(*node, Counted { plan, from, slot: from, own, had });
