@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Between two looks at progress.
-const WATCH_EVENTS: u64 = 1 << 20;
+pub(super) const WATCH_EVENTS: u64 = 1 << 20;
 
 /// Why a simulation paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
