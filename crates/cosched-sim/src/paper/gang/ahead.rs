@@ -258,7 +258,8 @@ impl<O: Observer> Gangs<'_, O> {
 
     /// How often the step can be repeated, at most `most` times.
     fn repeats(&self, lanes: &Lanes, most: u64) -> u64 {
-        let Some(period_ns) = lanes.period_ns().filter(|_| self.params.skew == 0.0) else { return 0 };
+        let period_ns = if self.params.skew == 0.0 { lanes.period_ns() } else { None };
+        let Some(period_ns) = period_ns else { return 0 };
         let last_ns = lanes.next.iter().map(|lane| lane.start_ns).max().unwrap_or(NEVER);
         (self.ahead_ns().saturating_sub(last_ns) / period_ns).min(most)
     }

@@ -1,6 +1,7 @@
 //! A task in its cell: what it does while its row is current, and its messages.
 
 use super::super::books::{DELIVERED, IO_ENDS, key};
+use super::super::queue::Queue;
 use super::super::tree::NEVER;
 use super::{Gangs, Live, NONE};
 use crate::draw::{Draws, skewed_ns};
@@ -83,21 +84,21 @@ pub(super) struct Incoming {
 pub(super) struct Inbox {
     pub(super) send_free_ns: u64,
     pub(super) receive_free_ns: u64,
-    pub(super) incoming: Vec<Incoming>,
+    pub(super) incoming: Queue<Incoming>,
     /// When the first message of a held task would reach it: no other one may after that.
     pub(super) barrier_ns: u64,
 }
 
 impl Inbox {
     pub(super) fn new() -> Inbox {
-        Inbox { send_free_ns: 0, receive_free_ns: 0, incoming: Vec::new(), barrier_ns: NEVER }
+        Inbox { send_free_ns: 0, receive_free_ns: 0, incoming: Queue::default(), barrier_ns: NEVER }
     }
 
     /// Moves its times on.
     pub(super) fn later(&mut self, delta_ns: u64) {
         self.send_free_ns += delta_ns;
         self.receive_free_ns += delta_ns;
-        for message in &mut self.incoming {
+        for message in self.incoming.iter_mut() {
             message.delivered_ns += delta_ns;
             message.reaches_ns += delta_ns;
         }
@@ -301,7 +302,7 @@ impl<O: Observer> Gangs<'_, O> {
     /// Deliveries up to `t`.
     pub(super) fn drain(&mut self, n: usize, t: u64) {
         while let Some(m) = self.inboxes[n].incoming.first().copied().filter(|m| m.delivered_ns <= t) {
-            self.inboxes[n].incoming.remove(0);
+            self.inboxes[n].incoming.pop();
             self.inboxes[n].receive_free_ns = m.delivered_ns;
             self.out.messages += 1;
             let cell = n * self.rows_max + m.row as usize;
