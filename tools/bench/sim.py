@@ -3,9 +3,11 @@
 WL3, MPL 5, 40 jobs queued at the start. The two engines run interleaved on the same jobs; the general one is a
 straightforward simulator of the same semantics (a heap of events, every tick an event). Then 1024 nodes against 32, a
 sweep on one and on two threads, EASY on 77,000 generated jobs, and, where valgrind is there, instructions per
-task-iteration (they do not depend on what else the machine does).
+task-iteration (they do not depend on what else the machine does). Those of earlier versions are in tools/bench/sim-history.csv;
+a tenth more than the last ones there is an error. --record adds the present ones.
 """
 
+import csv
 import json
 import os
 import pathlib
@@ -19,12 +21,16 @@ import live
 from figures import median, table as make_table, text
 
 STRATEGIES = ["GS", "Local", "SB", "SY", "PB", "PB-SB"]
+COUNTED = ["GS", "SB", "PB", "PB-SB"]
+HISTORY = pathlib.Path(__file__).with_name("sim-history.csv")
 NEEDS_DAEMON = False
 
 
 def add_arguments(parser):
     parser.add_argument("--repeat", type=int, metavar="N", help="runs of each [default: 5; --quick: 2]")
     parser.add_argument("--exec-s", type=float, default=4.0, metavar="S", help="mean length of jobs [default: 4]")
+    parser.add_argument("--only-count", action="store_true", help="instructions alone: a minute, on a busy machine too")
+    parser.add_argument("--record", action="store_true", help="add the instructions to tools/bench/sim-history.csv")
 
 
 class Simulator:
@@ -60,13 +66,18 @@ def measure(_, arguments):
     simulator = Simulator(arguments)
     try:
         repeat = arguments.repeat or (2 if arguments.quick else 5)
+        counted = instructions(simulator)
+        result = {"instructions": counted, "failed": compare(counted)}
+        if arguments.record and counted:
+            record(counted)
+        if arguments.only_count:
+            return result
         jobs = simulator.jobs("wl3", 40, arguments.exec_s, 32)
-        return {
+        return result | {
             "engines": engines(simulator, jobs, repeat),
             "scale": scale(simulator, arguments.exec_s, repeat),
             "sweep": sweep(simulator, arguments.exec_s, repeat),
             "backfill_s": backfill(simulator, repeat),
-            "instructions": instructions(simulator, arguments.exec_s),
         }
     finally:
         shutil.rmtree(simulator.folder)
@@ -118,13 +129,13 @@ def backfill(simulator, repeat):
     return times_s
 
 
-def instructions(simulator, exec_s):
-    """Instructions per task-iteration, by callgrind, on a list a tenth as long."""
+def instructions(simulator):
+    """Instructions per task-iteration, by callgrind; the list is always the same."""
     if not shutil.which("valgrind"):
         return None
-    jobs = simulator.jobs("short", 40, exec_s / 10, 32)
+    jobs = simulator.jobs("short", 40, 0.4, 32)
     found = {}
-    for strategy in ("GS", "SB", "PB"):
+    for strategy in COUNTED:
         words = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}", simulator.cosched, "sim", "run",
                  "--strategy", strategy, "--jobs", jobs, "--json", "--quiet"]
         done = subprocess.run(words, capture_output=True, text=True)
@@ -135,20 +146,42 @@ def instructions(simulator, exec_s):
     return found
 
 
+def compare(counted):
+    """What needs a tenth more instructions than when it was last recorded."""
+    last = {row["strategy"]: float(row["instructions"]) for row in csv.DictReader(HISTORY.open())}
+    return [f"{strategy}: {count:.0f} instructions per task-iteration, {last[strategy]:.0f} when last recorded"
+            for strategy, count in (counted or {}).items() if count > 1.1 * last.get(strategy, count)]
+
+
+def record(counted):
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=live.ROOT).stdout.strip()
+    with HISTORY.open("a") as history:
+        for strategy, count in counted.items():
+            history.write(f"{time.strftime('%Y-%m-%d')},{commit},{strategy},{count:.0f}\n")
+
+
+def count_lines(result):
+    if not result["instructions"]:
+        return ["    instructions not counted: valgrind is not installed"]
+    counts = ", ".join(f"{strategy} {text(count)}" for strategy, count in result["instructions"].items())
+    return [f"    instructions per task-iteration: {counts}", *(f"    SLOWER: {line}" for line in result["failed"])]
+
+
 def table(result):
+    if "engines" not in result:
+        return count_lines(result)
     rows = []
     for strategy, runs in result["engines"].items():
         of = lambda engine, field: median([run[field] for run in runs[engine]])
         ratio = median([a["iterations_per_s"] / b["iterations_per_s"] for a, b in zip(runs["fast"], runs["general"])])
-        count = (result["instructions"] or {}).get(strategy)
         rows.append([strategy, text(of("fast", "iterations_per_s") / 1e6, 2), text(of("fast", "node_s_per_s")),
                      text(of("fast", "events_per_iteration"), 1), text(of("general", "events_per_iteration"), 1),
-                     text(ratio, 1), text(count)])
-    head = ["strategy", "M task-iter/s", "node-s/s", "events/iter", "general's", "fast / general", "instr/iter"]
+                     text(ratio, 1)])
+    head = ["strategy", "M task-iter/s", "node-s/s", "events/iter", "general's", "fast / general"]
     lines = make_table("sim: WL3, 32 nodes, MPL 5, 40 jobs queued; medians, both engines agree on every job", head, rows)
     scales = ", ".join(f"{name} {text(median(ratios), 2)}" for name, ratios in result["scale"].items())
     one, two = (median(result["sweep"][threads]) for threads in (1, 2))
-    return lines + [
+    return lines + count_lines(result) + [
         f"    node-s/s on 1024 nodes over 32: {scales}",
         f"    sweep on two threads over one: {text(one / two, 2)} times as fast",
         f"    EASY on 77,000 jobs, reading included: {text(median(result['backfill_s']), 2)} s",

@@ -17,7 +17,8 @@ fn absorb(h: u64, v: u64) -> u64 {
 
 #[inline]
 fn unit(h: u64) -> f64 {
-    (h >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
+    // Signed conversions are one instruction.
+    (h >> 11) as i64 as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
 /// The draws of one task: the hash of seed, job and task, to which iteration and kind are added.
@@ -47,7 +48,7 @@ impl Draws {
 /// A duration with skewness: `ns · (1 + skew·(u − 1/2))`, rounded to the nearest.
 #[inline]
 pub(crate) fn skewed_ns(ns: u64, skew: f64, u: f64) -> u64 {
-    (ns as f64 * (1.0 + skew * (u - 0.5)) + 0.5) as u64
+    (ns as i64 as f64 * (1.0 + skew * (u - 0.5)) + 0.5) as i64 as u64
 }
 
 #[cfg(test)]

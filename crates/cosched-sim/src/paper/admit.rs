@@ -1,7 +1,7 @@
 //! The arrival queue, placement, and the end of tasks and jobs (D7, D23, D25).
 
 use super::engine::{Engine, Live};
-use super::node::{Cpu, LEVEL_MAX, NOBODY, NONE, Process, State};
+use super::node::{Cpu, LEVEL_MAX, NOBODY, NONE, Phase, Process, State};
 use crate::draw::Draws;
 use crate::observe::{JobChange, Observer};
 
@@ -70,18 +70,53 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         let (n, place) = at[0];
         let first = self.process(n as usize, place);
         let far = if first.iterations > first.near() { tasks as u32 } else { 0 };
-        self.ending += u32::from(far == 0);
-        self.live[job as usize] = Live { at: at.clone(), alive: tasks as u32, far };
+        if far == 0 {
+            self.ending.push(job);
+        }
+        self.live[job as usize] = Live { at: at.clone(), alive: tasks as u32, far, late: 0 };
         for (n, place) in &at {
             self.enter(*n as usize, *place, t);
         }
     }
 
-    /// A task of this job has come near its end; after the last of them, nodes are kept in one order.
+    /// A task of this job has come near its end; after the last of them, the job may end at any time.
     pub(super) fn comes_near(&mut self, job: u32) {
         let live = &mut self.live[job as usize];
         live.far -= 1;
-        self.ending += u32::from(live.far == 0);
+        if live.far == 0 {
+            self.ending.push(job);
+        }
+    }
+
+    /// Whether a job may end from `from_ns` to `limit_ns`: not if one of its tasks cannot, most often the same as before.
+    pub(super) fn may_end(&mut self, from_ns: u64, limit_ns: u64) -> bool {
+        for job in &self.ending {
+            let live = &self.live[*job as usize];
+            let tasks = live.at.len();
+            let late = (live.late..live.late + tasks).map(|i| if i < tasks { i } else { i - tasks });
+            let Some(late) = late.into_iter().find(|i| self.is_late(live.at[*i], from_ns, limit_ns)) else {
+                return true;
+            };
+            self.live[*job as usize].late = late;
+        }
+        false
+    }
+
+    /// Whether a task, near its end, cannot end before or at `limit_ns`, or has to have the CPU for longer.
+    fn is_late(&self, (n, place): (u32, u8), from_ns: u64, limit_ns: u64) -> bool {
+        let (n, node) = (n as usize, &self.nodes[n as usize]);
+        let p = &self.processes[n * self.places + place as usize];
+        let begins_ns = match (p.state, node.cpu) {
+            (State::Exited, _) => return false,
+            (State::Current, Cpu::Run(_)) => node.run_start_ns,
+            (State::Current, Cpu::Switch | Cpu::Kernel(_)) => node.cpu_end_ns,
+            (State::Io, _) => p.io_ns,
+            (State::Current, _) => from_ns,
+            (_, _) if node.last_job == p.job => from_ns,
+            (_, _) => from_ns + self.params.switch_ns,
+        };
+        let ends_ns = if p.phase == Phase::Compute { begins_ns + p.left_ns + p.io_ns } else { begins_ns };
+        ends_ns > limit_ns
     }
 
     /// A new process, at the tail of the highest level (D23).
@@ -128,7 +163,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         self.free_places += at.len() as u64;
         self.finished += 1;
         self.changes += 1;
-        self.ending -= 1;
+        self.ending.retain(|other| *other != job);
         self.out.jobs[job as usize].finish_ns = Some(t);
         if O::TELL {
             let nodes: Vec<u32> = at.iter().map(|(n, _)| *n).collect();

@@ -41,14 +41,12 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
 
     /// The running process can go on: its message is there, now or since its lead.
     pub(super) fn start_cpu_again(&mut self, n: usize, t: u64) {
-        self.drain(n);
         self.stop_run(n, t);
         self.start_cpu(n, t);
     }
 
     /// Gives a CPU that does nothing the next thing to do (D6, D22): kernel work, a switch, a process, or nothing.
     pub(super) fn start_cpu(&mut self, n: usize, t: u64) {
-        self.drain(n);
         loop {
             if let Some((work, ns)) = self.nodes[n].kernel.pop_front() {
                 self.start_kernel(n, t, work, ns);
@@ -334,7 +332,6 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     fn kernel_done(&mut self, n: usize, work: Kernel) {
-        self.drain(n);
         match work {
             Kernel::Scheduler => {}
             Kernel::Wake(place) => {
@@ -367,7 +364,6 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// SY at the limit (D14): below all others, somebody else up, and on it spins.
     fn give_way(&mut self, n: usize, place: u8) {
         self.out.yields += 1;
-        self.drain(n);
         let base = n * self.places;
         let others = self.nodes[n].table.iter().filter(|p| **p != place).map(|p| &self.processes[base + *p as usize]);
         let own = self.processes[base + place as usize].level;

@@ -12,8 +12,11 @@ use crate::params::Params;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+/// Nodes whose first key is kept together: what sleeps is passed over in blocks.
+const BLOCK_NODES: usize = 32;
+
 /// Between two looks at progress.
-const WATCH_EVENTS: u64 = 1 << 20;
+pub(super) const WATCH_EVENTS: u64 = 1 << 20;
 
 /// Why a simulation paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub(super) struct Live {
     pub(super) alive: u32,
     /// Tasks that are not near their end.
     pub(super) far: u32,
+    /// The task that was last seen to end too late for a window.
+    pub(super) late: usize,
 }
 
 pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
@@ -50,8 +55,10 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
     pub(super) processes: Vec<Process>,
     /// When a node next does something that matters: time · 8 + kind.
     pub(super) keys: Vec<u64>,
-    /// Jobs so near to their end that all nodes must be kept in one order.
-    pub(super) ending: u32,
+    /// For each block of nodes the first of its keys, or less.
+    pub(super) firsts: Vec<u64>,
+    /// Jobs all of whose tasks are near their end.
+    pub(super) ending: Vec<u32>,
     pub(super) in_window: bool,
     /// Who comes next while nodes are in one order; kept for its memory.
     next: BinaryHeap<Reverse<(u64, u32)>>,
@@ -102,7 +109,8 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             nodes: vec![Node::new(); nodes],
             processes: vec![Process::free(); nodes * places],
             keys: vec![NEVER; nodes],
-            ending: 0,
+            firsts: vec![NEVER; nodes.div_ceil(BLOCK_NODES)],
+            ending: Vec::new(),
             in_window: false,
             next: BinaryHeap::new(),
             out_of_order: false,
@@ -145,7 +153,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             }
             let arrival =
                 self.order.get(self.arrived).map_or(NEVER, |j| key(self.jobs[*j as usize].arrival_ns, ARRIVES));
-            let first = self.keys.iter().copied().min().unwrap_or(NEVER);
+            let first = self.firsts.iter().copied().min().unwrap_or(NEVER);
             if first.min(arrival) >= limit {
                 return Ok(Why::Limit);
             }
@@ -155,7 +163,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
                 self.arrival(arrival >> 3);
             } else {
                 let end = (first + self.look_ahead).min(arrival).min(limit);
-                if self.ending > 0 { self.ordered_window(end) } else { self.window(end) }
+                if self.may_end(first >> 3, end >> 3) { self.ordered_window(end) } else { self.window(end) }
             }
             if self.out.events >= self.watch_at {
                 self.watch_at = self.out.events + WATCH_EVENTS;
@@ -168,12 +176,17 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     }
 
     /// Every node by itself up to a time before which it cannot hear of the others: a message takes at least the time in
-    /// the sender's interface and on the wire. Only the end of a job reaches other nodes at once; no job is near it.
+    /// the sender's interface and on the wire. Only the end of a job reaches other nodes at once; here there is none.
     fn window(&mut self, limit: u64) {
         self.in_window = true;
-        for node in 0..self.keys.len() {
-            while self.keys[node] < limit {
-                self.event(node);
+        for block in 0..self.firsts.len() {
+            if self.firsts[block] < limit {
+                for node in self.nodes_of(block) {
+                    while self.keys[node] < limit {
+                        self.event(node);
+                    }
+                }
+                self.find_first(block);
             }
         }
         self.in_window = false;
@@ -197,6 +210,23 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             }
         }
         self.next = next;
+        (0..self.firsts.len()).for_each(|block| self.find_first(block));
+    }
+
+    fn nodes_of(&self, block: usize) -> std::ops::Range<usize> {
+        block * BLOCK_NODES..((block + 1) * BLOCK_NODES).min(self.keys.len())
+    }
+
+    fn find_first(&mut self, block: usize) {
+        self.firsts[block] = self.keys[self.nodes_of(block)].iter().copied().min().unwrap_or(NEVER);
+    }
+
+    /// The node does something that matters at this key.
+    #[inline]
+    pub(super) fn set_key(&mut self, n: usize, key: u64) {
+        self.keys[n] = key;
+        let first = &mut self.firsts[n / BLOCK_NODES];
+        *first = key.min(*first);
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -226,10 +256,10 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         let time_ns = event >> 3;
         self.now = event;
         self.out.events += 1;
+        self.drain(node);
         match event & 7 {
             TICK => self.tick(node, time_ns),
             IO_ENDS => {
-                self.drain(node);
                 self.io_ends(node);
                 self.start_cpu(node, time_ns);
             }
@@ -246,12 +276,11 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
     /// When the node next does something that matters.
     #[inline]
     pub(super) fn update(&mut self, n: usize, time_ns: u64) {
-        self.nodes[n].watch = self.watch_key(n);
-        let tick = key(self.next_tick(n, time_ns), TICK);
         let node = &self.nodes[n];
         let io = if node.cpu == Cpu::Idle { key(node.io_end_ns, IO_ENDS) } else { NEVER };
-        let first = key(node.cpu_end_ns, CPU_ENDS).min(node.watch).min(tick).min(io);
-        self.keys[n] = first;
+        let first = key(node.cpu_end_ns, CPU_ENDS).min(io).min(self.watch_key(n));
+        let first = first.min(key(self.next_tick(n, time_ns, first >> 3), TICK));
+        self.set_key(n, first);
     }
 
     /// Counts free places while jobs wait, up to now; to be called before either changes.

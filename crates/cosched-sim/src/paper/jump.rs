@@ -52,9 +52,11 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
         for process in self.processes.iter_mut().filter(|p| p.state == State::Io) {
             later(&mut process.io_ns);
         }
+        for key in self.firsts.iter_mut().filter(|key| **key != NEVER) {
+            *key += delta_ns << 3;
+        }
         for (node, key) in self.nodes.iter_mut().zip(&mut self.keys) {
             *key += if *key == NEVER { 0 } else { delta_ns << 3 };
-            node.watch += if node.watch == NEVER { 0 } else { delta_ns << 3 };
             for ns in [&mut node.cpu_end_ns, &mut node.io_end_ns, &mut node.run_start_ns, &mut node.cpu_start_ns] {
                 later(ns);
             }
@@ -66,7 +68,7 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
                 later(&mut node.current_since_ns);
                 later(&mut node.noted_ns);
             }
-            for message in &mut node.incoming {
+            for message in node.incoming.iter_mut() {
                 later(&mut message.delivered_ns);
                 later(&mut message.reaches_ns);
             }

@@ -14,6 +14,7 @@ mod gang;
 mod jump;
 mod network;
 mod node;
+mod queue;
 mod sampled;
 mod short;
 mod tick;

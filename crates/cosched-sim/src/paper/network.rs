@@ -25,15 +25,17 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             // What goes right comes from the left.
             let message = Incoming { delivered_ns: 0, reaches_ns, sent_ns: t, to, side: direction as u8 };
             let to_node = to_node as usize;
-            self.insert(to_node, message);
-            let watch = self.watch_key(to_node);
-            self.nodes[to_node].watch = watch;
-            // The sender's own key is set when its event is done.
-            self.keys[to_node] = self.keys[to_node].min(watch);
+            let message = self.insert(to_node, message);
+            // The sender's own key is set when its event is done. Messages that come later now are looked at in vain.
+            let watch = self.watch_message(to_node, &message);
+            if watch < self.keys[to_node] {
+                self.set_key(to_node, watch);
+            }
         }
     }
 
-    fn insert(&mut self, n: usize, message: Incoming) {
+    /// Puts a message in its place; with the time of its delivery.
+    fn insert(&mut self, n: usize, message: Incoming) -> Incoming {
         let (base, receive_ns) = (n * self.places, self.params.receive_ns);
         // Of messages that arrive at once the lower job's, task's, sender's is first (D2).
         let order = |m: &Incoming| {
@@ -54,6 +56,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             free_ns = free_ns.max(m.reaches_ns) + receive_ns;
             m.delivered_ns = free_ns;
         }
+        node.incoming[at]
     }
 
     /// Key of the next delivery that matters when it happens: to the running process that spins for it, to one that has
@@ -62,35 +65,32 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     pub(super) fn watch_key(&self, n: usize) -> u64 {
         let node = &self.nodes[n];
         let mut first = NEVER;
-        let mut spins = None;
         if let Cpu::Run(_) = node.cpu {
             let p = &self.processes[n * self.places + node.current as usize];
-            if let Phase::Receive(side) = p.phase {
-                if p.got[side as usize] > 0 {
-                    // It came during the lead.
-                    first = key(node.run_start_ns, 0);
-                } else {
-                    spins = Some(side);
-                }
+            if matches!(p.phase, Phase::Receive(side) if p.got[side as usize] > 0) {
+                // It came during the lead.
+                first = key(node.run_start_ns, 0);
             }
         }
-        for m in &node.incoming {
-            let at = key(m.delivered_ns, DELIVERED);
-            if A == DEMAND {
-                first = first.min(at);
-            }
-            if m.to == node.current {
-                if spins == Some(m.side) {
-                    first = first.min(at.max(key(node.run_start_ns, 0)));
-                }
-            } else if W == BLOCK {
-                let p = &self.processes[n * self.places + m.to as usize];
-                if p.state == State::Blocked && p.phase == Phase::Receive(m.side) {
-                    first = first.min(at);
-                }
-            }
+        node.incoming.iter().fold(first, |first, m| first.min(self.watch_message(n, m)))
+    }
+
+    #[inline]
+    fn watch_message(&self, n: usize, m: &Incoming) -> u64 {
+        let (node, at) = (&self.nodes[n], key(m.delivered_ns, DELIVERED));
+        if A == DEMAND {
+            return at;
         }
-        first
+        let p = &self.processes[n * self.places + m.to as usize];
+        if p.phase != Phase::Receive(m.side) {
+            NEVER
+        } else if m.to == node.current && matches!(node.cpu, Cpu::Run(_)) {
+            at.max(key(node.run_start_ns, 0))
+        } else if W == BLOCK && p.state == State::Blocked {
+            at
+        } else {
+            NEVER
+        }
     }
 
     /// Deliveries before the present event.
@@ -105,7 +105,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     }
 
     fn take_in(&mut self, n: usize, m: Incoming) {
-        self.nodes[n].incoming.remove(0);
+        self.nodes[n].incoming.pop();
         self.nodes[n].receive_free_ns = m.delivered_ns;
         self.out.messages += 1;
         self.process(n, m.to).got[m.side as usize] += 1;
@@ -131,7 +131,6 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
 
     /// A delivery that somebody cares about.
     pub(super) fn delivery(&mut self, n: usize, t: u64) {
-        self.drain(n);
         let Some(m) = self.nodes[n].incoming.first().copied().filter(|m| m.delivered_ns == t) else { return };
         self.take_in(n, m);
         let interrupt_ns = self.params.interrupt_ns + self.params.queue_move_ns;

@@ -1,5 +1,6 @@
 //! What a node and its processes are, for the feedback engine: plain data.
 
+use super::queue::Queue;
 use super::short::Short;
 use crate::draw::Draws;
 
@@ -186,8 +187,6 @@ pub(super) struct Node {
     pub(super) run_start_ns: u64,
     /// When the present activity (a lead too) began.
     pub(super) cpu_start_ns: u64,
-    /// Key of the next delivery that somebody cares about.
-    pub(super) watch: u64,
     /// The first tick that was not handled or passed over; tick 1 is the first.
     pub(super) next_tick_ns: u64,
     pub(super) current: u8,
@@ -209,7 +208,7 @@ pub(super) struct Node {
     pub(super) io: Short<u8>,
     /// When the first of them ends.
     pub(super) io_end_ns: u64,
-    pub(super) incoming: Vec<Incoming>,
+    pub(super) incoming: Queue<Incoming>,
     /// Kernel work that waits.
     pub(super) kernel: std::collections::VecDeque<(Kernel, u64)>,
     /// The table of processes, in the order of their arrival.
@@ -223,7 +222,6 @@ impl Node {
             cpu_end_ns: super::tree::NEVER,
             run_start_ns: 0,
             cpu_start_ns: 0,
-            watch: super::tree::NEVER,
             next_tick_ns: TICK_NS,
             current: NOBODY,
             count: 0,
@@ -236,7 +234,7 @@ impl Node {
             ready: Short::new(),
             io: Short::new(),
             io_end_ns: super::tree::NEVER,
-            incoming: Vec::with_capacity(4),
+            incoming: Queue::default(),
             kernel: std::collections::VecDeque::new(),
             table: Short::new(),
         }

@@ -10,18 +10,25 @@ use crate::observe::Observer;
 const RISE_TICKS: u64 = 1000;
 
 impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
-    /// The next tick, not before `t`, at which this node's scheduler changes anything.
+    /// The next tick, not before `t`, at which this node's scheduler changes anything; any later time if it is not before `limit_ns`.
     #[inline]
-    pub(super) fn next_tick(&self, n: usize, t: u64) -> u64 {
-        let node = &self.nodes[n];
-        if node.count == 0 {
+    pub(super) fn next_tick(&mut self, n: usize, t: u64, limit_ns: u64) -> u64 {
+        let node = &mut self.nodes[n];
+        if node.next_tick_ns < t {
+            node.next_tick_ns = t.div_ceil(TICK_NS) * TICK_NS;
+        }
+        let next = node.next_tick_ns;
+        if node.count == 0 || next > limit_ns {
             return NEVER;
         }
-        let next = (t.div_ceil(TICK_NS) * TICK_NS).max(node.next_tick_ns);
-        let idle = node.cpu == Cpu::Idle;
-        if A == BOOST && !idle {
+        if A == BOOST && node.cpu != Cpu::Idle {
             return next;
         }
+        self.acting_tick(n, next, limit_ns)
+    }
+
+    fn acting_tick(&self, n: usize, next: u64, limit_ns: u64) -> u64 {
+        let node = &self.nodes[n];
         let mut first = NEVER;
         let base = n * self.places;
         let lowest = node.ready.last().map_or(LEVEL_MAX, |p| self.processes[base + *p as usize].level);
@@ -36,7 +43,9 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             }
             if matches!(node.cpu, Cpu::Run(_)) {
                 let expires = node.run_start_ns + (quantum - p.used_ns);
-                first = first.min((expires.div_ceil(TICK_NS) * TICK_NS).max(next));
+                if expires <= limit_ns {
+                    first = first.min((expires.div_ceil(TICK_NS) * TICK_NS).max(next));
+                }
             }
             if p.level == LEVEL_MAX && lowest == LEVEL_MAX && W != YIELD {
                 return first;
@@ -60,7 +69,6 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// The scheduler runs.
     pub(super) fn tick(&mut self, n: usize, t: u64) {
         self.nodes[n].next_tick_ns = t + TICK_NS;
-        self.drain(n);
         if t.is_multiple_of(RISE_TICKS * TICK_NS) {
             self.rise(n, t);
         }

@@ -1,6 +1,6 @@
 //! From a description to cells in a fixed order.
 
-use super::describe::Description;
+use super::describe::{Description, Seeds};
 use super::error::SweepError;
 use crate::params::Params;
 use crate::strategy::Strategy;
@@ -216,8 +216,19 @@ fn strategies(names: &[String]) -> Result<Vec<Strategy>, SweepError> {
 }
 
 /// Refuses what would give no cell, the same cell twice, or a silent 0.
+/// Seeds of a count, and jobs of a generated workload, at most: the bounds of the options `--seeds` and `--count`.
+const REPLICATIONS_MAX: u64 = 10_000;
+const JOBS_MAX: u64 = 10_000_000;
+
 fn check(description: &Description) -> Result<(), SweepError> {
     let d = description;
+    let replications = if let Seeds::Count(count) = d.seeds { count } else { 0 };
+    for (name, value, most) in [("seeds", replications, REPLICATIONS_MAX), ("jobs", d.jobs as u64, JOBS_MAX)] {
+        if value > most {
+            let what = format!("{name} is {value}");
+            return Err(SweepError::description(what, "that is surely a mistake", format!("give at most {most}")));
+        }
+    }
     let empty = [
         (d.strategies.is_empty(), "strategies", "name strategies, or `paper`"),
         (d.workloads.is_empty(), "workloads", "name WL1 to WL8, or files of job lists"),

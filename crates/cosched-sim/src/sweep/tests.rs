@@ -106,10 +106,12 @@ fn cells_have_a_fixed_order_and_no_repetitions() {
 #[test]
 fn wrong_descriptions_are_refused() {
     let good = description(&["GS"], &["WL3"]);
-    let wrong: [(&str, Description); 12] = [
+    let wrong: [(&str, Description); 14] = [
         ("no workloads", Description { workloads: vec![], ..good.clone() }),
         ("no strategies", Description { strategies: vec![], ..good.clone() }),
         ("no seeds", Description { seeds: Seeds::Count(0), ..good.clone() }),
+        ("seeds is 9223372036854775807", Description { seeds: Seeds::Count(i64::MAX as u64), ..good.clone() }),
+        ("jobs is 4294967295", Description { jobs: u32::MAX as usize, ..good.clone() }),
         ("'XB' is not a strategy", description(&["XB"], &["WL3"])),
         ("mpl is there twice", Description { mpl: vec![2, 5, 2], ..good.clone() }),
         ("workloads is there twice", description(&["GS"], &["a", "a"])),

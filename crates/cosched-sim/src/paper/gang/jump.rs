@@ -63,7 +63,6 @@ impl<O: Observer> Jumps for Gangs<'_, O> {
             }
         }
         self.turn_ns += if self.turn_ns == NEVER { 0 } else { delta_ns };
-        self.from_ns += delta_ns;
         self.until_ns = self.turn_ns.min(self.end_ns());
     }
 }

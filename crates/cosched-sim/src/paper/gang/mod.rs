@@ -1,16 +1,18 @@
 //! Gang scheduling in the paper's model (D17): rows of the matrix take turns, and in its row a gang has its CPUs alone.
 //!
 //! So between two switches nothing of a task's iteration can be disturbed: when its messages have come, computation, I/O
-//! and the next sends are known at once. One event an iteration is left: the time at which both messages are there.
+//! and the next sends are known at once. One event an iteration is left: the time at which both messages are there; and
+//! between switches even these need no order (`ahead.rs`).
 //! Switches stop and resume whole rows. Network interfaces are shared by the rows, and stay exact.
 
+mod ahead;
 mod books;
 mod jump;
 mod rows;
 mod task;
 
 use super::books::{ARRIVES, TURNS, key};
-use super::engine::Why;
+use super::engine::{WATCH_EVENTS, Why};
 use super::tree::{NEVER, Tree};
 use crate::error::SimError;
 use crate::job::{JobSpec, Shape};
@@ -29,6 +31,9 @@ struct Live {
     row: usize,
     columns: Vec<u32>,
     alive: u32,
+    /// The iteration before which its tasks wait for each other, to go ahead together, and how many wait.
+    cut: u64,
+    held: u32,
 }
 
 pub(super) struct Gangs<'a, O> {
@@ -43,9 +48,13 @@ pub(super) struct Gangs<'a, O> {
     switching: bool,
     /// When the quantum or the switch ends.
     turn_ns: u64,
-    /// The present window: from, and to where it is certain that the row is current.
-    from_ns: u64,
+    /// Until then it is certain that the row is current.
     until_ns: u64,
+    /// Up to then jobs may go ahead; `limit` is the key at which the caller wants to see the present state.
+    limit: u64,
+    /// Jobs some of whose tasks are held.
+    holding: Vec<u32>,
+    lanes: ahead::Lanes,
     /// A cell each: node by node, row by row.
     tasks: Vec<Task>,
     inboxes: Vec<Inbox>,
@@ -66,6 +75,7 @@ pub(super) struct Gangs<'a, O> {
     skipped: u64,
     out: Outcome,
     task_iterations_all: u64,
+    watch_at: u64,
 }
 
 impl<'a, O: Observer> Gangs<'a, O> {
@@ -87,10 +97,12 @@ impl<'a, O: Observer> Gangs<'a, O> {
             row: 0,
             switching: false,
             turn_ns: NEVER,
-            from_ns: 0,
             until_ns: 0,
+            limit: NEVER,
+            holding: Vec::new(),
+            lanes: ahead::Lanes::default(),
             tasks: vec![Task::none(); nodes * rows_max],
-            inboxes: vec![Inbox::default(); nodes],
+            inboxes: vec![Inbox::new(); nodes],
             tree: Tree::new(nodes),
             order,
             arrived: 0,
@@ -105,6 +117,7 @@ impl<'a, O: Observer> Gangs<'a, O> {
             changes: 0,
             skipped: 0,
             out: Outcome { jobs: vec![JobTimes::default(); jobs.len()], ..Outcome::default() },
+            watch_at: WATCH_EVENTS,
         })
     }
 
@@ -120,6 +133,7 @@ impl<'a, O: Observer> Gangs<'a, O> {
         to_change: bool,
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Why, SimError> {
+        self.limit = limit;
         let limit = limit.min(key(self.end_ns(), 7) + 1);
         let changes = self.changes;
         while self.finished < self.jobs.len() {
@@ -131,6 +145,10 @@ impl<'a, O: Observer> Gangs<'a, O> {
             let turn = key(self.turn_ns, TURNS);
             let (event, node) = self.tree.first();
             let first = event.min(arrival).min(turn);
+            if !self.holding.is_empty() && (first == turn || first >= limit) {
+                self.release_all();
+                continue;
+            }
             if first >= limit {
                 return Ok(Why::Limit);
             }
@@ -143,8 +161,11 @@ impl<'a, O: Observer> Gangs<'a, O> {
             } else {
                 self.turn(turn >> 3);
             }
-            if self.out.events & 0xf_ffff == 0 && !watch(self.progress()) {
-                return Err(SimError::Stopped);
+            if self.out.events >= self.watch_at {
+                self.watch_at = self.out.events + WATCH_EVENTS;
+                if !watch(self.progress()) {
+                    return Err(SimError::Stopped);
+                }
             }
         }
         Ok(Why::Done)
@@ -191,7 +212,7 @@ impl<'a, O: Observer> Gangs<'a, O> {
             if O::TELL {
                 self.observer.job(t, job, JobChange::Started, &place.columns, Some(place.row as u32));
             }
-            let live = Live { row: place.row, columns: place.columns, alive: tasks as u32 };
+            let live = Live { row: place.row, columns: place.columns, alive: tasks as u32, cut: 1, held: 0 };
             self.settle(job, &live);
             let columns = live.columns.clone();
             self.live[job as usize] = live;

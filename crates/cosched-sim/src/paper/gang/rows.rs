@@ -9,13 +9,24 @@ impl<O: Observer> Gangs<'_, O> {
     /// A row becomes current for a quantum.
     pub(super) fn begin_quantum(&mut self, row: usize, t: u64) {
         (self.row, self.switching) = (row, false);
-        self.turn_ns = t + self.params.quantum_ns;
-        self.from_ns = t;
+        self.turn_ns = t + self.quanta(t) * self.params.quantum_ns;
         self.until_ns = self.turn_ns.min(self.end_ns());
         if O::TELL {
             self.observer.row(t, row as u32);
         }
-        (0..self.inboxes.len()).for_each(|n| self.go_on(n, t));
+        for n in 0..self.inboxes.len() {
+            self.meet(n);
+            self.go_on(n, t);
+        }
+    }
+
+    /// Quanta that a row has in sequence: while no other row has jobs, all until one may have, since its turns change nothing.
+    fn quanta(&self, t: u64) -> u64 {
+        if O::TELL || self.limit != NEVER || next_row(&self.matrix, self.row) != Some(self.row) {
+            return 1;
+        }
+        let arrival = self.order.get(self.arrived).map_or(self.end_ns(), |job| self.jobs[*job as usize].arrival_ns);
+        arrival.saturating_sub(t).div_ceil(self.params.quantum_ns).max(1)
     }
 
     /// A quantum or a switch ends.

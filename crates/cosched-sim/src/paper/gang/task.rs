@@ -1,6 +1,7 @@
 //! A task in its cell: what it does while its row is current, and its messages.
 
 use super::super::books::{DELIVERED, IO_ENDS, key};
+use super::super::queue::Queue;
 use super::super::tree::NEVER;
 use super::{Gangs, Live, NONE};
 use crate::draw::{Draws, skewed_ns};
@@ -8,13 +9,15 @@ use crate::observe::{Activity, Message, Observer, Slice};
 
 /// How far an iteration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// It computes for `ns` more, while its row is current; in the present window from `began_ns` on.
     Compute { ns: u64, began_ns: u64 },
     /// Its I/O goes on until then, whether its row is current or not.
     Io { end_ns: u64 },
     /// It has sent its messages and spins for its neighbours' ones from then on, while its row is current.
     Wait { from_ns: u64 },
+    /// It would compute since then, but waits for its job's other tasks to go ahead with them.
+    Held { ns: u64, since_ns: u64 },
     /// It has ended, or there is none.
     Ended,
 }
@@ -22,18 +25,18 @@ enum Stage {
 /// A cell.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
-    stage: Stage,
-    job: u32,
+    pub(super) stage: Stage,
+    pub(super) job: u32,
     task: u32,
     /// Nodes of the neighbours to the right and to the left, if any.
-    out: [u32; 2],
-    receives: u8,
+    pub(super) out: [u32; 2],
+    pub(super) receives: u8,
     /// Messages in the endpoint, by side: left, right.
     got: [u32; 2],
-    io_ns: u64,
+    pub(super) io_ns: u64,
     pub(super) iteration: u64,
-    iterations: u64,
-    draws: Draws,
+    pub(super) iterations: u64,
+    pub(super) draws: Draws,
 }
 
 impl Task {
@@ -57,9 +60,10 @@ impl Task {
     /// Moves its times on.
     pub(super) fn later(&mut self, delta_ns: u64) {
         match &mut self.stage {
-            Stage::Compute { began_ns: ns, .. } | Stage::Io { end_ns: ns } | Stage::Wait { from_ns: ns } => {
-                *ns += delta_ns
-            }
+            Stage::Compute { began_ns: ns, .. }
+            | Stage::Io { end_ns: ns }
+            | Stage::Wait { from_ns: ns }
+            | Stage::Held { since_ns: ns, .. } => *ns += delta_ns,
             Stage::Ended => {}
         }
     }
@@ -67,28 +71,34 @@ impl Task {
 
 /// A message on its way, and who gets it.
 #[derive(Clone, Copy, Debug)]
-struct Incoming {
+pub(super) struct Incoming {
     delivered_ns: u64,
-    reaches_ns: u64,
+    pub(super) reaches_ns: u64,
     sent_ns: u64,
     row: u32,
     side: u8,
 }
 
 /// A node's network interface.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Inbox {
-    send_free_ns: u64,
-    receive_free_ns: u64,
-    incoming: Vec<Incoming>,
+    pub(super) send_free_ns: u64,
+    pub(super) receive_free_ns: u64,
+    pub(super) incoming: Queue<Incoming>,
+    /// When the first message of a held task would reach it: no other one may after that.
+    pub(super) barrier_ns: u64,
 }
 
 impl Inbox {
+    pub(super) fn new() -> Inbox {
+        Inbox { send_free_ns: 0, receive_free_ns: 0, incoming: Queue::default(), barrier_ns: NEVER }
+    }
+
     /// Moves its times on.
     pub(super) fn later(&mut self, delta_ns: u64) {
         self.send_free_ns += delta_ns;
         self.receive_free_ns += delta_ns;
-        for message in &mut self.incoming {
+        for message in self.incoming.iter_mut() {
             message.delivered_ns += delta_ns;
             message.reaches_ns += delta_ns;
         }
@@ -189,7 +199,7 @@ impl<O: Observer> Gangs<'_, O> {
                 self.out.cpu.spin_ns += ran;
                 self.tell(cell, began_ns, t, Activity::Spin);
             }
-            Stage::Io { .. } | Stage::Ended => {}
+            Stage::Io { .. } | Stage::Held { .. } | Stage::Ended => {}
         }
     }
 
@@ -198,6 +208,9 @@ impl<O: Observer> Gangs<'_, O> {
         node.send_free_ns = node.send_free_ns.max(sent_ns) + self.params.send_ns;
         let reaches_ns = node.send_free_ns + self.params.wire_ns;
         self.sent += 1;
+        if reaches_ns >= self.inboxes[to].barrier_ns {
+            self.release(self.tasks[to * self.rows_max + self.row].job);
+        }
         // What goes right comes from the left.
         let message = Incoming { delivered_ns: 0, reaches_ns, sent_ns, row: self.row as u32, side: direction };
         self.insert(to, message);
@@ -267,8 +280,13 @@ impl<O: Observer> Gangs<'_, O> {
         (0..task.receives as usize).for_each(|side| task.got[side] -= 1);
         task.iteration += 1;
         if task.iteration < task.iterations {
+            let is_cut = !O::TELL && task.iteration == self.live[task.job as usize].cut;
             self.begin_iteration(cell);
-            self.go_on(n, t);
+            if is_cut {
+                self.hold(n, t)
+            } else {
+                self.go_on(n, t)
+            }
             return;
         }
         task.stage = Stage::Ended;
@@ -284,7 +302,7 @@ impl<O: Observer> Gangs<'_, O> {
     /// Deliveries up to `t`.
     pub(super) fn drain(&mut self, n: usize, t: u64) {
         while let Some(m) = self.inboxes[n].incoming.first().copied().filter(|m| m.delivered_ns <= t) {
-            self.inboxes[n].incoming.remove(0);
+            self.inboxes[n].incoming.pop();
             self.inboxes[n].receive_free_ns = m.delivered_ns;
             self.out.messages += 1;
             let cell = n * self.rows_max + m.row as usize;

@@ -1,0 +1,54 @@
+//! A queue as a slice: entries leave at the front without moving the others, and come in near the end.
+
+/// Entries before `head` have left.
+#[derive(Clone, Debug)]
+pub(super) struct Queue<T> {
+    items: Vec<T>,
+    head: usize,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Queue<T> {
+        Queue { items: Vec::new(), head: 0 }
+    }
+}
+
+impl<T: Copy> Queue<T> {
+    /// Before the entry at this place of the slice.
+    #[inline]
+    pub(super) fn insert(&mut self, at: usize, item: T) {
+        if at == self.len() { self.items.push(item) } else { self.items.insert(self.head + at, item) }
+    }
+
+    /// The first entry leaves; there must be one.
+    #[inline]
+    pub(super) fn pop(&mut self) {
+        self.head += 1;
+        if self.head == self.items.len() {
+            self.items.clear();
+            self.head = 0;
+        } else if self.head == HEAD_MAX {
+            self.items.drain(..self.head);
+            self.head = 0;
+        }
+    }
+}
+
+/// So many may have left before memory is used again.
+const HEAD_MAX: usize = 16;
+
+impl<T> std::ops::Deref for Queue<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.items[self.head..]
+    }
+}
+
+impl<T> std::ops::DerefMut for Queue<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.items[self.head..]
+    }
+}
