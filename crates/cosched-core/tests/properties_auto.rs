@@ -15,14 +15,16 @@ fn seen(cpu_ms: u64, spin_ms: u64, block_ms: u64, hooked: bool, rivals: u32) -> 
         waits: 100,
         spin_ns: spin_ms.min(cpu_ms) * MS,
         block_ns: block_ms * MS,
+        blocks: 0,
         hooked,
         rivals,
     }
 }
 
 fn any_seen() -> impl Strategy<Value = Seen> {
-    (0..120_u64, 0..120_u64, 0..200_u64, any::<bool>(), 0..3_u32)
-        .prop_map(|(cpu, spin, block, hooked, rivals)| seen(cpu, spin, block, hooked, rivals))
+    (0..120_u64, 0..120_u64, 0..200_u64, any::<bool>(), 0..3_u32, 0..1000_u64).prop_map(
+        |(cpu, spin, block, hooked, rivals, blocks)| Seen { blocks, ..seen(cpu, spin, block, hooked, rivals) },
+    )
 }
 
 /// Each with how often it comes in a row.
