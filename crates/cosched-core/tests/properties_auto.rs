@@ -128,7 +128,7 @@ proptest! {
     fn one_that_spins_unseen_is_a_gang(phases in phases()) {
         let mut auto = Auto::new(AutoConfig::default());
         for (window, times) in phases {
-            let spins = Seen { hooked: false, cpu_ns: window.offered_ns, ..window };
+            let spins = Seen { hooked: false, cpu_ns: window.offered_ns, blocks: 0, ..window };
             see(&mut auto, times, spins);
             prop_assert_eq!(auto.choice().policy, Policy::Gang);
             prop_assert_eq!(auto.choice().wait, Wait::Busy, "nobody could make it block");
