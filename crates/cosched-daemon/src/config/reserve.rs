@@ -39,7 +39,8 @@ mod tests {
     #[test]
     fn a_reserve_is_fair_or_a_part() {
         let of = |text: &str| Config::parse(text).map(|config| config.reserve);
-        assert_eq!([of(""), of("reserve = \"fair\"")], [Ok(Reserve::Fair), Ok(Reserve::Fair)]);
+        assert_eq!(of(""), Ok(Reserve::Part(0.1)));
+        assert_eq!(of("reserve = \"fair\""), Ok(Reserve::Fair));
         assert_eq!(of("reserve = 0"), Ok(Reserve::Part(0.0)));
         assert_eq!(of("reserve = 0.25"), Ok(Reserve::Part(0.25)));
         for text in ["reserve = \"half\"", "reserve = 0.91", "reserve = -0.1"] {
