@@ -6,7 +6,7 @@ use std::fs::File;
 use crate::job::JobCgroup;
 use crate::thread::voluntary_switches;
 
-/// So many threads are looked at and stand for the others; each costs some 20 µs.
+/// At most this many threads are looked at, as a sample of all; each costs some 20 µs.
 const THREADS_MAX: usize = 16;
 
 /// What was seen at the last look, by thread.

@@ -35,7 +35,7 @@ pub enum Ask {
     Class { job: u64, class: Class },
     /// Give it another policy; `None` follows the cluster's.
     Policy { job: u64, policy: Option<Policy> },
-    /// Give it at most so much of the slots, in thousandths; `None` as many as it gets.
+    /// Limit it to this part of the slots, in thousandths; `None` lifts the limit.
     Share { job: u64, permille: Option<u32> },
     /// What it wants from now on.
     Resources { job: u64, want: WantAsk },

@@ -9,10 +9,10 @@ use crate::time::Time;
 /// A gang must have had at least so many slots before it is judged.
 const SLOTS_MIN: u64 = 2;
 
-/// Of a job that auto chooses for more is to be seen after each plan: it has begun, or has other rivals.
+/// For this long after each plan a job under auto is sampled often: it has just begun, or has other rivals.
 const NEWS_NS: u64 = 3_000_000_000;
 
-/// So much more often than sleepers it is looked at meanwhile.
+/// How many samples it gets in the interval between two samples of a sleeping gang.
 pub(super) const NEWS_TIMES: u64 = 4;
 
 /// What a sample says about a gang.

@@ -141,18 +141,21 @@ impl Plan {
 
     /// The turn of a slot, and how many whole cycles were before it; `None` while no gang has slots.
     pub fn turn(&self, slot: u64) -> Option<(Turn, u64)> {
-        let cycle = self.turns.len() as u64;
-        let k = (slot.saturating_sub(self.from_slot)).saturating_add(self.begin());
+        let (cycle, k) = (self.turns.len() as u64, self.turns_until(slot));
         (cycle > 0).then(|| (self.turns[(k % cycle) as usize], k / cycle))
     }
 
     /// The gangs that own CPUs in a slot, ascending.
     pub fn run(&self, slot: u64) -> &[JobId] {
-        let k = (slot.saturating_sub(self.from_slot)).saturating_add(self.begin());
-        self.run_of(k)
+        self.run_of(self.turns_until(slot))
     }
 
-    /// Who runs in the turn that comes so many turns after the first one of a first cycle.
+    /// The turns between the first one of a first cycle and a slot.
+    fn turns_until(&self, slot: u64) -> u64 {
+        slot.saturating_sub(self.from_slot).saturating_add(self.begin())
+    }
+
+    /// The gangs that run `k` turns after the first turn of a first cycle.
     pub(super) fn run_of(&self, k: u64) -> &[JobId] {
         match (self.turns.len() as u64, self.paced.len() as u64) {
             (0, _) => &[],

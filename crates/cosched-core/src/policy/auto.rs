@@ -39,7 +39,7 @@ const WAITS_BELOW_PPM: u64 = 700_000;
 /// the two switches cost.
 const WAIT_WORTH_NS: u64 = 100_000;
 
-/// Whoever blocks more often, by CPU time, hands its CPUs on by itself. A hooked wait blocks after [`GANG_SPIN_NS`] at the earliest.
+/// A job that blocks more often than once in this much CPU time needs no gang. A hooked wait blocks after [`GANG_SPIN_NS`] at the earliest.
 const BLOCKS_EVERY_NS: u64 = 500_000;
 
 /// Windows in a row that are enough to see that.

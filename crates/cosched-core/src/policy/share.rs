@@ -19,7 +19,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// So many slots a job may have saved.
+/// The most slots that a job may have saved.
 const SAVED_MAX: i64 = 2;
 
 /// The longest cycle that is made for the sake of shares, in turns.
