@@ -1,6 +1,6 @@
 //! What is remembered of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
 
-use crate::words::{core_class, core_policy};
+use crate::words::{core_class, core_policy, slot_share};
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, OutOfMemory, Policy};
 use cosched_cluster::wire::{Ask, Decided};
 use cosched_core::{JobId, SlotShare};
@@ -167,7 +167,7 @@ impl Record {
             class: req.class.unwrap_or(default_class),
             own_policy: req.policy,
             // A request that has been checked.
-            share_permille: req.share_max.map(|part| (part * 1000.0).round() as u32),
+            share_permille: req.share_max.and_then(|part| slot_share(part).ok()).map(SlotShare::permille),
             cpus,
             mem_bytes: req.mem_bytes,
             command: shown(req.command),
