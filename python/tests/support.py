@@ -5,7 +5,7 @@ import faulthandler
 from cosched.pipeline import Flow, Pipeline, Stage
 
 # A hang must not block the suite: the threads' stacks are printed, and the run fails.
-faulthandler.dump_traceback_later(120, exit=True)
+faulthandler.dump_traceback_later(280, exit=True)
 
 
 def numbers(count, name="numbers", **options):
