@@ -29,7 +29,7 @@ class Case:
     quota_cpus: float | None = None
     limit_s: float = 60
     needs: tuple = ()
-    files: dict = dataclasses.field(default_factory=dict)  # name in a copy's folder: (template, old text, new text)
+    files: dict = dataclasses.field(default_factory=dict)  # name in a copy's folder: (template, old text, new text, …)
 
     def words_of(self, change):
         """The words and environment of a remedy or an ideal: its own words or the case's, its environment on top."""
@@ -48,9 +48,9 @@ def gloo_case(copies):
 
 
 def hpl_case(copies):
-    return Case(f"hpl-{copies}", f"HPL (hpcc), 2 ranks, {copies} jobs", "Strazdins & Uhlmann 2004, table 2", "jobs that share nodes: 7 times slower and more",
+    return Case(f"hpl-{copies}", f"HPC Challenge (hpcc: HPL, random access, FFT …), 2 ranks, {copies} jobs", "Strazdins & Uhlmann 2004, table 2", "jobs that share nodes: 7 times slower and more",
                 (*OPENMPI, "-n", "2", "hpcc"), copies, ONE_THREAD, remedy=("yield when idle", (*OPENMPI, "--mca", "mpi_yield_when_idle", "1", "-n", "2", "hpcc"), {}),
-                needs=("cmd:hpcc", "cmd:mpirun.openmpi"), files={"hpccinf.txt": ("/usr/share/doc/hpcc/examples/_hpccinf.txt", "", "")})
+                needs=("cmd:hpcc", "cmd:mpirun.openmpi"), files={"hpccinf.txt": ("/usr/share/doc/hpcc/examples/_hpccinf.txt", "2            Ps", "1            Ps", "1000         Ns", "3000         Ns")})
 
 
 CASES = [

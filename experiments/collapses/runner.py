@@ -119,8 +119,11 @@ class Runner:
         folder = self.work / f"copy{copy}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for name, (template, old, new) in case.files.items():
-            (folder / name).write_text(pathlib.Path(self.names.fill(template)).read_text().replace(old, self.names.fill(new)))
+        for name, (template, *changes) in case.files.items():
+            text = pathlib.Path(self.names.fill(template)).read_text()
+            for old, new in zip(changes[::2], changes[1::2]):
+                text = text.replace(old, self.names.fill(new))
+            (folder / name).write_text(text)
         assignments = [f"{name}={self.names.fill(value)}" for name, value in environment.items()]
         return ["env", "-C", str(folder), *assignments, *map(self.names.fill, words)]
 

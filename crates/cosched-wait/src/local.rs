@@ -1,5 +1,5 @@
-//! The memory of one thread: how many of its calls have passed since it last looked whether there is a crowd, a word that
-//! every call reads, and after it what `thread` keeps.
+//! The memory of one thread: how many of its calls have passed since it last looked whether there is a crowd, and how many of MPI's
+//! tests, words that every call reads, and after them what `thread` keeps.
 //!
 //! The compiler reaches the thread-local memory of a library by a call, as the library might be loaded late; then the
 //! first use in each thread allocates, which a signal handler must not. What `front` loads us has such memory for us that
@@ -11,6 +11,9 @@ use core::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
 /// More than any number that passes: there is a crowd, and every call is looked at.
 pub(crate) const CROWD: u32 = 1 << 31;
+
+/// This thread is in a test of MPI's that passes.
+pub(crate) const TESTING: u32 = 1 << 31;
 
 /// The size of a thread's memory, in bytes, all of them zero at its start.
 pub(crate) const SIZE: usize = 1024;
@@ -77,6 +80,13 @@ pub(crate) fn passed() -> &'static Cell<u32> {
     // SAFETY: the start of this thread's own memory, which is long and aligned enough and lives as long as the thread; no
     // call outlives its thread.
     unsafe { &*memory().cast::<Cell<u32>>() }
+}
+
+/// How many of MPI's tests have passed in a crowd, with [`TESTING`] while one does.
+#[inline]
+pub(crate) fn tests() -> &'static Cell<u32> {
+    // SAFETY: as above; it lies between the first word and the rest.
+    unsafe { &*memory().wrapping_add(size_of::<Cell<u32>>()).cast::<Cell<u32>>() }
 }
 
 /// A value in the rest, which is zero at the start.

@@ -28,7 +28,7 @@ fn output(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>)
     command.args(["-k", "1", "30"]).args(mpi.launcher).args(["-n", ranks]).arg("env");
     if let Some(wait) = wait {
         // Only the ranks: that the launcher may have it too is tested with `cosched run`.
-        command.arg(format!("LD_PRELOAD={}", library().display())).arg(format!("COSCHED_WAIT={wait}"));
+        command.arg(format!("LD_PRELOAD={}", library().display())).args(format!("COSCHED_WAIT={wait}").split(' '));
         // A crowd, whatever the number of CPUs.
         command.arg("OMPI_COMM_WORLD_LOCAL_SIZE=4096").arg("MPI_LOCALNRANKS=4096");
     }
@@ -42,14 +42,25 @@ fn output(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>)
     said.lines().next().unwrap_or_default().to_owned()
 }
 
-fn same_results(mpi: &Mpi) {
-    let directory = tempfile::Builder::new().prefix("cst-wait").tempdir().unwrap();
-    let program = directory.path().join("words");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/mpi_words.c");
-    let Ok(built) = Command::new(mpi.compiler).arg("-O2").arg("-o").arg(&program).arg(source).status() else {
-        return eprintln!("left out: no {}", mpi.compiler);
+/// Compiles a program of tests/programs into the directory; none where there is no such MPI.
+fn built(mpi: &Mpi, directory: &Path, source: &str) -> Option<PathBuf> {
+    let program = directory.join("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let Ok(status) = Command::new(mpi.compiler).arg("-O2").arg("-o").arg(&program).arg(source).status() else {
+        eprintln!("left out: no {}", mpi.compiler);
+        return None;
     };
-    assert!(built.success());
+    assert!(status.success());
+    Some(program)
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("cst-wait").tempdir().unwrap()
+}
+
+fn same_results(mpi: &Mpi) {
+    let directory = directory();
+    let Some(program) = built(mpi, directory.path(), "mpi_words.c") else { return };
     // Two ranks: more would take an MPI that only spins minutes on a machine of two CPUs.
     let plain = output(mpi, &program, "2", false, None);
     assert!(plain.starts_with("2 ranks: "), "{plain}");
@@ -62,6 +73,20 @@ fn same_results(mpi: &Mpi) {
     assert!(five.starts_with("5 ranks: "), "{five}");
     assert_eq!(output(mpi, &program, "5", false, Some("spin-block:0us")), five);
     assert_eq!(output(mpi, &program, "5", false, Some("spin-yield:0us")), five);
+}
+
+#[test]
+fn tests_of_open_mpi_between_which_a_rank_computes_do_not_each_yield() {
+    let directory = directory();
+    let Some(program) = built(&OPEN_MPI, directory.path(), "mpi_tests.c") else { return };
+    let stats = directory.path().join("stats");
+    let wait = format!("spin-block COSCHED_WAIT_STATS={} OMPI_MCA_mpi_yield_when_idle=0", stats.display());
+    let said = output(&OPEN_MPI, &program, "2", false, Some(&wait));
+    assert!(said.starts_with("1000000 tests: 1, "), "{said}");
+    let counted = std::fs::read_to_string(&stats).unwrap();
+    let yields = counted.lines().filter_map(|line| line.split("\"yields\":").nth(1)?.split(',').next()?.parse::<u64>().ok());
+    let yields: Vec<u64> = yields.collect();
+    assert!(yields.len() == 2 && yields.iter().all(|&yields| yields < 20_000), "{counted}");
 }
 
 #[test]

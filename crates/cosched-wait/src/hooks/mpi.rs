@@ -16,8 +16,12 @@ macro_rules! mark {
         #[unsafe(no_mangle)]
         pub(super) unsafe extern "C-unwind" fn $name($($arg: usize),*) -> c_int {
             let next = mark!(@next $name ($($arg)*));
+            let passes = thread::begin_test();
             // SAFETY: the caller keeps the function's contract.
             let result = unsafe { next($($arg),*) };
+            if passes {
+                thread::end_test();
+            }
             // SAFETY: the caller's place for the answer, which the function has just written if it succeeded.
             if result == 0 && unsafe { *($flag as *const c_int) } != 0 {
                 thread::found_by_test();

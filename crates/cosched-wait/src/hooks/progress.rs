@@ -81,6 +81,11 @@ pub(crate) fn yields_by_itself() -> bool {
     IS_OPAL.load(Relaxed) && YIELDS.wants(opal_yield())
 }
 
+/// Whether Open MPI yields only because it was told to here.
+pub(crate) fn yields_as_told() -> bool {
+    YIELDS.on.load(Relaxed) && YIELDS.wanted.load(Relaxed) == 0
+}
+
 fn opal_yield() -> Option<&'static AtomicU8> {
     // SAFETY: Open MPI's variable of this name is a bool, one byte, or it is null. Its library stays while its loop runs.
     unsafe { OPAL_YIELD.get(null()).cast::<AtomicU8>().as_ref() }
