@@ -26,6 +26,7 @@ mod real;
 mod shared;
 mod stats;
 mod sys;
+mod testing;
 mod text;
 mod thread;
 #[cfg(not(test))]

@@ -18,8 +18,6 @@ use libc::{pollfd, sigset_t};
 
 /// Calls that pass between two looks at whether there is a crowd.
 const PASS: u32 = 255;
-/// Tests of Open MPI that pass in a crowd between two in which it gives way.
-const TESTS: u32 = 255;
 /// How often a thread in a crowd looks whether it still is in one, in ns.
 const LOOK_EVERY_NS: u64 = 10_000_000;
 /// A longer computation between two calls ends the row, in ns. Who only yields does nothing else between two yields, and
@@ -194,35 +192,6 @@ pub(crate) fn enter_mpi() -> bool {
 /// It ends.
 pub(crate) fn leave_mpi() {
     this().leave_mpi();
-}
-
-/// A test of MPI's begins, which does not wait. A program may compute between two of them, for no longer than a yield costs
-/// (HPCC's random access: 20 ns), so where Open MPI yields only because it was told to, most pass as without a crowd. True
-/// if this one does: then [`end_test`] must follow.
-#[inline]
-pub(crate) fn begin_test() -> bool {
-    local::passed().get() == local::CROWD && begin_test_in_crowd()
-}
-
-fn begin_test_in_crowd() -> bool {
-    let tests = local::tests().get();
-    let passes = tests < TESTS && progress::yields_as_told();
-    local::tests().set(if passes { (tests + 1) | local::TESTING } else { 0 });
-    if passes {
-        local::passed().set(0);
-    }
-    passes
-}
-
-/// It ends.
-pub(crate) fn end_test() {
-    local::tests().set(local::tests().get() & !local::TESTING);
-    local::passed().set(local::CROWD);
-}
-
-/// Whether a call is made by a test that passes.
-pub(crate) fn is_testing() -> bool {
-    local::tests().get() & local::TESTING != 0
 }
 
 /// A test of MPI's has found what it asked for.

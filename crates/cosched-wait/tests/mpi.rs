@@ -84,7 +84,8 @@ fn tests_of_open_mpi_between_which_a_rank_computes_do_not_each_yield() {
     let said = output(&OPEN_MPI, &program, "2", false, Some(&wait));
     assert!(said.starts_with("1000000 tests: 1, "), "{said}");
     let counted = std::fs::read_to_string(&stats).unwrap();
-    let yields = counted.lines().filter_map(|line| line.split("\"yields\":").nth(1)?.split(',').next()?.parse::<u64>().ok());
+    let yields =
+        counted.lines().filter_map(|line| line.split("\"yields\":").nth(1)?.split(',').next()?.parse::<u64>().ok());
     let yields: Vec<u64> = yields.collect();
     assert!(yields.len() == 2 && yields.iter().all(|&yields| yields < 20_000), "{counted}");
 }

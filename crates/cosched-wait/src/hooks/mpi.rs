@@ -2,7 +2,7 @@
 //! arguments pass unseen, as machine words, so one library serves every MPI; each function is called exactly once.
 
 use crate::later::Later;
-use crate::thread;
+use crate::{testing, thread};
 use core::ffi::{c_int, c_void};
 
 /// One function: its name and its arguments.
@@ -16,11 +16,11 @@ macro_rules! mark {
         #[unsafe(no_mangle)]
         pub(super) unsafe extern "C-unwind" fn $name($($arg: usize),*) -> c_int {
             let next = mark!(@next $name ($($arg)*));
-            let passes = thread::begin_test();
+            let passes = testing::begin();
             // SAFETY: the caller keeps the function's contract.
             let result = unsafe { next($($arg),*) };
             if passes {
-                thread::end_test();
+                testing::end();
             }
             // SAFETY: the caller's place for the answer, which the function has just written if it succeeded.
             if result == 0 && unsafe { *($flag as *const c_int) } != 0 {

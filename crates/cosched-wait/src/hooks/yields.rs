@@ -1,7 +1,7 @@
 //! sched_yield: it has no descriptor, so who waits by it sleeps on the doorbell of the job.
 
 use crate::thread::{self, Verdict};
-use crate::{real, sys};
+use crate::{real, sys, testing};
 use core::ffi::c_int;
 
 /// sched_yield, as the C library's.
@@ -11,7 +11,7 @@ use core::ffi::c_int;
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn sched_yield() -> c_int {
     let Some(thread) = thread::enter() else {
-        if thread::is_testing() {
+        if testing::is_one() {
             return 0;
         }
         // SAFETY: no arguments.
