@@ -20,7 +20,14 @@ const MPICH: Mpi =
 
 fn library() -> PathBuf {
     let own = std::env::current_exe().unwrap();
-    own.ancestors().map(|directory| directory.join("libcosched_preload.so")).find(|path| path.is_file()).unwrap()
+    let front =
+        own.ancestors().map(|directory| directory.join("libcosched_preload.so")).find(|path| path.is_file()).unwrap();
+    // Without it nothing is loaded, and all results are the same.
+    assert!(
+        front.with_file_name("libcosched_wait.so").is_file(),
+        "cargo build -p cosched-wait puts it beside {front:?}"
+    );
+    front
 }
 
 fn output(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>) -> String {
