@@ -86,6 +86,8 @@ pub(crate) enum Commands {
     Pipeline(crate::pipeline::Pipeline),
     /// Hooks for Slurm, which make its jobs cosched jobs
     Slurm(crate::slurm::Slurm),
+    /// Make each call of mpiexec in a test suite or script a job
+    Shim(crate::shim::Shim),
     /// Write the man pages
     Man(options::Man),
     /// Write completions for a shell
@@ -100,7 +102,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Machine and cluster", &["status", "top", "policy", "limits", "metrics", "nodes", "queues", "cluster"]),
     ("Study", &["demo", "advise", "bench", "record", "profile", "workload", "sim", "model"]),
     ("Pipelines", &["pipeline"]),
-    ("Integration", &["slurm", "man", "completions", "version"]),
+    ("Integration", &["slurm", "shim", "man", "completions", "version"]),
 ];
 
 /// The definition, with the list of commands grouped.

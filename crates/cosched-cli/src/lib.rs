@@ -21,6 +21,7 @@ mod programs;
 mod progress;
 mod record;
 mod run;
+mod shim;
 mod sim;
 mod slurm;
 mod table;

@@ -53,6 +53,7 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Model(options) => crate::model::model(context, options),
         Commands::Pipeline(options) => crate::pipeline::pipeline(context, options),
         Commands::Slurm(options) => crate::slurm::slurm(context, options),
+        Commands::Shim(options) => crate::shim::shim(context, options),
         Commands::Man(options) => pages::man(args::command(), options.dir.as_deref()),
         Commands::Completions(options) => pages::completions(args::command(), options.shell),
         Commands::Version => pages::version(context),

@@ -1,0 +1,222 @@
+//! `cosched shim`: launchers by the same names, for what calls mpiexec itself (ctest, test suites, scripts): each call is a job.
+
+use crate::args::{Cli, Commands};
+use crate::context::Context;
+use crate::out::{EXIT_REFUSED, Failure, print, print_json};
+use clap::{Args, Parser};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::SHIM)]
+pub(crate) struct Shim {
+    /// The directory to write them to, which is to be the first one of PATH
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Commands that are to be jobs [default: every launcher of MPI on PATH]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Options of `cosched run` for these jobs
+    #[arg(last = true, value_name = "OPTION")]
+    options: Vec<OsString>,
+}
+
+/// What starts MPI programs, in the names of Open MPI, MPICH, their packages in Debian, and PRRTE.
+const LAUNCHERS: [&str; 10] = [
+    "mpiexec",
+    "mpirun",
+    "mpiexec.hydra",
+    "mpiexec.mpich",
+    "mpirun.mpich",
+    "mpiexec.openmpi",
+    "mpirun.openmpi",
+    "orterun",
+    "prterun",
+    "prun",
+];
+
+/// By this line one is known: what somebody else has written is not replaced.
+const MARK: &str = "# Made by `cosched shim`";
+
+/// `cosched shim`.
+pub(crate) fn shim(context: &Context, options: &Shim) -> Result<u8, Failure> {
+    check_options(&options.options)?;
+    let failed = |e: io::Error| Failure::other(format!("cannot write to {}: {e}", options.dir.display()));
+    std::fs::create_dir_all(&options.dir).map_err(failed)?;
+    let dir = options.dir.canonicalize().map_err(failed)?;
+    let names = names(&options.names, &dir)?;
+    let own = std::env::current_exe().map_err(|e| Failure::other(format!("where this command is: {e}")))?;
+    let mut words: Vec<OsString> = vec![own.into()];
+    if let Some(socket) = &context.socket {
+        words.extend(["--socket".into(), socket.clone().into()]);
+    }
+    words.push("run".into());
+    words.extend_from_slice(&options.options);
+    let command = words.iter().map(|word| quoted(word)).collect::<Result<Vec<_>, _>>()?.join(" ");
+    for name in &names {
+        write(&dir.join(name), &script(name, &command))?;
+    }
+    tell(context, &dir, &names)
+}
+
+/// A wrong option is told now, not by each call.
+fn check_options(options: &[OsString]) -> Result<(), Failure> {
+    let words = ["cosched", "run"].map(OsString::from).into_iter().chain(options.iter().cloned());
+    match Cli::try_parse_from(words.chain(["true".into()])) {
+        Ok(Cli { command: Commands::Run(run), .. }) if run.command == ["true"] => Ok(()),
+        Ok(_) => Err(refused(
+            "the options of `cosched run` are not options alone",
+            "a command is among them",
+            "write only options after `--`",
+        )),
+        Err(error) => Err(Failure { code: EXIT_REFUSED, message: error.to_string() }),
+    }
+}
+
+fn refused(what: &str, why: &str, hint: &str) -> Failure {
+    Failure::explained(EXIT_REFUSED, what, why, hint)
+}
+
+/// The names asked for, or those of the launchers on PATH outside of the directory.
+fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
+    if let Some(bad) = asked.iter().find(|name| name.is_empty() || name.contains('/') || name.as_str() == "cosched") {
+        return Err(refused(
+            &format!("{bad:?} cannot be a job by its name"),
+            "it is no name of another command",
+            "give names as mpiexec",
+        ));
+    }
+    if !asked.is_empty() {
+        return Ok(asked.to_vec());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = |name: &str| {
+        std::env::split_paths(&path)
+            .any(|part| is_program(&part.join(name)) && part.canonicalize().ok().as_deref() != Some(dir))
+    };
+    let found: Vec<String> = LAUNCHERS.iter().filter(|name| there(name)).map(|name| (*name).to_owned()).collect();
+    if found.is_empty() {
+        let why = format!("none of {} is on PATH", LAUNCHERS.join(", "));
+        return Err(refused(
+            "there is no launcher of MPI",
+            &why,
+            "install one, or name the commands that are to be jobs",
+        ));
+    }
+    Ok(found)
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+}
+
+/// A word of a shell.
+fn quoted(word: &OsStr) -> Result<String, Failure> {
+    let text = word
+        .to_str()
+        .ok_or_else(|| refused(&format!("{word:?} is not UTF-8"), "a script cannot hold it", "use another name"))?;
+    Ok(format!("'{}'", text.replace('\'', r"'\''")))
+}
+
+/// Inside a job it is the launcher itself: its ranks belong to that job. By its inode it knows itself, however PATH names the directory.
+fn script(name: &str, command: &str) -> String {
+    let name = name.replace('\'', r"'\''");
+    format!(
+        r#"#!/bin/sh
+{MARK}: each call is a job. COSCHED_SHIM=off in the environment, or a job around it: the command itself.
+name='{name}'
+real=
+set -f
+IFS=:
+for part in $PATH; do
+    if [ -f "$part/$name" ] && [ -x "$part/$name" ] && ! [ "$part/$name" -ef "$0" ]; then
+        real=$part/$name
+        break
+    fi
+done
+unset IFS
+set +f
+if [ -z "$real" ]; then
+    echo "$name: not found on PATH, but for $0 (of \`cosched shim\`)" >&2
+    exit 127
+fi
+if [ "$COSCHED_SHIM" = off ] || [ -n "$COSCHED_JOB" ]; then exec "$real" "$@"; fi
+exec {command} -- "$real" "$@"
+"#
+    )
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::other(format!("cannot write {}: {e}", path.display()));
+    match std::fs::read(path) {
+        Ok(before) if !before.windows(MARK.len()).any(|part| part == MARK.as_bytes()) => {
+            let what = format!("{} is not replaced", path.display());
+            return Err(refused(&what, "`cosched shim` did not make it", "name a directory of its own"));
+        }
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+        _ => {}
+    }
+    // A call in between finds the one before or the new one.
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&new).map_err(failed)?;
+    io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    drop(file);
+    std::fs::rename(&new, path).map_err(failed)
+}
+
+fn tell(context: &Context, dir: &Path, names: &[String]) -> Result<u8, Failure> {
+    if context.json {
+        print_json(&serde_json::json!({ "dir": dir, "names": names }))?;
+    } else {
+        let dir = dir.display();
+        print(&format!(
+            "{}: each call is a job where this directory is the first one of PATH:\n  PATH={dir}:$PATH\n",
+            names.join(", ")
+        ))?;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &[&str]) -> Result<(), Failure> {
+        check_options(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_of_run_are_checked_at_once() {
+        assert!(options(&[]).is_ok() && options(&["--class", "batch", "-n", "2"]).is_ok());
+        assert!(options(&["--class", "bacth"]).unwrap_err().message.contains("'batch'"));
+        assert!(options(&["mpiexec"]).unwrap_err().message.contains("not options alone"));
+    }
+
+    #[test]
+    fn names_are_names() {
+        let dir = Path::new("/");
+        assert_eq!(names(&["lmp".to_owned()], dir).unwrap(), ["lmp"]);
+        for bad in ["", "a/b", "cosched"] {
+            assert!(names(&[bad.to_owned()], dir).unwrap_err().message.contains("cannot be a job"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mpiexec");
+        std::fs::write(&path, "#!/bin/sh\n").unwrap();
+        assert!(write(&path, "new").unwrap_err().message.contains("did not make it"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "#!/bin/sh\n");
+        std::fs::remove_file(&path).unwrap();
+        write(&path, &script("mpiexec", "'cosched' 'run'")).unwrap();
+        write(&path, &script("mpiexec", "'cosched' 'run' '-n' '2'")).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().contains("exec 'cosched' 'run' '-n' '2' -- \"$real\""));
+        assert!(is_program(&path));
+    }
+}
