@@ -33,18 +33,9 @@ fn each_call_is_a_job_but_inside_of_one() {
     let folder = tempfile::tempdir().unwrap();
     let (real, shims) = (folder.path().join("real"), folder.path().join("it's shims"));
     launcher(&real, "mpiexec");
-    let made = d.cosched(&[
-        "shim",
-        "--dir",
-        shims.to_str().unwrap(),
-        "mpiexec",
-        "cst-nowhere",
-        "--",
-        "--class",
-        "batch",
-        "--wait",
-        "off",
-    ]);
+    let socket = d.socket().display().to_string();
+    let made = ["--socket", &socket, "shim", "--dir", shims.to_str().unwrap(), "mpiexec", "cst-nowhere"];
+    let made = d.cosched(&[&made[..], &["--", "--class", "batch", "--wait", "off"]].concat());
     assert!(
         made.status.success() && stdout(&made).contains("mpiexec, cst-nowhere: each call is a job"),
         "{}",
@@ -60,11 +51,10 @@ fn each_call_is_a_job_but_inside_of_one() {
 
     // Named otherwise in PATH, and relative, it still finds the real one.
     let out = script(
-        &format!("cd '{}' && PATH=\".:$PATH\" mpiexec", shims.display()),
+        &format!("cd \"{}\" && PATH=\".:$PATH\" mpiexec", shims.display()),
         &format!("{}/../it's shims/:{first}", shims.display()),
     );
     assert_eq!((out.status.code(), stdout(&out).as_str()), (Some(7), "launched: \n"), "{}", stderr(&out));
-    let socket = d.socket().display().to_string();
     let cosched = bin_dir().join("cosched").display().to_string();
     let inside =
         script(&format!("'{cosched}' --socket '{socket}' run --name suite -- sh -c 'mpiexec x; mpiexec y'"), &first);

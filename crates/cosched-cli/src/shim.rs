@@ -1,8 +1,8 @@
 //! `cosched shim`: launchers by the same names, for what calls mpiexec itself (ctest, test suites, scripts): each call is a job.
 
-use crate::args::{Cli, Commands};
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
+use crate::run::Run;
 use clap::{Args, Parser};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -63,18 +63,27 @@ pub(crate) fn shim(context: &Context, options: &Shim) -> Result<u8, Failure> {
     tell(context, &dir, &names)
 }
 
+/// The words of `cosched run`.
+#[derive(Debug, Parser)]
+#[command(name = "cosched run")]
+struct RunWords {
+    #[command(flatten)]
+    run: Run,
+}
+
 /// A wrong option is told now, not by each call.
 fn check_options(options: &[OsString]) -> Result<(), Failure> {
-    let words = ["cosched", "run"].map(OsString::from).into_iter().chain(options.iter().cloned());
-    match Cli::try_parse_from(words.chain(["true".into()])) {
-        Ok(Cli { command: Commands::Run(run), .. }) if run.command == ["true"] => Ok(()),
-        Ok(_) => Err(refused(
-            "the options of `cosched run` are not options alone",
-            "a command is among them",
-            "write only options after `--`",
-        )),
-        Err(error) => Err(Failure { code: EXIT_REFUSED, message: error.to_string() }),
+    let words = ["cosched run".into()].into_iter().chain(options.iter().cloned()).chain(["true".into()]);
+    let words = RunWords::try_parse_from(words).map_err(|e| Failure { code: EXIT_REFUSED, message: e.to_string() })?;
+    if words.run.command != ["true"] {
+        let command = words.run.command[0].display().to_string();
+        return Err(refused(
+            "these are not options of `cosched run` alone",
+            &format!("{command:?} is none"),
+            "write names of commands before `--`",
+        ));
     }
+    Ok(())
 }
 
 fn refused(what: &str, why: &str, hint: &str) -> Failure {
@@ -194,7 +203,7 @@ mod tests {
     fn options_of_run_are_checked_at_once() {
         assert!(options(&[]).is_ok() && options(&["--class", "batch", "-n", "2"]).is_ok());
         assert!(options(&["--class", "bacth"]).unwrap_err().message.contains("'batch'"));
-        assert!(options(&["mpiexec"]).unwrap_err().message.contains("not options alone"));
+        assert!(options(&["mpiexec"]).unwrap_err().message.contains("\"mpiexec\" is none"));
     }
 
     #[test]
