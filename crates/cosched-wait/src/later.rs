@@ -13,7 +13,6 @@ pub(crate) struct Later {
 
 struct Search {
     name: &'static CStr,
-    own: *const c_void,
     found: *mut c_void,
 }
 
@@ -22,20 +21,20 @@ impl Later {
         Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// Its address; null if no library has it. `own` is this library's symbol of the same name, which is not meant.
+    /// Its address; null if no library has it, but for this one and its front.
     #[inline]
-    pub(crate) fn get(&self, own: *const c_void) -> *mut c_void {
+    pub(crate) fn get(&self) -> *mut c_void {
         let address = self.address.load(Relaxed);
-        if address.is_null() { self.find(own) } else { address }
+        if address.is_null() { self.find() } else { address }
     }
 
     #[cold]
-    fn find(&self, own: *const c_void) -> *mut c_void {
+    fn find(&self) -> *mut c_void {
         // Who calls this is called by the library in question, which is loaded.
         let mut address = front::next(self.name);
         if address.is_null() {
             // A library that was loaded for one module only is not in the global scope.
-            let mut search = Search { name: self.name, own, found: null_mut() };
+            let mut search = Search { name: self.name, found: null_mut() };
             // SAFETY: the callback gets `search`, which lives until the call returns.
             unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
             address = search.found;
@@ -60,9 +59,20 @@ unsafe extern "C" fn look(library: *mut libc::dl_phdr_info, _size: usize, search
     let address = unsafe { libc::dlsym(handle, search.name.as_ptr()) };
     // SAFETY: as above.
     unsafe { libc::dlclose(handle) };
-    if address.is_null() || address.cast_const() == search.own || front::has(address) {
+    if address.is_null() || front::has(address) || is_ours(address) {
         return 0;
     }
     search.found = address;
     1
+}
+
+/// Whether a function is this library's. Its own address by its name would be the front's, which comes first.
+fn is_ours(function: *const c_void) -> bool {
+    let base = |address: *const c_void| {
+        // SAFETY: all fields may be zero.
+        let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+        // SAFETY: it is written to a valid place.
+        (unsafe { libc::dladdr(address, &raw mut info) } != 0).then_some(info.dli_fbase)
+    };
+    base(function) == base(look as *const c_void)
 }

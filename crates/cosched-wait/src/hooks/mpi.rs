@@ -58,7 +58,7 @@ macro_rules! mark {
             Err(_) => panic!(),
         });
         type Function = unsafe extern "C-unwind" fn($(mark!(@word $arg)),*) -> c_int;
-        let next = NEXT.get($name as *const c_void);
+        let next = NEXT.get();
         if next.is_null() {
             return OTHER_ERROR;
         }

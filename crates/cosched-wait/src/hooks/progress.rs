@@ -9,7 +9,6 @@ use crate::later::Later;
 use crate::sys;
 use crate::thread::{self, Verdict};
 use core::ffi::{c_uint, c_void};
-use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 
 static OPAL_PROGRESS: Later = Later::named(c"opal_progress");
@@ -29,7 +28,7 @@ static YIELDS: Yields = Yields { wanted: AtomicU8::new(UNKNOWN), on: AtomicBool:
 pub(super) unsafe extern "C-unwind" fn opal_progress() -> usize {
     // Newer ones return a number, older ones nothing; a word does for both.
     type Function = unsafe extern "C-unwind" fn() -> usize;
-    let next = OPAL_PROGRESS.get(opal_progress as *const c_void);
+    let next = OPAL_PROGRESS.get();
     if let Some(thread) = thread::enter() {
         // In a crowd: sched_yield does the rest.
         IS_OPAL.store(true, Relaxed);
@@ -53,7 +52,7 @@ pub(super) unsafe extern "C-unwind" fn opal_progress() -> usize {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn opal_progress_set_yield_when_idle(yields: bool) -> bool {
     type Function = unsafe extern "C-unwind" fn(bool) -> bool;
-    let next = OPAL_SET_YIELD.get(opal_progress_set_yield_when_idle as *const c_void);
+    let next = OPAL_SET_YIELD.get();
     if next.is_null() {
         return false;
     }
@@ -88,7 +87,7 @@ pub(crate) fn yields_as_told() -> bool {
 
 fn opal_yield() -> Option<&'static AtomicU8> {
     // SAFETY: Open MPI's variable of this name is a bool, one byte, or it is null. Its library stays while its loop runs.
-    unsafe { OPAL_YIELD.get(null()).cast::<AtomicU8>().as_ref() }
+    unsafe { OPAL_YIELD.get().cast::<AtomicU8>().as_ref() }
 }
 
 /// Whether Open MPI yields.
@@ -140,7 +139,7 @@ impl Yields {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn ucp_worker_progress(worker: *mut c_void) -> c_uint {
     type Function = unsafe extern "C-unwind" fn(*mut c_void) -> c_uint;
-    let next = UCP_PROGRESS.get(ucp_worker_progress as *const c_void);
+    let next = UCP_PROGRESS.get();
     if next.is_null() {
         return 0;
     }

@@ -183,6 +183,19 @@ fn symbols(library: &Path, options: &[&str]) -> BTreeSet<String> {
     text(&output).1.lines().map(name).collect()
 }
 
+/// mpi4py's wheel: MPI comes late, and not into the global scope. It hung, as the library took its own functions for MPI's.
+#[test]
+fn mpi_that_a_program_loads_for_itself_is_found() {
+    let program = compile("late_mpi", "late-mpi", &[]).unwrap();
+    let late = compile("late_mpi", "late-mpi.so", &["-DLIBRARY", "-shared", "-fPIC"]).unwrap();
+    let late = late.to_str().unwrap();
+    for wait in ["busy", "spin-block"] {
+        assert_eq!(text(&preloaded(&program, &[late], wait).output().unwrap()).1, "42 64\n", "{wait}");
+        let whole = preloaded(&program, &[late], wait).env("LD_PRELOAD", built("libcosched_wait.so")).output().unwrap();
+        assert_eq!(text(&whole).1, "42 64\n", "{wait}, without the front");
+    }
+}
+
 #[test]
 fn it_has_the_librarys_functions_and_asks_for_none() {
     let mut own = symbols(&library(), &["--defined-only"]);
