@@ -5,7 +5,6 @@
 
 use crate::later::Later;
 use core::ffi::{c_int, c_void};
-use core::ptr::null;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Which binary interface.
@@ -37,7 +36,7 @@ pub(crate) fn find() {
 fn open_world() -> usize {
     // SAFETY: the name ends with a zero.
     let copy = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ompi_mpi_comm_world".as_ptr()) };
-    if copy.is_null() { OPEN_WORLD.get(null()) as usize } else { copy as usize }
+    if copy.is_null() { OPEN_WORLD.get() as usize } else { copy as usize }
 }
 
 /// Which it is.
@@ -117,7 +116,7 @@ pub(crate) unsafe fn status_at(statuses: usize, index: usize) -> (c_int, u64) {
 macro_rules! pmpi {
     ($name:literal, $($arg:expr),*) => {{
         static FUNCTION: Later = Later::named($name);
-        let function = FUNCTION.get(null());
+        let function = FUNCTION.get();
         if function.is_null() {
             -1
         } else {

@@ -60,7 +60,7 @@ macro_rules! hooks {
             Err(_) => panic!(),
         });
         type Function = unsafe extern "C-unwind" fn($($crate::hooks::hooks!(@word $arg)),*) -> core::ffi::c_int;
-        let next = NEXT.get($name as *const core::ffi::c_void);
+        let next = NEXT.get();
         if next.is_null() {
             return $crate::hooks::OTHER_ERROR;
         }

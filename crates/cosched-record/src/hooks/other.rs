@@ -40,7 +40,7 @@ begins! {
 pub(super) unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
     static NUMBER: call::Number = call::Number::new(0);
     static NEXT: crate::later::Later = crate::later::Later::named(c"MPI_Finalize");
-    let next = NEXT.get(MPI_Finalize as *const c_void);
+    let next = NEXT.get();
     if next.is_null() {
         return OTHER_ERROR;
     }
