@@ -1,22 +1,23 @@
-//! `cosched shim`: launchers by the same names, for what calls mpiexec itself (ctest, test suites, scripts): each call is a job.
+//! `cosched shim`: scripts named like the MPI launchers. Where a test suite or script calls mpiexec itself, each call is a job.
 
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
-use crate::run::Run;
+use crate::run::carry::JOB;
+use crate::run::{Run, find_program};
 use clap::{Args, Parser};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::SHIM)]
 pub(crate) struct Shim {
-    /// The directory to write them to, which is to be the first one of PATH
+    /// The directory to write them to; put it first on PATH
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 
-    /// Commands that are to be jobs [default: every launcher of MPI on PATH]
+    /// Commands to run as jobs [default: every MPI launcher on PATH]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -39,7 +40,7 @@ const LAUNCHERS: [&str; 10] = [
     "prun",
 ];
 
-/// By this line one is known: what somebody else has written is not replaced.
+/// Marks the scripts that this command made. A file without it is not overwritten.
 const MARK: &str = "# Made by `cosched shim`";
 
 /// `cosched shim`.
@@ -58,7 +59,7 @@ pub(crate) fn shim(context: &Context, options: &Shim) -> Result<u8, Failure> {
     words.extend_from_slice(&options.options);
     let command = words.iter().map(|word| quoted(word)).collect::<Result<Vec<_>, _>>()?.join(" ");
     for name in &names {
-        write(&dir.join(name), &script(name, &command))?;
+        write(&dir.join(name), &script(&quoted(name.as_ref())?, &command))?;
     }
     tell(context, &dir, &names)
 }
@@ -71,7 +72,7 @@ struct RunWords {
     run: Run,
 }
 
-/// A wrong option is told now, not by each call.
+/// Wrong options are an error now, not at each call.
 fn check_options(options: &[OsString]) -> Result<(), Failure> {
     let words = ["cosched run".into()].into_iter().chain(options.iter().cloned()).chain(["true".into()]);
     let words = RunWords::try_parse_from(words).map_err(|e| Failure { code: EXIT_REFUSED, message: e.to_string() })?;
@@ -90,7 +91,7 @@ fn refused(what: &str, why: &str, hint: &str) -> Failure {
     Failure::explained(EXIT_REFUSED, what, why, hint)
 }
 
-/// The names asked for, or those of the launchers on PATH outside of the directory.
+/// The names asked for, or those of the launchers on PATH, without the directory itself.
 fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
     if let Some(bad) = asked.iter().find(|name| name.is_empty() || name.contains('/') || name.as_str() == "cosched") {
         return Err(refused(
@@ -103,11 +104,11 @@ fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
         return Ok(asked.to_vec());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = |name: &str| {
-        std::env::split_paths(&path)
-            .any(|part| is_program(&part.join(name)) && part.canonicalize().ok().as_deref() != Some(dir))
-    };
-    let found: Vec<String> = LAUNCHERS.iter().filter(|name| there(name)).map(|name| (*name).to_owned()).collect();
+    let others = std::env::split_paths(&path).filter(|part| part.canonicalize().ok().as_deref() != Some(dir));
+    // Parts of a PATH contain no colon.
+    let others = std::env::join_paths(others).unwrap_or_default();
+    let there = |name: &&&str| find_program(name.as_ref(), Some(others.clone())).is_ok();
+    let found: Vec<String> = LAUNCHERS.iter().filter(there).map(|name| (*name).to_owned()).collect();
     if found.is_empty() {
         let why = format!("none of {} is on PATH", LAUNCHERS.join(", "));
         return Err(refused(
@@ -119,10 +120,6 @@ fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
-}
-
 /// A word of a shell.
 fn quoted(word: &OsStr) -> Result<String, Failure> {
     let text = word
@@ -131,13 +128,13 @@ fn quoted(word: &OsStr) -> Result<String, Failure> {
     Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-/// Inside a job it is the launcher itself: its ranks belong to that job. By its inode it knows itself, however PATH names the directory.
+/// The script for a command; both are words for a shell. Inside a job it runs the real command, whose ranks belong to that job. It
+/// recognises itself by its inode, however PATH spells the directory.
 fn script(name: &str, command: &str) -> String {
-    let name = name.replace('\'', r"'\''");
     format!(
         r#"#!/bin/sh
-{MARK}: each call is a job. COSCHED_SHIM=off in the environment, or a job around it: the command itself.
-name='{name}'
+{MARK}: each call is a job. With COSCHED_SHIM=off in the environment, or inside a job, it runs the command itself.
+name={name}
 real=
 set -f
 IFS=:
@@ -150,10 +147,10 @@ done
 unset IFS
 set +f
 if [ -z "$real" ]; then
-    echo "$name: not found on PATH, but for $0 (of \`cosched shim\`)" >&2
+    echo "$name: not found on PATH, except for $0, which \`cosched shim\` made" >&2
     exit 127
 fi
-if [ "$COSCHED_SHIM" = off ] || [ -n "$COSCHED_JOB" ]; then exec "$real" "$@"; fi
+if [ "$COSCHED_SHIM" = off ] || [ -n "${JOB}" ]; then exec "$real" "$@"; fi
 exec {command} -- "$real" "$@"
 "#
     )
@@ -169,13 +166,15 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }
-    // A call in between finds the one before or the new one.
-    let new = path.with_extension(format!("new-{}", std::process::id()));
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&new).map_err(failed)?;
-    io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
-    drop(file);
-    std::fs::rename(&new, path).map_err(failed)
+    // A call meanwhile finds the old script or the new one, whole.
+    let beside = path.with_extension("unfinished");
+    std::fs::write(&beside, text)
+        .and_then(|()| std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755)))
+        .and_then(|()| std::fs::rename(&beside, path))
+        .map_err(|e| {
+            let _ = std::fs::remove_file(&beside);
+            failed(e)
+        })
 }
 
 fn tell(context: &Context, dir: &Path, names: &[String]) -> Result<u8, Failure> {
@@ -226,6 +225,6 @@ mod tests {
         write(&path, &script("mpiexec", "'cosched' 'run'")).unwrap();
         write(&path, &script("mpiexec", "'cosched' 'run' '-n' '2'")).unwrap();
         assert!(std::fs::read_to_string(&path).unwrap().contains("exec 'cosched' 'run' '-n' '2' -- \"$real\""));
-        assert!(is_program(&path));
+        assert!(find_program(path.as_os_str(), None).is_ok());
     }
 }

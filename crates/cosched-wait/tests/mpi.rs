@@ -30,17 +30,22 @@ fn library() -> PathBuf {
     front
 }
 
-fn output(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>) -> String {
+fn command(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "30"]).args(mpi.launcher).args(["-n", ranks]).arg("env");
     if let Some(wait) = wait {
         // Only the ranks: that the launcher may have it too is tested with `cosched run`.
-        command.arg(format!("LD_PRELOAD={}", library().display())).args(format!("COSCHED_WAIT={wait}").split(' '));
+        command.arg(format!("LD_PRELOAD={}", library().display())).arg(format!("COSCHED_WAIT={wait}"));
         // A crowd, whatever the number of CPUs.
         command.arg("OMPI_COMM_WORLD_LOCAL_SIZE=4096").arg("MPI_LOCALNRANKS=4096");
     }
     command.arg(program).envs(tcp.then_some(mpi.tcp));
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+}
+
+fn output(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>) -> String {
+    let mut command = command(mpi, program, ranks, tcp, wait);
     let done = command.output().unwrap();
     let said = String::from_utf8(done.stdout).unwrap();
     // MPICH 4.0.2 over TCP does not always come back from MPI_Finalize, with or without the library: docs/waiting.md.
@@ -87,9 +92,10 @@ fn tests_of_open_mpi_between_which_a_rank_computes_do_not_each_yield() {
     let directory = directory();
     let Some(program) = built(&OPEN_MPI, directory.path(), "mpi_tests.c") else { return };
     let stats = directory.path().join("stats");
-    let wait = format!("spin-block COSCHED_WAIT_STATS={} OMPI_MCA_mpi_yield_when_idle=0", stats.display());
-    let said = output(&OPEN_MPI, &program, "2", false, Some(&wait));
-    assert!(said.starts_with("1000000 tests: 1, "), "{said}");
+    let mut command = command(&OPEN_MPI, &program, "2", false, Some("spin-block"));
+    let done = command.env("COSCHED_WAIT_STATS", &stats).env("OMPI_MCA_mpi_yield_when_idle", "0").output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.starts_with("1000000 tests: 1, "), "{said}");
     let counted = std::fs::read_to_string(&stats).unwrap();
     let yields =
         counted.lines().filter_map(|line| line.split("\"yields\":").nth(1)?.split(',').next()?.parse::<u64>().ok());

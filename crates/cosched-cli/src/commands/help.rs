@@ -282,18 +282,18 @@ Environment:
   COSCHED_MPIRUN     the mpirun of the MPI that barrier-mpi was built with";
 
 pub(crate) const SHIM: &str = "\
-Writes small scripts of the launchers' names. With their directory first on PATH, whatever calls mpiexec by its name (ctest, a test suite, \
-a script) starts a job with each call: parallel tests that run side by side share the CPUs as jobs do. Inside a job they are the \
-launcher itself. Which launcher it is, PATH says at each call; one that is called by its whole path is not seen.
+Writes small scripts named like the MPI launchers. With their directory first on PATH, each mpiexec that ctest, a test suite or a script \
+calls by name is a job: parallel tests that run side by side share the CPUs as jobs do. Inside a job a script runs the launcher itself. \
+The launcher is looked up on PATH at each call; one that is called by its full path is not affected.
 
 Examples:
   cosched shim --dir ~/.cosched-shims
   PATH=~/.cosched-shims:$PATH ctest -j4
   cosched shim --dir shims mpiexec lmp -- --class batch
-  COSCHED_SHIM=off make test                     # as without
-  rm -r ~/.cosched-shims                         # and they are gone
+  COSCHED_SHIM=off make test                     # run the launchers themselves
+  rm -r ~/.cosched-shims                         # remove them
 
-Exit codes: 0 done, 1 a file cannot be written, 6 no launcher on PATH, wrong options of `cosched run`, or a file of another maker.";
+Exit codes: 0 done, 1 a file cannot be written, 6 no launcher on PATH, wrong options of `cosched run`, or a file that it did not make.";
 
 pub(crate) const MAN: &str = "\
 Examples:
