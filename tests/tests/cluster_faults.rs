@@ -29,8 +29,8 @@ fn a_store_that_lost_its_data_ends_no_job_and_gives_no_number_twice() {
     assert!(later > own, "job {later} has the number of another one that lives");
     let slots = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().plan_in_use.is_some();
     assert!(wait_until(|| (0..2).all(slots)), "no slots for gangs in the new cluster");
-    assert!(wait_until(|| cluster.computes(later, &[0, 1])));
-    assert!(wait_until(|| cluster.computes(gang, &[0, 1]) && cluster.computes(own, &[1])), "an old job stands still");
+    assert!(cluster.computes(later, &[0, 1]));
+    assert!(cluster.computes(gang, &[0, 1]) && cluster.computes(own, &[1]), "an old job stands still");
     assert_eq!(cluster.first_pids(gang, own), before);
     for n in 0..2 {
         let jobs = cluster.node(n).client().jobs(true).unwrap().jobs;
@@ -128,7 +128,7 @@ fn what_is_held_for_want_of_memory_needs_no_store_to_go_on() {
     assert!(!node.client().status().unwrap().cluster.unwrap().store_answers, "the test's own premise");
     cluster.heal_etcd();
     assert!(wait_until(slots) && wait_until(|| node.state(greedy) == Some(JobState::Running)));
-    assert!(wait_until(|| cluster.computes(greedy, &[0])), "{:?}", node.job(greedy));
+    assert!(cluster.computes(greedy, &[0]), "{:?}", node.job(greedy));
     node.cosched(&["kill", "-9", &greedy.to_string()]);
     assert!(wait_until(|| cluster.is_clear_of(greedy) && cluster.all_say(first, JobState::Ended)));
 }
@@ -159,7 +159,7 @@ fn daemons_die_in_their_slots_and_gangs_over_nodes_go_on() {
         }
         cluster.node_mut(at).kill_daemon();
         // Nothing waits for the daemon that is gone: longer than any lease a job gets its CPU, in slots or without.
-        let free = |id: &u64| wait_until(|| !frozen(&cluster, at, *id) && cluster.computes(*id, &[0, 1]));
+        let free = |id: &u64| wait_until(|| !frozen(&cluster, at, *id)) && cluster.computes(*id, &[0, 1]);
         assert!(gangs.iter().all(free), "node {at}, with its guard {guard_too}: something stays stopped");
         cluster.node_mut(at).restart();
         cluster.until_met();
@@ -197,7 +197,7 @@ fn daemons_are_replaced_one_after_the_other_under_running_gangs() {
         cluster.node_mut(n).stop();
         // No daemon, no slots: what is not suspended runs.
         assert!(wait_until(|| gangs.iter().all(|id| !frozen(&cluster, n, *id))), "node {n}: a gang stays stopped");
-        assert!(wait_until(|| cluster.computes(gangs[0], &[n]) && cluster.computes(gangs[1], &[n])));
+        assert!(cluster.computes(gangs[0], &[n]) && cluster.computes(gangs[1], &[n]));
         cluster.node_mut(n).restart();
         cluster.until_met();
     }
@@ -227,7 +227,7 @@ fn daemons_are_replaced_one_after_the_other_under_running_gangs() {
     };
     assert!(wait_until(|| warns(1)), "{:?}", cluster.node(1).client().status().unwrap().warnings);
     assert_eq!(stdout(&cluster.etcd.ctl_as_user(&["get", "--print-value-only", tree])).trim_end(), newer);
-    assert!(wait_until(|| cluster.computes(gangs[0], &on)));
+    assert!(cluster.computes(gangs[0], &on));
     assert!(cluster.etcd.ctl_as_user(&["put", tree, &old]).status.success());
     assert!(wait_until(|| !warns(1)));
     assert_eq!(first(&cluster), before);
@@ -272,7 +272,7 @@ fn a_full_disk_of_a_node_stops_no_job_of_the_cluster() {
     assert!(!full(&cluster));
     assert!(wait_until(|| [early, late].iter().all(|id| cluster.all_say(*id, JobState::Running))));
     assert_eq!(pids(&cluster, &[early, late]), before);
-    assert!(wait_until(|| cluster.computes(early, &[0, 1]) && cluster.computes(late, &[0, 1])));
+    assert!(cluster.computes(early, &[0, 1]) && cluster.computes(late, &[0, 1]));
     cluster.end(1, &[early, late]);
     assert!(wait_until(|| [early, late].iter().all(|id| cluster.all_say(*id, JobState::Ended))));
     cluster.node_mut(1).stop();
@@ -303,7 +303,7 @@ fn a_store_that_is_put_back_to_an_earlier_moment_plans_on_from_there() {
     let slots = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().plan_in_use.is_some();
     assert!(wait_until(|| (0..2).all(|n| slots(n) && cluster.is_planned(n, known) && cluster.is_planned(n, later))));
     assert_eq!(first(&cluster), before);
-    assert!([known, unknown, later].iter().all(|id| wait_until(|| cluster.computes(*id, &[0, 1]))));
+    assert!([known, unknown, later].iter().all(|id| cluster.computes(*id, &[0, 1])));
     cluster.end(1, &[known, later]);
     for n in 0..2 {
         assert!(cluster.node(n).cosched(&["kill", "-9", &unknown.to_string()]).status.success());
@@ -339,7 +339,7 @@ fn a_value_that_no_daemon_can_read_is_named_and_ends_no_job() {
         // Longer than the lease.
         std::thread::sleep(Duration::from_secs(8));
         assert_eq!(first(), before);
-        assert!(wait_until(|| cluster.computes(gang, &[0, 1])), "the job stands still");
+        assert!(cluster.computes(gang, &[0, 1]), "the job stands still");
         // Put right, all goes on: nobody was given up.
         put(&value);
         cluster.until_met();
@@ -372,7 +372,7 @@ fn a_store_of_three_members_may_lose_any_of_them() {
             // The third one alone is no store: it must not be believed.
             let answers = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().store_answers;
             assert!(wait_until(|| (0..2).all(|n| !answers(n))), "{way}: one member of three is believed");
-            assert!(wait_until(|| cluster.computes(gang, &[0, 1])), "{way}: the job stands still");
+            assert!(cluster.computes(gang, &[0, 1]), "{way}: the job stands still");
             cluster.etcd.thaw();
         }
         // Another one leads, and what users ask for is done, by either node.
@@ -383,7 +383,7 @@ fn a_store_of_three_members_may_lose_any_of_them() {
         }
         let slots = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().plan_in_use.is_some();
         assert!(wait_until(|| (0..2).all(|n| slots(n) && cluster.is_planned(n, gang))), "{way}: no slots");
-        assert!(wait_until(|| cluster.computes(gang, &[0, 1])), "{way}");
+        assert!(cluster.computes(gang, &[0, 1]), "{way}");
         cluster.etcd.thaw();
         cluster.etcd.launch();
     }

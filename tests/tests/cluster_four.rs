@@ -103,7 +103,7 @@ fn four_nodes_share_their_gangs_and_tell_the_same() {
     assert!(wait_until(|| on[0].iter().all(|n| frozen(*n, id))));
     // What it leaves is used by a job of one node, which has no row.
     let own = cluster.node(on[0][1]).detach(&["--", "sh", "-c", SPIN]);
-    assert!(wait_until(|| cluster.computes(own, &[on[0][1]])), "a job of one node gets nothing of what is free");
+    assert!(cluster.computes(own, &[on[0][1]]), "a job of one node gets nothing of what is free");
     steer(&["resume", &name]);
     assert!(wait_until(|| cluster.all_say(id, JobState::Running)));
     assert!(wait_until(|| on[0].iter().all(|n| !frozen(*n, id))));

@@ -4,7 +4,6 @@ use super::{Cluster, Node};
 use crate::{procs, stderr, stdout, wait_until};
 use cosched_api::{Job, JobState};
 use std::process::{Child, Output};
-use std::time::Duration;
 
 /// Computes for ever.
 pub const SPIN: &str = "while :; do :; done";
@@ -150,12 +149,12 @@ impl Cluster {
         seen
     }
 
-    /// Whether a job gets CPU time on all of these nodes while we look on.
+    /// Whether a job gets CPU time on all of these nodes from now on: waits for a millisecond of it, some four turns of
+    /// [`PULSE`], which may be late on a busy machine.
     pub fn computes(&self, id: u64, on: &[usize]) -> bool {
         let used = || on.iter().map(|n| procs::cpu_usec(&self.node(*n).v2_job(id))).collect::<Vec<_>>();
         let before = used();
-        std::thread::sleep(Duration::from_millis(500));
-        used().iter().zip(before).all(|(now, then)| *now > then + 1000)
+        wait_until(|| used().iter().zip(&before).all(|(now, then)| *now > then + 1000))
     }
 
     /// Processes of this name in the nodes' namespaces, whatever cgroup they are in.
