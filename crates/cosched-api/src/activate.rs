@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The exit code of a daemon that finds no place for its jobs' cgroups here; what it says last has a line with `why:` and one with `hint:`.
+pub const NO_PLACE: u8 = 3;
 /// The longest time that a fresh daemon has for its first answer, unless the caller has less.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -71,11 +73,15 @@ impl Activation {
 ///
 /// # Errors
 /// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer in time, and where one has
-/// died that no client had started; [`ClientError::Unreachable`] when this user may not use the socket.
+/// died that no client had started; [`ClientError::NoPlace`] where none can run; [`ClientError::Unreachable`] when this user may not use the socket.
 pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, ClientError> {
-    let failed = |what: &str, e: &io::Error| ClientError::NotStarted {
-        why: format!("{what}: {e}"),
-        hint: "choose another place with --socket PATH (or COSCHED_SOCKET)".into(),
+    let failed = |what: &str, e: &io::Error| {
+        let why = format!("{what}: {e}");
+        let hint = "choose another place with --socket PATH (or COSCHED_SOCKET)".into();
+        match e.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ClientError::NoPlace { why, hint },
+            _ => ClientError::NotStarted { why, hint },
+        }
     };
     let place = socket.display();
     prepare_directory(socket).map_err(|e| failed(&format!("the directory of {place} cannot be used"), &e))?;
@@ -107,10 +113,18 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
     let listener = listen(socket).map_err(|e| failed(&format!("cannot listen on {place}"), &e))?;
     let child = activation.spawn(socket, listener, &log);
     let mut child = child.map_err(|e| failed(&format!("cannot execute {}", activation.daemon.display()), &e))?;
-    first_answer(socket, activation.timeout, &mut child).map_err(|end| {
-        let mut why = end;
-        why.push_str(&tail(&log_path, log_start));
-        ClientError::NotStarted { why, hint: format!("the whole log is {}", log_path.display()) }
+    first_answer(socket, activation.timeout, &mut child).map_err(|(what, status)| {
+        let said = last_lines(&log_path, log_start);
+        let part =
+            |name: &str| said.iter().rev().find_map(|line| line.trim_start().strip_prefix(name)).map(str::to_owned);
+        match (part("why: "), part("hint: ")) {
+            (Some(why), Some(hint)) if status == Some(i32::from(NO_PLACE)) => ClientError::NoPlace { why, hint },
+            _ => {
+                let what =
+                    if said.is_empty() { what } else { format!("{what}; it said:\n    {}", said.join("\n    ")) };
+                ClientError::NotStarted { why: what, hint: format!("the whole log is {}", log_path.display()) }
+            }
+        }
     })
 }
 
@@ -134,8 +148,9 @@ fn open_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// The connection waits in the socket's queue until the daemon accepts it, and breaks when the daemon ends.
-fn first_answer(socket: &Path, timeout: Duration, child: &mut Child) -> Result<Client, String> {
+/// The connection waits in the socket's queue until the daemon accepts it, and breaks when the daemon ends. Else what happened, and the
+/// exit code of a daemon that has ended.
+fn first_answer(socket: &Path, timeout: Duration, child: &mut Child) -> Result<Client, (String, Option<i32>)> {
     let answer = Client::connect(socket).and_then(|mut client| {
         client.set_answer_timeout(timeout);
         client.status()?;
@@ -151,30 +166,26 @@ fn first_answer(socket: &Path, timeout: Duration, child: &mut Child) -> Result<C
     while Instant::now() < patience {
         match child.try_wait() {
             Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-            Ok(Some(status)) => return Err(format!("it ended at once ({status})")),
+            Ok(Some(status)) => return Err((format!("it ended at once ({status})"), status.code())),
             Err(_) => break,
         }
     }
     // One that hangs is not left behind.
     let _ = child.kill();
     let _ = child.wait();
-    Err(format!("it gave no good answer: {error}"))
+    Err((format!("it gave no good answer: {error}"), None))
 }
 
-/// What the daemon wrote since `start`, its last ten lines, indented; nothing when it was silent.
-fn tail(log: &Path, start: u64) -> String {
+/// The last ten lines that the daemon wrote since `start`.
+fn last_lines(log: &Path, start: u64) -> Vec<String> {
     let mut text = Vec::new();
     let read = File::open(log).and_then(|mut file| {
         file.seek(SeekFrom::Start(start))?;
         file.take(1 << 20).read_to_end(&mut text)
     });
-    let text = String::from_utf8_lossy(&text);
+    let text = String::from_utf8_lossy(if read.is_ok() { &text } else { &[] });
     let lines: Vec<&str> = text.lines().collect();
-    if read.is_err() || lines.is_empty() {
-        return String::new();
-    }
-    let last = lines[lines.len().saturating_sub(10)..].join("\n    ");
-    format!("; it said:\n    {last}")
+    lines[lines.len().saturating_sub(10)..].iter().map(|line| (*line).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -204,6 +215,24 @@ mod tests {
         let activation = script(dir.path(), "echo second; exit 1");
         let error = activate(&dir.path().join("run/coschedd.sock"), &activation).unwrap_err().to_string();
         assert!(error.contains("second") && !error.contains("no cgroups"), "{error}");
+    }
+
+    #[test]
+    fn where_no_daemon_can_run_its_reason_is_told_without_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let say =
+            "printf 'INFO begins\\ncoschedd: no daemon can run here\\n  why: no cgroups\\n  hint: ask\\n' >&2; exit";
+        let socket = dir.path().join("run/coschedd.sock");
+        let error = activate(&socket, &script(dir.path(), &format!("{say} {NO_PLACE}"))).unwrap_err();
+        assert!(
+            matches!(&error, ClientError::NoPlace { why, hint } if why == "no cgroups" && hint == "ask"),
+            "{error}"
+        );
+        // Another failure is none of that kind, whatever it says.
+        let error = activate(&socket, &script(dir.path(), &format!("{say} 1"))).unwrap_err();
+        assert!(matches!(error, ClientError::NotStarted { .. }), "{error}");
+        let read_only = activate(Path::new("/proc/coschedd/coschedd.sock"), &script(dir.path(), "exit 0")).unwrap_err();
+        assert!(!matches!(read_only, ClientError::Unreachable { .. }), "{read_only}");
     }
 
     #[test]

@@ -24,6 +24,14 @@ pub enum ClientError {
         /// What to do.
         hint: String,
     },
+    /// No daemon can run on this machine, or not for this user: there is no place for the cgroups of jobs, or for the socket.
+    #[error("no daemon can run here\n  why: {why}\n  hint: {hint}")]
+    NoPlace {
+        /// What is missing.
+        why: String,
+        /// What to do.
+        hint: String,
+    },
     /// The daemon refused the request.
     #[error("{}\n  why: {}\n  hint: {}", .0.what, .0.why, .0.hint)]
     Refused(ErrorBody),

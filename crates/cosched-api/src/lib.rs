@@ -21,7 +21,7 @@ mod version;
 mod waiting;
 mod wire;
 
-pub use activate::{Activation, activate, lock_of};
+pub use activate::{Activation, NO_PLACE, activate, lock_of};
 pub use client::{Client, PendingWait};
 pub use cluster::*;
 pub use error::ClientError;

@@ -43,7 +43,9 @@ impl Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
         let code = match &error {
-            ClientError::Unreachable { .. } | ClientError::NotStarted { .. } => EXIT_NO_DAEMON,
+            ClientError::Unreachable { .. } | ClientError::NotStarted { .. } | ClientError::NoPlace { .. } => {
+                EXIT_NO_DAEMON
+            }
             ClientError::Refused(body) => match body.code {
                 ErrorCode::NotFound => EXIT_NO_JOB,
                 ErrorCode::Forbidden => EXIT_FORBIDDEN,

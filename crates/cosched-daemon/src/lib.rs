@@ -39,4 +39,4 @@ mod waitpage;
 mod words;
 
 pub use args::Args;
-pub use start::run;
+pub use start::{NoPlace, run};

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("coschedd: {e:#}");
-            ExitCode::from(1)
+            ExitCode::from(if e.is::<cosched_daemon::NoPlace>() { cosched_api::NO_PLACE } else { 1 })
         }
     }
 }

@@ -22,13 +22,43 @@ use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::realtime::Ahead;
-use cosched_linux::{Layout, Place, SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
+use cosched_linux::{
+    Layout, Place, Problem, SlotConfig, SlotThread, Tree, TreeError, mechanism, observe, realtime, thaw,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+
+/// This machine has no place for the cgroups of jobs, or not for this user.
+#[derive(Debug, thiserror::Error)]
+#[error("no daemon can run here\n  why: {why}\n  hint: {hint}")]
+pub struct NoPlace {
+    why: String,
+    hint: String,
+}
+
+impl From<Problem> for NoPlace {
+    fn from(problem: Problem) -> NoPlace {
+        NoPlace { why: format!("{}: {}", problem.what, problem.why), hint: problem.hint }
+    }
+}
+
+impl From<TreeError> for NoPlace {
+    fn from(error: TreeError) -> NoPlace {
+        match error {
+            TreeError::Problem(problem) => problem.into(),
+            other => NoPlace {
+                why: other.to_string(),
+                hint: "in a container, mount the cgroups writable (podman: --privileged, or --cgroupns=private with a delegated one); or \
+                       run coschedd on the host"
+                    .to_owned(),
+            },
+        }
+    }
+}
 
 /// Runs the daemon until it is told to end.
 ///
@@ -40,7 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Some(path) => Config::load(&path)?,
         None => Config::default(),
     };
-    let layout = Layout::detect()?;
+    let layout = Layout::detect().map_err(|e| NoPlace::from(e.0))?;
     let place = place(&layout, &args.cgroup)?;
     if args.check {
         return check::check(&config, &args, &layout, place);
@@ -123,7 +153,7 @@ fn place(layout: &Layout, name: &str) -> anyhow::Result<Place> {
     if instance::is_root() {
         return Ok(Place::Root { name: name.to_owned() });
     }
-    Ok(Place::own_delegated(layout, name)?)
+    Ok(Place::own_delegated(layout, name).map_err(NoPlace::from)?)
 }
 
 fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<Warning>)> {
@@ -186,7 +216,7 @@ fn machinery(
     layout: &Layout,
     place: Place,
 ) -> anyhow::Result<Machinery> {
-    let mut tree = Tree::open(layout, place)?;
+    let mut tree = Tree::open(layout, place).map_err(NoPlace::from)?;
     if !tree.bound_tasks(config.limits.tasks_per_job) {
         tracing::warn!("there is no pids controller here: the processes of a job are not bounded");
     }
@@ -206,7 +236,7 @@ fn machinery(
     let beat = Arc::new(Beat::create(config.lease.as_nanos() as u64)?);
     let guard =
         GuardKeeper::new(exe.clone(), tree.thaw_paths(), (Arc::clone(&beat), places.runtime_dir.join("fences")), agent);
-    let mechanism = mechanism::choose(&tree, true, None)?;
+    let mechanism = mechanism::choose(&tree, true, None).map_err(NoPlace::from)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
     let neighbours = match config.reserve {
         Reserve::Fair => Neighbours::start(&tree, &slots)?,

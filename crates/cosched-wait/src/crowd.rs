@@ -36,10 +36,12 @@ pub(crate) fn learn_the_machine() {
         c"MV2_COMM_WORLD_LOCAL_SIZE",
     ];
     let Some(ranks) = RANKS_HERE.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes())) else { return };
+    let told = sys::variable(c"COSCHED_WAIT_CPUS").and_then(|value| sys::number(value.to_bytes()));
     // Not the CPUs that this rank is bound to: the others have theirs.
     // SAFETY: no memory is passed.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    OVERSUBSCRIBED.store(cpus > 0 && ranks > cpus as u64, Relaxed);
+    let online = || unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64;
+    let cpus = told.filter(|cpus| *cpus > 0).unwrap_or_else(online);
+    OVERSUBSCRIBED.store(cpus > 0 && ranks > cpus, Relaxed);
 }
 
 /// Who else wants the CPUs.

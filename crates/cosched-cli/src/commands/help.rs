@@ -31,6 +31,9 @@ With --wait, a library is loaded into the command that makes programs which poll
 block (spin-block) or yield the CPU (spin-yield); the spin time is learned for each process, or given in microseconds. \
 `auto` does so under the policy auto; under the others processes busy wait (busy). `cosched show` has the counts of waits.
 
+Where no daemon can run (read-only cgroups, a user without a cgroup), the command runs without a job, and its processes wait by \
+spin-block unless --wait says otherwise; a line on standard error says so. Options that need a daemon, such as --policy gang, are an error there.
+
 Examples:
   cosched run -- mpirun -n 2 ./a.out
   cosched run --cpus 1 --class standby -- ./sweep.sh
@@ -46,6 +49,7 @@ Environment of the command:
   COSCHED_JOB            the job's id. Ranks that mpirun (Open MPI) or mpiexec (MPICH) starts on other nodes inherit it
                          and join the job there; programs started by plain ssh need `cosched join`
   COSCHED_JOB_SUBMITTED  when it was registered, to tell it from a job with the same id at another daemon
+  COSCHED_NO_DAEMON      set where no daemon can run: this is no job, nor is a `cosched run` in it
 
 Exit codes:
   the command's exit code; 128+N if signal N terminated it

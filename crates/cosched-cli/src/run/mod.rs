@@ -11,6 +11,7 @@ mod find;
 mod follow;
 mod gate;
 mod leftovers;
+pub(crate) mod no_daemon;
 mod options;
 mod place;
 pub(crate) mod signals;
@@ -110,17 +111,17 @@ impl<'a> Launch<'a> {
 /// Runs the job to its end; `registered` is called in between, before the command runs.
 fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut gate = Gate::spawn(&launch.program, launch.argv).map_err(|e| failed("cannot start a process", &e))?;
-    let result = Signals::take().map_err(|e| failed("cannot read signals", &e)).and_then(|signals| {
-        let (client, job, embedded) = register(launch, gate.pid())?;
-        Ok((signals, client, job, embedded))
-    });
-    let (signals, mut client, job, embedded) = match result {
+    let signals = Signals::take().map_err(|e| failed("cannot read signals", &e))?;
+    let (mut client, job, embedded) = match register(launch, gate.pid()) {
         Ok(all) => all,
         // Interrupted while it waited: the command is not run, and there is nothing to explain.
         Err(_) if gate.ended().is_some() => return Ok(shell_code(watch::wire_status(cancel(gate)?))),
-        Err(failure) => {
+        Err(error) => {
             cancel(gate)?;
-            return Err(Failure { code: EXIT_FAILED, ..failure });
+            return match error {
+                ClientError::NoPlace { why, hint } => no_daemon::exec(launch, signals, (&why, &hint)),
+                error => Err(Failure { code: EXIT_FAILED, ..Failure::from(error) }),
+            };
         }
     };
     if let Err(failure) = registered(&job) {
@@ -200,9 +201,8 @@ fn environment() -> Vec<(String, String)> {
 }
 
 /// Also says whether the daemon is one that a command has started.
-fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, bool), Failure> {
-    let pid = i32::try_from(pid).map_err(|_| Failure::other("the process id is out of range"))?;
-    let request = JobRequest { pid, ..launch.request.clone() };
+fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, bool), ClientError> {
+    let request = JobRequest { pid: pid as i32, ..launch.request.clone() };
     let mut may_have_ended = true;
     loop {
         let mut client = connect_or_start(&launch.socket, None)?;
@@ -223,6 +223,7 @@ fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, bool), Failur
 pub(crate) fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -> Result<Client, ClientError> {
     match socket.connect() {
         Err(ClientError::Unreachable { source, .. }) if is_absent(&source) => {
+            no_daemon::is_possible()?;
             let mut activation = Activation::find(vec!["/proc/self/exe".into(), SESSION.into()])?;
             activation.timeout = limit.unwrap_or(activation.timeout);
             activate(socket.to_start(), &activation)

@@ -3,7 +3,7 @@
 //! Handlers would tell less, and would undo what `nohup` set. Blocking changes nothing for the command: its gate is
 //! started before.
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::Pid;
 use std::io;
@@ -18,7 +18,10 @@ const SENT_BY_PROCESS: [i32; 3] = [0, -1, -6];
 
 /// The signals that the launcher received.
 #[derive(Debug)]
-pub(crate) struct Signals(SignalFd);
+pub(crate) struct Signals {
+    fd: SignalFd,
+    before: SigSet,
+}
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +36,18 @@ impl Signals {
     /// Blocks them for this thread and those it starts.
     pub(crate) fn take() -> io::Result<Signals> {
         let set: SigSet = FORWARDED.into_iter().collect();
-        set.thread_block()?;
-        Ok(Signals(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        Ok(Signals { fd: SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?, before })
+    }
+
+    /// They do again what they did; those that have arrived, too.
+    pub(crate) fn give_back(self) {
+        let _ = self.before.thread_set_mask();
     }
 
     /// The next one that has arrived, if any.
     pub(crate) fn next(&self) -> Option<Received> {
-        let info = self.0.read_signal().ok().flatten()?;
+        let info = self.fd.read_signal().ok().flatten()?;
         let sender = SENT_BY_PROCESS.contains(&info.ssi_code).then_some(info.ssi_pid);
         Some(Received { number: i32::try_from(info.ssi_signo).ok()?, sender })
     }
@@ -47,7 +55,7 @@ impl Signals {
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 

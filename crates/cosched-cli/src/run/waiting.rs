@@ -112,7 +112,7 @@ impl Plan {
     }
 
     /// The value of `COSCHED_WAIT`.
-    fn word(&self) -> String {
+    pub(crate) fn word(&self) -> String {
         let mode = match self.waiting.mode {
             WaitMode::Auto => WaitMode::SpinBlock,
             mode => mode,

@@ -331,6 +331,35 @@ fn daemon_on_demand() {
 }
 
 #[test]
+fn where_no_daemon_can_run_the_command_is_as_it_would_be_without_cosched() {
+    let place = Place::new();
+    let daemon = place.path("coschedd");
+    let script =
+        "#!/bin/sh\nprintf 'coschedd: no daemon can run here\\n  why: no cgroups\\n  hint: ask\\n' >&2\nexit 3\n";
+    std::fs::write(&daemon, script).unwrap();
+    std::fs::set_permissions(&daemon, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = |words: &[&str]| {
+        bounded(place.cosched(words).env("COSCHED_DAEMON", &daemon).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    };
+    let script = "grep -E 'Sig(Blk|Ign)' /proc/self/status; umask; pwd; ls /proc/self/fd | wc -l; exit 7";
+    let direct = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
+    let out = run(&["run", "--policy", "local", "--", "sh", "-c", script]);
+    assert_eq!((text(&out.stdout), out.status.code()), (text(&direct.stdout), Some(7)));
+    let said = text(&out.stderr);
+    assert!(said.contains("not as a job") && said.contains("(no cgroups)") && said.lines().count() == 1, "{said}");
+    for option in
+        [&["--detach"][..], &["--share", "50%"], &["--mem", "1M"], &["--leftovers", "kill"], &["--strategy", "GS"]]
+    {
+        let out = run(&[&["run"], option, &["--", "touch", place.path("mark").to_str().unwrap()]].concat());
+        assert!(
+            text(&out.stderr).contains("needs a daemon, and none can run here\n  why: no cgroups\n  hint: ask"),
+            "{option:?}"
+        );
+        assert_eq!((out.status.code(), place.path("mark").exists()), (Some(125), false), "{option:?}");
+    }
+}
+
+#[test]
 fn a_daemon_that_cannot_start_is_explained_and_nothing_runs() {
     let place = Place::new();
     let daemon = place.path("coschedd");

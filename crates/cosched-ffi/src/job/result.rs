@@ -41,7 +41,7 @@ fn code_of(error: &ClientError) -> cosched_err {
             io::ErrorKind::PermissionDenied => cosched_err::FORBIDDEN,
             _ => cosched_err::NO_DAEMON,
         },
-        ClientError::NotStarted { .. } => cosched_err::NO_DAEMON,
+        ClientError::NotStarted { .. } | ClientError::NoPlace { .. } => cosched_err::NO_DAEMON,
         ClientError::Version { .. } => cosched_err::VERSION,
         ClientError::Protocol(_) => cosched_err::DAEMON,
         ClientError::Refused(body) => match body.code {

@@ -1,0 +1,69 @@
+//! Where no daemon can run (a container with read-only cgroups, a user without a cgroup of his own) there is no job, but processes can
+//! wait well: the command gets the wait library and replaces this program.
+
+use super::{EXIT_FAILED, Launch, exit_not_executed, options::Leftovers, signals::Signals};
+use crate::out::{Failure, say};
+use cosched_api::{ClientError, Policy};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Set for the command and its descendants: a `cosched run` in them does not look for a place again, and says nothing.
+pub(crate) const MARK: &str = "COSCHED_NO_DAEMON";
+/// Tells the wait library how many CPUs the command has.
+const CPUS: &str = "COSCHED_WAIT_CPUS";
+
+fn is_inside() -> bool {
+    std::env::var_os(MARK).is_some()
+}
+
+/// An error in a command that this module has started.
+pub(super) fn is_possible() -> Result<(), ClientError> {
+    if !is_inside() {
+        return Ok(());
+    }
+    let why = format!("none could for the command that this one belongs to ({MARK} is set)");
+    Err(ClientError::NoPlace { why, hint: format!("unset {MARK} to look again") })
+}
+
+/// Executes the command.
+pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &str)) -> Result<u8, Failure> {
+    if let Some(option) = needs_daemon(launch) {
+        let what = format!("{option} needs a daemon, and none can run here");
+        let hint = format!("{hint}; without such options the command runs with the wait library alone");
+        return Err(Failure::explained(EXIT_FAILED, &what, why, &hint));
+    }
+    let mut command = Command::new(&launch.program);
+    command.arg0(&launch.argv[0]).args(&launch.argv[1..]).env(MARK, "1");
+    if !is_inside() {
+        let how = match &launch.waiting {
+            Some(plan) => format!("its processes wait by {}", plan.word()),
+            None => "nothing of cosched is in it".to_owned(),
+        };
+        say(&format!(
+            "the command runs, but not as a job: {how}. No daemon can run here ({why}); `coschedd --check` says what to do"
+        ));
+        command.envs(launch.waiting.iter().flat_map(|plan| plan.environment(None)));
+        // With a container's quota and cpuset, which a rank that is bound to one CPU cannot tell.
+        command.envs(std::thread::available_parallelism().map(|cpus| (CPUS, cpus.to_string())));
+    }
+    signals.give_back();
+    Err(exit_not_executed(&launch.argv[0], &command.exec()))
+}
+
+/// What was asked for that no wait library can do.
+fn needs_daemon(launch: &Launch<'_>) -> Option<&'static str> {
+    let request = &launch.request;
+    let asked = [
+        (request.detached, "--detach"),
+        (matches!(request.policy, Some(Policy::Gang | Policy::Pb | Policy::Dcs)), "this policy or strategy"),
+        (request.share_max.is_some(), "--share"),
+        (request.class.is_some(), "--class"),
+        (request.cpus.is_some(), "--cpus"),
+        (request.mem_bytes.is_some(), "--mem"),
+        (!request.nodes.is_empty(), "--nodes"),
+        (request.queue.is_some(), "--queue"),
+        (request.on_node_loss.is_some(), "--on-node-loss"),
+        (launch.leftovers == Leftovers::Kill, "--leftovers kill"),
+    ];
+    asked.into_iter().find_map(|(is_asked, option)| is_asked.then_some(option))
+}
