@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-bench setup-test setup-museum build programs demo check test swarm soak kill-everywhere bench reproduce experiments museum docs install uninstall clean fuzz
+.PHONY: help setup-demo setup-bench setup-test setup-museum setup-packages build programs demo check test swarm soak kill-everywhere bench reproduce experiments museum packages docs install uninstall clean fuzz
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -61,6 +61,9 @@ experiments: build ## a paper again: PAPER=zhang-2000, strazdins-2004, roysden-2
 museum: setup-museum build ## published collapses with the real programs, alone, under plain Linux and under cosched; ARGS=--quick, --list, …
 	@experiments/collapses/reproduce $(ARGS)
 
+packages: setup-packages ## a wheel, a tarball and a .deb in build/packages, each installed, used and removed again; ARGS=wheel
+	@tools/packages $(ARGS)
+
 docs: ## man pages and shell completions into build/docs
 	@$(CARGO) build --release --quiet -p cosched-cli -p cosched-columnsort
 	@tools/docs build/docs
@@ -85,3 +88,6 @@ setup-test:
 
 setup-museum:
 	@tools/setup museum
+
+setup-packages:
+	@tools/setup packages

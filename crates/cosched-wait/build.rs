@@ -31,6 +31,8 @@ const OPTIONS: [&str; 19] = [
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    // Where the linker brings an unwinder (tools/packages).
+    println!("cargo:rustc-check-cfg=cfg(static_unwinder)");
     println!("cargo:rerun-if-changed=preload");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     if variable("CARGO_CFG_TARGET_OS") != "linux"

@@ -47,8 +47,10 @@ impl Drop for Ahead {
 /// # Errors
 /// EPERM or EACCES without CAP_SYS_NICE.
 pub fn become_nice() -> io::Result<()> {
-    // SAFETY: gettid and setpriority take numbers only. On Linux PRIO_PROCESS with a thread's number means that thread.
-    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, -20) };
+    // Not by libc: it came with glibc 2.30.
+    let thread = rustix::thread::gettid().as_raw_nonzero().get();
+    // SAFETY: setpriority takes numbers only. On Linux PRIO_PROCESS with a thread's number means that thread.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread as libc::id_t, -20) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

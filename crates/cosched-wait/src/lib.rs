@@ -29,7 +29,7 @@ mod sys;
 mod testing;
 mod text;
 mod thread;
-#[cfg(not(test))]
+#[cfg(not(any(test, static_unwinder)))]
 mod unwind;
 
 /// Runs before `main`, and before it the dynamic linker resolves nothing to us that we could not do without.
