@@ -52,9 +52,7 @@ impl From<TreeError> for NoPlace {
             TreeError::Problem(problem) => problem.into(),
             other => NoPlace {
                 why: other.to_string(),
-                hint: "in a container, mount the cgroups writable (podman: --privileged, or --cgroupns=private with a delegated one); or \
-                       run coschedd on the host"
-                    .to_owned(),
+                hint: "in a container, have the cgroups mounted writable; or run coschedd on the host".to_owned(),
             },
         }
     }
