@@ -55,6 +55,15 @@ fn a_user_without_a_cgroup_has_ranks_that_wait_well() {
     let inside = "\"$0\" run -- sh -c 'exit 7'";
     let out = run(&["run", "--", "sh", "-c", inside, &installed.path().join("cosched").display().to_string()]);
     assert_eq!((out.status.code(), stderr(&out).lines().count()), (Some(7), 1), "said once: {}", stderr(&out));
+    // What an inner one asks for holds, and the library is there once.
+    let inner = "echo $COSCHED_WAIT; \"$0\" run --wait spin-yield -- sh -c 'echo $COSCHED_WAIT $LD_PRELOAD'; \"$0\" run --wait off -- sh -c 'echo [$LD_PRELOAD]'";
+    let own = installed.path().join("cosched").display().to_string();
+    let out = run(&["run", "--", "sh", "-c", inner, &own]);
+    let library = installed.path().join("libcosched_preload.so");
+    assert_eq!(stdout(&out), format!("spin-block\nspin-yield {}\n[]\n", library.display()), "{}", stderr(&out));
+    // Elsewhere the mark means nothing.
+    let out = run(&["run", "--", "sh", "-c", "COSCHED_NO_DAEMON=1 \"$0\" run -- true", &own]);
+    assert_eq!(stderr(&out).lines().count(), 2, "{}", stderr(&out));
     let out = run(&["run", "--policy", "gang", "--", "touch", "made"]);
     assert_eq!(out.status.code(), Some(125));
     assert!(

@@ -46,16 +46,15 @@ impl From<Problem> for NoPlace {
     }
 }
 
-impl From<TreeError> for NoPlace {
-    fn from(error: TreeError) -> NoPlace {
-        match error {
-            TreeError::Problem(problem) => problem.into(),
-            other => NoPlace {
-                why: other.to_string(),
-                hint: "in a container, have the cgroups mounted writable; or run coschedd on the host".to_owned(),
-            },
-        }
+/// Only where no cgroups may be made: anything else may be another thing the next time.
+fn no_tree(error: TreeError) -> anyhow::Error {
+    let is_forbidden = matches!(&error, TreeError::Io { source, .. }
+        if matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem));
+    if !is_forbidden {
+        return error.into();
     }
+    let hint = "in a container, have the cgroups mounted writable; or run coschedd on the host".to_owned();
+    NoPlace { why: error.to_string(), hint }.into()
 }
 
 /// Runs the daemon until it is told to end.
@@ -214,7 +213,7 @@ fn machinery(
     layout: &Layout,
     place: Place,
 ) -> anyhow::Result<Machinery> {
-    let mut tree = Tree::open(layout, place).map_err(NoPlace::from)?;
+    let mut tree = Tree::open(layout, place).map_err(no_tree)?;
     if !tree.bound_tasks(config.limits.tasks_per_job) {
         tracing::warn!("there is no pids controller here: the processes of a job are not bounded");
     }
@@ -234,7 +233,7 @@ fn machinery(
     let beat = Arc::new(Beat::create(config.lease.as_nanos() as u64)?);
     let guard =
         GuardKeeper::new(exe.clone(), tree.thaw_paths(), (Arc::clone(&beat), places.runtime_dir.join("fences")), agent);
-    let mechanism = mechanism::choose(&tree, true, None).map_err(NoPlace::from)?;
+    let mechanism = mechanism::choose(&tree, true, None)?;
     let slots = SlotThread::start(SlotConfig { priority: config.realtime_priority, beat: Some(beat) }, mechanism)?;
     let neighbours = match config.reserve {
         Reserve::Fair => Neighbours::start(&tree, &slots)?,

@@ -36,12 +36,18 @@ pub(crate) fn learn_the_machine() {
         c"MV2_COMM_WORLD_LOCAL_SIZE",
     ];
     let Some(ranks) = RANKS_HERE.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes())) else { return };
-    let told = sys::variable(c"COSCHED_WAIT_CPUS").and_then(|value| sys::number(value.to_bytes()));
     // Not the CPUs that this rank is bound to: the others have theirs.
     // SAFETY: no memory is passed.
-    let online = || unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64;
-    let cpus = told.filter(|cpus| *cpus > 0).unwrap_or_else(online);
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64;
+    let cpus = sys::variable(c"COSCHED_WAIT_CPUS").and_then(|value| told(value.to_bytes(), online)).unwrap_or(online);
     OVERSUBSCRIBED.store(cpus > 0 && ranks > cpus, Relaxed);
+}
+
+/// The CPUs that `cosched run` has counted, `CPUS/ONLINE`; none on a node with another number online.
+fn told(value: &[u8], online: u64) -> Option<u64> {
+    let at = value.iter().position(|byte| *byte == b'/')?;
+    let (cpus, of) = (sys::number(&value[..at])?, sys::number(&value[at + 1..])?);
+    (cpus > 0 && of == online).then_some(cpus)
 }
 
 /// Who else wants the CPUs.

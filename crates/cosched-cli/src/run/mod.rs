@@ -11,7 +11,7 @@ mod find;
 mod follow;
 mod gate;
 mod leftovers;
-pub(crate) mod no_daemon;
+mod no_daemon;
 mod options;
 mod place;
 pub(crate) mod signals;
@@ -246,7 +246,9 @@ fn report(
     let report = ExitReport { exit };
     let deadline = Instant::now() + REPORT_TIME;
     let mut answer = client.report_exit(job.id, &report);
-    while matches!(answer, Err(ClientError::Unreachable { .. } | ClientError::NotStarted { .. })) {
+    while let Err(ClientError::Unreachable { .. } | ClientError::NotStarted { .. } | ClientError::NoPlace { .. }) =
+        answer
+    {
         thaw::thaw(&job.cgroup);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

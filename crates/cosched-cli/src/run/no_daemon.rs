@@ -1,19 +1,27 @@
 //! Where no daemon can run (a container with read-only cgroups, a user without a cgroup of his own) there is no job, but processes can
 //! wait well: the command gets the wait library and replaces this program.
 
-use super::{EXIT_FAILED, Launch, exit_not_executed, options::Leftovers, signals::Signals};
+use super::{EXIT_FAILED, Launch, exit_not_executed, options::Leftovers, signals::Signals, waiting};
 use crate::out::{Failure, say};
 use cosched_api::{ClientError, Policy};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Set for the command and its descendants: a `cosched run` in them does not look for a place again, and says nothing.
-pub(crate) const MARK: &str = "COSCHED_NO_DAEMON";
-/// Tells the wait library how many CPUs the command has.
-const CPUS: &str = "COSCHED_WAIT_CPUS";
+/// Set for the command and its descendants: a `cosched run` in them does not look for a place again, and does not say so again. Its value is
+/// the place: whoever is elsewhere looks again.
+const MARK: &str = "COSCHED_NO_DAEMON";
+
+/// The host and the cgroups of this process.
+fn here() -> String {
+    let mut hasher = DefaultHasher::new();
+    rustix::system::uname().nodename().hash(&mut hasher);
+    std::fs::read("/proc/self/cgroup").unwrap_or_default().hash(&mut hasher);
+    format!("{:x}", hasher.finish())
+}
 
 fn is_inside() -> bool {
-    std::env::var_os(MARK).is_some()
+    std::env::var(MARK).is_ok_and(|place| place == here())
 }
 
 /// An error in a command that this module has started.
@@ -33,7 +41,11 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
         return Err(Failure::explained(EXIT_FAILED, &what, why, &hint));
     }
     let mut command = Command::new(&launch.program);
-    command.arg0(&launch.argv[0]).args(&launch.argv[1..]).env(MARK, "1");
+    command
+        .arg0(&launch.argv[0])
+        .args(&launch.argv[1..])
+        .env(MARK, here())
+        .envs(waiting::alone(launch.waiting.as_ref()));
     if !is_inside() {
         let how = match &launch.waiting {
             Some(plan) => format!("its processes wait by {}", plan.word()),
@@ -42,9 +54,6 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
         say(&format!(
             "the command runs, but not as a job: {how}. No daemon can run here ({why}); `coschedd --check` says what to do"
         ));
-        command.envs(launch.waiting.iter().flat_map(|plan| plan.environment(None)));
-        // With a container's quota and cpuset, which a rank that is bound to one CPU cannot tell.
-        command.envs(std::thread::available_parallelism().map(|cpus| (CPUS, cpus.to_string())));
     }
     signals.give_back();
     Err(exit_not_executed(&launch.argv[0], &command.exec()))

@@ -5,6 +5,7 @@ use crate::out::{Failure, say};
 use cosched_api::{Policy, WaitMode, Waiting, parse};
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,16 @@ const LIBRARY: &str = "libcosched_wait.so";
 const FRONT: &str = "libcosched_preload.so";
 /// Names another place of the library.
 const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
+/// Tells the library how many CPUs there are for a command without a page, and on how many.
+const CPUS: &str = "COSCHED_WAIT_CPUS";
+/// By one of these a process knows that it is a rank.
+const RANKS_HERE: [&str; 5] = [
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "PMI_LOCAL_SIZE",
+    "SLURM_NTASKS_PER_NODE",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+];
 /// The longest spin time, in µs.
 const SPIN_US_MAX: u32 = 60_000_000;
 
@@ -139,6 +150,22 @@ impl Plan {
     }
 }
 
+/// What the environment of a command without a job gets: how to wait, or the user's own preloaded libraries where it is not to have ours.
+pub(crate) fn alone(plan: Option<&Plan>) -> Vec<(String, OsString)> {
+    let Some(plan) = plan else {
+        return std::env::var_os("LD_PRELOAD").map(|_| ("LD_PRELOAD".into(), others())).into_iter().collect();
+    };
+    let mut all = plan.environment(None);
+    // With the quota and the cpuset of a container. Not of a rank, which may be bound to one CPU while the others of its launcher have theirs.
+    let is_rank = RANKS_HERE.iter().any(|name| std::env::var_os(name).is_some());
+    if let Some(cpus) = std::thread::available_parallelism().ok().filter(|_| !is_rank) {
+        // Another node with another number of CPUs does not take it for its own.
+        let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().unwrap_or(0);
+        all.push((CPUS.into(), format!("{cpus}/{online}").into()));
+    }
+    all
+}
+
 /// Which file the page is, and when it was made: so the job's processes know that they are on its node, and in it by birth.
 fn seen(page: &str) -> Option<String> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -152,11 +179,25 @@ fn seen(page: &str) -> Option<String> {
 /// `LD_PRELOAD` with this library before those that the user has named.
 pub(crate) fn preload(library: &Path) -> OsString {
     let mut preload = OsString::from(library);
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+    let others = others();
+    if !others.is_empty() {
         preload.push(":");
         preload.push(others);
     }
     preload
+}
+
+/// What the user preloads, without our library: a command may be in another one that has it.
+fn others() -> OsString {
+    let preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let is_ours = |word: &[u8]| {
+        [LIBRARY, FRONT].iter().any(|name| word.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes()))
+    };
+    let words = preloaded
+        .as_bytes()
+        .split(|byte| *byte == b':' || *byte == b' ')
+        .filter(|word| !word.is_empty() && !is_ours(word));
+    OsString::from_vec(words.collect::<Vec<_>>().join(&b':'))
 }
 
 /// What to preload for the wait library: its front, where that was built.

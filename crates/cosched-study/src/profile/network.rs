@@ -56,7 +56,7 @@ pub(super) fn fit(files: &[RankFile]) -> Option<(Network, bool)> {
     let alpha_ns = typical(small).or_else(|| samples.iter().map(per_message).min_by(f64::total_cmp))?;
     let slope = |sample: &Sample| (sample.ns as f64 - alpha_ns * sample.messages as f64).max(0.0) / sample.bytes as f64;
     let is_large = |sample: &&Sample| sample.bytes / sample.messages >= LARGE_BYTES;
-    let beta_ns = typical(samples.iter().filter(is_large).map(slope).collect()).unwrap_or(0.0);
+    let beta_ns = quartile(samples.iter().filter(is_large).map(slope).collect()).unwrap_or(0.0);
     // No message is free, and the simulator counts whole nanoseconds.
     let alpha_us = alpha_ns.max(1.0) / 1e3;
     Some((Network { alpha_us, beta_us_per_word: beta_ns * 8.0 / 1e3, samples: samples.len() as u64 }, is_clean))
