@@ -105,7 +105,7 @@ fn without_a_delegated_subtree_it_says_what_to_do() {
         return;
     }
     let d = Delegation::new(false);
-    let out = d.cosched(&["run", "--", "true"]);
+    let out = d.cosched(&["run", "--policy", "gang", "--", "true"]);
     assert_eq!(out.status.code(), Some(125), "{}", stderr(&out));
     for word in ["cgroup", "may not write", "administrator"] {
         assert!(stderr(&out).contains(word), "`{word}` is missing in: {}", stderr(&out));
