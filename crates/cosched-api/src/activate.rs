@@ -75,19 +75,15 @@ impl Activation {
 /// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer in time, and where one has
 /// died that no client had started; [`ClientError::NoPlace`] where none can run; [`ClientError::Unreachable`] when this user may not use the socket.
 pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, ClientError> {
-    let failed = |what: &str, e: &io::Error| ClientError::NotStarted {
-        why: format!("{what}: {e}"),
-        hint: "choose another place with --socket PATH (or COSCHED_SOCKET)".into(),
-    };
+    let elsewhere = || "choose another place with --socket PATH (or COSCHED_SOCKET)".to_owned();
+    let failed = |what: &str, e: &io::Error| ClientError::NotStarted { why: format!("{what}: {e}"), hint: elsewhere() };
     let place = socket.display();
-    prepare_directory(socket).map_err(|e| {
-        match failed(&format!("the directory of {place} cannot be used"), &e) {
-            // Not a directory that is somebody else's: that is a mistake, or worse.
-            ClientError::NotStarted { why, hint } if e.kind() == io::ErrorKind::ReadOnlyFilesystem => {
-                ClientError::NoPlace { why, hint }
-            }
-            other => other,
+    prepare_directory(socket).map_err(|e| match e.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            ClientError::NoPlace { why: format!("the directory of {place} cannot be used: {e}"), hint: elsewhere() }
         }
+        // Another user's directory, for example: a mistake or an attack.
+        _ => failed(&format!("the directory of {place} cannot be used"), &e),
     })?;
     let lock_path = lock_of(socket);
     let mut lock = open_private(&lock_path).map_err(|e| failed(&lock_path.display().to_string(), &e))?;

@@ -1,14 +1,14 @@
 //! Measures what very short turns do for programs that spin with more threads than CPUs.
 //!
 //! `micro_ticks WAYS REPEATS COMMAND…`: runs COMMAND under each of the WAYS in turn, comma-separated: `none`; `rt:US`, a real-time
-//! thread on each CPU that wakes every US µs and does nothing, so that the fair scheduler chooses anew; `fair:US`, the same as an ordinary
+//! thread on each CPU that wakes every US µs and sleeps again at once, so that the fair scheduler picks a thread again; `fair:US`, the same as an ordinary
 //! user can have it, by threads with a slice of 0.1 ms beside programs with one of 0.2 ms. Printed: for each way the time of COMMAND (s, median), its
 //! part of that under `none`, the CPU time of the threads (%), and what one busy thread a CPU computes meanwhile (% of `none`).
 
 use std::error::Error;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const PROGRAM_SLICE_NS: u64 = 200_000;
 /// How long the busy threads compute.
 const COST_TIME: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Way {
     None,
     RealTime(Duration),
@@ -70,7 +70,7 @@ fn way(text: &str) -> Result<Way, Box<dyn Error>> {
 
 /// The command's time, the part of a CPU's time that a ticking thread took, and what busy threads computed.
 fn measure(way: Way, command: &[String]) -> Result<[f64; 3], Box<dyn Error>> {
-    let mut ticks = Ticks::start(way)?;
+    let ticks = Ticks::start(way)?;
     let begun = Instant::now();
     let words: Vec<String> = command.to_vec();
     // In a thread of its own: its slice is the command's.
@@ -102,19 +102,19 @@ fn compute() -> u64 {
 
 /// A thread on each CPU.
 struct Ticks {
-    threads: Vec<JoinHandle<()>>,
+    /// They end with the CPU time that they took, in ns.
+    threads: Vec<JoinHandle<u64>>,
     stop: Arc<AtomicBool>,
-    cpu_ns: Arc<AtomicU64>,
 }
 
 impl Ticks {
     fn start(way: Way) -> Result<Ticks, Box<dyn Error>> {
-        let (stop, cpu_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let stop = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         if let Way::RealTime(period) | Way::Fair(period) = way {
             let (ready, told) = std::sync::mpsc::channel();
             for cpu in observe::cpus_allowed() {
-                let (stop, cpu_ns, ready) = (Arc::clone(&stop), Arc::clone(&cpu_ns), ready.clone());
+                let (stop, ready) = (Arc::clone(&stop), ready.clone());
                 threads.push(std::thread::spawn(move || {
                     let _ = ready.send(prepare(cpu as usize, way));
                     drop(ready);
@@ -122,7 +122,7 @@ impl Ticks {
                         std::thread::sleep(period);
                     }
                     let used = clock_gettime(ClockId::ThreadCPUTime);
-                    cpu_ns.fetch_add((used.tv_sec * 1_000_000_000 + used.tv_nsec) as u64, Relaxed);
+                    (used.tv_sec * 1_000_000_000 + used.tv_nsec) as u64
                 }));
             }
             drop(ready);
@@ -130,14 +130,14 @@ impl Ticks {
                 result?;
             }
         }
-        Ok(Ticks { threads, stop, cpu_ns })
+        Ok(Ticks { threads, stop })
     }
 
-    fn stop(&mut self, time: Duration) -> f64 {
+    fn stop(self, time: Duration) -> f64 {
         self.stop.store(true, Relaxed);
         let count = self.threads.len().max(1) as f64;
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
-        self.cpu_ns.load(Relaxed) as f64 / 1e9 / time.as_secs_f64() / count
+        let cpu_ns: u64 = self.threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
+        cpu_ns as f64 / 1e9 / time.as_secs_f64() / count
     }
 }
 

@@ -3,7 +3,7 @@
 use super::EXIT_FAILED;
 use crate::out::{Failure, say};
 use cosched_api::{Policy, WaitMode, Waiting, parse};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -17,7 +17,7 @@ const FRONT: &str = "libcosched_preload.so";
 const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
 /// Tells the library how many CPUs there are for a command without a page, and on how many.
 const CPUS: &str = "COSCHED_WAIT_CPUS";
-/// By one of these a process knows that it is a rank.
+/// By one of these a process knows that it is a rank; the library has the same list (crates/cosched-wait/src/crowd.rs), in a room that this one may not use.
 const RANKS_HERE: [&str; 5] = [
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -153,7 +153,8 @@ impl Plan {
 /// What the environment of a command without a job gets: how to wait, or the user's own preloaded libraries where it is not to have ours.
 pub(crate) fn alone(plan: Option<&Plan>) -> Vec<(String, OsString)> {
     let Some(plan) = plan else {
-        return std::env::var_os("LD_PRELOAD").map(|_| ("LD_PRELOAD".into(), others())).into_iter().collect();
+        let others = without(&preloaded(), &[LIBRARY, FRONT].map(OsStr::new));
+        return std::env::var_os("LD_PRELOAD").map(|_| ("LD_PRELOAD".into(), others)).into_iter().collect();
     };
     let mut all = plan.environment(None);
     // With the quota and the cpuset of a container. Not of a rank, which may be bound to one CPU while the others of its launcher have theirs.
@@ -176,10 +177,10 @@ fn seen(page: &str) -> Option<String> {
     known.then(|| format!("{}-{}-{}", facts.stx_ino, born.tv_sec, born.tv_nsec))
 }
 
-/// `LD_PRELOAD` with this library before those that the user has named.
+/// `LD_PRELOAD` with this library before those that are named there already; itself once, as a command may be in another one that has it.
 pub(crate) fn preload(library: &Path) -> OsString {
     let mut preload = OsString::from(library);
-    let others = others();
+    let others = without(&preloaded(), &[library.file_name().unwrap_or_default()]);
     if !others.is_empty() {
         preload.push(":");
         preload.push(others);
@@ -187,16 +188,16 @@ pub(crate) fn preload(library: &Path) -> OsString {
     preload
 }
 
-/// What the user preloads, without our library: a command may be in another one that has it.
-fn others() -> OsString {
-    let preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    let is_ours = |word: &[u8]| {
-        [LIBRARY, FRONT].iter().any(|name| word.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes()))
-    };
-    let words = preloaded
-        .as_bytes()
-        .split(|byte| *byte == b':' || *byte == b' ')
-        .filter(|word| !word.is_empty() && !is_ours(word));
+fn preloaded() -> OsString {
+    std::env::var_os("LD_PRELOAD").unwrap_or_default()
+}
+
+/// A value of `LD_PRELOAD` without the libraries of these file names.
+fn without(preloaded: &OsStr, names: &[&OsStr]) -> OsString {
+    let is_named =
+        |word: &[u8]| Path::new(OsStr::from_bytes(word)).file_name().is_some_and(|name| names.contains(&name));
+    let words =
+        preloaded.as_bytes().split(|byte| b": ".contains(byte)).filter(|word| !word.is_empty() && !is_named(word));
     OsString::from_vec(words.collect::<Vec<_>>().join(&b':'))
 }
 
@@ -316,6 +317,13 @@ mod tests {
         assert_eq!(with_front(library), dir.path().join(FRONT));
         let named = dir.path().join("mine.so");
         assert_eq!(with_front(named.clone()), named);
+    }
+
+    #[test]
+    fn other_libraries_stay_preloaded() {
+        let before = OsStr::new("/x/libcosched_wait.so:/y/libcosched_record.so /z/mine.so");
+        assert_eq!(without(before, &[OsStr::new(LIBRARY)]), "/y/libcosched_record.so:/z/mine.so");
+        assert_eq!(without(before, &[OsStr::new("libcosched_record.so")]), "/x/libcosched_wait.so:/z/mine.so");
     }
 
     #[test]
