@@ -1,11 +1,16 @@
-"""What the tests share: sources, and a watchdog."""
+"""What the tests share: sources, a daemon, and a watchdog."""
 
 import faulthandler
+import os
+import unittest
 
 from cosched.pipeline import Flow, Pipeline, Stage
 
 # A hang must not block the suite: the threads' stacks are printed, and the run fails.
 faulthandler.dump_traceback_later(280, exit=True)
+
+#: For what needs a daemon: tests/bindings/run starts one.
+needs_daemon = unittest.skipUnless(os.environ.get("COSCHED_SOCKET"), "no daemon is named in COSCHED_SOCKET")
 
 
 def numbers(count, name="numbers", **options):

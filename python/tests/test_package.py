@@ -1,14 +1,20 @@
 """The package: its types, its texts, its example."""
 
 import ast
+import doctest
+import importlib
+import importlib.util
 import inspect
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
 
 import cosched
-from cosched import _native, pipeline
+import make_forms
+from cosched import _api, _command, _jobs, _native, aio, errors, executor, pipeline
+from support import needs_daemon
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
 INSTALLED = pathlib.Path(cosched.__file__).parent
@@ -31,14 +37,45 @@ class Package(unittest.TestCase):
             self.assertEqual({member for member in members if not member.startswith("_")}, public, name)
 
     def test_everything_public_has_a_docstring(self):
-        for name in pipeline.__all__:
-            value = getattr(pipeline, name)
-            if not inspect.isclass(value):
-                continue
-            self.assertTrue(value.__doc__, name)
-            for member, part in vars(value).items():
-                if not member.startswith("_") and callable(part):
-                    self.assertTrue(part.__doc__, f"{name}.{member}")
+        for module in (pipeline, _jobs, aio, executor, errors):
+            for name in module.__all__:
+                value = getattr(module, name)
+                if not inspect.isclass(value) and not inspect.isfunction(value):
+                    continue
+                self.assertTrue(value.__doc__, name)
+                for member, part in vars(value).items() if inspect.isclass(value) else ():
+                    if not member.startswith("_") and (callable(part) or isinstance(part, property)):
+                        self.assertTrue(part.__doc__, f"{name}.{member}")
+
+    def test_the_forms_are_those_of_the_interface(self):
+        if not make_forms.SCHEMA.exists():
+            self.skipTest("not in a checkout")
+        self.assertEqual((INSTALLED / "forms.py").read_text(), make_forms.make(), "run python3 python/tests/make_forms.py")
+        version = (make_forms.SCHEMA.parents[2] / "crates/cosched-api/src/version.rs").read_text()
+        major, minor = map(int, re.search(r"ApiVersion \{ major: (\d+), minor: (\d+) \};", version).groups())
+        ours = [int(number) for number in _api.API_VERSION.split(".")]
+        self.assertTrue(ours[0] == major and ours[1] <= minor, f"{ours}, and the interface is {major}.{minor}")
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_types(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "-p", "cosched", "--config-file", EXAMPLES.parent / "pyproject.toml"],
+            capture_output=True, text=True, timeout=200,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    @needs_daemon
+    def test_options_are_those_of_the_command(self):
+        in_help = _command._help_options()
+        self.assertLessEqual(set(_command.RunOptions.__annotations__) - {"klass"}, in_help)
+        self.assertIn("leftovers", in_help)
+
+    @needs_daemon
+    def test_the_examples_in_docstrings(self):
+        names = [file.stem for file in INSTALLED.glob("*.py") if file.stem not in ("__init__", "jupyterhub", "pytest_plugin")]
+        results = [doctest.testmod(importlib.import_module(f"cosched.{name}")) for name in names]
+        self.assertEqual(sum(result.failed for result in results), 0)
+        self.assertGreater(sum(result.attempted for result in results), 10)
 
     def test_version(self):
         self.assertRegex(cosched.__version__, r"^\d+\.\d+\.\d+$")

@@ -4,23 +4,15 @@
 //! registered, then the job's output file.
 
 use super::options::Run;
+use super::report::Report;
 use super::{EXIT_FAILED, Launch, SUPERVISE, failed, run_job};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
-use cosched_api::Job;
-use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// What the supervisor tells the first process, as one line of JSON.
-#[derive(Debug, Serialize, Deserialize)]
-enum Report {
-    Registered(Box<Job>),
-    Failed { code: u8, message: String },
-}
 
 /// The first process.
 pub(crate) fn detach(json: bool) -> Result<u8, Failure> {
@@ -36,7 +28,7 @@ pub(crate) fn detach(json: bool) -> Result<u8, Failure> {
         Ok(Report::Registered(job)) if json => print_json(&job)?,
         Ok(Report::Registered(job)) => print(&format!("{}\n", job.id))?,
         Ok(Report::Failed { code, message }) => return Err(Failure { code, message }),
-        Err(_) => {
+        Ok(Report::WithoutDaemon { .. }) | Err(_) => {
             let message = "the job's supervisor ended before it reported anything; nothing is running".to_owned();
             return Err(Failure { code: EXIT_FAILED, message });
         }
@@ -59,10 +51,12 @@ pub(crate) fn supervise(context: &Context, options: &Run) -> Result<u8, Failure>
         return tell_failure(&mut report, failed("cannot use the output file", &error));
     }
     let mut registered = false;
-    let result = run_job(&launch, |job| {
-        registered = true;
-        tell(&mut report, &Report::Registered(Box::new(job.clone())))
-            .map_err(|e| failed("the first process has ended; the job is not run", &e))
+    let result = run_job(&launch, |said| {
+        registered = matches!(said, Report::Registered(_));
+        if !registered {
+            return Ok(());
+        }
+        said.tell(&mut report).map_err(|e| failed("the first process has ended; the job is not run", &e))
     });
     match result {
         Err(failure) if !registered => {
@@ -103,16 +97,8 @@ fn attach(log: &File) -> io::Result<()> {
     Ok(())
 }
 
-fn tell(pipe: &mut impl Write, report: &Report) -> io::Result<()> {
-    let mut line = serde_json::to_vec(report)?;
-    line.push(b'\n');
-    pipe.write_all(&line)?;
-    pipe.flush()
-}
-
 /// Returns the failure without its message: the first process prints it.
 fn tell_failure(pipe: &mut impl Write, failure: Failure) -> Result<u8, Failure> {
-    let code = failure.code;
-    let _ = tell(pipe, &Report::Failed { code, message: failure.message });
-    Err(Failure::silent(code))
+    let _ = Report::of(&failure).tell(pipe);
+    Err(Failure::silent(failure.code))
 }

@@ -14,6 +14,7 @@ mod leftovers;
 mod no_daemon;
 mod options;
 mod place;
+mod report;
 pub(crate) mod signals;
 mod thaw;
 pub(crate) mod waiting;
@@ -33,6 +34,7 @@ use follow::{FIRST_POLL_AFTER, Follow};
 use gate::Gate;
 use options::{Leftovers, NodeLoss};
 use place::{Place, Placed};
+use report::Report;
 use signals::Signals;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -63,7 +65,14 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     if options.detach {
         return detach::detach(context.json);
     }
-    run_job(&Launch::new(context, options, None)?, |_| Ok(()))
+    let mut file = report::open(options.report.as_deref())?;
+    let launch = Launch::new(context, options, None);
+    let result = launch.and_then(|launch| run_job(&launch, |said| report::tell(&mut file, &said)));
+    if let Err(failure) = &result {
+        // It is said on standard error, too.
+        let _ = report::tell(&mut file, &Report::of(failure));
+    }
+    result
 }
 
 /// What is to be run and how.
@@ -108,8 +117,8 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Runs the job to its end; `registered` is called in between, before the command runs.
-fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Failure>) -> Result<u8, Failure> {
+/// Runs the job to its end; `before` is called with what becomes of it before the command runs.
+fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut gate = Gate::spawn(&launch.program, launch.argv).map_err(|e| failed("cannot start a process", &e))?;
     let signals = Signals::take().map_err(|e| failed("cannot read signals", &e))?;
     let (mut client, job, embedded) = match register(launch, gate.pid()) {
@@ -119,12 +128,15 @@ fn run_job(launch: &Launch<'_>, registered: impl FnOnce(&Job) -> Result<(), Fail
         Err(error) => {
             cancel(gate)?;
             return match error {
-                ClientError::NoPlace { why, hint } => no_daemon::exec(launch, signals, (&why, &hint)),
+                ClientError::NoPlace { why, hint } => {
+                    before(Report::WithoutDaemon { why: why.clone(), hint: hint.clone() })?;
+                    no_daemon::exec(launch, signals, (&why, &hint))
+                }
                 error => Err(Failure { code: EXIT_FAILED, ..Failure::from(error) }),
             };
         }
     };
-    if let Err(failure) = registered(&job) {
+    if let Err(failure) = before(Report::Registered(Box::new(job.clone()))) {
         let exit = watch::wire_status(cancel(gate)?);
         let _ = client.report_exit(job.id, &ExitReport { exit });
         return Err(failure);

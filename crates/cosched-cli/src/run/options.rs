@@ -5,6 +5,7 @@ use crate::parsers::{class_parser, parse_node, part_of_time, policy_parser};
 use clap::{Args, ValueEnum};
 use cosched_api::{Class, NodeResources, OnNodeLoss, Policy, Waiting, parse};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::RUN)]
@@ -61,6 +62,10 @@ pub(crate) struct Run {
     /// What to do with processes that remain when the command has ended
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Leftovers::Wait)]
     pub(crate) leftovers: Leftovers,
+
+    /// Write what becomes of the command to this file before it runs, as a line of JSON: registered (with the job), without-daemon, or failed
+    #[arg(long, value_name = "FILE", conflicts_with = "detach")]
+    pub(crate) report: Option<PathBuf>,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]

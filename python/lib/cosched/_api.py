@@ -1,0 +1,178 @@
+"""Requests to the daemon: HTTP and JSON on its Unix socket, one connection for each."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import io
+import json
+import os
+import socket as sockets
+import stat
+from typing import Any
+
+from cosched.errors import _OF_CODE, CoschedError, NoDaemon, ProtocolError, VersionError
+
+SYSTEM_SOCKET = "/run/cosched/coschedd.sock"
+#: MAJOR.MINOR of the interface that this package speaks (docs/schema/openapi.json).
+API_VERSION = "1.6"
+#: Longer than any answer of a daemon that lives takes, and larger than any.
+ANSWER_TIMEOUT_S = 30.0
+ANSWER_BYTES_MAX = 256 << 20
+
+
+def find_sockets(named: str | os.PathLike[str] | None) -> list[str]:
+    """Where to look, in this order: the named one alone, else the system's daemon, else the user's own.
+    The rule is that of the command (crates/cosched-api/src/socket.rs)."""
+    choice = os.fspath(named) if named is not None else os.environ.get("COSCHED_SOCKET")
+    if choice:
+        return [choice]
+    if os.getuid() == 0:
+        return [SYSTEM_SOCKET]
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    directory = f"{runtime}/cosched" if runtime.startswith("/") else f"/tmp/cosched-{os.getuid()}"
+    return [SYSTEM_SOCKET, f"{directory}/coschedd.sock"]
+
+
+def _check_directory(path: str) -> None:
+    """Refuses a directory in which another user may have put a false daemon."""
+    directory = os.path.dirname(path) or "."
+    try:
+        owners = {os.lstat(directory).st_uid, os.stat(directory).st_uid}
+        mode = os.stat(directory).st_mode
+    except FileNotFoundError:
+        return
+    for uid in owners - {os.getuid(), 0}:
+        raise _unreachable(path, f"{directory} belongs to another user (uid {uid})")
+    if mode & 0o022 and not mode & stat.S_ISVTX:
+        raise _unreachable(path, f"{directory} is writable by other users")
+
+
+def _unreachable(path: str, why: str) -> NoDaemon:
+    hint = "`cosched run -- COMMAND` starts one for you; `systemctl start coschedd` starts the system's"
+    return NoDaemon(f"no cosched daemon answers on {path}", why, hint)
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "the socket does not exist: no daemon was started"
+    if isinstance(error, ConnectionRefusedError):
+        return "the socket exists but nobody listens: the daemon has ended"
+    if isinstance(error, PermissionError):
+        return "this user may not open the socket"
+    if isinstance(error, TimeoutError):
+        return "the daemon did not answer in time"
+    if isinstance(error, ConnectionError):
+        return "the connection broke: the daemon has ended"
+    return error.strerror or str(error)
+
+
+def _connect(named: str | os.PathLike[str] | None, timeout_s: float) -> tuple[str, sockets.socket]:
+    paths = find_sockets(named)
+    while True:
+        path = paths.pop(0)
+        stream = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        try:
+            stream.settimeout(timeout_s)
+            stream.connect(path)
+            return path, stream
+        except OSError as error:
+            stream.close()
+            if not paths or not isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+                raise _unreachable(path, _why(error)) from None
+            _check_directory(paths[0])
+
+
+def _request(method: str, target: str, body: Any) -> bytes:
+    content = b"" if body is None else json.dumps(body).encode()
+    head = f"{method} {target} HTTP/1.1\r\nHost: cosched\r\nCosched-Api: {API_VERSION}\r\nConnection: close\r\n"
+    if body is not None:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
+    return head.encode("ascii") + b"\r\n" + content
+
+
+class _Received:
+    """What http.client reads a response from."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._content)
+
+
+def _answer(content: bytes) -> Any:
+    """The value in a response. Raises what the daemon refused."""
+    try:
+        response = http.client.HTTPResponse(_Received(content))  # type: ignore[arg-type]
+        response.begin()
+        text = response.read()
+    except (http.client.HTTPException, OSError) as error:
+        raise _not_understood(repr(error)) from None
+    if response.headers.get_content_type() == "application/json":
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise _not_understood(str(error)) from None
+    else:
+        value = text.decode(errors="replace")
+    if response.status < 300:
+        return value
+    if not isinstance(value, dict) or not {"code", "what", "why", "hint"} <= value.keys():
+        raise _not_understood(f"HTTP status {response.status} {str(value)[:200]}")
+    daemon = response.headers.get("Cosched-Api", "1.0")
+    if daemon.split(".")[0] != API_VERSION.split(".")[0]:
+        what = f"the daemon speaks version {daemon} of the interface, this package version {API_VERSION}"
+        raise VersionError(what, f"{value['what']}: {value['why']}", "install package and daemon of the same version")
+    raise _OF_CODE.get(value["code"], CoschedError)(value["what"], value["why"], value["hint"])
+
+
+def _not_understood(why: str) -> ProtocolError:
+    hint = "is the socket cosched's, and is the daemon of this version?"
+    return ProtocolError("the daemon's answer was not understood", why, hint)
+
+
+def ask(socket: str | os.PathLike[str] | None, method: str, target: str, body: Any = None, more_s: float = 0) -> Any:
+    """Sends a request and waits for the answer, for at most 30 s and `more_s`."""
+    path, stream = _connect(socket, ANSWER_TIMEOUT_S + more_s)
+    content = bytearray()
+    with stream:
+        try:
+            stream.sendall(_request(method, target, body))
+            while piece := stream.recv(1 << 16):
+                content += piece
+                _bound(content)
+        except OSError as error:
+            raise _unreachable(path, _why(error)) from None
+    return _whole(path, content)
+
+
+async def ask_async(socket: str | os.PathLike[str] | None, method: str, target: str, body: Any = None, more_s: float = 0) -> Any:
+    """As `ask`; the event loop goes on meanwhile."""
+    path, stream = await asyncio.to_thread(_connect, socket, ANSWER_TIMEOUT_S)
+    stream.setblocking(False)
+    reader, writer = await asyncio.open_unix_connection(sock=stream)
+    content = bytearray()
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S + more_s):
+            writer.write(_request(method, target, body))
+            await writer.drain()
+            while piece := await reader.read(1 << 16):
+                content += piece
+                _bound(content)
+    except OSError as error:
+        raise _unreachable(path, _why(error)) from None
+    finally:
+        writer.close()
+    return _whole(path, content)
+
+
+def _bound(content: bytearray) -> None:
+    if len(content) > ANSWER_BYTES_MAX:
+        raise _not_understood(f"it is longer than {ANSWER_BYTES_MAX >> 20} MiB")
+
+
+def _whole(path: str, content: bytearray) -> Any:
+    if not content:
+        raise _unreachable(path, "the connection broke: the daemon has ended")
+    return _answer(bytes(content))

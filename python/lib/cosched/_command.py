@@ -1,0 +1,182 @@
+"""The command `cosched`: where it is, and `cosched run` with options as keywords. It is the one launcher of jobs."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import functools
+import json
+import os
+import re
+import shutil
+import site
+import subprocess
+import sysconfig
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from cosched import forms
+from cosched.errors import CommandMissing, CoschedError, LaunchError, _of_text
+
+StrPath: TypeAlias = str | os.PathLike[str]
+#: What a command is made of: a program and its arguments.
+Command: TypeAlias = Sequence[str | bytes | os.PathLike[str]]
+
+#: What `cosched run` exits with when it is cosched that failed.
+EXIT_FAILED = 125
+EXIT_NOT_EXECUTABLE = 126
+EXIT_NOT_FOUND = 127
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of `cosched run`, as keywords of `run`, `submit` and CoschedExecutor. `cosched run --help` describes them."""
+
+    klass: Literal["express", "interactive", "batch", "standby"]
+    """How urgent (`--class`)."""
+    cpus: int
+    """Concurrent CPUs of the job."""
+    nodes: str | list[str]
+    """In a cluster: nodes with CPUs and memory, as "a:2,b:2:4G"."""
+    queue: str
+    """The queue, if queues are configured."""
+    on_node_loss: Literal["kill", "keep", "requeue"]
+    """In a cluster: what to do on a node failure."""
+    share: float | str
+    """At most this part of the time: 0.5 or "50%"."""
+    mem: int | str
+    """Memory that the job needs, in bytes or as "4G"."""
+    name: str
+    """A name for the job."""
+    policy: Literal["auto", "gang", "local", "pb", "dcs"]
+    """The job's own policy."""
+    wait: str
+    """How its processes wait for messages: "auto", "busy", "spin-block", "spin-yield:50us", "off"."""
+    strategy: str
+    """Policy and wait by their short name in the literature, as "PB-SB"."""
+    leftovers: Literal["wait", "kill"]
+    """What to do with processes that remain when the command has ended."""
+    socket: StrPath
+    """The daemon's socket."""
+
+
+def find_command() -> str:
+    """The command `cosched`: `$COSCHED_COMMAND`, else the one that was installed with this package, else that on PATH.
+
+    Raises CommandMissing.
+    """
+    named = os.environ.get("COSCHED_COMMAND")
+    if named:
+        return named
+    folders = [sysconfig.get_path("scripts"), os.path.join(site.getuserbase(), "bin"), os.environ.get("PATH", os.defpath)]
+    found = shutil.which("cosched", path=os.pathsep.join(folders))
+    if found is None:
+        hint = "install a wheel that has it (docs/install.md), or name it in COSCHED_COMMAND"
+        raise CommandMissing("the command `cosched` was not found", f"it is not in {', '.join(folders[:2])} nor on PATH", hint)
+    return found
+
+
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """The words for `cosched run`. What RunOptions does not have is looked up in the command's help, which may be newer.
+
+    >>> option_words({"klass": "batch", "cpus": 2, "share": 0.5, "nodes": ["a:2", "b:2"], "name": None})
+    ['--class', 'batch', '--cpus', '2', '--share', '50%', '--nodes', 'a:2,b:2']
+    """
+    words = []
+    for keyword, value in options.items():
+        if keyword not in RunOptions.__annotations__ and keyword not in _help_options():
+            known = sorted(RunOptions.__annotations__ | dict.fromkeys(_help_options()))
+            near = difflib.get_close_matches(keyword, known, 1)
+            raise TypeError(f"no option {keyword!r}" + (f"; is it {near[0]!r}?" if near else "") + f"; options are {', '.join(known)}")
+        if keyword == "share" and isinstance(value, (int, float)):
+            value = f"{value * 100:g}%"
+        elif isinstance(value, (list, tuple, set)):
+            value = ",".join(map(str, value))
+        name = "--class" if keyword == "klass" else f"--{keyword.replace('_', '-')}"
+        if value is True:
+            words.append(name)
+        elif value is not None and value is not False:
+            words += [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+    return words
+
+
+@functools.cache
+def _help_options() -> frozenset[str]:
+    """The keywords of all options in `cosched run --help` but those that `run` and `submit` stand for."""
+    names = re.findall(r"^ +(?:-\w, )?--([\w-]+)", run_command("run", "--help"), re.M)
+    return frozenset(name.replace("-", "_") for name in names) - {"class", "detach", "help", "json", "report"}
+
+
+def launch_words(options: Mapping[str, Any], command: Command, *more: str) -> list[str | bytes]:
+    """`cosched run OPTIONS -- COMMAND`."""
+    if isinstance(command, (str, bytes)):
+        hint = "split it (shlex.split), or run a shell: [\"sh\", \"-c\", command]"
+        raise TypeError(f"a command is a list of words, not a {type(command).__name__}: {hint}")
+    words = [os.fspath(word) for word in command]
+    if not words:
+        raise ValueError("a command has at least one word")
+    return [find_command(), "run", *more, *option_words(options), "--", *words]
+
+
+class Report:
+    """What became of a `cosched run` in the foreground: it says so in a file in memory (`--report`)."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("cosched-report", os.MFD_CLOEXEC)
+
+    def words(self, options: Mapping[str, Any], command: Command) -> list[str | bytes]:
+        """The words of a `cosched run` that reports here."""
+        return launch_words(options, command, "--report", f"/proc/{os.getpid()}/fd/{self._file}")
+
+    def close(self) -> None:
+        """Forgets it."""
+        os.close(self._file)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it has said so far."""
+        text = os.pread(self._file, os.fstat(self._file).st_size, 0).decode()
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def job(self, command: Command, returncode: int, stderr: str | bytes | None) -> forms.Job | None:
+        """The job of a run that has ended, or None if the command ran, but not as a job. Raises as `run` if it did not run."""
+        lines = self.lines()
+        for line in lines:
+            if "failed" in line:
+                raise refused(command, line["failed"]["code"], line["failed"]["message"])
+        if not lines and returncode == EXIT_FAILED:
+            raise refused(command, returncode, stderr.decode(errors="replace") if isinstance(stderr, bytes) else stderr or "")
+        return next((line["registered"] for line in lines if "registered" in line), None)
+
+
+def refused(command: Command, code: int, message: str) -> Exception:
+    """The error of a `cosched run` that did not run its command."""
+    if code == EXIT_NOT_FOUND:
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(command[0]))
+    if code == EXIT_NOT_EXECUTABLE:
+        return PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(command[0]))
+    error = _of_text(message.partition("\n\nFor more information")[0], LaunchError, "cosched run failed")
+    error.why = error.why or ("" if message else "its message is on standard error")
+    error.hint = error.hint or "see `cosched run --help`"
+    return error
+
+
+def detach_words(options: Mapping[str, Any], command: Command) -> list[str | bytes]:
+    """The words of a `cosched run` in the background, which prints its job."""
+    return launch_words(options, command, "--json", "--detach")
+
+
+def submitted(command: Command, returncode: int, stdout: str | bytes, stderr: str) -> forms.Job:
+    """The job of a `cosched run` in the background. Raises as `run`."""
+    if returncode != 0:
+        raise refused(command, returncode, stderr)
+    snapshot: forms.Job = json.loads(stdout)
+    return snapshot
+
+
+def run_command(*words: str, input: str | None = None) -> str:
+    """The standard output of another `cosched` command. Raises CoschedError with what it says."""
+    done = subprocess.run([find_command(), *words], input=input, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        raise _of_text(done.stderr, CoschedError, f"cosched {words[0]} failed with exit code {done.returncode}")
+    return done.stdout
+
+

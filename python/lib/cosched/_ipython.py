@@ -1,0 +1,71 @@
+"""The magic `%%cosched` for IPython and Jupyter.
+
+%%cosched [OPTIONS OF cosched run] [-- COMMAND]
+
+runs the cell as a job: as a Python program of its own, or as the standard input of a command. Its output comes as it is
+written; a nonzero exit code raises CalledProcessError.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import threading
+from typing import IO, Any
+
+from cosched._command import find_command
+
+
+def words_of(line: str) -> list[str]:
+    """The words of the launcher.
+
+    >>> words_of("--cpus 2 -- sh -e")[1:]
+    ['run', '--cpus', '2', '--', 'sh', '-e']
+    """
+    words = shlex.split(line)
+    command = words[words.index("--") + 1:] if "--" in words else [sys.executable, "-"]
+    options = words[: words.index("--")] if "--" in words else words
+    return [find_command(), "run", *options, "--", *command]
+
+
+def cosched(line: str, cell: str) -> None:
+    """%%cosched [OPTIONS OF cosched run] [-- COMMAND]: runs the cell as a job, as a Python program or as COMMAND's input."""
+    words = words_of(line)
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    threads = [
+        threading.Thread(target=_feed, args=(process.stdin, cell), daemon=True),
+        threading.Thread(target=_show, args=(process.stderr, sys.stderr), daemon=True),
+    ]
+    with process:
+        try:
+            for thread in threads:
+                thread.start()
+            _show(process.stdout, sys.stdout)
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, words)
+
+
+def _feed(stream: IO[str], text: str) -> None:
+    try:
+        with stream:
+            stream.write(text)
+    except BrokenPipeError:
+        pass  # It does not read it.
+
+
+def _show(stream: IO[str], where: Any) -> None:
+    for line in stream:
+        where.write(line)
+        where.flush()
+
+
+def load(shell: Any) -> None:
+    """Registers the magic in a shell."""
+    shell.register_magic_function(cosched, magic_kind="cell")

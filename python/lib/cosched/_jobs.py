@@ -1,0 +1,299 @@
+"""Jobs: run commands as gangs, see and steer them.
+
+`run` behaves like subprocess.run, `submit` starts a job in the background and returns it. Both start the command by `cosched run`,
+and take its options as keywords (RunOptions). Everything else asks the daemon on its socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, Self, TypeAlias, Unpack
+
+from cosched import forms
+from cosched._api import ask
+from cosched._command import Command, Report, RunOptions, StrPath, detach_words, find_command, run_command, submitted
+from cosched.errors import Conflict, CoschedError, NotFound
+
+__all__ = ["CompletedRun", "Job", "JobBase", "job", "jobs", "limits", "run", "status", "submit"]
+
+#: The daemon waits no longer for one request.
+WAIT_S_MAX = 60.0
+#: What a killed run gets to end in.
+END_S_MAX = 10.0
+File: TypeAlias = int | IO[Any] | None
+
+
+class JobBase:
+    """What a job is known by. `snapshot` is what the daemon said of it last; methods that ask the daemon renew it."""
+
+    def __init__(self, snapshot: forms.Job, socket: StrPath | None = None) -> None:
+        self.snapshot = snapshot
+        self._socket = socket
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return self.snapshot["id"]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.snapshot["name"]
+
+    @property
+    def state(self) -> forms.JobState:
+        """Where it was in its life at the last look."""
+        return self.snapshot["state"]
+
+    @property
+    def ended(self) -> bool:
+        """Whether it had ended at the last look."""
+        return self.state in ("ended", "lost")
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code of its command, -N if signal N ended it; None if it had not ended at the last look, or nobody saw how."""
+        end = self.snapshot.get("exit") or {}
+        signal = end.get("signal")
+        return -signal if signal is not None else end.get("code")
+
+    def _take(self, snapshot: forms.Job) -> Self:
+        self.snapshot = snapshot
+        return self
+
+    def _wait_target(self, deadline: float | None) -> tuple[str, float]:
+        """What to ask for, and how long the daemon takes. Raises TimeoutExpired at the deadline."""
+        left = WAIT_S_MAX if deadline is None else min(deadline - time.monotonic(), WAIT_S_MAX)
+        if left <= 0:
+            raise subprocess.TimeoutExpired(self.snapshot["command"], 0)
+        return f"/v1/jobs/{self.id}/wait?timeout_ms={int(left * 1000) + 1}", left
+
+    def __repr__(self) -> str:
+        return f"<cosched job {self.id} {self.name!r} {self.state}>"
+
+
+class Job(JobBase):
+    """A job of the daemon. `submit`, `job` and `jobs` make it; cosched.aio has it for asyncio."""
+
+    def refresh(self) -> Self:
+        """Looks at it again."""
+        return self._take(ask(self._socket, "GET", f"/v1/jobs/{self.id}"))
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Waits until all its processes have ended. Returns `returncode`; raises subprocess.TimeoutExpired after `timeout` s."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.ended:
+            try:
+                target, more_s = self._wait_target(deadline)
+            except subprocess.TimeoutExpired as over:
+                raise subprocess.TimeoutExpired(over.cmd, timeout or 0) from None
+            self._take(ask(self._socket, "GET", target, more_s=more_s))
+        return self.returncode
+
+    def suspend(self) -> Self:
+        """Stops all its processes; they keep their memory."""
+        return self._post("suspend", {})
+
+    def resume(self) -> Self:
+        """Lets a suspended job run again; returns a dropped one to gang scheduling."""
+        return self._post("resume", {})
+
+    def kill(self, signal: int | None = None, *, grace_s: float | None = None) -> Self:
+        """Sends a signal to all its processes. Without one: SIGTERM, and SIGKILL to what is left after `grace_s` (5 s)."""
+        return self._post("kill", kill_request(signal, grace_s))
+
+    def set_class(self, klass: forms.Class) -> Self:
+        """Changes its class; users may lower it."""
+        return self._post("class", {"class": klass})
+
+    def set_policy(self, policy: forms.Policy | None) -> Self:
+        """Changes its own policy; with None it follows the machine's."""
+        return self._post("policy", {"policy": policy})
+
+    def set_share(self, share: float | None) -> Self:
+        """At most this part of the time, 0 to 1; None takes the limit away."""
+        return self._post("share", {"share_max": share})
+
+    def usage(self) -> forms.JobUse:
+        """CPU time, memory and processes, of now or, when it has ended, of its life."""
+        return usage_of(self.refresh())
+
+    def events(self) -> list[forms.Event]:
+        """What happened to it, oldest first."""
+        events: list[forms.Event] = ask(self._socket, "GET", f"/v1/jobs/{self.id}/events")["events"]
+        return events
+
+    def log(self) -> str:
+        """The output so far of a job in the background, standard output and error together."""
+        return run_command(*self._log_words())
+
+    def follow_log(self) -> Iterator[str]:
+        """The lines of its output, as they come, until it ends."""
+        words = [find_command(), *self._log_words(), "--follow"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+            try:
+                yield from process.stdout or ()
+            finally:
+                process.kill()
+
+    def _log_words(self) -> list[str]:
+        return log_words(self.refresh(), self._socket)
+
+    def _post(self, what: str, body: Any) -> Self:
+        return self._take(ask(self._socket, "POST", f"/v1/jobs/{self.id}/{what}", body))
+
+
+def kill_request(signal: int | None, grace_s: float | None) -> dict[str, int]:
+    """The body of a kill."""
+    if signal is None:
+        return {"signal": 15, "grace_ms": round((5 if grace_s is None else grace_s) * 1000)}
+    return {"signal": int(signal)} | ({} if grace_s is None else {"grace_ms": round(grace_s * 1000)})
+
+
+def usage_of(job: JobBase) -> forms.JobUse:
+    """What a job was seen to use."""
+    found: forms.JobUse | None = job.snapshot.get("use")
+    return found or {"cpu_time_us": job.snapshot["cpu_time_ms"] * 1000}
+
+
+def log_words(job: JobBase, socket: StrPath | None) -> list[str]:
+    """The command that reads a job's output with the care that another user's file needs."""
+    if job.snapshot.get("log_path") is None:
+        hint = "`submit` captures it, and so does run(..., capture_output=True)"
+        raise Conflict(f"job {job.id} has no output file", "its output was not captured: it went where its launcher's went", hint)
+    return [*([] if socket is None else ["--socket", os.fspath(socket)]), "log", str(job.id)]
+
+
+def find_job(which: int | str, known: list[forms.Job]) -> forms.Job:
+    """A job by its number or its name; of several with one name the one that has not ended, else the last."""
+    named = [one for one in known if which in (one["id"], str(one["id"]), one["name"])]
+    if not named:
+        raise NotFound(f"no job {which!r}", "no job that the daemon knows has this number or name", "`cosched ps --all` lists them")
+    return max(named, key=lambda one: (one["state"] not in ("ended", "lost"), one["id"]))
+
+
+def job(which: int | str, *, socket: StrPath | None = None) -> Job:
+    """A job by its number or its name. Raises NotFound."""
+    if isinstance(which, int):
+        return Job(ask(socket, "GET", f"/v1/jobs/{which}"), socket)
+    return Job(find_job(which, ask(socket, "GET", "/v1/jobs?all=true")["jobs"]), socket)
+
+
+def jobs(*, all: bool = False, socket: StrPath | None = None) -> list[Job]:
+    """The jobs that have not ended, or all that the daemon remembers."""
+    found = ask(socket, "GET", "/v1/jobs?all=true" if all else "/v1/jobs")["jobs"]
+    return [Job(one, socket) for one in found]
+
+
+def status(*, socket: StrPath | None = None) -> forms.Status:
+    """The machine: CPUs, matrix, switches, and what is wrong (`warnings`). Raises NoDaemon where none runs."""
+    found: forms.Status = ask(socket, "GET", "/v1/status")
+    return found
+
+
+def limits(*, socket: StrPath | None = None) -> forms.LimitList:
+    """What the caller may have of the daemon, and has."""
+    found: forms.LimitList = ask(socket, "GET", "/v1/limits")
+    return found
+
+
+class CompletedRun(subprocess.CompletedProcess[Any]):
+    """A run that has ended, as subprocess.run returns it; `job` is the job that it was, or None where no daemon can run (the command
+    ran with the wait library alone). `returncode` is 128 + N if signal N ended the command."""
+
+    job: Job | None = None
+
+
+def socket_of(options: RunOptions, env: Mapping[str, str] | None) -> StrPath | None:
+    """The daemon's socket that a `cosched run` with these options uses."""
+    return options.get("socket") or (os.environ if env is None else env).get("COSCHED_SOCKET") or None
+
+
+def run(
+    command: Command,
+    *,
+    input: str | bytes | None = None,
+    capture_output: bool = False,
+    timeout: float | None = None,
+    check: bool = False,
+    stdin: File = None,
+    stdout: File = None,
+    stderr: File = None,
+    cwd: StrPath | None = None,
+    env: Mapping[str, str] | None = None,
+    text: bool | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+    **options: Unpack[RunOptions],
+) -> CompletedRun:
+    """Runs a command as a job and waits for its end, as subprocess.run; the other keywords are options of `cosched run`.
+
+    After `timeout` seconds the job is killed with all its processes, and subprocess.TimeoutExpired raised. Raises LaunchError if the
+    job was refused, FileNotFoundError or PermissionError if the command cannot be executed.
+
+    >>> run(["echo", "hello"], capture_output=True, text=True, klass="batch").stdout
+    'hello\\n'
+    """
+    if input is not None:
+        stdin = subprocess.PIPE
+    if capture_output:
+        stdout = stderr = subprocess.PIPE
+    report = Report()
+    try:
+        words = report.words(options, command)
+        with subprocess.Popen(
+            words, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=env, text=text, encoding=encoding, errors=errors
+        ) as process:
+            try:
+                out, err = process.communicate(input, timeout=timeout)
+            except BaseException as error:
+                end_run(process, report, socket_of(options, env))
+                if isinstance(error, subprocess.TimeoutExpired):
+                    out, err = process.communicate()
+                    raise subprocess.TimeoutExpired(command, error.timeout, out, err) from None
+                raise
+        snapshot = report.job(command, process.returncode, err)
+    finally:
+        report.close()
+    done = CompletedRun(command, process.returncode, out, err)
+    done.job = None if snapshot is None else Job(snapshot, socket_of(options, env))
+    if check:
+        done.check_returncode()
+    return done
+
+
+def end_run(process: subprocess.Popen[Any], report: Report, socket: StrPath | None) -> None:
+    """Kills what a `cosched run` has started, and waits for it."""
+    deadline = time.monotonic() + END_S_MAX
+    while process.poll() is None and not report.lines() and time.monotonic() < deadline:
+        # It is not registered yet.
+        time.sleep(0.02)
+    with contextlib.suppress(CoschedError, LookupError, subprocess.TimeoutExpired):
+        if process.poll() is None:
+            Job(report.lines()[0]["registered"], socket).kill(9)
+            process.wait(max(deadline - time.monotonic(), 0.1))
+    process.kill()
+    process.wait()
+
+
+def submit(
+    command: Command, *, cwd: StrPath | None = None, env: Mapping[str, str] | None = None, **options: Unpack[RunOptions]
+) -> Job:
+    """Starts a command as a job in the background and returns it; its output is in `Job.log`. The other keywords are options of
+    `cosched run`. The job outlives this process. Raises as `run`.
+
+    >>> job = submit(["sh", "-c", "echo done; exit 3"], policy="local")
+    >>> job.wait(timeout=60)
+    3
+    >>> job.log()
+    'done\\n'
+    """
+    done = subprocess.run(
+        detach_words(options, command),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", cwd=cwd, env=env,
+    )
+    return Job(submitted(command, done.returncode, done.stdout, done.stderr), socket_of(options, env))

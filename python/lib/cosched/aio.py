@@ -1,0 +1,194 @@
+"""Jobs for asyncio: `run`, `submit`, `job`, `jobs`, `status` and a Job whose methods are coroutines. As those of cosched.
+
+>>> import asyncio
+>>> async def both():
+...     runs = [run(["sh", "-c", f"exit {code}"], policy="local") for code in (1, 2)]
+...     return [done.returncode for done in await asyncio.gather(*runs)]
+>>> asyncio.run(both())
+[1, 2]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self, Unpack
+
+from cosched import forms
+from cosched import _jobs as sync
+from cosched._api import ask_async
+from cosched._command import Command, Report, RunOptions, StrPath, detach_words, find_command, submitted
+from cosched.errors import CoschedError
+from cosched._jobs import END_S_MAX, CompletedRun, File, JobBase, find_job, kill_request, log_words, socket_of, usage_of
+
+__all__ = ["Job", "job", "jobs", "limits", "run", "status", "submit"]
+
+
+class Job(JobBase):
+    """A job of the daemon; as cosched.Job, with coroutines."""
+
+    async def refresh(self) -> Self:
+        """Looks at it again."""
+        return self._take(await ask_async(self._socket, "GET", f"/v1/jobs/{self.id}"))
+
+    async def wait(self) -> int | None:
+        """Waits until all its processes have ended, and returns `returncode`. For a limit: asyncio.timeout."""
+        while not self.ended:
+            target, more_s = self._wait_target(None)
+            self._take(await ask_async(self._socket, "GET", target, more_s=more_s))
+        return self.returncode
+
+    async def suspend(self) -> Self:
+        """Stops all its processes; they keep their memory."""
+        return await self._post("suspend", {})
+
+    async def resume(self) -> Self:
+        """Lets a suspended job run again; returns a dropped one to gang scheduling."""
+        return await self._post("resume", {})
+
+    async def kill(self, signal: int | None = None, *, grace_s: float | None = None) -> Self:
+        """Sends a signal to all its processes. Without one: SIGTERM, and SIGKILL to what is left after `grace_s` (5 s)."""
+        return await self._post("kill", kill_request(signal, grace_s))
+
+    async def set_class(self, klass: forms.Class) -> Self:
+        """Changes its class; users may lower it."""
+        return await self._post("class", {"class": klass})
+
+    async def set_policy(self, policy: forms.Policy | None) -> Self:
+        """Changes its own policy; with None it follows the machine's."""
+        return await self._post("policy", {"policy": policy})
+
+    async def set_share(self, share: float | None) -> Self:
+        """At most this part of the time, 0 to 1; None takes the limit away."""
+        return await self._post("share", {"share_max": share})
+
+    async def usage(self) -> forms.JobUse:
+        """CPU time, memory and processes, of now or, when it has ended, of its life."""
+        return usage_of(await self.refresh())
+
+    async def events(self) -> list[forms.Event]:
+        """What happened to it, oldest first."""
+        events: list[forms.Event] = (await ask_async(self._socket, "GET", f"/v1/jobs/{self.id}/events"))["events"]
+        return events
+
+    async def log(self) -> str:
+        """The output so far of a job in the background, standard output and error together."""
+        return "".join([line async for line in self._log_lines()])
+
+    async def follow_log(self) -> AsyncIterator[str]:
+        """The lines of its output, as they come, until it ends."""
+        async for line in self._log_lines("--follow"):
+            yield line
+
+    async def _log_lines(self, *more: str) -> AsyncIterator[str]:
+        words = [find_command(), *log_words(await self.refresh(), self._socket), *more]
+        process = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        try:
+            async for line in process.stdout:
+                yield line.decode(errors="replace")
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    async def _post(self, what: str, body: Any) -> Self:
+        return self._take(await ask_async(self._socket, "POST", f"/v1/jobs/{self.id}/{what}", body))
+
+
+async def job(which: int | str, *, socket: StrPath | None = None) -> Job:
+    """A job by its number or its name. Raises NotFound."""
+    if isinstance(which, int):
+        return Job(await ask_async(socket, "GET", f"/v1/jobs/{which}"), socket)
+    return Job(find_job(which, (await ask_async(socket, "GET", "/v1/jobs?all=true"))["jobs"]), socket)
+
+
+async def jobs(*, all: bool = False, socket: StrPath | None = None) -> list[Job]:
+    """The jobs that have not ended, or all that the daemon remembers."""
+    found = (await ask_async(socket, "GET", "/v1/jobs?all=true" if all else "/v1/jobs"))["jobs"]
+    return [Job(one, socket) for one in found]
+
+
+async def status(*, socket: StrPath | None = None) -> forms.Status:
+    """The machine: CPUs, matrix, switches, and what is wrong (`warnings`). Raises NoDaemon where none runs."""
+    found: forms.Status = await ask_async(socket, "GET", "/v1/status")
+    return found
+
+
+async def limits(*, socket: StrPath | None = None) -> forms.LimitList:
+    """What the caller may have of the daemon, and has."""
+    found: forms.LimitList = await ask_async(socket, "GET", "/v1/limits")
+    return found
+
+
+async def run(
+    command: Command,
+    *,
+    input: str | bytes | None = None,
+    capture_output: bool = False,
+    check: bool = False,
+    stdin: File = None,
+    stdout: File = None,
+    stderr: File = None,
+    cwd: StrPath | None = None,
+    env: Mapping[str, str] | None = None,
+    text: bool = False,
+    encoding: str | None = None,
+    **options: Unpack[RunOptions],
+) -> CompletedRun:
+    """Runs a command as a job; as cosched.run. If the task is cancelled (asyncio.timeout), the job is killed with all its
+    processes."""
+    if input is not None:
+        stdin = subprocess.PIPE
+    if capture_output:
+        stdout = stderr = subprocess.PIPE
+    encoding = encoding or ("utf-8" if text else None)
+    content = input.encode(encoding or "utf-8") if isinstance(input, str) else input
+    report = Report()
+    try:
+        words = report.words(options, command)
+        process = await asyncio.create_subprocess_exec(*words, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=env)
+        try:
+            streams = await process.communicate(content)
+        except BaseException:
+            await _end(process, report, socket_of(options, env))
+            raise
+        out, err = [stream if stream is None or encoding is None else stream.decode(encoding) for stream in streams]
+        code = process.returncode or 0
+        snapshot = report.job(command, code, err)
+    finally:
+        report.close()
+    done = CompletedRun(command, code, out, err)
+    done.job = None if snapshot is None else sync.Job(snapshot, socket_of(options, env))
+    if check:
+        done.check_returncode()
+    return done
+
+
+async def _end(process: asyncio.subprocess.Process, report: Report, socket: StrPath | None) -> None:
+    """Kills what a `cosched run` has started, and waits for it."""
+    with contextlib.suppress(CoschedError, KeyError, TimeoutError):
+        async with asyncio.timeout(END_S_MAX):
+            while process.returncode is None and not report.lines():
+                # It is not registered yet.
+                await asyncio.sleep(0.02)
+            if process.returncode is None:
+                await Job(report.lines()[0]["registered"], socket).kill(9)
+            await process.wait()
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def submit(
+    command: Command, *, cwd: StrPath | None = None, env: Mapping[str, str] | None = None, **options: Unpack[RunOptions]
+) -> Job:
+    """Starts a command as a job in the background and returns it; as cosched.submit."""
+    process = await asyncio.create_subprocess_exec(
+        *detach_words(options, command),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env,
+    )
+    out, err = await process.communicate()
+    return Job(submitted(command, process.returncode or 0, out, err.decode(errors="replace")), socket_of(options, env))

@@ -1,0 +1,158 @@
+"""CoschedExecutor: functions as jobs, behind the interface of concurrent.futures.
+
+>>> import math
+>>> with CoschedExecutor(max_workers=2, policy="local") as executor:
+...     list(executor.map(math.factorial, [5, 6]))
+[120, 720]
+"""
+
+from __future__ import annotations
+
+import multiprocessing.spawn
+import os
+import pickle
+import socket as sockets
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar, Unpack
+
+from cosched import _worker
+from cosched._command import Report, RunOptions, option_words
+from cosched.errors import JobEnded
+from cosched._jobs import Job, end_run, socket_of
+
+__all__ = ["CoschedExecutor", "JobFuture"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+_NOT_MAIN = """the process of a call cannot start calls while it imports this program's main module again
+  hint: put what starts them under `if __name__ == "__main__":`, or the function into another module"""
+
+
+class JobFuture(Future[T]):
+    """A call's future. `cancel` ends a call that runs, too: its job is killed with all its processes."""
+
+    _started = False
+    #: The job that the call was, once it has ended.
+    job: Job | None = None
+
+    def running(self) -> bool:
+        """Whether its job was started and has not ended."""
+        # To concurrent.futures it is pending until its end, so that it can be cancelled.
+        return self._started and not self.done()
+
+
+class RemoteTraceback(Exception):
+    """Where an exception arose in the job: its text is the job's traceback."""
+
+
+class CoschedExecutor(Executor):
+    """Runs each call as a job of its own, in a new Python process that `cosched run` starts.
+
+    `max_workers`: calls that run at once (the number of CPUs unless told). The other keywords are options of `cosched run`.
+    Functions, arguments and results are pickled, as with ProcessPoolExecutor; what a call starts (processes, MPI ranks) belongs to
+    its job. Exceptions come back, with the job's traceback as their cause; JobEnded says that there was no result.
+    """
+
+    def __init__(self, max_workers: int | None = None, **options: Unpack[RunOptions]) -> None:
+        option_words(options)
+        self._options = options
+        self._threads = ThreadPoolExecutor(max_workers or os.cpu_count() or 1, thread_name_prefix="cosched")
+        self._futures: set[JobFuture[Any]] = set()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> JobFuture[T]:
+        """Starts a call, as soon as fewer than `max_workers` run."""
+        future: JobFuture[T] = JobFuture()
+        if _worker.is_preparing:
+            raise RuntimeError(_NOT_MAIN)
+        content = _content((fn, args, kwargs))
+        name = str(self._options.get("name") or getattr(fn, "__name__", "call"))
+        self._threads.submit(self._call, future, content, name)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accepts no more calls. `cancel_futures` kills the jobs of those that run, too."""
+        if cancel_futures:
+            for future in list(self._futures):
+                future.cancel()
+        self._threads.shutdown(wait)
+
+    def _call(self, future: JobFuture[Any], content: bytes, name: str) -> None:
+        try:
+            outcome: tuple[bool, Any] | None = self._run(future, content, name) if not future.cancelled() else None
+        except BaseException as error:
+            outcome = (False, error)
+        if not future.set_running_or_notify_cancel() or outcome is None:
+            return
+        is_result, value = outcome
+        if is_result:
+            future.set_result(value)
+        else:
+            future.set_exception(value)
+
+    def _run(self, future: JobFuture[Any], content: bytes, name: str) -> tuple[bool, Any]:
+        """Whether there is a result, and it or the exception."""
+        ours, its = sockets.socketpair()
+        report = Report()
+        try:
+            with ours, its:
+                words = report.words(self._options | {"name": name}, [sys.executable, "-c", "from cosched._worker import main; main()"])
+                process = subprocess.Popen(words, stdin=its.fileno())
+                its.close()
+                future._started = True
+                future.add_done_callback(lambda done: _hang_up(ours) if done.cancelled() else None)
+                received = _talk(ours, content)
+            if future.cancelled():
+                end_run(process, report, socket_of(self._options, None))
+            code = process.wait()
+            snapshot = None if future.cancelled() else report.job(words, code, None)
+        finally:
+            report.close()
+        future.job = None if snapshot is None else Job(snapshot, socket_of(self._options, None))
+        return _outcome(received, code)
+
+
+def _content(call: Any) -> bytes:
+    """A call, and what its process needs to import what it names: the same folders, and where it names this program's main module,
+    that."""
+    pickled = pickle.dumps(call)
+    prepared = multiprocessing.spawn.get_preparation_data("cosched")
+    kept = {"sys_path", "sys_argv", "dir", "orig_dir"}
+    if b"__main__" in pickled:
+        kept |= {"init_main_from_name", "init_main_from_path"}
+    return pickle.dumps({name: value for name, value in prepared.items() if name in kept}) + pickled
+
+
+def _hang_up(stream: sockets.socket) -> None:
+    try:
+        stream.shutdown(sockets.SHUT_RDWR)
+    except OSError:
+        pass  # It has ended meanwhile.
+
+
+def _talk(stream: sockets.socket, content: bytes) -> bytes:
+    """Sends a call, and returns what comes until the other end is closed."""
+    try:
+        stream.sendall(len(content).to_bytes(8, "little") + content)
+        received = bytearray()
+        while piece := stream.recv(1 << 20):
+            received += piece
+    except OSError:
+        return b""  # The process did not read it.
+    return bytes(received)
+
+
+def _outcome(received: bytes, code: int) -> tuple[bool, Any]:
+    if not received:
+        why = f"its process ended with exit code {code}" + (f" (signal {code - 128})" if code > 128 else "")
+        raise JobEnded("the job of a call ended without a result", why, "was it killed, or does the function end the process?")
+    is_result, value, traceback = pickle.loads(received)
+    if not is_result:
+        value.__cause__ = RemoteTraceback(f'\n"""\n{traceback}"""')
+    return is_result, value

@@ -1,0 +1,114 @@
+"""Where other tools have jobs: pytest, IPython, JupyterHub. With a real daemon; what is not installed is skipped."""
+
+import asyncio
+import contextlib
+import importlib.util
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+import cosched
+from support import needs_daemon
+
+TEST = """
+import os, pytest
+@pytest.mark.parametrize("number", range(4))
+def test_job(number):
+    with open({out!r}, "a") as out:
+        out.write(os.environ.get("COSCHED_JOB", "none") + "\\n")
+"""
+
+
+def needs(module):
+    return unittest.skipUnless(importlib.util.find_spec(module), f"{module} is not installed")
+
+
+@needs_daemon
+@needs("pytest")
+class Pytest(unittest.TestCase):
+    def session(self, *words):
+        """The exit code, and how many tests each job has run."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder, "out")
+            pathlib.Path(folder, "test_job.py").write_text(TEST.format(out=str(out)))
+            self.done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, "test_job.py"], cwd=folder, capture_output=True,
+                text=True, timeout=200,
+            )
+            jobs = out.read_text().split() if out.exists() else []
+        return self.done.returncode, {job: jobs.count(job) for job in jobs}
+
+    def test_without_the_option_it_does_nothing(self):
+        self.assertEqual(self.session(), (0, {"none": 4}))
+
+    def test_the_session_is_a_job(self):
+        code, jobs = self.session("--cosched-options=--class batch --name my-tests")
+        self.assertEqual((code, list(jobs.values())), (0, [4]), self.done)
+        self.assertEqual((cosched.job("my-tests").id, cosched.job("my-tests").snapshot["class"]), (int([*jobs][0]), "batch"))
+        self.assertEqual(self.session("-p", "cosched", "--cosched")[0], 0)
+        code, jobs = self.session("--cosched-options=--polcy x")
+        self.assertEqual((code, jobs), (125, {}))
+        self.assertIn("unexpected argument '--polcy'", self.done.stderr)
+
+    @needs("xdist")
+    def test_each_worker_of_xdist_is_a_job(self):
+        code, jobs = self.session("--cosched", "-n", "2")
+        self.assertEqual((code, sum(jobs.values()), "none" in jobs), (0, 4, False), self.done)
+        self.assertIn(len(jobs), (1, 2))
+
+
+@needs_daemon
+@needs("IPython")
+class Magic(unittest.TestCase):
+    def setUp(self):
+        from IPython.core.interactiveshell import InteractiveShell
+
+        self.shell = InteractiveShell.instance()
+        self.shell.run_line_magic("load_ext", "cosched")
+
+    def cell(self, line, text):
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+            self.shell.run_cell_magic("cosched", line, text)
+        return out.getvalue(), err.getvalue()
+
+    def test_a_cell_is_a_job(self):
+        program = "import os, sys\nprint(os.environ['COSCHED_JOB'])\nprint('err', file=sys.stderr)"
+        out, err = self.cell("--class batch --name cell", program)
+        self.assertEqual((int(out), err), (cosched.job("cell").id, "err\n"))
+        self.assertEqual(self.cell("--cpus 1 -- sh -e", "echo $((6 * 7))"), ("42\n", ""))
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.cell("-- sh", "exit 3")
+
+
+@needs_daemon
+@needs("jupyterhub")
+class JupyterHub(unittest.IsolatedAsyncioTestCase):
+    async def test_a_server_is_a_job(self):
+        from cosched.jupyterhub import CoschedSpawner
+
+        user = mock.Mock(settings={}, url="/user/x/")
+        user.name = __import__("getpass").getuser()
+        spawner = CoschedSpawner(user=user, hub=None, cosched_options=["--cpus", "1"], cmd=["sh", "-c", "exec sleep 1000"])
+        spawner.env_keep = [*spawner.env_keep, "COSCHED_SOCKET"]
+        with (
+            mock.patch.object(CoschedSpawner, "get_args", lambda self: []),
+            mock.patch.object(CoschedSpawner, "get_env", lambda self: dict(os.environ)),
+        ):
+            await spawner.start()
+        self.assertIsNone(await spawner.poll())
+        deadline = time.monotonic() + 60
+        while not (jobs := [job for job in cosched.jobs() if job.name == f"jupyter-{user.name}"]) and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        self.assertEqual(jobs[0].snapshot["cpus"], 1)
+        await spawner.stop()
+        self.assertEqual(jobs[0].wait(60), -2)
+
+
+if __name__ == "__main__":
+    unittest.main()
