@@ -64,9 +64,10 @@ museum: setup-museum build ## published collapses with the real programs, alone,
 packages: setup-packages ## a wheel, a tarball and a .deb in build/packages, each installed, used and removed again; ARGS=wheel
 	@tools/packages $(ARGS)
 
-docs: ## man pages and shell completions into build/docs
+docs: ## man pages, shell completions and, where mkdocs is installed (tools/setup test), the site into build/docs
 	@$(CARGO) build --release --quiet -p cosched-cli -p cosched-columnsort
 	@tools/docs build/docs
+	@if [ -x target/venv/bin/mkdocs ]; then tools/site; fi
 
 install: ## install what `make build docs` made: programs, units, man pages, completions, example configuration
 	@tools/install
