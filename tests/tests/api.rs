@@ -1,6 +1,7 @@
 //! The document of the API and the daemon agree: every path that the one names, the other answers.
 
-use cosched_api::schema::{ROUTES, TEXT};
+use cosched_api::schema::{ROUTES, STREAM, TEXT};
+use cosched_api::{EventKind, KillRequest, StreamRequest};
 use cosched_tests::{Daemon, needs_root};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -27,7 +28,7 @@ fn every_documented_path_is_answered() {
         let what = ask(&d, method, path)["what"].as_str().unwrap_or_default().to_owned();
         what == format!("there is no {} {path}", method.to_uppercase())
     };
-    for route in ROUTES.iter().filter(|route| route.response != TEXT) {
+    for route in ROUTES.iter().filter(|route| ![TEXT, STREAM].contains(&route.response)) {
         let path = route.path.replace("{id}", "999999");
         assert!(!unknown(route.method, &path), "{} {} is documented and not answered", route.method, route.path);
     }
@@ -49,4 +50,62 @@ fn a_status_has_what_the_document_says() {
             assert!(!answer[field.as_str().unwrap()].is_null(), "{path} has no {field}");
         }
     }
+}
+
+/// The words of the events of job `id` that came so far, over all streams.
+fn words(events: &[cosched_api::StreamEvent], id: u64) -> Vec<String> {
+    events
+        .iter()
+        .filter_map(|event| event.job.as_ref())
+        .filter(|job| job.id == id)
+        .map(|job| job.what.clone())
+        .collect()
+}
+
+#[test]
+fn events_tell_what_happens_to_jobs_and_the_plan_and_resume_over_a_restart() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = Daemon::start("policy = \"gang\"\nslot_length = \"20ms\"");
+    let stream = |d: &Daemon, after: Option<&str>| {
+        let request = StreamRequest { after: after.map(str::to_owned), follow: true };
+        d.client().stream(&request).unwrap().map(Result::unwrap)
+    };
+    let mut events: Vec<cosched_api::StreamEvent> = Vec::new();
+    let mut live = stream(&d, None);
+    let id = d.detach(&["--name", "<b>\u{1b}[2J", "--", "sh", "-c", "while :; do :; done"]);
+    let mut until = |live: &mut dyn Iterator<Item = cosched_api::StreamEvent>, word: &str| {
+        while words(&events, id).last().is_none_or(|last| last != word) {
+            events.push(live.next().expect("the stream goes on"));
+        }
+        events.last().unwrap().id.clone()
+    };
+    until(&mut live, "began");
+    d.client().suspend(id).unwrap();
+    let suspended = until(&mut live, "suspended");
+    d.client().resume(id).unwrap();
+    until(&mut live, "resumed");
+    d.client().kill(id, &KillRequest { signal: 9, grace_ms: None, here: false }).unwrap();
+    let last = until(&mut live, "ended");
+    assert_eq!(words(&events, id), ["registered", "began", "suspended", "resumed", "ended"]);
+    let plans: Vec<_> = events.iter().filter_map(|event| event.plan.as_ref()).collect();
+    let has_job = |plan: &&&cosched_api::PlanEvent| plan.matrix.rows.iter().any(|row| row.cells.contains(&Some(id)));
+    let with = plans.iter().find(has_job).expect("a plan with the job");
+    assert!(with.slot_length_ns == 20_000_000 && !with.matrix.turns.is_empty(), "{with:?}");
+    let again: Vec<_> = stream(&d, Some(&suspended)).take(20).take_while(|event| event.id != last).collect();
+    assert_eq!(words(&again, id), ["resumed"], "what came after that event, and before the end");
+    d.stop();
+    d.launch();
+    let first = stream(&d, Some(&last)).next().unwrap();
+    assert!(first.kind == EventKind::Gap && first.gap.as_deref() == Some("the daemon was restarted"), "{first:?}");
+    let printed = d.cosched(&["events", "--json"]);
+    assert!(printed.status.success() && !printed.stdout.is_empty(), "{printed:?}");
+    // Whoever does not read is nothing that the driver waits for.
+    let deaf: Vec<_> =
+        (0..20).map(|_| d.client().stream(&StreamRequest { after: None, follow: true }).unwrap()).collect();
+    for _ in 0..20 {
+        assert!(d.cosched(&["run", "--", "true"]).status.success());
+    }
+    drop(deaf);
 }

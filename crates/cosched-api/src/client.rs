@@ -7,6 +7,7 @@ use crate::job_state::EventList;
 use crate::limits::LimitList;
 use crate::machine::{NodeRequest, QueuesRequest};
 use crate::resources::{LoadList, NodeLoad, ProcessRequest, ResourcesRequest, Version};
+use crate::stream::{EventStream, History, SILENCE_MAX, StreamRequest};
 use crate::types::{
     ClassRequest, ErrorBody, ErrorCode, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, ShareRequest,
     Status,
@@ -206,6 +207,32 @@ impl Client {
         Ok(PendingWait { stream, path: self.path.clone() })
     }
 
+    /// `GET /v1/history`: the last hour in samples.
+    pub fn history(&mut self) -> Result<History> {
+        self.get("/v1/history")
+    }
+
+    /// `GET /v1/events`, on a connection of its own: what happens from now on, or what happened after an event.
+    pub fn stream(&self, request: &StreamRequest) -> Result<EventStream> {
+        let target = format!("/v1/events?follow={}{}", request.follow, after(request.after.as_deref()));
+        let mut stream = open(&self.path)?;
+        let lines = stream
+            .set_read_timeout(Some(SILENCE_MAX))
+            .and_then(|()| http::send(&mut stream, "GET", &target, None))
+            .and_then(|()| http::receive_lines(stream));
+        match lines.map_err(|source| self.failed(source))? {
+            Ok(lines) => Ok(EventStream::new(lines, self.path.clone())),
+            Err(response) => Err(decode::<serde_json::Value>(&response)
+                .map_or_else(|e| e, |_| ClientError::Protocol("the answer is no stream of events".to_owned()))),
+        }
+    }
+
+    /// A request as it is, for programs that hand on those of others: status and body of the answer.
+    pub fn forward(&mut self, method: &str, target: &str, body: Option<&[u8]>) -> Result<(u16, Vec<u8>)> {
+        let response = self.ask(method, target, body, self.answer_timeout)?;
+        Ok((response.status, response.body))
+    }
+
     fn get<T: DeserializeOwned>(&mut self, target: &str) -> Result<T> {
         self.call("GET", target, None, self.answer_timeout)
     }
@@ -296,6 +323,10 @@ fn open(path: &Path) -> Result<UnixStream> {
             other => return other.map_err(|source| ClientError::Unreachable { path: path.to_owned(), source }),
         }
     }
+}
+
+fn after(id: Option<&str>) -> String {
+    id.map_or_else(String::new, |id| format!("&after={}", escape(id)))
 }
 
 fn wait_target(id: u64, timeout: Duration) -> String {

@@ -6,6 +6,8 @@ use std::io::{self, Read, Write};
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const BODY_BYTES_MAX: usize = 64 << 20;
 const HEADERS_MAX: usize = 64;
+/// Of an answer that goes on.
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// An answer.
 #[derive(Debug)]
@@ -49,25 +51,76 @@ pub(crate) fn send(stream: &mut impl Write, method: &str, target: &str, body: Op
 
 /// Reads one answer. `InvalidData` means that it is not HTTP; `UnexpectedEof` that the daemon went away.
 pub(crate) fn receive(stream: &mut impl Read) -> io::Result<Response> {
-    let mut input = Input { stream, buffer: Vec::with_capacity(4096) };
-    loop {
-        let head = input.head()?;
-        // 1xx answers only announce the real one.
-        if !(100..200).contains(&head.status) {
-            let body = input.body(&head.body)?;
-            let keep = head.keep && input.buffer.is_empty();
-            return Ok(Response { status: head.status, body, keep, version: head.version });
+    let mut input = Input::new(stream);
+    let head = input.final_head()?;
+    input.response(head)
+}
+
+/// The lines of an answer that goes on as long as the connection.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    input: Input<R>,
+    /// What has come of the line that is not complete, and what follows it.
+    text: Vec<u8>,
+}
+
+/// Reads the head of an answer of lines, or the whole answer where it is none.
+pub(crate) fn receive_lines<R: Read>(stream: R) -> io::Result<Result<Lines<R>, Response>> {
+    let mut input = Input::new(stream);
+    let head = input.final_head()?;
+    match head.body {
+        Body::Chunked if (200..300).contains(&head.status) => Ok(Ok(Lines { input, text: Vec::new() })),
+        _ => input.response(head).map(Err),
+    }
+}
+
+impl<R: Read> Lines<R> {
+    /// The next line, without its end; none when the answer is over.
+    pub(crate) fn next_line(&mut self) -> io::Result<Option<String>> {
+        loop {
+            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.text.drain(..=end).collect();
+                return String::from_utf8(line).map(|line| Some(line.trim_end().to_owned())).map_err(|_| not_text());
+            }
+            if self.text.len() > LINE_BYTES_MAX {
+                return Err(invalid("a line of the answer is longer than 1 MiB"));
+            }
+            match self.input.chunk()? {
+                Some(mut chunk) => self.text.append(&mut chunk),
+                None => return Ok(None),
+            }
         }
     }
 }
 
-struct Input<'a, R> {
-    stream: &'a mut R,
+#[derive(Debug)]
+struct Input<R> {
+    stream: R,
     /// What was read and not yet used.
     buffer: Vec<u8>,
 }
 
-impl<R: Read> Input<'_, R> {
+impl<R: Read> Input<R> {
+    fn new(stream: R) -> Input<R> {
+        Input { stream, buffer: Vec::with_capacity(4096) }
+    }
+
+    /// The head of the answer; 1xx answers only announce it.
+    fn final_head(&mut self) -> io::Result<Head> {
+        loop {
+            let head = self.head()?;
+            if !(100..200).contains(&head.status) {
+                return Ok(head);
+            }
+        }
+    }
+
+    fn response(&mut self, head: Head) -> io::Result<Response> {
+        let body = self.body(&head.body)?;
+        let keep = head.keep && self.buffer.is_empty();
+        Ok(Response { status: head.status, body, keep, version: head.version })
+    }
+
     /// Reads more; false at the end of the stream.
     fn more(&mut self) -> io::Result<bool> {
         let mut piece = [0; 16 << 10];
@@ -129,22 +182,30 @@ impl<R: Read> Input<'_, R> {
 
     fn chunks(&mut self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
-        loop {
-            let size = self.chunk_size()?;
-            if size == 0 {
-                self.trailers()?;
-                return Ok(body);
-            }
-            if size > BODY_BYTES_MAX - body.len() {
+        while let Some(mut chunk) = self.chunk()? {
+            if chunk.len() > BODY_BYTES_MAX - body.len() {
                 return Err(too_long());
             }
-            let mut chunk = self.take(size + 2)?;
-            if !chunk.ends_with(b"\r\n") {
-                return Err(invalid("a chunk of the answer does not end where it says"));
-            }
-            chunk.truncate(size);
             body.append(&mut chunk);
         }
+        Ok(body)
+    }
+
+    /// The next chunk; none after the last one.
+    fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let size = self.chunk_size()?;
+        if size == 0 {
+            return self.trailers().map(|()| None);
+        }
+        if size > BODY_BYTES_MAX {
+            return Err(too_long());
+        }
+        let mut chunk = self.take(size + 2)?;
+        if !chunk.ends_with(b"\r\n") {
+            return Err(invalid("a chunk of the answer does not end where it says"));
+        }
+        chunk.truncate(size);
+        Ok(Some(chunk))
     }
 
     fn chunk_size(&mut self) -> io::Result<usize> {
@@ -207,6 +268,10 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
+fn not_text() -> io::Error {
+    invalid("a line of the answer is not UTF-8")
+}
+
 fn too_long() -> io::Error {
     invalid("the answer is longer than 64 MiB")
 }
@@ -249,6 +314,18 @@ mod tests {
         assert_eq!((answer.status, answer.body.as_slice(), answer.keep), (404, b"no".as_slice(), false));
         let answer = both("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
         assert_eq!((answer.status, answer.body.is_empty(), answer.keep), (204, true, false));
+    }
+
+    #[test]
+    fn reads_lines_as_they_come_across_chunks() {
+        let text = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nid: \r\n5\r\n7\n\nda\r\n6\r\nta: x\n\r\n0\r\n\r\n";
+        let mut lines = receive_lines(Slow(text.as_bytes())).unwrap().unwrap();
+        let all: Vec<String> = std::iter::from_fn(|| lines.next_line().unwrap()).collect();
+        assert_eq!(all, ["id: 7", "", "data: x"]);
+        let refused = receive_lines(&b"HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\n{}"[..]).unwrap().unwrap_err();
+        assert_eq!((refused.status, refused.body), (403, b"{}".to_vec()));
+        let mut cut = receive_lines(&text.as_bytes()[..60]).unwrap().unwrap();
+        assert_eq!(cut.next_line().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

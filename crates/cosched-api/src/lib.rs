@@ -16,6 +16,7 @@ mod resources;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod socket;
+mod stream;
 mod types;
 mod version;
 mod waiting;
@@ -31,6 +32,7 @@ pub use machine::*;
 pub use queue_table::{FairShareTable, QueueTable, QueueTableError};
 pub use resources::*;
 pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
+pub use stream::*;
 pub use types::*;
 pub use version::{API_VERSION, ApiVersion, VERSION_HEADER};
 pub use waiting::*;

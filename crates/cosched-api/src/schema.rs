@@ -8,6 +8,7 @@ use crate::job_state::*;
 use crate::limits::*;
 use crate::machine::*;
 use crate::resources::*;
+use crate::stream::*;
 use crate::types::*;
 use crate::waiting::*;
 use serde_json::{Value, json};
@@ -26,8 +27,8 @@ pub struct Route {
     pub request: Option<&'static str>,
     /// The name of the answer's type.
     pub response: &'static str,
-    /// A query parameter: name, type, meaning.
-    pub query: Option<(&'static str, &'static str, &'static str)>,
+    /// The query parameters: name, type, meaning.
+    pub query: &'static [(&'static str, &'static str, &'static str)],
 }
 
 const fn route(
@@ -37,11 +38,11 @@ const fn route(
     request: Option<&'static str>,
     response: &'static str,
 ) -> Route {
-    Route { method, path, summary, request, response, query: None }
+    Route { method, path, summary, request, response, query: &[] }
 }
 
-const fn with_query(route: Route, query: (&'static str, &'static str, &'static str)) -> Route {
-    Route { query: Some(query), ..route }
+const fn with_query(route: Route, query: &'static [(&'static str, &'static str, &'static str)]) -> Route {
+    Route { query, ..route }
 }
 
 /// Every path of the API.
@@ -50,7 +51,7 @@ pub const ROUTES: &[Route] = &[
     route("get", "/v1/version", "Who answers, in which version of the interface", None, "Version"),
     with_query(
         route("get", "/v1/load", "How busy a node is", None, "NodeLoad"),
-        ("node", "string", "The node's name; the daemon's own when absent"),
+        &[("node", "string", "The node's name; the daemon's own when absent")],
     ),
     route("get", "/v1/loads", "How busy all nodes are", None, "LoadList"),
     route("get", "/v1/limits", "What the caller may have of this daemon, and has", None, "LimitList"),
@@ -74,7 +75,7 @@ pub const ROUTES: &[Route] = &[
     route("put", "/v1/policy", "Change the machine's policy while jobs run", Some("PolicyRequest"), "Status"),
     with_query(
         route("get", "/v1/jobs", "The jobs", None, "JobList"),
-        ("all", "boolean", "Ended jobs that are still remembered, too"),
+        &[("all", "boolean", "Ended jobs that are still remembered, too")],
     ),
     route("post", "/v1/jobs", "Register a job; its first process enters its cgroups", Some("JobRequest"), "Job"),
     route("get", "/v1/jobs/{id}", "One job", None, "Job"),
@@ -96,14 +97,29 @@ pub const ROUTES: &[Route] = &[
     route("post", "/v1/jobs/{id}/policy", "Change a job's own policy", Some("PolicyRequest"), "Job"),
     with_query(
         route("get", "/v1/jobs/{id}/wait", "The job, when it has ended or the time is over", None, "Job"),
-        ("timeout_ms", "integer", "How long to wait, 60000 at most"),
+        &[("timeout_ms", "integer", "How long to wait, 60000 at most")],
     ),
     route("get", "/v1/jobs/{id}/events", "What happened to a job", None, "EventList"),
+    with_query(
+        route("get", "/v1/events", "What happens, as it happens (server-sent events)", None, STREAM),
+        &[
+            (
+                "after",
+                "string",
+                "The id of the last event that is known (or the header Last-Event-ID); 0: all that are remembered",
+            ),
+            ("follow", "boolean", "false: end after what has happened; true when absent"),
+        ],
+    ),
+    route("get", "/v1/history", "The last hour: what jobs were due and received", None, "History"),
     route("get", "/metrics", "Counters and histograms for Prometheus (OpenMetrics text)", None, TEXT),
 ];
 
 /// The answer is plain text, no JSON.
 pub const TEXT: &str = "text";
+
+/// The answer is a stream of these, and goes on.
+pub const STREAM: &str = "StreamEvent";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -171,6 +187,13 @@ pub const TEXT: &str = "text";
         Version,
         StatusFile,
         ErrorCode,
+        EventKind,
+        StreamEvent,
+        JobEvent,
+        PlanEvent,
+        History,
+        Sample,
+        JobSample,
         ErrorBody
     ))
 )]
@@ -197,7 +220,7 @@ fn operation(route: &Route) -> Value {
     if route.path.contains("{name}") {
         parameters.push(json!({"name": "name", "in": "path", "required": true, "schema": {"type": "string"}}));
     }
-    if let Some((name, kind, meaning)) = route.query {
+    for (name, kind, meaning) in route.query {
         parameters.push(json!({"name": name, "in": "query", "description": meaning, "schema": {"type": kind}}));
     }
     let mut operation = json!({
@@ -218,7 +241,8 @@ fn body(name: &str) -> Value {
     if name == TEXT {
         return json!({"application/openmetrics-text": {"schema": {"type": "string"}}});
     }
-    json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}})
+    let kind = if name == STREAM { "text/event-stream" } else { "application/json" };
+    json!({kind: {"schema": {"$ref": format!("#/components/schemas/{name}")}}})
 }
 
 #[cfg(test)]

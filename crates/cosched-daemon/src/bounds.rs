@@ -1,6 +1,7 @@
 //! What a request may take: its body is read in time and within the budget, and a long answer is made when there is room for it.
 
 use crate::budget::{Budget, Held};
+use crate::events::EVENT_BYTES_MAX;
 use crate::guest::Caller;
 use crate::http::failure;
 use crate::refuse::{Answer, refuse};
@@ -11,7 +12,10 @@ use axum::http::{Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use cosched_api::ErrorCode;
+use hyper::body::Frame;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// The longest request: a command and an environment may be long.
@@ -25,6 +29,12 @@ const READ_FACTOR: usize = 8;
 
 /// Longer answers are counted; shorter ones are bounded by the number of connections.
 const SHORT_ANSWER_BYTES: usize = 16 << 10;
+
+/// The path whose answer goes on.
+pub(crate) const STREAM_PATH: &str = "/v1/events";
+
+/// What such an answer holds at most: an event on its way, and what is written of the one before.
+const STREAM_BYTES: usize = 2 * EVENT_BYTES_MAX;
 
 /// What bounds all requests.
 #[derive(Clone, Debug)]
@@ -41,6 +51,21 @@ pub(crate) struct Bounds {
 struct Counted {
     bytes: Bytes,
     _held: Held,
+}
+
+/// An answer without an end, counted while it lasts.
+struct Endless {
+    body: Body,
+    _held: Option<Held>,
+}
+
+impl HttpBody for Endless {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
 }
 
 impl AsRef<[u8]> for Counted {
@@ -82,6 +107,12 @@ pub(crate) async fn bounded(
 impl Bounds {
     /// Lets a user look at something.
     async fn read(&self, peer: Peer, request: Request, next: Next) -> Response {
+        if request.uri().path() == STREAM_PATH {
+            return match self.hold(peer, STREAM_BYTES).await {
+                Ok(_held) => next.run(request).await.map(|body| Body::new(Endless { body, _held })),
+                Err(e) => failure(e),
+            };
+        }
         let turn = if is_long(request.uri().path()) {
             match self.in_time(self.budget.turn(peer.uid), over_budget).await {
                 Ok(turn) => turn,
@@ -123,7 +154,7 @@ impl Bounds {
 
 /// Answers that grow with the number of jobs, and that the daemon has at once.
 fn is_long(path: &str) -> bool {
-    matches!(path, "/v1/jobs" | "/v1/status" | "/metrics") || path.ends_with("/events")
+    matches!(path, "/v1/jobs" | "/v1/status" | "/v1/history" | "/metrics") || path.ends_with("/events")
 }
 
 /// The length that a body says it has, or the longest where it does not say.

@@ -3,7 +3,7 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest, KillRequest,
+    ClassRequest, ClusterBackup, EventList, ExitReport, History, ImportRequest, Job, JobList, JobRequest, KillRequest,
     LimitList, LoadList, NodeLoad, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, RepairReport,
     RepairRequest, ResourcesRequest, ShareRequest, Status, Version,
 };
@@ -79,6 +79,8 @@ pub(crate) enum Op {
     Import(Box<ImportRequest>),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
+    /// `GET /v1/history`
+    History,
     /// `GET /v1/limits`
     Limits,
     /// `GET /metrics`
@@ -99,7 +101,7 @@ impl Op {
             Op::Policy(id, _) => Some(*id),
             Op::Status | Op::Version | Op::Load { .. } | Op::List { .. } | Op::Register(_) | Op::Node(..) => None,
             Op::Repair(_) | Op::Export | Op::Import(_) => None,
-            Op::MachinePolicy(_) | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,
+            Op::MachinePolicy(_) | Op::History | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,
         }
     }
 }
@@ -121,6 +123,8 @@ pub(crate) enum Reply {
     Load(NodeLoad),
     /// All nodes.
     Loads(LoadList),
+    /// The last hour.
+    History(History),
     /// What the caller may have.
     Limits(LimitList),
     /// What was done to the cluster's store, or would be.

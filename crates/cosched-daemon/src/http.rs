@@ -1,8 +1,9 @@
 //! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
 
 use crate::audit::{Act, Audit, Who};
-use crate::bounds::{BACKUP_BYTES_MAX, Bounds, bounded};
+use crate::bounds::{BACKUP_BYTES_MAX, Bounds, STREAM_PATH, bounded};
 use crate::call::{Call, Op, Reply};
+use crate::events::EventLog;
 use crate::guest::Caller;
 use crate::privacy::Privacy;
 use crate::refuse::{Answer, internal, refuse};
@@ -11,7 +12,7 @@ use crate::sizes;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
@@ -74,6 +75,8 @@ pub(crate) struct Desk {
     pub(crate) audit: Audit,
     /// Who is an administrator.
     pub(crate) rights: Rights,
+    /// What happens.
+    pub(crate) events: EventLog,
 }
 
 type Calls = State<Desk>;
@@ -105,6 +108,8 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
         .route("/v1/jobs/{id}/policy", post(policy))
         .route("/v1/jobs/{id}/wait", get(wait))
         .route("/v1/jobs/{id}/events", get(events))
+        .route(STREAM_PATH, get(stream))
+        .route("/v1/history", get(history))
         .route("/v1/limits", get(limits))
         .route("/metrics", get(metrics))
         .fallback(no_such_path)
@@ -125,6 +130,35 @@ pub(crate) fn metrics_router(desk: Desk) -> Router {
 
 async fn metrics(calls: Calls, from: From) -> Response {
     ask(calls, from, Op::Metrics).await
+}
+
+async fn history(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::History).await
+}
+
+#[derive(Deserialize)]
+pub(crate) struct StreamQuery {
+    after: Option<String>,
+    #[serde(default = "yes")]
+    follow: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Nothing of it is asked of the driver.
+async fn stream(
+    State(desk): Calls,
+    ConnectInfo(caller): From,
+    headers: HeaderMap,
+    Asked(query): Asked<StreamQuery>,
+) -> Response {
+    let last = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    match desk.events.place(last.or(query.after).as_deref()) {
+        Ok(place) => desk.events.stream(place, query.follow, desk.privacy, caller.peer),
+        Err(e) => failure(e),
+    }
 }
 
 async fn limits(calls: Calls, from: From) -> Response {
@@ -345,6 +379,7 @@ impl Desk {
         Ok(match reply {
             Reply::Job(job) => Reply::Job(Box::new(self.privacy.job(peer, *job)?)),
             Reply::Jobs(list) => Reply::Jobs(self.privacy.list(peer, list)),
+            Reply::History(history) => Reply::History(self.privacy.history(peer, history)),
             other => other,
         })
     }
@@ -385,6 +420,7 @@ fn success(reply: Reply) -> Response {
         Reply::Job(job) => Json(job).into_response(),
         Reply::Jobs(jobs) => Json(jobs).into_response(),
         Reply::Events(events) => Json(events).into_response(),
+        Reply::History(history) => Json(history).into_response(),
         Reply::Limits(limits) => Json(limits).into_response(),
         Reply::Status(status) => Json(status).into_response(),
         Reply::Version(version) => Json(version).into_response(),

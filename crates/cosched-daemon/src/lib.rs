@@ -13,6 +13,7 @@ mod config;
 mod decided;
 mod door;
 mod driver;
+mod events;
 #[doc(hidden)]
 pub mod fuzz;
 mod guard;

@@ -6,7 +6,7 @@
 use crate::record;
 use crate::refuse::{Answer, no_such_job};
 use crate::rights::{Peer, Rights};
-use cosched_api::{Job, JobList};
+use cosched_api::{History, Job, JobList};
 
 /// So much of a command stands in a list, in bytes; `GET /v1/jobs/{id}` has what is kept.
 const LISTED_COMMAND_BYTES_MAX: usize = 512;
@@ -56,6 +56,14 @@ impl Privacy {
         Ok(job)
     }
 
+    /// The samples of the jobs that this user may see.
+    pub(crate) fn history(&self, peer: Peer, mut history: History) -> History {
+        if self.hides_jobs(peer) {
+            history.samples.iter_mut().for_each(|sample| sample.jobs.retain(|job| job.uid == peer.uid));
+        }
+        history
+    }
+
     /// A list as this user may see it, without the details that a single job's answer has.
     pub(crate) fn list(&self, peer: Peer, list: JobList) -> JobList {
         let seen = list.jobs.into_iter().filter_map(|job| self.job(peer, job).ok());
@@ -100,6 +108,18 @@ mod tests {
         assert!(privacy(true, true).list(Peer::NOBODY, list.clone()).jobs.is_empty());
         let brief = &privacy(true, true).list(OWNER, list).jobs[0];
         assert!(brief.command.concat().len() <= 512 + 3 && brief.command[0] == "mysql" && brief.cwd.is_none());
+    }
+
+    #[test]
+    fn samples_of_hidden_jobs_are_left_out() {
+        let job = |uid| cosched_api::JobSample { id: 7, uid, due: 0.5, received: 0.5 };
+        let sample = cosched_api::Sample { unix_ms: 1, busy: 0.5, jobs: vec![job(1000), job(1001)] };
+        let history = History { period_ms: 1, samples: vec![sample] };
+        let seen = |jobs, peer| {
+            let privacy = Privacy::new(PrivateData { commands: false, jobs }, Rights::new(0, []));
+            privacy.history(peer, history.clone()).samples[0].jobs.len()
+        };
+        assert_eq!((seen(true, OWNER), seen(true, ROOT), seen(false, OWNER), seen(true, Peer::NOBODY)), (1, 2, 2, 0));
     }
 
     #[test]

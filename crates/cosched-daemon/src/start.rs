@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::config::{Config, Reserve};
 use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
+use crate::events::EventLog;
 use crate::guard::GuardKeeper;
 use crate::http::Desk;
 use crate::instance::{self, Places};
@@ -96,6 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let places_inside = door::Places::new(&config.limits, realtime::raise_open_files());
     let budget = Budget::new(config.limits.buffered_bytes, config.limits.buffered_bytes_all);
     let identity = Identity {
+        events: EventLog::new(clock::unix_ms()),
         inside: (places_inside.clone(), budget.clone()),
         status_file: places.status_file.clone(),
         socket: places.socket.display().to_string(),
@@ -117,10 +119,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
     let served = tokio::task::LocalSet::new().block_on(&runtime, async {
+        let desk = Desk { calls, privacy, audit, rights: guests.clone(), events: identity.events.clone() };
         let driver = Driver::new(config, identity, rights, (store, state), machinery, to_driver)?;
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
         let bounds = Bounds { budget, rights: guests.clone(), time };
-        let desk = Desk { calls: calls.clone(), privacy, audit, rights: guests.clone() };
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
         serve((driver, ahead), (desk, called), (door, bounds), metrics).await
     });

@@ -13,6 +13,7 @@ mod clock;
 mod cluster;
 mod finish;
 mod flaw;
+mod history;
 mod limits;
 mod load;
 mod machine;
@@ -26,6 +27,7 @@ mod running;
 mod shares;
 mod sleep;
 mod statusfile;
+mod tell;
 mod usage;
 mod view;
 mod waiting;
@@ -73,6 +75,8 @@ const CALLS_AT_A_TIME: usize = 64;
 pub(crate) struct Identity {
     /// Who is connected, and what is held for users.
     pub(crate) inside: (crate::door::Places, crate::budget::Budget),
+    /// Where it tells what happens.
+    pub(crate) events: crate::events::EventLog,
     /// The path of the socket.
     pub(crate) socket: String,
     /// Started on demand; ends when it is not needed.
@@ -190,6 +194,8 @@ pub(crate) struct Driver {
     load: load::LoadMeter,
     period: period::PeriodState,
     status_file: statusfile::StatusKeeper,
+    teller: tell::Teller,
+    past: history::Past,
     watchdog: watchdog::Watchdog,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
@@ -224,6 +230,8 @@ impl Driver {
             load: load::LoadMeter::new(),
             period,
             status_file: statusfile::StatusKeeper::new(identity.status_file.clone()),
+            teller: tell::Teller::new(identity.events.clone()),
+            past: history::Past::new(),
             watchdog: watchdog::Watchdog::new(config.watchdog),
             config,
             identity,
@@ -308,6 +316,8 @@ impl Driver {
                 tracing::error!("the mechanism of the switch could not be changed: {e:#}");
             }
             self.write_status();
+            self.tell_changes();
+            self.take_history();
             if self.not_needed() {
                 break;
             }
@@ -446,6 +456,8 @@ impl Driver {
             .into_iter()
             .chain(embedded)
             .chain(status)
+            .chain([self.teller.due()])
+            .chain(self.past.due(!self.live.is_empty()))
             .chain(self.watchdog.due())
             .chain(self.period_due())
             .chain(self.store.due().map(Instant::from_std))

@@ -76,9 +76,10 @@ impl StatusKeeper {
 }
 
 impl Driver {
-    /// Something has changed that the status file shows.
+    /// Something has changed that the status file and the stream of events show.
     pub(super) fn touch_status(&mut self) {
         self.status_file.changed = true;
+        self.teller.touch();
     }
 
     /// Writes the status file, when it is due.

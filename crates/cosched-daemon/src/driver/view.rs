@@ -149,7 +149,7 @@ impl Driver {
         }
     }
 
-    fn warnings(&self, stats: &cosched_linux::SwitchStats) -> Vec<api::Warning> {
+    pub(super) fn warnings(&self, stats: &cosched_linux::SwitchStats) -> Vec<api::Warning> {
         let mut all = [self.identity.warnings.clone(), self.cluster_warnings()].concat();
         let m = &self.machinery;
         let mut warn = |what: &str, why: String, hint: &str| {
@@ -219,7 +219,7 @@ impl Driver {
 }
 
 /// The matrix; nobody owns CPUs now where the clock takes the slots away.
-fn matrix(plan: &Plan, slots: bool) -> api::Matrix {
+pub(super) fn matrix(plan: &Plan, slots: bool) -> api::Matrix {
     let slot = plan.slot_at(now());
     let turn = plan.turn(slot).filter(|_| slots);
     let rows = plan.matrix.rows().iter().enumerate().map(|(index, row)| {

@@ -46,6 +46,7 @@ impl House {
                         continue;
                     }
                     Op::List { .. } => Reply::Jobs(JobList { jobs: vec![job(1), job(2)] }),
+                    Op::History => Reply::History(cosched_api::History { period_ms: 1, samples: Vec::new() }),
                     Op::Metrics => Reply::Metrics("cosched_jobs 1\n".to_owned()),
                     op => Reply::Job(Box::new(job(op.job().unwrap_or(9)))),
                 };
@@ -59,6 +60,7 @@ impl House {
             privacy: Privacy::new(data, rights.clone()),
             audit: Audit::start(audit.path()).unwrap(),
             rights: rights.clone(),
+            events: EventLog::new(5),
         };
         let bounds = Bounds { budget: Budget::new(32 << 20, 64 << 20), rights, time: Duration::from_secs(60) };
         House { desk, bounds, asked, _audit: audit }
@@ -130,6 +132,7 @@ async fn every_path_asks_for_what_it_says() {
         (Method::GET, "/v1/load", "", "Load { node: None }"),
         (Method::GET, "/v1/load?node=n2", "", "Load { node: Some(\"n2\") }"),
         (Method::GET, "/v1/loads", "", "Loads"),
+        (Method::GET, "/v1/history", "", "History"),
         (Method::GET, "/v1/limits", "", "Limits"),
         (Method::GET, "/v1/jobs", "", "List { all: false }"),
         (Method::GET, "/v1/jobs?all=true", "", "List { all: true }"),
@@ -160,6 +163,7 @@ async fn what_is_no_request_is_refused_without_the_driver() {
         (Method::POST, "/v1/jobs/7/class", "", 400, "missing field `class`"),
         (Method::POST, "/v1/jobs/7/kill", r#"{"signl":9}"#, 400, "unknown field `signl`"),
         (Method::GET, "/v1/jobs?all=perhaps", "", 400, "after `?`"),
+        (Method::GET, "/v1/events?after=x", "", 400, "`x` is no id of an event"),
         (Method::POST, "/v1/jobs", &long, 400, "`name` is too long"),
     ] {
         let (got, answer) = house.ask(OWNER, method, path, body).await;
@@ -215,6 +219,35 @@ async fn commands_that_are_hidden_are_in_no_answer() {
     }
     let (_, answer) = house.ask(OTHER, Method::GET, "/v1/jobs", "").await;
     assert!(answer.contains("\"id\":2") && !answer.contains("secret"), "{answer}");
+}
+
+/// Without `follow=false` it would not end.
+#[tokio::test(flavor = "current_thread")]
+async fn events_of_hidden_jobs_are_their_owners_and_a_stream_is_counted_while_it_lasts() {
+    let house = House::new(PrivateData { commands: true, jobs: true });
+    let of = serde_json::json!({
+        "what": "began", "detail": "", "id": 7, "name": "a", "uid": OWNER, "user": "ann", "class": "batch", "cpus": 1,
+        "state": "running",
+    });
+    house.desk.events.job(serde_json::from_value(of).unwrap());
+    house.desk.events.problems(Vec::new());
+    for (uid, jobs) in [(OWNER, 1), (OTHER, 0), (0, 1)] {
+        let (status, text) = house.ask(uid, Method::GET, "/v1/events?after=0&follow=false", "").await;
+        assert_eq!((status, text.matches("event: job").count()), (200, jobs), "{uid}: {text}");
+        assert!(text.contains("id: 5-1\nevent: problems\ndata: {"), "{text}");
+    }
+    let mut resume = request(Method::GET, "/v1/events?follow=false&after=0", "");
+    resume.headers_mut().insert("last-event-id", HeaderValue::from_static("5-0"));
+    let (_, text, _) = house.send(OWNER, resume).await;
+    assert!(!text.contains("event: job") && text.contains("event: problems"), "{text}");
+    let mut endless = request(Method::GET, "/v1/events", "");
+    endless.extensions_mut().insert(ConnectInfo(Caller { peer: Peer { uid: OTHER, pid: None }, gid: OTHER }));
+    let app = router(house.desk.clone(), house.bounds.clone());
+    let stream = TowerToHyperService::new(app).call(endless).await.unwrap();
+    assert_eq!(house.bounds.budget.of_user(OTHER).0, 128 << 10);
+    drop(stream);
+    assert_eq!(house.bounds.budget.of_user(OTHER).0, 0);
+    assert_eq!(house.asked(), Vec::<String>::new(), "the driver has nothing to do with it");
 }
 
 #[tokio::test(flavor = "current_thread")]

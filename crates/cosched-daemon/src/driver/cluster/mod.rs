@@ -328,6 +328,7 @@ impl Driver {
 
     /// The store has told something.
     pub(super) fn on_store(&mut self, told: FromStore) {
+        self.teller.touch();
         if let FromStore::Done(_, Err(why)) | FromStore::WatchLost(_, why) = &told {
             tracing::debug!("the store: {why}");
         }

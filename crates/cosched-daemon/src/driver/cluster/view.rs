@@ -1,6 +1,7 @@
 //! Jobs and nodes as the cluster knows them, with what is known of them here.
 
 use super::super::Driver;
+use super::super::tell::{Brief, Known};
 use super::Cluster;
 use crate::clock::unix_ms;
 use crate::record::Record;
@@ -79,6 +80,51 @@ impl Driver {
 
     fn has_ended_here(&self, job: &Job) -> bool {
         self.cluster.node.has_ended_here(job)
+    }
+
+    /// Shows every job that is remembered, with no more than is told of changes; nothing of those that `is_over` knows.
+    pub(in super::super) fn for_each_job(
+        &self,
+        is_over: impl Fn(u64) -> bool,
+        mut show: impl FnMut(u64, Option<Known<'_>>),
+    ) {
+        let cluster = &self.cluster;
+        for job in cluster.member().jobs() {
+            if is_over(job.id) {
+                show(job.id, None);
+                continue;
+            }
+            let here = self.record_here(job);
+            let state_here = here.map_or(api::JobState::Running, |record| self.state_here(record));
+            let planned = cluster.member().state().and_then(|state| state.jobs.get(&JobId(job.id)));
+            let (state, waits_for) = self.state_of(cluster, job, state_here);
+            let brief = Brief {
+                state,
+                waits_for,
+                class: words::api_class(job.ask.class),
+                own_policy: job.ask.policy.map(words::api_policy),
+                share_permille: job.ask.share_permille,
+                cpus: cluster.resources(planned, job).1,
+            };
+            let exit = job.end.and_then(|end| end.exit).or(job.exit());
+            let exit = exit.map(|exit| api::ExitStatus { code: exit.code, signal: exit.signal });
+            let exit = exit.or(here.and_then(|record| record.exit));
+            let (uid, name, ended_why) = (job.owner.uid, job.ask.name.as_str(), ended_why(planned, job));
+            show(job.id, Some(Known { uid, name, brief, exit, ended_why }));
+        }
+        for record in self.state.jobs.values().filter(|record| self.is_only_here(record.id)) {
+            let brief = || Brief {
+                state: self.state_here(record),
+                waits_for: None,
+                class: record.class,
+                own_policy: record.own_policy,
+                share_permille: record.share_permille,
+                cpus: record.cpus,
+            };
+            let known =
+                || Known { uid: record.uid, name: &record.name, brief: brief(), exit: record.exit, ended_why: None };
+            show(record.id, (!is_over(record.id)).then(known));
+        }
     }
 
     /// Whether a job has all that it has on this node.

@@ -1,0 +1,81 @@
+//! The last hour in samples: what jobs were due and received, and how busy the CPUs were.
+
+use super::{Driver, load::LoadMeter};
+use crate::clock::unix_ms;
+use cosched_api::{History, JobSample, Sample};
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const PERIOD: Duration = Duration::from_secs(10);
+const SAMPLES_MAX: usize = 360;
+/// Of each sample: those that used the most.
+const JOBS_MAX: usize = 64;
+
+/// The samples; all of them take less than a megabyte.
+pub(super) struct Past {
+    samples: VecDeque<Sample>,
+    load: LoadMeter,
+    due: Instant,
+}
+
+impl Past {
+    pub(super) fn new() -> Past {
+        Past { samples: VecDeque::new(), load: LoadMeter::new(), due: Instant::now() + PERIOD }
+    }
+
+    /// When the next one is taken; none is without jobs.
+    pub(super) fn due(&self, jobs: bool) -> Option<Instant> {
+        jobs.then_some(self.due)
+    }
+
+    fn keep(&mut self, mut sample: Sample) {
+        sample.jobs.sort_by(|a, b| b.received.total_cmp(&a.received));
+        sample.jobs.truncate(JOBS_MAX);
+        if self.samples.len() == SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+}
+
+impl Driver {
+    /// Takes a sample, when that is due.
+    pub(super) fn take_history(&mut self) {
+        if self.live.is_empty() || self.past.due > Instant::now() {
+            return;
+        }
+        self.past.due = Instant::now() + PERIOD;
+        let cpus = &self.past.load.view(&self.identity.cpus).cpus;
+        let busy = cpus.iter().map(|cpu| cpu.busy).sum::<f64>() / cpus.len().max(1) as f64;
+        let count = self.identity.cpus.len();
+        let of = |(id, live): (&u64, &super::Live)| {
+            let (due, received) = live.ledger.shares(count)?;
+            Some(JobSample { id: *id, uid: self.state.jobs.get(id)?.uid, due, received })
+        };
+        let jobs = self.live.iter().filter_map(of).collect();
+        self.past.keep(Sample { unix_ms: unix_ms(), busy, jobs });
+    }
+
+    /// `GET /v1/history`
+    pub(super) fn view_history(&self) -> History {
+        History { period_ms: PERIOD.as_millis() as u64, samples: self.past.samples.iter().cloned().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_is_kept_and_of_many_jobs_those_that_used_the_most() {
+        let mut past = Past::new();
+        let job = |id: u64| JobSample { id, uid: 1, due: 0.0, received: id as f64 };
+        for unix_ms in 0..(SAMPLES_MAX as u64 + 5) {
+            past.keep(Sample { unix_ms, busy: 0.5, jobs: (0..100).map(job).collect() });
+        }
+        assert_eq!((past.samples.len(), past.samples[0].unix_ms), (SAMPLES_MAX, 5));
+        assert_eq!((past.samples[0].jobs.len(), past.samples[0].jobs[0].id), (JOBS_MAX, 99));
+        assert_eq!(past.due(false), None);
+    }
+}
