@@ -40,6 +40,12 @@ pub(crate) enum Commands {
     Status(options::Status),
     /// Monitor CPUs, matrix and jobs on the terminal; keys control jobs
     Top(crate::top::Top),
+    /// Show and control jobs, matrix and machine in a local browser
+    Web(crate::web::Web),
+    /// Show what happens to jobs, the plan and the machine, as it happens
+    Events(crate::commands::events::Events),
+    /// Record slots, jobs and switches for some seconds, for Perfetto
+    Trace(crate::trace::Trace),
     /// Show your limits at the daemon, and your usage
     #[command(after_help = crate::commands::help::LIMITS)]
     Limits,
@@ -99,7 +105,10 @@ pub(crate) enum Commands {
 /// The commands by subject, for the help of `cosched` itself: clap has groups of options only.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Jobs", &["run", "join", "ps", "show", "log", "wait", "suspend", "resume", "kill", "class", "share", "resources"]),
-    ("Machine and cluster", &["status", "top", "policy", "limits", "metrics", "nodes", "queues", "cluster"]),
+    (
+        "Machine and cluster",
+        &["status", "top", "web", "events", "trace", "policy", "limits", "metrics", "nodes", "queues", "cluster"],
+    ),
     ("Study", &["demo", "advise", "bench", "record", "profile", "workload", "sim", "model"]),
     ("Pipelines", &["pipeline"]),
     ("Integration", &["slurm", "shim", "man", "completions", "version"]),

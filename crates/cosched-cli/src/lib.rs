@@ -26,6 +26,8 @@ mod sim;
 mod slurm;
 mod table;
 mod top;
+mod trace;
+mod web;
 mod workload;
 
 use clap::FromArgMatches;

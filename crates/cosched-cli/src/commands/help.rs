@@ -102,6 +102,46 @@ Examples:
   cosched status --watch
   cosched status --json | jq .switches.done.p99_us";
 
+pub(crate) const EVENTS: &str = "\
+The daemon remembers the last 8192 events, of this start. A job's events: registered, waits, began, suspended, resumed, asleep, awake, \
+dropped, class, policy, share, resources, ended, lost. A plan event has the matrix and its cycle: with the clock it gives \
+the row of any moment. Changes within 100 ms are reported together. `cosched log --events` has the history of one job.
+
+Examples:
+  cosched events
+  cosched events --follow
+  cosched events --follow --json | jq -r 'select(.job.what == \"ended\") | .job.name'
+
+Exit codes:
+  0 success   1 failure   3 no daemon reachable   6 invalid id";
+
+pub(crate) const WEB: &str = "\
+Prints an address with a random token, which a browser on this machine opens: the matrix as it turns, CPUs, jobs with what \
+they were due and received, problems; and suspends, resumes, kills and changes jobs. The page acts with your rights at the daemon. \
+Whoever has the address acts as you until the command ends, so keep it to yourself. Other users of this machine cannot use the port \
+without the token; pages of other origins are refused. docs/web.md has a systemd user unit.
+
+Examples:
+  cosched web
+  cosched web --listen 127.0.0.1:8080
+  ssh -L 8080:127.0.0.1:8080 host cosched web --listen 127.0.0.1:8080     from another machine
+
+Exit codes:
+  0 never: it runs until interrupted   1 the port is taken   2 wrong usage, also: not a loopback address
+  3 no daemon reachable";
+
+pub(crate) const TRACE: &str = "\
+Writes a trace in Chrome's JSON format to standard output; ui.perfetto.dev and chrome://tracing open it. It has a lane for each column of the \
+matrix with its slots, a lane for each job with its states and events, and counters: switches, CPUs used, boosts. Slots are computed from plan and clock; \
+events of jobs are up to 100 ms late, counters are read every 250 ms.
+
+Examples:
+  cosched trace --for 10s > live.json
+  cosched trace --for 2s | jq '[.traceEvents[] | select(.cat == \"slot\") | .dur] | add'
+
+Exit codes:
+  0 success   2 wrong usage, or too long   3 no daemon reachable";
+
 pub(crate) const LIMITS: &str = "\
 Limits per user, set by an administrator ([limits] in /etc/cosched.toml): jobs that have not ended, waiting jobs, \
 registered processes, memory that jobs declare, bytes of the jobs' records, connections, and bytes of requests and \

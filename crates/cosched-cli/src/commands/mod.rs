@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 mod each;
+pub(crate) mod events;
 pub(crate) mod help;
 mod limits;
 mod list;
@@ -31,6 +32,9 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Show(options) => show::show(context, &options.jobs),
         Commands::Status(options) => status::status(context, options.watch),
         Commands::Top(options) => crate::top::top(context, options),
+        Commands::Web(options) => crate::web::web(context, options),
+        Commands::Trace(options) => crate::trace::trace(context, options),
+        Commands::Events(options) => events::events(context, options),
         Commands::Limits => limits::limits(context),
         Commands::Metrics => pages::metrics(context),
         Commands::Suspend(options) => steer::suspend(context, &options.jobs),

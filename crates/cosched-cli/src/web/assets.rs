@@ -1,0 +1,23 @@
+//! The page, built from web/ and kept in this program: nothing is loaded from anywhere else.
+
+use super::guard::Secrets;
+use super::http::{Answer, Request};
+
+const PAGE: &[u8] = include_bytes!("../../../../web/dist/index.html");
+const SCRIPT: &[u8] = include_bytes!("../../../../web/dist/app.js");
+const STYLE: &[u8] = include_bytes!("../../../../web/dist/app.css");
+
+/// A file of the page. The page itself sets the cookie, when it was asked for with the token.
+pub(super) fn answer(path: &str, secrets: &Secrets, request: &Request) -> Answer {
+    let (kind, body) = match path {
+        "/" => ("text/html; charset=utf-8", PAGE),
+        "/app.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "/app.css" => ("text/css; charset=utf-8", STYLE),
+        _ => return Answer::text(404, "There is no such page.\n"),
+    };
+    if request.method != "GET" {
+        return Answer::text(405, "This can only be looked at.\n");
+    }
+    let cookie = if path == "/" { secrets.new_cookie(request) } else { None };
+    Answer { status: 200, kind, cookie, body: body.to_vec() }
+}

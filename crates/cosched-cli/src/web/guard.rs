@@ -1,0 +1,186 @@
+//! Who may ask: the browser that was given the first address, and no page of another origin.
+//!
+//! The daemon sees the user who started `cosched web`; so whatever passes here acts as this user. A cookie alone is not enough:
+//! browsers send it to every port of a host, so to the servers of other users of this machine too. So requests of the page
+//! also carry the token, which the page keeps where only its own origin, port included, can read it.
+
+use super::http::{Answer, Request};
+use std::io::{self, Read};
+use std::net::SocketAddr;
+
+/// What a browser must have.
+#[derive(Debug)]
+pub(super) struct Secrets {
+    token: String,
+    cookie: String,
+    address: SocketAddr,
+}
+
+impl Secrets {
+    /// Random ones.
+    pub(super) fn new(address: SocketAddr) -> io::Result<Secrets> {
+        Ok(Secrets { token: random()?, cookie: random()?, address })
+    }
+
+    /// The address that opens the page.
+    pub(super) fn first_url(&self) -> String {
+        format!("http://{}/?token={}", self.address, self.token)
+    }
+
+    /// The cookie as it is set, when the request came with the token.
+    pub(super) fn new_cookie(&self, request: &Request) -> Option<String> {
+        let name = self.cookie_name();
+        let cookie = format!("{name}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie);
+        self.has_token(request).then_some(cookie)
+    }
+
+    /// Refuses what does not come from the page.
+    pub(super) fn check(&self, request: &Request) -> Result<(), Answer> {
+        let host = request.header("host").filter(|host| self.hosts().iter().any(|own| own == host));
+        let Some(host) = host else {
+            return Err(refuse("the host is not this server's", "A page of another origin cannot use it."));
+        };
+        let is_change = request.method != "GET";
+        let is_page = request.path == "/" && !is_change;
+        let origin_is_ours = match request.header("origin") {
+            Some(origin) => origin.strip_prefix("http://") == Some(host),
+            None => !is_change && !request.headers.iter().any(|(name, _)| name == "origin"),
+        };
+        let fetched_by_us = matches!(request.header("sec-fetch-site"), None | Some("same-origin" | "none"));
+        if !origin_is_ours || !(fetched_by_us || is_page) {
+            return Err(refuse("the request comes from another origin", "A page of another origin cannot use it."));
+        }
+        let is_known = if request.path.starts_with("/v1/") {
+            self.has_cookie(request) && self.has_key(request)
+        } else {
+            self.has_cookie(request) || is_page && self.has_token(request)
+        };
+        let hint =
+            "Open the address that `cosched web` has printed, with its token; it holds until `cosched web` ends.";
+        if is_known { Ok(()) } else { Err(refuse("the token is missing or old", hint)) }
+    }
+
+    /// As browsers name this server: by its address, or `localhost`.
+    fn hosts(&self) -> [String; 2] {
+        [self.address.to_string(), format!("localhost:{}", self.address.port())]
+    }
+
+    fn cookie_name(&self) -> String {
+        format!("cosched-{}", self.address.port())
+    }
+
+    fn has_token(&self, request: &Request) -> bool {
+        request.query("token").is_some_and(|token| same(token, &self.token))
+    }
+
+    fn has_key(&self, request: &Request) -> bool {
+        let key = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        key.is_some_and(|key| same(key, &self.token))
+    }
+
+    fn has_cookie(&self, request: &Request) -> bool {
+        let name = self.cookie_name();
+        let cookies = request.header("cookie").unwrap_or_default();
+        let own = cookies.split("; ").filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
+        own.is_some_and(|(_, value)| same(value, &self.cookie))
+    }
+}
+
+fn refuse(what: &str, hint: &str) -> Answer {
+    Answer::text(403, &format!("cosched web: {what}\n{hint}\n"))
+}
+
+/// 128 bits of the kernel's randomness, in hexadecimal.
+fn random() -> io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Compares in a time that does not tell how much is right.
+fn same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORT: u16 = 8080;
+
+    fn secrets() -> Secrets {
+        Secrets { token: "t".repeat(32), cookie: "c".repeat(32), address: SocketAddr::from(([127, 0, 0, 1], PORT)) }
+    }
+
+    /// What the page itself sends.
+    fn own(method: &str, path: &str) -> Request {
+        let (cookie, key) = (format!("a=b; cosched-{PORT}={}", "c".repeat(32)), format!("Bearer {}", "t".repeat(32)));
+        let host = format!("127.0.0.1:{PORT}");
+        let origin = format!("http://{host}");
+        let headers = [
+            ("host", host),
+            ("origin", origin),
+            ("cookie", cookie),
+            ("authorization", key),
+            ("sec-fetch-site", "same-origin".into()),
+        ];
+        let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Request { method: method.into(), path: path.into(), headers, ..Request::default() }
+    }
+
+    fn with(mut request: Request, name: &str, value: Option<&str>) -> Request {
+        request.headers.retain(|(key, _)| key != name);
+        request.headers.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+        request
+    }
+
+    fn passes(request: &Request) -> bool {
+        secrets().check(request).is_ok()
+    }
+
+    #[test]
+    fn the_page_passes_and_nobody_else() {
+        let (look, change) = (|| own("GET", "/v1/status"), || own("POST", "/v1/jobs/7/kill"));
+        assert!(passes(&look()) && passes(&change()));
+        assert!(passes(&with(look(), "origin", None)), "a browser says no origin for its own GET");
+        assert!(passes(&with(with(look(), "host", Some("localhost:8080")), "origin", Some("http://localhost:8080"))));
+        for request in [look as fn() -> Request, change] {
+            for (name, value) in [
+                ("host", None),
+                ("host", Some("evil.example:8080")),
+                ("host", Some("127.0.0.1:8081")),
+                ("origin", Some("http://evil.example")),
+                ("origin", Some("http://127.0.0.1:9999")),
+                ("origin", Some("https://127.0.0.1:8080")),
+                ("origin", Some("null")),
+                ("sec-fetch-site", Some("cross-site")),
+                ("sec-fetch-site", Some("same-site")),
+                ("cookie", None),
+                ("cookie", Some("cosched-8080=x")),
+                ("authorization", None),
+                ("authorization", Some("Bearer x")),
+            ] {
+                assert!(!passes(&with(request(), name, value)), "{name}: {value:?}");
+            }
+        }
+        assert!(!passes(&with(change(), "origin", None)), "a change says where it comes from");
+    }
+
+    #[test]
+    fn the_first_address_opens_the_page_alone() {
+        let bare = |path: &str, query: &str| Request {
+            method: "GET".into(),
+            path: path.into(),
+            query: query.into(),
+            headers: vec![("host".into(), "127.0.0.1:8080".into())],
+            ..Request::default()
+        };
+        let token = format!("token={}", "t".repeat(32));
+        assert!(passes(&bare("/", &token)) && !passes(&bare("/", "")) && !passes(&bare("/", "token=x")));
+        assert!(!passes(&bare("/v1/status", &token)), "an address is in histories; it reads no data");
+        assert!(secrets().new_cookie(&bare("/", &token)).unwrap().contains("HttpOnly; SameSite=Strict"));
+        assert_eq!(secrets().new_cookie(&bare("/", "")), None);
+        let one = Secrets::new(SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
+        assert!(one.token.len() == 32 && one.token != one.cookie && one.first_url().ends_with(&one.token));
+    }
+}

@@ -1,0 +1,177 @@
+//! As much HTTP/1.1 as a page on the same machine needs: one request, one answer, and the connection is closed.
+
+use std::io::{self, Read, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const HEAD_BYTES_MAX: usize = 16 << 10;
+const BODY_BYTES_MAX: usize = 64 << 10;
+const HEADERS_MAX: usize = 64;
+
+/// What every answer has: nothing from elsewhere, nothing kept, no frame around it.
+pub(super) const HEADERS: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
+    X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+    Cross-Origin-Opener-Policy: same-origin\r\nCache-Control: no-store\r\nConnection: close\r\n";
+
+/// A request.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) path: String,
+    /// Behind the question mark.
+    pub(super) query: String,
+    /// Names in lower case.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Request {
+    /// A header that is there once.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// A value of the query that needs no unescaping.
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        self.query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) kind: &'static str,
+    pub(super) cookie: Option<String>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn text(status: u16, text: &str) -> Answer {
+        Answer { status, kind: "text/plain; charset=utf-8", cookie: None, body: text.as_bytes().to_vec() }
+    }
+}
+
+/// Reads a request, or says with which status it is refused.
+pub(super) fn read(stream: &mut impl Read) -> io::Result<Result<Request, u16>> {
+    let mut buffer = Vec::new();
+    let (mut request, used, length) = loop {
+        match parse(&buffer) {
+            Ok(Some(found)) => break found,
+            Ok(None) if buffer.len() <= HEAD_BYTES_MAX => more(stream, &mut buffer)?,
+            Ok(None) => return Ok(Err(431)),
+            Err(status) => return Ok(Err(status)),
+        }
+    };
+    buffer.drain(..used);
+    while buffer.len() < length {
+        more(stream, &mut buffer)?;
+    }
+    buffer.truncate(length);
+    request.body = buffer;
+    Ok(Ok(request))
+}
+
+fn more(stream: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let mut piece = [0; 4096];
+    match stream.read(&mut piece)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        count => {
+            buffer.extend_from_slice(&piece[..count]);
+            Ok(())
+        }
+    }
+}
+
+/// The head, its length and that of the body.
+fn parse(buffer: &[u8]) -> Result<Option<(Request, usize, usize)>, u16> {
+    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut fields);
+    let used = match head.parse(buffer).map_err(|_| 400_u16)? {
+        httparse::Status::Complete(used) => used,
+        httparse::Status::Partial => return Ok(None),
+    };
+    let text = |value: &[u8]| String::from_utf8(value.to_vec()).map_err(|_| 400_u16);
+    let target = head.path.unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let headers = head.headers.iter().map(|field| Ok((field.name.to_ascii_lowercase(), text(field.value)?)));
+    let request = Request {
+        method: head.method.unwrap_or_default().to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        headers: headers.collect::<Result<_, u16>>()?,
+        body: Vec::new(),
+    };
+    if request.headers.iter().any(|(name, _)| name == "transfer-encoding") {
+        return Err(411);
+    }
+    let length = match request.headers.iter().any(|(name, _)| name == "content-length") {
+        true => request.header("content-length").and_then(|value| value.parse().ok()).ok_or(400_u16)?,
+        false => 0,
+    };
+    if length > BODY_BYTES_MAX { Err(413) } else { Ok(Some((request, used, length))) }
+}
+
+/// Writes an answer; with the time, by which the page knows how far its clock is off.
+pub(super) fn answer(stream: &mut impl Write, answer: &Answer) -> io::Result<()> {
+    let cookie = answer.cookie.as_ref().map(|cookie| format!("Set-Cookie: {cookie}\r\n")).unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    let head = format!(
+        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCosched-Unix-Us: {now}\r\n{cookie}{HEADERS}\r\n",
+        answer.status,
+        if answer.status < 400 { "OK" } else { "Refused" },
+        answer.kind,
+        answer.body.len()
+    );
+    stream.write_all(&[head.as_bytes(), &answer.body].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Request, u16> {
+        read(&mut text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn reads_a_request_and_refuses_what_is_too_much_or_none() {
+        let request =
+            of("POST /v1/jobs/7/kill?a=1&b=2 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}rest").unwrap();
+        assert_eq!(
+            (request.method.as_str(), request.path.as_str(), request.body.as_slice()),
+            ("POST", "/v1/jobs/7/kill", &b"{}"[..])
+        );
+        assert_eq!((request.query("b"), request.query("c"), request.header("host")), (Some("2"), None, Some("x")));
+        let twice = of("GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n").unwrap();
+        assert_eq!(twice.header("host"), None, "which one is meant?");
+        for (text, status) in [
+            ("SSH-2.0\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", 413),
+            ("POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+        ] {
+            assert_eq!(of(text).unwrap_err(), status, "{text}");
+        }
+        let endless = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(40_000));
+        assert_eq!(of(&endless).unwrap_err(), 431);
+        assert!(read(&mut &b"GET / HTTP/1.1\r\n"[..]).is_err());
+    }
+
+    #[test]
+    fn an_answer_says_what_a_browser_may_do_with_it() {
+        let mut out = Vec::new();
+        answer(&mut out, &Answer { cookie: Some("a=b".into()), ..Answer::text(403, "no") }).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("HTTP/1.1 403 ") && text.ends_with("\r\n\r\nno"), "{text}");
+        assert!(
+            text.contains("default-src 'none'") && text.contains("Set-Cookie: a=b\r\n") && text.contains("no-store")
+        );
+    }
+}

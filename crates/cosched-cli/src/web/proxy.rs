@@ -1,0 +1,126 @@
+//! Requests of the page go to the daemon's socket, as this user: those that the page needs, and no others.
+
+use super::http::{Answer, HEADERS, Request};
+use cosched_api::{ClientError, ErrorBody, ErrorCode, SocketChoice};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+
+/// What the page may ask; `*` is one part of a path.
+const ALLOWED: [(&str, &str); 16] = [
+    ("GET", "/v1/status"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/v1/jobs/*"),
+    ("GET", "/v1/jobs/*/events"),
+    ("GET", "/v1/limits"),
+    ("GET", "/v1/loads"),
+    ("GET", "/v1/history"),
+    ("POST", "/v1/jobs/*/suspend"),
+    ("POST", "/v1/jobs/*/resume"),
+    ("POST", "/v1/jobs/*/kill"),
+    ("POST", "/v1/jobs/*/class"),
+    ("POST", "/v1/jobs/*/share"),
+    ("POST", "/v1/jobs/*/policy"),
+    ("POST", "/v1/jobs/*/resources"),
+    ("PUT", "/v1/policy"),
+    ("PUT", "/v1/nodes/*"),
+];
+
+const JSON: &str = "application/json";
+
+/// The daemon's answer to a request.
+pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
+    if !ALLOWED.iter().any(|(method, path)| *method == request.method && matches(path, &request.path)) {
+        return error(
+            404,
+            "the page does not ask this",
+            "it is not in the page's list",
+            "Use `cosched` or the socket.",
+        );
+    }
+    let target = match request.query.as_str() {
+        "" => request.path.clone(),
+        query => format!("{}?{query}", request.path),
+    };
+    let body = (request.method != "GET").then_some(request.body.as_slice());
+    match socket.connect().and_then(|mut client| client.forward(&request.method, &target, body)) {
+        Ok((status, body)) => Answer { status, kind: JSON, cookie: None, body },
+        Err(e) => unreachable(&e),
+    }
+}
+
+/// Hands on what the daemon tells, as long as both listen. It says something every 15 s, so one who has gone is noticed.
+pub(super) fn events(socket: &SocketChoice, request: &Request, mut browser: TcpStream) -> io::Result<()> {
+    let client = match socket.connect() {
+        Ok(client) => client,
+        Err(e) => return super::http::answer(&mut browser, &unreachable(&e)),
+    };
+    let mut daemon = UnixStream::connect(client.path())?;
+    let query = &request.query;
+    let last = request.header("last-event-id").map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+    write!(daemon, "GET /v1/events?{query} HTTP/1.1\r\nHost: cosched\r\nConnection: close\r\n{last}\r\n")?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        daemon.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    head.truncate(head.len() - 2);
+    browser.write_all(&[&head, HEADERS.as_bytes(), b"\r\n"].concat())?;
+    io::copy(&mut daemon, &mut browser).map(drop)
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    let is_plain = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-%".contains(&b));
+    let mut parts = path.split('/');
+    let fit = pattern.split('/').all(|want| {
+        parts
+            .next()
+            .is_some_and(|part| want == part || want == "*" && !part.is_empty() && part != ".." && is_plain(part))
+    });
+    fit && parts.next().is_none()
+}
+
+fn unreachable(error: &ClientError) -> Answer {
+    let hint = "The page tries again by itself. `systemctl status coschedd` says what became of the daemon.";
+    self::error(502, "the daemon does not answer", &error.to_string(), hint)
+}
+
+fn error(status: u16, what: &str, why: &str, hint: &str) -> Answer {
+    let [what, why, hint] = [what, why, hint].map(str::to_owned);
+    let body = ErrorBody { code: ErrorCode::Internal, what, why, hint };
+    Answer { status, kind: JSON, cookie: None, body: serde_json::to_vec(&body).unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_page_needs_is_handed_on() {
+        assert!(matches("/v1/jobs/*/kill", "/v1/jobs/7/kill") && matches("/v1/jobs", "/v1/jobs"));
+        for path in [
+            "/v1/jobs/7",
+            "/v1/jobs//kill",
+            "/v1/jobs/../kill",
+            "/v1/jobs/7/kill/x",
+            "/v1/jobs/7 /kill",
+            "/v1/jobs/7\u{a0}/kill",
+        ] {
+            assert!(!matches("/v1/jobs/*/kill", path), "{path}");
+        }
+        let none = SocketChoice::Named("/nowhere/x.sock".into());
+        let of = |method: &str, path: &str| {
+            ask(&none, &Request { method: method.into(), path: path.into(), ..Request::default() }).status
+        };
+        assert_eq!((of("GET", "/v1/status"), of("POST", "/v1/jobs/7/kill")), (502, 502));
+        for (method, path) in [
+            ("GET", "/metrics"),
+            ("POST", "/v1/jobs"),
+            ("DELETE", "/v1/jobs/7/processes"),
+            ("GET", "/v1/cluster/export"),
+        ] {
+            assert_eq!(of(method, path), 404, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+// The daemon's API as `cosched web` hands it on: docs/schema/openapi.json has each type in full.
+
+export type JobState = "waiting" | "running" | "asleep" | "dropped" | "suspended" | "unknown" | "ended" | "lost";
+
+export interface Job {
+  id: number;
+  name: string;
+  uid: number;
+  user: string;
+  class: string;
+  policy: string;
+  own_policy?: string;
+  cpus: number;
+  state: JobState;
+  command: string[];
+  submitted_unix_ms: number;
+  ended_unix_ms?: number;
+  exit?: { code?: number; signal?: number };
+  processes?: number;
+  cpu_time_ms: number;
+  cpu_percent?: number;
+  memory_bytes?: number;
+  share?: number;
+  share_max?: number;
+  share_due?: number;
+  share_received?: number;
+  waits_for?: string;
+  ended_why?: string;
+  queue?: string;
+  row?: number;
+  decided?: { matter: string; user: string }[];
+  waiting?: { mode: string; waits?: number; spins?: number; blocks?: number };
+}
+
+export interface Row {
+  index: number;
+  cells: (number | null)[];
+  also: number[];
+  slots: number;
+}
+
+export interface Matrix {
+  columns: string[];
+  rows: Row[];
+  turns: number[];
+  cycle_slots: number;
+}
+
+export interface Plan {
+  generation: number;
+  epoch_unix_ns: number;
+  slot_length_ns: number;
+  policy: string;
+  sharing: string;
+  matrix: Matrix;
+  cut?: boolean;
+}
+
+export interface Problem {
+  what: string;
+  why: string;
+  hint: string;
+}
+
+export interface Node {
+  name: string;
+  cpus: number;
+  load?: number;
+  alive: boolean;
+  drains: boolean;
+  version?: string;
+  silent_since_unix_ms?: number;
+}
+
+export interface Queue {
+  name: string;
+  exclusive: boolean;
+  waiting: number;
+  running: number;
+  time_ms_max?: number;
+}
+
+export interface Status {
+  version: string;
+  node: string;
+  started_unix_ms: number;
+  policy: string;
+  sharing: string;
+  slot_length_ms: number;
+  cpus: number[];
+  memory_bytes: number;
+  generation: number;
+  matrix: Matrix;
+  switches: { count: number; late: number; wake: Quantiles; done: Quantiles };
+  warnings: Problem[];
+  load?: { cpus: { cpu: number; busy: number }[]; average?: number; memory_available_bytes?: number };
+  nodes?: Node[];
+  cluster?: { name: string; alone: boolean; store_answers: boolean; queues: Queue[] };
+}
+
+export interface Quantiles {
+  count: number;
+  p50_us: number;
+  p99_us: number;
+  max_us: number;
+}
+
+export interface Me {
+  uid: number;
+  user: string;
+  exempt: boolean;
+}
+
+export interface JobEvent {
+  what: string;
+  detail: string;
+  id: number;
+  name: string;
+  user: string;
+  state: JobState;
+}
+
+export interface StreamEvent {
+  unix_ms: number;
+  kind: "job" | "plan" | "problems" | "gap";
+  job?: JobEvent;
+  plan?: Plan;
+  problems?: Problem[];
+  gap?: string;
+}
+
+export interface History {
+  period_ms: number;
+  samples: { unix_ms: number; busy: number; jobs: { id: number; due: number; received: number }[] }[];
+}
+
+/** A refusal, in the daemon's words. */
+export class Refusal extends Error {
+  constructor(readonly status: number, readonly what: string, readonly why: string, readonly hint: string) {
+    super(what);
+  }
+}
+
+const KEY = "cosched-token";
+
+/** Takes the token out of the address, where histories and onlookers would have it, and keeps it for this origin. */
+export function takeToken(): void {
+  const token = new URLSearchParams(location.search).get("token");
+  if (token) {
+    localStorage.setItem(KEY, token);
+    history.replaceState(null, "", "/");
+  }
+}
+
+function headers(): Record<string, string> {
+  return { Authorization: `Bearer ${localStorage.getItem(KEY) ?? ""}` };
+}
+
+/** By how much the daemon's clock is ahead of ours, in ms: from the answer that took least. */
+export let clockAhead = 0;
+let bestRoundTrip = Infinity;
+
+function learnClock(response: Response, asked: number): void {
+  const server = Number(response.headers.get("Cosched-Unix-Us")) / 1000;
+  const now = Date.now();
+  // Each answer counts a little less than the one before, so that a clock that was set is found again.
+  bestRoundTrip *= 1.1;
+  if (server > 0 && now - asked <= bestRoundTrip) {
+    bestRoundTrip = now - asked;
+    clockAhead = server - (asked + now) / 2;
+  }
+}
+
+async function refusal(response: Response): Promise<Refusal> {
+  const text = await response.text();
+  try {
+    const body = JSON.parse(text) as Problem;
+    return new Refusal(response.status, body.what, body.why, body.hint);
+  } catch {
+    const [what, hint] = text.split("\n");
+    return new Refusal(response.status, what ?? "", "", hint ?? "");
+  }
+}
+
+export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const asked = Date.now();
+  let response: Response;
+  try {
+    response = await fetch(path, { method, headers: headers(), body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch {
+    throw new Refusal(0, "`cosched web` does not answer", "it has ended, or the connection to it has", "Start it again, and open the address that it prints.");
+  }
+  learnClock(response, asked);
+  if (!response.ok) throw await refusal(response);
+  return (await response.json()) as T;
+}
+
+/** Reads the stream of events until it ends. An event's id is what to resume after. */
+export async function follow(after: string, tell: (id: string, event: StreamEvent) => void): Promise<void> {
+  const response = await fetch(`/v1/events?follow=true&after=${encodeURIComponent(after)}`, { headers: headers() });
+  if (!response.ok || !response.body) throw await refusal(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (text + value).split("\n\n");
+    text = parts.pop() ?? "";
+    for (const part of parts) {
+      const field = (name: string) => part.split("\n").find((line) => line.startsWith(name))?.slice(name.length);
+      const data = field("data: ");
+      if (data) tell(field("id: ") ?? "", JSON.parse(data) as StreamEvent);
+    }
+  }
+}

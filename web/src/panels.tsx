@@ -1,0 +1,128 @@
+// What is beside the matrix and the jobs: CPUs, problems, nodes, queues, the last hour, what happened.
+
+import type { History, JobEvent, Node, Problem, Queue, Status } from "./api";
+import { act, state } from "./store";
+import { bytes, clock, duration, micros, percent, plain } from "./text";
+
+export function Problems({ problems }: { problems: Problem[] }) {
+  if (problems.length === 0) return null;
+  return (
+    <section class="problems" aria-labelledby="problems">
+      <h2 id="problems">Problems <span class="count">{problems.length}</span></h2>
+      <ul>
+        {problems.map((problem) => (
+          <li key={problem.what}>
+            <b>{plain(problem.what)}</b><span>{plain(problem.why)}</span><span class="hint">→ {plain(problem.hint)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export function Cpus({ status }: { status: Status }) {
+  const cpus = status.load?.cpus ?? [];
+  return (
+    <section aria-labelledby="cpus">
+      <h2 id="cpus">CPUs</h2>
+      <div class="cpus">
+        {cpus.map(({ cpu, busy }) => (
+          <div key={cpu} class="cpu" title={`cpu${cpu}: ${percent(busy)} busy`}>
+            <span class="level"><span class="fill" style={{ height: `${Math.round(busy * 100)}%` }} /></span>
+            <span class="muted">{cpu}</span>
+          </div>
+        ))}
+      </div>
+      <dl class="facts">
+        <dt>Load</dt><dd>{status.load?.average?.toFixed(2) ?? "–"}</dd>
+        <dt>Memory free</dt><dd>{bytes(status.load?.memory_available_bytes)} of {bytes(status.memory_bytes)}</dd>
+        <dt>Switches</dt><dd>{status.switches.count.toLocaleString("en")}, {status.switches.late} late</dd>
+        <dt>Switch done</dt><dd>median {micros(status.switches.done.p50_us)}, 99 % within {micros(status.switches.done.p99_us)}</dd>
+      </dl>
+    </section>
+  );
+}
+
+const WIDE = 600;
+const HIGH = 90;
+
+export function Hour({ history }: { history: History }) {
+  const samples = history.samples;
+  if (samples.length < 2) return null;
+  const last = samples[samples.length - 1]?.unix_ms ?? 0;
+  const from = Math.min(samples[0]?.unix_ms ?? 0, last - 600_000);
+  const x = (at: number) => ((at - from) / (last - from)) * WIDE;
+  const y = (part: number) => HIGH - Math.min(1, part) * HIGH;
+  const path = (of: (sample: (typeof samples)[number]) => number) => {
+    let before = 0;
+    return samples.map((sample) => {
+      const gap = sample.unix_ms - before > 3 * history.period_ms;
+      before = sample.unix_ms;
+      return `${gap ? "M" : "L"}${x(sample.unix_ms).toFixed(1)} ${y(of(sample)).toFixed(1)}`;
+    }).join("");
+  };
+  const jobs = (sample: (typeof samples)[number]) => sample.jobs.reduce((sum, job) => sum + job.received, 0);
+  return (
+    <section aria-labelledby="hour">
+      <h2 id="hour">Utilisation, last {duration(last - from)}</h2>
+      <svg viewBox={`0 -2 ${WIDE} ${HIGH + 4}`} preserveAspectRatio="none" class="hour" role="img" aria-label="CPU utilisation over time">
+        <path class="grid" d={`M0 ${y(0.5)}H${WIDE}M0 ${y(1)}H${WIDE}M0 ${y(0)}H${WIDE}`} />
+        <path class="busy" d={path((sample) => sample.busy)} />
+        <path class="of-jobs" d={path(jobs)} />
+      </svg>
+      <p class="legend"><span class="key busy" /> CPUs busy <span class="key of-jobs" /> used by jobs <span class="muted">0 to 100 %, a point every {duration(history.period_ms)}</span></p>
+    </section>
+  );
+}
+
+export function Nodes({ nodes }: { nodes: Node[] }) {
+  if (nodes.length < 2) return null;
+  const may = state.me?.exempt ?? false;
+  return (
+    <section aria-labelledby="nodes">
+      <h2 id="nodes">Nodes <span class="count">{nodes.length}</span></h2>
+      <div class="scroll"><table>
+        <thead><tr><th>Node</th><th>State</th><th class="num">CPUs</th><th class="num">Other load</th><th>Version</th><th>Actions</th></tr></thead>
+        <tbody>{nodes.map((node) => (
+          <tr key={node.name}>
+            <td>{plain(node.name)}</td>
+            <td><span class={`state ${node.alive ? "running" : "lost"}`}>{node.alive ? (node.drains ? "drains" : "up") : node.silent_since_unix_ms ? "silent" : "gone"}</span></td>
+            <td class="num">{node.cpus || "–"}</td><td class="num">{node.load?.toFixed(1) ?? "–"}</td><td>{plain(node.version ?? "–")}</td>
+            <td class="actions"><button type="button" disabled={!may || !node.alive} title={may ? "Whether it gets new jobs" : "Only administrators drain nodes."}
+              onClick={() => void act("PUT", `/v1/nodes/${encodeURIComponent(node.name)}`, { drains: !node.drains })}>{node.drains ? "Undrain" : "Drain"}</button></td>
+          </tr>
+        ))}</tbody>
+      </table></div>
+    </section>
+  );
+}
+
+export function Queues({ queues }: { queues: Queue[] }) {
+  if (queues.every((queue) => queue.waiting === 0) && queues.length < 2) return null;
+  return (
+    <section aria-labelledby="queues">
+      <h2 id="queues">Queues</h2>
+      <div class="scroll"><table>
+        <thead><tr><th>Queue</th><th class="num">Waiting</th><th class="num">Started</th><th class="num">Time limit</th><th>Nodes</th></tr></thead>
+        <tbody>{queues.map((queue) => (
+          <tr key={queue.name}><td>{plain(queue.name)}</td><td class="num">{queue.waiting}</td><td class="num">{queue.running}</td>
+            <td class="num">{queue.time_ms_max === undefined ? "none" : duration(queue.time_ms_max)}</td><td>{queue.exclusive ? "exclusive" : "shared"}</td></tr>
+        ))}</tbody>
+      </table></div>
+    </section>
+  );
+}
+
+export function Events({ events }: { events: { at: number; event: JobEvent }[] }) {
+  return (
+    <section aria-labelledby="events">
+      <h2 id="events">Events</h2>
+      {events.length === 0 && <p class="empty">What happens to jobs is shown here.</p>}
+      <ol class="past">
+        {events.slice(0, 30).map(({ at, event }) => (
+          <li key={`${at}-${event.id}-${event.what}`}><time>{clock(at)}</time> <b>{event.what}</b> job {event.id} {plain(event.name)} <span class="muted">{plain(event.detail)}</span></li>
+        ))}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,113 @@
+// What the page knows: told by the stream of events, and asked for again when something has changed.
+
+import { ask, follow, Refusal } from "./api";
+import type { History, Job, JobEvent, Me, Plan, Problem, Status } from "./api";
+
+/** Numbers (CPU time, memory, load) are asked for this often while somebody looks. */
+const NUMBERS_MS = 2000;
+/** Changes that come faster are asked for together. */
+const CHANGES_MS = 150;
+const RETRY_MS = 1000;
+const EVENTS_SHOWN = 200;
+
+export interface State {
+  me: Me | null;
+  status: Status | null;
+  jobs: Job[];
+  plan: Plan | null;
+  problems: Problem[];
+  history: History | null;
+  events: { at: number; event: JobEvent }[];
+  /** Why the page is not up to date. */
+  away: Refusal | null;
+  /** What a click could not do. */
+  refused: Refusal | null;
+}
+
+export const state: State = {
+  me: null, status: null, jobs: [], plan: null, problems: [], history: null, events: [], away: null, refused: null,
+};
+
+let tell: () => void = () => {};
+let due: number | undefined;
+let asking = false;
+/** First all that the daemon remembers. */
+let lastId = "0";
+let historyAt = 0;
+
+export function change(part: Partial<State>): void {
+  Object.assign(state, part);
+  tell();
+}
+
+export function start(listener: () => void): void {
+  tell = listener;
+  void refresh();
+  void stream();
+  setInterval(() => document.hidden || void refresh(), NUMBERS_MS);
+  document.addEventListener("visibilitychange", () => document.hidden || void refresh());
+}
+
+function soon(): void {
+  due ??= window.setTimeout(() => { due = undefined; void refresh(); }, CHANGES_MS);
+}
+
+async function refresh(): Promise<void> {
+  if (asking) return soon();
+  asking = true;
+  try {
+    const [status, list, me] = await Promise.all([
+      ask<Status>("GET", "/v1/status"), ask<{ jobs: Job[] }>("GET", "/v1/jobs"), ask<Me>("GET", "/v1/limits"),
+    ]);
+    if (Date.now() - historyAt > 10_000) {
+      historyAt = Date.now();
+      state.history = await ask<History>("GET", "/v1/history");
+    }
+    // A matrix that is too long for the stream is here.
+    const plan = state.plan?.cut ? { ...state.plan, matrix: status.matrix, cut: false } : state.plan;
+    change({ status, jobs: list.jobs, me, plan, problems: status.warnings, away: null });
+  } catch (e) {
+    change({ away: asRefusal(e) });
+  } finally {
+    asking = false;
+  }
+}
+
+async function stream(): Promise<never> {
+  for (;;) {
+    try {
+      await follow(lastId, (id, event) => {
+        lastId = id;
+        if (event.plan) change({ plan: event.plan });
+        if (event.plan?.cut || event.gap) soon();
+        if (event.problems) change({ problems: event.problems });
+        if (event.job) {
+          state.events.unshift({ at: event.unix_ms, event: event.job });
+          state.events.length = Math.min(state.events.length, EVENTS_SHOWN);
+          soon();
+        }
+      });
+    } catch (e) {
+      change({ away: asRefusal(e) });
+    }
+    await new Promise((go) => setTimeout(go, RETRY_MS));
+    soon();
+  }
+}
+
+/** Does what a click asks for; what the daemon refuses is shown. */
+export async function act(method: string, path: string, body: unknown = {}): Promise<boolean> {
+  try {
+    await ask(method, path, body);
+    change({ refused: null });
+    await refresh();
+    return true;
+  } catch (e) {
+    change({ refused: asRefusal(e) });
+    return false;
+  }
+}
+
+function asRefusal(e: unknown): Refusal {
+  return e instanceof Refusal ? e : new Refusal(0, "the connection is lost", String(e), "The page tries again by itself.");
+}
