@@ -52,6 +52,18 @@ fn a_status_has_what_the_document_says() {
     }
 }
 
+/// The slots of a job that is alone follow each other without a gap.
+fn check_trace(output: &std::process::Output, id: u64) {
+    let trace: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a trace");
+    let all = trace["traceEvents"].as_array().unwrap().iter();
+    let of = all.filter(|e| e["cat"] == "slot" && e["tid"] == 0 && e["args"]["job"] == id);
+    let first: Vec<_> = of.map(|e| (e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap())).collect();
+    assert!(first.len() >= 600 / 20, "{first:?}");
+    assert!(first.windows(2).all(|pair| (pair[0].0 + pair[0].1 - pair[1].0).abs() < 1.0), "{first:?}");
+    let state = |e: &serde_json::Value| e["cat"] == "state" && e["tid"] == id && e["name"] == "running";
+    assert!(trace["traceEvents"].as_array().unwrap().iter().any(state), "{trace}");
+}
+
 /// The words of the events of job `id` that came so far, over all streams.
 fn words(events: &[cosched_api::StreamEvent], id: u64) -> Vec<String> {
     events
@@ -82,6 +94,7 @@ fn events_tell_what_happens_to_jobs_and_the_plan_and_resume_over_a_restart() {
         events.last().unwrap().id.clone()
     };
     until(&mut live, "began");
+    check_trace(&d.cosched(&["trace", "--for", "600ms"]), id);
     d.client().suspend(id).unwrap();
     let suspended = until(&mut live, "suspended");
     d.client().resume(id).unwrap();

@@ -42,7 +42,7 @@ pub(crate) enum Commands {
     Top(crate::top::Top),
     /// Show and control jobs, matrix and machine in a local browser
     Web(crate::web::Web),
-    /// Show what happens to jobs, the plan and the machine, as it happens
+    /// Show events of jobs, the plan and the machine as they happen
     Events(crate::commands::events::Events),
     /// Record slots, jobs and switches for some seconds, for Perfetto
     Trace(crate::trace::Trace),

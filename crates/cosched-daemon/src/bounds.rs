@@ -33,8 +33,8 @@ const SHORT_ANSWER_BYTES: usize = 16 << 10;
 /// The path whose answer goes on.
 pub(crate) const STREAM_PATH: &str = "/v1/events";
 
-/// What such an answer holds at most: an event on its way, and what is written of the one before.
-const STREAM_BYTES: usize = 2 * EVENT_BYTES_MAX;
+/// What such an answer counts as: it holds two events at most, but each event costs time for each stream, too.
+const STREAM_BYTES: usize = 16 * EVENT_BYTES_MAX;
 
 /// What bounds all requests.
 #[derive(Clone, Debug)]

@@ -135,7 +135,7 @@ impl Driver {
         let now = self.warnings(&self.machinery.slots.stats());
         // The reasons have numbers that rise.
         let what: Vec<String> = now.iter().map(|warning| warning.what.clone()).collect();
-        if self.teller.problems != what || !self.teller.began {
+        if self.teller.problems != what {
             self.teller.problems = what;
             self.teller.log.problems(now);
         }

@@ -244,7 +244,7 @@ async fn events_of_hidden_jobs_are_their_owners_and_a_stream_is_counted_while_it
     endless.extensions_mut().insert(ConnectInfo(Caller { peer: Peer { uid: OTHER, pid: None }, gid: OTHER }));
     let app = router(house.desk.clone(), house.bounds.clone());
     let stream = TowerToHyperService::new(app).call(endless).await.unwrap();
-    assert_eq!(house.bounds.budget.of_user(OTHER).0, 128 << 10);
+    assert_eq!(house.bounds.budget.of_user(OTHER).0, 1 << 20);
     drop(stream);
     assert_eq!(house.bounds.budget.of_user(OTHER).0, 0);
     assert_eq!(house.asked(), Vec::<String>::new(), "the driver has nothing to do with it");
