@@ -23,6 +23,7 @@ mod sound;
 pub mod stage;
 mod table;
 mod time;
+mod topology;
 pub mod wait;
 
 pub use agent::{Agent, AgentAction, AgentConfig, AgentInput};
@@ -45,3 +46,4 @@ pub use reason::Reason;
 pub use sound::Flaw;
 pub use table::{Entry, Fill, Prepared, Table};
 pub use time::Time;
+pub use topology::{Cpu, Topology};

@@ -4,11 +4,16 @@
 //! CPUs by turns. Rule: a row is a time slot, a column is a CPU of a node; a gang has all its cells in one row, so it
 //! either runs whole or not at all. New gangs are packed into rows with room; when gangs go or a new row was needed,
 //! rows whose gangs fit elsewhere are given up (slot unification), so that the cycle gets shorter.
+//! Where the node's topology is known, the columns are places: a gang's cells are the CPUs that its processes run on, and which these are
+//! says `policy/place.rs`. Else they are counted, and any free ones are as good.
 //! Source: LLNL, "Gang Scheduler Design" (table 2); Ousterhout 1982; unification and alternates: Feitelson 1996.
 
 use crate::id::{JobId, NodeId};
 use crate::job::{Node, Packing};
+use crate::policy::place::place;
+use crate::topology::Topology;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -73,13 +78,30 @@ pub struct Placement {
 pub struct Matrix {
     columns: Vec<Column>,
     rows: Vec<Row>,
+    topology: Option<Arc<Topology>>,
 }
 
 impl Matrix {
     /// An empty matrix over the CPUs of these nodes.
     pub fn new(nodes: &[Node]) -> Matrix {
         let columns = nodes.iter().flat_map(|n| (0..n.cpus).map(|cpu| Column { node: n.id, cpu })).collect();
-        Matrix { columns, rows: Vec::new() }
+        Matrix { columns, rows: Vec::new(), topology: None }
+    }
+
+    /// An empty matrix over the CPUs of a node, in which columns are places.
+    pub fn of_places(node: NodeId, topology: Arc<Topology>) -> Matrix {
+        let cpus = topology.cpus().len() as u32;
+        Matrix { topology: Some(topology), ..Matrix::new(&[Node { id: node, cpus }]) }
+    }
+
+    /// The same without gangs.
+    pub(crate) fn emptied(&self) -> Matrix {
+        Matrix { columns: self.columns.clone(), rows: Vec::new(), topology: self.topology.clone() }
+    }
+
+    /// Whether a gang's columns are the CPUs that its processes run on.
+    pub fn has_places(&self) -> bool {
+        self.topology.is_some()
     }
 
     /// The columns.
@@ -128,6 +150,24 @@ impl Matrix {
         };
         self.fill(row, &columns, job);
         Some(Placement { row, columns })
+    }
+
+    /// Gives a gang the columns that it had before, in the first row where they are free, or in a new one if no row has room for it; whether
+    /// that can be.
+    pub(crate) fn put_back(&mut self, job: JobId, columns: &[u32]) -> bool {
+        let is_full = self.rows.iter().all(|row| row.free() < columns.len());
+        let exist = columns.iter().all(|column| (*column as usize) < self.columns.len());
+        if is_full && exist {
+            self.rows.push(Row::empty(self.columns.len()));
+        }
+        let row = self.row_with(columns);
+        row.inspect(|row| self.fill(*row, columns, job)).is_some()
+    }
+
+    /// The first row in which all of these columns are free.
+    fn row_with(&self, columns: &[u32]) -> Option<usize> {
+        let is_free = |row: &Row| columns.iter().all(|c| row.cells.get(*c as usize).is_some_and(Option::is_none));
+        self.rows.iter().position(|row| row.free() >= columns.len() && is_free(row))
     }
 
     /// As [`Matrix::insert`], with at most `rows_max` rows (the multiprogramming level). `None` also when all are full.
@@ -188,20 +228,21 @@ impl Matrix {
     /// Finds cells for a gang in the present rows: its own columns before others of its node.
     fn adopt(&mut self, job: JobId, own: &[u32]) -> bool {
         let node = own.first().map(|c| self.columns[*c as usize].node);
-        let roomy = || self.rows.iter().enumerate().filter(|(_, r)| r.free() >= own.len());
-        let same = roomy().find(|(_, r)| own.iter().all(|c| r.cells[*c as usize].is_none()));
-        let place = same
-            .map(|(row, _)| (row, own.to_vec()))
-            .or_else(|| roomy().find_map(|(row, r)| Some((row, self.free_columns(r, own.len() as u32, node)?))));
-        let Some((row, columns)) = place else { return false };
+        let other = |(row, r): (usize, &Row)| Some((row, self.free_columns(r, own.len() as u32, node)?));
+        let same = self.row_with(own).map(|row| (row, own.to_vec()));
+        let Some((row, columns)) = same.or_else(|| self.rows.iter().enumerate().find_map(other)) else { return false };
         self.fill(row, &columns, job);
         true
     }
 
-    /// The lowest `cpus` free columns of the first permitted node that has so many free in this row.
+    /// The lowest `cpus` free columns of the first permitted node that has so many free in this row; where they are places, the best ones.
     fn free_columns(&self, row: &Row, cpus: u32, node: Option<NodeId>) -> Option<Vec<u32>> {
         if row.free() < cpus as usize {
             return None;
+        }
+        if let Some(topology) = &self.topology {
+            let is_permitted = node.is_none_or(|node| self.columns.iter().all(|column| column.node == node));
+            return is_permitted.then(|| place(topology, |at| row.cells[at].is_none(), cpus as usize)).flatten();
         }
         let mut start = 0;
         while start < self.columns.len() {

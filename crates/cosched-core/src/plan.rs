@@ -51,6 +51,8 @@ pub struct PlannedJob {
     pub weight: u32,
     /// Its row and columns, while it has cells.
     pub home: Option<(u32, Vec<u32>)>,
+    /// Its columns are its place.
+    pub is_placed: bool,
     /// How many turns of the cycle it owns CPUs in.
     pub turns: u32,
 }
@@ -140,6 +142,13 @@ impl Plan {
     pub fn share(&self, job: JobId) -> Option<(u32, u32)> {
         let planned = self.jobs.get(&job)?;
         (planned.turns > 0).then_some((planned.turns, self.turns.len() as u32))
+    }
+
+    /// The place of a gang with slots: the CPUs that its processes may use, by their columns. `None` for a job that may use all.
+    pub fn place(&self, job: JobId) -> Option<&[u32]> {
+        let planned = self.jobs.get(&job).filter(|planned| planned.is_placed)?;
+        let (_, columns) = planned.home.as_ref()?;
+        (columns.len() < self.matrix.columns().len()).then_some(columns)
     }
 
     /// How much of the time between two moments lies in slots in which a job owns CPUs, in nanoseconds.

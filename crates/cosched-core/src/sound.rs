@@ -86,8 +86,9 @@ impl Plan {
     /// # Errors
     /// What does not hold.
     pub fn check(&self) -> Result<(), Flaw> {
-        // A single-CPU job fills any free column of its node.
-        self.check_with(|turn, _, (row, columns)| columns.len() > 1 || *row == turn.row)
+        // A single-CPU job fills any free column of its node, where columns are counted.
+        let has_places = self.matrix.has_places();
+        self.check_with(|turn, _, (row, columns)| has_places || columns.len() > 1 || *row == turn.row)
     }
 
     /// The same, and that the plan comes after this one.

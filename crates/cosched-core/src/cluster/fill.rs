@@ -6,7 +6,7 @@
 //! Scheduler Design".)
 //! Rule. The node has a planner of its own for them, the same that runs a machine alone. In each turn of the cluster's
 //! cycle the gangs that span nodes have their CPUs; what is left goes to the node's own gangs, whole ones only, the least
-//! served for its share first. They use any free CPUs, not certain ones. How much is left was seen to by the cluster's
+//! served for its share first. They use any free CPUs, not certain ones: they have no places, the gangs that span nodes have. How much is left was seen to by the cluster's
 //! plan, which has open turns for them. On a node without a gang that spans nodes its own plan holds as it is.
 //! Units: turns.
 
@@ -57,7 +57,8 @@ fn filled(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares, rele
         .collect();
     let is_held = |id: &JobId| cluster.jobs.get(id).is_some_and(is_held) && !released.contains(id);
     hold(&mut plan, is_held);
-    plan.jobs.extend(spanning.iter().map(|(id, job, cpus)| (*id, planned(job, *cpus))));
+    let is_placed = own.matrix.has_places();
+    plan.jobs.extend(spanning.iter().map(|(id, job, cpus)| (*id, planned(job, *cpus, is_placed))));
     if spanning.iter().any(|(_, job, _)| job.home.is_some()) {
         // No turns are open for them.
         lull(&mut plan, |id| cluster.jobs.get(id).is_some_and(|job| job.standing == Standing::Asleep));
@@ -111,7 +112,7 @@ fn is_held(job: &ClusterJob) -> bool {
 }
 
 /// A job that spans nodes, as a node sees it before it has turns.
-fn planned(job: &ClusterJob, cpus: u32) -> PlannedJob {
+fn planned(job: &ClusterJob, cpus: u32, is_placed: bool) -> PlannedJob {
     let standing = match job.stage {
         Stage::Waiting(_) => Standing::Suspended,
         // What is to end must be able to.
@@ -122,7 +123,7 @@ fn planned(job: &ClusterJob, cpus: u32) -> PlannedJob {
     // A gang without cells, of one of whose nodes nobody hears, is left to the operating system.
     let left = standing == Standing::Scheduled && job.home.is_none() && job.policy == Policy::Gang;
     let policy = if left { Policy::Local } else { job.policy };
-    PlannedJob { class, policy, auto, cpus, standing, slot_share, weight, home: None, turns: 0 }
+    PlannedJob { class, policy, auto, cpus, standing, slot_share, weight, home: None, is_placed, turns: 0 }
 }
 
 /// Weights of the node's jobs against each other; a plan of its own has them already.
@@ -220,6 +221,8 @@ impl Filled {
             let Some(job) = plan.jobs.get_mut(id) else { continue };
             let place = matrix.insert(*id, job.cpus, None, crate::job::Packing::FirstFit);
             job.home = place.map(|place| (place.row as u32, place.columns));
+            // It runs in other turns than its row's, on whatever is left.
+            job.is_placed = false;
         }
         matrix
     }
@@ -249,14 +252,21 @@ mod tests {
 
     /// The plan of the node's own gangs, of so many CPUs each, from number 2 on.
     fn own(cpus: &[u32]) -> Plan {
-        let mut planner = crate::Planner::new(PlannerConfig {
+        own_by(planner(), cpus)
+    }
+
+    fn planner() -> crate::Planner {
+        crate::Planner::new(PlannerConfig {
             nodes: vec![Node { id: HERE, cpus: 4 }],
             slot_length_ns: 100_000_000,
             policy: Policy::Gang,
             sharing: Sharing::Soft,
             packing: Packing::FirstFit,
             shares: Shares::default(),
-        });
+        })
+    }
+
+    fn own_by(mut planner: crate::Planner, cpus: &[u32]) -> Plan {
         for (id, cpus) in (2..).zip(cpus) {
             let (class, policy, node) = (Class::Batch, Some(Policy::Gang), Some(HERE));
             let job = Job { id: JobId(id), owner: 0, class, policy, cpus: *cpus, node };
@@ -276,6 +286,15 @@ mod tests {
         assert_eq!(turns_of(&plan, 1), cluster().turns.len() * plan.turns.len() / cluster().turns.len());
         assert!(plan.turns.iter().all(|turn| turn.run.len() == 2), "two CPUs are left: {:?}", plan.turns);
         assert_eq!(turns_of(&plan, 2), turns_of(&plan, 3), "none is always the first: {:?}", plan.turns);
+    }
+
+    #[test]
+    fn beside_gangs_that_span_nodes_only_these_have_places() {
+        let own = own_by(planner().with_places(Arc::new(crate::Topology::flat(4))), &[2, 1]);
+        assert_eq!([2, 3].map(|id| own.place(JobId(id)).map(<[u32]>::len)), [Some(2), Some(1)]);
+        let (plan, flaw) = fill(&cluster(), HERE, &own, &Shares::default(), &BTreeSet::new());
+        assert_eq!(flaw, None);
+        assert_eq!([1, 2, 3].map(|id| plan.place(JobId(id)).map(<[u32]>::len)), [Some(2), None, None]);
     }
 
     #[test]

@@ -18,6 +18,10 @@ impl Planner {
         let housed: BTreeSet<JobId> = self.matrix.rows().iter().flat_map(|r| r.jobs()).collect();
         let gone: Vec<JobId> = housed.iter().copied().filter(|id| !self.has_slots(*id)).collect();
         for id in &gone {
+            if let Some(home) = self.matrix.home(*id).filter(|_| self.matrix.has_places() && self.jobs.contains_key(id))
+            {
+                self.places.insert(*id, home.columns);
+            }
             self.matrix.remove(*id);
         }
         let rows = self.matrix.rows().len();
@@ -32,10 +36,15 @@ impl Planner {
         }
     }
 
-    /// Gives a gang cells. Its processes cannot move to another node, so its first node is its node for ever.
+    /// Gives a gang cells. Its processes cannot move to another node, so its first node is its node for ever; and where it had a place, it
+    /// has that again if it can.
     fn house(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let job = &mut entry.job;
+        let before = self.places.get(&id).filter(|columns| columns.len() == job.cpus as usize);
+        if before.is_some_and(|columns| self.matrix.put_back(id, columns)) {
+            return;
+        }
         // It fits: that was checked when the job arrived.
         let place = self.matrix.insert(id, job.cpus, job.node, self.config.packing);
         let column = place.and_then(|p| p.columns.first().copied());
@@ -78,6 +87,7 @@ impl Planner {
                 slot_share: e.slot_share,
                 weight,
                 home: homes.remove(id).map(|p| (p.row as u32, p.columns)),
+                is_placed: self.matrix.has_places(),
                 turns: owned.get(id).copied().unwrap_or(0),
             };
             (*id, job)

@@ -16,6 +16,7 @@ use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::sound::Flaw;
 use crate::time::Time;
+use crate::topology::Topology;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -152,6 +153,8 @@ pub struct Planner {
     config: PlannerConfig,
     jobs: BTreeMap<JobId, Entry>,
     matrix: Matrix,
+    /// The places that gangs had last.
+    places: BTreeMap<JobId, Vec<u32>>,
     plan: Arc<Plan>,
     turns: phase::Turns,
     actions: VecDeque<PlannerAction>,
@@ -176,10 +179,25 @@ impl Planner {
             config,
             jobs: BTreeMap::new(),
             matrix,
+            places: BTreeMap::new(),
             plan,
             turns: phase::Turns::default(),
             actions: VecDeque::new(),
         }
+    }
+
+    /// The planner of one node, whose columns are places; it has no job yet.
+    #[must_use]
+    pub fn with_places(mut self, topology: Arc<Topology>) -> Planner {
+        let node = self.config.nodes.first().map_or(NodeId(0), |node| node.id);
+        self.matrix = Matrix::of_places(node, topology);
+        Arc::make_mut(&mut self.plan).matrix = self.matrix.clone();
+        self
+    }
+
+    /// A job that is to arrive had this place, by its columns: it gets it again, if that is free.
+    pub fn remember_place(&mut self, job: JobId, columns: Vec<u32>) {
+        self.places.insert(job, columns);
     }
 
     /// The plan that holds.
@@ -225,6 +243,7 @@ impl Planner {
             }
             PlannerInput::End(id) => {
                 self.jobs.remove(&id).ok_or(PlannerError::UnknownJob(id))?;
+                self.places.remove(&id);
                 return Ok(Reason::Departure);
             }
             PlannerInput::Suspend(id) => self.entry(id)?.standing = Standing::Suspended,
@@ -291,6 +310,7 @@ impl Planner {
         self.check_cpus(cpus, job.node)?;
         if cpus != job.cpus {
             self.entry(id)?.job.cpus = cpus;
+            self.places.remove(&id);
             self.matrix.remove(id);
             self.matrix.unify();
         }
@@ -335,7 +355,7 @@ impl Planner {
         plan.from_slot = plan.slot_at(now);
         if let Err(flaw) = plan.check_after(&self.plan) {
             self.actions.push_back(PlannerAction::Unsound(flaw));
-            self.matrix = Matrix::new(&self.config.nodes);
+            self.matrix = self.matrix.emptied();
             plan.drop_slots();
         }
         self.plan = Arc::new(plan);

@@ -10,8 +10,8 @@
 //! et al. 1996, proportionate progress), so a row waits at most 2·⌈W/w⌉ turns for its next one.
 //!
 //! In each turn, columns that the row leaves free are lent, in this order: to single-CPU jobs and to gangs all of whose
-//! own columns are free, least served for their share first (alternate scheduling). A single-CPU job fills any free
-//! column of its node: nothing ties a lone process to a column. When several jobs compete for what is free, the cycle
+//! own columns are free, least served for their share first (alternate scheduling). Where columns are counted, a single-CPU
+//! job fills any free column of its node: nothing ties a lone process to a column. Where they are places, its CPU does. When several jobs compete for what is free, the cycle
 //! is repeated a few times, so that they take turns there too. A job with a share of the slots runs in its row only when it
 //! has earned a slot (`share.rs`); else its columns are free.
 //!
@@ -77,7 +77,7 @@ struct Gang {
     row: usize,
     share: u64,
     columns: Columns,
-    /// All columns of its node, for a single-CPU job; they are as good as its own.
+    /// All columns of its node, for a single-CPU job where columns are counted; they are as good as its own.
     instead: Option<Columns>,
 }
 
@@ -101,7 +101,7 @@ fn gangs(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<Gang> {
             id,
             row: home.row,
             share: u64::from(share(id)),
-            instead: (home.columns.len() == 1).then(|| Columns::new(total, of_node)),
+            instead: (home.columns.len() == 1 && !matrix.has_places()).then(|| Columns::new(total, of_node)),
             columns: Columns::new(total, own),
         }
     };

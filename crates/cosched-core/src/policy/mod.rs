@@ -8,6 +8,7 @@ pub(crate) mod gang;
 pub(crate) mod held;
 pub(crate) mod local;
 pub(crate) mod neighbours;
+pub(crate) mod place;
 pub(crate) mod share;
 
 use core::ops::RangeInclusive;

@@ -78,6 +78,7 @@ mod tests {
             slot_share: None,
             weight,
             home: None,
+            is_placed: false,
             turns: 0,
         };
         Plan {

@@ -27,9 +27,11 @@ use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::sound::Flaw;
 use crate::time::Time;
+use crate::topology::Topology;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::mem::take;
 
 /// The node to its own planner, which knows no other.
@@ -40,6 +42,8 @@ const HERE: NodeId = NodeId(0);
 pub struct LocalConfig {
     /// The node's CPUs.
     pub cpus: u32,
+    /// How these hang together, where gangs have places; of as many CPUs.
+    pub topology: Option<Arc<Topology>>,
     /// The length of a slot in nanoseconds, until the cluster says another one; as the settings below.
     pub slot_length_ns: u64,
     /// The policy of jobs that have none of their own.
@@ -62,6 +66,7 @@ impl LocalConfig {
     pub fn new(cpus: u32) -> LocalConfig {
         LocalConfig {
             cpus,
+            topology: None,
             slot_length_ns: 100_000_000,
             policy: Policy::Gang,
             sharing: Sharing::Soft,
@@ -170,6 +175,10 @@ impl LocalScheduler {
             packing: config.packing,
             shares: config.shares,
         });
+        let own = match config.topology {
+            Some(topology) => own.with_places(topology),
+            None => own,
+        };
         LocalScheduler {
             plan: Arc::clone(own.plan()),
             own,
@@ -188,6 +197,11 @@ impl LocalScheduler {
             actions: VecDeque::new(),
             alter: |_| (),
         }
+    }
+
+    /// A job that is about to begin here had this place, by its columns.
+    pub fn remember_place(&mut self, id: JobId, columns: Vec<u32>) {
+        self.own.remember_place(id, columns);
     }
 
     /// The same, but that what it has planned is changed by `alter`: to show that somebody notices.

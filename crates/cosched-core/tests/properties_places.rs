@@ -1,0 +1,175 @@
+//! Places on random machines of up to 4 sockets, 64 cores each, 2 threads a core; and what it costs to choose them.
+
+use cosched_core::{
+    Class, Cpu, Job, JobId, Matrix, Node, NodeId, Packing, Planner, PlannerConfig, PlannerInput, Policy, Shares,
+    Sharing, Time, Topology,
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Sockets of several caches each, numbered as Linux does: the first CPUs of all cores, then their siblings; or core by core.
+fn machine(sockets: u32, caches: u32, cores: u32, threads: u32, by_core: bool) -> Topology {
+    let of_socket = cores.div_ceil(caches).max(1) * caches;
+    let cpu = |core: u32| {
+        let socket = core / of_socket;
+        Cpu { socket, numa_node: socket, cache: core / (of_socket / caches), core }
+    };
+    let all = sockets * of_socket;
+    let cpus = match by_core {
+        true => (0..all * threads).map(|at| cpu(at / threads)).collect(),
+        false => (0..all * threads).map(|at| cpu(at % all)).collect(),
+    };
+    Topology::new(cpus)
+}
+
+fn machines() -> impl Strategy<Value = Topology> {
+    (1..=4_u32, 1..=4_u32, 1..=64_u32, 1..=2_u32, any::<bool>()).prop_map(
+        |(sockets, caches, cores, threads, by_core)| machine(sockets, caches.min(cores), cores, threads, by_core),
+    )
+}
+
+/// Cores of which no CPU is taken in a row, with their sockets.
+fn whole_cores(topology: &Topology, taken: &BTreeSet<u32>) -> BTreeMap<u32, u32> {
+    let busy: BTreeSet<u32> = taken.iter().map(|at| topology.cpus()[*at as usize].core).collect();
+    topology.cpus().iter().filter(|cpu| !busy.contains(&cpu.core)).map(|cpu| (cpu.core, cpu.socket)).collect()
+}
+
+/// The least number of sockets that have so many of these cores.
+fn sockets_needed(cores: &BTreeMap<u32, u32>, wanted: usize) -> usize {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    cores.values().for_each(|socket| *counts.entry(*socket).or_default() += 1);
+    let mut counts: Vec<usize> = counts.into_values().collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let have = |sockets: &usize| counts[..*sockets].iter().sum::<usize>() >= wanted;
+    (0..=counts.len()).find(have).unwrap_or(0)
+}
+
+fn columns_of_rows(matrix: &Matrix) -> Vec<BTreeSet<u32>> {
+    let row =
+        |row: &cosched_core::Row| (0..).zip(row.cells()).filter(|(_, cell)| cell.is_some()).map(|(at, _)| at).collect();
+    matrix.rows().iter().map(row).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whole_cores_of_few_sockets_and_nobodys_cpu_twice(
+        topology in machines(), widths in prop::collection::vec((any::<u16>(), any::<bool>()), 1..40), best in any::<bool>(),
+    ) {
+        let cpus = topology.cpus().len();
+        let packing = if best { Packing::BestFit } else { Packing::FirstFit };
+        let mut matrix = Matrix::of_places(NodeId(0), Arc::new(topology.clone()));
+        for (id, (width, goes)) in (0..).zip(widths) {
+            // Small gangs are more frequent.
+            let width = (1 + cpus * usize::from(width).pow(2) / (1 << 32)).min(cpus);
+            let before = columns_of_rows(&matrix);
+            let place = matrix.insert(JobId(id), width as u32, None, packing).unwrap();
+            let none = BTreeSet::new();
+            let others = before.get(place.row).unwrap_or(&none);
+            prop_assert_eq!(place.columns.len(), width);
+            prop_assert!(place.columns.iter().all(|at| !others.contains(at) && (*at as usize) < cpus), "twice");
+            let whole = whole_cores(&topology, others);
+            let parts: Vec<Cpu> = place.columns.iter().map(|at| topology.cpus()[*at as usize]).collect();
+            let cores: BTreeSet<u32> = parts.iter().map(|cpu| cpu.core).collect();
+            prop_assert!(cores.iter().filter(|core| whole.contains_key(core)).count() >= width.min(whole.len()), "whole cores first");
+            if width <= whole.len() {
+                prop_assert_eq!(cores.len(), width, "one CPU of each");
+                let sockets: BTreeSet<u32> = parts.iter().map(|cpu| cpu.socket).collect();
+                prop_assert_eq!(sockets.len(), sockets_needed(&whole, width), "sockets");
+            }
+            let stay: Vec<_> = (0..id).filter_map(|id| Some((id, matrix.home(JobId(id))?))).collect();
+            if goes {
+                matrix.remove(JobId(id / 2));
+                matrix.unify();
+            }
+            let rows = matrix.rows().len();
+            let mut kept = stay.iter().filter(|(id, _)| matrix.home(JobId(*id)).is_some());
+            // Nobody is moved but when a row is given up.
+            let has_moved = kept.any(|(id, home)| matrix.home(JobId(*id)).as_ref().map(|now| &now.columns) != Some(&home.columns));
+            prop_assert!(!has_moved || rows <= before.len(), "a gang has moved");
+        }
+    }
+}
+
+fn planner(topology: Option<Topology>, cpus: u32) -> Planner {
+    let planner = Planner::new(PlannerConfig {
+        nodes: vec![Node { id: NodeId(0), cpus }],
+        slot_length_ns: 100_000_000,
+        policy: Policy::Gang,
+        sharing: Sharing::Soft,
+        packing: Packing::FirstFit,
+        shares: Shares::default(),
+    });
+    match topology {
+        Some(topology) => planner.with_places(Arc::new(topology)),
+        None => planner,
+    }
+}
+
+fn submit(planner: &mut Planner, id: u64, cpus: u32) {
+    let job = Job { id: JobId(id), owner: 0, class: Class::Batch, policy: None, cpus, node: None };
+    planner.handle(Time(0), PlannerInput::Submit(job)).unwrap();
+}
+
+fn place(planner: &Planner, id: u64) -> Option<Vec<u32>> {
+    planner.plan().place(JobId(id)).map(<[u32]>::to_vec)
+}
+
+#[test]
+fn a_gang_keeps_its_place_while_others_come_and_go_and_gets_it_again_when_it_wakes() {
+    let mut planner = planner(Some(machine(2, 1, 2, 2, false)), 8);
+    (1..=3).for_each(|id| submit(&mut planner, id, 2));
+    assert_eq!([1, 2, 3].map(|id| place(&planner, id).unwrap()), [[0, 1], [2, 3], [4, 5]]);
+    planner.handle(Time(0), PlannerInput::End(JobId(1))).unwrap();
+    submit(&mut planner, 4, 1);
+    assert_eq!([2, 3].map(|id| place(&planner, id).unwrap()), [[2, 3], [4, 5]]);
+    planner.handle(Time(0), PlannerInput::Asleep(JobId(3))).unwrap();
+    assert_eq!(place(&planner, 3), None, "its cells are free");
+    submit(&mut planner, 5, 1);
+    planner.handle(Time(0), PlannerInput::Awake(JobId(3))).unwrap();
+    assert_eq!(place(&planner, 3), Some(vec![4, 5]));
+    planner.handle(Time(0), PlannerInput::Cpus(JobId(3), 1)).unwrap();
+    assert_eq!(place(&planner, 3).map(|at| at.len()), Some(1));
+    planner.handle(Time(0), PlannerInput::Cpus(JobId(3), 8)).unwrap();
+    assert_eq!(place(&planner, 3), None, "as wide as the machine: all CPUs");
+}
+
+#[test]
+fn a_place_that_was_remembered_is_given_again() {
+    let mut planner = planner(Some(Topology::flat(4)), 4);
+    planner.remember_place(JobId(1), vec![2]);
+    // What a record says may be of another machine.
+    planner.remember_place(JobId(2), vec![9]);
+    (1..=2).for_each(|id| submit(&mut planner, id, 1));
+    assert_eq!([1, 2].map(|id| place(&planner, id).unwrap()), [[2], [0]]);
+}
+
+#[test]
+fn single_cpu_jobs_run_in_their_places_and_plans_stay_sound() {
+    let mut planner = planner(Some(Topology::flat(2)), 2);
+    (1..=3).for_each(|id| submit(&mut planner, id, 1));
+    let plan = planner.plan();
+    assert_eq!(plan.check(), Ok(()));
+    assert_eq!(
+        [1, 2, 3].map(|id| plan.share(JobId(id)).unwrap()),
+        [(1, 2), (2, 2), (1, 2)],
+        "CPU 1 is free beside job 3"
+    );
+}
+
+#[test]
+fn a_place_costs_no_more_than_the_plan() {
+    // `examples/place_speed.rs` has more of them.
+    const ARRIVALS: u32 = 200;
+    let time = |topology: Option<Topology>| {
+        let mut planner = planner(topology, 256);
+        let start = Instant::now();
+        (0..u64::from(ARRIVALS)).for_each(|id| submit(&mut planner, id, 1 + (id * 7 % 31) as u32));
+        start.elapsed()
+    };
+    let (counted, placed) = (time(None), time(Some(machine(4, 4, 32, 2, false))));
+    assert!(placed < counted * 4, "counted {counted:?}, placed {placed:?}");
+}
