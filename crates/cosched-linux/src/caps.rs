@@ -251,6 +251,7 @@ mod tests {
             cpu_mount: None,
             memory_mount: None,
             pids_mount: None,
+            cpuset_mount: None,
             cpuacct_mount: None,
         };
         put(base, &[("cgroup.subtree_control", ""), ("cgroup.controllers", "cpu memory pids cpuset")]);

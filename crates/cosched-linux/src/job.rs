@@ -23,6 +23,7 @@ pub(crate) struct JobDirs {
     pub(crate) cpu: Option<PathBuf>,
     pub(crate) memory: Option<PathBuf>,
     pub(crate) pids: Option<PathBuf>,
+    pub(crate) cpuset: Option<PathBuf>,
 }
 
 /// Processes that the kernel has killed because there was no memory for them.
@@ -65,17 +66,38 @@ impl JobDirs {
 
     pub(crate) fn make(&self) -> Result<(), TreeError> {
         let gang = self.gang();
-        for dir in self.cpu.iter().chain(&self.memory).chain(&self.pids).chain([&self.outer, &gang]) {
+        for dir in self.v1().chain([&self.outer, &gang]) {
             cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
+        }
+        match &self.cpuset {
+            Some(dir) => JobDirs::fill_cpuset(dir)?,
+            // Then the gang has its CPUs below those that the job is limited to. There may be no such controller.
+            None => drop(cgfile::write(&self.outer.join("cgroup.subtree_control"), "+cpuset")),
         }
         // Below that a path with the longest names is too long to be removed by anybody. Before Linux 4.14 there is no limit.
         let _ = cgfile::write(&self.outer.join("cgroup.max.depth"), DEPTH_MAX);
         Ok(())
     }
 
+    /// A v1 cpuset takes no process before it has CPUs and memory: those of the one above.
+    pub(crate) fn fill_cpuset(dir: &Path) -> Result<(), TreeError> {
+        for name in ["cpuset.cpus", "cpuset.mems"] {
+            let (file, above) = (dir.join(name), dir.parent().unwrap_or(dir).join(name));
+            let has = |path: &Path| cgfile::read(path).map(|text| text.trim().to_owned()).unwrap_or_default();
+            if has(&file).is_empty() {
+                cgfile::write(&file, &has(&above)).map_err(TreeError::io("write", &file))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn v1(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.cpu, &self.memory, &self.pids, &self.cpuset].into_iter().flatten()
+    }
+
     /// Removes the job's cgroups and those that it made itself in them, the deepest first.
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
-        for top in std::iter::once(&self.outer).chain(&self.cpu).chain(&self.memory).chain(&self.pids) {
+        for top in std::iter::once(&self.outer).chain(self.v1()) {
             cgfile::remove_tree(top).map_err(TreeError::io("remove", top))?;
         }
         Ok(())
@@ -160,14 +182,14 @@ impl JobCgroup {
     }
 
     /// Moves a process with all its threads into the job: memory and CPU first, the v2 cgroup (which may be frozen) last.
-    /// In the hybrid layout a process that stands in a memory cgroup other than the root, or in a limited pids cgroup, stays in that one:
+    /// In the hybrid layout a process that stands in a memory cgroup or cpuset other than the root, or in a limited pids cgroup, stays in that one:
     /// taking it out would lift a limit that somebody set.
     ///
     /// # Errors
     /// When the process has gone or the kernel refuses; the message says what to do.
     pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
         let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
-        self.attach_with(pid, in_memory_root(&content), !self.keeps_pids(&content))
+        self.attach_with(pid, in_memory_root(&content), !self.keeps_pids(&content), in_cpuset_root(&content))
     }
 
     /// Whether a process that stands there keeps its v1 pids cgroup. The mount is two levels above the job's directory.
@@ -181,14 +203,15 @@ impl JobCgroup {
     /// # Errors
     /// As [`JobCgroup::attach`].
     pub fn attach_child(&self, pid: i32) -> Result<(), TreeError> {
-        self.attach_with(pid, true, true)
+        self.attach_with(pid, true, true, true)
     }
 
-    fn attach_with(&self, pid: i32, memory: bool, pids: bool) -> Result<(), TreeError> {
+    fn attach_with(&self, pid: i32, memory: bool, pids: bool, cpuset: bool) -> Result<(), TreeError> {
         let dirs = &self.0.dirs;
         let gang = dirs.gang();
-        let (memory, pids) = (dirs.memory.as_ref().filter(|_| memory), dirs.pids.as_ref().filter(|_| pids));
-        for dir in memory.into_iter().chain(pids).chain(&dirs.cpu).chain([&gang]) {
+        let memory = dirs.memory.as_ref().filter(|_| memory);
+        let (pids, cpuset) = (dirs.pids.as_ref().filter(|_| pids), dirs.cpuset.as_ref().filter(|_| cpuset));
+        for dir in memory.into_iter().chain(pids).chain(cpuset).chain(&dirs.cpu).chain([&gang]) {
             let path = dir.join("cgroup.procs");
             cgfile::write(&path, &pid.to_string()).map_err(|e| attach_error(pid, &path, e))?;
         }
@@ -378,6 +401,11 @@ fn signal_in(dir: BorrowedFd<'_>, pids: &[i32], signal: i32) -> Vec<i32> {
 /// Whether nobody put this process into a memory cgroup.
 fn in_memory_root(content: &str) -> bool {
     own_v1(content, "memory").is_none_or(|path| path == Path::new("/"))
+}
+
+/// The same of a v1 cpuset: taking it out would lift a limit.
+fn in_cpuset_root(content: &str) -> bool {
+    own_v1(content, "cpuset").is_none_or(|path| path == Path::new("/"))
 }
 
 fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {

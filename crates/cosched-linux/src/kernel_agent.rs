@@ -18,6 +18,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::cgfile;
+use crate::confine::widen_all;
 use crate::private;
 use crate::problem::Problem;
 use crate::thaw::{ThawPaths, thaw_all};
@@ -297,6 +298,7 @@ pub(crate) fn agent_main(link: &Path, cgroup: &OsStr) -> ExitCode {
     // Another one belongs to an earlier daemon; the one of now is alive and sees to its jobs.
     if config.live == name {
         thaw_all(&config.paths, config.signals);
+        widen_all(&config.paths);
     }
     ExitCode::SUCCESS
 }
@@ -311,12 +313,19 @@ struct Config {
 
 impl Config {
     fn to_bytes(&self) -> Vec<u8> {
-        let cpu_tree = self.paths.cpu_tree.as_ref().map_or(OsStr::new(""), |p| p.as_os_str());
+        let of = |tree: &Option<PathBuf>| tree.as_ref().map(|path| path.clone().into_os_string()).unwrap_or_default();
+        let (cpu_tree, cpuset_tree) = (of(&self.paths.cpu_tree), of(&self.paths.cpuset_tree));
         let signals = if self.signals { "1" } else { "0" };
-        [OsStr::new(&self.live), OsStr::new(signals), self.paths.v2_tree.as_os_str(), cpu_tree]
-            .iter()
-            .flat_map(|field| field.as_bytes().iter().copied().chain([0]))
-            .collect()
+        [
+            OsStr::new(&self.live),
+            OsStr::new(signals),
+            self.paths.v2_tree.as_os_str(),
+            cpu_tree.as_os_str(),
+            cpuset_tree.as_os_str(),
+        ]
+        .iter()
+        .flat_map(|field| field.as_bytes().iter().copied().chain([0]))
+        .collect()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Config> {
@@ -324,8 +333,10 @@ impl Config {
         let live = fields.next()?.into_string().ok()?;
         let signals = fields.next()? == "1";
         let v2_tree = PathBuf::from(fields.next()?);
-        let cpu_tree = Some(fields.next()?).filter(|f| !f.is_empty()).map(PathBuf::from);
-        Some(Config { live, signals, paths: ThawPaths { v2_tree, cpu_tree } })
+        // That of an earlier version has fewer fields.
+        let mut tree = || fields.next().filter(|f| !f.is_empty()).map(PathBuf::from);
+        let (cpu_tree, cpuset_tree) = (tree(), tree());
+        Some(Config { live, signals, paths: ThawPaths { v2_tree, cpu_tree, cpuset_tree } })
     }
 }
 
@@ -336,7 +347,7 @@ mod tests {
     #[test]
     fn the_config_survives_its_file() {
         for (signals, cpu_tree) in [(true, Some(PathBuf::from("/a b/\n=c"))), (false, None)] {
-            let paths = ThawPaths { v2_tree: "/x/cosched".into(), cpu_tree };
+            let paths = ThawPaths { v2_tree: "/x/cosched".into(), cpu_tree, cpuset_tree: Some("/s".into()) };
             let config = Config { live: "live-7".into(), signals, paths };
             assert_eq!(Config::from_bytes(&config.to_bytes()), Some(config));
         }
@@ -349,7 +360,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (link, freeze) = (dir.path().join(LINK), dir.path().join("tree/cgroup.freeze"));
         fs::create_dir(dir.path().join("tree")).unwrap();
-        let paths = ThawPaths { v2_tree: dir.path().join("tree"), cpu_tree: None };
+        let paths = ThawPaths { v2_tree: dir.path().join("tree"), cpu_tree: None, cpuset_tree: None };
         let config = Config { live: "live-7".into(), signals: false, paths };
         fs::write(dir.path().join(CONFIG), config.to_bytes()).unwrap();
         fs::write(&freeze, "1").unwrap();

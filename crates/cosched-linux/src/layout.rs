@@ -32,6 +32,8 @@ pub struct Layout {
     pub memory_mount: Option<PathBuf>,
     /// The v1 pids controller (hybrid only, where there is one).
     pub pids_mount: Option<PathBuf>,
+    /// The v1 cpuset controller (hybrid only, where there is one).
+    pub cpuset_mount: Option<PathBuf>,
     /// The v1 cpuacct controller, for status only: CPU time is read from v2, which counts it in every layout.
     pub cpuacct_mount: Option<PathBuf>,
 }
@@ -94,7 +96,7 @@ impl Layout {
         let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
         let v1 = |name: &str| mounts.iter().find(|m| m.v1_has(name)).map(|m| m.dir.clone());
         let (cpu_mount, memory_mount, cpuacct_mount) = (v1("cpu"), v1("memory"), v1("cpuacct"));
-        let pids_mount = v1("pids");
+        let (pids_mount, cpuset_mount) = (v1("pids"), v1("cpuset"));
         let Some(v2) = mounts.iter().find(|m| m.fs == "cgroup2") else {
             return Err(no_v2(mounts.iter().any(|m| m.fs == "cgroup")).into());
         };
@@ -103,14 +105,14 @@ impl Layout {
         let v2_mount = v2.dir.clone();
         if facts.controllers.split_whitespace().any(|c| c == "cpu") {
             let kind = LayoutKind::Unified;
-            let none = (None, None, None, None);
-            let (cpu_mount, memory_mount, pids_mount, cpuacct_mount) = none;
-            return Ok(Layout { kind, v2_mount, cpu_mount, memory_mount, pids_mount, cpuacct_mount });
+            let (cpu_mount, memory_mount, pids_mount, cpuset_mount, cpuacct_mount) = (None, None, None, None, None);
+            return Ok(Layout { kind, v2_mount, cpu_mount, memory_mount, pids_mount, cpuset_mount, cpuacct_mount });
         }
         if cpu_mount.is_none() {
             return Err(no_cpu(&v2_mount).into());
         }
-        Ok(Layout { kind: LayoutKind::Hybrid, v2_mount, cpu_mount, memory_mount, pids_mount, cpuacct_mount })
+        let kind = LayoutKind::Hybrid;
+        Ok(Layout { kind, v2_mount, cpu_mount, memory_mount, pids_mount, cpuset_mount, cpuacct_mount })
     }
 }
 

@@ -57,7 +57,11 @@ impl Tree {
         // A record of before there were pids cgroups does not know where it came from.
         let root = PathBuf::from("/");
         let pids = in_ours.then_some(origin.pids.as_ref().unwrap_or(&root));
+        let own = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
+        // Who came from another cpuset than the root has stayed in it.
+        let in_ours = own_v1(&own, "cpuset").is_some_and(|dir| self.is_job_cpuset(&dir));
         let dirs = [
+            (layout.cpuset_mount.as_ref(), in_ours.then_some(&root)),
             (layout.memory_mount.as_ref(), memory),
             (layout.pids_mount.as_ref(), pids),
             (layout.cpu_mount.as_ref(), origin.cpu.as_ref()),

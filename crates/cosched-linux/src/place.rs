@@ -143,6 +143,7 @@ mod tests {
             cpu_mount: None,
             memory_mount: None,
             pids_mount: None,
+            cpuset_mount: None,
             cpuacct_mount: None,
         }
     }

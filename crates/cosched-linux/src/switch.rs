@@ -12,6 +12,7 @@ use cosched_core::Disposition;
 use rustix::io::Errno;
 
 use crate::cgfile;
+use crate::cpubits::CpuBits;
 use crate::gangcpu::GangCpu;
 
 fn code(state: Option<Disposition>) -> u8 {
@@ -98,6 +99,8 @@ pub struct JobSwitch {
     weight_written: AtomicU32,
     stopped_by_signal: AtomicU8,
     state: AtomicU8,
+    /// The CPUs that it may use.
+    place: CpuBits,
     /// The table that last named this job; see `slots`.
     pub(crate) table: AtomicU64,
     /// That table lets it run in every turn.
@@ -142,6 +145,7 @@ impl JobSwitch {
             weight_written: AtomicU32::new(0),
             stopped_by_signal: AtomicU8::new(UNKNOWN),
             state: AtomicU8::new(0),
+            place: CpuBits::all(),
             table: AtomicU64::new(0),
             always_runs: AtomicBool::new(false),
             boosts: AtomicU64::new(0),
@@ -173,6 +177,16 @@ impl JobSwitch {
     /// True when the job was last frozen by its cgroup.freeze.
     pub fn is_frozen(&self) -> bool {
         self.frozen_written.load(Relaxed) == 1
+    }
+
+    /// Its processes may use these CPUs from now on.
+    pub(crate) fn set_place(&self, cpus: &[u32]) {
+        self.place.set(cpus);
+    }
+
+    /// Whether its processes stand still and may use one of these CPUs.
+    pub(crate) fn could_fill(&self, idle: &[u64; 16]) -> bool {
+        self.is_frozen() && self.place.has_one_of(idle)
     }
 
     /// How often it was boosted.

@@ -14,6 +14,8 @@ pub struct ThawPaths {
     pub v2_tree: PathBuf,
     /// The tree in the v1 cpu hierarchy (hybrid layout).
     pub cpu_tree: Option<PathBuf>,
+    /// The tree in the v1 cpuset hierarchy (hybrid layout).
+    pub cpuset_tree: Option<PathBuf>,
 }
 
 /// Thaws every cgroup of the tree, the nested ones too, and gives every job the default weight without the idle mark; with `signals` also sends SIGCONT to
@@ -86,14 +88,15 @@ mod tests {
             let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
             deep = rustix::fs::openat(&deep, &name, flags, rustix::fs::Mode::empty()).unwrap().into();
         }
-        assert_eq!(thaw_all(&ThawPaths { v2_tree: base.path().into(), cpu_tree: None }, true), 2);
+        assert_eq!(thaw_all(&ThawPaths { v2_tree: base.path().into(), cpu_tree: None, cpuset_tree: None }, true), 2);
         gangs.iter().for_each(|gang| assert_eq!(fs::read_to_string(gang.join("cgroup.freeze")).unwrap(), "0"));
     }
 
     #[test]
     fn the_weight_of_a_part_of_a_slot_ends_with_the_daemon_and_a_reserve_stays() {
         let base = tempfile::tempdir().unwrap();
-        let paths = ThawPaths { v2_tree: base.path().join("v2"), cpu_tree: Some(base.path().join("cpu")) };
+        let cpu_tree = Some(base.path().join("cpu"));
+        let paths = ThawPaths { v2_tree: base.path().join("v2"), cpu_tree, cpuset_tree: None };
         fs::create_dir_all(base.path().join("cpu")).unwrap();
         let [shares, idle] = ["cpu/cpu.shares", "cpu/cpu.idle"].map(|file| base.path().join(file));
         for (weight, mark, expected) in
@@ -121,7 +124,10 @@ mod tests {
         fs::write(cpu.join("job-1/cpu.shares"), "2").unwrap();
         fs::create_dir_all(cpu.join("probe")).unwrap();
         fs::write(cpu.join("probe/cpu.idle"), "1").unwrap();
-        assert_eq!(thaw_all(&ThawPaths { v2_tree: v2.clone(), cpu_tree: Some(cpu.clone()) }, false), 4);
+        assert_eq!(
+            thaw_all(&ThawPaths { v2_tree: v2.clone(), cpu_tree: Some(cpu.clone()), cpuset_tree: None }, false),
+            4
+        );
         for file in [
             v2.join("job-1/gang/own/deep/cgroup.freeze"),
             v2.join("job-2/gang/cgroup.freeze"),
@@ -131,6 +137,9 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(cpu.join("job-1/cpu.shares")).unwrap(), "2600");
         assert_eq!(fs::read_to_string(cpu.join("probe/cpu.idle")).unwrap(), "1", "the probe stays below every job");
-        assert_eq!(thaw_all(&ThawPaths { v2_tree: base.path().join("gone"), cpu_tree: None }, true), 0);
+        assert_eq!(
+            thaw_all(&ThawPaths { v2_tree: base.path().join("gone"), cpu_tree: None, cpuset_tree: None }, true),
+            0
+        );
     }
 }

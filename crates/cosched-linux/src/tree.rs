@@ -7,6 +7,7 @@
 //! <v1 cpu>/cosched/job-7/      weight and idle (hybrid)
 //! <v1 memory>/cosched/job-7/   memory (hybrid)
 //! <v1 pids>/cosched/job-7/     the most processes (hybrid)
+//! <v1 cpuset>/cosched/job-7/   its CPUs (hybrid)
 //! ```
 //! The gang has a cgroup of its own so that a freeze at every slot does not wake whoever watches the job's cgroup.events.
 
@@ -65,6 +66,7 @@ pub struct Tree {
     cpu_dir: Option<PathBuf>,
     memory_dir: Option<PathBuf>,
     pids_dir: Option<PathBuf>,
+    cpuset_dir: Option<PathBuf>,
     /// The most processes and threads of a job.
     tasks_max: Option<u64>,
 }
@@ -83,7 +85,10 @@ impl Tree {
     /// # Errors
     /// When a directory cannot be made or the cpu controller cannot be enabled.
     pub fn open(layout: &Layout, place: Place) -> Result<Tree, TreeError> {
-        let tree = Tree::at(layout, &place);
+        let mut tree = Tree::at(layout, &place);
+        // Jobs have their CPUs by affinity where that hierarchy may not be written, as in many containers.
+        let made = |dir: &PathBuf| cgfile::mkdir(dir).is_ok() && JobDirs::fill_cpuset(dir).is_ok();
+        tree.cpuset_dir = tree.cpuset_dir.take().filter(made);
         if layout.kind == LayoutKind::Unified {
             let parent = tree.v2_dir.parent().unwrap_or(&layout.v2_mount).to_path_buf();
             if tree.delegated {
@@ -103,12 +108,12 @@ impl Tree {
     /// The paths only; touches nothing.
     fn at(layout: &Layout, place: &Place) -> Tree {
         let root = PathBuf::from("/");
-        let mounts = (layout.memory_mount.as_ref(), layout.pids_mount.as_ref());
-        let (dir, cpu, (memory_mount, pids_mount), name, delegated) = match place {
+        let mounts = (layout.memory_mount.as_ref(), layout.pids_mount.as_ref(), layout.cpuset_mount.as_ref());
+        let (dir, cpu, (memory_mount, pids_mount, cpuset_mount), name, delegated) = match place {
             Place::Root { name } => (&root, &root, mounts, name, false),
-            // A user's parts of the v1 memory and pids hierarchies are not asked for: memory is then summed over the processes.
+            // A user's parts of the v1 memory, pids and cpuset hierarchies are not asked for: memory is then summed over the processes.
             Place::Delegated { dir, cpu_dir, name } => {
-                (dir, cpu_dir.as_ref().unwrap_or(&root), (None, None), name, true)
+                (dir, cpu_dir.as_ref().unwrap_or(&root), (None, None, None), name, true)
             }
         };
         Tree {
@@ -119,12 +124,14 @@ impl Tree {
             cpu_dir: layout.cpu_mount.as_ref().map(|mount| below(mount, cpu).join(name)),
             memory_dir: memory_mount.map(|mount| mount.join(name)),
             pids_dir: pids_mount.map(|mount| mount.join(name)),
+            cpuset_dir: cpuset_mount.map(|mount| mount.join(name)),
             tasks_max: None,
         }
     }
 
     fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
-        self.cpu_dir.iter().chain(&self.memory_dir).chain(&self.pids_dir).chain(std::iter::once(&self.v2_dir))
+        let v1 = [&self.cpu_dir, &self.memory_dir, &self.pids_dir, &self.cpuset_dir];
+        v1.into_iter().flatten().chain(std::iter::once(&self.v2_dir))
     }
 
     /// The layout that it stands in.
@@ -164,7 +171,8 @@ impl Tree {
 
     /// What a guard needs to know to thaw every job.
     pub fn thaw_paths(&self) -> ThawPaths {
-        ThawPaths { v2_tree: self.v2_dir.clone(), cpu_tree: self.cpu_dir.clone() }
+        let (v2_tree, cpu_tree) = (self.v2_dir.clone(), self.cpu_dir.clone());
+        ThawPaths { v2_tree, cpu_tree, cpuset_tree: self.cpuset_dir.clone() }
     }
 
     fn job_dirs(&self, id: u64) -> JobDirs {
@@ -178,6 +186,7 @@ impl Tree {
             cpu: self.cpu_dir.as_ref().map(|dir| dir.join(name)),
             memory: self.memory_dir.as_ref().map(|dir| dir.join(name)),
             pids: self.pids_dir.as_ref().map(|dir| dir.join(name)),
+            cpuset: self.cpuset_dir.as_ref().map(|dir| dir.join(name)),
         }
     }
 
@@ -234,6 +243,11 @@ impl Tree {
     /// Whether a path of the v1 memory hierarchy (as in /proc/PID/cgroup) is that of a job of ours.
     pub(crate) fn is_job_path(&self, memory: &Path) -> bool {
         is_below(self.layout.memory_mount.as_ref(), self.memory_dir.as_ref(), memory)
+    }
+
+    /// The same of the v1 cpuset hierarchy.
+    pub(crate) fn is_job_cpuset(&self, cpuset: &Path) -> bool {
+        is_below(self.layout.cpuset_mount.as_ref(), self.cpuset_dir.as_ref(), cpuset)
     }
 
     /// The same of the v1 pids hierarchy.
@@ -444,6 +458,7 @@ mod tests {
             cpu_mount: Some(base.join("cpu")),
             memory_mount: Some(base.join("memory")),
             pids_mount: Some(base.join("pids")),
+            cpuset_mount: None,
             cpuacct_mount: None,
         }
     }

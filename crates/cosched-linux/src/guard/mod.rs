@@ -26,6 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::beat::Beat;
+use crate::confine::widen_all;
 use crate::fence::Fences;
 use crate::kernel_agent;
 use crate::probe;
@@ -96,6 +97,7 @@ pub fn run_guard(config: &GuardConfig) {
         let fence_at = due.map(|due| Instant::now() + due);
         if wait_for_end(config, due) {
             thaw_all(&config.paths, config.beat.signals());
+            widen_all(&config.paths);
             return stay_for_fences(&config.fences);
         }
         due = Fences::read(&config.fences).enforce();
@@ -164,7 +166,8 @@ fn prepare_process() {
 }
 
 fn parse(args: &[OsString]) -> Result<GuardConfig, String> {
-    let (mut daemon, mut beat, mut v2_tree, mut cpu_tree, mut fences) = (None, None, None, None, None);
+    let (mut daemon, mut beat, mut v2_tree, mut fences) = (None, None, None, None);
+    let (mut cpu_tree, mut cpuset_tree) = (None, None);
     for pair in args.chunks(2) {
         let [key, value] = pair else { return Err(format!("{} has no value", pair[0].display())) };
         match key.to_str() {
@@ -173,12 +176,13 @@ fn parse(args: &[OsString]) -> Result<GuardConfig, String> {
             Some("--v2-tree") => v2_tree = Some(PathBuf::from(value)),
             Some("--fences") => fences = Some(PathBuf::from(value)),
             Some("--cpu-tree") => cpu_tree = Some(PathBuf::from(value)),
+            Some("--cpuset-tree") => cpuset_tree = Some(PathBuf::from(value)),
             _ => return Err(format!("unknown argument {}", key.display())),
         }
     }
     let missing = || "an argument is missing".to_string();
     let beat = Beat::from_fd(beat.ok_or_else(missing)?).map_err(|e| format!("the beat cannot be read: {e}"))?;
-    let paths = ThawPaths { v2_tree: v2_tree.ok_or_else(missing)?, cpu_tree };
+    let paths = ThawPaths { v2_tree: v2_tree.ok_or_else(missing)?, cpu_tree, cpuset_tree };
     Ok(GuardConfig { paths, daemon: daemon.ok_or_else(missing)?, beat, fences: fences.ok_or_else(missing)? })
 }
 

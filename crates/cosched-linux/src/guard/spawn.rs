@@ -42,8 +42,10 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
     let mut command = Command::new(exe);
     command.arg("watch").args(["--daemon-fd", &daemon.to_string(), "--beat-fd", &beat.to_string()]);
     command.arg("--v2-tree").arg(&options.paths.v2_tree).arg("--fences").arg(options.fences);
-    if let Some(cpu_tree) = &options.paths.cpu_tree {
-        command.arg("--cpu-tree").arg(cpu_tree);
+    for (name, tree) in [("--cpu-tree", &options.paths.cpu_tree), ("--cpuset-tree", &options.paths.cpuset_tree)] {
+        if let Some(tree) = tree {
+            command.arg(name).arg(tree);
+        }
     }
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
     keep_descriptors(&mut command, &[daemon, beat]);

@@ -66,6 +66,7 @@ fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
             _ => monotonic_ns().saturating_sub(due_ns),
         };
         if late_ns < GAP_NS && is_idle(page, &queue) {
+            page.idle.add(cpu);
             // Only a counter that is full (it cannot be) would refuse.
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
             // Whoever fills the CPU now needs no look for a while.

@@ -22,6 +22,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::thread::futex;
 
+use crate::cpubits::CpuBits;
 use crate::observe::monotonic_ns;
 use crate::process::open_pidfd;
 use crate::shared::{Shareable, SharedPage};
@@ -40,6 +41,8 @@ struct Page {
     period_us: AtomicU32,
     /// A CPU must have been idle since after this time (CLOCK_MONOTONIC, nanoseconds): the last switch.
     since_ns: AtomicU64,
+    /// The CPUs that were found idle and not yet told of.
+    idle: CpuBits,
 }
 
 // SAFETY: atomics only, in C's layout.
@@ -103,9 +106,9 @@ impl IdleProbe {
         self.page.since_ns.store(monotonic_ns(), Relaxed);
     }
 
-    /// Takes what was reported; false when nothing was.
-    pub(crate) fn take_report(&self) -> bool {
-        rustix::io::read(&self.event, &mut [0u8; 8]).is_ok()
+    /// Takes the CPUs that were reported idle, a bit each; `None` when nothing was.
+    pub(crate) fn take_report(&self) -> Option<[u64; 16]> {
+        rustix::io::read(&self.event, &mut [0u8; 8]).is_ok().then(|| self.page.idle.take())
     }
 }
 

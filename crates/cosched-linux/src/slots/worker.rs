@@ -33,7 +33,7 @@ pub(super) struct Worker {
     slot: i64,
     next_slot: Option<i64>,
     probe: Option<Box<Node<IdleProbe>>>,
-    /// How many jobs of the present turn's list fill idle CPUs.
+    /// Of so many jobs at the head of the present turn's list some fill idle CPUs.
     filled: usize,
     boost: Option<Box<Node<Boost>>>,
     division: Option<Box<Node<Division>>>,
@@ -207,19 +207,19 @@ impl Worker {
         }
     }
 
-    /// The probe has found an idle CPU: one more job may use it.
+    /// The probe has found an idle CPU: one more job may use it, the first that has it in its place.
     fn fill_if_idle(&mut self) {
         let Some(probe) = &self.probe else { return };
         let held = self.held_since_ns.is_some();
         let may = if held { self.is_divided_to_fill() } else { self.next_slot.is_some() };
-        if !probe.value.take_report() || !may {
-            return;
-        }
+        let Some(idle) = probe.value.take_report().filter(|_| may) else { return };
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
-        let Some(job) = fills(&table.value, self.slot, held).nth(self.filled) else { return };
-        let entry = &table.value.jobs[usize::from(job)];
+        let entry_of = |job: u16| &table.value.jobs[usize::from(job)];
+        let mut fills = fills(&table.value, self.slot, held).enumerate();
+        let Some((at, job)) = fills.find(|(_, job)| entry_of(*job).switch.could_fill(&idle)) else { return };
+        let entry = entry_of(job);
         note(&self.shared, mechanism.value.apply(&entry.switch, Disposition::Background, entry.weight, Phase::Fill));
-        self.filled += 1;
+        self.filled = self.filled.max(at + 1);
         self.shared.counters.fills.fetch_add(1, Relaxed);
     }
 

@@ -1,0 +1,60 @@
+//! A set of CPUs that threads and processes share without locks. CPUs whose numbers differ by a multiple of 1,024 count as one.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const WORDS: usize = 16;
+
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct CpuBits([AtomicU64; WORDS]);
+
+impl CpuBits {
+    pub(crate) fn all() -> CpuBits {
+        CpuBits([const { AtomicU64::new(u64::MAX) }; WORDS])
+    }
+
+    fn at(cpu: u32) -> (usize, u64) {
+        let bit = cpu as usize % (WORDS * 64);
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    pub(crate) fn add(&self, cpu: u32) {
+        let (word, bit) = CpuBits::at(cpu);
+        self.0[word].fetch_or(bit, Relaxed);
+    }
+
+    /// These and no others. Who looks meanwhile may see a part of both.
+    pub(crate) fn set(&self, cpus: &[u32]) {
+        let mut words = [0; WORDS];
+        cpus.iter().map(|cpu| CpuBits::at(*cpu)).for_each(|(word, bit)| words[word] |= bit);
+        self.0.iter().zip(words).for_each(|(word, bits)| word.store(bits, Relaxed));
+    }
+
+    /// Takes all out.
+    pub(crate) fn take(&self) -> [u64; WORDS] {
+        std::array::from_fn(|word| self.0[word].swap(0, Relaxed))
+    }
+
+    /// Whether one of these is in it.
+    pub(crate) fn has_one_of(&self, others: &[u64; WORDS]) -> bool {
+        self.0.iter().zip(others).any(|(word, bits)| word.load(Relaxed) & bits != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_added_taken_and_compared() {
+        let (idle, place) = (CpuBits::all(), CpuBits::all());
+        assert_eq!(idle.take(), [u64::MAX; WORDS]);
+        [3, 1023].iter().for_each(|cpu| idle.add(*cpu));
+        let found = idle.take();
+        assert!(place.has_one_of(&found) && !place.has_one_of(&idle.take()));
+        place.set(&[2, 64]);
+        assert!(!place.has_one_of(&found));
+        place.set(&[3]);
+        assert!(place.has_one_of(&found));
+    }
+}
