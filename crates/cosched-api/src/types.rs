@@ -194,6 +194,9 @@ wire! {
         pub own_policy: Option<Policy>,
         /// CPUs at a time.
         pub cpus: u32,
+        /// Its place: the CPUs of the daemon's node that its processes may use, as the kernel lists them ("0-3,8"); none when these are all.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub places: Option<String>,
         /// Declared memory, on all its nodes together.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes: Option<u64>,

@@ -24,6 +24,7 @@ mod journal;
 mod lives;
 mod metrics;
 mod neighbours;
+mod places;
 mod pollable;
 mod privacy;
 mod probe;

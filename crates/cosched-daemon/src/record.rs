@@ -77,6 +77,8 @@ pub(crate) struct Record {
     pub(crate) decided: Decided,
     /// Where its first process stood before; what leaves the job goes there.
     pub(crate) origin: Option<Origin>,
+    /// The CPUs that are its place; none when it may use all.
+    pub(crate) place: Vec<u32>,
     /// What it is of a job of a cluster.
     pub(crate) part: Option<PartOf>,
 }
@@ -192,6 +194,7 @@ impl Record {
             by_admin: false,
             decided: Decided::default(),
             origin: None,
+            place: Vec::new(),
             part: None,
         }
     }
@@ -204,7 +207,8 @@ impl Record {
         let paths =
             self.cwd.iter().chain(&self.log_path).chain(self.origin.iter().map(|from| &from.v2)).chain(of_origin);
         let paths: usize = paths.map(String::len).sum();
-        (RECORD_BYTES + self.name.len() + command + events + paths + self.nodes.len() * 96) as u64
+        (RECORD_BYTES + self.name.len() + command + events + paths + self.nodes.len() * 96 + self.place.len() * 5)
+            as u64
     }
 
     /// Whether it is over.

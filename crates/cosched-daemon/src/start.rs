@@ -13,6 +13,7 @@ use crate::guard::GuardKeeper;
 use crate::http::Desk;
 use crate::instance::{self, Places};
 use crate::neighbours::Neighbours;
+use crate::places::Mover;
 use crate::privacy::Privacy;
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
@@ -241,7 +242,8 @@ fn machinery(
         Reserve::Fair => Neighbours::start(&tree, &slots)?,
         Reserve::Part(_) => None,
     };
-    Ok(Machinery { tree, slots, neighbours, guard, probe: ProbeKeeper::new(exe), _lock: lock })
+    let mover = Mover::start()?;
+    Ok(Machinery { tree, slots, neighbours, guard, mover, probe: ProbeKeeper::new(exe), _lock: lock })
 }
 
 fn guard_exe() -> anyhow::Result<PathBuf> {

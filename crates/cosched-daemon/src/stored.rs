@@ -173,6 +173,8 @@ struct StoredRecord {
     decided: Decided,
     #[serde(default)]
     origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    place: Vec<u32>,
     #[serde(default)]
     part: Option<PartOf>,
 }
@@ -211,6 +213,7 @@ impl From<Record> for StoredRecord {
             by_admin: record.by_admin,
             decided: record.decided,
             origin: record.origin,
+            place: record.place,
             part: record.part,
         }
     }
@@ -252,6 +255,7 @@ impl TryFrom<StoredRecord> for Record {
             by_admin: stored.by_admin,
             decided: stored.decided,
             origin: stored.origin,
+            place: stored.place,
             part: stored.part,
         })
     }

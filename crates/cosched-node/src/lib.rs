@@ -65,6 +65,11 @@ impl Node {
         self.local.populated(id, found.populated);
     }
 
+    /// A job that is about to be found had this place, by its columns.
+    pub fn remember_place(&mut self, id: JobId, columns: Vec<u32>) {
+        self.local.remember_place(id, columns);
+    }
+
     /// The same, whose local scheduler is broken on purpose ([`LocalScheduler::altered_by`]).
     pub fn altered_by(self, alter: fn(&mut cosched_core::Plan)) -> Node {
         Node { local: self.local.altered_by(alter), ..self }

@@ -30,7 +30,7 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
         ("user", format!("{} (uid {})", job.user, job.uid)),
         ("class", decided(job, DecidedMatter::Class, format::class(job.class).into())),
         ("policy", decided(job, DecidedMatter::Policy, policy(job))),
-        ("CPUs", job.cpus.to_string()),
+        ("CPUs", cpus(job)),
         ("command", format::command_line(&job.command)),
     ];
     let mut add = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
@@ -57,6 +57,13 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
         let _ = writeln!(text, "{name:<11}{}", plain(value));
         text
     })
+}
+
+fn cpus(job: &Job) -> String {
+    match &job.places {
+        Some(list) => format!("{} (CPUs {list})", job.cpus),
+        None => job.cpus.to_string(),
+    }
 }
 
 /// With who has decided it, where that was an administrator.
@@ -236,6 +243,7 @@ mod tests {
     fn a_running_gang() {
         let mut job = job(7, "a.out");
         (job.row, job.share, job.processes) = (Some(1), Some(0.5), Some(3));
+        job.places = Some("2-3".into());
         (job.memory_bytes, job.mem_bytes) = (Some(1 << 20), Some(4 << 30));
         (job.share_due, job.share_received, job.outside_ms) = (Some(0.5), Some(0.46), Some(1200));
         let text = text(&job, job.submitted_unix_ms + 65_000);
@@ -243,6 +251,7 @@ mod tests {
             "job        7 a.out\n",
             "state      running\n",
             "policy     gang (the machine's)\n",
+            "CPUs       2 (CPUs 2-3)\n",
             "elapsed    1m05s\n",
             "share      received 46% of the machine, due 50%; 1.2s of its CPU time outside its slots\n",
             "memory     now 1.0M, declared 4.0G\n",

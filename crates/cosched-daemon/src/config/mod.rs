@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     /// A daemon that has answered nobody for this long is ended by its guard; zero: never.
     pub(crate) watchdog: Duration,
+    /// Gangs have CPUs of their own.
+    pub(crate) places: bool,
     /// The mechanism of a switch, or `auto`.
     pub(crate) mechanism: String,
     /// The real-time priority of the slot thread.
@@ -93,6 +95,7 @@ impl Default for Config {
             status_file: None,
             lease: Duration::from_secs(2),
             watchdog: Duration::from_secs(60),
+            places: true,
             mechanism: "auto".to_owned(),
             realtime_priority: 10,
             admins: Vec::new(),
@@ -138,6 +141,7 @@ struct File {
     status_file: Option<PathBuf>,
     lease: Option<String>,
     watchdog: Option<String>,
+    places: Option<bool>,
     mechanism: Option<String>,
     realtime_priority: Option<i32>,
     admins: Option<Vec<String>>,
@@ -186,6 +190,7 @@ const KEYS: &[&str] = &[
     "status_file",
     "lease",
     "watchdog",
+    "places",
     "mechanism",
     "realtime_priority",
     "admins",
@@ -259,6 +264,7 @@ impl Config {
         c.metrics_listen = file.metrics_listen.map(|text| address("metrics_listen", &text)).transpose()?;
         c.status_file = file.status_file.or(c.status_file);
         c.reserve = file.reserve.map_or(Ok(c.reserve), reserve::FileReserve::read)?;
+        c.places = file.places.unwrap_or(c.places);
         c.mechanism = file.mechanism.unwrap_or(c.mechanism);
         c.realtime_priority = file.realtime_priority.unwrap_or(c.realtime_priority);
         c.admins = file.admins.unwrap_or(c.admins);
@@ -433,7 +439,7 @@ mod tests {
         let c = Config::parse(
             "policy = \"local\"\nsharing = \"strict\"\nslot_length = \"20ms\"\nboost_period = \"5ms\"\npacking = \"best-fit\"\nreserve = 0.2\n\
              idle_after = \"3s\"\ndrop_after = \"9s\"\nrequire_synchronised_clock = true\nmetrics_listen = \"127.0.0.1:1\"\n\
-             status_file = \"/x/status\"\nlease = \"1s\"\nwatchdog = \"9s\"\nmechanism = \"signals\"\nrealtime_priority = 20\nadmins = [\"a\"]\n\
+             status_file = \"/x/status\"\nlease = \"1s\"\nwatchdog = \"9s\"\nmechanism = \"signals\"\nplaces = false\nrealtime_priority = 20\nadmins = [\"a\"]\n\
              state_dir = \"/x\"\nkeep_ended = 7\nprivate_data = [\"jobs\"]\nmemory = \"3G\"\nembedded_exit_after = \"5s\"\nworking_hours = [\"Mon 8:00-9:00\"]\n\
              [shares]\nexpress = 9\nbatch = 3\n[off_hours]\nstandby = 2\n\
              [limits]\njobs = 5\nwaiting_jobs = 6\nprocesses = 7\nmemory = \"1G\"\nrecord_bytes = \"1M\"\nconnections = 9\nconnections_all = 99\nbuffered_bytes = \"20M\"\nbuffered_bytes_all = \"30M\"\nrequest_time = \"2s\"\ntasks_per_job = 11\ncaller_cgroup = \"per-job\"\n",

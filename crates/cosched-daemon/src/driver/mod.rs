@@ -21,6 +21,7 @@ mod member;
 mod metrics;
 mod neighbours;
 mod period;
+mod places;
 mod recover;
 mod register;
 mod running;
@@ -40,6 +41,7 @@ use crate::clock::now;
 use crate::config::Config;
 use crate::guard::GuardKeeper;
 use crate::neighbours::Neighbours;
+use crate::places::Mover;
 use crate::pollable::pollable;
 use crate::probe::ProbeKeeper;
 use crate::record::Record;
@@ -111,6 +113,8 @@ pub(crate) struct Machinery {
     pub(crate) neighbours: Option<Neighbours>,
     /// Keeps jobs from staying stopped.
     pub(crate) guard: GuardKeeper,
+    /// Moves jobs to their places.
+    pub(crate) mover: Mover,
     /// Tells which CPUs are idle.
     pub(crate) probe: ProbeKeeper,
     /// Held for life, so that no second daemon touches the subtree.
@@ -145,6 +149,8 @@ struct Live {
     dropped: bool,
     /// What it should have had and what it had.
     ledger: shares::Ledger,
+    /// The CPUs that it may use.
+    place: places::Place,
     /// Where its processes and the daemon meet, when they have the wait library.
     page: Option<WaitPage>,
     /// Its processes that poll, when they were last counted.
@@ -332,9 +338,11 @@ impl Driver {
         self.status_file.remove();
         // It stays while jobs have their pages in it.
         let _ = std::fs::remove_dir(&self.identity.wait_dir);
-        let Machinery { tree, slots, guard, .. } = self.machinery;
+        let Machinery { tree, slots, guard, mover, .. } = self.machinery;
         slots.stop();
         guard.disarm();
+        mover.end();
+        Driver::free_places(&self.identity.cpus, self.live.values());
         // The subtree stays while jobs run in it; a later daemon finds them there.
         if self.live.is_empty()
             && let Err(e) = tree.remove()
@@ -374,6 +382,7 @@ impl Driver {
         let (table, flaw) = Table::compile(&self.plan, here, local.has_slots(), |id| local.unplanned(id));
         flaw.into_iter().for_each(flaw::tell);
         self.machinery.slots.install(table);
+        self.move_to_places();
         self.tell_neighbours();
         self.install_boost();
         self.touch_status();

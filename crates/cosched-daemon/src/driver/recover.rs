@@ -1,6 +1,7 @@
 //! After a restart: the jobs that an earlier daemon left are found again and go on.
 
 use super::finish::UNSEEN;
+use super::places::Place;
 use super::register::part_of;
 use super::{Driver, Live};
 use crate::clock::unix_ms;
@@ -55,7 +56,9 @@ impl Driver {
         let is_known = record.exit.is_some() || record.part.is_some_and(|part| part.closing);
         anyhow::ensure!(!unseen || !is_known, "it has no process left");
         self.watch.add(record.id, &cgroup.events_path())?;
-        self.live.insert(record.id, Live::of_record(cgroup, record));
+        let place = Place::found(record, &self.identity.cpus);
+        self.live.insert(record.id, Live::of_record(cgroup, record, place));
+        self.remember_place(record);
         self.reopen_page(record);
         if let Some(live) = self.live.get_mut(&record.id) {
             // Its launcher may be about to say how the main process ended, and is told that this is written down.

@@ -1,6 +1,7 @@
 //! What a new job needs here: a process that may become one, cgroups, a place in the plan.
 
 use super::auto::Choice;
+use super::places::Place;
 use super::{Driver, Live};
 use crate::record::{ALONE, Record};
 use crate::refuse::{Answer, internal, refuse};
@@ -79,7 +80,8 @@ impl Driver {
             }
             return Err(e);
         }
-        self.live.insert(record.id, Live::of_record(cgroup, record));
+        let place = Place::new(&self.identity.cpus);
+        self.live.insert(record.id, Live::of_record(cgroup, record, place));
         Ok(())
     }
 
@@ -125,9 +127,10 @@ pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
 }
 
 impl Live {
-    pub(super) fn of_record(cgroup: cosched_linux::JobCgroup, record: &Record) -> Live {
+    pub(super) fn of_record(cgroup: cosched_linux::JobCgroup, record: &Record, place: Place) -> Live {
         Live {
             cgroup,
+            place,
             sampled: (Instant::now(), 0),
             cpu_percent: None,
             dropped: false,

@@ -110,7 +110,7 @@ impl Driver {
             return;
         }
         self.teller.plan_seen = seen;
-        let mut matrix = view::matrix(&self.plan, self.clock.holds().is_none());
+        let mut matrix = view::matrix(&self.plan, &self.identity.cpus, self.clock.holds().is_none());
         // The rows say the same.
         matrix.text.clear();
         let plan = PlanEvent {

@@ -43,6 +43,7 @@ impl Driver {
             },
             own_policy: record.own_policy,
             cpus: record.cpus,
+            places: live.and_then(|live| live.place.list(&self.identity.cpus)),
             mem_bytes: record.mem_bytes,
             state: self.state_here(record),
             command: record.command.clone(),
@@ -124,7 +125,7 @@ impl Driver {
             mechanisms: self.mechanisms.clone(),
             realtime_priority: m.slots.realtime_priority(),
             generation: self.plan.generation,
-            matrix: matrix(&self.plan, self.clock.holds().is_none()),
+            matrix: matrix(&self.plan, &self.identity.cpus, self.clock.holds().is_none()),
             switches: api::Switches {
                 count: stats.count,
                 wake: distribution(&stats.wake),
@@ -219,7 +220,7 @@ impl Driver {
 }
 
 /// The matrix; nobody owns CPUs now where the clock takes the slots away.
-pub(super) fn matrix(plan: &Plan, slots: bool) -> api::Matrix {
+pub(super) fn matrix(plan: &Plan, cpus: &[u32], slots: bool) -> api::Matrix {
     let slot = plan.slot_at(now());
     let turn = plan.turn(slot).filter(|_| slots);
     let rows = plan.matrix.rows().iter().enumerate().map(|(index, row)| {
@@ -236,7 +237,7 @@ pub(super) fn matrix(plan: &Plan, slots: bool) -> api::Matrix {
         }
     });
     api::Matrix {
-        columns: plan.matrix.columns().iter().map(|column| format!("cpu{}", column.cpu)).collect(),
+        columns: cpus.iter().map(|cpu| format!("cpu{cpu}")).collect(),
         rows: rows.collect(),
         text: plan.matrix.to_string(),
         slot,

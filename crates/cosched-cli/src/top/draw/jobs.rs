@@ -23,7 +23,7 @@ const fn column(title: &'static str, width: u16, right: bool, from_width: u16, t
 }
 
 /// The command has what is left.
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 15] = [
     column("ID", 5, true, 0, |job| job.id.to_string()),
     column("NAME", 14, false, 0, |job| job.name.clone()),
     column("USER", 9, false, 100, |job| job.user.clone()),
@@ -31,6 +31,7 @@ const COLUMNS: [Column; 14] = [
     column("POLICY", 6, false, 120, |job| job.policy.name().to_owned()),
     column("STATE", 9, false, 0, |job| job.state.name().to_owned()),
     column("CPUS", 4, true, 90, |job| job.cpus.to_string()),
+    column("PLACE", 9, false, 130, |job| format::or_dash(job.places.clone())),
     column("PROCS", 5, true, 140, |job| format::or_dash(job.processes.map(|count| count.to_string()))),
     column("CPU%", 5, true, 0, |job| format::or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}")))),
     column("TIME", 7, true, 110, |job| format::measured(job, Some(format::duration_ms(job.cpu_time_ms)))),

@@ -255,6 +255,7 @@ fn local(of: &Config, identity: &super::Identity, state: &State, shares: Shares)
         packing: of.packing,
         shares,
         is_single: of.cluster.is_alone(),
+        topology: crate::places::for_planner(of.places, &identity.cpus),
         // The slot thread drives the boundaries.
         agent: AgentConfig {
             idle_after_ns: of.idle_after.as_nanos() as u64,

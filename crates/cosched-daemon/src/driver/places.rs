@@ -1,0 +1,96 @@
+//! Each job is where the plan has its place.
+
+use super::{Driver, Live};
+use crate::places::confine;
+use crate::record::Record;
+use cosched_core::{JobId, Plan, Standing};
+use cosched_linux::confine::Move;
+use cosched_linux::cpulist;
+
+/// Where a job is.
+pub(super) struct Place {
+    /// The CPUs that it may use, of the machine's; all of them when it has no place.
+    cpus: Vec<u32>,
+    /// It has no process yet that could have made others.
+    is_new: bool,
+    /// Another daemon has put it there, or let it go since.
+    is_known: bool,
+}
+
+impl Place {
+    /// Of a job that begins, on these CPUs.
+    pub(super) fn new(all: &[u32]) -> Place {
+        Place { cpus: all.to_vec(), is_new: true, is_known: true }
+    }
+
+    /// Of a job that was found.
+    pub(super) fn found(record: &Record, all: &[u32]) -> Place {
+        let cpus = if record.place.is_empty() { all } else { &record.place };
+        Place { cpus: cpus.to_vec(), is_new: false, is_known: false }
+    }
+
+    /// The same as the kernel writes it.
+    pub(super) fn list(&self, all: &[u32]) -> Option<String> {
+        Some(cpulist::format(self.of(all))).filter(|list| !list.is_empty())
+    }
+
+    /// Its CPUs, where these are not all.
+    fn of(&self, all: &[u32]) -> &[u32] {
+        if self.cpus.len() < all.len() { &self.cpus } else { &[] }
+    }
+}
+
+impl Driver {
+    /// The planner is to give a job that was found the place that it had.
+    pub(super) fn remember_place(&mut self, record: &Record) {
+        let column = |cpu: &u32| self.identity.cpus.iter().position(|has| has == cpu).map(|at| at as u32);
+        let columns: Option<Vec<u32>> = record.place.iter().map(column).collect();
+        if let Some(columns) = columns.filter(|columns| !columns.is_empty()) {
+            self.cluster.node.remember_place(JobId(record.id), columns);
+        }
+    }
+
+    /// Moves the jobs whose place is another one by the plan that holds. A job that begins is there before its command is executed.
+    pub(super) fn move_to_places(&mut self) {
+        let (all, has_slots) = (&self.identity.cpus, self.cluster.node.local().has_slots());
+        let mut moved = Vec::new();
+        for (id, live) in &mut self.live {
+            let Some(to) = wanted(&self.plan, JobId(*id), has_slots, all, &live.place) else { continue };
+            if to == live.place.cpus && live.place.is_known {
+                continue;
+            }
+            let place = Move { all: to.len() == all.len(), from: live.place.cpus.clone(), to };
+            live.place = Place { cpus: place.to.clone(), is_known: true, is_new: live.place.is_new };
+            moved.push((*id, live.place.of(all).to_vec()));
+            match live.place.is_new {
+                true => confine(&live.cgroup, &place),
+                false => self.machinery.mover.order(live.cgroup.clone(), place),
+            }
+        }
+        self.live.values_mut().for_each(|live| live.place.is_new = false);
+        for (id, place) in moved {
+            if let Some(record) = self.state.jobs.get(&id).filter(|record| record.place != place) {
+                self.keep_soon(Record { place, ..record.clone() });
+            }
+        }
+    }
+
+    /// This daemon ends: what lives has all CPUs until another one comes.
+    pub(super) fn free_places<'a>(all: &[u32], lives: impl Iterator<Item = &'a Live>) {
+        for live in lives.filter(|live| !live.place.of(all).is_empty()) {
+            let place = Move { from: live.place.cpus.clone(), to: all.to_vec(), all: true };
+            confine(&live.cgroup, &place);
+        }
+    }
+}
+
+/// The CPUs that a job is to have; `None` while it is to stay where it is: it is stopped or asleep, and comes back.
+fn wanted(plan: &Plan, id: JobId, has_slots: bool, all: &[u32], now: &Place) -> Option<Vec<u32>> {
+    let planned = plan.jobs.get(&id).filter(|_| has_slots);
+    if planned.is_some_and(|job| job.standing != Standing::Scheduled) && now.is_known {
+        return None;
+    }
+    let columns = plan.place(id).filter(|_| planned.is_some());
+    let cpus: Option<Vec<u32>> = columns.map(|at| at.iter().filter_map(|at| all.get(*at as usize).copied()).collect());
+    Some(cpus.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| all.to_vec()))
+}

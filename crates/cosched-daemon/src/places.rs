@@ -1,0 +1,85 @@
+//! Places: the topology that the planner chooses them by, and a thread that moves jobs to theirs.
+//!
+//! To confine a job is work in proportion to its threads, of which a user may make many: neither the driver nor the thread that switches
+//! waits for it.
+
+use cosched_core::{Cpu, Topology};
+use cosched_linux::JobCgroup;
+use cosched_linux::confine::Move;
+use cosched_linux::topology::{self, CpuParts};
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+/// How these CPUs hang together. Where the kernel does not tell, they are all alike.
+pub(crate) fn topology(cpus: &[u32]) -> Topology {
+    match topology::read(cpus) {
+        Ok(parts) => Topology::new(parts.into_iter().map(core_cpu).collect()),
+        Err(e) => {
+            tracing::warn!(
+                "the topology of the CPUs cannot be read: {e}. Jobs get places, but sockets, caches and siblings do not count"
+            );
+            Topology::flat(cpus.len() as u32)
+        }
+    }
+}
+
+fn core_cpu(parts: CpuParts) -> Cpu {
+    let CpuParts { socket, numa_node, cache, core } = parts;
+    Cpu { socket, numa_node, cache, core }
+}
+
+/// The way to the thread that moves jobs; it ends with this.
+pub(crate) struct Mover {
+    orders: mpsc::Sender<(JobCgroup, Move)>,
+    thread: JoinHandle<()>,
+}
+
+impl Mover {
+    /// Starts the thread.
+    pub(crate) fn start() -> std::io::Result<Mover> {
+        let (orders, ordered) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("places".into()).spawn(move || move_all(&ordered))?;
+        Ok(Mover { orders, thread })
+    }
+
+    /// The job is moved soon.
+    pub(crate) fn order(&self, cgroup: JobCgroup, place: Move) {
+        // The thread ends with us alone.
+        let _ = self.orders.send((cgroup, place));
+    }
+
+    /// Does what was ordered, and ends.
+    pub(crate) fn end(self) {
+        drop(self.orders);
+        // A thread that has panicked has said so.
+        let _ = self.thread.join();
+    }
+}
+
+/// What was ordered of a job while another one was moved is one move.
+fn move_all(ordered: &mpsc::Receiver<(JobCgroup, Move)>) {
+    while let Ok(first) = ordered.recv() {
+        let mut moves: BTreeMap<u64, (JobCgroup, Move)> = BTreeMap::new();
+        for (cgroup, place) in std::iter::once(first).chain(ordered.try_iter()) {
+            let from = moves.remove(&cgroup.id()).map_or(place.from, |(_, earlier)| earlier.from);
+            moves.insert(cgroup.id(), (cgroup, Move { from, ..place }));
+        }
+        moves.into_values().for_each(|(cgroup, place)| confine(&cgroup, &place));
+    }
+}
+
+/// Moves a job to its place now.
+pub(crate) fn confine(cgroup: &JobCgroup, place: &Move) {
+    // One whose cgroup has gone has ended.
+    if let Err(e) = cgroup.confine(place)
+        && cgroup.v2_dir().is_dir()
+    {
+        tracing::warn!(id = cgroup.id(), "the job keeps the CPUs that it has: {e}");
+    }
+}
+
+/// Where the planner's columns are the CPUs of this machine; nothing where places are switched off.
+pub(crate) fn for_planner(places: bool, cpus: &[u32]) -> Option<Arc<Topology>> {
+    places.then(|| Arc::new(topology(cpus)))
+}
