@@ -4,7 +4,9 @@ mod buffer;
 mod graph;
 mod port;
 mod running;
+mod sim;
 mod stage;
+mod table;
 mod thread;
 
 use pyo3::prelude::*;
@@ -21,7 +23,11 @@ mod _native {
     #[pymodule_export]
     use super::running::{Outcome, Running, report_text, report_trace};
     #[pymodule_export]
+    use super::sim::{Jobs, simulate_jobs, sweep_cells};
+    #[pymodule_export]
     use super::stage::Flow;
+    #[pymodule_export]
+    use super::table::Table;
     use super::*;
 
     /// Says which version it is.

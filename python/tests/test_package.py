@@ -13,7 +13,7 @@ import unittest
 
 import cosched
 import make_forms
-from cosched import _api, _command, _jobs, _native, aio, errors, executor, pipeline
+from cosched import _api, _command, _jobs, _native, aio, errors, executor, model, pipeline, sim
 from support import needs_daemon
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
@@ -37,7 +37,7 @@ class Package(unittest.TestCase):
             self.assertEqual({member for member in members if not member.startswith("_")}, public, name)
 
     def test_everything_public_has_a_docstring(self):
-        for module in (pipeline, _jobs, aio, executor, errors):
+        for module in (pipeline, _jobs, aio, executor, errors, model, sim):
             for name in module.__all__:
                 value = getattr(module, name)
                 if not inspect.isclass(value) and not inspect.isfunction(value):

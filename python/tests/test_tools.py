@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import getpass
 import importlib.util
 import io
 import os
@@ -93,7 +94,7 @@ class JupyterHub(unittest.IsolatedAsyncioTestCase):
         from cosched.jupyterhub import CoschedSpawner
 
         user = mock.Mock(settings={}, url="/user/x/")
-        user.name = __import__("getpass").getuser()
+        user.name = getpass.getuser()
         spawner = CoschedSpawner(user=user, hub=None, cosched_options=["--cpus", "1"], cmd=["sh", "-c", "exec sleep 1000"])
         spawner.env_keep = [*spawner.env_keep, "COSCHED_SOCKET"]
         with (

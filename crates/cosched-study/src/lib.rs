@@ -3,6 +3,7 @@
 
 pub mod advise;
 pub mod compare;
+pub mod engine;
 mod error;
 pub mod live;
 pub mod network;
@@ -10,5 +11,6 @@ pub mod predict;
 pub mod profile;
 pub mod program;
 pub mod slowdown;
+pub mod workload;
 
 pub use error::{Error, Reason};

@@ -1,21 +1,23 @@
 """cosched for Python.
 
 Jobs: `run` (as subprocess.run), `submit`, `job`, `jobs`, `status`, and CoschedExecutor (as concurrent.futures); the same for asyncio
-in `cosched.aio`. `cosched.pipeline` runs programs as pipelines of stages on recycled buffers. `%load_ext cosched` brings the Jupyter
-magic `%%cosched`, `pytest --cosched` runs tests as jobs. docs/python.md is the guide.
+in `cosched.aio`. `cosched.sim` is the simulator, `cosched.model` the model; `advise` recommends a policy. `cosched.pipeline` runs
+programs as pipelines of stages on recycled buffers. `%load_ext cosched` brings the Jupyter magic `%%cosched`, `pytest --cosched` runs
+tests as jobs. docs/python.md is the guide.
 """
 
 from typing import Any
 
-from cosched import aio
+from cosched import aio, model, sim
 from cosched._native import __version__
 from cosched.errors import CoschedError
 from cosched.executor import CoschedExecutor
 from cosched._jobs import CompletedRun, Job, job, jobs, limits, run, status, submit
+from cosched.model import advise
 
 __all__ = [
-    "CompletedRun", "CoschedError", "CoschedExecutor", "Job", "__version__", "aio", "job", "jobs", "limits", "load_ipython_extension",
-    "run", "status", "submit",
+    "CompletedRun", "CoschedError", "CoschedExecutor", "Job", "__version__", "advise", "aio", "job", "jobs", "limits",
+    "load_ipython_extension", "model", "run", "sim", "status", "submit",
 ]
 
 

@@ -153,7 +153,7 @@ def refused(command: Command, code: int, message: str) -> Exception:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(command[0]))
     if code == EXIT_NOT_EXECUTABLE:
         return PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(command[0]))
-    error = _of_text(message.partition("\n\nFor more information")[0], LaunchError, "cosched run failed")
+    error = _of_text(message, LaunchError, "cosched run failed")
     error.why = error.why or ("" if message else "its message is on standard error")
     error.hint = error.hint or "see `cosched run --help`"
     return error

@@ -84,7 +84,9 @@ _OF_CODE: dict[str, type[CoschedError]] = {
 
 
 def _of_text(text: str, kind: type[CoschedError], otherwise: str) -> CoschedError:
-    """The error that the command has printed: `cosched: what`, and lines `why: …` and `hint: …`."""
+    """The error that the command has printed: `cosched: what`, and lines `why: …` and `hint: …`. Wrong options have their usage behind a
+    blank line."""
+    text = text.partition("\n\n")[0]
     parts = {"what": "", "why": "", "hint": ""}
     now = "what"
     for line in text.strip().splitlines():

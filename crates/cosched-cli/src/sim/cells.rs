@@ -6,10 +6,9 @@ use super::workloads::Workloads;
 use crate::out::{Failure, print, print_json, say, terminal_width};
 use crate::progress::Progress;
 use clap::Args;
-use cosched_sim::paper::Sampling;
 use cosched_sim::report::sweep_report;
-use cosched_sim::sweep::{self, Hooks, Journal, Plan, Simulated, SweepError, SweepProgress, Table, Taken};
-use cosched_sim::{JobSpec, Params, Silent, SimError, general, paper};
+use cosched_sim::sweep::{self, Hooks, Journal, Plan, SweepError, SweepProgress, Table, Taken};
+use cosched_study::engine::simulate;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::num::NonZero;
@@ -61,23 +60,6 @@ impl Clockwork {
             format!("{cells} of {cells_all} cells{kept}")
         });
     }
-}
-
-/// The fast engine where it can, with jumps if they are asked for; else the general one.
-fn simulate(
-    is_sampled: bool,
-    params: &Params,
-    jobs: &[JobSpec],
-    mut watch: &mut dyn FnMut(cosched_sim::Progress) -> bool,
-) -> Result<Simulated, SimError> {
-    if !paper::handles(params) {
-        return general::run(params, jobs, &mut Silent, &mut watch).map(Simulated::from);
-    }
-    if !is_sampled {
-        return paper::run(params, jobs, &mut Silent, &mut watch).map(Simulated::from);
-    }
-    let (outcome, sampled) = paper::run_sampled(params, jobs, &Sampling::default(), &mut watch)?;
-    Ok(Simulated { outcome, sampling_error_s: Some(sampled.response_error_s) })
 }
 
 /// Simulates what the journal does not have.
@@ -232,8 +214,8 @@ fn tell_failures(table: &Table) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_sim::Strategy;
     use cosched_sim::sweep::{Description, Seeds};
+    use cosched_sim::{Params, Strategy};
 
     fn plan() -> Plan {
         let description = Description {

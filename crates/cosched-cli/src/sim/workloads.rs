@@ -4,26 +4,17 @@ use crate::out::{EXIT_REFUSED, Failure};
 use crate::workload::{input, input::Source, say_left_out};
 use cosched_sim::JobSpec;
 use cosched_sim::sweep::Wanted;
-use cosched_sim::workload::scale::{Scaling, scale};
-use cosched_sim::workload::select::Selection;
-use cosched_sim::workload::{TraceJob, TypeMix, from_specs, generate, to_specs};
+use cosched_sim::workload::TypeMix;
+use cosched_study::workload::generated;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The jobs of a file: a list as it is; of a trace those that fit on a machine with so many CPUs, with types as in WL7.
+/// The jobs of a file, for a machine with this number of CPUs.
 pub(crate) fn of_file(path: &Path, cpus: u32, seed: u64) -> Result<Vec<JobSpec>, Failure> {
-    let source = match input::read(path, None, false)? {
-        Source::Jobs(specs) => return Ok(specs),
-        trace => trace,
-    };
     let refused = |reason: String| Failure { code: EXIT_REFUSED, message: format!("{}: {reason}", path.display()) };
-    let (mut jobs, not_taken) = source.select(Selection { procs: Some(cpus), ..Selection::default() });
+    let (jobs, not_taken) = input::read(path, None, false)?.jobs(cpus, seed).map_err(refused)?;
     say_left_out(&not_taken.by_reason());
-    if jobs.is_empty() {
-        return Err(refused(none_fits(cpus)));
-    }
-    scale(&mut jobs, &Scaling::default()).map_err(|error| refused(error.to_string()))?;
-    Ok(to_specs(&jobs, mixed().map_err(refused)?, seed))
+    Ok(jobs)
 }
 
 /// The files of a sweep, each read once.
@@ -42,51 +33,9 @@ impl Workloads {
     }
 
     /// Makes the jobs that a cell wants; an error is what a person should read.
-    ///
-    /// A generated workload has the wanted number of jobs, mean execution time and load. A job list stays as it is but
-    /// for the load. Of a trace the first so many jobs that fit are taken, scaled to that mean, with types as in WL7.
     pub(crate) fn jobs(&self, wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
-        match self.0.get(&wanted.workload) {
-            None => {
-                let drawn = generate::paper(wanted.jobs, wanted.nodes, wanted.seed);
-                scaled(wanted, drawn, wanted.workload.parse()?)
-            }
-            Some(Source::Jobs(specs)) => list(wanted, specs),
-            Some(trace) => {
-                let asked = Selection { procs: Some(wanted.nodes), limit: Some(wanted.jobs), ..Selection::default() };
-                let (taken, _) = trace.select(asked);
-                if taken.is_empty() { Err(none_fits(wanted.nodes)) } else { scaled(wanted, taken, mixed()?) }
-            }
-        }
+        self.0.get(&wanted.workload).map_or_else(|| generated(wanted), |source| source.wanted(wanted))
     }
-}
-
-fn none_fits(cpus: u32) -> String {
-    format!("no job of the trace fits on {cpus} nodes\n  hint: simulate a larger machine")
-}
-
-fn list(wanted: &Wanted, specs: &[JobSpec]) -> Result<Vec<JobSpec>, String> {
-    let Some(load) = wanted.load else { return Ok(specs.to_vec()) };
-    let mut jobs = from_specs(specs);
-    let scaling = Scaling { load: Some((load, wanted.nodes)), keep_start: true, ..Scaling::default() };
-    scale(&mut jobs, &scaling).map_err(|e| e.to_string())?;
-    // The types are known, so the mix decides nothing.
-    Ok(to_specs(&jobs, mixed()?, wanted.seed))
-}
-
-/// All six types.
-fn mixed() -> Result<TypeMix, String> {
-    "WL7".parse()
-}
-
-/// Scales lengths to the wanted mean, and arrivals to the wanted load or else with the lengths.
-fn scaled(wanted: &Wanted, mut jobs: Vec<TraceJob>, mix: TypeMix) -> Result<Vec<JobSpec>, String> {
-    let mean_s = jobs.iter().map(|job| job.run_s).sum::<f64>() / jobs.len().max(1) as f64;
-    let factor = wanted.mean_exec_s / mean_s;
-    let load = wanted.load.map(|load| (load, wanted.nodes));
-    let scaling = Scaling { lengths: Some(factor), times: Some(factor), load, ..Scaling::default() };
-    scale(&mut jobs, &scaling).map_err(|e| e.to_string())?;
-    Ok(to_specs(&jobs, mix, wanted.seed))
 }
 
 #[cfg(test)]

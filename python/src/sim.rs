@@ -1,0 +1,254 @@
+//! The simulator. `cosched/sim.py` is what users see.
+
+use crate::table::Table;
+use cosched_sim::metrics::run_metrics;
+use cosched_sim::sweep::{self, Description, Hooks, Journal, Plan, Seeds, Wanted};
+use cosched_sim::workload::TypeMix;
+use cosched_sim::{Class, JobSpec, Params, Progress, SimError, Strategy};
+use cosched_study::engine::simulate;
+use cosched_study::workload::{Source, generated};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often a simulation looks for signals, and tells its progress.
+const LOOK: Duration = Duration::from_millis(50);
+/// Nodes, where nothing is said: the paper's.
+const NODES: u32 = 32;
+
+/// A list of jobs.
+#[pyclass(frozen, module = "cosched._native")]
+pub(crate) struct Jobs(Vec<JobSpec>);
+
+#[pymethods]
+impl Jobs {
+    /// Those of a file's content: a job list as it is; of a trace those that fit on so many CPUs. Also why others are left out.
+    #[staticmethod]
+    fn read(content: &[u8], cpus: u32, seed: u64) -> PyResult<(Jobs, HashMap<&'static str, u64>)> {
+        let source = Source::read(content, None, &mut |_| ()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let (jobs, not_taken) = source.jobs(cpus, seed).map_err(PyValueError::new_err)?;
+        Ok((Jobs(jobs), not_taken.by_reason().into_iter().filter(|(_, count)| *count > 0).collect()))
+    }
+
+    /// WL1 to WL8.
+    #[staticmethod]
+    fn generate(name: String, count: usize, nodes: u32, mean_exec_s: f64, load: f64, seed: u64) -> PyResult<Jobs> {
+        let description = Description {
+            strategies: vec!["GS".into()],
+            workloads: vec![name],
+            load: vec![load],
+            nodes: vec![nodes],
+            seeds: Seeds::List(vec![seed]),
+            jobs: count,
+            mean_exec_s,
+            ..Description::default()
+        };
+        let plan = plan(&description, &Costs::default())?;
+        let cell = plan.cells.first().ok_or_else(|| PyValueError::new_err("no workload"))?;
+        generated(&cell.wanted).map(Jobs).map_err(PyValueError::new_err)
+    }
+
+    /// Of rows: arrival and time alone in ns, tasks, type, class.
+    #[staticmethod]
+    fn of(rows: Vec<(u64, u64, u32, String, String)>) -> PyResult<Jobs> {
+        let job = |(arrival_ns, exec_ns, tasks, kind, class): (u64, u64, u32, String, String)| {
+            Ok(JobSpec { arrival_ns, exec_ns, tasks, kind: kind.parse()?, class: class.parse::<Class>()? })
+        };
+        rows.into_iter().map(job).collect::<Result<_, String>>().map(Jobs).map_err(PyValueError::new_err)
+    }
+
+    /// How many.
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// As columns.
+    fn table(&self) -> PyResult<Table> {
+        Table::of_jobs(&self.0)
+    }
+}
+
+/// Costs that no sweep varies; those that are not given are the paper's.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Costs {
+    spin_us: Option<f64>,
+    check_us: Option<f64>,
+    qmove_us: Option<f64>,
+}
+
+impl Costs {
+    fn params(&self, strategy: Strategy, nodes: Option<u32>) -> Params {
+        let paper = Params::paper(strategy, nodes.unwrap_or(NODES));
+        // Casts saturate, and what is too much is refused by `Params::check`.
+        let ns = |us: Option<f64>, or: u64| us.map_or(or, |us| (us * 1e3).round() as u64);
+        Params {
+            spin_ns: ns(self.spin_us, paper.spin_ns),
+            check_ns: ns(self.check_us, paper.check_ns),
+            queue_move_ns: ns(self.qmove_us, paper.queue_move_ns),
+            ..paper
+        }
+    }
+}
+
+fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
+    Plan::new(description, &|strategy, nodes| costs.params(strategy, nodes))
+        .map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// What was asked for, as JSON.
+fn asked(description: &str, costs: &str) -> PyResult<(Description, Costs)> {
+    let wrong = |e: serde_json::Error| PyValueError::new_err(e.to_string());
+    let costs: Costs = serde_json::from_str(costs).map_err(wrong)?;
+    for (name, us) in [("spin_us", costs.spin_us), ("check_us", costs.check_us), ("qmove_us", costs.qmove_us)] {
+        if let Some(us) = us.filter(|us| !(0.0..=1e12).contains(us)) {
+            return Err(PyValueError::new_err(format!(
+                "{name} is {us}\n  why: no simulation can have that\n  hint: give 0 or more"
+            )));
+        }
+    }
+    Ok((serde_json::from_str(description).map_err(wrong)?, costs))
+}
+
+/// Simulates the jobs under the one setting of a description. Returns a row for each job, the run's numbers as JSON, and for a sampled
+/// run the estimated standard error of the mean response time in s. `progress` is told a part from 0 to 1.
+#[pyfunction]
+pub(crate) fn simulate_jobs(
+    py: Python<'_>,
+    jobs: &Bound<'_, Jobs>,
+    description: &str,
+    costs: &str,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Table, String, Option<f64>)> {
+    let (description, costs) = asked(description, costs)?;
+    let plan = plan(&description, &costs)?;
+    let params = plan.cells.first().ok_or_else(|| PyValueError::new_err("no strategy"))?.params;
+    let specs = &jobs.get().0;
+    let run = watched(
+        py,
+        |part: &(u64, u64)| {
+            progress.as_ref().map_or(Ok(()), |tell| tell.call1((part.0 as f64 / part.1.max(1) as f64,)).map(drop))
+        },
+        |shared| {
+            let mut watch = |now: Progress| shared.tell(now.task_iterations);
+            simulate(description.sampled, &params, specs, &mut watch)
+        },
+    )?;
+    let run = run.map_err(failed)?;
+    let metrics = run_metrics(&params, specs, &run.outcome, description.bound_s);
+    let metrics = serde_json::to_string(&metrics).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+    Ok((Table::of_run(specs, &run.outcome, description.bound_s)?, metrics, run.sampling_error_s))
+}
+
+/// Simulates every cell of a description, on so many threads. Workloads that are no WL1 to WL8 are in `lists`. Returns the rows as JSON.
+/// `progress` is told the cells that are done, all cells, and the part of the work that is done.
+#[pyfunction]
+pub(crate) fn sweep_cells(
+    py: Python<'_>,
+    description: &str,
+    costs: &str,
+    lists: HashMap<String, Py<Jobs>>,
+    threads: usize,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let (description, costs) = asked(description, costs)?;
+    let plan = plan(&description, &costs)?;
+    let sources: HashMap<String, Source> =
+        lists.into_iter().map(|(name, jobs)| (name, Source::Jobs(jobs.get().0.clone()))).collect();
+    if let Some(name) =
+        description.workloads.iter().find(|name| !sources.contains_key(*name) && name.parse::<TypeMix>().is_err())
+    {
+        return Err(PyValueError::new_err(format!("no workload '{name}'; there are WL1 to WL8, or give a Workload")));
+    }
+    let jobs = |wanted: &Wanted| {
+        sources.get(&wanted.workload).map_or_else(|| generated(wanted), |source| source.wanted(wanted))
+    };
+    let begin = Instant::now();
+    let taken = watched(
+        py,
+        |&(cells, all, work, work_all): &(usize, usize, u64, u64)| {
+            let part = if work_all == 0 { 1.0 } else { work as f64 / work_all as f64 };
+            progress.as_ref().map_or(Ok(()), |tell| tell.call1((cells, all, part)).map(drop))
+        },
+        |shared| {
+            let hooks = Hooks {
+                jobs: &jobs,
+                simulate: &|params, jobs, watch| {
+                    simulate(plan.sampled, params, jobs, &mut |now| watch(now) && !shared.stop.load(Relaxed))
+                },
+                now_s: &|| begin.elapsed().as_secs_f64(),
+                progress: &|now| {
+                    shared.tell((now.cells, now.cells_all, now.work, now.work_all));
+                },
+            };
+            sweep::run(&plan, &Journal::default(), threads, hooks, &mut |_| Ok(()))
+        },
+    )?;
+    let taken = taken.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    serde_json::to_string(&sweep::Table::new(&plan, &taken)).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
+fn failed(error: SimError) -> PyErr {
+    match error {
+        SimError::Broken(_) => PyRuntimeError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// What a simulation's threads tell the one that waits for them.
+struct Shared<P> {
+    stop: AtomicBool,
+    now: Mutex<Option<P>>,
+}
+
+impl<P> Shared<P> {
+    /// How far it is. Returns whether to go on.
+    fn tell(&self, now: P) -> bool {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        !self.stop.load(Relaxed)
+    }
+}
+
+/// Works in a thread of its own, without the interpreter lock; meanwhile this one looks for signals and tells the progress. An exception of
+/// either stops the work.
+fn watched<P: Send, T: Send>(
+    py: Python<'_>,
+    mut tell: impl FnMut(&P) -> PyResult<()>,
+    work: impl FnOnce(&Shared<P>) -> T + Send,
+) -> PyResult<T> {
+    let shared = Shared { stop: AtomicBool::new(false), now: Mutex::new(None) };
+    let (sender, receiver) = channel();
+    let receiver = Mutex::new(receiver);
+    std::thread::scope(|scope| {
+        let shared = &shared;
+        let worker = scope.spawn(move || {
+            // It is received unless this thread panics.
+            let _ = sender.send(work(shared));
+        });
+        let mut raised = None;
+        let ended = loop {
+            let wait = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK);
+            match py.detach(wait) {
+                Err(RecvTimeoutError::Timeout) if raised.is_none() => {
+                    let now = shared.now.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    raised = py.check_signals().and_then(|()| now.as_ref().map_or(Ok(()), &mut tell)).err();
+                    shared.stop.store(raised.is_some(), Relaxed);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                other => break other.ok(),
+            }
+        };
+        let joined = py.detach(|| worker.join());
+        match (raised, ended, joined) {
+            (Some(error), ..) => Err(error),
+            (None, Some(value), Ok(())) => Ok(value),
+            _ => Err(PyRuntimeError::new_err("the simulation failed; standard error says where. Please report it")),
+        }
+    })
+}

@@ -1,0 +1,44 @@
+"""The model and advice, by the command."""
+
+import os
+import unittest
+
+import cosched
+from cosched import model
+from support import needs_daemon
+
+
+@unittest.skipUnless(os.environ.get("COSCHED_COMMAND"), "no command is named in COSCHED_COMMAND")
+class Model(unittest.TestCase):
+    def test_a_program_by_two_numbers(self):
+        prediction = model.predict(t1_s=60, cpu_share=0.26, jobs=[2, 8])
+        # t_j = max(t_1, j times the CPU time of one job), section 5.
+        self.assertEqual((prediction.time_s, prediction.slowdown(2), prediction.slowdown(2, "gang")), (60, 1, 2))
+        self.assertAlmostEqual(prediction.slowdown(8), 8 * 0.26)
+        with self.assertRaises(KeyError):
+            prediction.slowdown(3)
+
+    def test_a_program_of_the_paper(self):
+        self.assertIn("bunyip", model.machines())
+        prediction = model.predict(machine="bunyip", program="lu", n=6000, grid=(8, 4), jobs=[2, 4])
+        self.assertAlmostEqual(sum(term["time_s"] for term in prediction.details["terms"]), prediction.time_s)
+
+    def test_what_it_refuses(self):
+        for wrong in ({"t1_s": 60}, {"t1_s": -1, "cpu_share": 0.5}, {"machine": "nowhere", "program": "lu", "n": 10, "grid": (1, 1)}):
+            with self.assertRaises(cosched.CoschedError) as refused:
+                model.predict(**wrong)
+            self.assertTrue(refused.exception.what)
+            self.assertNotIn("Usage", str(refused.exception))
+
+    @needs_daemon
+    def test_advice(self):
+        program = ["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]
+        advice = cosched.advise(program, seconds=3, policies=["local"])
+        self.assertIn(advice.choice, ("linux", "local"))
+        self.assertEqual((advice.details["command"], advice.kind), (program, "computes"))
+        with self.assertRaises(cosched.CoschedError):
+            cosched.advise(["false"], seconds=3)
+
+
+if __name__ == "__main__":
+    unittest.main()
