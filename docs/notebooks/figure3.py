@@ -19,7 +19,7 @@ from matplotlib import pyplot
 from cosched import sim
 
 # A test runs this with less; 400 jobs and 5 seeds are the paper's figure.
-SIZE = {"jobs": int(os.environ.get("JOBS", 100)), "seeds": int(os.environ.get("SEEDS", 2)), "mean_exec_s": float(os.environ.get("MEAN_S", 2))}
+SIZE = {"count": int(os.environ.get("JOBS", 100)), "seeds": int(os.environ.get("SEEDS", 2)), "mean_exec_s": float(os.environ.get("MEAN_S", 2))}
 STRATEGIES = ["GS", "Local", "SB", "PB", "PB-SB"]
 LOADS = [0.3, 0.5, 0.7, 0.9]
 

@@ -1,6 +1,6 @@
 """The simulator: workloads, one run, strategies compared, sweeps. docs/simulator.md has the semantics.
 
->>> jobs = workload("WL3", jobs=20, nodes=8, mean_exec_s=0.1, seed=7)
+>>> jobs = workload("WL3", count=20, nodes=8, mean_exec_s=0.1, seed=7)
 >>> result = simulate(jobs, strategy="GS", nodes=8)
 >>> result.finished
 20
@@ -120,7 +120,7 @@ class Workload(ArrowTable):
 def workload(
     source: str | os.PathLike[str] | Iterable[Job],
     *,
-    jobs: int = 100,
+    count: int = 100,
     nodes: int = 32,
     mean_exec_s: float = 10.0,
     load: float = 0.7,
@@ -129,7 +129,7 @@ def workload(
 ) -> Workload:
     """A list of jobs.
 
-    `source`: "WL1" to "WL8" generates `jobs` jobs of Zhang et al. 2000 of this mean execution time and load. A path is read, plain or
+    `source`: "WL1" to "WL8" generates `count` jobs of Zhang et al. 2000 of this mean execution time and load. A path is read, plain or
     gzip: a job list (CSV) as it is; of a trace (SWF, Batsim) the jobs that fit on `nodes` nodes, with types as in WL7. Other sources
     are jobs, as dicts. `seed` is for what is drawn.
 
@@ -137,7 +137,7 @@ def workload(
     [1500000000, 1000000000]
     """
     if isinstance(source, str) and source.upper() in _GENERATED:
-        made = _native.Jobs.generate(source.upper(), jobs, nodes, float(mean_exec_s), float(load), seed)
+        made = _native.Jobs.generate(source.upper(), count, nodes, float(mean_exec_s), float(load), seed)
         return Workload(made, name or source.upper(), {})
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file:
@@ -303,7 +303,7 @@ def sweep(
     gang_cs_us: Sequence[float] = (),
     quantum_ms: Sequence[float] = (),
     seeds: int | Sequence[int] = 5,
-    jobs: int = 100,
+    count: int = 100,
     mean_exec_s: float = 10.0,
     bound_s: float = 10.0,
     max_sim_s: float | None = None,
@@ -314,7 +314,7 @@ def sweep(
 ) -> Comparison:
     """Simulates every combination, each with all seeds (a number, 1 to N, or the seeds themselves), on all CPUs unless `threads`.
 
-    `workloads`: "WL1" to "WL8", generated anew for each seed with `jobs` jobs of `mean_exec_s`, or Workloads as they are; `load` scales the
+    `workloads`: "WL1" to "WL8", generated for each seed with `count` jobs of `mean_exec_s`, or Workloads as they are; `load` scales the
     arrivals. An empty axis has the paper's value. `progress` is called with the cells that are done, all cells, and the part of the work
     that is done. The result has the same bytes for any number of threads.
     """
@@ -323,7 +323,7 @@ def sweep(
     description = _description(
         {"strategies": list(strategies), "workloads": names, "load": list(load), "nodes": list(nodes), "mpl": list(mpl),
          "skew": list(skew), "grain": list(grain), "cs_us": list(cs_us), "intr_us": list(intr_us), "gang_cs_us": list(gang_cs_us),
-         "quantum_ms": list(quantum_ms), "seeds": seeds if isinstance(seeds, int) else list(seeds), "jobs": jobs,
+         "quantum_ms": list(quantum_ms), "seeds": seeds if isinstance(seeds, int) else list(seeds), "jobs": count,
          "mean_exec_s": mean_exec_s, "bound_s": bound_s, "max_sim_s": max_sim_s, "sampled": sampled}, {},
     )
     count = threads or len(os.sched_getaffinity(0))
