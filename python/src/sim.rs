@@ -28,7 +28,7 @@ pub(crate) struct Jobs(Vec<JobSpec>);
 
 #[pymethods]
 impl Jobs {
-    /// Those of a file's content: a job list as it is; of a trace those that fit on so many CPUs. Also why others are left out.
+    /// Those of a file's content: a job list as it is; of a trace those that fit on this number of CPUs. Also why others are left out.
     #[staticmethod]
     fn read(content: &[u8], cpus: u32, seed: u64) -> PyResult<(Jobs, HashMap<&'static str, u64>)> {
         let source = Source::read(content, None, &mut |_| ()).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -146,7 +146,7 @@ pub(crate) fn simulate_jobs(
     Ok((Table::of_run(specs, &run.outcome, description.bound_s)?, metrics, run.sampling_error_s))
 }
 
-/// Simulates every cell of a description, on so many threads. Workloads that are no WL1 to WL8 are in `lists`. Returns the rows as JSON.
+/// Simulates every cell of a description, on this number of threads. Workloads that are no WL1 to WL8 are in `lists`. Returns the rows as JSON.
 /// `progress` is told the cells that are done, all cells, and the part of the work that is done.
 #[pyfunction]
 pub(crate) fn sweep_cells(

@@ -83,12 +83,12 @@ class Client(unittest.TestCase):
             with self.assertRaisesRegex(errors.ProtocolError, "longer than"):
                 cosched.status(socket=path)
 
-    def test_nobody_listens(self):
+    def test_no_daemon_listens(self):
         with self.assertRaisesRegex(errors.NoDaemon, "does not exist"):
             cosched.status(socket="/nowhere/x")
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as dead:
             dead.bind(f"{folder}/s")
-            with self.assertRaisesRegex(errors.NoDaemon, "nobody listens"):
+            with self.assertRaisesRegex(errors.NoDaemon, "no daemon listens"):
                 cosched.status(socket=f"{folder}/s")
 
 
@@ -129,7 +129,10 @@ class Command(unittest.TestCase):
             with nowhere[0], nowhere[1], mock.patch.dict(os.environ, without | {"PATH": folder}, clear=True):
                 self.assertEqual(_command.find_command(), program)
                 os.environ["COSCHED_COMMAND"] = "/named"
-                self.assertEqual(_command.find_command(), "/named")
+                with self.assertRaisesRegex(errors.CommandMissing, "/named"):
+                    _command.find_command()
+                os.environ["COSCHED_COMMAND"] = "/bin/true"
+                self.assertEqual(_command.find_command(), "/bin/true")
                 del os.environ["COSCHED_COMMAND"]
                 os.environ["PATH"] = "/nowhere"
                 with self.assertRaises(errors.CommandMissing):

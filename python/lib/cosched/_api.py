@@ -57,7 +57,7 @@ def _why(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "the socket does not exist: no daemon was started"
     if isinstance(error, ConnectionRefusedError):
-        return "the socket exists but nobody listens: the daemon has ended"
+        return "the socket exists, but no daemon listens on it: the daemon has ended"
     if isinstance(error, PermissionError):
         return "this user may not open the socket"
     if isinstance(error, TimeoutError):
@@ -148,7 +148,7 @@ def ask(socket: str | os.PathLike[str] | None, method: str, target: str, body: A
 
 
 async def ask_async(socket: str | os.PathLike[str] | None, method: str, target: str, body: Any = None, more_s: float = 0) -> Any:
-    """As `ask`; the event loop goes on meanwhile."""
+    """As `ask`, without blocking the event loop."""
     path, stream = await asyncio.to_thread(_connect, socket, ANSWER_TIMEOUT_S)
     stream.setblocking(False)
     reader, writer = await asyncio.open_unix_connection(sock=stream)

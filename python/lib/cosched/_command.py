@@ -66,6 +66,9 @@ def find_command() -> str:
     """
     named = os.environ.get("COSCHED_COMMAND")
     if named:
+        if shutil.which(named) is None:
+            hint = "let it name the command `cosched`, or unset it"
+            raise CommandMissing(f"{named} cannot be executed", "COSCHED_COMMAND names it", hint)
         return named
     folders = [sysconfig.get_path("scripts"), os.path.join(site.getuserbase(), "bin"), os.environ.get("PATH", os.defpath)]
     found = shutil.which("cosched", path=os.pathsep.join(folders))

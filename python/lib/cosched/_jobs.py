@@ -56,7 +56,7 @@ class JobBase:
 
     @property
     def returncode(self) -> int | None:
-        """The exit code of its command, -N if signal N ended it; None if it had not ended at the last look, or nobody saw how."""
+        """The exit code of its command, -N if signal N ended it; None if it had not ended at the last look, or its end was not observed."""
         end = self.snapshot.get("exit") or {}
         signal = end.get("signal")
         return -signal if signal is not None else end.get("code")

@@ -44,7 +44,7 @@ class ResultPlot:
         return ax
 
     def response(self, ax: Any = None) -> Any:
-        """The part of the jobs whose response time is at most so long."""
+        """The cumulative distribution of the response times."""
         ax = _axes(ax, f"{self._result.strategy}: response times", "response time (s)", "part of the jobs")
         times = sorted(time for time in self._result.column("response_s") if time is not None)
         ax.step(times, [(place + 1) / len(times) for place in range(len(times))], where="post", label=self._result.strategy)

@@ -25,7 +25,7 @@ def _read(stream: socket.socket, count: int) -> bytes:
 
 
 def _end_with(stream: socket.socket) -> None:
-    """Ends this process when nobody is left to get the outcome."""
+    """Ends this process when its caller has ended or does not want the outcome."""
     try:
         stream.recv(1)
     except OSError:

@@ -10,7 +10,7 @@ True
 >>> [row["strategy"] for row in table]
 ['GS', 'PB']
 
-Results are Arrow tables to whoever asks for them by the Arrow C data interface, without a copy: `pyarrow.table(result)`,
+Results are Arrow tables, by the Arrow C data interface, without a copy: `pyarrow.table(result)`,
 `polars.DataFrame(result)`, `result.to_pandas()`. A run leaves the interpreter lock to other threads, and Ctrl-C ends it.
 """
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Costs", "Job", "Result", "Workload", "compare", "simulate", "sweep", "workload"]
 
 NS_PER_S = 1_000_000_000
+#: As in job lists.
+SECONDS_MAX = 1e9
+TASKS_MAX = 2**32 - 1
 
 
 class Job(TypedDict, total=False):
@@ -136,6 +139,8 @@ def workload(
     >>> workload([{"tasks": 4, "exec_s": 1.5, "type": "J3"}, {"arrival_s": 2, "tasks": 1, "exec_s": 1}]).column("exec_ns")
     [1500000000, 1000000000]
     """
+    if nodes < 1:
+        raise ValueError(f"the number of nodes is {nodes}\n  why: then nothing could ever run\n  hint: give 1 or more")
     if isinstance(source, str) and source.upper() in _GENERATED:
         made = _native.Jobs.generate(source.upper(), count, nodes, float(mean_exec_s), float(load), seed)
         return Workload(made, name or source.upper(), {})
@@ -150,12 +155,16 @@ _GENERATED = [f"WL{number}" for number in range(1, 9)]
 
 
 def _row(job: Job) -> tuple[int, int, int, str, str]:
+    if not isinstance(job, Mapping):
+        raise TypeError(f"a job is a dict with the keys {', '.join(Job.__annotations__)}, not a {type(job).__name__}")
     unknown = job.keys() - Job.__annotations__.keys()
     if unknown or not {"tasks", "exec_s"} <= job.keys():
         what = f"unknown: {', '.join(sorted(unknown))}" if unknown else "tasks and exec_s are missing"
         raise ValueError(f"a job has the keys {', '.join(Job.__annotations__)}; {what}, in {job}")
-    times = [round(float(job.get(key, 0)) * NS_PER_S) for key in ("arrival_s", "exec_s")]  # type: ignore[arg-type]
-    return times[0], times[1], job["tasks"], job.get("type", "J4"), job.get("klass", "batch")
+    arrival_s, exec_s = job.get("arrival_s", 0), job["exec_s"]
+    if not (0 <= arrival_s <= SECONDS_MAX and 0 <= exec_s <= SECONDS_MAX and 1 <= job["tasks"] <= TASKS_MAX):
+        raise ValueError(f"times are 0 to {SECONDS_MAX:g} s, and tasks 1 to {TASKS_MAX}, not as in {job}")
+    return round(arrival_s * NS_PER_S), round(exec_s * NS_PER_S), job["tasks"], job.get("type", "J4"), job.get("klass", "batch")
 
 
 class Result(ArrowTable):
@@ -246,7 +255,7 @@ class Comparison(ArrowTable):
 
 
 def simulate(
-    jobs: Workload,
+    jobs: Workload | str | os.PathLike[str] | Iterable[Job],
     *,
     strategy: str,
     nodes: int = 32,
@@ -263,36 +272,37 @@ def simulate(
     progress: Callable[[float], object] | None = None,
     **costs: Unpack[Costs],
 ) -> Result:
-    """Simulates jobs under a strategy: GS, Local, SB, SY, DCS, PB, DCS-SB … auto, live (`cosched sim run --help` names all).
+    """Simulates jobs (a Workload, or what `workload` takes) under a strategy: GS, Local, SB, SY, DCS, PB, DCS-SB … auto, live (`cosched sim run --help` names all).
 
     `mpl` is the multiprogramming level, `skew` the variation of computation and I/O, `grain` makes iterations coarser; `cs_us`, `intr_us`
     and `quantum_ms` are a context switch, an interrupt and a gang's quantum. `max_sim_s` ends it at this simulated time. `sampled` skips
     intervals in which all rates are steady: an estimate, for long jobs. `progress` is called with the part that is done, 0 to 1.
     Raises ValueError for what no simulation can have.
     """
+    jobs = jobs if isinstance(jobs, Workload) else workload(jobs, nodes=nodes, seed=seed)
     description = _description(
         {"strategies": [strategy], "workloads": [jobs.name], "nodes": [nodes], "mpl": [mpl], "skew": [skew], "grain": [grain],
          "seeds": [seed], "bound_s": bound_s, "max_sim_s": max_sim_s, "sampled": sampled},
         # A gang's costs have axes of their own.
         {"cs_us": cs_us, "gang_cs_us": cs_us, "intr_us": intr_us, "quantum_ms": quantum_ms},
     )
-    table, metrics, error_s = _native.simulate_jobs(jobs._jobs, description, json.dumps(costs), progress)
+    table, metrics, error_s = _native.simulate_jobs(jobs._jobs, description, _costs(costs), progress)
     return Result(table, json.loads(metrics), strategy, error_s)
 
 
 def compare(
-    strategies: Sequence[str] = ("paper",), jobs: Workload | str = "WL7", *, nodes: int = 32, seeds: int | Sequence[int] = 5,
+    strategies: str | Sequence[str] = ("paper",), jobs: Workload | str = "WL7", *, nodes: int = 32, seeds: int | Sequence[int] = 5,
     **more: Any,
 ) -> Comparison:
     """Compares strategies on the same jobs with the same draws; ratios are to the first. "paper" are the ten of Zhang et al. 2000.
     Other keywords as of `sweep`."""
-    return sweep(strategies=list(strategies), workloads=[jobs], nodes=[nodes], seeds=seeds, **more)
+    return sweep(strategies=strategies, workloads=[jobs], nodes=[nodes], seeds=seeds, **more)
 
 
 def sweep(
     *,
-    strategies: Sequence[str] = ("paper",),
-    workloads: Sequence[Workload | str],
+    strategies: str | Sequence[str] = ("paper",),
+    workloads: str | Sequence[Workload | str],
     load: Sequence[float] = (),
     nodes: Sequence[int] = (32,),
     mpl: Sequence[int] = (),
@@ -318,16 +328,23 @@ def sweep(
     arrivals. An empty axis has the paper's value. `progress` is called with the cells that are done, all cells, and the part of the work
     that is done. The result has the same bytes for any number of threads.
     """
-    lists = {one.name: one._jobs for one in workloads if isinstance(one, Workload)}
-    names = [one.name if isinstance(one, Workload) else one for one in workloads]
+    sources = [workloads] if isinstance(workloads, str) else list(workloads)
+    lists = {one.name: one._jobs for one in sources if isinstance(one, Workload)}
+    names = [one.name if isinstance(one, Workload) else one for one in sources]
     description = _description(
-        {"strategies": list(strategies), "workloads": names, "load": list(load), "nodes": list(nodes), "mpl": list(mpl),
+        {"strategies": [strategies] if isinstance(strategies, str) else list(strategies), "workloads": names, "load": list(load), "nodes": list(nodes), "mpl": list(mpl),
          "skew": list(skew), "grain": list(grain), "cs_us": list(cs_us), "intr_us": list(intr_us), "gang_cs_us": list(gang_cs_us),
          "quantum_ms": list(quantum_ms), "seeds": seeds if isinstance(seeds, int) else list(seeds), "jobs": count,
          "mean_exec_s": mean_exec_s, "bound_s": bound_s, "max_sim_s": max_sim_s, "sampled": sampled}, {},
     )
     count = threads or len(os.sched_getaffinity(0))
-    return Comparison(json.loads(_native.sweep_cells(description, json.dumps(costs), lists, count, progress)))
+    return Comparison(json.loads(_native.sweep_cells(description, _costs(costs), lists, count, progress)))
+
+
+def _costs(costs: Costs) -> str:
+    for unknown in costs.keys() - Costs.__annotations__.keys():
+        raise TypeError(f"no parameter {unknown!r}; further costs are {', '.join(Costs.__annotations__)}")
+    return json.dumps(costs)
 
 
 def _description(values: dict[str, Any], axes: Mapping[str, float | None]) -> str:

@@ -1,5 +1,5 @@
 //! What became of a job, as a line of JSON for the program that has started `cosched run`: the first process of a detached job, or
-//! whoever named a file with `--report`.
+//! the program that named a file with `--report`.
 
 use super::{EXIT_FAILED, Failure, failed};
 use cosched_api::Job;
