@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCHEMA = HERE.parents[1] / "docs" / "schema" / "openapi.json"
 FORMS = HERE.parent / "lib" / "cosched" / "forms.py"
 #: What the package hands to its users, and what is in it.
-SHOWN = ["Job", "Event", "JobUse", "Status", "NodeLoad", "LimitList"]
+SHOWN = ["Job", "Event", "JobUse", "Status", "NodeLoad", "LimitList", "StreamEvent"]
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 

@@ -128,6 +128,21 @@ class Job(unittest.TestCase):
         self.assertEqual(cosched.status()["socket"], os.environ["COSCHED_SOCKET"])
         self.assertIn("limits", cosched.limits())
 
+    def test_events(self):
+        job = cosched.run(["true"]).job
+        job.wait(timeout=60)
+        told = [event["job"]["what"] for event in cosched.events() if event["kind"] == "job" and event["job"]["id"] == job.id]
+        self.assertEqual((told[0], told[-1]), ("registered", "ended"))
+        *_, last = cosched.events()
+        stream = cosched.events(follow=True, after=last["id"])
+        job = cosched.submit(["true"])
+        while (event := next(stream))["kind"] != "job":
+            pass
+        self.assertEqual(event["job"]["id"], job.id)
+        stream.close()
+        with self.assertRaises(errors.CoschedError):
+            next(cosched.events(socket="/nowhere/x"))
+
     def test_ctrl_c_ends_the_job(self):
         program = "import cosched; print(1, flush=True); cosched.run(['sh', '-c', 'echo 2; exec sleep 1000'], name='ctrl-c')"
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -12,7 +12,7 @@ import shutil
 import site
 import subprocess
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from cosched import forms
@@ -175,11 +175,31 @@ def submitted(command: Command, returncode: int, stdout: str | bytes, stderr: st
     return snapshot
 
 
+def lines_of(*words: str) -> Iterator[str]:
+    """The lines of another `cosched` command, as they come; it is ended when they are not wanted any more. Raises as `run_command`."""
+    with subprocess.Popen([find_command(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            yield from process.stdout
+            said = process.stderr.read()
+            process.wait()
+        finally:
+            # A generator that is closed early.
+            if process.poll() is None:
+                process.kill()
+    check(words, process.returncode, said)
+
+
+def check(words: Sequence[str], returncode: int | None, stderr: str) -> None:
+    """Raises what a command said that failed."""
+    if returncode != 0:
+        raise _of_text(stderr, CoschedError, f"cosched {words[0]} failed with exit code {returncode}")
+
+
 def run_command(*words: str, input: str | None = None) -> str:
     """The standard output of another `cosched` command. Raises CoschedError with what it says."""
     done = subprocess.run([find_command(), *words], input=input, capture_output=True, text=True, errors="replace")
-    if done.returncode != 0:
-        raise _of_text(done.stderr, CoschedError, f"cosched {words[0]} failed with exit code {done.returncode}")
+    check(words, done.returncode, done.stderr)
     return done.stdout
 
 

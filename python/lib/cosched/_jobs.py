@@ -7,6 +7,7 @@ and take its options as keywords (RunOptions). Everything else asks the daemon o
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import time
@@ -15,10 +16,10 @@ from typing import IO, Any, Self, TypeAlias, Unpack
 
 from cosched import forms
 from cosched._api import ask
-from cosched._command import Command, Report, RunOptions, StrPath, detach_words, find_command, run_command, submitted
+from cosched._command import Command, Report, RunOptions, StrPath, detach_words, lines_of, run_command, submitted
 from cosched.errors import Conflict, CoschedError, NotFound
 
-__all__ = ["CompletedRun", "Job", "JobBase", "job", "jobs", "limits", "run", "status", "submit"]
+__all__ = ["CompletedRun", "Job", "JobBase", "events", "job", "jobs", "limits", "run", "status", "submit"]
 
 #: The daemon waits no longer for one request.
 WAIT_S_MAX = 60.0
@@ -133,12 +134,7 @@ class Job(JobBase):
 
     def follow_log(self) -> Iterator[str]:
         """The lines of its output, as they come, until it ends."""
-        words = [find_command(), *self._log_words(), "--follow"]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, errors="replace") as process:
-            try:
-                yield from process.stdout or ()
-            finally:
-                process.kill()
+        yield from lines_of(*self._log_words(), "--follow")
 
     def _log_words(self) -> list[str]:
         return log_words(self.refresh(), self._socket)
@@ -165,7 +161,7 @@ def log_words(job: JobBase, socket: StrPath | None) -> list[str]:
     if job.snapshot.get("log_path") is None:
         hint = "`submit` captures it, and so does run(..., capture_output=True)"
         raise Conflict(f"job {job.id} has no output file", "its output was not captured: it went where its launcher's went", hint)
-    return [*([] if socket is None else ["--socket", os.fspath(socket)]), "log", str(job.id)]
+    return [*socket_words(socket), "log", str(job.id)]
 
 
 def find_job(which: int | str, known: list[forms.Job]) -> forms.Job:
@@ -199,6 +195,25 @@ def limits(*, socket: StrPath | None = None) -> forms.LimitList:
     """What the caller may have of the daemon, and has."""
     found: forms.LimitList = ask(socket, "GET", "/v1/limits")
     return found
+
+
+def events(*, follow: bool = False, after: str | None = None, socket: StrPath | None = None) -> Iterator[forms.StreamEvent]:
+    """What happened to jobs, the plan and the machine, as far as the daemon remembers: all of it, or what came after the event with the
+    `id` `after`. With `follow` also what happens from now on, over restarts of the daemon, until the iterator is closed."""
+    for line in lines_of(*event_words(follow, after, socket)):
+        event: forms.StreamEvent = json.loads(line)
+        yield event
+
+
+def event_words(follow: bool, after: str | None, socket: StrPath | None) -> list[str]:
+    """The command that reads events, and resumes when the daemon was away."""
+    options = [*(["--follow"] if follow else []), *([] if after is None else ["--after", after])]
+    return [*socket_words(socket), "events", "--json", *options]
+
+
+def socket_words(socket: StrPath | None) -> list[str]:
+    """The global option that names a daemon."""
+    return [] if socket is None else ["--socket", os.fspath(socket)]
 
 
 class CompletedRun(subprocess.CompletedProcess[Any]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self, Unpack
@@ -19,11 +20,14 @@ from typing import Any, Self, Unpack
 from cosched import forms
 from cosched import _jobs as sync
 from cosched._api import ask_async
-from cosched._command import Command, Report, RunOptions, StrPath, detach_words, find_command, submitted
+from cosched._command import Command, Report, RunOptions, StrPath, check, detach_words, find_command, submitted
 from cosched.errors import CoschedError
-from cosched._jobs import END_S_MAX, CompletedRun, File, JobBase, find_job, kill_request, log_words, socket_of, usage_of
+from cosched._jobs import END_S_MAX, CompletedRun, File, JobBase, event_words, find_job, kill_request, log_words, socket_of, usage_of
 
-__all__ = ["Job", "job", "jobs", "limits", "run", "status", "submit"]
+__all__ = ["Job", "events", "job", "jobs", "limits", "run", "status", "submit"]
+
+#: Longer than any event or line of a log that is text.
+LINE_BYTES_MAX = 16 << 20
 
 
 class Job(JobBase):
@@ -75,24 +79,12 @@ class Job(JobBase):
 
     async def log(self) -> str:
         """The output so far of a job in the background, standard output and error together."""
-        return "".join([line async for line in self._log_lines()])
+        return "".join([line async for line in _lines_of(*log_words(await self.refresh(), self._socket))])
 
     async def follow_log(self) -> AsyncIterator[str]:
         """The lines of its output, as they come, until it ends."""
-        async for line in self._log_lines("--follow"):
+        async for line in _lines_of(*log_words(await self.refresh(), self._socket), "--follow"):
             yield line
-
-    async def _log_lines(self, *more: str) -> AsyncIterator[str]:
-        words = [find_command(), *log_words(await self.refresh(), self._socket), *more]
-        process = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        try:
-            async for line in process.stdout:
-                yield line.decode(errors="replace")
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
 
     async def _post(self, what: str, body: Any) -> Self:
         return self._take(await ask_async(self._socket, "POST", f"/v1/jobs/{self.id}/{what}", body))
@@ -121,6 +113,29 @@ async def limits(*, socket: StrPath | None = None) -> forms.LimitList:
     """What the caller may have of the daemon, and has."""
     found: forms.LimitList = await ask_async(socket, "GET", "/v1/limits")
     return found
+
+
+async def events(*, follow: bool = False, after: str | None = None, socket: StrPath | None = None) -> AsyncIterator[forms.StreamEvent]:
+    """What happened to jobs, the plan and the machine; as cosched.events."""
+    async for line in _lines_of(*event_words(follow, after, socket)):
+        event: forms.StreamEvent = json.loads(line)
+        yield event
+
+
+async def _lines_of(*words: str) -> AsyncIterator[str]:
+    """The lines of another `cosched` command, as they come; it is ended when they are not wanted any more."""
+    process = await asyncio.create_subprocess_exec(find_command(), *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=LINE_BYTES_MAX)
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        async for line in process.stdout:
+            yield line.decode(errors="replace")
+        said = await process.stderr.read()
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    check(words, process.returncode, said.decode(errors="replace"))
 
 
 async def run(

@@ -17,9 +17,11 @@ __all__ = [
     "Decision",
     "Distribution",
     "Event",
+    "EventKind",
     "ExitStatus",
     "FairShare",
     "Job",
+    "JobEvent",
     "JobState",
     "JobUse",
     "JobWaiting",
@@ -33,12 +35,14 @@ __all__ = [
     "OutOfMemory",
     "Packing",
     "Period",
+    "PlanEvent",
     "Policy",
     "QueueStatus",
     "Row",
     "Safety",
     "Sharing",
     "Status",
+    "StreamEvent",
     "Switches",
     "WaitMode",
     "Waiting",
@@ -188,6 +192,9 @@ Event = TypedDict("Event", {
     "what": 'str',
 })
 
+#: What an event is about.
+EventKind: TypeAlias = 'Literal["job", "plan", "problems", "gap"]'
+
 #: How the main process of a job ended; one of the two fields is present.
 ExitStatus = TypedDict("ExitStatus", {
     # Its exit code.
@@ -295,6 +302,33 @@ Job = TypedDict("Job", {
     "waiting": 'NotRequired[JobWaiting | None]',
     # What it waits for, while its state is `waiting`.
     "waits_for": 'NotRequired[str | None]',
+})
+
+#: What happened to a job, and what it is now.
+JobEvent = TypedDict("JobEvent", {
+    # Its class.
+    "class": 'Class',
+    # CPUs at a time.
+    "cpus": 'int',
+    # The rest, for people.
+    "detail": 'str',
+    # The job.
+    "id": 'int',
+    # Its name.
+    "name": 'str',
+    # Its own policy; absent: the machine's.
+    "own_policy": 'NotRequired[Policy | None]',
+    # The part of the time that it has at most, 0 to 1, if it has a share.
+    "share_max": 'NotRequired[float | None]',
+    # Where it is in its life.
+    "state": 'JobState',
+    # Its owner.
+    "uid": 'int',
+    # Its owner's name, or the number where it has none.
+    "user": 'str',
+    # A short fixed word: registered, waits, began, suspended, resumed, asleep, awake, dropped, unknown, class, policy, share,
+    # resources, ended, lost.
+    "what": 'str',
 })
 
 #: Where a job is in its life.
@@ -480,6 +514,26 @@ Packing: TypeAlias = 'Literal["first-fit", "best-fit", "buddy"]'
 #: The time of the day, as far as the shares of the classes depend on it.
 Period: TypeAlias = 'Literal["working", "off"]'
 
+#: A plan: with the clock all that is needed to know the row of any moment, until the next one.
+PlanEvent = TypedDict("PlanEvent", {
+    # The matrix is too long for the stream; `GET /v1/status` has it.
+    "cut": 'NotRequired[bool]',
+    # The beginning of slot 0, in ns since the Unix epoch.
+    "epoch_unix_ns": 'int',
+    # The first slot in which it holds.
+    "from_slot": 'int',
+    # Its generation.
+    "generation": 'int',
+    # The matrix. `turns` has the row of each slot of the cycle.
+    "matrix": 'Matrix',
+    # The machine's policy.
+    "policy": 'Policy',
+    # What gangs that are not current may do.
+    "sharing": 'Sharing',
+    # The length of a slot.
+    "slot_length_ns": 'int',
+})
+
 #: How a job (or, by default, every job) is scheduled.
 Policy: TypeAlias = 'Literal["gang", "local", "pb", "dcs", "auto"]'
 
@@ -598,6 +652,24 @@ Status = TypedDict("Status", {
     "version": 'str',
     # What is wrong.
     "warnings": 'list[Warning]',
+})
+
+#: One event of `GET /v1/events`, the JSON behind `data:`. Its kind stands behind `event:`, its id behind `id:`.
+StreamEvent = TypedDict("StreamEvent", {
+    # Why events are missing.
+    "gap": 'NotRequired[str | None]',
+    # What to resume after, in `Last-Event-ID` or `?after=`. Not in the JSON of the stream.
+    "id": 'NotRequired[str]',
+    # What happened to a job.
+    "job": 'NotRequired[JobEvent | None]',
+    # What it is about. One of the next fields is present.
+    "kind": 'EventKind',
+    # The plan that holds from now on.
+    "plan": 'NotRequired[PlanEvent | None]',
+    # What is wrong now.
+    "problems": 'NotRequired[list[Warning] | None]',
+    # When it was noticed: changes within 100 ms are told together.
+    "unix_ms": 'int',
 })
 
 #: What the slot thread did.
