@@ -266,6 +266,8 @@ Job = TypedDict("Job", {
     "own_policy": 'NotRequired[Policy | None]',
     # The first process.
     "pid": 'int',
+    # Its place: the CPUs of the daemon's node that its processes may use, as the kernel lists them ("0-3,8"); none when these are all.
+    "places": 'NotRequired[str | None]',
     # The policy in force for it.
     "policy": 'Policy',
     # Processes in its cgroup now.
