@@ -7,7 +7,7 @@ import unittest
 from cosched.pipeline import Flow, Pipeline, Stage
 
 # A hang must not block the suite: the threads' stacks are printed, and the run fails.
-faulthandler.dump_traceback_later(280, exit=True)
+faulthandler.dump_traceback_later(580, exit=True)
 
 #: For what needs a daemon: tests/bindings/run starts one.
 needs_daemon = unittest.skipUnless(os.environ.get("COSCHED_SOCKET"), "no daemon is named in COSCHED_SOCKET")

@@ -46,8 +46,9 @@ class Aio(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await waiter, -15)
         self.assertRegex(await job.log(), "^begun\n")
         self.assertIn("ended", [event["what"] for event in await job.events()])
-        told = [event["job"]["what"] async for event in aio.events() if event.get("job", {}).get("id") == job.id]
-        self.assertIn("ended", told)
+        async for event in aio.events(follow=True):
+            if event["kind"] == "job" and (event["job"]["id"], event["job"]["what"]) == (job.id, "ended"):
+                break
         self.assertIn("cpu_time_us", await job.usage())
         self.assertTrue((await aio.status())["cpus"] and (await aio.limits())["limits"])
 
