@@ -39,6 +39,12 @@ fn nothing_that_a_user_can_ask_for_stops_a_daemon() {
             format!("\"pid\":{}", i32::MIN),
             format!("\"owner_uid\":{}", u32::MAX),
             format!("\"x\":{}{}", "[".repeat(100_000), "]".repeat(100_000)),
+            format!("\"time_ms_max\":{max},\"grace_ms\":3600000"),
+            format!("\"grace_ms\":{max}"),
+            format!("\"begin_unix_ms\":{max}"),
+            format!("\"mem_bytes_max\":{max}"),
+            format!("\"after\":[{}]", vec!["{\"job\":1,\"ok\":true}"; 20_000].join(",")),
+            format!("\"after\":[{{\"job\":{max}}}]"),
             String::from("\"name\":\"plain\""),
         ];
         let mut ids = Vec::new();

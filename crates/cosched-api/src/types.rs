@@ -128,7 +128,7 @@ wire! {
         /// The CPUs that the job uses at a time; all of the machine's by default.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cpus: Option<u32>,
-        /// The memory that the job says it needs, in bytes.
+        /// The memory that the job is expected to use, in bytes: it starts when that is free. It is no limit.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes: Option<u64>,
         /// The job's own policy; the machine's by default, also when that changes.
@@ -171,6 +171,35 @@ wire! {
         /// several nodes such a job has no main process: it ends when it is empty on all of them.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub once: bool,
+        /// It runs no longer than this, not counting the time for which it is suspended. Then its processes get SIGTERM, and SIGKILL after
+        /// the grace time.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub time_ms_max: Option<u64>,
+        /// The grace time: 10 s by default, an hour at most; in a queue with a time limit never more than 10 s.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub grace_ms: Option<u64>,
+        /// It starts no earlier.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub begin_unix_ms: Option<u64>,
+        /// It starts when these jobs have ended, which are the caller's (an administrator's: anybody's).
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub after: Vec<After>,
+        /// Its processes on a node use no more memory than this there, in bytes: the kernel sees to it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub mem_bytes_max: Option<u64>,
+    }
+}
+
+wire! {
+    /// A job that another one comes after.
+    #[derive(Copy, Eq)]
+    #[serde(deny_unknown_fields)]
+    pub struct After {
+        /// Its number.
+        pub job: u64,
+        /// Only if it ends by itself with exit code 0; if it ends otherwise, the later job is ended.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub ok: bool,
     }
 }
 
@@ -274,7 +303,7 @@ wire! {
         /// where the list is empty. Absent where it is the whole job's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub use_of_nodes: Option<Vec<String>>,
-        /// Why it ends or has ended, in a cluster, unless it ended by itself: who killed it, a time limit, a lost node.
+        /// Why it ends or has ended, unless it ended by itself: who killed it, a time limit, a lost node.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ended_why: Option<String>,
         /// What the kernel has killed of it for lack of memory.
@@ -283,6 +312,15 @@ wire! {
         /// What it waits for, while its state is `waiting`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub waits_for: Option<String>,
+        /// It runs no longer than this, not counting the time for which it is suspended.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub time_ms_max: Option<u64>,
+        /// It starts no earlier.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub begin_unix_ms: Option<u64>,
+        /// The most memory that its processes may use on a node, in bytes.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub mem_bytes_max: Option<u64>,
         /// How often it was started anew.
         #[serde(skip_serializing_if = "is_zero", default)]
         pub restarts: u32,

@@ -151,15 +151,20 @@ fn heading(command: &Command, title: &str) -> String {
 /// Whether the command line is one of `cosched run` or `cosched record`, whose usage errors have another exit code: those of the command
 /// itself begin at 1.
 pub(crate) fn is_run(words: &[OsString]) -> bool {
-    let mut words = words.iter().skip(1).filter_map(|word| word.to_str());
-    while let Some(word) = words.next() {
-        match word {
-            "--socket" => drop(words.next()),
-            _ if word.starts_with('-') => {}
-            _ => return matches!(word, "run" | "record"),
+    subcommand_at(words).is_some_and(|at| words[at] == "run" || words[at] == "record")
+}
+
+/// Where the subcommand stands.
+pub(crate) fn subcommand_at(words: &[OsString]) -> Option<usize> {
+    let mut places = (1..words.len()).filter(|at| words[*at].to_str().is_some());
+    while let Some(at) = places.next() {
+        match words[at].to_str() {
+            Some("--socket") => drop(places.next()),
+            Some(word) if word.starts_with('-') => {}
+            _ => return Some(at),
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]

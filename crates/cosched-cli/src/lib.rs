@@ -44,7 +44,10 @@ pub fn main() -> ExitCode {
         Some(run::AGAIN) => run::again(words),
         Some(run::SESSION) => run::session(words),
         Some(jobset::STAGE) => jobset::stage(words),
-        Some(run::SUPERVISE) => parse(words).and_then(|cli| supervise(&cli)),
+        Some(run::SUPERVISE) => {
+            let task = words.next().unwrap_or_default();
+            parse(words).and_then(|cli| supervise(&cli, &task))
+        }
         _ => parse(std::env::args_os().skip(1)).and_then(|cli| commands::dispatch(&cli.context, &cli.command)),
     };
     match result {
@@ -58,10 +61,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `__supervise` and the command line of `cosched run --detach`.
-fn supervise(cli: &args::Cli) -> Result<u8, Failure> {
+/// `__supervise TASK` and the command line of `cosched run --detach`.
+fn supervise(cli: &args::Cli, task: &OsStr) -> Result<u8, Failure> {
     match &cli.command {
-        args::Commands::Run(options) => run::supervise(&cli.context, options),
+        args::Commands::Run(options) => run::supervise(&cli.context, options, task),
         _ => Err(Failure::silent(run::EXIT_FAILED)),
     }
 }
@@ -70,7 +73,8 @@ fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, F
     let words: Vec<_> = std::iter::once("cosched".into()).chain(words).collect();
     let mut command = args::command();
     let matches = command.try_get_matches_from_mut(&words);
-    matches.and_then(|mut matches| args::Cli::from_arg_matches_mut(&mut matches)).map_err(|error| {
+    let parsed = matches.and_then(|mut matches| args::Cli::from_arg_matches_mut(&mut matches));
+    let cli = parsed.map_err(|error| {
         let error = error.format(&mut command);
         // clap prints in its own style: help to standard output, errors to standard error.
         let _ = error.print();
@@ -82,5 +86,9 @@ fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, F
             2
         };
         Failure::silent(code)
-    })
+    })?;
+    match &cli.command {
+        args::Commands::Run(run) => Ok(run::with_options(&words, run)?.unwrap_or(cli)),
+        _ => Ok(cli),
+    }
 }

@@ -6,8 +6,8 @@ use cosched_cluster::wire::{
     Reply, Request, WantAsk, Why, decode, encode,
 };
 use cosched_core::cluster::{
-    Capacity, Cells, Config, FairShare, Input, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing, Part,
-    Period, Place, Planner, Queue, Rights, Span, Stage, State, Usage, Want,
+    After, Capacity, Cells, Config, FairShare, Input, JobRecord, JobSpec, NodeRecord, NodeWant, OnNodeLoss, Packing,
+    Part, Period, Place, Planner, Queue, Rights, Span, Stage, State, Suspended, Terms, Usage, Want,
 };
 use cosched_core::{Class, JobId, NodeId, Policy, Reason, Shares, Sharing, Standing, Time};
 use proptest::prelude::*;
@@ -15,7 +15,8 @@ use proptest::test_runner::Config as Cases;
 use std::collections::BTreeMap;
 
 const POLICIES: [Policy; 5] = [Policy::Gang, Policy::Local, Policy::Pb, Policy::Dcs, Policy::Auto];
-const REASONS: [Reason; 4] = [Reason::Arrival, Reason::NodeLost, Reason::LeaseOut, Reason::WaitsForMemory];
+const REASONS: [Reason; 6] =
+    [Reason::Arrival, Reason::NodeLost, Reason::LeaseOut, Reason::WaitsForMemory, Reason::RunTime, Reason::WaitsForJob];
 
 fn one_of<T: Copy + std::fmt::Debug>(all: &'static [T]) -> impl Strategy<Value = T> {
     prop::sample::select(all)
@@ -108,6 +109,8 @@ prop_compose! {
         standing in one_of(&[Standing::Scheduled, Standing::Asleep, Standing::Suspended]),
         (stage, reason) in (0..4_u8, one_of(&REASONS)),
         place in prop::option::of(place()),
+        (time_ns_max, begin, since, ns) in any::<(Option<u64>, Option<u64>, Option<u64>, u64)>(),
+        after in prop::collection::vec(any::<(u64, bool)>(), 0..3),
     ) -> (JobId, JobRecord) {
         let stage = match stage {
             0 => Stage::Waiting(reason),
@@ -115,8 +118,11 @@ prop_compose! {
             2 => Stage::Clearing,
             _ => Stage::Ending(reason),
         };
-        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, slot_share: None, want, queue, on_node_loss };
-        (JobId(id), JobRecord { spec, order, standing, choice, stage, place, ready_since: Time(ready) })
+        let after = after.into_iter().map(|(job, ok)| After { job: JobId(job), ok }).collect();
+        let terms = Terms { time_ns_max, begin: begin.map(Time), after };
+        let suspended = Suspended { since: since.map(Time), ns };
+        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, slot_share: None, want, queue, on_node_loss, terms };
+        (JobId(id), JobRecord { spec, order, standing, choice, stage, place, ready_since: Time(ready), suspended })
     }
 }
 
@@ -201,6 +207,13 @@ fn ask(want: WantAsk) -> JobAsk {
         main: None,
         groups: Vec::new(),
         once: false,
+        terms: wire::TermsAsk {
+            time_ms_max: Some(1),
+            grace_ms: Some(2),
+            begin_ms: Some(3),
+            after: vec![wire::AfterAsk { job: 1, ok: true }],
+            memory_bytes_max: Some(4),
+        },
     }
 }
 
@@ -318,6 +331,7 @@ fn large(nodes: u32, jobs: u64) -> State {
             want,
             queue: 0,
             on_node_loss: OnNodeLoss::Kill,
+            terms: Default::default(),
         };
         planner.apply(Time(mixed >> 4), Input::Submit(spec)).unwrap();
     }

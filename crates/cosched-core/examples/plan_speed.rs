@@ -41,6 +41,7 @@ fn spec(id: u64, nodes: u32, random: &mut Random) -> JobSpec {
         want,
         queue: 0,
         on_node_loss: OnNodeLoss::Kill,
+        terms: Default::default(),
     }
 }
 

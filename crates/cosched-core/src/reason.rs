@@ -69,6 +69,14 @@ pub enum Reason {
     UserLimit,
     /// The nodes that take part could not hold it if they were empty (cluster).
     TooLarge,
+    /// The time at which it is to begin has not come (cluster).
+    WaitsForTime,
+    /// A job that it comes after has not ended (cluster).
+    WaitsForJob,
+    /// A job after whose success it was to come has ended otherwise (cluster).
+    JobFailed,
+    /// It has run for as long as it asked for (cluster).
+    RunTime,
     /// A job used more memory than it said (cluster).
     MemoryGrew,
     /// A job is over the time that its queue permits (cluster).
@@ -120,6 +128,10 @@ impl fmt::Display for Reason {
             Reason::BehindOthers => "what is left is reserved for a job that came before it",
             Reason::UserLimit => "its owner has as much running in its queue as that permits to a user",
             Reason::TooLarge => "the nodes that take part are too small for it; it starts when larger ones join",
+            Reason::WaitsForTime => "its time to begin has not come",
+            Reason::WaitsForJob => "a job that it comes after has not ended",
+            Reason::JobFailed => "a job that was to succeed before it did not",
+            Reason::RunTime => "it has run for the time that it asked for",
             Reason::MemoryGrew => "a job used more memory than it said",
             Reason::TimeLimit => "it is over the time limit of its queue",
             Reason::Rebalanced => "rows and loads were looked at anew",

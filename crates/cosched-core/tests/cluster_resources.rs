@@ -41,6 +41,7 @@ fn submit(planner: &mut Planner, id: u64, want: Want) {
         want,
         queue: 0,
         on_node_loss,
+        terms: Default::default(),
     };
     tell(planner, Input::Submit(spec)).unwrap();
 }

@@ -210,6 +210,7 @@ fn spec(id: JobId, options: &[&str]) -> Result<JobSpec, String> {
         want: Want::PerNode(vec![]),
         queue: 0,
         on_node_loss: OnNodeLoss::Kill,
+        terms: Default::default(),
     };
     for option in options {
         match option.split_once('=').ok_or("an option is NAME=VALUE")? {

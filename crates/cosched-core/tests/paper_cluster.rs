@@ -42,6 +42,7 @@ fn spec(id: u64, class: Class, want: Want) -> JobSpec {
         want,
         queue: 0,
         on_node_loss: OnNodeLoss::Kill,
+        terms: Default::default(),
     }
 }
 

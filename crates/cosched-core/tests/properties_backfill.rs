@@ -36,7 +36,17 @@ fn spec(id: u64, nodes: u32, memory_bytes: u64, queue: u32) -> JobSpec {
     let want = |node| NodeWant { node: NodeId(node), cpus: 1, cpus_min: 1, memory_bytes, disk_bytes: 0 };
     let want = Want::PerNode((0..NODES).filter(|node| nodes >> node & 1 == 1).map(want).collect());
     let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);
-    JobSpec { id: JobId(id), owner: 0, class, policy: None, slot_share: None, want, queue, on_node_loss }
+    JobSpec {
+        id: JobId(id),
+        owner: 0,
+        class,
+        policy: None,
+        slot_share: None,
+        want,
+        queue,
+        on_node_loss,
+        terms: Default::default(),
+    }
 }
 
 fn waits(job: &JobRecord) -> bool {

@@ -84,7 +84,17 @@ fn input((kind, job, a, b): Step) -> Input {
             let queue = if b % 4 == 0 { a % 4 } else { 0 };
             let on_node_loss = [OnNodeLoss::Kill, OnNodeLoss::Keep, OnNodeLoss::Requeue][a as usize % 3];
             let policy = (b % 7 == 0).then_some(POLICIES[a as usize % POLICIES.len()]);
-            Input::Submit(JobSpec { id, owner: 0, class, policy, slot_share: None, want, queue, on_node_loss })
+            Input::Submit(JobSpec {
+                id,
+                owner: 0,
+                class,
+                policy,
+                slot_share: None,
+                want,
+                queue,
+                on_node_loss,
+                terms: Default::default(),
+            })
         }
         2..=4 => Input::End(id),
         5 | 6 => Input::Join(node, capacity(1 + b % 5)),
@@ -338,7 +348,7 @@ proptest! {
             let want = NodeWant { node, cpus: *cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
             let (id, class) = (JobId(id), Class::ALL[*class]);
             let want = Want::PerNode(vec![want]);
-            let spec = JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill };
+            let spec = JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill, terms: Default::default() };
             planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
         }
         for step in steps {

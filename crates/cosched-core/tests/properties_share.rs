@@ -113,6 +113,7 @@ fn cluster(gangs: &[(u32, u32, u32, bool)]) -> Cluster {
             want: Want::PerNode(nodes.iter().map(want).collect()),
             queue: 0,
             on_node_loss: OnNodeLoss::Kill,
+            terms: Default::default(),
         };
         planner.handle(Time(0), Time(id * 333_000_000), Input::Submit(spec)).unwrap();
     }

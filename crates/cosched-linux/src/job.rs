@@ -37,7 +37,7 @@ pub struct OutOfMemory {
 }
 
 /// What v1 shows where there is no limit is the largest number of pages.
-const V1_UNLIMITED_BYTES: u64 = 1 << 62;
+pub(crate) const V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
 /// So many descriptors of processes are open at a time while a job is signalled.
 const SIGNALLED_AT_ONCE: usize = 128;
@@ -183,13 +183,14 @@ impl JobCgroup {
 
     /// Moves a process with all its threads into the job: memory and CPU first, the v2 cgroup (which may be frozen) last.
     /// In the hybrid layout a process that stands in a memory cgroup or cpuset other than the root, or in a limited pids cgroup, stays in that one:
-    /// taking it out would lift a limit that somebody set.
+    /// taking it out would lift a limit that somebody set. Where the job has a memory limit it enters from any memory cgroup without one.
     ///
     /// # Errors
     /// When the process has gone or the kernel refuses; the message says what to do.
     pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
         let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
-        self.attach_with(pid, in_memory_root(&content), !self.keeps_pids(&content), in_cpuset_root(&content))
+        let memory = in_memory_root(&content) || self.limits_memory_of(&content);
+        self.attach_with(pid, memory, !self.keeps_pids(&content), in_cpuset_root(&content))
     }
 
     /// Whether a process that stands there keeps its v1 pids cgroup. The mount is two levels above the job's directory.
@@ -381,7 +382,7 @@ fn least_limit(dir: &Path, file: &str) -> Option<u64> {
     dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists()).filter_map(|dir| number(&dir.join(file))).min()
 }
 
-fn number(path: &Path) -> Option<u64> {
+pub(crate) fn number(path: &Path) -> Option<u64> {
     cgfile::read(path).ok()?.trim().parse().ok()
 }
 

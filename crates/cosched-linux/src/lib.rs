@@ -38,6 +38,7 @@ pub mod kernel_agent;
 pub mod layout;
 pub mod load;
 pub mod mechanism;
+mod memory_limit;
 pub mod neighbours;
 pub mod observe;
 pub mod origin;

@@ -154,6 +154,11 @@ impl Tree {
         self.cpu_dir.as_deref()
     }
 
+    /// Whether jobs have a cgroup in a v1 memory hierarchy.
+    pub(crate) fn has_v1_memory(&self) -> bool {
+        self.memory_dir.is_some()
+    }
+
     /// New jobs have at most so many processes and threads. Returns whether there is a controller for that.
     pub fn bound_tasks(&mut self, most: u64) -> bool {
         self.tasks_max = Some(most);

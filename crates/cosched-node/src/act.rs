@@ -2,11 +2,11 @@
 
 use crate::Node;
 use crate::part::Part;
-use crate::request::{Refusal, SIGKILL};
+use crate::request::{Refusal, SIGKILL, SIGTERM};
 use crate::types::{Action, PartOf, Why};
 use cosched_cluster::wire::{Attempt, Job, KillHow, PartEnd};
 use cosched_cluster::{Action as Wanted, Notice};
-use cosched_core::cluster::{LocalAction, LocalJob, Part as Place};
+use cosched_core::cluster::{LocalAction, LocalJob, Part as Place, Stage};
 use cosched_core::{AgentAction, JobId, Reason, SlotShare};
 
 impl Node {
@@ -85,7 +85,8 @@ impl Node {
             return self.forgotten(id);
         }
         let known = self.member.job(id).filter(|_| reason == Reason::UserRequest);
-        let KillHow { signal, grace_ms } = known.and_then(|job| job.kill_how).unwrap_or(KillHow::FORCE);
+        let at_limit = self.how_at_limit(id);
+        let KillHow { signal, grace_ms } = known.and_then(|job| job.kill_how).or(at_limit).unwrap_or(KillHow::FORCE);
         let why = known.and_then(|job| job.killed_by).map_or(Why::Reason(reason), Why::User);
         let Some(part) = self.parts.get(&id).filter(|part| part.of.attempt == attempt) else {
             return self.actions.push_back(Action::Report(id, attempt));
@@ -93,9 +94,23 @@ impl Node {
         if part.is_populated() {
             self.actions.push_back(Action::Signal { job: id, signal, why, asked: None });
             let grace = grace_ms.filter(|_| signal != SIGKILL);
-            self.kill_at(id, grace.map(|ms| self.now.steady + ms.saturating_mul(1_000_000)));
+            let at = grace.map(|ms| self.now.steady + ms.saturating_mul(1_000_000));
+            // Whoever asks again does not put off what the limit has begun.
+            let begun = self.kills_at(id).filter(|_| at_limit.is_some());
+            self.kill_at(id, at.into_iter().chain(begun).min());
         }
         self.close(id);
+    }
+
+    /// How a job is ended that is over a time limit. Where its queue has one, it is not the user who says for how long it may go on.
+    fn how_at_limit(&self, id: JobId) -> Option<KillHow> {
+        let (state, job) = (self.member.state()?, self.member.job(id)?);
+        let record = state.jobs.get(&id)?;
+        let Stage::Ending(Reason::TimeLimit | Reason::RunTime) = record.stage else { return None };
+        let queue = state.config.queues.get(record.spec.queue as usize)?;
+        let most = queue.time_ns_max.map_or(u64::MAX, |_| KillHow::GRACE_MS);
+        let grace_ms = job.ask.terms.grace_ms.unwrap_or(KillHow::GRACE_MS).min(most);
+        Some(KillHow { signal: SIGTERM, grace_ms: Some(grace_ms) })
     }
 
     /// The job's main process has ended elsewhere.

@@ -90,6 +90,7 @@ pub(crate) fn ask() -> JobAsk {
         lead: Some("n".to_owned()),
         main: None,
         once: false,
+        terms: Default::default(),
     }
 }
 

@@ -213,6 +213,8 @@ FairShare = TypedDict("FairShare", {
 
 #: A job as the daemon sees it.
 Job = TypedDict("Job", {
+    # It starts no earlier.
+    "begin_unix_ms": 'NotRequired[int | None]',
     # How often it was raised because a message waited for it.
     "boosts": 'NotRequired[int | None]',
     # An administrator registered it.
@@ -240,7 +242,7 @@ Job = TypedDict("Job", {
     "detached": 'bool',
     # The end of its last process.
     "ended_unix_ms": 'NotRequired[int | None]',
-    # Why it ends or has ended, in a cluster, unless it ended by itself: who killed it, a time limit, a lost node.
+    # Why it ends or has ended, unless it ended by itself: who killed it, a time limit, a lost node.
     "ended_why": 'NotRequired[str | None]',
     # How the main process ended, when it has and somebody saw it.
     "exit": 'NotRequired[ExitStatus | None]',
@@ -250,6 +252,8 @@ Job = TypedDict("Job", {
     "log_path": 'NotRequired[str | None]',
     # Declared memory, on all its nodes together.
     "mem_bytes": 'NotRequired[int | None]',
+    # The most memory that its processes may use on a node, in bytes.
+    "mem_bytes_max": 'NotRequired[int | None]',
     # Memory in use now.
     "memory_bytes": 'NotRequired[int | None]',
     # The most memory it used.
@@ -290,6 +294,8 @@ Job = TypedDict("Job", {
     "state": 'JobState',
     # Registration.
     "submitted_unix_ms": 'int',
+    # It runs no longer than this, not counting the time for which it is suspended.
+    "time_ms_max": 'NotRequired[int | None]',
     # Its owner.
     "uid": 'int',
     # The resources that it uses, or has used when it has ended.

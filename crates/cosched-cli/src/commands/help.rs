@@ -31,6 +31,9 @@ With --wait, a library is loaded into the command that makes programs which poll
 block (spin-block) or yield the CPU (spin-yield); the spin time is learned for each process, or given in microseconds. \
 `auto` does so under the policy auto; under the others processes busy wait (busy). `cosched show` has the counts of waits.
 
+Options may stand in the leading comments of a script, as in `#COSCHED --time 2h --cpus 2`; those of the command line take \
+precedence.
+
 Where no daemon can run (read-only cgroups, a user without a cgroup), the command runs without a job, and its processes wait by \
 spin-block unless --wait says otherwise; a line on standard error says so. Options that need a daemon, such as --policy gang, are an error there.
 
@@ -38,7 +41,10 @@ Examples:
   cosched run -- mpirun -n 2 ./a.out
   cosched run --cpus 1 --class standby -- ./sweep.sh
   cosched run --share 50% -- ./train                   half of the time, in whole slots
-  cosched run --policy local --mem 4G -- python train.py
+  cosched run --policy local --mem-limit 4G -- python train.py
+  cosched run --time 2h -d -o out-%j.txt -- mpirun -n 2 ./a.out
+  cosched run -d --after 7:ok --begin 02:00 -- ./night.sh
+  cosched run -d --array 1-20%4 -o out-%a.txt -- ./solve
   cosched run --policy local --wait spin-block:50us -- mpirun -n 4 ./a.out
   cosched run --strategy PB-SB -- mpirun -n 4 ./a.out
   cosched run -d --name night -- make -j2; cosched log -f night
@@ -49,6 +55,7 @@ Environment of the command:
   COSCHED_JOB            the job's id. Ranks that mpirun (Open MPI) or mpiexec (MPICH) starts on other nodes inherit it
                          and join the job there; programs started by plain ssh need `cosched join`
   COSCHED_JOB_SUBMITTED  when it was registered, to tell it from a job with the same id at another daemon
+  COSCHED_ARRAY_INDEX    with --array: the job's index; COSCHED_ARRAY_COUNT how many there are, COSCHED_ARRAY_ID the first one's id
   COSCHED_NO_DAEMON      set where no daemon can run: this is no job, nor is a `cosched run` in it
 
 Exit codes:

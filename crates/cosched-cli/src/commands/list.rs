@@ -79,8 +79,13 @@ fn share(job: &Job) -> Option<String> {
     }
 }
 
-/// `running`, `ended 0`, `ended SIG9`, `ended SIG9 OOM`, `suspended by root`.
+/// `running`, `ended 0`, `ended SIG9`, `ended SIG9 OOM`, `ended SIG15 time limit`, `suspended by root`.
 fn state_and_exit(job: &Job) -> String {
+    let limit = job.ended_why.as_deref().is_some_and(|why| why.starts_with("time limit"));
+    format!("{}{}", state_and_status(job), if limit { " time limit" } else { "" })
+}
+
+fn state_and_status(job: &Job) -> String {
     let state = job.state.name();
     match job.exit.map(|exit| (exit.code, exit.signal)) {
         Some((Some(code), _)) => format!("{state} {code}"),
@@ -118,6 +123,9 @@ mod tests {
         let mut killed = jobs[1].clone();
         killed.out_of_memory = Some(cosched_api::OutOfMemory { killed: 1, limit_bytes: None });
         assert_eq!(state_and_exit(&killed), "ended SIG9 OOM");
+        killed.out_of_memory = None;
+        killed.ended_why = Some("time limit of its queue".into());
+        assert_eq!(state_and_exit(&killed), "ended SIG9 time limit");
         let mut stopped = jobs[0].clone();
         stopped.state = JobState::Suspended;
         assert_eq!(state_and_exit(&stopped), "suspended");

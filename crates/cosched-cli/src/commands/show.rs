@@ -43,6 +43,8 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     let most = job.share_max.map(|part| format!("{} of the time, in whole slots", format::exact_percent(part)));
     add("at most", most.map(|text| decided(job, DecidedMatter::Share, text)));
     add("memory", memory(job));
+    add("time limit", job.time_ms_max.map(format::duration_ms));
+    add("begins", job.begin_unix_ms.filter(|_| job.state == JobState::Waiting).map(format::moment));
     add("nodes", nodes(job));
     add("queue", job.queue.clone());
     add("restarts", Some(job.restarts).filter(|count| *count > 0).map(|count| count.to_string()));
@@ -178,7 +180,12 @@ fn share(job: &Job) -> Option<String> {
 }
 
 fn memory(job: &Job) -> Option<String> {
-    let parts = [("now", job.memory_bytes), ("at most", job.memory_peak_bytes), ("declared", job.mem_bytes)];
+    let parts = [
+        ("now", job.memory_bytes),
+        ("at most", job.memory_peak_bytes),
+        ("declared", job.mem_bytes),
+        ("limit", job.mem_bytes_max),
+    ];
     let known: Vec<String> =
         parts.iter().filter_map(|(name, bytes)| bytes.map(|bytes| format!("{name} {}", format::size(bytes)))).collect();
     (!known.is_empty()).then(|| known.join(", ") + &on_nodes(job))
@@ -245,6 +252,7 @@ mod tests {
         (job.row, job.share, job.processes) = (Some(1), Some(0.5), Some(3));
         job.places = Some("2-3".into());
         (job.memory_bytes, job.mem_bytes) = (Some(1 << 20), Some(4 << 30));
+        (job.time_ms_max, job.mem_bytes_max) = (Some(7_200_000), Some(5 << 30));
         (job.share_due, job.share_received, job.outside_ms) = (Some(0.5), Some(0.46), Some(1200));
         let text = text(&job, job.submitted_unix_ms + 65_000);
         for line in [
@@ -254,7 +262,8 @@ mod tests {
             "CPUs       2 (CPUs 2-3)\n",
             "elapsed    1m05s\n",
             "share      received 46% of the machine, due 50%; 1.2s of its CPU time outside its slots\n",
-            "memory     now 1.0M, declared 4.0G\n",
+            "memory     now 1.0M, declared 4.0G, limit 5.0G\n",
+            "time limit 2h00m\n",
             "matrix     row 1, owns its CPUs 50% of the time\n",
         ] {
             assert!(text.contains(line), "{line}{text}");

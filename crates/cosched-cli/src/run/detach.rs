@@ -1,13 +1,15 @@
 //! `cosched run --detach`: a supervisor in a session of its own runs the job; the first process prints its id.
 //!
-//! The supervisor gets the same command line. Its standard output is a pipe to the first process until the job is
+//! The supervisor gets the same command line, and of an array which of its jobs it is. Its standard output is a pipe to the first process until the job is
 //! registered, then the job's output file.
 
+use super::array::{Array, Task};
 use super::options::Run;
 use super::report::Report;
-use super::{EXIT_FAILED, Launch, SUPERVISE, failed, run_job};
+use super::{Detached, EXIT_FAILED, Launch, SUPERVISE, failed, run_job};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -15,33 +17,69 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The first process.
-pub(crate) fn detach(json: bool) -> Result<u8, Failure> {
+pub(crate) fn detach(json: bool, options: &Run) -> Result<u8, Failure> {
+    let Some(array) = &options.array else { return start(json, None).map(|_| 0) };
+    if let Some(path) = options.files.is_shared() {
+        let what = format!("the jobs of the array would all write to {}", path.display());
+        return Err(Failure::explained(
+            EXIT_FAILED,
+            &what,
+            "its name is the same for each",
+            "put %a or %j into it, as in out-%a.txt",
+        ));
+    }
+    start_all(json, array)
+}
+
+/// One after the other: each may come after one before it.
+fn start_all(json: bool, array: &Array) -> Result<u8, Failure> {
+    let mut registered: Vec<u64> = Vec::new();
+    for place in 0..array.indexes.len() {
+        match start(json, Some(&array.task(place, &registered))) {
+            Ok(id) => registered.push(id),
+            Err(failure) if registered.is_empty() => return Err(failure),
+            Err(Failure { code, message }) => {
+                let done = format!("{} of {} jobs are registered and continue", registered.len(), array.indexes.len());
+                return Err(Failure { code, message: format!("{message}\n  {done}") });
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Starts a job; returns its id.
+fn start(json: bool, task: Option<&Task>) -> Result<u64, Failure> {
     let words = std::env::args_os().skip(1);
     let mut supervisor = Command::new("/proc/self/exe");
-    supervisor.arg(SUPERVISE).args(words).stdin(Stdio::null()).stdout(Stdio::piped());
+    let task = serde_json::to_string(&task).map_err(|e| failed("cannot describe the job", &e.into()))?;
+    supervisor.arg(SUPERVISE).arg(task).args(words).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = supervisor.spawn().map_err(|e| failed("cannot start a process", &e))?;
     let mut line = String::new();
     if let Some(pipe) = child.stdout.take() {
         BufReader::new(pipe).read_line(&mut line).map_err(|e| failed("cannot read from the supervisor", &e))?;
     }
     match serde_json::from_str(&line) {
-        Ok(Report::Registered(job)) if json => print_json(&job)?,
-        Ok(Report::Registered(job)) => print(&format!("{}\n", job.id))?,
-        Ok(Report::Failed { code, message }) => return Err(Failure { code, message }),
+        Ok(Report::Registered(job)) => {
+            if json { print_json(&job) } else { print(&format!("{}\n", job.id)) }?;
+            Ok(job.id)
+        }
+        Ok(Report::Failed { code, message }) => Err(Failure { code, message }),
         Ok(Report::WithoutDaemon { .. }) | Err(_) => {
             let message = "the job's supervisor ended before it reported anything; nothing is running".to_owned();
-            return Err(Failure { code: EXIT_FAILED, message });
+            Err(Failure { code: EXIT_FAILED, message })
         }
     }
-    Ok(0)
 }
 
 /// The supervisor, with the options of the first process.
-pub(crate) fn supervise(context: &Context, options: &Run) -> Result<u8, Failure> {
-    let prepared = prepare().and_then(|(log, path)| {
+pub(crate) fn supervise(context: &Context, options: &Run, task: &OsStr) -> Result<u8, Failure> {
+    let task = task.to_str().and_then(|task| serde_json::from_str(task).ok()).flatten();
+    let prepared = prepare(options.files.output.is_some()).and_then(|(log, path)| {
         let report =
             rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(|e| failed("cannot keep the pipe", &e.into()))?;
-        Ok((Launch::new(context, options, Some(path.to_string_lossy().into_owned()))?, log, path, File::from(report)))
+        // The daemon reads names of files: a percent sign that means itself is doubled.
+        let log_path = path.as_ref().map(|path| path.to_string_lossy().replace('%', "%%"));
+        Ok((Launch::new(context, options, Some(Detached { log_path, task }))?, log, path, File::from(report)))
     });
     let (launch, log, path, mut report) = match prepared {
         Ok(all) => all,
@@ -61,16 +99,20 @@ pub(crate) fn supervise(context: &Context, options: &Run) -> Result<u8, Failure>
     match result {
         Err(failure) if !registered => {
             // Nothing was written and nobody will look for it.
-            let _ = std::fs::remove_file(path);
+            let _ = path.map(std::fs::remove_file);
             tell_failure(&mut report, failure)
         }
         other => other,
     }
 }
 
-/// A new session, and a new file for the output.
-fn prepare() -> Result<(File, PathBuf), Failure> {
+/// A new session, and a new file for the output, unless that has its own once the job has an id: then that is the command's alone.
+fn prepare(has_output: bool) -> Result<(File, Option<PathBuf>), Failure> {
     rustix::process::setsid().map_err(|e| failed("cannot make a session", &e.into()))?;
+    if has_output {
+        let null = OpenOptions::new().write(true).open("/dev/null");
+        return null.map(|null| (null, None)).map_err(|e| failed("cannot write to /dev/null", &e));
+    }
     let directory = log_directory();
     let cannot = |e: &io::Error| failed(&format!("cannot write to {}", directory.display()), e);
     DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(|e| cannot(&e))?;
@@ -78,7 +120,7 @@ fn prepare() -> Result<(File, PathBuf), Failure> {
     let name = format!("job-{}-{}.log", crate::format::now_unix_ms(), std::process::id());
     let path = directory.join(name);
     let options = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
-    Ok((options.map_err(|e| cannot(&e))?, path))
+    Ok((options.map_err(|e| cannot(&e))?, Some(path)))
 }
 
 fn log_directory() -> PathBuf {

@@ -21,12 +21,14 @@ pub(crate) fn find_program(name: &OsStr, path: Option<OsString>) -> Result<PathB
         return match look(Path::new(name)) {
             Found::Executable => Ok(name.into()),
             Found::NotExecutable(why) => Err(not_executable(&shown, why)),
-            Found::Nothing => Err(Failure::explained(
-                EXIT_NOT_FOUND,
-                &format!("{shown}: not found"),
-                "no such file",
-                "check the path; it is relative to the working directory unless it begins with /",
-            )),
+            Found::Nothing => {
+                let hint = if shown.contains(' ') {
+                    "it is one word with blanks: leave the quotes out"
+                } else {
+                    "check the path; it is relative to the working directory unless it begins with /"
+                };
+                Err(Failure::explained(EXIT_NOT_FOUND, &format!("{shown}: not found"), "no such file", hint))
+            }
         };
     }
     let directories = path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
@@ -67,7 +69,10 @@ fn not_executable(shown: &str, why: &str) -> Failure {
 
 fn not_in_path(name: &OsStr, directories: &OsString) -> Failure {
     let shown = name.to_string_lossy();
-    let hint = if look(Path::new(name)).is_executable() {
+    let first = shown.split_whitespace().next().filter(|first| first.len() < shown.len());
+    let hint = if first.is_some() {
+        "it is one word with blanks: leave the quotes out, or write sh -c '…'".to_owned()
+    } else if look(Path::new(name)).is_executable() {
         format!("it exists in the working directory: ./{shown}")
     } else {
         match similar(&shown, directories) {
@@ -114,6 +119,9 @@ mod tests {
         assert_eq!(missing.code, 127);
         assert!(missing.message.contains("did you mean `tool`?"), "{}", missing.message);
         assert_eq!(find("").unwrap_err().code, 127);
+        for quoted in ["tool -n 2", "./tool -n 2"] {
+            assert!(find(quoted).unwrap_err().message.contains("leave the quotes out"), "{quoted}");
+        }
         assert_eq!(find(first.to_str().unwrap()).unwrap_err().code, 126);
         assert_eq!(find(first.join("x").to_str().unwrap()).unwrap_err().code, 127);
         assert_eq!(find(second.join("tool").to_str().unwrap()).unwrap(), second.join("tool"));

@@ -2,19 +2,25 @@
 //!
 //! The launcher executes itself again as a gate. The gate waits for a letter in a pipe of the launcher, then executes
 //! the command in its place, so the command and all its descendants are in the job from their first instruction on.
-//! The letter is its length (4 bytes) and what the environment gets, `NAME=VALUE` with a zero byte after each. The end
+//! The letter is its length (4 bytes) and what the environment gets, `NAME=VALUE` with a zero byte after each; three names that are no
+//! variables name the files that become standard input, output and error. The end
 //! of the pipe without a letter (the launcher died, or the job was refused) means: never.
 
 use super::{EXIT_FAILED, GATE, exit_not_executed};
 use crate::out::Failure;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+
+/// Names in a letter: what becomes standard input, output and error.
+pub(super) const INPUT: &str = "<0";
+pub(super) const OUTPUT: &str = ">1";
+pub(super) const ERROR: &str = ">2";
 
 /// The launcher's side of a gate.
 #[derive(Debug)]
@@ -72,8 +78,27 @@ pub(crate) fn gate(mut words: impl Iterator<Item = OsString>) -> Result<u8, Fail
     let mut next = || words.next().ok_or_else(silent);
     let (launcher, fd, program, argv0) = (next()?, next()?, next()?, next()?);
     let environment = wait_for_letter(&launcher, &fd).ok_or_else(silent)?;
-    let error = Command::new(&program).arg0(&argv0).args(words).envs(environment).exec();
-    Err(exit_not_executed(&argv0, &error))
+    let (streams, environment): (Vec<_>, Vec<_>) =
+        environment.into_iter().partition(|(name, _)| [INPUT, OUTPUT, ERROR].iter().any(|stream| name == stream));
+    let mut command = Command::new(&program);
+    command.arg0(&argv0).args(words).envs(environment);
+    redirect(&mut command, &streams)?;
+    Err(exit_not_executed(&argv0, &command.exec()))
+}
+
+/// Opens what a command reads and writes, which is there.
+pub(super) fn redirect(command: &mut Command, streams: &[(impl AsRef<OsStr>, OsString)]) -> Result<(), Failure> {
+    for (stream, path) in streams {
+        let is_input = stream.as_ref() == INPUT;
+        let opened = if is_input { File::open(path) } else { OpenOptions::new().append(true).open(path) };
+        let file = opened.map_err(|e| super::failed(&format!("cannot open {}", path.to_string_lossy()), &e))?;
+        match stream.as_ref().to_str() {
+            Some(INPUT) => command.stdin(file),
+            Some(OUTPUT) => command.stdout(file),
+            _ => command.stderr(file),
+        };
+    }
+    Ok(())
 }
 
 fn letter(environment: &[(String, OsString)]) -> Vec<u8> {

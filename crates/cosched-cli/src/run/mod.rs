@@ -5,8 +5,10 @@
 //! detached job has a supervisor ([`mod@detach`]) that does the same in a session of its own.
 
 mod again;
+mod array;
 pub(crate) mod carry;
 mod detach;
+mod files;
 mod find;
 mod follow;
 mod gate;
@@ -15,7 +17,9 @@ mod no_daemon;
 mod options;
 mod place;
 mod report;
+mod script;
 pub(crate) mod signals;
+mod terms;
 mod thaw;
 pub(crate) mod waiting;
 mod watch;
@@ -25,11 +29,16 @@ pub(crate) use detach::supervise;
 pub(crate) use find::find_program;
 pub(crate) use gate::gate;
 pub(crate) use options::Run;
+pub(crate) use script::with_options;
 pub(crate) use watch::{shell_code, wire_status};
 
 use crate::context::Context;
 use crate::out::{Failure, say};
-use cosched_api::{Activation, Client, ClientError, ExitReport, Job, JobRequest, JobState, SocketChoice, activate};
+use array::Task;
+use cosched_api::{
+    Activation, After, Client, ClientError, ExitReport, Job, JobRequest, JobState, SocketChoice, activate,
+};
+use files::{Files, Words};
 use follow::{FIRST_POLL_AFTER, Follow};
 use gate::Gate;
 use options::{Leftovers, NodeLoss};
@@ -39,7 +48,7 @@ use signals::Signals;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use watch::MainProcess;
 
@@ -63,7 +72,7 @@ const REPORT_TIME: Duration = Duration::from_secs(5);
 /// `cosched run`.
 pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     if options.detach {
-        return detach::detach(context.json);
+        return detach::detach(context.json, options);
     }
     let mut file = report::open(options.report.as_deref())?;
     let launch = Launch::new(context, options, None);
@@ -84,18 +93,27 @@ struct Launch<'a> {
     waiting: Option<waiting::Plan>,
     leftovers: Leftovers,
     socket: SocketChoice,
+    files: &'a Files,
+    task: Option<Task>,
 }
 
 impl<'a> Launch<'a> {
-    fn new(context: &Context, options: &'a Run, log_path: Option<String>) -> Result<Launch<'a>, Failure> {
-        let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
+    /// Of a detached job, `log_path` is the file of its output, if that has no other.
+    fn new(context: &Context, options: &'a Run, detached: Option<Detached>) -> Result<Launch<'a>, Failure> {
+        // Before the directory changes.
+        let socket = SocketChoice::find(context.socket.as_ref().and_then(|path| std::path::absolute(path).ok()));
+        let program = find_in(options)?;
+        let Detached { log_path, task } = detached.unwrap_or_default();
         let (policy, asked) = options.how();
         let waiting = waiting::Plan::new(asked, &program)?;
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
-        let request = JobRequest {
+        let mut request = JobRequest {
             command: options.command.iter().map(lossy).collect(),
             pid: 0,
-            name: options.name.clone(),
+            name: task
+                .as_ref()
+                .map(|task| format!("{}[{}]", name_of(options), task.index))
+                .or_else(|| options.name.clone()),
             class: options.class,
             cpus: options.cpus,
             mem_bytes: options.mem,
@@ -110,10 +128,37 @@ impl<'a> Launch<'a> {
             on_node_loss: options.on_node_loss.map(Into::into),
             owner_uid: None,
             once: false,
-            environment: if options.on_node_loss == Some(NodeLoss::Requeue) { environment() } else { Vec::new() },
+            environment: Vec::new(),
+            ..JobRequest::default()
         };
-        let socket = SocketChoice::find(context.socket.clone());
-        Ok(Launch { program, argv: &options.command, request, waiting, leftovers: options.leftovers, socket })
+        options.terms.add_to(&mut request);
+        request.after.extend(task.iter().filter_map(|task| Some(After { job: task.after?, ok: false })));
+        if options.on_node_loss == Some(NodeLoss::Requeue) {
+            request.environment = environment(&options.files.env);
+        }
+        let (argv, leftovers, files) = (&options.command[..], options.leftovers, &options.files);
+        let mut launch = Launch { program, argv, request, waiting, leftovers, socket, files, task };
+        if let Some(path) = launch.files.log_path(launch.words()).filter(|_| options.detach) {
+            launch.request.log_path = Some(path);
+        }
+        Ok(launch)
+    }
+
+    fn words(&self) -> Words<'_> {
+        let index = self.task.as_ref().map(|task| task.index);
+        Words { name: self.request.name.as_deref().unwrap_or_else(|| base_name(&self.argv[0])), index }
+    }
+
+    /// What the command's environment gets because its user says so, because of its array, and as the program of a job.
+    fn variables(&self, job: &Job) -> Vec<(String, OsString)> {
+        let own = self.files.env.iter().map(|(name, value)| (name.clone(), value.into()));
+        let of_array = self.task.iter().flat_map(|task| {
+            let (index, count) = (task.index.to_string(), task.count.to_string());
+            let array = task.array.unwrap_or(job.id).to_string();
+            [("INDEX", index), ("COUNT", count), ("ID", array)]
+                .map(|(name, value)| (format!("COSCHED_ARRAY_{name}"), value.into()))
+        });
+        own.chain(of_array).chain(carry::environment(job, self.waiting.as_ref())).collect()
     }
 }
 
@@ -136,11 +181,16 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
             };
         }
     };
-    if let Err(failure) = before(Report::Registered(Box::new(job.clone()))) {
-        let exit = watch::wire_status(cancel(gate)?);
-        let _ = client.report_exit(job.id, &ExitReport { exit });
-        return Err(failure);
-    }
+    let registered = Report::Registered(Box::new(job.clone()));
+    let prepared = launch.files.prepare(launch.words(), job.id);
+    let streams = match prepared.and_then(|streams| before(registered).map(|()| streams)) {
+        Ok(streams) => streams,
+        Err(failure) => {
+            let exit = watch::wire_status(cancel(gate)?);
+            let _ = client.report_exit(job.id, &ExitReport { exit });
+            return Err(failure);
+        }
+    };
     let placed = match place::wait(&mut client, job.clone(), &signals, &mut gate) {
         Ok(Placed::At(job)) => Ok(*job),
         Ok(Placed::Never(signal)) => Err((signal, None)),
@@ -159,19 +209,9 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
             };
         }
     };
-    let outside = job.cgroup.is_empty() && !job.nodes.is_empty();
-    if outside {
-        let names: Vec<&str> = job.nodes.iter().map(|node| node.name.as_str()).collect();
-        say(&format!(
-            "job {} has its CPUs on {}, not on this node: the command runs here outside the job, and processes that it starts \
-             there join the job",
-            job.id,
-            names.join(", ")
-        ));
-    }
+    let outside = is_outside(&job);
     let place = Place::of(&job);
-    let mut environment = carry::environment(&job, launch.waiting.as_ref());
-    environment.extend(place.environment.iter().cloned());
+    let environment = [launch.variables(&job), place.environment.clone(), streams].concat();
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {
         let mut follow = Follow::new(&client, &job, FIRST_POLL_AFTER);
@@ -186,6 +226,21 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
         Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
     }
     Ok(shell_code(exit))
+}
+
+/// Whether the command is not in its job, which has no part here; that is said.
+fn is_outside(job: &Job) -> bool {
+    let outside = job.cgroup.is_empty() && !job.nodes.is_empty();
+    if outside {
+        let names: Vec<&str> = job.nodes.iter().map(|node| node.name.as_str()).collect();
+        say(&format!(
+            "job {} has its CPUs on {}, not on this node: the command runs here outside the job, and processes that it starts \
+             there join the job",
+            job.id,
+            names.join(", ")
+        ));
+    }
+    outside
 }
 
 /// Says why a job ended, where that was not its own doing.
@@ -206,10 +261,34 @@ fn tell_what_was_killed(job: &Job) {
 }
 
 /// For a daemon that may have to start the program anew. What is not text cannot be passed on.
-fn environment() -> Vec<(String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
+fn environment(own: &[(String, String)]) -> Vec<(String, String)> {
+    let inherited = std::env::vars_os();
+    let text = inherited.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let kept = text.filter(|(name, _)| own.iter().all(|(other, _)| other != name));
+    kept.chain(own.iter().cloned()).collect()
+}
+
+/// What is special about a detached job.
+#[derive(Debug, Default)]
+struct Detached {
+    log_path: Option<String>,
+    task: Option<Task>,
+}
+
+/// The command's file, where the user is or else where it is to run; then goes there.
+fn find_in(options: &Run) -> Result<PathBuf, Failure> {
+    let find = || find_program(&options.command[0], std::env::var_os("PATH"));
+    let here = find().map(|path| std::path::absolute(&path).unwrap_or(path));
+    options.files.enter()?;
+    here.or_else(|_| find())
+}
+
+fn base_name(command: &OsStr) -> &str {
+    Path::new(command).file_name().and_then(OsStr::to_str).unwrap_or("job")
+}
+
+fn name_of(options: &Run) -> &str {
+    options.name.as_deref().unwrap_or_else(|| base_name(&options.command[0]))
 }
 
 /// Also says whether the daemon is one that a command has started.

@@ -1,7 +1,7 @@
 //! Where no daemon can run (a container with read-only cgroups, a user without a cgroup of his own) there is no job, but processes can
 //! wait well: the command gets the wait library and replaces this program.
 
-use super::{EXIT_FAILED, Launch, exit_not_executed, options::Leftovers, signals::Signals, waiting};
+use super::{EXIT_FAILED, Launch, exit_not_executed, gate, options::Leftovers, signals::Signals, waiting};
 use crate::out::{Failure, say};
 use cosched_api::{ClientError, Policy};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -45,7 +45,9 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
         .arg0(&launch.argv[0])
         .args(&launch.argv[1..])
         .env(MARK, here())
+        .envs(launch.files.env.iter().cloned())
         .envs(waiting::alone(launch.waiting.as_ref()));
+    gate::redirect(&mut command, &launch.files.prepare(launch.words(), 0)?)?;
     if !is_inside() {
         let how = match &launch.waiting {
             Some(plan) => format!("its processes wait by {}", plan.word()),
@@ -69,6 +71,11 @@ fn needs_daemon(launch: &Launch<'_>) -> Option<&'static str> {
         (request.class.is_some(), "--class"),
         (request.cpus.is_some(), "--cpus"),
         (request.mem_bytes.is_some(), "--mem"),
+        (request.mem_bytes_max.is_some(), "--mem-limit"),
+        (request.time_ms_max.is_some(), "--time"),
+        (request.begin_unix_ms.is_some(), "--begin"),
+        (!request.after.is_empty(), "--after"),
+        (launch.files.names_job(), "%j in a file's name"),
         (!request.nodes.is_empty(), "--nodes"),
         (request.queue.is_some(), "--queue"),
         (request.on_node_loss.is_some(), "--on-node-loss"),

@@ -1,5 +1,8 @@
 //! What `cosched run` may be told.
 
+use super::array::{Array, parse_array};
+use super::files::Files;
+use super::terms::Terms;
 use super::waiting::{WaitOption, parse_strategy, parse_wait};
 use crate::parsers::{class_parser, parse_node, part_of_time, policy_parser};
 use clap::{Args, ValueEnum};
@@ -35,13 +38,19 @@ pub(crate) struct Run {
     #[arg(long, value_name = "PART", value_parser = part_of_time, conflicts_with_all = ["strategy"])]
     pub(crate) share: Option<f64>,
 
-    /// Memory that the job needs, as 512M or 4G
+    /// Memory that the job is expected to use, as 4G: it waits until that is free. No limit: see --mem-limit
     #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]
     pub(crate) mem: Option<u64>,
 
     /// A name for the job [default: the command's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = job_name)]
     pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) terms: Terms,
+
+    #[command(flatten)]
+    pub(crate) files: Files,
 
     /// auto, gang, local, pb or dcs, independently of the machine's policy
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), hide_possible_values = true)]
@@ -58,6 +67,10 @@ pub(crate) struct Run {
     /// Run in the background: print the job's id and return; the output goes to a file (`cosched log`)
     #[arg(long, short)]
     pub(crate) detach: bool,
+
+    /// With --detach: a job for each index, as 1-20; %4: at most 4 at a time. Each finds its index in COSCHED_ARRAY_INDEX
+    #[arg(long, value_name = "INDEXES[%N]", value_parser = parse_array, requires = "detach")]
+    pub(crate) array: Option<Array>,
 
     /// What to do with processes that remain when the command has ended
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Leftovers::Wait)]
@@ -80,6 +93,17 @@ impl Run {
             None => (self.policy, self.wait),
         }
     }
+}
+
+/// Numbers are ids: a job of that name could not be told from another one.
+fn job_name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("the name is empty; leave --name out to have the command's".to_owned());
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("a number is a job's id, not a name; write for example run-{text}"));
+    }
+    Ok(text.to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -51,6 +51,12 @@ pub(super) fn slot_share(permille: Option<u32>, what: &str) -> Result<Option<Slo
     permille.map(share).transpose()
 }
 
+/// The name of a job's file: `%j` is the job's number, known from now on, and `%%` a percent sign.
+fn path_of(path: &str, id: u64) -> String {
+    let parts: Vec<String> = path.split("%%").map(|part| part.replace("%j", &id.to_string())).collect();
+    parts.join("%")
+}
+
 impl<'a> Batch<'a> {
     pub(super) fn new(replica: &'a Replica, planner: Planner, wall: Time, refuse_submits: bool) -> Batch<'a> {
         Batch {
@@ -174,10 +180,12 @@ impl<'a> Batch<'a> {
             want: self.want(&ask.want, what)?,
             queue: self.queue(by, ask)?,
             on_node_loss: ask.on_node_loss.into(),
+            terms: self.terms(by, &ask.terms)?,
         };
         self.user_input(Input::Submit(spec), what)?;
         self.submits = true;
-        self.jobs.insert(id.0, Job::new(id.0, by, ask.clone(), at_ns));
+        let log_path = ask.log_path.as_deref().map(|path| path_of(path, id.0));
+        self.jobs.insert(id.0, Job::new(id.0, by, JobAsk { log_path, ..ask.clone() }, at_ns));
         Ok(Answer::Submitted { job: id.0 })
     }
 
@@ -288,6 +296,7 @@ impl<'a> Batch<'a> {
         let applied = self.planner.apply(self.wall, input);
         let refused = |refusal| {
             let hint = match refusal {
+                Refusal::RunTime { .. } => "Ask for less, or for another queue: `cosched queues` shows their limits.",
                 Refusal::DuplicateNode(_) => "Name each node once, with all the CPUs that the job is to have there.",
                 _ => "`cosched nodes` shows what there is.",
             };
@@ -546,6 +555,9 @@ impl<'a> Batch<'a> {
                 (true, Some(job), _) => job.begin_anew(),
                 (false, Some(job), Some(why)) => job.finish(wall, why),
                 _ => (),
+            }
+            if !clearing {
+                self.tell_followers(id, why);
             }
             self.input(if clearing { Input::Cleared(id) } else { Input::End(id) });
         }

@@ -17,6 +17,8 @@ pub(super) fn is_over(record: &JobRecord, job: Option<&Job>, replica: &Replica) 
 pub(super) fn why(record: &JobRecord, job: &Job) -> Why {
     match record.stage {
         Stage::Ending(Reason::TimeLimit) => Why::TimeLimit,
+        Stage::Ending(Reason::RunTime) => Why::RunTime,
+        Stage::Ending(Reason::JobFailed) => Why::JobFailed,
         Stage::Ending(Reason::NodeLost) => Why::NodeLost,
         Stage::Ending(_) => Why::Killed { uid: job.killed_by.unwrap_or(0) },
         Stage::Waiting(_) | Stage::Ready | Stage::Clearing => Why::Finished,

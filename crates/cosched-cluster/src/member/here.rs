@@ -125,6 +125,13 @@ struct Wanted {
     closing: bool,
 }
 
+impl Wanted {
+    /// Whether its processes were asked to end, and may not have.
+    fn is_polite(&self) -> bool {
+        matches!(self.ends, Some(Reason::UserRequest | Reason::TimeLimit | Reason::RunTime))
+    }
+}
+
 impl Member {
     /// In touch again: a copy of the store that was put back may not have what was said, and that need not show.
     pub(super) fn say_again(&mut self) {
@@ -241,9 +248,7 @@ impl Member {
                 self.kill(id, known, wanted.ends.unwrap_or(Reason::UserRequest));
             }
             // Asked for again in another way: KILL after a TERM that was ignored.
-            Status::Killing(how)
-                if known == attempt && wanted.ends == Some(Reason::UserRequest) && how != self.kill_how(id) =>
-            {
+            Status::Killing(how) if known == attempt && wanted.is_polite() && how != self.kill_how(id) => {
                 self.kill(id, known, Reason::UserRequest);
             }
             Status::Running if wanted.closing => {

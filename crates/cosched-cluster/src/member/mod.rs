@@ -10,6 +10,7 @@
 //! The host calls `handle_*`, does what `poll_action` says and calls `handle_timeout` at `poll_timeout`.
 //! Source: DESIGN.md, chapter 6; the manner of quinn-proto.
 
+mod after;
 mod anew;
 mod apply;
 mod commit;

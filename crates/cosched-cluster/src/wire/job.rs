@@ -4,6 +4,7 @@ use super::decided::Decided;
 use super::names::{Class, OnNodeLoss, Policy};
 use super::request::By;
 use super::stored_as_is;
+use super::terms::TermsAsk;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,6 +120,9 @@ pub struct JobAsk {
     /// Several launchers ask for the same job, each on its own node: there is one of this owner, name and nodes at a time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
+    /// When it may start, and what it is held to.
+    #[serde(default, skip_serializing_if = "TermsAsk::is_none")]
+    pub terms: TermsAsk,
 }
 
 /// How a process ended.
@@ -142,7 +146,8 @@ pub struct KillHow {
 }
 
 impl KillHow {
-    /// The longest that a job goes on after a polite signal where an administrator has suspended it.
+    /// The time between a polite signal and force, where nobody chose another; the longest where an administrator has suspended the job, or its
+    /// queue has a time limit.
     pub const GRACE_MS: u64 = 10_000;
 
     /// At once and by force.
@@ -196,6 +201,10 @@ pub enum Why {
     TimeLimit,
     /// A node was lost.
     NodeLost,
+    /// It ran for the time that it asked for.
+    RunTime,
+    /// A job after whose success it was to come has ended otherwise.
+    JobFailed,
 }
 
 /// The end of a job.
@@ -387,6 +396,7 @@ mod tests {
             lead: Some("b".to_owned()),
             main: None,
             once: false,
+            terms: Default::default(),
         };
         let mut job = Job::new(7, By { uid: 1, gid: 1, admin: false }, ask, 5);
         let end = |code, cpu_time_ns, memory_peak_bytes| PartEnd {

@@ -12,6 +12,7 @@ mod names;
 mod node;
 mod request;
 mod state;
+mod terms;
 
 pub use config::{FairShare, Queue, Rights, Shares};
 pub use decided::Decided;
@@ -22,6 +23,7 @@ pub use names::{Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;
 pub use node::{Ack, Clock, Measured, Node, Written};
 pub use request::{Answer, Ask, By, Reply, Request};
+pub use terms::{AfterAsk, TermsAsk};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;

@@ -124,6 +124,6 @@ mirror! {
         MessageArrived, HasWork, BehindItsShare, Boosted, NoCandidate, NotSeenYet, Alone, WaitsMuch, WaitsLittle, MaySpin,
         SpinsInVain, NodeJoined, NodeLost, WaitsForNode, WaitsForMemory, WaitsForDisk, WaitsForExclusive, RowsFull,
         BehindOthers, MemoryGrew, TimeLimit, Rebalanced, PeriodBegins, LeaseOut, ClockNotSynchronised, PlanMissed,
-        TooLarge, UserLimit,
+        TooLarge, UserLimit, WaitsForTime, WaitsForJob, JobFailed, RunTime,
     }
 }

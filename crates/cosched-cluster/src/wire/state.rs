@@ -3,6 +3,7 @@
 use super::Stored;
 use super::config::Config;
 use super::names::{Class, OnNodeLoss, Policy, Reason, Standing};
+use super::terms::{Suspended, Terms};
 use cosched_core::cluster::{
     Capacity, Cells as CoreCells, JobRecord, JobSpec, NodeRecord, NodeWant as CoreNodeWant, Part as CorePart,
     Place as CorePlace, Span, Stage as CoreStage, State as Core, Usage as CoreUsage, Want as CoreWant,
@@ -73,6 +74,10 @@ struct Job {
     stage: Stage,
     place: Option<Place>,
     ready_since_ns: u64,
+    #[serde(default, skip_serializing_if = "Terms::is_none")]
+    terms: Terms,
+    #[serde(default, skip_serializing_if = "Suspended::is_none")]
+    suspended: Suspended,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -217,9 +222,9 @@ impl Node {
 
 impl Job {
     fn new(id: JobId, job: &JobRecord) -> Job {
-        let JobRecord { spec, order, standing, choice, stage, place, ready_since } = job;
+        let JobRecord { spec, order, standing, choice, stage, place, ready_since, suspended } = job;
         // The record's key is its spec's name.
-        let JobSpec { id: _, owner, class, policy, slot_share, want, queue, on_node_loss } = spec;
+        let JobSpec { id: _, owner, class, policy, slot_share, want, queue, on_node_loss, terms } = spec;
         Job {
             id: id.0,
             owner: *owner,
@@ -235,12 +240,14 @@ impl Job {
             stage: (*stage).into(),
             place: place.as_ref().map(Place::from),
             ready_since_ns: ready_since.0,
+            terms: terms.into(),
+            suspended: (*suspended).into(),
         }
     }
 
     fn known(self) -> (JobId, JobRecord) {
         let Job { id, owner, class, policy, share_permille, want, queue, on_node_loss, .. } = self;
-        let Job { order, standing, choice, stage, place, ready_since_ns, .. } = self;
+        let Job { order, standing, choice, stage, place, ready_since_ns, terms, suspended, .. } = self;
         let spec = JobSpec {
             id: JobId(id),
             owner,
@@ -250,6 +257,7 @@ impl Job {
             want: want.into(),
             queue,
             on_node_loss: on_node_loss.into(),
+            terms: terms.into(),
         };
         let record = JobRecord {
             spec,
@@ -259,6 +267,7 @@ impl Job {
             stage: stage.into(),
             place: place.map(Into::into),
             ready_since: Time(ready_since_ns),
+            suspended: suspended.into(),
         };
         (JobId(id), record)
     }

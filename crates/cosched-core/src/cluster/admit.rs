@@ -36,6 +36,10 @@ impl Planner {
         let waiting = self.in_order(now);
         let mut started = if waiting.is_empty() { Started::new() } else { self.started() };
         for id in waiting {
+            if let Some(reason) = self.not_yet(id, now) {
+                self.wait(id, reason);
+                continue;
+            }
             let job = &self.state.jobs[&id];
             let more = job.spec.want.memory_in_all();
             let of_user = started.entry((job.spec.queue, job.spec.owner)).or_default();
@@ -118,6 +122,7 @@ impl Planner {
         if let (Some(parts), Some(job)) = (parts, self.state.jobs.get_mut(&id)) {
             self.parts.insert(id, parts.as_slice().into());
             (job.place, job.ready_since) = (Some(Place { parts, home: None }), now);
+            job.suspended.ns = 0;
             // Only to be counted below as what it is.
             self.count(id, true);
         }

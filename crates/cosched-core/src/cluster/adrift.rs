@@ -75,6 +75,7 @@ mod tests {
                 want: Want::PerNode(Vec::new()),
                 queue: 0,
                 on_node_loss: OnNodeLoss::Kill,
+                terms: Default::default(),
             };
             let record = JobRecord {
                 spec,
@@ -84,6 +85,7 @@ mod tests {
                 stage: if *runs { Stage::Ready } else { Stage::Waiting(Reason::WaitsForMemory) },
                 place: Some(Place { parts, home: None }),
                 ready_since: Time(0),
+                suspended: Default::default(),
             };
             state.jobs.insert(JobId(*id), record);
         }

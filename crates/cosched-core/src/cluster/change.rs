@@ -4,6 +4,7 @@ use super::input::{Input, Refusal};
 use super::planner::Planner;
 use super::queue::Queue;
 use super::state::{JobRecord, JobSpec, NEVER, NodeWant, Stage, Want};
+use super::terms::Suspended;
 use crate::id::{JobId, NodeId};
 use crate::job::Policy;
 use crate::plan::Standing;
@@ -59,6 +60,10 @@ impl Planner {
                 Ok(Reason::Rebalanced)
             }
             Input::Kill(id) => self.kill(id).map(|()| Reason::UserRequest),
+            Input::Failed(id) => {
+                self.failed(id);
+                Ok(Reason::Departure)
+            }
             Input::Suspend(_)
             | Input::Resume(_)
             | Input::Class(..)
@@ -66,7 +71,7 @@ impl Planner {
             | Input::Share(..)
             | Input::Choice(..)
             | Input::Asleep(_)
-            | Input::Awake(_) => self.change_job(input),
+            | Input::Awake(_) => self.change_job(now, input),
             Input::Period(_)
             | Input::ClusterPolicy(_)
             | Input::ClusterSharing(_)
@@ -82,10 +87,10 @@ impl Planner {
         }
     }
 
-    fn change_job(&mut self, input: Input) -> Result<Reason, Refusal> {
+    fn change_job(&mut self, now: Time, input: Input) -> Result<Reason, Refusal> {
         match input {
-            Input::Suspend(id) => self.job(id)?.standing = Standing::Suspended,
-            Input::Resume(id) => self.job(id)?.standing = Standing::Scheduled,
+            Input::Suspend(id) => Planner::note_standing(self.job(id)?, now, Standing::Suspended),
+            Input::Resume(id) => Planner::note_standing(self.job(id)?, now, Standing::Scheduled),
             Input::Class(id, class) => self.job(id)?.spec.class = class,
             Input::JobPolicy(id, policy) => self.job(id)?.spec.policy = policy,
             Input::Share(id, share) => {
@@ -171,6 +176,7 @@ impl Planner {
         }
         self.check_want(spec.queue, &spec.want)?;
         self.check_share(spec.slot_share)?;
+        self.check_terms(&spec)?;
         let (id, order) = (spec.id, self.state.next_order);
         self.state.next_order += 1;
         self.waiting.insert((spec.queue, order, id));
@@ -183,6 +189,7 @@ impl Planner {
             stage: Stage::Waiting(Reason::Arrival),
             place: None,
             ready_since: now,
+            suspended: Suspended::default(),
         };
         self.state.jobs.insert(id, job);
         Ok(())
@@ -259,6 +266,7 @@ impl Planner {
         self.evict(id);
         self.count(id, false);
         self.waiting.remove(&key);
+        self.is_over(id);
         self.parts.remove(&id);
         self.state.jobs.remove(&id);
         self.forget_kept(id);

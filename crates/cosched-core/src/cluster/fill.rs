@@ -244,8 +244,17 @@ mod tests {
         let want = |node| NodeWant { node, cpus: 2, cpus_min: 2, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
         let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);
-        let spec =
-            JobSpec { id: JobId(1), owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss };
+        let spec = JobSpec {
+            id: JobId(1),
+            owner: 0,
+            class,
+            policy: None,
+            slot_share: None,
+            want,
+            queue: 0,
+            on_node_loss,
+            terms: Default::default(),
+        };
         planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
         ClusterPlan::clone(planner.plan())
     }

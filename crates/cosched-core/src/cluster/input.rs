@@ -43,6 +43,8 @@ pub enum Input {
     Cleared(JobId),
     /// The node of its main process is gone, and the job has no part there.
     MainLost(JobId),
+    /// It is about to be over ([`Input::End`]), and did not end with exit code 0: nothing that was to follow its success starts.
+    Failed(JobId),
     /// A user ends it: its processes are ended, then [`Input::End`] is said.
     Kill(JobId),
     /// A user stops it.
@@ -205,6 +207,13 @@ pub enum Refusal {
     Queues,
     /// The job is in a queue that would not be there any more.
     QueueInUse(JobId),
+    /// It wants to run for longer than its queue permits, in nanoseconds.
+    RunTime {
+        /// What the job asks for.
+        wanted: u64,
+        /// What the queue permits.
+        most: u64,
+    },
     /// A share of the slots that is less than one in a second.
     Share {
         /// What was asked for.
@@ -262,21 +271,17 @@ impl fmt::Display for Refusal {
             Refusal::RowsFull => f.write_str("no row of the matrix has room for that, and there may be no more rows"),
             Refusal::Rows(rows) => write!(f, "{rows} rows are out of range: 1 to {}", super::change::ROWS_MAX),
             Refusal::UnknownQueue(queue) => write!(f, "there is no queue {queue}"),
-            Refusal::Queue(queue, Limit::Memory { wanted, most }) => {
-                write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most}")
-            }
-            Refusal::Queue(queue, Limit::UserMemory { wanted, most }) => {
-                write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most} to each user")
-            }
-            Refusal::Queue(queue, Limit::Disk { wanted, most }) => {
-                write!(f, "the job wants {wanted} bytes of disk space on a node, queue {queue} permits {most}")
-            }
+            Refusal::Queue(queue, limit) => exceeded(f, *queue, limit),
             Refusal::SlotLength(ns) => {
                 let range = crate::policy::SLOT_LENGTH_NS;
                 let (low, high) = (range.start() / 1_000_000, range.end() / 1_000_000);
                 write!(f, "a slot of {ns} ns is out of range: {low} ms to {high} ms")
             }
             Refusal::Ceiling(permille) => write!(f, "a ceiling of {permille} ‰ is out of range: 1 to 1000"),
+            Refusal::RunTime { wanted, most } => {
+                let s = |ns: &u64| ns.div_ceil(1_000_000_000);
+                write!(f, "the job asks to run for {} s, and its queue permits {} s", s(wanted), most / 1_000_000_000)
+            }
             Refusal::Share { wanted, least } => {
                 write!(f, "a share of {wanted} is less than one slot a second: {least} is the least")
             }
@@ -285,6 +290,20 @@ impl fmt::Display for Refusal {
                 write!(f, "a node cannot be dead after {} ms: it is {least} s to a year, or never", ns / 1_000_000)
             }
             Refusal::Stage(job) => write!(f, "job {job} is not in a stage in which that can be"),
+        }
+    }
+}
+
+fn exceeded(f: &mut fmt::Formatter<'_>, queue: u32, limit: &Limit) -> fmt::Result {
+    match limit {
+        Limit::Memory { wanted, most } => {
+            write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most}")
+        }
+        Limit::UserMemory { wanted, most } => {
+            write!(f, "the job wants {wanted} bytes of memory, queue {queue} permits {most} to each user")
+        }
+        Limit::Disk { wanted, most } => {
+            write!(f, "the job wants {wanted} bytes of disk space on a node, queue {queue} permits {most}")
         }
     }
 }

@@ -41,6 +41,7 @@ mod resources;
 mod row;
 mod sound;
 mod state;
+mod terms;
 
 pub use adrift::{held, released};
 pub use cap::cap;
@@ -58,6 +59,7 @@ pub use state::{
     Capacity, Cells, Config, JobRecord, JobSpec, NEVER, NODE_DEAD_AFTER_NS, NUMBERS_END, NodeRecord, NodeWant,
     OnNodeLoss, Packing, Part, Period, Place, Stage, State, Want,
 };
+pub use terms::{After, Suspended, Terms};
 
 /// A planner of two nodes with so many CPUs each, for tests.
 #[cfg(test)]

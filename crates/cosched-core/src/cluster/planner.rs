@@ -151,36 +151,28 @@ impl Planner {
         Ok(reason)
     }
 
-    /// It is `now`: ends jobs that are over the time limit of their queue.
+    /// It is `now`: ends jobs that are over their time limit, and starts those whose time has come.
     pub fn handle_timeout(&mut self, now: Time, holds_from: Time) {
-        let late = |(id, job): (&JobId, &JobRecord)| self.limit(job).filter(|limit| *limit <= now).map(|_| *id);
-        let late: Vec<JobId> = self.state.jobs.iter().filter_map(late).collect();
-        if late.is_empty() {
-            return;
-        }
-        for id in late {
-            self.end(id, Reason::TimeLimit);
+        let Some((_, reason)) = self.poll_timeout().filter(|(at, _)| *at <= now) else { return };
+        let over = |job: &JobRecord| self.limit(job).filter(|(limit, _)| *limit <= now);
+        let late = |(id, job): (&JobId, &JobRecord)| over(job).map(|(_, reason)| (*id, reason));
+        let late: Vec<(JobId, Reason)> = self.state.jobs.iter().filter_map(late).collect();
+        for (id, reason) in late {
+            self.end(id, reason);
         }
         self.settle(now);
-        self.publish(now, holds_from, Reason::TimeLimit);
+        self.publish(now, holds_from, reason);
     }
 
     /// When the planner wants to be woken, and why.
     pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
-        let limit = self.state.jobs.values().filter_map(|job| self.limit(job)).min();
-        limit.map(|limit| (limit, Reason::TimeLimit))
+        let begins = |job| self.begins_at(job).map(|at| (at, Reason::WaitsForTime));
+        self.state.jobs.values().filter_map(|job| self.limit(job).or_else(|| begins(job))).min()
     }
 
     /// What a host has to do next.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
-    }
-
-    /// When a job is over its time.
-    pub(super) fn limit(&self, job: &JobRecord) -> Option<Time> {
-        let started = job.stage == Stage::Ready || matches!(job.stage, Stage::Waiting(_)) && job.place.is_some();
-        let most = self.state.config.queues[job.spec.queue as usize].time_ns_max?;
-        started.then(|| job.ready_since + most)
     }
 
     /// The policy in force for a job: never auto.

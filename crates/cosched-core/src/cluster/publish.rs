@@ -247,7 +247,17 @@ mod tests {
     fn submit(planner: &mut Planner, id: u64, holds_from: u64) {
         let want = Want::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 };
         let (class, policy, on_node_loss) = (Class::Batch, Some(Policy::Gang), OnNodeLoss::Kill);
-        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, slot_share: None, want, queue: 0, on_node_loss };
+        let spec = JobSpec {
+            id: JobId(id),
+            owner: 0,
+            class,
+            policy,
+            slot_share: None,
+            want,
+            queue: 0,
+            on_node_loss,
+            terms: Default::default(),
+        };
         planner.handle(Time(0), Time(holds_from), Input::Submit(spec)).unwrap();
     }
 

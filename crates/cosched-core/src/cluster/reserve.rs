@@ -278,7 +278,7 @@ impl Planner {
         match job.stage {
             // Its processes are being ended.
             Stage::Ending(_) | Stage::Clearing => Some(now),
-            _ => self.limit(job).map(|limit| limit.max(now)),
+            _ => self.limit(job).map(|(limit, _)| limit.max(now)),
         }
     }
 
@@ -287,7 +287,7 @@ impl Planner {
         let queue = &self.state.config.queues[job.spec.queue as usize];
         let ends = match &job.place {
             Some(_) => self.ends(job, now),
-            None => queue.time_ns_max.map(|most| now + most),
+            None => self.time_ns_max(&job.spec).map(|most| now + most),
         };
         Guest { ends, alone: queue.exclusive }
     }

@@ -192,7 +192,17 @@ mod tests {
         let want = |node| super::super::NodeWant { node, cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
         let (id, class, on_node_loss) = (JobId(id), Class::Batch, OnNodeLoss::Kill);
-        let spec = JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss };
+        let spec = JobSpec {
+            id,
+            owner: 0,
+            class,
+            policy: None,
+            slot_share: None,
+            want,
+            queue: 0,
+            on_node_loss,
+            terms: Default::default(),
+        };
         planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
     }
 

@@ -6,6 +6,7 @@
 use super::fair::{FairShare, Usage};
 use super::layout::Span;
 use super::queue::Queue;
+use super::terms::{Suspended, Terms};
 use crate::class::{Class, Shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Policy, Sharing};
@@ -201,6 +202,8 @@ pub struct JobSpec {
     pub queue: u32,
     /// What becomes of it when a node is lost.
     pub on_node_loss: OnNodeLoss,
+    /// When it may start, and how long it may run.
+    pub terms: Terms,
 }
 
 /// How far a job has come.
@@ -262,8 +265,10 @@ pub struct JobRecord {
     pub stage: Stage,
     /// Where it is.
     pub place: Option<Place>,
-    /// Since when it is ready; the time limit of its queue counts from here.
+    /// Since when it is ready; time limits count from here.
     pub ready_since: Time,
+    /// For how long it was suspended since.
+    pub suspended: Suspended,
 }
 
 /// The whole.
@@ -317,8 +322,14 @@ impl State {
         };
         let times =
             self.row_turns.iter().chain(self.silent.values()).chain(self.jobs.values().map(|job| &job.ready_since));
+        let more = self.jobs.values().flat_map(|job| {
+            let terms = &job.spec.terms;
+            let begin = terms.begin.map(|begin| begin.0);
+            let since = job.suspended.since.map(|since| since.0);
+            [begin, since, terms.time_ns_max, Some(job.suspended.ns)].into_iter().flatten()
+        });
         let numbers = [self.generation, self.next_order, self.from_slot.saturating_mul(config.slot_length_ns)];
-        numbers.into_iter().chain(times.map(|time| time.0)).all(is_small)
+        numbers.into_iter().chain(times.map(|time| time.0)).chain(more).all(is_small)
             && self.jobs.iter().all(|(id, job)| is_small(id.0) && is_small(job.order))
             && is_small(sum(&mut parts().map(|part| part.memory_bytes)))
             && is_small(sum(&mut parts().map(|part| part.disk_bytes)))

@@ -64,14 +64,14 @@ impl Driver {
     }
 
     /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
-    pub(super) fn enter(&mut self, record: &Record, held: Option<&Held>) -> Answer<()> {
+    pub(super) fn enter(&mut self, record: &Record, held: Option<&Held>, memory_bytes_max: Option<u64>) -> Answer<()> {
         let what = || format!("job {} got no cgroup", record.id);
         let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
+        let limit = |bytes| cgroup.limit_memory(bytes).map_err(|e| internal(what(), e));
         let entered = held
-            .map_or(Ok(()), |held| {
-                self.keep_caps(&cgroup, held)?;
-                self.attach(&cgroup, held).map_err(|e| internal(what(), e))
-            })
+            .map_or(Ok(()), |held| self.keep_caps(&cgroup, held))
+            .and_then(|()| memory_bytes_max.map_or(Ok(()), limit))
+            .and_then(|()| held.map_or(Ok(()), |held| self.attach(&cgroup, held).map_err(|e| internal(what(), e))))
             .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
             let _ = cgroup.kill();

@@ -78,6 +78,9 @@ impl Driver {
             use_of_nodes: None,
             ended_why: None,
             restarts: 0,
+            time_ms_max: None,
+            begin_unix_ms: None,
+            mem_bytes_max: None,
             r#use: Some(used),
         }
     }

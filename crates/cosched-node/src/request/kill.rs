@@ -8,6 +8,8 @@ use cosched_core::JobId;
 
 /// What no process ignores.
 pub const SIGKILL: i32 = 9;
+/// What asks a program to end.
+pub(crate) const SIGTERM: i32 = 15;
 
 /// Whether a signal asks programs to end.
 pub fn asks_to_end(signal: i32) -> bool {

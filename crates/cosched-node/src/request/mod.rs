@@ -11,6 +11,7 @@ mod tests;
 mod types;
 mod want;
 
+pub(crate) use kill::SIGTERM;
 pub use kill::{SIGKILL, asks_to_end};
 pub use types::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNode};
 

@@ -415,3 +415,51 @@ fn a_process_enters_a_job_that_has_begun_before_its_number_was_known() {
     assert!(said.contains(&answer(2, Outcome::Job(other))), "two of this node's have asked for the same job: {said:?}");
     assert_eq!(node.launcher_of(other), Some(RequestId(1)));
 }
+
+/// A job with a time limit of 10 s and this grace time, in a queue with this limit; runs until the limit is over.
+fn over_its_time(grace_ms: Option<u64>, of_queue_s: Option<u64>) -> (Lab, JobId, Vec<Action>) {
+    let mut lab = Lab::new();
+    let time_ns_max = of_queue_s.map(|s| s * S);
+    let queue = cosched_core::cluster::Queue { name: "q".to_owned(), time_ns_max, ..Default::default() };
+    lab.ask(ADMIN, Request::Change(ForAll::Queues, vec![Ask::Queues { queues: vec![(&queue).into()] }]));
+    let terms = cosched_cluster::wire::TermsAsk { time_ms_max: Some(10_000), grace_ms, ..Default::default() };
+    let job = Box::new(JobAsk { terms, ..ask() });
+    let begun = lab.ask(USER, Request::Submit { owner: USER, job, has_process: true });
+    let Some(Action::Begin { job, .. }) = begun.first() else { panic!("{begun:?}") };
+    let id = JobId(job.id);
+    lab.node.handle(at(lab.ns), Input::Began(id, crate::Began { populated: true, comes: true }));
+    lab.settle();
+    let said = lab.run(11 * S);
+    (lab, id, said)
+}
+
+#[test]
+fn a_job_over_its_time_is_asked_to_end_and_then_ended() {
+    let why = Why::Reason(cosched_core::Reason::RunTime);
+    let (mut lab, id, said) = over_its_time(Some(30_000), None);
+    assert_eq!(said, [Action::Signal { job: id, signal: 15, why, asked: None }]);
+    assert_eq!(lab.run(28 * S), []);
+    assert_eq!(lab.run(2 * S), [Action::KillRest(id)]);
+    lab.node.handle(at(lab.ns), Input::Populated(id, false));
+    assert_eq!(lab.run(3 * S), [Action::Finish(id, 0)], "nobody said how its main process ended");
+    lab.node.handle(at(lab.ns), Input::Over { job: id, attempt: 0, end: Default::default() });
+    lab.settle();
+    let end = lab.node.member().job(id).and_then(|job| job.end);
+    assert_eq!(end.map(|end| end.why), Some(cosched_cluster::wire::Why::RunTime));
+}
+
+#[test]
+fn where_the_queue_has_a_limit_no_user_puts_the_end_off() {
+    let (mut lab, id, said) = over_its_time(Some(3_000_000), Some(60));
+    assert_eq!(said.len(), 1, "{said:?}");
+    let latest = lab.node.kills_at(id).unwrap();
+    assert!(latest <= at(lab.ns + KillHow::GRACE_MS * 1_000_000).steady, "{latest:?}");
+    let kill = |grace_ms| Request::Kill { job: id, how: KillHow { signal: 15, grace_ms }, here: false };
+    lab.ask(USER, kill(Some(3_000_000)));
+    assert_eq!(lab.node.kills_at(id), Some(latest));
+    let force = Request::Kill { job: id, how: KillHow::FORCE, here: false };
+    assert!(
+        lab.ask(USER, force).iter().any(|action| matches!(action, Action::Signal { signal: SIGKILL, .. })),
+        "sooner he may"
+    );
+}

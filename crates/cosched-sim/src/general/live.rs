@@ -292,6 +292,7 @@ impl<O: Observer> Sim<'_, O> {
             want,
             queue: 0,
             on_node_loss: OnNodeLoss::Kill,
+            terms: Default::default(),
         };
         self.control(|control, now| {
             let taken = control.planner.handle(now, now, Input::Submit(spec));

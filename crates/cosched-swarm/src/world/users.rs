@@ -35,6 +35,7 @@ pub fn job(name: &str, cpus: u32) -> JobAsk {
         main: None,
         groups: Vec::new(),
         once: false,
+        terms: Default::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::member::replica::At;
 use crate::member::tests::{ROOT, USER, job, submit};
-use crate::wire::{JobAsk, KillHow, OnNodeLoss, Policy};
+use crate::wire::{JobAsk, KillHow, OnNodeLoss, Policy, Why};
 use cosched_core::Standing;
 use cosched_core::cluster::{Capacity, State};
 
@@ -430,4 +430,54 @@ fn who_ended_a_job_first_has_ended_it() {
     let polite = KillHow { signal: 15, grace_ms: None };
     cluster.asks(USER, Ask::Kill { job: 1, how: polite }).unwrap();
     assert_eq!((cluster.job().killed_by, cluster.job().kill_how), (Some(0), Some(polite)), "as it was asked for last");
+}
+
+/// Submits a job of this user that comes after others.
+fn after(cluster: &mut Cluster, by: By, jobs: &[(u64, bool)]) -> Outcome {
+    let after = jobs.iter().map(|(job, ok)| crate::wire::AfterAsk { job: *job, ok: *ok }).collect();
+    let terms = crate::wire::TermsAsk { after, ..Default::default() };
+    cluster.asks(by, Ask::Submit(Box::new(JobAsk { terms, ..job("later", 1) })))
+}
+
+fn ends(cluster: &mut Cluster, id: u64, code: i32) {
+    let end = PartEnd { exit: Some(Exit { code: Some(code), signal: None }), ..PartEnd::default() };
+    let place = cluster.planner.state().jobs[&JobId(id)].place.clone().unwrap();
+    let origin = format!("n{}", place.parts[0].node.0);
+    cluster.says(&origin, Ask::PartEnded { job: id, attempt: 0, end });
+}
+
+#[test]
+fn jobs_come_after_others_of_their_owner() {
+    let mut cluster = Cluster::with(job("first", 1));
+    assert!(why(after(&mut cluster, OTHER, &[(1, false)])).contains("you have no job 1"));
+    assert!(why(after(&mut cluster, USER, &[(99, false)])).contains("you have no job 99"));
+    let many: Vec<(u64, bool)> = vec![(1, false); 33];
+    assert!(why(after(&mut cluster, USER, &many)).contains("32"));
+    assert_eq!(after(&mut cluster, USER, &[(1, false)]), Ok(Answer::Submitted { job: 2 }));
+    assert_eq!(after(&mut cluster, USER, &[(1, true)]), Ok(Answer::Submitted { job: 3 }));
+    assert_eq!(after(&mut cluster, ROOT, &[(3, true)]), Ok(Answer::Submitted { job: 4 }), "an administrator after any");
+    let stage = |cluster: &Cluster, id| cluster.planner.state().jobs.get(&JobId(id)).map(|job| job.stage);
+    assert_eq!(stage(&cluster, 2), Some(Stage::Waiting(Reason::WaitsForJob)));
+    ends(&mut cluster, 1, 3);
+    assert_eq!((stage(&cluster, 1), stage(&cluster, 2)), (None, Some(Stage::Ready)));
+    let end_of = |cluster: &Cluster, id| cluster.replica.jobs[&id].value.end.map(|end| end.why);
+    assert_eq!(
+        (end_of(&cluster, 3), end_of(&cluster, 4)),
+        (Some(Why::JobFailed), Some(Why::JobFailed)),
+        "none waits for ever"
+    );
+    // One that is over already is not waited for, and how it ended is known.
+    assert!(why(after(&mut cluster, USER, &[(1, true)])).contains("did not end with exit code 0"));
+    assert_eq!(after(&mut cluster, USER, &[(1, false)]), Ok(Answer::Submitted { job: 5 }));
+    assert_eq!(stage(&cluster, 5), Some(Stage::Ready));
+    assert_eq!(after(&mut cluster, USER, &[(5, true)]), Ok(Answer::Submitted { job: 6 }));
+    ends(&mut cluster, 5, 0);
+    assert_eq!(stage(&cluster, 6), Some(Stage::Ready));
+}
+
+#[test]
+fn the_file_of_a_job_has_its_number() {
+    assert_eq!(path_of("/a/out-%j-50%%j.%j", 7), "/a/out-7-50%j.7");
+    let cluster = Cluster::with(JobAsk { log_path: Some("/x/%j".to_owned()), ..job("a", 1) });
+    assert_eq!(cluster.job().ask.log_path.as_deref(), Some("/x/1"));
 }

@@ -35,6 +35,7 @@ pub(crate) fn job(name: &str, cpus: u32) -> JobAsk {
         lead: Some("n0".to_owned()),
         main: None,
         once: false,
+        terms: Default::default(),
     }
 }
 

@@ -178,6 +178,7 @@ fn job(id: u64) -> Job {
         main: None,
         groups: Vec::new(),
         once: false,
+        terms: Default::default(),
     };
     Job::new(id, By { uid: 0, gid: 0, admin: true }, ask, 1)
 }
@@ -194,6 +195,7 @@ fn planned(ids: &[u64]) -> State {
             want: Want::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },
             queue: 0,
             on_node_loss: OnNodeLoss::Kill,
+            terms: Default::default(),
         },
         order: id,
         standing: cosched_core::Standing::Scheduled,
@@ -201,6 +203,7 @@ fn planned(ids: &[u64]) -> State {
         stage: Stage::Waiting(cosched_core::Reason::Arrival),
         place: None,
         ready_since: Time(0),
+        suspended: Default::default(),
     };
     let next_order = ids.iter().copied().max().unwrap_or(0);
     State { jobs: ids.iter().map(|id| (JobId(*id), record(*id))).collect(), next_order, ..State::default() }

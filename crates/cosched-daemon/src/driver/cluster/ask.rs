@@ -147,6 +147,7 @@ impl Driver {
         let want =
             node.want(&want(&request.nodes, request.cpus, request.mem_bytes)).map_err(|why| self.refusal(why))?;
         let share = request.share_max.map(words::slot_share).transpose()?;
+        let terms = self.terms(&request, held.as_ref())?;
         let job = JobAsk {
             lead: node.lead(&want, held.is_some() || request.pid != 0, request.once),
             want,
@@ -168,6 +169,7 @@ impl Driver {
             on_node_loss: words::on_node_loss(on_node_loss),
             main: held.as_ref().map(|held| MainProcess { pid: held.pid(), start_ticks: held.start_ticks() }),
             once: request.once,
+            terms,
         };
         Ok((owner, job, held))
     }

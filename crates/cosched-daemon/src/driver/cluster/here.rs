@@ -40,7 +40,7 @@ impl Driver {
         record.origin = held.as_ref().and_then(|held| Origin::of(held.pid())).as_ref().map(Into::into);
         record.event(unix_ms(), "registered", format!("{} CPUs here, attempt {}{by}", part.cpus, job.attempt));
         self.keep_soon(record.clone());
-        if let Err(e) = self.enter(&record, held.as_ref()) {
+        if let Err(e) = self.enter(&record, held.as_ref(), job.ask.terms.memory_bytes_max) {
             tracing::error!(id, "the job cannot begin here: {} ({})", e.what, e.why);
             self.remember(id, |record| {
                 record.event(unix_ms(), "lost", e.why.clone());

@@ -136,6 +136,7 @@ fn planned_of(record: &Record, (node, queue): (NodeId, u32), memory_bytes: u64) 
             want: Want::PerNode(vec![NodeWant { node, cpus, cpus_min: cpus, memory_bytes, disk_bytes }]),
             queue,
             on_node_loss: cosched_core::cluster::OnNodeLoss::Kill,
+            terms: Default::default(),
         },
         order: record.id,
         standing: if record.suspended { Standing::Suspended } else { Standing::Scheduled },
@@ -143,6 +144,7 @@ fn planned_of(record: &Record, (node, queue): (NodeId, u32), memory_bytes: u64) 
         stage: Stage::Ready,
         place: Some(Place { parts: vec![Part { node, cpus, memory_bytes, disk_bytes }], home: None }),
         ready_since: now(),
+        suspended: Default::default(),
     }
 }
 
@@ -167,6 +169,7 @@ fn job_of(record: &Record, node: &str) -> Job {
         lead: Some(node.to_owned()),
         main: None,
         once: false,
+        terms: Default::default(),
     };
     let by = By { uid: record.uid, gid, admin: record.by_admin };
     let mut job = Job::new(record.id, by, ask, record.submitted_unix_ms.saturating_mul(1_000_000));

@@ -16,6 +16,7 @@ mod mains;
 mod operate;
 mod own;
 mod refusal;
+mod terms;
 mod unmet;
 mod view;
 

@@ -3,15 +3,16 @@
 use super::super::Driver;
 use super::super::tell::{Brief, Known};
 use super::Cluster;
+use super::terms::{ended_why, waits_for};
 use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
 use crate::users;
 use crate::words;
 use cosched_api as api;
-use cosched_cluster::wire::{End, Exit, Job, WantAsk, Why};
+use cosched_cluster::wire::{End, Exit, Job, WantAsk};
 use cosched_core::cluster::{JobRecord, NEVER, Stage};
-use cosched_core::{JobId, Reason, Standing};
+use cosched_core::{JobId, Standing};
 
 /// So long it is shown that a key was deleted.
 const REWRITTEN_SHOWN: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -196,6 +197,9 @@ impl Driver {
         };
         view.decided = crate::decided::view(job.decided);
         view.restarts = job.attempt;
+        let terms = &job.ask.terms;
+        (view.time_ms_max, view.begin_unix_ms) = (terms.time_ms_max, terms.begin_ms);
+        view.mem_bytes_max = terms.memory_bytes_max;
         view.queue = cluster.queue(planned, job);
         (view.state, view.waits_for) = self.state_of(cluster, job, view.state);
         (view.nodes, view.cpus) = cluster.resources(planned, job);
@@ -488,7 +492,7 @@ fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::J
     };
     let dropped = planned.place.as_ref().is_some_and(|place| job.dropped_on.len() == place.parts.len());
     match planned.stage {
-        Stage::Waiting(reason) => (api::JobState::Waiting, Some(reason.to_string())),
+        Stage::Waiting(reason) => (api::JobState::Waiting, Some(waits_for(reason, planned))),
         Stage::Clearing => (api::JobState::Waiting, Some("its processes end, then it is started anew".to_owned())),
         Stage::Ending(_) => (api::JobState::Running, None),
         Stage::Ready => match planned.standing {
@@ -498,23 +502,6 @@ fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::J
             Standing::Scheduled if matches!(here, api::JobState::Asleep | api::JobState::Dropped) => (here, None),
             Standing::Scheduled => (api::JobState::Running, None),
         },
-    }
-}
-
-/// Why a job ends or has ended that did not end by itself.
-fn ended_why(planned: Option<&JobRecord>, job: &Job) -> Option<String> {
-    let why = match (job.end, planned.map(|planned| planned.stage)) {
-        (Some(end), _) => end.why,
-        (None, Some(Stage::Ending(Reason::TimeLimit))) => Why::TimeLimit,
-        (None, Some(Stage::Ending(Reason::NodeLost))) => Why::NodeLost,
-        (None, Some(Stage::Ending(_))) => Why::Killed { uid: job.killed_by? },
-        _ => return None,
-    };
-    match why {
-        Why::Finished => None,
-        Why::Killed { uid } => Some(format!("killed by {}", crate::users::user_name(uid))),
-        Why::TimeLimit => Some("it was over the time limit of its queue".to_owned()),
-        Why::NodeLost => Some("one of its nodes was lost".to_owned()),
     }
 }
 

@@ -107,6 +107,7 @@ fn job(cpus: u32) -> Ask {
         main: None,
         groups: Vec::new(),
         once: false,
+        terms: Default::default(),
     }))
 }
 

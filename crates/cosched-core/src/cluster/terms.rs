@@ -1,0 +1,133 @@
+//! When a job may start, and how long it may run.
+//!
+//! Rule. A job that is to begin at a time, or after other jobs, waits without a reservation: it holds nobody back, and what is free
+//! meanwhile is for others. When one of the jobs that it comes after ends otherwise than it is to, it never starts: it is ended, with that as the reason.
+//! It can only come after jobs that there were before it, so nobody waits for himself.
+//! A job runs at most for the time that it asks for, not counting the time for which users suspend it, and at most for the time of its
+//! queue, counting everything: that is what the operator promises to those who wait for its memory.
+//! Units: nanoseconds of the wall clock.
+
+use super::input::Refusal;
+use super::planner::Planner;
+use super::state::{JobRecord, JobSpec, Stage};
+use crate::id::JobId;
+use crate::plan::Standing;
+use crate::reason::Reason;
+use crate::time::Time;
+use alloc::vec::Vec;
+
+/// A job that another one comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct After {
+    /// Which one.
+    pub job: JobId,
+    /// Only if its exit code is 0.
+    pub ok: bool,
+}
+
+/// What a job asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// It runs no longer than this.
+    pub time_ns_max: Option<u64>,
+    /// It starts no earlier.
+    pub begin: Option<Time>,
+    /// It starts when all of these have ended. Those that have are in it no more.
+    pub after: Vec<After>,
+}
+
+/// For how long a job has been suspended since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Suspended {
+    /// It is now, since then.
+    pub since: Option<Time>,
+    /// Earlier times together.
+    pub ns: u64,
+}
+
+impl Terms {
+    /// What a job waits for, if it may not start yet.
+    fn unmet(&self, now: Time) -> Option<Reason> {
+        if !self.after.is_empty() {
+            return Some(Reason::WaitsForJob);
+        }
+        self.begin.filter(|begin| *begin > now).map(|_| Reason::WaitsForTime)
+    }
+}
+
+impl Planner {
+    /// Whether a job may ask for this.
+    pub(super) fn check_terms(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        let of_queue = self.state.config.queues.get(spec.queue as usize).and_then(|queue| queue.time_ns_max);
+        if let Some((wanted, most)) = spec.terms.time_ns_max.zip(of_queue).filter(|(wanted, most)| wanted > most) {
+            return Err(Refusal::RunTime { wanted, most });
+        }
+        match spec.terms.after.iter().find(|after| !self.state.jobs.contains_key(&after.job)) {
+            Some(after) => Err(Refusal::UnknownJob(after.job)),
+            None => Ok(()),
+        }
+    }
+
+    /// What a job that has not started waits for before anything else.
+    pub(super) fn not_yet(&self, id: JobId, now: Time) -> Option<Reason> {
+        let job = &self.state.jobs[&id];
+        if job.place.is_some() { None } else { job.spec.terms.unmet(now) }
+    }
+
+    /// How long a job runs at most, from its start on.
+    pub(super) fn time_ns_max(&self, spec: &JobSpec) -> Option<u64> {
+        let queue = self.state.config.queues[spec.queue as usize].time_ns_max;
+        spec.terms.time_ns_max.into_iter().chain(queue).min()
+    }
+
+    /// When a job is over its time, and why.
+    pub(super) fn limit(&self, job: &JobRecord) -> Option<(Time, Reason)> {
+        let started = job.stage == Stage::Ready || matches!(job.stage, Stage::Waiting(_)) && job.place.is_some();
+        if !started {
+            return None;
+        }
+        let of_queue = self.state.config.queues[job.spec.queue as usize].time_ns_max;
+        let runs = job.suspended.since.is_none();
+        let own = job.spec.terms.time_ns_max.filter(|_| runs).map(|most| most.saturating_add(job.suspended.ns));
+        let at = |ns: u64, reason| (job.ready_since + ns, reason);
+        let limits =
+            own.map(|ns| at(ns, Reason::RunTime)).into_iter().chain(of_queue.map(|ns| at(ns, Reason::TimeLimit)));
+        limits.min()
+    }
+
+    /// When a job that waits for nothing else is to begin.
+    pub(super) fn begins_at(&self, job: &JobRecord) -> Option<Time> {
+        job.spec.terms.begin.filter(|_| job.stage == Stage::Waiting(Reason::WaitsForTime))
+    }
+
+    /// A user stops a job, or lets it go on.
+    pub(super) fn note_standing(job: &mut JobRecord, now: Time, standing: Standing) {
+        job.standing = standing;
+        let Suspended { since, ns } = &mut job.suspended;
+        match (standing, *since) {
+            (Standing::Suspended, None) => *since = Some(now),
+            (Standing::Suspended, Some(_)) => (),
+            // Before it has started it does not run either.
+            (_, Some(from)) => (*since, *ns) = (None, ns.saturating_add(now - from.max(job.ready_since))),
+            (_, None) => (),
+        }
+    }
+
+    /// A job ended otherwise than with exit code 0: those that were to come after its success never start.
+    pub(super) fn failed(&mut self, id: JobId) {
+        let waits = |job: &JobRecord| job.spec.terms.after.contains(&After { job: id, ok: true });
+        let never: Vec<JobId> = self.state.jobs.iter().filter(|(_, job)| waits(job)).map(|(id, _)| *id).collect();
+        for id in never {
+            if !matches!(self.state.jobs[&id].stage, Stage::Ending(_)) {
+                self.end(id, Reason::JobFailed);
+            }
+        }
+    }
+
+    /// A job has ended, however: nobody waits for it any longer.
+    pub(super) fn is_over(&mut self, id: JobId) {
+        for job in self.state.jobs.values_mut() {
+            job.spec.terms.after.retain(|after| after.job != id);
+        }
+    }
+}
