@@ -66,19 +66,27 @@ impl JobCgroup {
         if file.is_none() || self.dirs().is_elsewhere() { self.bind(place) } else { Ok(()) }
     }
 
+    /// The same of one process that has entered, or is about to leave, where no cpuset does it.
+    pub fn confine_process(&self, pid: i32, place: &Move) {
+        let dirs = self.dirs();
+        let is_held = match &dirs.cpuset {
+            Some(dir) => cgfile::procs(dir).is_ok_and(|pids| pids.contains(&pid)),
+            None => dirs.cpuset_file().is_some(),
+        };
+        if !is_held && place.from != place.to {
+            threads(pid).into_iter().for_each(|tid| self.bind_thread(tid, place));
+        }
+    }
+
     /// By the affinity of its threads.
     fn bind(&self, place: &Move) -> Result<(), TreeError> {
         let mut done: BTreeSet<i32> = BTreeSet::new();
         for _ in 0..LOOKS_MAX {
             let before = done.len();
-            for pid in self.procs()? {
-                let tasks = cgfile::children(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
-                let tids = tasks.iter().filter_map(|path| path.file_name()?.to_str()?.parse().ok());
-                tids.for_each(|tid: i32| {
-                    if done.insert(tid) {
-                        self.bind_thread(tid, place);
-                    }
-                });
+            for tid in self.procs()?.into_iter().flat_map(threads) {
+                if done.insert(tid) {
+                    self.bind_thread(tid, place);
+                }
             }
             if done.len() == before {
                 break;
@@ -104,6 +112,11 @@ impl JobCgroup {
         let content = cgfile::read(Path::new(&format!("/proc/{tid}/cgroup"))).unwrap_or_default();
         own_v2(&content).is_some_and(|path| path.starts_with(self.v2_path_relative()))
     }
+}
+
+fn threads(pid: i32) -> Vec<i32> {
+    let tasks = cgfile::children(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
+    tasks.iter().filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
 }
 
 /// What is written: in v2 nothing means all.

@@ -46,6 +46,7 @@ impl Driver {
             let _ = origin.as_ref().map(|origin| self.machinery.tree.send_back(held.pid(), origin));
             return Err(internal(what(), e));
         }
+        cgroup.confine_process(held.pid(), &live.place.entered(&self.identity.cpus));
         self.cluster.handle(Input::Populated(JobId(id), true));
         if record.pid == 0 {
             record.pid = held.pid();
@@ -96,6 +97,9 @@ impl Driver {
             let why = "The cgroup that the job came from has gone, and the caller is in a job himself";
             refuse(ErrorCode::Conflict, what(), why, "Call from a process that is not in a job.")
         })?;
+        if let Some(live) = self.live.get(&id) {
+            live.cgroup.confine_process(held.pid(), &live.place.left(&self.identity.cpus));
+        }
         let moved = self.machinery.tree.send_back(held.pid(), &origin);
         if !held.alive() {
             return Err(gone(held.pid()));

@@ -29,6 +29,16 @@ impl Place {
         Place { cpus: cpus.to_vec(), is_new: false, is_known: false }
     }
 
+    /// The way of a process that enters the job.
+    pub(super) fn entered(&self, all: &[u32]) -> Move {
+        Move { from: all.to_vec(), to: self.cpus.clone(), all: false }
+    }
+
+    /// The way of one that leaves it.
+    pub(super) fn left(&self, all: &[u32]) -> Move {
+        Move { from: self.cpus.clone(), to: all.to_vec(), all: true }
+    }
+
     /// The same as the kernel writes it.
     pub(super) fn list(&self, all: &[u32]) -> Option<String> {
         Some(cpulist::format(self.of(all))).filter(|list| !list.is_empty())
@@ -78,8 +88,7 @@ impl Driver {
     /// This daemon ends: what lives has all CPUs until another one comes.
     pub(super) fn free_places<'a>(all: &[u32], lives: impl Iterator<Item = &'a Live>) {
         for live in lives.filter(|live| !live.place.of(all).is_empty()) {
-            let place = Move { from: live.place.cpus.clone(), to: all.to_vec(), all: true };
-            confine(&live.cgroup, &place);
+            confine(&live.cgroup, &live.place.left(all));
         }
     }
 }

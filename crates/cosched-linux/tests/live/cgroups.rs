@@ -5,10 +5,12 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use cosched_core::Disposition;
+use cosched_linux::confine::Move;
+use cosched_linux::cpulist;
 use cosched_linux::endwatch::EndWatch;
 use cosched_linux::mechanism::Phase;
 use cosched_linux::thaw::ThawPaths;
-use cosched_linux::{TreeError, mechanism};
+use cosched_linux::{Layout, TreeError, mechanism};
 
 use rustix::fs::{Mode, OFlags};
 
@@ -38,6 +40,33 @@ fn a_job_lives_and_ends() {
     assert!(!job.populated().unwrap());
     assert_eq!(scene.tree.jobs().unwrap(), []);
     assert!(within(|| scene.living() == 0));
+}
+
+#[test]
+fn without_a_cpuset_threads_are_bound_and_keep_their_own_part() {
+    let no_cpuset = |layout| Layout { cpuset_mount: None, ..layout };
+    let Some(mut scene) = Scene::on(no_cpuset) else { return };
+    let all = cosched_linux::observe::cpus_allowed();
+    let (first, rest) = (vec![all[0]], all[1..].to_vec());
+    let job = scene.job(1, &SLEEP, 1);
+    if rest.is_empty() || job.v2_dir().join("gang/cpuset.cpus").exists() {
+        return println!("SKIPPED: needs two CPUs, and no cpuset controller in v2");
+    }
+    let pid = job.procs().unwrap()[0];
+    let bound = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+        cpulist::parse(list).unwrap()
+    };
+    let to = |from: &[u32], to: &[u32]| Move { from: from.to_vec(), to: to.to_vec(), all: to.len() == all.len() };
+    job.confine(&to(&all, &first)).unwrap();
+    assert_eq!(bound(), first);
+    job.confine(&to(&first, &rest)).unwrap();
+    assert_eq!(bound(), rest);
+    job.confine(&to(&rest, &all)).unwrap();
+    assert_eq!(bound(), all);
+    job.confine_process(pid, &to(&all, &first));
+    assert_eq!(bound(), first);
 }
 
 #[test]

@@ -29,12 +29,17 @@ pub(crate) struct Scene {
 impl Scene {
     /// None (with the reason printed) where this cannot work.
     pub(crate) fn new() -> Option<Scene> {
+        Scene::on(|layout| layout)
+    }
+
+    /// On a machine that lacks something.
+    pub(crate) fn on(lacks: impl FnOnce(Layout) -> Layout) -> Option<Scene> {
         if !rustix::process::geteuid().is_root() {
             println!("SKIPPED: needs root");
             return None;
         }
         let layout = match Layout::detect() {
-            Ok(layout) => layout,
+            Ok(layout) => lacks(layout),
             Err(e) => {
                 println!("SKIPPED: {e}");
                 return None;
