@@ -120,6 +120,27 @@ class Job(unittest.TestCase):
         with self.assertRaisesRegex(errors.Conflict, "has no output file"):
             job.log()
 
+    def test_terms(self):
+        self.assertEqual(cosched.submit(["sleep", "1000"], time=0.5, grace=0.5).wait(timeout=60), -signal.SIGTERM)
+        first = cosched.submit(["sleep", "1000"])
+        with tempfile.TemporaryDirectory() as folder:
+            second = cosched.submit(["echo", "second"], after=[first.id], output=f"{folder}/out-%j")
+            self.assertEqual(second.refresh().state, "waiting")
+            first.kill()
+            self.assertEqual(second.wait(timeout=60), 0)
+            with open(f"{folder}/out-{second.id}") as out:
+                self.assertEqual(out.read(), second.log())
+            self.assertRegex(second.log(), "(?m)^second$")
+
+    def test_an_array(self):
+        jobs = cosched.submit_array(["sh", "-c", "echo $COSCHED_ARRAY_INDEX"], "3-5%1", cpus=1)
+        self.assertEqual([job.wait(timeout=60) for job in jobs], [0, 0, 0])
+        self.assertEqual([job.log() for job in jobs], ["3\n", "4\n", "5\n"])
+        with self.assertRaises(errors.LaunchError):
+            cosched.submit_array(["true"], "x")
+        with self.assertRaisesRegex(TypeError, "array"):
+            cosched.submit(["true"], array="1-3")
+
     def test_no_such_job(self):
         for which in (10**15, "no such name"):
             with self.assertRaises(errors.NotFound):

@@ -12,12 +12,12 @@ from cosched import aio, model, sim
 from cosched._native import __version__
 from cosched.errors import CoschedError
 from cosched.executor import CoschedExecutor
-from cosched._jobs import CompletedRun, Job, events, job, jobs, limits, run, status, submit
+from cosched._jobs import CompletedRun, Job, events, job, jobs, limits, run, status, submit, submit_array
 from cosched.model import advise
 
 __all__ = [
     "CompletedRun", "CoschedError", "CoschedExecutor", "Job", "__version__", "advise", "aio", "events", "job", "jobs", "limits",
-    "load_ipython_extension", "model", "run", "sim", "status", "submit",
+    "load_ipython_extension", "model", "run", "sim", "status", "submit", "submit_array",
 ]
 
 

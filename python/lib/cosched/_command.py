@@ -44,7 +44,21 @@ class RunOptions(TypedDict, total=False):
     share: float | str
     """At most this part of the time: 0.5 or "50%"."""
     mem: int | str
-    """Memory that the job needs, in bytes or as "4G"."""
+    """Memory that the job is expected to use, in bytes or as "4G"."""
+    mem_limit: int | str
+    """The most memory that it may use on a node."""
+    time: float | str
+    """The longest run time, in s or as "2h"; then SIGTERM, and SIGKILL after `grace`."""
+    grace: float | str
+    """With `time`: how long the job has to end, in s."""
+    begin: str
+    """Start no earlier than this: "14:30", "2026-12-31T08:00", "30m"."""
+    after: int | str | list[int | str]
+    """Start when these jobs have ended: 7, "7:any", or "7:ok" (only if its exit code is 0)."""
+    output: StrPath
+    """Write standard output to this file; %j is the job's id."""
+    error: StrPath
+    """Write standard error to this file."""
     name: str
     """A name for the job."""
     policy: Literal["auto", "gang", "local", "pb", "dcs"]
@@ -82,7 +96,7 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
     """The words for `cosched run`. What RunOptions does not have is looked up in the command's help, which may be newer.
 
     >>> option_words({"klass": "batch", "cpus": 2, "share": 0.5, "nodes": ["a:2", "b:2"], "name": None})
-    ['--class', 'batch', '--cpus', '2', '--share', '50%', '--nodes', 'a:2,b:2']
+    ['--class=batch', '--cpus=2', '--share=50%', '--nodes=a:2,b:2']
     """
     words = []
     for keyword, value in options.items():
@@ -92,13 +106,15 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
             raise TypeError(f"no option {keyword!r}" + (f"; is it {near[0]!r}?" if near else "") + f"; options are {', '.join(known)}")
         if keyword == "share" and isinstance(value, (int, float)):
             value = f"{value * 100:g}%"
+        elif keyword in ("time", "grace") and isinstance(value, (int, float)):
+            value = f"{value}s"
         elif isinstance(value, (list, tuple, set)):
             value = ",".join(map(str, value))
         name = "--class" if keyword == "klass" else f"--{keyword.replace('_', '-')}"
         if value is True:
             words.append(name)
         elif value is not None and value is not False:
-            words += [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+            words.append(f"{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
     return words
 
 
@@ -106,7 +122,7 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
 def _help_options() -> frozenset[str]:
     """The keywords of all options in `cosched run --help` but those that `run` and `submit` stand for."""
     names = re.findall(r"^ +(?:-\w, )?--([\w-]+)", run_command("run", "--help"), re.M)
-    return frozenset(name.replace("-", "_") for name in names) - {"class", "detach", "help", "json", "report"}
+    return frozenset(name.replace("-", "_") for name in names) - {"array", "class", "detach", "help", "json", "report"}
 
 
 def launch_words(options: Mapping[str, Any], command: Command, *more: str) -> list[str | bytes]:
@@ -162,17 +178,16 @@ def refused(command: Command, code: int, message: str) -> Exception:
     return error
 
 
-def detach_words(options: Mapping[str, Any], command: Command) -> list[str | bytes]:
-    """The words of a `cosched run` in the background, which prints its job."""
-    return launch_words(options, command, "--json", "--detach")
+def detach_words(options: Mapping[str, Any], command: Command, array: str | None = None) -> list[str | bytes]:
+    """The words of a `cosched run` in the background, which prints its job, or those of an array."""
+    return launch_words(options, command, "--json", "--detach", *([] if array is None else [f"--array={array}"]))
 
 
-def submitted(command: Command, returncode: int, stdout: str | bytes, stderr: str) -> forms.Job:
-    """The job of a `cosched run` in the background. Raises as `run`."""
+def submitted(command: Command, returncode: int, stdout: str | bytes, stderr: str) -> list[forms.Job]:
+    """The jobs of a `cosched run` in the background. Raises as `run`."""
     if returncode != 0:
         raise refused(command, returncode, stderr)
-    snapshot: forms.Job = json.loads(stdout)
-    return snapshot
+    return [json.loads(line) for line in stdout.splitlines()]
 
 
 def lines_of(*words: str) -> Iterator[str]:

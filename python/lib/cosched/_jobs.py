@@ -19,7 +19,7 @@ from cosched._api import ask
 from cosched._command import Command, Report, RunOptions, StrPath, detach_words, lines_of, run_command, submitted
 from cosched.errors import Conflict, CoschedError, NotFound
 
-__all__ = ["CompletedRun", "Job", "JobBase", "events", "job", "jobs", "limits", "run", "status", "submit"]
+__all__ = ["CompletedRun", "Job", "JobBase", "events", "job", "jobs", "limits", "run", "status", "submit", "submit_array"]
 
 #: The daemon waits no longer for one request.
 WAIT_S_MAX = 60.0
@@ -307,8 +307,22 @@ def submit(
     >>> job.log()
     'done\\n'
     """
+    return _detached(command, None, cwd, env, options)[0]
+
+
+def submit_array(
+    command: Command, array: str, *, cwd: StrPath | None = None, env: Mapping[str, str] | None = None, **options: Unpack[RunOptions]
+) -> list[Job]:
+    """Starts a job in the background for each index of `array`, as "1-20", or "1-20%4" for at most 4 at a time. Each finds its index in
+    COSCHED_ARRAY_INDEX. As `submit`."""
+    return _detached(command, array, cwd, env, options)
+
+
+def _detached(
+    command: Command, array: str | None, cwd: StrPath | None, env: Mapping[str, str] | None, options: RunOptions
+) -> list[Job]:
     done = subprocess.run(
-        detach_words(options, command),
+        detach_words(options, command, array),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", cwd=cwd, env=env,
     )
-    return Job(submitted(command, done.returncode, done.stdout, done.stderr), socket_of(options, env))
+    return [Job(one, socket_of(options, env)) for one in submitted(command, done.returncode, done.stdout, done.stderr)]

@@ -206,4 +206,5 @@ async def submit(
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env,
     )
     out, err = await process.communicate()
-    return Job(submitted(command, process.returncode or 0, out, err.decode(errors="replace")), socket_of(options, env))
+    [snapshot] = submitted(command, process.returncode or 0, out, err.decode(errors="replace"))
+    return Job(snapshot, socket_of(options, env))
