@@ -136,6 +136,11 @@ impl Client {
         self.post(&format!("/v1/jobs/{id}/class"), request)
     }
 
+    /// `POST /v1/jobs/{id}/release`: an adopted job is no job any more.
+    pub fn release(&mut self, id: u64) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/release"), &serde_json::Map::new())
+    }
+
     /// `POST /v1/jobs/{id}/processes`: a process enters the job.
     pub fn add_process(&mut self, id: u64, request: &ProcessRequest) -> Result<Job> {
         self.post(&format!("/v1/jobs/{id}/processes"), request)

@@ -1,6 +1,7 @@
 //! What cosched's daemon and its clients say to each other: JSON over HTTP/1.1 on a Unix socket.
 
 mod activate;
+mod adopt;
 mod client;
 mod cluster;
 mod error;
@@ -23,6 +24,7 @@ mod waiting;
 mod wire;
 
 pub use activate::{Activation, NO_PLACE, activate, lock_of};
+pub use adopt::{Adopt, Adopted};
 pub use client::{Client, PendingWait};
 pub use cluster::*;
 pub use error::ClientError;

@@ -3,6 +3,7 @@
 //! `docs/schema/openapi.json` is this, written out; a test keeps the two the same, and the daemon's test asks its router
 //! for every path of the table.
 
+use crate::adopt::*;
 use crate::cluster::*;
 use crate::job_state::*;
 use crate::limits::*;
@@ -94,6 +95,7 @@ pub const ROUTES: &[Route] = &[
     route("post", "/v1/jobs/{id}/resources", "Change what a job wants", Some("ResourcesRequest"), "Job"),
     route("post", "/v1/jobs/{id}/processes", "Put a process into a job", Some("ProcessRequest"), "Job"),
     route("delete", "/v1/jobs/{id}/processes", "Take a process out of a job", Some("ProcessRequest"), "Job"),
+    route("post", "/v1/jobs/{id}/release", "Let an adopted job go: its processes run on, and are no job", None, "Job"),
     route("post", "/v1/jobs/{id}/policy", "Change a job's own policy", Some("PolicyRequest"), "Job"),
     with_query(
         route("get", "/v1/jobs/{id}/wait", "The job, when it has ended or the time is over", None, "Job"),
@@ -142,6 +144,8 @@ pub const STREAM: &str = "StreamEvent";
         OnNodeLoss,
         ExitStatus,
         JobRequest,
+        Adopt,
+        Adopted,
         Job,
         ExitReport,
         KillRequest,

@@ -3,6 +3,7 @@
 //! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
 //! daemon cannot know are absent, never zero.
 
+use crate::adopt::{Adopt, Adopted};
 use crate::job_state::{Decision, JobState};
 use crate::machine::{ClassShares, Clock, ClusterStatus, Load, NodeStatus, Packing, Period};
 use crate::resources::{JobUse, NodeResources, OutOfMemory};
@@ -187,6 +188,10 @@ wire! {
         /// Its processes on a node use no more memory than this there, in bytes: the kernel sees to it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes_max: Option<u64>,
+        /// What exists already and is to become this job, on the daemon's node; then `pid` is 0, and the job is over when it is empty, has
+        /// gone, or is released (`POST /v1/jobs/{id}/release`). Users adopt what is theirs alone.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub adopt: Option<Adopt>,
     }
 }
 
@@ -336,6 +341,9 @@ wire! {
         /// CPU time that it used outside of its slots as a gang: on idle CPUs, or astray.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub outside_ms: Option<u64>,
+        /// Where it comes from, if it existed before it was a job.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub adopted: Option<Adopted>,
     }
 }
 

@@ -27,6 +27,10 @@ pub(crate) enum Commands {
     Run(crate::run::Run),
     /// Run a command in an existing job, or move a process into it
     Join(crate::join::Join),
+    /// Make a running unit, container, cgroup or process a job
+    Adopt(crate::adopt::Adopt),
+    /// Let adopted jobs go: they run on without cosched
+    Release(options::Release),
     /// List jobs
     #[command(visible_alias = "ls")]
     Ps(options::Ps),
@@ -104,7 +108,25 @@ pub(crate) enum Commands {
 
 /// The commands by subject, for the help of `cosched` itself: clap has groups of options only.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Jobs", &["run", "join", "ps", "show", "log", "wait", "suspend", "resume", "kill", "class", "share", "resources"]),
+    (
+        "Jobs",
+        &[
+            "run",
+            "join",
+            "adopt",
+            "release",
+            "ps",
+            "show",
+            "log",
+            "wait",
+            "suspend",
+            "resume",
+            "kill",
+            "class",
+            "share",
+            "resources",
+        ],
+    ),
     (
         "Machine and cluster",
         &["status", "top", "web", "events", "trace", "policy", "limits", "metrics", "nodes", "queues", "cluster"],

@@ -1,5 +1,6 @@
 //! cosched, the command: run jobs side by side, look at them, steer them.
 
+mod adopt;
 mod advise;
 mod args;
 mod bench;

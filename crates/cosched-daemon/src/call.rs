@@ -65,6 +65,8 @@ pub(crate) enum Op {
     AddProcess(u64, ProcessRequest),
     /// `DELETE /v1/jobs/{id}/processes`
     RemoveProcess(u64, ProcessRequest),
+    /// `POST /v1/jobs/{id}/release`
+    Release(u64),
     /// `POST /v1/jobs/{id}/policy`
     Policy(u64, PolicyRequest),
     /// `PUT /v1/nodes/{name}`
@@ -91,7 +93,9 @@ impl Op {
     /// The job that it is about, if it is about one.
     pub(crate) fn job(&self) -> Option<u64> {
         match self {
-            Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Suspend(id) | Op::Resume(id) => Some(*id),
+            Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Suspend(id) | Op::Resume(id) | Op::Release(id) => {
+                Some(*id)
+            }
             Op::Exit(id, _) => Some(*id),
             Op::Kill(id, _) => Some(*id),
             Op::Share(id, _) => Some(*id),

@@ -103,6 +103,7 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
         .route("/v1/jobs/{id}/kill", post(kill))
         .route("/v1/jobs/{id}/class", post(class))
         .route("/v1/jobs/{id}/share", post(share))
+        .route("/v1/jobs/{id}/release", post(release))
         .route("/v1/jobs/{id}/resources", post(resources))
         .route("/v1/jobs/{id}/processes", post(add_process).delete(remove_process))
         .route("/v1/jobs/{id}/policy", post(policy))
@@ -243,6 +244,10 @@ async fn suspend(calls: Calls, from: From, Id(id): Id) -> Response {
 
 async fn resume(calls: Calls, from: From, Id(id): Id) -> Response {
     ask(calls, from, Op::Resume(id)).await
+}
+
+async fn release(calls: Calls, from: From, Id(id): Id) -> Response {
+    ask(calls, from, Op::Release(id)).await
 }
 
 async fn kill(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
@@ -389,11 +394,13 @@ impl Desk {
 fn act(op: &Op) -> Option<Act> {
     let id = op.job();
     Some(match op {
+        Op::Register(request) if request.adopt.is_some() => Act::new("adopt", None, &(&request.adopt, request.class)),
         Op::Register(request) => {
             let of = (&request.name, request.class, request.cpus, request.mem_bytes, request.owner_uid);
             Act::new("register", None, &of)
         }
         Op::Suspend(_) => Act::new("suspend", id, &()),
+        Op::Release(_) => Act::new("release", id, &()),
         Op::Resume(_) => Act::new("resume", id, &()),
         Op::Kill(_, request) => Act::new("kill", id, request),
         Op::Share(_, request) => Act::new("share", id, request),

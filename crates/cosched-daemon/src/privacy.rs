@@ -51,7 +51,7 @@ impl Privacy {
         }
         if self.data.commands {
             job.command.clear();
-            (job.cwd, job.log_path) = (None, None);
+            (job.cwd, job.log_path, job.adopted) = (None, None, None);
         }
         Ok(job)
     }

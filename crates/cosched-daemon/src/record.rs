@@ -79,6 +79,8 @@ pub(crate) struct Record {
     pub(crate) origin: Option<Origin>,
     /// The CPUs that are its place; none when it may use all.
     pub(crate) place: Vec<u32>,
+    /// Where it comes from, if it existed before it was a job.
+    pub(crate) adopted: Option<Adopted>,
     /// What it is of a job of a cluster.
     pub(crate) part: Option<PartOf>,
 }
@@ -119,6 +121,34 @@ pub(crate) struct PartOf {
 
 /// That of a job from before every machine was a cluster of one.
 pub(crate) const ALONE: PartOf = PartOf { attempt: 0, spans: false, lead: true, closing: false, tree: 0, alike: false };
+
+/// Where a job comes from that existed before it was one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Adopted {
+    /// Its cgroup, outside of our subtree; none where its processes were moved.
+    pub(crate) cgroup: Option<String>,
+    /// What people call it.
+    pub(crate) from: Option<String>,
+    /// The limits that its owner had set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) limits: Vec<String>,
+    /// It is no job any more, and its processes go on.
+    #[serde(default)]
+    pub(crate) released: bool,
+}
+
+impl Adopted {
+    fn bytes(&self) -> usize {
+        let texts = self.cgroup.iter().chain(&self.from).chain(&self.limits);
+        texts.map(|text| crate::sizes::weight(text) + 3).sum::<usize>() + 64
+    }
+
+    /// As everybody may see it.
+    pub(crate) fn view(&self) -> cosched_api::Adopted {
+        let Adopted { cgroup, from, limits, released } = self.clone();
+        cosched_api::Adopted { cgroup, from, limits, released }
+    }
+}
 
 /// The cgroups of a process, each relative to its mount.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,6 +225,7 @@ impl Record {
             decided: Decided::default(),
             origin: None,
             place: Vec::new(),
+            adopted: None,
             part: None,
         }
     }
@@ -206,7 +237,7 @@ impl Record {
         let of_origin = self.origin.iter().flat_map(|from| [&from.cpu, &from.memory, &from.pids]).flatten();
         let paths =
             self.cwd.iter().chain(&self.log_path).chain(self.origin.iter().map(|from| &from.v2)).chain(of_origin);
-        let paths: usize = paths.map(String::len).sum();
+        let paths: usize = paths.map(String::len).sum::<usize>() + self.adopted.as_ref().map_or(0, Adopted::bytes);
         (RECORD_BYTES + self.name.len() + command + events + paths + self.nodes.len() * 96 + self.place.len() * 5)
             as u64
     }

@@ -15,11 +15,14 @@ const NODES_MAX: usize = 4096;
 /// Refuses what is too long to be kept.
 pub(crate) fn check(request: &JobRequest) -> Answer<()> {
     let nodes = request.nodes.iter().map(|node| ("the name of a node", node.name.as_str(), NAME_BYTES_MAX));
+    let adopt = request.adopt.as_ref();
     let texts = [
         ("`name`", request.name.as_deref(), NAME_BYTES_MAX),
         ("`queue`", request.queue.as_deref(), NAME_BYTES_MAX),
         ("`cwd`", request.cwd.as_deref(), PATH_BYTES_MAX),
         ("`log_path`", request.log_path.as_deref(), PATH_BYTES_MAX),
+        ("`adopt.cgroup`", adopt.and_then(|adopt| adopt.cgroup.as_deref()), PATH_BYTES_MAX),
+        ("`adopt.from`", adopt.and_then(|adopt| adopt.from.as_deref()), NAME_BYTES_MAX),
     ];
     let texts = texts.into_iter().filter_map(|(what, text, max)| Some((what, text?, max)));
     if let Some((what, text, max)) = texts.chain(nodes).find(|(_, text, max)| weight(text) > *max) {

@@ -1,7 +1,7 @@
 //! The forms of jobs' records and of settings in the journal: their own, with a version, so that the API can change without them. What
 //! they are made of is frozen: a new form gets a new version, and this one is read as long as there may be journals of it.
 
-use crate::record::{Origin, PartOf, Record, Settings};
+use crate::record::{Adopted, Origin, PartOf, Record, Settings};
 use cosched_api as api;
 use cosched_cluster::wire::{Ask, Decided};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -175,6 +175,8 @@ struct StoredRecord {
     origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     place: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    adopted: Option<Adopted>,
     #[serde(default)]
     part: Option<PartOf>,
 }
@@ -214,6 +216,7 @@ impl From<Record> for StoredRecord {
             decided: record.decided,
             origin: record.origin,
             place: record.place,
+            adopted: record.adopted,
             part: record.part,
         }
     }
@@ -256,6 +259,7 @@ impl TryFrom<StoredRecord> for Record {
             decided: stored.decided,
             origin: stored.origin,
             place: stored.place,
+            adopted: stored.adopted,
             part: stored.part,
         })
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::caps::is_limited;
 use crate::cgfile;
+use crate::marker;
 use crate::place::own_v1;
 use crate::problem::Problem;
 use crate::process::{open_pidfd, signal_pidfd};
@@ -24,6 +25,8 @@ pub(crate) struct JobDirs {
     pub(crate) memory: Option<PathBuf>,
     pub(crate) pids: Option<PathBuf>,
     pub(crate) cpuset: Option<PathBuf>,
+    /// It existed before its job, is held by this descriptor, and is not ours to remove.
+    pub(crate) adopted: Option<Arc<OwnedFd>>,
 }
 
 /// Processes that the kernel has killed because there was no memory for them.
@@ -48,7 +51,7 @@ const DEPTH_MAX: &str = "12";
 impl JobDirs {
     /// The v2 cgroup that holds the processes.
     pub(crate) fn gang(&self) -> PathBuf {
-        self.outer.join("gang")
+        if self.adopted.is_some() { self.outer.clone() } else { self.outer.join("gang") }
     }
 
     /// Where cpu.idle and the weight are.
@@ -97,6 +100,8 @@ impl JobDirs {
 
     /// Removes the job's cgroups and those that it made itself in them, the deepest first.
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
+        // A marker goes after the last thaw: with it nobody would know any more what is frozen.
+        marker::thaw(&self.outer);
         for top in std::iter::once(&self.outer).chain(self.v1()) {
             cgfile::remove_tree(top).map_err(TreeError::io("remove", top))?;
         }
@@ -106,10 +111,13 @@ impl JobDirs {
     fn switch_files(&self) -> SwitchFiles {
         let idle = self.cpu_files().join("cpu.idle");
         let kind = if self.cpu.is_some() { WeightFile::Shares } else { WeightFile::Weight };
+        // An adopted cgroup competes with its own siblings, not with jobs: its marks and weights are its owner's.
+        let ours = self.adopted.is_none();
         SwitchFiles {
+            adopted: !ours,
             freeze: self.gang().join("cgroup.freeze"),
-            idle: idle.exists().then_some(idle),
-            weight: Some((self.cpu_files().join(self.weight_name()), kind)),
+            idle: (ours && idle.exists()).then_some(idle),
+            weight: ours.then(|| (self.cpu_files().join(self.weight_name()), kind)),
             procs: self.gang().join("cgroup.procs"),
             usage: Some(self.outer.join("cpu.stat")),
             tasks: Some(self.pids_file("current")).filter(|path| path.exists()),
@@ -125,6 +133,8 @@ pub struct JobCgroup(Arc<Inner>);
 struct Inner {
     id: u64,
     dirs: JobDirs,
+    /// In our subtree, where `dirs` are not.
+    marker: Option<JobDirs>,
     switch: Arc<JobSwitch>,
 }
 
@@ -135,7 +145,7 @@ impl JobCgroup {
             .make()
             .and_then(|()| JobSwitch::open(id, &dirs.switch_files()).map_err(TreeError::io("open", &dirs.outer)));
         match opened {
-            Ok(switch) => Ok(JobCgroup(Arc::new(Inner { id, dirs, switch: Arc::new(switch) }))),
+            Ok(switch) => Ok(JobCgroup(Arc::new(Inner { id, dirs, marker: None, switch: Arc::new(switch) }))),
             Err(e) => {
                 if !existed {
                     // The first error is the one to tell.
@@ -146,8 +156,18 @@ impl JobCgroup {
         }
     }
 
+    pub(crate) fn with_marker(id: u64, dirs: JobDirs, marker: JobDirs) -> Result<JobCgroup, TreeError> {
+        let switch = JobSwitch::open(id, &dirs.switch_files()).map_err(TreeError::io("open", &dirs.relative))?;
+        Ok(JobCgroup(Arc::new(Inner { id, dirs, marker: Some(marker), switch: Arc::new(switch) })))
+    }
+
     pub(crate) fn dirs(&self) -> &JobDirs {
         &self.0.dirs
+    }
+
+    /// Whether it existed before its job, outside of our subtree.
+    pub fn is_adopted(&self) -> bool {
+        self.0.marker.is_some()
     }
 
     /// Bounds its processes and threads, where there is a controller for that.
@@ -339,9 +359,10 @@ impl JobCgroup {
         v2.or_else(|| number(&self.used_memory_dir()?.join("memory.max_usage_in_bytes")))
     }
 
-    /// What the kernel has killed of it for lack of memory; none where nothing was, or where there is no memory controller.
+    /// What the kernel has killed of it for lack of memory; none where nothing was, or where there is no memory controller. An adopted cgroup
+    /// counts from before it was a job.
     pub fn out_of_memory(&self) -> Option<OutOfMemory> {
-        let dirs = &self.0.dirs;
+        let dirs = Some(&self.0.dirs).filter(|_| !self.is_adopted())?;
         let count = |file: &Path| cgfile::keyed(&cgfile::read(file).ok()?, "oom_kill").filter(|killed| *killed > 0);
         if let Some(killed) = count(&dirs.outer.join("memory.events")) {
             return Some(OutOfMemory { killed, limit_bytes: least_limit(&dirs.outer, "memory.max") });
@@ -368,12 +389,12 @@ impl JobCgroup {
         number(&self.0.dirs.gang().join("cgroup.freeze")) == Some(1)
     }
 
-    /// Removes the job's cgroups in all hierarchies, with those that the job made itself.
+    /// Removes the job's cgroups in all hierarchies, with those that the job made itself. An adopted cgroup is let run, and stays.
     ///
     /// # Errors
     /// When one of them still has processes.
     pub fn remove(&self) -> Result<(), TreeError> {
-        self.0.dirs.remove()
+        self.0.marker.as_ref().unwrap_or(&self.0.dirs).remove()
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`layout`] finds the cgroup hierarchies of this machine, [`place`] where our subtree may stand in them;
 //! - [`tree`] is that subtree and [`job`] one job's cgroups in it, [`origin`] where its processes came from;
+//! - [`adopt`] makes a job of a cgroup that exists already, [`family`] of a process with its descendants;
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
@@ -18,6 +19,7 @@
 //!
 //! This crate knows neither plans nor policies: it runs the table that core compiles of a plan.
 
+pub mod adopt;
 pub mod arrivals;
 pub mod beat;
 pub mod blocks;
@@ -28,6 +30,7 @@ pub mod confine;
 mod cpubits;
 pub mod cpulist;
 pub mod endwatch;
+pub mod family;
 pub mod fence;
 pub mod file;
 mod gangcpu;
@@ -37,6 +40,7 @@ pub mod job;
 pub mod kernel_agent;
 pub mod layout;
 pub mod load;
+mod marker;
 pub mod mechanism;
 mod memory_limit;
 pub mod neighbours;
@@ -63,6 +67,7 @@ mod unkept;
 pub mod user;
 pub mod waits;
 
+pub use adopt::Adoptee;
 pub use arrivals::{ArrivalBell, Arrivals, BpfArrivals, JobSockets, Watchers};
 pub use blocks::Blocks;
 pub use caps::{Cap, Caps, Resource};

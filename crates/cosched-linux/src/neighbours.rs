@@ -16,6 +16,7 @@ use cosched_core::Neighbour;
 
 use crate::cgfile;
 use crate::observe::cpus_online;
+use crate::place::below;
 use crate::reserve::{self, Opponents};
 use crate::tree::Tree;
 
@@ -40,6 +41,9 @@ pub struct Census {
     opponents: Option<Opponents>,
     /// cpu.stat of all, and of our subtree.
     usage: [PathBuf; 2],
+    /// Jobs that are outside of our subtree, as they were at the last look.
+    adopted: Vec<PathBuf>,
+    tree: Tree,
     used: Option<(Instant, [u64; 2])>,
     /// The CPU time in ticks of processes with several threads, at the last look.
     ticks: HashMap<i32, u64>,
@@ -82,6 +86,8 @@ impl Census {
             weight_name,
             opponents: (controller == "cpu").then(|| reserve::opponents(dir)),
             usage: [layout.v2_mount.join("cpu.stat"), tree.v2_dir().join("cpu.stat")],
+            adopted: Vec::new(),
+            tree: tree.clone(),
             used: None,
             ticks: HashMap::new(),
         }
@@ -90,7 +96,9 @@ impl Census {
     /// How many CPUs, on average since the last time, did not work for jobs; none where the kernel does not tell, and the first time.
     pub fn used_by_others(&mut self) -> Option<f64> {
         let read = |path: &PathBuf| cgfile::keyed(&cgfile::read(path).unwrap_or_default(), "usage_usec");
-        let now = (Instant::now(), [read(&self.usage[0])?, read(&self.usage[1])?]);
+        self.adopted = self.tree.adopted();
+        let adopted: u64 = self.adopted.iter().filter_map(|dir| read(&dir.join("cpu.stat"))).sum();
+        let now = (Instant::now(), [read(&self.usage[0])?, read(&self.usage[1])? + adopted]);
         let (then, before) = self.used.replace(now)?;
         let grown = |at: usize| now.1[at].saturating_sub(before[at]) as f64;
         Some((grown(0) - grown(1)) / (now.0 - then).as_micros().max(1) as f64)
@@ -143,6 +151,10 @@ impl Census {
     fn group(&self, pid: i32) -> Option<Group> {
         let content = cgfile::read(&PathBuf::from(format!("/proc/{pid}/cgroup"))).ok()?;
         let path = path_of(&content, self.controller)?;
+        let own = below(&self.tree.layout().v2_mount, path_of(&content, "")?);
+        if self.adopted.iter().any(|dir| own.starts_with(dir)) {
+            return None;
+        }
         match path.strip_prefix(&self.parent).ok()?.iter().next() {
             Some(name) if name == self.own.as_os_str() => None,
             Some(name) => Some(Group::Cgroup(name.into())),

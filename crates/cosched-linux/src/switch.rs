@@ -64,6 +64,8 @@ impl WeightFile {
 /// Where the files of a job's switch are.
 #[derive(Debug, Clone)]
 pub struct SwitchFiles {
+    /// The cgroup is outside of our subtree.
+    pub adopted: bool,
     /// cgroup.freeze.
     pub freeze: PathBuf,
     /// cpu.idle, where the kernel has it (5.15).
@@ -88,6 +90,7 @@ const UNKNOWN: u8 = 2;
 #[derive(Debug)]
 pub struct JobSwitch {
     id: u64,
+    adopted: bool,
     freeze: File,
     idle: Option<File>,
     weight: Option<(File, WeightFile)>,
@@ -135,6 +138,7 @@ impl JobSwitch {
             .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", files.procs.display())))?;
         Ok(JobSwitch {
             id,
+            adopted: files.adopted,
             freeze: open_rw(&files.freeze)?,
             idle: files.idle.as_ref().map(open_rw).transpose()?,
             weight,
@@ -157,6 +161,12 @@ impl JobSwitch {
     /// The job's number.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whether the job competes for CPUs outside of our subtree. No mark or weight of ours holds there: it runs or it is frozen, and while it runs
+    /// nobody fills what it leaves idle.
+    pub fn is_adopted(&self) -> bool {
+        self.adopted
     }
 
     /// The state that was last applied; none before the first.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
+use crate::marker;
 use crate::mechanism::WEIGHT_DEFAULT;
 use crate::reserve;
 use crate::switch::WeightFile;
@@ -18,7 +19,7 @@ pub struct ThawPaths {
     pub cpuset_tree: Option<PathBuf>,
 }
 
-/// Thaws every cgroup of the tree, the nested ones too, and gives every job the default weight without the idle mark; with `signals` also sends SIGCONT to
+/// Thaws every cgroup of the tree, the nested ones too, and those that its markers name, and gives every job the default weight without the idle mark; with `signals` also sends SIGCONT to
 /// every process. Goes on over errors: a cgroup that vanishes meanwhile needs no thawing. Returns how many writes succeeded.
 pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let v2: Vec<PathBuf> = cgfile::reachable(&paths.v2_tree);
@@ -28,6 +29,8 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     for dir in &v2 {
         put(&dir.join("cgroup.freeze"), "0");
     }
+    written += cgfile::children(&paths.v2_tree).unwrap_or_default().iter().filter(|dir| marker::thaw(dir)).count();
+    let mut put = |path: &Path, value: &str| written += usize::from(cgfile::write(path, value).is_ok());
     if signals {
         for pid in v2.iter().flat_map(|dir| cgfile::procs(dir).unwrap_or_default()) {
             crate::process::send_signal(pid, libc::SIGCONT);

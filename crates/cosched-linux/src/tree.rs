@@ -3,6 +3,7 @@
 //! ```text
 //! <v2>/cosched/job-7/          CPU time, kill, "populated"; in the unified layout also weight, idle and memory
 //! <v2>/cosched/job-7/gang/     the processes; this one is frozen
+//! <v2>/cosched/job-8/          no process: the marker of an adopted cgroup elsewhere, which is frozen itself (see `marker.rs`)
 //! <v2>/cosched/probe/          the idle probe, below every job
 //! <v1 cpu>/cosched/job-7/      weight and idle (hybrid)
 //! <v1 memory>/cosched/job-7/   memory (hybrid)
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::job::{JobCgroup, JobDirs};
 use crate::layout::{Layout, LayoutKind};
+use crate::marker;
 use crate::place::{Place, SUPERVISOR, below, own_v2};
 use crate::private;
 use crate::problem::Problem;
@@ -192,7 +194,13 @@ impl Tree {
             memory: self.memory_dir.as_ref().map(|dir| dir.join(name)),
             pids: self.pids_dir.as_ref().map(|dir| dir.join(name)),
             cpuset: self.cpuset_dir.as_ref().map(|dir| dir.join(name)),
+            adopted: None,
         }
+    }
+
+    /// Of a job whose processes are elsewhere.
+    pub(crate) fn marker_dirs(&self, id: u64) -> JobDirs {
+        JobDirs { cpu: None, memory: None, pids: None, cpuset: None, ..self.job_dirs(id) }
     }
 
     /// Makes the cgroups of job `id`. Those that are there already are kept.
@@ -216,7 +224,7 @@ impl Tree {
         if !dirs.outer.is_dir() {
             return Err(TreeError::NoSuchJob(id));
         }
-        JobCgroup::create(id, dirs)
+        self.open_adopted(id).unwrap_or_else(|| JobCgroup::create(id, dirs))
     }
 
     /// The jobs that have a cgroup in any hierarchy, in rising order.
@@ -268,13 +276,14 @@ impl Tree {
         self.job_dirs(id).remove()
     }
 
-    /// Removes what is left in the other hierarchies of a job that has no v2 cgroup: its daemon was killed while it made or removed it.
+    /// Removes what is left in the other hierarchies of a job that has no v2 cgroup: its daemon was killed while it made or removed it. The same of the
+    /// marker of an adopted cgroup that has gone.
     ///
     /// # Errors
     /// When a directory cannot be removed, such as one that has processes.
     pub fn remove_torn(&self, id: u64) -> Result<(), TreeError> {
         let dirs = self.job_dirs(id);
-        if dirs.outer.is_dir() { Ok(()) } else { dirs.remove() }
+        if dirs.outer.is_dir() && !marker::is_gone(&dirs.outer) { Ok(()) } else { dirs.remove() }
     }
 
     /// Keeps the share `reserve` (0 to 1) of the CPU time for processes that are not registered, by our subtree's own weight against

@@ -137,6 +137,11 @@ impl Node {
         }
     }
 
+    /// It is over here, although its processes go on: they were there before it.
+    pub fn release(&mut self, id: JobId) {
+        self.finish(id);
+    }
+
     /// What was asked to end is ended by force then; never, if there is no time.
     pub(crate) fn kill_at(&mut self, id: JobId, at: Option<Time>) {
         if let Some(part) = self.parts.get_mut(&id) {

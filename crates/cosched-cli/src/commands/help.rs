@@ -62,6 +62,37 @@ Exit codes:
   the command's exit code; 128+N if signal N terminated it
   125 cosched itself failed (also: wrong usage)   126 found, but not executable   127 not found";
 
+pub(crate) const ADOPT: &str = "\
+What is adopted is not restarted. A cgroup stays where it is and keeps its limits (cpu.max, memory.max, cpuset); its own freezer stops \
+it outside of its time slots. While it runs no other gang fills what it leaves idle, and it fills nothing itself. A process (--pid) that has no cgroup of its own is \
+moved into the job with its descendants, and back by `cosched release`. The job ends when its last process does, or when its cgroup is removed; a unit or \
+container that is started again has to be adopted again. Standard output is the job's id.
+
+Users adopt what is theirs alone: all processes, and the cgroup itself. Nothing is adopted that holds cosched's daemon, the machine's first process, or \
+another job. Whatever dies, cosched or its guard, what was adopted runs on. This needs a daemon of root.
+
+Examples:
+  cosched adopt --unit llama@1.service --share 50%
+  cosched adopt --container web --class batch --name web
+  cosched adopt --cgroup /system.slice/render.service --cpus 2
+  cosched adopt --pid 4711
+  cosched release llama@1                              it runs on as before
+
+Exit codes:
+  0 success   2 wrong usage   3 no daemon reachable   4 no such process   5 permission denied
+  6 invalid request, or it cannot become a job";
+
+pub(crate) const RELEASE: &str = "\
+The processes of a released job run on, as before they were adopted: their cgroup is let run, and processes that were moved are moved back. A suspended job runs \
+then, too. For the job's owner and administrators.
+
+Examples:
+  cosched release 7
+  cosched release llama@1
+
+Exit codes:
+  0 success   3 no daemon reachable   4 no such job   5 permission denied   6 it was not adopted";
+
 pub(crate) const JOIN: &str = "\
 Uses this node's daemon. The command replaces `cosched join`: it has the same process id, and its \
 descendants belong to the job from the start. A running process (--pid) is moved with all its threads; its existing \

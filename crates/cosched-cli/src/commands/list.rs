@@ -67,8 +67,15 @@ fn row(job: &Job, colour: bool) -> Vec<Cell> {
         format::measured(job, job.memory_bytes.map(format::size)).into(),
         or_dash(job.row.map(|row| row.to_string())),
         or_dash(share(job)),
-        format::command_line(&job.command).into(),
+        from(job).unwrap_or_else(|| format::command_line(&job.command)).into(),
     ]
+}
+
+/// Where an adopted job comes from, in the place of a command.
+fn from(job: &Job) -> Option<String> {
+    let adopted = job.adopted.as_ref()?;
+    let from = adopted.from.as_ref().or(adopted.cgroup.as_ref())?;
+    Some(format!("adopted: {from}"))
 }
 
 /// `33%`, and `33%/50%` with the share that it has at most.

@@ -26,6 +26,8 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
     match command {
         Commands::Run(options) => crate::run::run(context, options),
         Commands::Join(options) => crate::join::join(context, options),
+        Commands::Adopt(options) => crate::adopt::adopt(context, options),
+        Commands::Release(options) => steer::release(context, &options.jobs),
         Commands::Ps(options) => list::ps(context, options.all),
         Commands::Record(options) => crate::record::record(context, options),
         Commands::Profile(options) => crate::profile::profile(context, options),

@@ -26,6 +26,14 @@ pub(crate) struct Jobs {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::RELEASE)]
+pub(crate) struct Release {
+    /// Ids or names
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+}
+
+#[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::STATUS)]
 pub(crate) struct Status {
     /// Refresh twice a second until interrupted

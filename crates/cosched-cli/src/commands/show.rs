@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::out::{Failure, plain, print, print_json};
 use crate::{format, jobs};
-use cosched_api::{DecidedMatter, Job, JobState, JobWaiting, NodeResources};
+use cosched_api::{Adopted, DecidedMatter, Job, JobState, JobWaiting, NodeResources};
 use std::fmt::Write;
 
 /// `cosched show JOB…`.
@@ -34,6 +34,8 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
         ("command", format::command_line(&job.command)),
     ];
     let mut add = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
+    add("adopted", job.adopted.as_ref().map(adopted));
+    add("limits", job.adopted.as_ref().map(|adopted| adopted.limits.join(", ")).filter(|limits| !limits.is_empty()));
     add("directory", job.cwd.clone());
     add("submitted", Some(format::moment(job.submitted_unix_ms)));
     add("ended", job.ended_unix_ms.map(format::moment));
@@ -68,6 +70,15 @@ fn cpus(job: &Job) -> String {
     }
 }
 
+/// Where it comes from, and whether it stays there.
+fn adopted(adopted: &Adopted) -> String {
+    let from = adopted.from.as_deref().unwrap_or("a cgroup");
+    match adopted.cgroup {
+        Some(_) => format!("{from}; it stays in its cgroup"),
+        None => format!("{from}; its processes were moved, and are moved back by `cosched release`"),
+    }
+}
+
 /// With who has decided it, where that was an administrator.
 fn decided(job: &Job, matter: DecidedMatter, text: String) -> String {
     match job.decided.iter().find(|decision| decision.matter == matter) {
@@ -88,6 +99,12 @@ fn state(job: &Job) -> String {
         (exit, _) => exit,
     };
     match (job.state, exit) {
+        (JobState::Ended, _) if job.adopted.as_ref().is_some_and(|adopted| adopted.released) => {
+            format!("{state}: it was released, and its processes run on without cosched")
+        }
+        (JobState::Ended, None) if job.adopted.is_some() && job.ended_why.is_none() => {
+            format!("{state}: it has no process any more")
+        }
         (JobState::Ended, Some(exit)) => match &job.ended_why {
             Some(why) => format!("{state}, {exit}: {why}"),
             None => format!("{state}, {exit}"),

@@ -28,6 +28,11 @@ pub(crate) fn resume(context: &Context, words: &[String]) -> Result<u8, Failure>
     each(context, words, Client::resume)
 }
 
+/// `cosched release JOB…`.
+pub(crate) fn release(context: &Context, words: &[String]) -> Result<u8, Failure> {
+    each(context, words, Client::release)
+}
+
 /// `cosched kill JOB…`.
 pub(crate) fn kill(context: &Context, options: &Kill) -> Result<u8, Failure> {
     let request = kill_request(options);

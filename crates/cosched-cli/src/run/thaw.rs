@@ -12,13 +12,17 @@ pub(crate) fn thaw(cgroup: &str) {
     if cgroup.is_empty() || cgroup.split('/').any(|part| part == "..") {
         return;
     }
-    let Ok(table) = fs::read("/proc/self/mountinfo") else { return };
-    if let Some(mount) = cgroup2_mount(&table) {
+    if let Some(mount) = cgroup2() {
         let _ = fs::write(mount.join(cgroup).join("cgroup.freeze"), "0");
     }
 }
 
-/// Where cgroup v2 is mounted (`proc_pid_mountinfo(5)`: the type follows the separator ` - `).
+/// Where cgroup v2 is mounted.
+pub(crate) fn cgroup2() -> Option<PathBuf> {
+    cgroup2_mount(&fs::read("/proc/self/mountinfo").ok()?)
+}
+
+/// The same in a table of mounts (`proc_pid_mountinfo(5)`: the type follows the separator ` - `).
 fn cgroup2_mount(table: &[u8]) -> Option<PathBuf> {
     table.split(|byte| *byte == b'\n').find_map(|line| {
         let separator = line.windows(3).position(|window| window == b" - ")?;

@@ -57,6 +57,7 @@ impl Driver {
             Op::RemoveProcess(id, request) => {
                 self.remove_process(peer, id, request).inspect(|_| self.count_process(id, false)).map(job_reply)
             }
+            Op::Release(id) => self.release(peer, id).map(job_reply),
             Op::Node(name, request) => return self.change_node(peer, name, request, reply),
             Op::Queues(request) => return self.change_queues(peer, request, reply),
             Op::MachinePolicy(request) => return self.set_policy(peer, request, reply),

@@ -63,26 +63,38 @@ impl Driver {
             over.into_iter().map(|(id, attempt)| (id, attempt, self.live.remove(&id))).collect();
         // The slot thread lets go of the cgroups' files before the cgroups go.
         self.install();
-        if !self.machinery.slots.wait_installed(LET_GO) {
+        let is_late = !self.machinery.slots.wait_installed(LET_GO);
+        if is_late {
             tracing::warn!("the slot thread is late");
         }
         for (id, attempt, live) in over {
-            live.into_iter().for_each(|live| self.finish(id, live));
+            live.into_iter().for_each(|live| self.finish(id, live, is_late));
             self.report(id, attempt);
         }
         self.forget_old();
     }
 
-    fn finish(&mut self, id: u64, live: Live) {
+    fn finish(&mut self, id: u64, live: Live, is_late: bool) {
         let cpu_time_ms = live.cgroup.cpu_time_ns().unwrap_or(0) / 1_000_000;
         let peak = live.cgroup.memory_peak();
         let out_of_memory = self.state.jobs.get(&id).and_then(|record| out_of_memory(record, Some(&live)));
         self.watch.remove(id);
-        if let Err(e) = live.cgroup.remove() {
+        if is_late && live.cgroup.is_adopted() {
+            self.letting_go.push(live.cgroup.clone());
+        } else if let Err(e) = live.cgroup.remove() {
             tracing::warn!(id, "an ended job's cgroup is left: {e}");
         }
         let how = match self.state.jobs.get(&id).and_then(|r| r.exit) {
             Some(exit) => describe(exit),
+            None if self
+                .state
+                .jobs
+                .get(&id)
+                .and_then(|r| r.adopted.as_ref())
+                .is_some_and(|adopted| adopted.released) =>
+            {
+                "released: its processes go on, and are no job any more".to_owned()
+            }
             None if live.unseen => UNSEEN.to_owned(),
             None if self.state.jobs.get(&id).is_some_and(|r| r.part.is_some_and(|part| !part.lead)) => {
                 "nothing of it is left here".to_owned()

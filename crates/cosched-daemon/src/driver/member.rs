@@ -5,7 +5,7 @@
 //! move, so that its number cannot come to mean another one in between; a caller who saw the process earlier names its
 //! start time too.
 
-use super::Driver;
+use super::{Driver, adopt};
 use crate::clock::unix_ms;
 use crate::record::{self, Record};
 use crate::refuse::{Answer, internal, refuse};
@@ -23,7 +23,7 @@ impl Driver {
     pub(super) fn add_process(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
         let mut record = self.changeable(peer, id)?;
         let held = hold(&request)?;
-        match self.machinery.tree.job_of(held.pid()) {
+        match self.job_of(held.pid()) {
             Some(own) if own == id => return self.view_job(id),
             Some(other) => return Err(in_another_job(held.pid(), other)),
             None => self.check_owner(peer, &record, held.pid())?,
@@ -32,6 +32,9 @@ impl Driver {
         let what = || format!("process {} could not enter job {id}", held.pid());
         let live = self.live.get(&id).ok_or_else(|| internal(what(), "the job has no cgroup"))?;
         let cgroup = live.cgroup.clone();
+        if cgroup.is_adopted() {
+            return Err(adopt::stays_as_it_is(held.pid(), id));
+        }
         match record.pid {
             0 => self.keep_caps(&cgroup, &held)?,
             _ => self.compare_caps(&cgroup, &held)?,
@@ -82,7 +85,7 @@ impl Driver {
     pub(super) fn remove_process(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
         let record = self.changeable(peer, id)?;
         let held = hold(&request)?;
-        if self.machinery.tree.job_of(held.pid()) != Some(id) {
+        if self.job_of(held.pid()) != Some(id) {
             return Err(refuse(
                 ErrorCode::NotFound,
                 format!("process {} is not in job {id}", held.pid()),
@@ -91,6 +94,9 @@ impl Driver {
             ));
         }
         let what = || format!("process {} could not leave job {id}", held.pid());
+        if self.live.get(&id).is_some_and(|live| live.cgroup.is_adopted()) {
+            return Err(adopt::stays_as_it_is(held.pid(), id));
+        }
         let leave = record.whose().decide(self.caller(peer), |decided, asker| decided.leave(asker));
         leave.map_err(|why| self.refusal(why))?;
         let origin = self.way_back(peer, &record).ok_or_else(|| {
@@ -127,7 +133,7 @@ impl Driver {
     }
 
     /// Where what leaves a job goes: where its first process came from, else to the caller's own place.
-    fn way_back(&self, peer: Peer, record: &Record) -> Option<Origin> {
+    pub(super) fn way_back(&self, peer: Peer, record: &Record) -> Option<Origin> {
         let tree = &self.machinery.tree;
         let usable = |origin: &Origin| origin.exists(tree.layout()) && tree.job_of_path(&origin.v2).is_none();
         let first = record.origin.as_ref().map(Origin::from);

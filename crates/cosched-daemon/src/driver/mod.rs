@@ -4,6 +4,7 @@
 //! After each, `settle` lets the planner and the agent say what follows, and hands the slot thread a new table when
 //! the plan has changed. Nothing here decides about scheduling: that is core's work.
 
+mod adopt;
 mod answer;
 mod auto;
 mod boost;
@@ -189,6 +190,8 @@ pub(crate) struct Driver {
     live: BTreeMap<u64, Live>,
     /// Cgroups with processes of which the state knew nothing at start.
     orphans: Vec<(u64, JobCgroup)>,
+    /// Adopted cgroups of jobs that are over, which a slot thread that is late may still freeze.
+    letting_go: Vec<JobCgroup>,
     boot_id: String,
     memory_bytes: u64,
     /// Every mechanism and why it can or cannot be used here; trying them out makes cgroups, so it is done once.
@@ -256,6 +259,7 @@ impl Driver {
             calls,
             live: BTreeMap::new(),
             orphans: Vec::new(),
+            letting_go: Vec::new(),
             boot_id: cosched_linux::observe::boot_id(),
             memory_bytes,
             mechanisms,
@@ -354,6 +358,7 @@ impl Driver {
 
     /// Lets the node say what follows, until it has nothing more to say, and does it.
     fn settle(&mut self, force: bool) {
+        self.let_go();
         self.heed_store();
         while !self.over.is_empty() {
             self.finish_over();
@@ -379,8 +384,9 @@ impl Driver {
         self.order_waits();
         let here = self.live.iter().map(|(id, live)| (JobId(*id), live.cgroup.switch_handle())).collect();
         let local = self.cluster.node.local();
-        let (table, flaw) = Table::compile(&self.plan, here, local.has_slots(), |id| local.unplanned(id));
+        let (mut table, flaw) = Table::compile(&self.plan, here, local.has_slots(), |id| local.unplanned(id));
         flaw.into_iter().for_each(flaw::tell);
+        table.jobs.iter_mut().for_each(adopt::fills_nothing);
         self.machinery.slots.install(table);
         self.move_to_places();
         self.tell_neighbours();
@@ -467,6 +473,7 @@ impl Driver {
             .chain(status)
             .chain([self.teller.due()])
             .chain(self.past.due(!self.live.is_empty()))
+            .chain(self.let_go_due())
             .chain(self.watchdog.due())
             .chain(self.period_due())
             .chain(self.store.due().map(Instant::from_std))

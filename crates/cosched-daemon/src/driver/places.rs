@@ -64,7 +64,8 @@ impl Driver {
     pub(super) fn move_to_places(&mut self) {
         let (all, has_slots) = (&self.identity.cpus, self.cluster.node.local().has_slots());
         let mut moved = Vec::new();
-        for (id, live) in &mut self.live {
+        // The CPUs of an adopted cgroup are its owner's matter.
+        for (id, live) in self.live.iter_mut().filter(|(_, live)| !live.cgroup.is_adopted()) {
             let Some(to) = wanted(&self.plan, JobId(*id), has_slots, all, &live.place) else { continue };
             if to == live.place.cpus && live.place.is_known {
                 continue;

@@ -87,7 +87,8 @@ impl Driver {
     /// A cgroup without a record: it was made just before a crash, or the record is lost. Its processes, if any, run free.
     fn clear_orphan(&mut self, id: u64) {
         let Ok(cgroup) = self.machinery.tree.open_job(id) else { return };
-        if cgroup.populated().unwrap_or(true) {
+        // An adopted one is let go of: it was there before.
+        if !cgroup.is_adopted() && cgroup.populated().unwrap_or(true) {
             tracing::warn!(id, "a cgroup holds processes of a job that is not in the state; they run unscheduled");
             self.orphans.push((id, cgroup));
         } else if let Err(e) = cgroup.remove() {

@@ -1,5 +1,6 @@
 //! What a new job needs here: a process that may become one, cgroups, a place in the plan.
 
+use super::adopt::Adoption;
 use super::auto::Choice;
 use super::places::Place;
 use super::{Driver, Live};
@@ -48,7 +49,7 @@ impl Driver {
         };
         let held = Held::open(pid);
         check_process(peer, pid)?;
-        if let Some(other) = self.machinery.tree.job_of(pid) {
+        if let Some(other) = self.job_of(pid) {
             return Err(refuse(
                 ErrorCode::Conflict,
                 format!("process {pid} cannot become a job"),
@@ -64,17 +65,40 @@ impl Driver {
     }
 
     /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
-    pub(super) fn enter(&mut self, record: &Record, held: Option<&Held>, memory_bytes_max: Option<u64>) -> Answer<()> {
+    pub(super) fn enter(
+        &mut self,
+        record: &Record,
+        held: Option<&Held>,
+        adoption: Option<&Adoption>,
+        memory_bytes_max: Option<u64>,
+    ) -> Answer<()> {
         let what = || format!("job {} got no cgroup", record.id);
-        let cgroup = self.machinery.tree.create_job(record.id).map_err(|e| internal(what(), e))?;
+        let tree = &self.machinery.tree;
+        let cgroup = match adoption.and_then(|adoption| adoption.cgroup.as_ref()) {
+            Some(adoptee) => {
+                self.check_adoptee(Peer { uid: record.uid, pid: None }, adoptee)?;
+                tree.adopt(record.id, adoptee)
+            }
+            None => tree.create_job(record.id),
+        };
+        let cgroup = cgroup.map_err(|e| internal(what(), e))?;
         let limit = |bytes| cgroup.limit_memory(bytes).map_err(|e| internal(what(), e));
+        let attach = |held| match adoption {
+            Some(_) => self.attach_family(record, &cgroup, held),
+            None => self.attach(&cgroup, held).map_err(|e| internal(what(), e)),
+        };
         let entered = held
             .map_or(Ok(()), |held| self.keep_caps(&cgroup, held))
             .and_then(|()| memory_bytes_max.map_or(Ok(()), limit))
-            .and_then(|()| held.map_or(Ok(()), |held| self.attach(&cgroup, held).map_err(|e| internal(what(), e))))
+            .and_then(|()| held.map_or(Ok(()), attach))
             .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
-            let _ = cgroup.kill();
+            match (adoption, &record.origin) {
+                // What was to become a job goes on as it was.
+                (Some(_), Some(origin)) => drop(self.machinery.tree.send_all_back(&cgroup, &origin.into())),
+                (Some(_), None) => (),
+                (None, _) => drop(cgroup.kill()),
+            }
             if let Err(e) = cgroup.remove() {
                 tracing::warn!("the cgroup of a job that failed to start is left: {e}");
             }
@@ -89,7 +113,7 @@ impl Driver {
     fn attach(&self, cgroup: &JobCgroup, held: &Held) -> io::Result<()> {
         let ended = || io::Error::other(format!("process {} has ended", held.pid()));
         // It may have waited for its place, and been put into another job meanwhile.
-        if let Some(other) = self.machinery.tree.job_of(held.pid()) {
+        if let Some(other) = self.job_of(held.pid()) {
             return Err(io::Error::other(format!("process {} is in job {other}", held.pid())));
         }
         let origin = held.alive().then(|| Origin::of(held.pid())).ok_or_else(ended)?;

@@ -69,6 +69,7 @@ impl Driver {
             chosen: live.filter(|_| planned.is_some_and(|p| p.auto && p.slot_share.is_none())).map(|l| l.chosen.view()),
             share_due: shares.map(|(due, _)| due),
             share_received: shares.map(|(_, received)| received),
+            adopted: record.adopted.as_ref().map(crate::record::Adopted::view),
             outside_ms: live.map(|l| l.cgroup.switch_handle().slot_cpu_ns().1 / 1_000_000).filter(|ms| *ms > 0),
             boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),
             nodes: record.nodes.clone(),

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
+use super::Entry;
 use super::Prepared;
 use super::Shared;
 use super::boost::Boost;
@@ -173,7 +174,7 @@ impl Worker {
         let incoming_first = mechanism.order() == Order::IncomingFirst;
         let next_slot = table.next_change(slot);
         // Where nothing changes places, the kernel's own background is exact enough: it needs no probe.
-        let phase = if next_slot.is_none() { Phase::Fill } else { Phase::Switch };
+        let phase = if next_slot.is_none() && !runs_adopted(table, slot) { Phase::Fill } else { Phase::Switch };
         for running in [incoming_first, !incoming_first] {
             for (job, entry) in table.jobs.iter().enumerate() {
                 let state = table.state(job, slot);
@@ -214,6 +215,9 @@ impl Worker {
         let may = if held { self.is_divided_to_fill() } else { self.next_slot.is_some() };
         let Some(idle) = probe.value.take_report().filter(|_| may) else { return };
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
+        if runs_adopted(&table.value, self.slot) {
+            return;
+        }
         let entry_of = |job: u16| &table.value.jobs[usize::from(job)];
         let mut fills = fills(&table.value, self.slot, held).enumerate();
         let Some((at, job)) = fills.find(|(_, job)| entry_of(*job).switch.could_fill(&idle)) else { return };
@@ -467,6 +471,12 @@ impl Worker {
             Err(_) => self.armed_ns = None,
         }
     }
+}
+
+/// Whether an adopted job runs in this slot: against it the idle mark of who fills means nothing.
+fn runs_adopted(table: &Prepared, slot: i64) -> bool {
+    let runs = |(at, entry): (usize, &Entry)| entry.switch.is_adopted() && table.state(at, slot) == Disposition::Run;
+    table.jobs.iter().enumerate().any(runs)
 }
 
 /// Who may fill idle CPUs, in their order; in the held part of a slot its own gangs first.

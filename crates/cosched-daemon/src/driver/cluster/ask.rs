@@ -1,5 +1,6 @@
 //! What users ask for goes to the node, and its answers back to them.
 
+use super::super::adopt::Adoption;
 use super::super::{Driver, Reply, job_reply};
 use super::operate;
 use crate::refuse::{Answer, refuse};
@@ -37,6 +38,8 @@ pub(super) enum Asker {
 pub(super) struct Launcher {
     /// The process; none where processes are to be added later.
     pub(super) held: Option<Held>,
+    /// What exists already and is to become the job.
+    pub(super) adoption: Option<Adoption>,
     /// Who has asked for the job, where that is not its owner.
     pub(super) by: Option<u32>,
 }
@@ -114,10 +117,12 @@ impl Driver {
     /// `POST /v1/jobs`
     pub(in super::super) fn submit(&mut self, peer: Peer, request: JobRequest, reply: To) {
         match self.checked(peer, request) {
-            Ok((owner, job, held)) => {
+            Ok((owner, job, held, adoption)) => {
                 let id = self.cluster.next_request();
-                let has_process = held.is_some();
-                self.cluster.launchers.insert(id, Launcher { held, by: (owner != peer.uid).then_some(peer.uid) });
+                let has_process = held.is_some() || adoption.is_some();
+                self.cluster
+                    .launchers
+                    .insert(id, Launcher { held, adoption, by: (owner != peer.uid).then_some(peer.uid) });
                 // An administrator's right to choose express, and the owner's name.
                 let owner = By { admin: self.rights.is_admin(peer), ..self.by(Peer { uid: owner, pid: None }) };
                 let request = Request::Submit { owner, job: Box::new(job), has_process };
@@ -128,14 +133,22 @@ impl Driver {
     }
 
     /// What can be refused before anybody else hears of it is refused here.
-    fn checked(&self, peer: Peer, request: JobRequest) -> Answer<(u32, JobAsk, Option<Held>)> {
+    fn checked(&self, peer: Peer, request: JobRequest) -> Answer<(u32, JobAsk, Option<Held>, Option<Adoption>)> {
         let owner = rights::owner(self.caller(peer), request.owner_uid).map_err(|why| self.refusal(why))?;
         super::super::register::check_once(&request)?;
         if request.command.is_empty() {
             let hint = "Give the program and its arguments.";
             return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
         }
+        let (found, adoption) = match &request.adopt {
+            Some(adopt) => {
+                super::super::adopt::check_request(&request, owner, peer)?;
+                self.adoption(peer, adopt).map(|(held, adoption)| (held, Some(adoption)))?
+            }
+            None => (None, None),
+        };
         let held = match request.pid {
+            _ if adoption.is_some() => found,
             0 if owner != peer.uid => None,
             0 => self.check_empty_jobs(peer).map(|()| None)?,
             _ if owner != peer.uid => return Err(super::super::register::process_for_another(owner)),
@@ -149,7 +162,7 @@ impl Driver {
         let share = request.share_max.map(words::slot_share).transpose()?;
         let terms = self.terms(&request, held.as_ref())?;
         let job = JobAsk {
-            lead: node.lead(&want, held.is_some() || request.pid != 0, request.once),
+            lead: node.lead(&want, held.is_some() || adoption.is_some(), request.once),
             want,
             name: request.name.unwrap_or_else(|| crate::record::base_name(&request.command)),
             // What is to be started anew has to be whole.
@@ -167,11 +180,15 @@ impl Driver {
             queue: request.queue,
             groups: self.groups_with_rights(owner),
             on_node_loss: words::on_node_loss(on_node_loss),
-            main: held.as_ref().map(|held| MainProcess { pid: held.pid(), start_ticks: held.start_ticks() }),
+            // An adopted process has no launcher to tell of its end: the job is over when it is empty.
+            main: held
+                .as_ref()
+                .filter(|_| adoption.is_none())
+                .map(|held| MainProcess { pid: held.pid(), start_ticks: held.start_ticks() }),
             once: request.once,
             terms,
         };
-        Ok((owner, job, held))
+        Ok((owner, job, held, adoption))
     }
 
     /// Those groups of a user that have a right on a queue.

@@ -1,5 +1,6 @@
 //! The parts of jobs on this node: they begin, they are to end, they have ended.
 
+use super::super::adopt::Adoption;
 use super::super::{Driver, job_reply};
 use super::ask::{Asker, Launcher};
 use super::refusal::number_taken;
@@ -30,17 +31,19 @@ impl Driver {
         let mut record = view::record_of(&job, &self.boot_id);
         (record.cpus, record.mem_bytes) = (part.cpus, Some(part.memory_bytes).filter(|bytes| *bytes > 0));
         record.part = Some(kept);
-        let (mut held, mut by) = (None, String::new());
+        let (mut held, mut adoption, mut by) = (None, None, String::new());
         if let Some(launcher) = launcher {
-            held = launcher.held;
+            (held, adoption) = (launcher.held, launcher.adoption);
             record.pid = held.as_ref().map_or(0, Held::pid);
             record.by_api = held.is_none();
+            adoption.iter().for_each(|adoption: &Adoption| adoption.note(&mut record));
             by = launcher.by.map_or(by, |uid| format!(", by {}", user_name(uid)));
         }
         record.origin = held.as_ref().and_then(|held| Origin::of(held.pid())).as_ref().map(Into::into);
         record.event(unix_ms(), "registered", format!("{} CPUs here, attempt {}{by}", part.cpus, job.attempt));
         self.keep_soon(record.clone());
-        if let Err(e) = self.enter(&record, held.as_ref(), job.ask.terms.memory_bytes_max) {
+        let memory_bytes_max = job.ask.terms.memory_bytes_max;
+        if let Err(e) = self.enter(&record, held.as_ref(), adoption.as_ref(), memory_bytes_max) {
             tracing::error!(id, "the job cannot begin here: {} ({})", e.what, e.why);
             self.remember(id, |record| {
                 record.event(unix_ms(), "lost", e.why.clone());
@@ -64,7 +67,11 @@ impl Driver {
     /// The main process of a job that had begun before its number was known here.
     pub(super) fn enter_late(&mut self, id: u64, request: RequestId) {
         let Some(launcher) = self.cluster.launchers.remove(&request) else { return };
-        let entered = launcher.held.map_or(Ok(()), |held| self.enter_main(id, &held));
+        let entered = match (&launcher.adoption, &launcher.held) {
+            (Some(adoption), held) => self.enter_adopted(id, held.as_ref(), adoption),
+            (None, Some(held)) => self.enter_main(id, held),
+            (None, None) => Ok(()),
+        };
         if entered.is_err() {
             self.cluster.handle(Input::NotEntered(JobId(id)));
         }
@@ -152,7 +159,11 @@ impl Driver {
 
     /// Launchers whose process has ended take their job along.
     pub(super) fn look_at_launchers(&mut self) {
-        let gone = |launcher: &Launcher| launcher.held.as_ref().is_some_and(|held| !held.alive());
+        let gone = |launcher: &Launcher| {
+            let adoptee = launcher.adoption.as_ref().and_then(|adoption| adoption.cgroup.as_ref());
+            launcher.held.as_ref().is_some_and(|held| !held.alive())
+                || adoptee.is_some_and(|cgroup| !cgroup.populated())
+        };
         let launchers = self.cluster.launchers.iter();
         let gone: Vec<RequestId> = launchers.filter(|(_, one)| gone(one)).map(|(request, _)| *request).collect();
         gone.into_iter().for_each(|request| self.cluster.handle(Input::LauncherGone(request)));

@@ -1,0 +1,40 @@
+//! Jobs that existed before they were jobs.
+
+use crate::wire::wire;
+use serde::{Deserialize, Serialize};
+
+wire! {
+    /// What is to become a job as it is: a cgroup, or a process with its descendants. One of the two.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct Adopt {
+        /// A cgroup of the v2 hierarchy, as in /proc/PID/cgroup, or its path in the file system. It stays where it is, with its limits.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cgroup: Option<String>,
+        /// A process. Where it has a cgroup with its descendants alone, that is adopted; else they are moved into cgroups of the job, and back when the
+        /// job is released.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub pid: Option<i32>,
+        /// What people call it, such as `unit llama.service`; for display.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub from: Option<String>,
+    }
+}
+
+wire! {
+    /// Where an adopted job comes from.
+    pub struct Adopted {
+        /// Its cgroup, outside of the daemon's subtree; absent where its processes were moved.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub cgroup: Option<String>,
+        /// What people call it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub from: Option<String>,
+        /// The limits that its owner had set when it was adopted. They hold on.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub limits: Vec<String>,
+        /// It was released: its processes go on, and are no job any more.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub released: bool,
+    }
+}

@@ -1,0 +1,301 @@
+//! What runs already becomes a job without being restarted, and is let go again (decision 0052).
+//!
+//! Whose cgroup or process may become a job: an administrator's wish suffices for everybody's; a user may have what is all his. Nothing may that
+//! would stop this daemon, the machine's first process or another job.
+
+use super::Driver;
+use crate::clock::unix_ms;
+use crate::record::{Adopted, Record};
+use crate::refuse::{Answer, internal, refuse};
+use crate::rights::Peer;
+use crate::users::user_name;
+use cosched_api::{Adopt, ErrorBody, ErrorCode, Job, JobRequest, OnNodeLoss};
+use cosched_core::{Disposition, JobId};
+use cosched_linux::adopt::Adoptee;
+use cosched_linux::family::{PROCESSES_MAX, family};
+use cosched_linux::process::{self, Held};
+use cosched_linux::{Entry, JobCgroup, Origin, Problem};
+use cosched_node::Input;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often it is looked whether a slot thread that is late has let go.
+const LET_GO_PERIOD: Duration = Duration::from_millis(20);
+
+/// What exists and is to become a job.
+#[derive(Debug)]
+pub(super) struct Adoption {
+    /// A cgroup that stays where it is; without one the launcher's process is moved, with its descendants.
+    pub(super) cgroup: Option<Adoptee>,
+    adopted: Adopted,
+    /// Its first process.
+    pid: i32,
+}
+
+impl Adoption {
+    /// What is remembered of it. Nobody tells how its main process ends: it has none.
+    pub(super) fn note(&self, record: &mut Record) {
+        (record.pid, record.by_api) = (self.pid, true);
+        record.adopted = Some(self.adopted.clone());
+        let from = self.adopted.from.iter().chain(&self.adopted.cgroup).next();
+        record.event(unix_ms(), "adopted", from.cloned().unwrap_or_else(|| format!("process {}", self.pid)));
+    }
+}
+
+/// An adopted gang is in the background of nobody's slot: no mark of ours would keep it there.
+pub(super) fn fills_nothing(entry: &mut Entry) {
+    if entry.switch.is_adopted() && entry.otherwise == Disposition::Background {
+        entry.otherwise = Disposition::Stop;
+    }
+}
+
+/// What contradicts an adoption in the rest of the request.
+pub(super) fn check_request(request: &JobRequest, owner: u32, peer: Peer) -> Answer<()> {
+    let why = match request {
+        _ if owner != peer.uid => "`owner_uid` names somebody else; who adopts a job is its owner",
+        JobRequest { pid: 1.., .. } | JobRequest { pid: ..=-1, .. } => "`pid` names a process beside it",
+        JobRequest { once: true, .. } => "`once` is for jobs that launchers begin",
+        JobRequest { nodes, .. } if !nodes.is_empty() => "`nodes` are given, and it is on this node alone",
+        JobRequest { on_node_loss: Some(OnNodeLoss::Requeue), .. } => {
+            "it cannot be started again: nobody knows how it was started"
+        }
+        JobRequest { mem_bytes_max: Some(_), .. } => {
+            "`mem_bytes_max` is a limit, and the limits of what is adopted are its owner's"
+        }
+        JobRequest { waiting: Some(_), .. } => "`waiting` needs a library that is loaded when a program starts",
+        _ => return Ok(()),
+    };
+    let hint = "Leave that out; `cosched adopt --help` shows what can be said.";
+    Err(refuse(ErrorCode::Invalid, "nothing was adopted", why, hint))
+}
+
+/// The owner of an adopted cgroup says what is in it.
+pub(super) fn stays_as_it_is(pid: i32, id: u64) -> ErrorBody {
+    refuse(
+        ErrorCode::Conflict,
+        format!("process {pid} cannot be moved into job {id} or out of it"),
+        "the job is an adopted cgroup, whose processes are its owner's matter (systemd's, a container engine's)",
+        format!("Put it into that cgroup yourself, or let the whole job go: `cosched release {id}`."),
+    )
+}
+
+fn forbidden(what: &str, why: String) -> ErrorBody {
+    let hint = "Adopt what is yours alone, or ask an administrator to adopt it.";
+    refuse(ErrorCode::Forbidden, format!("{what} cannot become your job"), why, hint)
+}
+
+fn conflict(problem: Problem) -> ErrorBody {
+    refuse(ErrorCode::Conflict, problem.what, problem.why, problem.hint)
+}
+
+impl Driver {
+    /// Takes hold of what is to become the peer's job, and checks whether it may.
+    pub(super) fn adoption(&self, peer: Peer, adopt: &Adopt) -> Answer<(Option<Held>, Adoption)> {
+        self.check_safety()?;
+        let from = adopt.from.clone();
+        match (&adopt.cgroup, adopt.pid) {
+            (Some(path), None) => Ok((None, self.adopt_cgroup(peer, Path::new(path), from)?)),
+            (None, Some(pid)) => {
+                let held = Held::open(pid).map_err(|_| no_process(pid))?;
+                match self.machinery.tree.own_cgroup_of(pid) {
+                    Some(own) if self.may_have(peer, &own) => Ok((None, self.adopt_cgroup(peer, &own, from)?)),
+                    _ => {
+                        self.check_family(peer, &held)?;
+                        let adopted = Adopted { from, ..Adopted::default() };
+                        Ok((Some(held), Adoption { cgroup: None, adopted, pid }))
+                    }
+                }
+            }
+            _ => {
+                let hint = "Name a cgroup (`cgroup`) or a process (`pid`).";
+                Err(refuse(ErrorCode::Invalid, "nothing was adopted", "`adopt` needs one of `cgroup` and `pid`", hint))
+            }
+        }
+    }
+
+    /// A service that was adopted is nobody's child who could let it run: that must be sure without one.
+    fn check_safety(&self) -> Answer<()> {
+        let why = match self.machinery.guard.kernel_agent() {
+            Some(why) => {
+                format!("nobody would let it run if the daemon and its guard were killed at one instant: {why}")
+            }
+            None if self.mechanism == "signals" => {
+                "gangs are stopped by signals here, and services see them".to_owned()
+            }
+            None => return Ok(()),
+        };
+        let hint = "Run coschedd as root, with a kernel that has the v2 freezer and v1 cgroups; `cosched status` says what is missing.";
+        Err(refuse(ErrorCode::Unsupported, "this daemon adopts nothing", why, hint))
+    }
+
+    fn adopt_cgroup(&self, peer: Peer, path: &Path, from: Option<String>) -> Answer<Adoption> {
+        let adoptee = self.machinery.tree.adoptee(path).map_err(conflict)?;
+        let pids = self.check_adoptee(peer, &adoptee)?;
+        let pid = pids.first().copied().unwrap_or(0);
+        let caps = self.machinery.tree.caps_left_by(pid).unwrap_or_default();
+        let cpus = caps.cpus.iter().map(|cpus| format!("CPUs {cpus} (cpuset.cpus)"));
+        let limits = caps.caps.iter().map(ToString::to_string).chain(cpus).collect();
+        let cgroup = Some(adoptee.relative().to_string_lossy().into_owned());
+        let adopted = Adopted { cgroup, from, limits, released: false };
+        Ok(Adoption { cgroup: Some(adoptee), adopted, pid })
+    }
+
+    fn may_have(&self, peer: Peer, path: &Path) -> bool {
+        let owner = self.machinery.tree.adoptee(path).map(|adoptee| adoptee.owner());
+        self.rights.is_admin(peer) || owner.is_ok_and(|owner| owner == peer.uid)
+    }
+
+    /// Whether this cgroup may become the peer's job now; its processes.
+    pub(super) fn check_adoptee(&self, peer: Peer, adoptee: &Adoptee) -> Answer<Vec<i32>> {
+        let what = adoptee.relative().display().to_string();
+        let adopted = |cgroup: &JobCgroup| cgroup.is_adopted() && adoptee.overlaps(cgroup.v2_path_relative());
+        if let Some((id, _)) = self.live.iter().find(|(_, live)| adopted(&live.cgroup)) {
+            let hint = format!("`cosched release {id}` lets that one go.");
+            let why = format!("job {id} is that cgroup, is in it, or contains it");
+            return Err(refuse(ErrorCode::Conflict, format!("{what} cannot become a job"), why, hint));
+        }
+        let is_admin = self.rights.is_admin(peer);
+        if !is_admin && adoptee.owner() != peer.uid {
+            return Err(forbidden(&what, format!("it belongs to {}", user_name(adoptee.owner()))));
+        }
+        let pids = adoptee.procs().map_err(|e| {
+            let hint = "Adopt the cgroups below it, one by one.";
+            refuse(ErrorCode::Conflict, format!("{what} cannot become a job"), e.to_string(), hint)
+        })?;
+        let other = |pid: &i32| process::facts(*pid).filter(|facts| !is_admin && facts.uid != peer.uid);
+        match pids.iter().find_map(|pid| Some((pid, other(pid)?))) {
+            Some((pid, facts)) => {
+                Err(forbidden(&what, format!("process {pid} in it runs as {}", user_name(facts.uid))))
+            }
+            None => Ok(pids),
+        }
+    }
+
+    /// Whether a process may be moved into the peer's job with its descendants.
+    fn check_family(&self, peer: Peer, held: &Held) -> Answer<()> {
+        let what = format!("process {}", held.pid());
+        let refused =
+            |why: String, hint: &str| refuse(ErrorCode::Conflict, format!("{what} cannot become a job"), why, hint);
+        if let Some(other) = self.job_of(held.pid()) {
+            return Err(refused(format!("it is in job {other} already"), "A process is in one job at a time."));
+        }
+        let family = family(held.pid());
+        if family.len() > PROCESSES_MAX {
+            let hint = "Put it into a cgroup of its own, and adopt that (`--cgroup`).";
+            return Err(refused(format!("it has more than {PROCESSES_MAX} descendants"), hint));
+        }
+        let origin = Origin::of(held.pid());
+        for pid in family {
+            self.may_come(peer, pid)
+                .map_err(|problem| refuse(ErrorCode::Forbidden, problem.what, problem.why, problem.hint))?;
+            let own = Origin::of(pid);
+            if own.is_some() && own != origin {
+                let why = format!("its descendant {pid} is in another cgroup than it is");
+                return Err(refused(why, "Adopt the cgroups themselves (`--cgroup`)."));
+            }
+        }
+        self.check_caps(held, false).map(drop)
+    }
+
+    /// Whether this process may become a part of the peer's job.
+    fn may_come(&self, peer: Peer, pid: i32) -> Result<(), Problem> {
+        let refused = |why: String| {
+            let hint = "Adopt what is yours alone, or ask an administrator to adopt it.";
+            Err(Problem::new(format!("process {pid} cannot become a part of a job"), why, hint))
+        };
+        let ours = [Some(1), Some(std::process::id() as i32), self.machinery.guard.pid()];
+        match process::facts(pid) {
+            _ if ours.contains(&Some(pid)) => {
+                refused("it is the machine's first process, this daemon or its guard".to_owned())
+            }
+            Some(facts) if facts.uid != peer.uid && !self.rights.is_admin(peer) => {
+                refused(format!("it runs as {}", user_name(facts.uid)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn attach_family(&self, record: &Record, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
+        let owner = Peer { uid: record.uid, pid: None };
+        let moved = self.machinery.tree.attach_family(cgroup, held, |pid| self.may_come(owner, pid));
+        moved.map_err(|e| internal(format!("job {} could not be adopted", record.id), e))
+    }
+
+    /// Its number was not known when the job began here, with cgroups that are empty.
+    pub(super) fn enter_adopted(&mut self, id: u64, held: Option<&Held>, adoption: &Adoption) -> Answer<()> {
+        let mut record = self.record(id)?.clone();
+        adoption.note(&mut record);
+        record.origin = held.and_then(|held| Origin::of(held.pid())).as_ref().map(Into::into);
+        if let Some(live) = self.live.remove(&id) {
+            self.watch.remove(id);
+            live.cgroup.remove().map_err(|e| internal(format!("job {id} could not be adopted"), e))?;
+        }
+        self.enter(&record, held, Some(adoption), None)?;
+        self.keep(record);
+        self.plan_is_new = true;
+        self.cluster.handle(Input::Populated(JobId(id), true));
+        Ok(())
+    }
+
+    /// The job that a process is in, of our subtree or an adopted one.
+    pub(super) fn job_of(&self, pid: i32) -> Option<u64> {
+        let path = Origin::of(pid)?.v2;
+        let is_in = |cgroup: &JobCgroup| cgroup.is_adopted() && path.starts_with(cgroup.v2_path_relative());
+        let adopted = || self.live.iter().find(|(_, live)| is_in(&live.cgroup)).map(|(id, _)| *id);
+        self.machinery.tree.job_of_path(&path).or_else(adopted)
+    }
+
+    /// `POST /v1/jobs/{id}/release`: its processes go on, and are no job any more.
+    pub(super) fn release(&mut self, peer: Peer, id: u64) -> Answer<Job> {
+        let what = || format!("job {id} cannot be released");
+        if self.record(id).is_err() && self.cluster.node.whose(JobId(id)).is_ok() {
+            let hint = format!(
+                "`cosched show {id}` lists its nodes: ask there. One that waits is cancelled by `cosched kill`."
+            );
+            return Err(refuse(ErrorCode::Conflict, what(), "it is not on this node, or waits for its place", hint));
+        }
+        let record = self.changeable(peer, id)?;
+        let live = self.live.get(&id).filter(|_| record.adopted.is_some()).ok_or_else(|| {
+            let hint =
+                format!("`cosched kill {id}` ends it; `cosched policy local --job {id}` lets it run without slots.");
+            refuse(ErrorCode::Conflict, what(), "it was not adopted: its processes were started as a job", hint)
+        })?;
+        let leave = record.whose().decide(self.caller(peer), |decided, asker| decided.leave(asker));
+        leave.map_err(|why| self.refusal(why))?;
+        if !live.cgroup.is_adopted() {
+            let origin = self.way_back(peer, &record).ok_or_else(|| {
+                let hint = "Call from a process that is not in a job: its cgroup is taken then.";
+                refuse(ErrorCode::Conflict, what(), "the cgroup that it came from has gone", hint)
+            })?;
+            self.machinery.tree.send_all_back(&live.cgroup, &origin).map_err(|e| internal(what(), e))?;
+        }
+        self.remember(id, |record| {
+            record.adopted = record.adopted.take().map(|adopted| Adopted { released: true, ..adopted });
+            record.event(unix_ms(), "released", format!("by {}", user_name(peer.uid)));
+        });
+        self.cluster.node.release(JobId(id));
+        self.settle(false);
+        self.view_job(id)
+    }
+
+    /// Adopted cgroups of jobs that are over run as soon as nobody can freeze them any more.
+    pub(super) fn let_go(&mut self) {
+        if self.letting_go.is_empty() || self.machinery.slots.tables_waiting() > 0 {
+            return;
+        }
+        for cgroup in std::mem::take(&mut self.letting_go) {
+            if let Err(e) = cgroup.remove() {
+                tracing::warn!(id = cgroup.id(), "the marker of an adopted cgroup is left: {e}");
+            }
+        }
+    }
+
+    pub(super) fn let_go_due(&self) -> Option<Instant> {
+        (!self.letting_go.is_empty()).then(|| Instant::now() + LET_GO_PERIOD)
+    }
+}
+
+fn no_process(pid: i32) -> ErrorBody {
+    refuse(ErrorCode::NotFound, format!("there is no process {pid}"), "it has ended", "Nothing was changed.")
+}

@@ -1,0 +1,226 @@
+//! A cgroup that becomes a job as it is: a unit's, a container's, or one that somebody made. It stays where it is, with its processes and its
+//! limits, and its own freezer switches it. In our subtree there is its marker alone (`marker.rs`).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
+
+use crate::cgfile;
+use crate::family::{PROCESSES_MAX, family};
+use crate::job::{JobCgroup, JobDirs};
+use crate::marker;
+use crate::origin::Origin;
+use crate::place::below;
+use crate::problem::Problem;
+use crate::tree::{Tree, TreeError};
+
+/// So deep below the mount may it be.
+const LEVELS_MAX: usize = 32;
+
+/// A cgroup that may become a job, held open: whatever has its path later is another one.
+#[derive(Debug, Clone)]
+pub struct Adoptee {
+    dir: Arc<OwnedFd>,
+    full: PathBuf,
+    relative: PathBuf,
+    inode: u64,
+    owner: u32,
+}
+
+impl Adoptee {
+    /// Its path in the v2 hierarchy, as in /proc/PID/cgroup.
+    pub fn relative(&self) -> &Path {
+        &self.relative
+    }
+
+    /// Whose its directory is.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Its processes, with those of the cgroups below it.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are more than [`PROCESSES_MAX`].
+    pub fn procs(&self) -> io::Result<Vec<i32>> {
+        let mut pids = Vec::new();
+        cgfile::visit(&self.outer(), &mut |dir| {
+            match cgfile::procs_at(dir) {
+                Ok(found) => pids.extend(found),
+                Err(e) if cgfile::is_gone(&e) || e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+                Err(e) => return Err(e),
+            }
+            if pids.len() > PROCESSES_MAX {
+                return Err(io::Error::other(format!("it has more than {PROCESSES_MAX} processes")));
+            }
+            Ok(())
+        })?;
+        Ok(pids)
+    }
+
+    /// Whether a process lives in it.
+    pub fn populated(&self) -> bool {
+        let events = cgfile::read(&self.outer().join("cgroup.events")).unwrap_or_default();
+        cgfile::keyed(&events, "populated") == Some(1)
+    }
+
+    /// Whether one of the two contains the other.
+    pub fn overlaps(&self, other: &Path) -> bool {
+        self.relative.starts_with(other) || other.starts_with(&self.relative)
+    }
+
+    /// By its descriptor. The dot keeps it from being a link, which nothing here follows.
+    fn outer(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}/.", self.dir.as_raw_fd()))
+    }
+
+    fn dirs(&self) -> JobDirs {
+        let outer = self.outer();
+        JobDirs {
+            relative: self.relative.clone(),
+            outer,
+            cpu: None,
+            memory: None,
+            pids: None,
+            cpuset: None,
+            adopted: Some(Arc::clone(&self.dir)),
+        }
+    }
+}
+
+impl Tree {
+    /// Opens an existing cgroup that may become a job: `path` is one of /proc/PID/cgroup, or one below the v2 mount. Whose it and its
+    /// processes are is left to the caller.
+    ///
+    /// # Errors
+    /// It is none, holds this daemon or the machine's first process, is part of our subtree or around it, has no process, or is frozen already.
+    pub fn adoptee(&self, path: &Path) -> Result<Adoptee, Problem> {
+        let mount = &self.layout().v2_mount;
+        let shown = path.display();
+        let refused = |why: &str, hint: &str| Problem::new(format!("{shown} cannot become a job"), why, hint);
+        let path = path.strip_prefix(mount).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
+        let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let levels = path.components().count();
+        if !is_plain || levels == 0 || levels > LEVELS_MAX {
+            let why = format!("it is the root of all cgroups, more than {LEVELS_MAX} levels deep, or no plain path");
+            return Err(refused(
+                &why,
+                "Name one cgroup, as in /proc/PID/cgroup: `cosched adopt --cgroup /system.slice/x.service`.",
+            ));
+        }
+        let dir = self.open_below(path).map_err(|e| {
+            let hint = "`cat /proc/PID/cgroup` shows the cgroup of a process behind `0::`.";
+            refused(&format!("there is no such cgroup below {}: {e}", mount.display()), hint)
+        })?;
+        let facts = fstat(&dir).map_err(|e| refused(&e.to_string(), "Try again."))?;
+        let relative = Path::new("/").join(path);
+        let adoptee =
+            Adoptee { dir: Arc::new(dir), full: mount.join(path), relative, inode: facts.st_ino, owner: facts.st_uid };
+        self.check(&adoptee).map_err(|(why, hint)| refused(why, hint))?;
+        Ok(adoptee)
+    }
+
+    fn open_below(&self, path: &Path) -> io::Result<OwnedFd> {
+        let mount = File::open(&self.layout().v2_mount)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        Ok(openat2(&mount, path, flags, Mode::empty(), resolve)?)
+    }
+
+    fn check(&self, adoptee: &Adoptee) -> Result<(), (&'static str, &'static str)> {
+        let holds = |pid: &str| {
+            let content = cgfile::read(&Path::new("/proc").join(pid).join("cgroup")).unwrap_or_default();
+            crate::place::own_v2(&content).is_some_and(|own| own.starts_with(&adoptee.relative))
+        };
+        let file = |name: &str| cgfile::read(&adoptee.outer().join(name)).unwrap_or_default();
+        if adoptee.full.starts_with(self.v2_dir()) || self.v2_dir().starts_with(&adoptee.full) {
+            return Err((
+                "it is part of this daemon's subtree, or contains that",
+                "Jobs are there already; name another cgroup.",
+            ));
+        }
+        if holds("self") {
+            return Err(("this daemon is in it", "Name a cgroup below it that has only the service's processes."));
+        }
+        if holds("1") {
+            return Err((
+                "the machine's first process is in it",
+                "Name a cgroup below it that has only the service's processes.",
+            ));
+        }
+        if file("cgroup.type").trim() == "threaded" {
+            return Err((
+                "it is a threaded cgroup, which holds threads of processes elsewhere",
+                "Name the cgroup above it.",
+            ));
+        }
+        if !adoptee.outer().join("cgroup.freeze").exists() {
+            return Err(("it has no cgroup.freeze", "This needs Linux 5.2 and a cgroup of the v2 hierarchy."));
+        }
+        if file("cgroup.freeze").trim() != "0" {
+            let hint = "Let it run first: `systemctl thaw UNIT`, `podman unpause CONTAINER`, or echo 0 into its cgroup.freeze.";
+            return Err(("somebody else has frozen it", hint));
+        }
+        if !adoptee.populated() {
+            return Err(("it has no process", "Start the service, then adopt it."));
+        }
+        Ok(())
+    }
+
+    /// Makes job `id` of an existing cgroup.
+    ///
+    /// # Errors
+    /// When the marker cannot be made or a file not opened; then nothing is left.
+    pub fn adopt(&self, id: u64, adoptee: &Adoptee) -> Result<JobCgroup, TreeError> {
+        let marker = self.marker_dirs(id);
+        let at = &marker.outer;
+        let made = cgfile::mkdir(at)
+            .and_then(|()| marker::mark(at, adoptee.inode, &adoptee.full))
+            .map_err(TreeError::io("mark the adopted cgroup in", at));
+        let job = made.and_then(|()| JobCgroup::with_marker(id, adoptee.dirs(), marker.clone()));
+        job.inspect_err(|_| drop(marker.remove()))
+    }
+
+    /// Opens the cgroup again that an earlier daemon had adopted as job `id`; none where `id` is another kind of job.
+    pub(crate) fn open_adopted(&self, id: u64) -> Option<Result<JobCgroup, TreeError>> {
+        let marker = self.marker_dirs(id);
+        let (_, full) = marker::marked(&marker.outer)?;
+        let Some((dir, _)) = marker::open_marked(&marker.outer) else {
+            let why = format!("{} has gone, or another cgroup has its path", full.display());
+            return Some(Err(Problem::new(format!("job {id} has no cgroup"), why, "Nothing was changed.").into()));
+        };
+        let relative = Path::new("/").join(full.strip_prefix(&self.layout().v2_mount).unwrap_or(&full));
+        let facts = match fstat(&dir) {
+            Ok(facts) => facts,
+            Err(e) => return Some(Err(TreeError::io("read", &full)(e.into()))),
+        };
+        let adoptee = Adoptee { dir: Arc::new(dir.into()), full, relative, inode: facts.st_ino, owner: facts.st_uid };
+        Some(JobCgroup::with_marker(id, adoptee.dirs(), marker))
+    }
+
+    /// The cgroups that are jobs and outside of our subtree.
+    pub(crate) fn adopted(&self) -> Vec<PathBuf> {
+        let markers = cgfile::children(self.v2_dir()).unwrap_or_default();
+        markers.iter().filter_map(|marker| Some(marker::marked(marker)?.1)).collect()
+    }
+
+    /// The cgroup of a process, if it has one with its descendants alone; else the process has to be moved.
+    pub fn own_cgroup_of(&self, pid: i32) -> Option<PathBuf> {
+        let relative = Origin::of(pid)?.v2;
+        if relative == Path::new("/") || self.job_of_path(&relative).is_some() {
+            return None;
+        }
+        let dir = below(&self.layout().v2_mount, &relative);
+        let mut pids: Vec<i32> = Vec::new();
+        for dir in cgfile::reachable(&dir) {
+            pids.extend(cgfile::procs(&dir).ok()?);
+        }
+        let family: BTreeSet<i32> = family(pid).into_iter().collect();
+        (family == pids.into_iter().collect()).then_some(relative)
+    }
+}

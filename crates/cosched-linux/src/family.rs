@@ -1,0 +1,141 @@
+//! Process trees that become a job without a cgroup of their own: moved into the job's, and back.
+
+use std::collections::BTreeSet;
+
+use crate::job::JobCgroup;
+use crate::origin::Origin;
+use crate::problem::Problem;
+use crate::process::{Held, facts};
+use crate::tree::{Tree, TreeError};
+
+/// So many processes are looked at and moved at most: the daemon does nothing else meanwhile.
+pub const PROCESSES_MAX: usize = 1024;
+/// So often are processes moved back that are new since the last time.
+const ROUNDS_MAX: usize = 16;
+
+/// A process and its descendants, as they are now; the process first.
+pub fn family(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let parents: Vec<(i32, i32)> = pids.filter_map(|pid| Some((pid, facts(pid)?.ppid))).collect();
+    let mut family = vec![pid];
+    let mut at = 0;
+    while at < family.len() && family.len() <= PROCESSES_MAX {
+        let parent = family[at];
+        family.extend(
+            parents
+                .iter()
+                .filter(|(pid, of)| *of == parent && !family.contains(pid))
+                .map(|(pid, _)| *pid)
+                .collect::<Vec<_>>(),
+        );
+        at += 1;
+    }
+    family
+}
+
+impl Tree {
+    /// Moves a process and its descendants into `job`, until no new one shows up. `may` says of each whether it may come along.
+    ///
+    /// # Errors
+    /// Of `may`; when they are too many, stand in different cgroups, or cannot be moved. What was moved is in the job then: send it back.
+    pub fn attach_family(
+        &self,
+        job: &JobCgroup,
+        root: &Held,
+        may: impl Fn(i32) -> Result<(), Problem>,
+    ) -> Result<(), TreeError> {
+        let problem =
+            |why: String, hint: &str| Problem::new(format!("process {} cannot become a job", root.pid()), why, hint);
+        let gone = || problem("it has ended".into(), "Nothing was changed.");
+        let origin = Origin::of(root.pid()).ok_or_else(gone)?;
+        let mut moved = BTreeSet::new();
+        loop {
+            let family = family(root.pid());
+            if family.len() > PROCESSES_MAX {
+                let why = format!("it has more than {PROCESSES_MAX} descendants");
+                return Err(problem(why, "Put it into a cgroup of its own, and adopt that (`--cgroup`).").into());
+            }
+            let before = moved.len();
+            for pid in family {
+                // One that has ended meanwhile is none. Behind its pidfd it is looked at again: its number may be another's.
+                let Some(held) = Held::open(pid).ok().filter(|_| !moved.contains(&pid)) else { continue };
+                let (Some(facts), Some(own)) = (facts(pid), Origin::of(pid)) else { continue };
+                let is_new = self.job_of_path(&own.v2) != Some(job.id());
+                if pid != root.pid() && !moved.contains(&facts.ppid) {
+                    continue;
+                }
+                may(pid)?;
+                if is_new && own != origin {
+                    let why = format!("its descendant {pid} is in another cgroup than it is");
+                    return Err(problem(why, "Adopt the cgroups themselves (`--cgroup`).").into());
+                }
+                let attached = if is_new { job.attach(pid) } else { Ok(()) };
+                moved.insert(pid);
+                if !held.alive() {
+                    if crate::process::start_ticks(pid).is_some_and(|ticks| ticks != held.start_ticks()) {
+                        self.send_back(pid, &own)?;
+                    }
+                    continue;
+                }
+                attached?;
+            }
+            if moved.len() == before {
+                return if root.alive() { Ok(()) } else { Err(gone().into()) };
+            }
+        }
+    }
+
+    /// Moves all processes of `job` to where its first one came from, until none is left.
+    ///
+    /// # Errors
+    /// When they are more than [`PROCESSES_MAX`], fork faster than they are moved, or the kernel refuses.
+    pub fn send_all_back(&self, job: &JobCgroup, origin: &Origin) -> Result<(), TreeError> {
+        let problem = |why: String| {
+            let hint = "Suspend it, or end some of its processes, and try again.";
+            Problem::new(format!("the processes of job {} cannot be moved back", job.id()), why, hint)
+        };
+        for _ in 0..ROUNDS_MAX {
+            let pids = job.procs()?;
+            if pids.is_empty() {
+                return Ok(());
+            }
+            if pids.len() > PROCESSES_MAX {
+                return Err(problem(format!("it has {}, more than {PROCESSES_MAX}", pids.len())).into());
+            }
+            for pid in pids {
+                let Ok(held) = Held::open(pid) else { continue };
+                if self.job_of(pid) != Some(job.id()) {
+                    continue;
+                }
+                match self.send_back(pid, origin) {
+                    Err(e) if held.alive() => return Err(e),
+                    _ => {}
+                }
+            }
+        }
+        Err(problem("they fork faster than they are moved".into()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_a_process_and_its_descendants() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let has_child = || family(pid).len() == 2;
+        while !has_child() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let family = family(pid);
+        assert_eq!(family[0], pid);
+        assert!(super::family(std::process::id() as i32).contains(&family[1]));
+        for pid in family {
+            crate::process::send_signal(pid, libc::SIGKILL);
+        }
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,417 @@
+//! What runs already becomes a job where it is, and is let go again. Whatever dies meanwhile, it is not left frozen (SECURITY.md).
+
+use cosched_api::{Adopt, Class, ErrorCode, Job, JobRequest, JobState};
+use cosched_tests::users::{ANN, BOB, as_user, cgroups, code, process, start};
+use cosched_tests::{Daemon, clean_look, needs_root, procs, stderr, stdout, wait_until};
+use rustix::process::Signal;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+const CONFIG: &str = "slot_length = \"50ms\"\nlease = \"1s\"\n";
+const SPIN: &str = "while :; do :; done";
+const SPIN_2: &str = "while :; do :; done & while :; do :; done";
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A program in a cgroup of its own, as systemd or a container engine starts one. It is no job, and ends with the test.
+struct Service {
+    dir: PathBuf,
+    child: Child,
+}
+
+impl Service {
+    fn new(script: &str) -> Service {
+        Service::of(0, script)
+    }
+
+    /// Of a user, who owns the cgroup, too.
+    fn of(uid: u32, script: &str) -> Service {
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        Service::at(procs::v2_mount().join(format!("cst-{}-{n}.service", std::process::id())), uid, script)
+    }
+
+    fn at(dir: PathBuf, uid: u32, script: &str) -> Service {
+        std::fs::create_dir(&dir).expect("a cgroup");
+        std::os::unix::fs::chown(&dir, Some(uid), Some(uid)).unwrap();
+        let child = Service::spawn(&dir, uid, script);
+        Service { dir, child }
+    }
+
+    /// It waits until it is in its cgroup.
+    fn spawn(dir: &Path, uid: u32, script: &str) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("read word; {script}")]).current_dir("/").stdin(Stdio::piped());
+        let mut child = command.uid(uid).gid(uid).spawn().expect("sh runs");
+        std::fs::write(dir.join("cgroup.procs"), child.id().to_string()).expect("it enters its cgroup");
+        drop(child.stdin.take());
+        child
+    }
+
+    fn path(&self) -> String {
+        self.dir.strip_prefix(procs::v2_mount()).map(|path| format!("/{}", path.display())).unwrap()
+    }
+
+    fn is_frozen(&self) -> bool {
+        std::fs::read_to_string(self.dir.join("cgroup.freeze")).is_ok_and(|text| text.trim() == "1")
+    }
+
+    fn cpu_us(&self) -> u64 {
+        cpu_us(&self.dir)
+    }
+
+    /// It gets CPU time, little beside jobs, whose subtree weighs much, and nobody has frozen it.
+    fn runs(&self) -> bool {
+        let before = self.cpu_us();
+        std::thread::sleep(Duration::from_millis(300));
+        !self.is_frozen() && self.cpu_us() > before + 2000
+    }
+
+    fn ask(&self) -> JobRequest {
+        ask(Adopt { cgroup: Some(self.path()), ..Adopt::default() })
+    }
+
+    /// As an operator does.
+    fn adopt(&self, d: &Daemon, more: &[&str]) -> u64 {
+        let output = d.cosched(&[&["adopt", "--cgroup", &self.path()], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output).trim().parse().expect("an id")
+    }
+
+    /// All of its processes end, and its cgroup goes.
+    fn end(&mut self) {
+        let _ = std::fs::write(self.dir.join("cgroup.kill"), "1");
+        let _ = self.child.wait();
+        assert!(wait_until(|| std::fs::remove_dir(&self.dir).is_ok() || !self.dir.exists()), "{:?}", self.dir);
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.dir.join("cgroup.freeze"), "0");
+        procs::end_cgroup(&self.dir);
+        let _ = self.child.wait();
+        wait_until(|| std::fs::remove_dir(&self.dir).is_ok() || !self.dir.exists());
+    }
+}
+
+fn cpu_us(dir: &Path) -> u64 {
+    let text = std::fs::read_to_string(dir.join("cpu.stat")).unwrap_or_default();
+    text.lines().find_map(|line| line.strip_prefix("usage_usec ")).map_or(0, |number| number.parse().unwrap())
+}
+
+fn ask(adopt: Adopt) -> JobRequest {
+    JobRequest { command: vec!["service".to_owned()], adopt: Some(adopt), ..JobRequest::default() }
+}
+
+fn ended(d: &Daemon, id: u64) -> bool {
+    matches!(d.client().job(id).unwrap().state, JobState::Ended | JobState::Lost)
+}
+
+/// A spinning job of `cosched run`, which takes turns with what is adopted.
+fn rival(d: &Daemon) -> u64 {
+    d.detach(&["--class", "interactive", "--", "sh", "-c", SPIN_2])
+}
+
+fn is_switched(service: &Service) -> bool {
+    wait_until(|| service.is_frozen()) && wait_until(|| !service.is_frozen()) && wait_until(|| service.is_frozen())
+}
+
+#[test]
+fn a_cgroup_takes_turns_where_it_is_and_runs_on_when_it_is_released() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start(CONFIG);
+    let service = Service::new(SPIN);
+    let pid = service.child.id() as i32;
+    let before = cgroups(pid);
+    let id = service.adopt(&d, &["--name", "llama"]);
+    let other = rival(&d);
+    assert!(is_switched(&service), "{}", stdout(&d.cosched(&["status"])));
+    assert_eq!(cgroups(pid), before, "it was moved");
+    // Soft sharing, and the service leaves a CPU idle: the other fills nothing all the same, since no idle mark holds between them. It would have a
+    // third of its CPU time there.
+    clean_look(|| {
+        let used = || d.client().job(other).map(|job| (job.cpu_time_ms, job.outside_ms.unwrap_or(0))).unwrap();
+        let before = used();
+        std::thread::sleep(Duration::from_secs(2));
+        let (cpu_ms, outside_ms) = (used().0 - before.0, used().1 - before.1);
+        let text = format!("{outside_ms} of {cpu_ms} ms outside of its slots");
+        if cpu_ms > 200 && outside_ms * 8 < cpu_ms { Ok(()) } else { Err(text) }
+    });
+    let shown = stdout(&d.cosched(&["show", "llama"]));
+    assert!(
+        shown.contains(&format!("cgroup     {}", service.path())) && shown.contains("it stays in its cgroup"),
+        "{shown}"
+    );
+    assert!(stdout(&d.cosched(&["ps"])).contains(&format!("adopted: {}", service.path())));
+
+    let released = d.cosched(&["release", "llama"]);
+    assert!(released.status.success(), "{}", stderr(&released));
+    assert!(!service.is_frozen(), "released, it is frozen");
+    for _ in 0..30 {
+        std::thread::sleep(Duration::from_millis(10));
+        assert!(!service.is_frozen(), "released, it is frozen again");
+    }
+    let job = d.client().job(id).unwrap();
+    assert!(job.adopted.is_some_and(|adopted| adopted.released) && job.state == JobState::Ended, "{:?}", job.state);
+    assert!(!d.v2_job(id).exists() && service.dir.exists() && wait_until(|| service.runs()));
+    assert!(stdout(&d.cosched(&["show", &id.to_string()])).contains("run on without cosched"));
+    assert_eq!(d.cosched(&["release", &id.to_string()]).status.code(), Some(6), "it has ended");
+    assert_eq!(d.cosched(&["release", &other.to_string()]).status.code(), Some(6), "it was not adopted");
+    // Once more: nothing of the first time is in the way.
+    let again = service.adopt(&d, &["--share", "30%"]);
+    assert!(again > id && is_switched(&service));
+}
+
+#[test]
+fn it_obeys_like_every_job_and_is_over_when_it_is_empty_or_gone() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start(CONFIG);
+    let mut service = Service::new(SPIN);
+    let id = service.adopt(&d, &["--class", "batch"]);
+    let words = id.to_string();
+    let asked = |words: &[&str]| assert!(d.cosched(words).status.success(), "{words:?}");
+    assert!(wait_until(|| service.runs()));
+    asked(&["suspend", &words]);
+    assert!(wait_until(|| service.is_frozen()));
+    asked(&["resume", &words]);
+    assert!(wait_until(|| service.runs()));
+    asked(&["class", &words, "standby"]);
+    asked(&["policy", "local", "--job", &words]);
+    asked(&["share", &words, "50%"]);
+    let job = d.client().job(id).unwrap();
+    assert_eq!((job.class, job.share_max, job.processes), (Class::Standby, Some(0.5), Some(1)));
+    assert_eq!(code(d.client().add_process(id, &process(std::process::id() as i32))), ErrorCode::Conflict);
+    asked(&["kill", "-9", &words]);
+    assert!(wait_until(|| ended(&d, id)), "its processes were killed, and it has not ended");
+    assert!(!d.v2_job(id).exists() && service.dir.exists(), "its owner removes it");
+    service.end();
+
+    // One that goes away by itself while it is frozen for its rival.
+    let mut service = Service::new(SPIN);
+    let id = service.adopt(&d, &[]);
+    rival(&d);
+    assert!(is_switched(&service));
+    service.end();
+    assert!(wait_until(|| ended(&d, id)) && wait_until(|| !d.v2_job(id).exists()));
+}
+
+/// Kills what it is told to; afterwards the service must run, and the next daemon must know it.
+fn survives(kill: impl FnOnce(&mut Daemon)) {
+    let mut d = Daemon::start("slot_length = \"300ms\"\nlease = \"1s\"\n");
+    let service = Service::new(SPIN_2);
+    let id = service.adopt(&d, &[]);
+    rival(&d);
+    assert!(is_switched(&service));
+    // In a slot of the rival: an adopted service that is frozen now is what must not stay so.
+    assert!(wait_until(|| service.is_frozen()));
+    kill(&mut d);
+    assert!(wait_until(|| service.runs()), "the service stays frozen");
+    d.launch();
+    let job = d.client().job(id).unwrap();
+    assert!(job.adopted.is_some_and(|adopted| adopted.cgroup == Some(service.path())), "it is not known any more");
+    assert!(is_switched(&service), "the next daemon does not switch it");
+    assert!(d.cosched(&["release", &id.to_string()]).status.success());
+    assert!(wait_until(|| service.runs()) && !d.v2_job(id).exists());
+}
+
+#[test]
+fn the_daemon_is_killed() {
+    if needs_root() {
+        survives(Daemon::kill);
+    }
+}
+
+#[test]
+fn daemon_and_guard_are_killed_at_one_instant() {
+    if needs_root() {
+        survives(|d| {
+            let safety = d.client().status().unwrap().safety;
+            assert!(safety.kernel_agent, "{:?}", d.client().status().unwrap().warnings);
+            procs::signal(safety.guard_pid.unwrap(), Signal::KILL);
+            procs::signal(d.pid(), Signal::KILL);
+            d.kill();
+        });
+    }
+}
+
+#[test]
+fn the_daemon_ends_in_order() {
+    if needs_root() {
+        survives(Daemon::stop);
+    }
+}
+
+#[test]
+fn the_daemon_hangs() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start("slot_length = \"300ms\"\nlease = \"1s\"\n");
+    let service = Service::new(SPIN_2);
+    let id = service.adopt(&d, &[]);
+    rival(&d);
+    assert!(is_switched(&service));
+    procs::signal(d.pid(), Signal::STOP);
+    let free = wait_until(|| service.runs());
+    procs::signal(d.pid(), Signal::CONT);
+    assert!(free, "the service stays frozen");
+    assert!(is_switched(&service), "{:?}", d.client().job(id).unwrap().state);
+}
+
+#[test]
+fn what_has_gone_without_a_daemon_is_over_and_its_path_names_nothing_else() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = Daemon::start(CONFIG);
+    let (mut gone, mut replaced) = (Service::new(SPIN), Service::new(SPIN));
+    let ids = [&gone, &replaced].map(|service| service.adopt(&d, &[]));
+    d.kill();
+    gone.end();
+    let path = replaced.dir.clone();
+    replaced.end();
+    let fresh = Service::at(path, 0, SPIN);
+    d.launch();
+    for id in ids {
+        assert!(wait_until(|| ended(&d, id) && !d.v2_job(id).exists()), "job {id}");
+    }
+    assert!(wait_until(|| fresh.runs()));
+}
+
+#[test]
+fn what_may_not_be_adopted_is_refused() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start(CONFIG);
+    let service = Service::new("exec sleep 1000");
+    let inner = service.dir.join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let refused =
+        |path: &str| code(d.client().register(&ask(Adopt { cgroup: Some(path.to_owned()), ..Adopt::default() })));
+    let job = rival(&d);
+    for path in
+        ["/", "", "..", "/no-such", "/../..", &format!("/{}", d.cgroup), &format!("/{}/job-{job}", d.cgroup), "/etc"]
+    {
+        assert_eq!(refused(path), ErrorCode::Conflict, "{path}");
+    }
+    let inner_path = format!("{}/inner", service.path());
+    assert_eq!(refused(&inner_path), ErrorCode::Conflict, "it is empty");
+    let mut inside = Service::spawn(&inner, 0, "exec sleep 1000");
+    std::fs::write(inner.join("cgroup.freeze"), "1").unwrap();
+    assert_eq!(refused(&inner_path), ErrorCode::Conflict, "somebody else has frozen it");
+    std::fs::write(inner.join("cgroup.freeze"), "0").unwrap();
+
+    let id = service.adopt(&d, &[]);
+    for path in [service.path(), inner_path] {
+        assert_eq!(refused(&path), ErrorCode::Conflict, "{path} is in job {id}");
+    }
+    let of_pid = |pid: i32| ask(Adopt { pid: Some(pid), ..Adopt::default() });
+    assert_eq!(
+        code(d.client().register(&of_pid(inside.id() as i32))),
+        ErrorCode::Conflict,
+        "its cgroup is in job {id}"
+    );
+    assert_eq!(code(d.client().register(&of_pid(d.job_pids(job)[0]))), ErrorCode::Conflict, "it is in job {job}");
+    for pid in [1, d.pid()] {
+        assert_eq!(code(d.client().register(&of_pid(pid))), ErrorCode::Forbidden, "process {pid}");
+    }
+    assert_eq!(code(d.client().register(&of_pid(i32::MAX))), ErrorCode::NotFound);
+    assert_eq!(code(d.client().register(&ask(Adopt::default()))), ErrorCode::Invalid);
+    assert_eq!(code(d.client().register(&JobRequest { owner_uid: Some(ANN), ..service.ask() })), ErrorCode::Invalid);
+    assert!(d.cosched(&["release", &id.to_string()]).status.success());
+    inside.kill().unwrap();
+    inside.wait().unwrap();
+    assert!(wait_until(|| std::fs::remove_dir(&inner).is_ok()));
+}
+
+#[test]
+fn users_adopt_what_is_theirs_alone() {
+    if !needs_root() {
+        return;
+    }
+    let d = start(CONFIG);
+    let (own, others, roots) =
+        (Service::of(ANN, "exec sleep 1000"), Service::of(BOB, "exec sleep 1000"), Service::new("exec sleep 1000"));
+    let mixed = Service::of(ANN, "exec sleep 1000");
+    let mut guest = Service::spawn(&mixed.dir, BOB, "exec sleep 1000");
+    assert!(wait_until(|| procs::pids_in(&mixed.dir).len() == 2));
+    let by_pid = |service: &Service| ask(Adopt { pid: Some(service.child.id() as i32), ..Adopt::default() });
+    let id = as_user(&d, ANN, |c| {
+        for service in [&others, &roots, &mixed] {
+            assert_eq!(code(c.register(&service.ask())), ErrorCode::Forbidden);
+        }
+        for service in [&others, &roots] {
+            assert_eq!(code(c.register(&by_pid(service))), ErrorCode::Forbidden);
+        }
+        c.register(&own.ask()).unwrap().id
+    });
+    as_user(&d, BOB, |c| assert_eq!(code(c.release(id)), ErrorCode::Forbidden));
+    as_user(&d, ANN, |c| assert!(c.release(id).unwrap().adopted.is_some_and(|adopted| adopted.released)));
+    guest.kill().unwrap();
+    guest.wait().unwrap();
+}
+
+#[test]
+fn a_process_tree_is_moved_and_moved_back() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start(CONFIG);
+    let mut child = Command::new("sh").args(["-c", "sleep 1000 & (sleep 1000 & wait) & wait"]).spawn().unwrap();
+    let pid = child.id() as i32;
+    let tree = || {
+        let mut pids = vec![pid];
+        while let Some(more) = Some(children(&pids)).filter(|more| more.len() > pids.len()) {
+            pids = more;
+        }
+        pids
+    };
+    assert!(wait_until(|| tree().len() == 4));
+    let before: Vec<String> = tree().iter().map(|pid| cgroups(*pid)).collect();
+    let output = d.cosched(&["adopt", "--pid", &pid.to_string()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let id: u64 = stdout(&output).trim().parse().unwrap();
+    let mut moved = d.job_pids(id);
+    moved.sort_unstable();
+    let mut wanted = tree();
+    wanted.sort_unstable();
+    assert_eq!(moved, wanted);
+    // Also from a cgroup that stands still.
+    assert!(d.cosched(&["suspend", &id.to_string()]).status.success());
+    assert!(wait_until(|| procs::is_frozen(&d.v2_job(id))));
+    let job: Job = d.client().release(id).unwrap();
+    assert_eq!(job.state, JobState::Ended);
+    assert_eq!(tree().iter().map(|pid| cgroups(*pid)).collect::<Vec<_>>(), before);
+    assert!(!d.v2_job(id).exists());
+    for pid in tree() {
+        procs::signal(pid, Signal::KILL);
+    }
+    child.wait().unwrap();
+
+    // One with a cgroup of its own keeps it.
+    let service = Service::new(SPIN);
+    let request = ask(Adopt { pid: Some(service.child.id() as i32), ..Adopt::default() });
+    let job = d.client().register(&request).unwrap();
+    assert_eq!(job.adopted.and_then(|adopted| adopted.cgroup), Some(service.path()));
+    assert!(d.cosched(&["release", &job.id.to_string()]).status.success());
+}
+
+/// These processes and the children of them.
+fn children(pids: &[i32]) -> Vec<i32> {
+    let of = |pid: &i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        text.split_whitespace().map(|word| word.parse().unwrap()).collect::<Vec<i32>>()
+    };
+    let mut all: Vec<i32> = pids.iter().copied().chain(pids.iter().flat_map(of)).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|pid| seen.insert(*pid));
+    all
+}
