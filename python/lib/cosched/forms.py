@@ -6,6 +6,7 @@ They are plain dicts. Times that end in `_unix_ms` are milliseconds since 1970 (
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 __all__ = [
+    "Adopted",
     "Boosting",
     "Chosen",
     "Class",
@@ -48,6 +49,18 @@ __all__ = [
     "Waiting",
     "Warning",
 ]
+
+#: Where an adopted job comes from.
+Adopted = TypedDict("Adopted", {
+    # Its cgroup, outside of the daemon's subtree; absent where its processes were moved.
+    "cgroup": 'NotRequired[str | None]',
+    # What people call it.
+    "from": 'NotRequired[str | None]',
+    # The limits that its owner had set when it was adopted. They hold on.
+    "limits": 'NotRequired[list[str]]',
+    # It was released: its processes go on, and are no job any more.
+    "released": 'NotRequired[bool]',
+})
 
 #: What was done for jobs that have a message waiting (policies `pb` and `dcs`).
 Boosting = TypedDict("Boosting", {
@@ -213,6 +226,8 @@ FairShare = TypedDict("FairShare", {
 
 #: A job as the daemon sees it.
 Job = TypedDict("Job", {
+    # Where it comes from, if it existed before it was a job.
+    "adopted": 'NotRequired[Adopted | None]',
     # It starts no earlier.
     "begin_unix_ms": 'NotRequired[int | None]',
     # How often it was raised because a message waited for it.
