@@ -76,7 +76,7 @@ export function Jobs({ jobs, kill }: { jobs: Job[]; kill: (job: Job) => void }) 
 function Line({ job, open, toggle, kill }: { job: Job; open: boolean; toggle: () => void; kill: (job: Job) => void }) {
   const not = forbidden(job);
   const name = plain(job.name);
-  const stopped = ["suspended", "dropped", "asleep"].includes(job.state);
+  const stopped = job.state === "suspended" || job.state === "dropped";
   const path = `/v1/jobs/${job.id}/${stopped ? "resume" : "suspend"}`;
   const verb = stopped ? "Resume" : "Suspend";
   const why = reason(job);
