@@ -11,6 +11,7 @@ export interface Job {
   policy: string;
   own_policy?: string;
   cpus: number;
+  places?: string;
   state: JobState;
   command: string[];
   submitted_unix_ms: number;

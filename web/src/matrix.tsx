@@ -16,11 +16,17 @@ const GAP_PX = 4;
 const HEAD_PX = 22;
 const LABEL_PX = 58;
 const CYCLE_PX = 30;
+const FONT = "12px ui-sans-serif, system-ui, sans-serif";
 const SLOTS_DRAWN_MAX = 240;
 
 /** The height of a row: less of many, so that all are seen. */
 function rowHeight(rows: number): number {
-  return Math.max(4, Math.min(ROW_PX_MAX, Math.floor(MATRIX_PX / Math.max(1, rows)) - GAP_PX));
+  return Math.max(3, Math.min(ROW_PX_MAX, Math.floor(0.85 * MATRIX_PX / Math.max(1, rows))));
+}
+
+/** From row to row. */
+function rowStep(rows: number): number {
+  return rowHeight(rows) + (rowHeight(rows) > 12 ? GAP_PX : 1);
 }
 
 interface Run { job: number; from: number; to: number }
@@ -42,7 +48,7 @@ function block(g: CanvasRenderingContext2D, job: number, x: number, y: number, w
   g.beginPath();
   g.roundRect(x, y, w, h, Math.min(5, w / 4, h / 4));
   g.fill();
-  if (stripes(job) === 0) return;
+  if (stripes(job) === 0 || h < 8) return;
   g.save();
   g.clip();
   g.strokeStyle = "rgba(255,255,255,.35)";
@@ -56,69 +62,92 @@ function block(g: CanvasRenderingContext2D, job: number, x: number, y: number, w
   g.restore();
 }
 
-function draw(g: CanvasRenderingContext2D, width: number, plan: Plan, stale: boolean, ink2: string): void {
+/** What does not change from frame to frame: all rows dim, and the cycle. */
+let still: { of: unknown[]; canvas: HTMLCanvasElement } | null = null;
+
+function drawStill(width: number, height: number, scale: number, plan: Plan, text: string): HTMLCanvasElement {
+  const of = [plan, state.jobs, width, height, scale, text];
+  if (still && of.every((value, at) => still?.of[at] === value)) return still.canvas;
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [Math.round(width * scale), Math.round(height * scale)];
+  still = { of, canvas };
+  const g = canvas.getContext("2d");
+  if (!g) return canvas;
+  g.scale(scale, scale);
   const { columns, rows, turns } = plan.matrix;
-  const now = Date.now() + clockAhead;
-  const bright = stale ? rows.map(() => 0) : presence(plan, now - GLOW_MS, now);
-  const names = new Map(state.jobs.map((job) => [job.id, job.name]));
   const cell = (width - LABEL_PX) / Math.max(1, columns.length);
-  g.font = "12px ui-sans-serif, system-ui, sans-serif";
-  g.textBaseline = "middle";
   const every = Math.ceil(44 / cell);
-  g.fillStyle = ink2;
+  g.fillStyle = text;
+  g.font = FONT;
+  g.textBaseline = "middle";
   g.textAlign = "center";
   columns.forEach((name, at) => at % every === 0 && g.fillText(name, LABEL_PX + (at + 0.5) * cell, HEAD_PX / 2, cell * every));
-  const rowPx = rowHeight(rows.length);
-  rows.forEach((row, at) => {
-    const y = HEAD_PX + at * (rowPx + GAP_PX);
-    const light = bright[at] ?? 0;
-    g.globalAlpha = 1;
-    g.fillStyle = ink2;
-    g.textAlign = "left";
-    g.font = `${light > 0.5 ? "600 " : ""}12px ui-sans-serif, system-ui, sans-serif`;
-    if (rowPx > 10) g.fillText(`row ${row.index}`, 0, y + rowPx / 2);
-    g.globalAlpha = 0.13;
-    row.cells.forEach((job, c) => job === null && g.fillRect(LABEL_PX + c * cell + 1, y, Math.max(1, cell - 2), rowPx));
-    for (const run of runs(row.cells)) {
-      const [x, w] = [LABEL_PX + run.from * cell + 1, (run.to - run.from) * cell - 2];
-      g.globalAlpha = 0.28 + 0.72 * light;
-      block(g, run.job, x, y, w, rowPx);
-      if (w < 18 || rowPx < 11) continue;
-      const text = w > 90 ? plain(`${run.job} ${names.get(run.job) ?? ""}`) : String(run.job);
-      // A dim block is near the ground's colour: the text is then the ground's.
-      g.globalAlpha = 1;
-      g.fillStyle = light > 0.35 ? ink(run.job) : ink2;
-      g.textAlign = "center";
-      g.fillText(text.length > w / 7 ? `${text.slice(0, Math.max(1, Math.floor(w / 7) - 1))}…` : text, x + w / 2, y + rowPx / 2);
-    }
-    g.globalAlpha = 1;
-  });
-  cycle(g, width, HEAD_PX + rows.length * (rowPx + GAP_PX) + 8, plan, stale ? null : phase(plan, now), turns, ink2);
+  const names = new Map(state.jobs.map((job) => [job.id, job.name]));
+  rows.forEach((_, at) => drawRow(g, width, plan, at, 0, names, text));
+  cycle(g, width, HEAD_PX + rows.length * rowStep(rows.length) + 8, plan, turns, text);
+  return canvas;
 }
 
-/** The cycle once from left to right, coloured by the gangs of each slot's row, with a hand that shows the present. */
-function cycle(
-  g: CanvasRenderingContext2D, width: number, y: number, plan: Plan, at: number | null, turns: number[], ink2: string,
+function drawRow(
+  g: CanvasRenderingContext2D, width: number, plan: Plan, at: number, light: number, names: Map<number, string>, text: string,
 ): void {
-  if (turns.length === 0) return;
-  const wide = width - LABEL_PX;
-  const slot = wide / turns.length;
-  g.fillStyle = ink2;
+  const { columns, rows } = plan.matrix;
+  const row = rows[at];
+  if (!row) return;
+  const [rowPx, cell] = [rowHeight(rows.length), (width - LABEL_PX) / Math.max(1, columns.length)];
+  const y = HEAD_PX + at * rowStep(rows.length);
+  g.clearRect(0, y, width, rowPx);
+  g.fillStyle = text;
   g.textAlign = "left";
-  g.font = "12px ui-sans-serif, system-ui, sans-serif";
-  g.fillText("cycle", 0, y + CYCLE_PX / 2);
-  if (turns.length <= SLOTS_DRAWN_MAX) {
-    turns.forEach((row, k) => {
-      const jobs = [...new Set(plan.matrix.rows[row]?.cells.filter((job) => job !== null) ?? [])];
-      const part = CYCLE_PX / Math.max(1, jobs.length);
-      jobs.forEach((job, n) => block(g, job, LABEL_PX + k * slot + 1, y + n * part, Math.max(1, slot - 2), part));
-    });
+  g.textBaseline = "middle";
+  g.font = `${light > 0.5 ? "600 " : ""}${FONT}`;
+  if (rowPx > 10) g.fillText(`row ${row.index}`, 0, y + rowPx / 2);
+  g.globalAlpha = 0.13;
+  row.cells.forEach((job, c) => job === null && g.fillRect(LABEL_PX + c * cell + 1, y, Math.max(1, cell - 2), rowPx));
+  for (const run of runs(row.cells)) {
+    const [x, w] = [LABEL_PX + run.from * cell + 1, (run.to - run.from) * cell - 2];
+    g.globalAlpha = 0.28 + 0.72 * light;
+    block(g, run.job, x, y, w, rowPx);
+    g.globalAlpha = 1;
+    if (w < 18 || rowPx < 11) continue;
+    const label = w > 90 ? plain(`${run.job} ${names.get(run.job) ?? ""}`) : String(run.job);
+    // A dim block is near the ground's colour: the text is then the ground's.
+    g.fillStyle = light > 0.35 ? ink(run.job) : text;
+    g.textAlign = "center";
+    const most = Math.max(1, Math.floor(w / 7) - 1);
+    g.fillText(label.length > most ? `${label.slice(0, most)}…` : label, x + w / 2, y + rowPx / 2);
   }
+  g.globalAlpha = 1;
+}
+
+function draw(g: CanvasRenderingContext2D, [width, height, scale]: [number, number, number], plan: Plan, stale: boolean, text: string): void {
+  const { rows } = plan.matrix;
+  const now = Date.now() + clockAhead;
+  g.drawImage(drawStill(width, height, scale, plan, text), 0, 0, width, height);
+  if (stale) return;
+  const names = new Map(state.jobs.map((job) => [job.id, job.name]));
+  presence(plan, now - GLOW_MS, now).forEach((light, at) => light > 0.01 && drawRow(g, width, plan, at, light, names, text));
   // A hand that is faster than the eye would flicker.
-  const cycleMs = (plan.slot_length_ns / 1e6) * turns.length;
-  if (at === null || cycleMs < 250) return;
-  g.fillStyle = ink2;
-  g.fillRect(LABEL_PX + at * wide - 1, y - 4, 3, CYCLE_PX + 8);
+  const cycleMs = (plan.slot_length_ns / 1e6) * plan.matrix.turns.length;
+  if (cycleMs < 250) return;
+  g.fillStyle = text;
+  const top = HEAD_PX + rows.length * rowStep(rows.length) + 4;
+  g.fillRect(LABEL_PX + phase(plan, now) * (width - LABEL_PX) - 1, top, 3, CYCLE_PX + 8);
+}
+
+/** The cycle once from left to right, coloured by the gangs of each slot's row. */
+function cycle(g: CanvasRenderingContext2D, width: number, y: number, plan: Plan, turns: number[], text: string): void {
+  if (turns.length === 0 || turns.length > SLOTS_DRAWN_MAX) return;
+  const slot = (width - LABEL_PX) / turns.length;
+  g.fillStyle = text;
+  g.textAlign = "left";
+  g.font = FONT;
+  g.fillText("cycle", 0, y + CYCLE_PX / 2);
+  turns.forEach((row, k) => {
+    const jobs = [...new Set(plan.matrix.rows[row]?.cells.filter((job) => job !== null) ?? [])];
+    const part = CYCLE_PX / Math.max(1, jobs.length);
+    jobs.forEach((job, n) => block(g, job, LABEL_PX + k * slot + 1, y + n * part, Math.max(1, slot - 2), part));
+  });
 }
 
 export function MatrixView({ plan, stale }: { plan: Plan; stale: boolean }) {
@@ -126,7 +155,7 @@ export function MatrixView({ plan, stale }: { plan: Plan; stale: boolean }) {
   const latest = useRef({ plan, stale });
   latest.current = { plan, stale };
   const rows = plan.matrix.rows.length;
-  const height = HEAD_PX + rows * (rowHeight(rows) + GAP_PX) + 8 + CYCLE_PX + 8;
+  const height = HEAD_PX + rows * rowStep(rows) + 8 + CYCLE_PX + 8;
   useEffect(() => {
     let frame = 0;
     const step = () => {
@@ -142,7 +171,7 @@ export function MatrixView({ plan, stale }: { plan: Plan; stale: boolean }) {
       }
       g.setTransform(scale, 0, 0, scale, 0, 0);
       g.clearRect(0, 0, width, high);
-      draw(g, width, latest.current.plan, latest.current.stale, getComputedStyle(c).color);
+      draw(g, [width, high, scale], latest.current.plan, latest.current.stale, getComputedStyle(c).color);
       window.coschedFrames = (window.coschedFrames ?? 0) + 1;
     };
     step();
