@@ -129,7 +129,7 @@ function Details({ job }: { job: Job }) {
         <label>Policy <select value={job.own_policy ?? "default"} onChange={(e) => post("policy", e.currentTarget.value === "default" ? {} : { policy: e.currentTarget.value })}>
           {POLICIES.map((p) => <option key={p} value={p}>{p === "default" ? "the machine's" : p}</option>)}
         </select></label>
-        <label>Share at most <input type="number" min="0.1" max="100" step="0.1" value={share} placeholder="no limit"
+        <label>Share at most <input key={share} type="number" min="0.1" max="100" step="0.1" defaultValue={share} placeholder="no limit"
           onChange={(e) => post("share", e.currentTarget.value === "" ? {} : { share_max: Number(e.currentTarget.value) / 100 })} /> %</label>
       </fieldset>
       <ol class="past">
