@@ -91,6 +91,11 @@ impl Client {
         self.get(if all { "/v1/jobs?all=true" } else { "/v1/jobs" })
     }
 
+    /// `GET /v1/ended`: at most 1000 jobs that ended between these times, both included, the latest first.
+    pub fn ended(&mut self, since_unix_ms: u64, until_unix_ms: u64) -> Result<JobList> {
+        self.get(&format!("/v1/ended?since_unix_ms={since_unix_ms}&until_unix_ms={until_unix_ms}"))
+    }
+
     /// `GET /v1/jobs/{id}`.
     pub fn job(&mut self, id: u64) -> Result<Job> {
         self.get(&format!("/v1/jobs/{id}"))

@@ -3,13 +3,14 @@
 use crate::types::ErrorBody;
 use crate::version::{API_VERSION, ApiVersion};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 /// Why a request got no good answer. `Display` gives what happened, why, and what to do, a line each.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nothing answers on the socket: no daemon runs, or the connection broke.
-    #[error("no cosched daemon answers on {}\n  why: {}\n  hint: {}", path.display(), why_unreachable(source), hint_unreachable(source))]
+    #[error("no cosched daemon answers on {}\n  why: {}\n  hint: {}", path.display(), why_unreachable(path, source), hint_unreachable(path, source))]
     Unreachable {
         /// The socket that was tried.
         path: PathBuf,
@@ -61,8 +62,14 @@ fn hint_version(daemon: ApiVersion) -> &'static str {
     }
 }
 
-fn why_unreachable(source: &io::Error) -> String {
+/// Whether a file is in the socket's place.
+fn is_no_socket(path: &Path) -> bool {
+    path.metadata().is_ok_and(|facts| !facts.file_type().is_socket())
+}
+
+fn why_unreachable(path: &Path, source: &io::Error) -> String {
     match source.kind() {
+        _ if is_no_socket(path) => "this is not a socket".to_owned(),
         io::ErrorKind::NotFound => "the socket does not exist: no daemon was started".to_owned(),
         io::ErrorKind::ConnectionRefused => "the socket is there but nobody listens: the daemon has ended".to_owned(),
         io::ErrorKind::PermissionDenied => "this user may not open the socket".to_owned(),
@@ -74,8 +81,9 @@ fn why_unreachable(source: &io::Error) -> String {
     }
 }
 
-fn hint_unreachable(source: &io::Error) -> &'static str {
+fn hint_unreachable(path: &Path, source: &io::Error) -> &'static str {
     match source.kind() {
+        _ if is_no_socket(path) => "give the socket of a daemon with --socket or COSCHED_SOCKET, or neither",
         io::ErrorKind::PermissionDenied => "choose another daemon with --socket, or ask the administrator for access",
         _ => "`cosched run -- COMMAND` starts one for you; `systemctl start coschedd` starts the system's",
     }
@@ -92,6 +100,9 @@ mod tests {
         let text = unreachable.to_string();
         assert!(text.starts_with("no cosched daemon answers on /x/coschedd.sock\n  why: the socket does not exist"));
         assert!(text.contains("\n  hint: `cosched run -- COMMAND` starts one"));
+        let file =
+            ClientError::Unreachable { path: "/proc/version".into(), source: io::ErrorKind::ConnectionRefused.into() };
+        assert!(file.to_string().contains("why: this is not a socket\n  hint: give the socket"), "{file}");
         let refused = ClientError::Refused(ErrorBody {
             code: crate::ErrorCode::NotFound,
             what: "no job 7".into(),

@@ -78,6 +78,14 @@ pub const ROUTES: &[Route] = &[
         route("get", "/v1/jobs", "The jobs", None, "JobList"),
         &[("all", "boolean", "Ended jobs that are still remembered, too")],
     ),
+    with_query(
+        route("get", "/v1/ended", "Jobs that have ended, the latest first, at most 1000", None, "JobList"),
+        &[
+            ("since_unix_ms", "integer", "Those that ended at this time or later"),
+            ("until_unix_ms", "integer", "Those that ended at this time or before"),
+            ("uid", "integer", "Those of this user"),
+        ],
+    ),
     route("post", "/v1/jobs", "Register a job; its first process enters its cgroups", Some("JobRequest"), "Job"),
     route("get", "/v1/jobs/{id}", "One job", None, "Job"),
     route("post", "/v1/jobs/{id}/exit", "The launcher saw the main process end", Some("ExitReport"), "Job"),

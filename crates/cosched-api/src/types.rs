@@ -246,6 +246,15 @@ wire! {
         pub pid: i32,
         /// Registration.
         pub submitted_unix_ms: u64,
+        /// When it last started: it has CPUs since then. Absent while it waits, and where this node does not know.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub started_unix_ms: Option<u64>,
+        /// While it waits, and has a reservation: when it starts at the latest, if those before it run no longer than their time limits.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub expected_start_unix_ms: Option<u64>,
+        /// A signal has stopped its first process (Ctrl-Z); scheduling did not.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub stopped: bool,
         /// The end of its last process.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ended_unix_ms: Option<u64>,

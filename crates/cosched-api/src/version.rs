@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub const VERSION_HEADER: &str = "cosched-api";
 
 /// The version that this crate speaks. MINOR rises with every path or field that is added.
-pub const API_VERSION: ApiVersion = ApiVersion { major: 1, minor: 7 };
+pub const API_VERSION: ApiVersion = ApiVersion { major: 1, minor: 8 };
 
 /// A version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

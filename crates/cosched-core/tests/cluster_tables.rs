@@ -9,7 +9,7 @@
 //! - at any time: `node ID cpus=N [memory=N] [disk=N]`, `leave ID`, `drain ID`, `undrain ID`, `load ID THREADS`,
 //!   `submit ID cpus=N|a:2,b:2 [memory=N] [disk=N] [class=C] [queue=N] [owner=N] [lost=kill|keep|requeue]` (nodes by number),
 //!   `end ID`, `cleared ID`, `suspend ID`, `resume ID`, `class ID C`, `used ID NODE MEMORY`, `hours working|off`,
-//!   `rebalance`, `slot N` (it is slot N now), `print`, `jobs`.
+//!   `rebalance`, `slot N` (it is slot N now), `print`, `jobs`, `starts` (when those that wait start at the latest).
 //!
 //! Plans hold two slots after they are made. What hosts are told is printed as it comes, the line of the cycle is
 //! `ROW:JOBS`, with `-` for open turns and `+` before a job that lives in another row; `|` parts the line-ups of a row.
@@ -69,6 +69,7 @@ impl Script {
         match words {
             ["print"] => print(&self.planner().plan().clone(), &mut self.printed),
             ["jobs"] => self.print_jobs(),
+            ["starts"] => self.print_starts(),
             ["slot", n] => {
                 self.slot = number(n)?;
                 let now = self.now();
@@ -144,6 +145,14 @@ impl Script {
             };
             self.printed += &format!("{line}\n");
         }
+    }
+
+    fn print_starts(&mut self) {
+        let now = self.now();
+        for (id, at) in self.planner().expected_starts(now) {
+            self.printed += &format!("job {id} starts in slot {} at the latest\n", at.0 / SLOT_NS);
+        }
+        self.printed += "\n";
     }
 
     fn print_jobs(&mut self) {

@@ -42,6 +42,13 @@ pub fn start_ticks(pid: i32) -> Option<u64> {
     parse_start_ticks(&cgfile::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?)
 }
 
+/// Whether a signal has stopped `pid` (Ctrl-Z), or a debugger holds it.
+pub fn is_stopped(pid: i32) -> bool {
+    let stat = cgfile::read(Path::new(&format!("/proc/{pid}/stat"))).unwrap_or_default();
+    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_whitespace().next());
+    matches!(state, Some("T" | "t"))
+}
+
 fn parse_start_ticks(stat: &str) -> Option<u64> {
     // The name may hold blanks and parentheses; the fields after its end start with the state, which is field 3.
     stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(22 - 3)?.parse().ok()

@@ -18,6 +18,7 @@ use super::state::{JobRecord, Stage, Want};
 use crate::backfill::Hole;
 use crate::id::JobId;
 use crate::job::Policy;
+use crate::reason::Reason;
 use crate::time::Time;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -292,17 +293,34 @@ impl Planner {
         Guest { ends, alone: queue.exclusive }
     }
 
-    /// A job that waits has a reservation from now on, if it can start some day and nobody before it has one on its nodes.
-    pub(super) fn reserve(&self, id: JobId, reserved: &mut Reserved) {
+    /// When the jobs that wait and have a reservation start at the latest, if those that have started run no longer than their
+    /// time limits permit. Others have no such time: nobody knows when a job without a limit ends.
+    pub fn expected_starts(&self, now: Time) -> BTreeMap<JobId, Time> {
+        let mut reserved = Reserved::new(now);
+        let reserves = |id: &JobId| {
+            use Reason::{BehindOthers, RowsFull, WaitsForDisk, WaitsForExclusive, WaitsForMemory};
+            let of_nodes = [WaitsForMemory, WaitsForDisk, WaitsForExclusive, RowsFull, BehindOthers];
+            of_nodes.map(Stage::Waiting).contains(&self.state.jobs[id].stage)
+        };
+        let waiting = self.in_order(now).into_iter().filter(reserves);
+        let start = |id| self.reserve(id, &mut reserved).filter(|from| *from > now).map(|from| (id, from));
+        waiting.filter_map(start).collect()
+    }
+
+    /// A job that waits has a reservation from now on, if it can start some day and nobody before it has one on its nodes. When it
+    /// begins.
+    pub(super) fn reserve(&self, id: JobId, reserved: &mut Reserved) -> Option<Time> {
         if reserved.kept.len() == self.layout.nodes().len() {
-            return;
+            return None;
         }
         let usages = reserved.usages.take().unwrap_or_else(|| self.usages(reserved.now));
         let job = &self.state.jobs[&id];
         let alone = self.state.config.queues[job.spec.queue as usize].exclusive;
         let key = key_of(id, job);
         let waiter = Waiter { planner: self, reserved, job, key, alone, usages: &usages };
-        let kept: Vec<(u32, Kept)> = match waiter.reservation() {
+        let reservation = waiter.reservation();
+        let from = reservation.as_ref().map(|(from, _)| *from);
+        let kept: Vec<(u32, Kept)> = match reservation {
             Some((from, needs)) => {
                 let spans = job.place.is_none() && waiter.is_gang(needs.len());
                 needs.into_iter().map(|need| waiter.keeps(from, need, spans)).collect()
@@ -311,6 +329,7 @@ impl Planner {
         };
         reserved.kept.extend(kept);
         reserved.usages = Some(usages);
+        from
     }
 
     fn usages(&self, now: Time) -> Vec<Vec<Usage>> {

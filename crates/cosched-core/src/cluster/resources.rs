@@ -145,7 +145,7 @@ impl Planner {
     fn reserved_before(&self, now: Time, id: JobId) -> Reserved {
         let mut reserved = Reserved::new(now);
         let key = key_of(id, &self.state.jobs[&id]);
-        self.waiting.range(..key).for_each(|(.., id)| self.reserve(*id, &mut reserved));
+        self.waiting.range(..key).for_each(|(.., id)| _ = self.reserve(*id, &mut reserved));
         reserved
     }
 
