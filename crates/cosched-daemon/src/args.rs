@@ -42,6 +42,10 @@ pub struct Args {
     /// this machine offers, and end. Nothing is changed
     #[arg(long)]
     pub check: bool,
+
+    /// Look at the machine and print findings as JSON lines: what `cosched setup` shows
+    #[arg(long, value_name = "fix", value_parser = ["fix", "look"], num_args = 0..=1, require_equals = true, default_missing_value = "look", hide = true)]
+    pub setup: Option<String>,
 }
 
 const EXAMPLES: &str = "Examples:

@@ -1,27 +1,20 @@
 //! The audit log: who changed what, when, and what came of it, a line of JSON each, in `audit.log` beside the journal.
 //!
-//! Nothing waits for it: lines go through a bounded queue to a thread of their own, which writes and turns the files over. What
-//! could not be written (a full disk, a full queue) is counted, and the number is written when that can be. One user cannot fill it:
-//! of who does very much the rest is counted, in a line a minute at most.
+//! Nothing waits for it (`logfile.rs`). What could not be written (a full disk, a full queue) is counted, and the number is written when
+//! that can be. One user cannot fill it: of who does very much the rest is counted, in a line a minute at most.
 
+use crate::logfile;
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A file is turned over at this length, and so many old ones are kept.
-const FILE_BYTES_MAX: u64 = 16 << 20;
-const OLD_FILES: usize = 7;
-/// Lines that wait to be written.
-const QUEUE: usize = 1024;
 /// A user's lines: so many at once, and then one in this time.
 const BURST: f64 = 1000.0;
 const LINE_EVERY: Duration = Duration::from_secs(6);
@@ -84,9 +77,7 @@ impl Act {
 impl Audit {
     /// Begins to write in this directory.
     pub(crate) fn start(dir: &Path) -> io::Result<Audit> {
-        let (to_writer, lines) = sync_channel(QUEUE);
-        let mut writer = Writer { path: dir.join("audit.log"), file: None, bytes: 0, lost: 0 };
-        std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&lines))?;
+        let to_writer = logfile::start(dir.join("audit.log"), "audit")?;
         let audit = Audit { shared: Arc::new(Mutex::new(Shared { to_writer, users: BTreeMap::new(), lost: 0 })) };
         audit.line(json!({"act": "start", "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id()}));
         Ok(audit)
@@ -163,81 +154,6 @@ impl Rate {
     }
 }
 
-/// The thread's side.
-struct Writer {
-    path: PathBuf,
-    file: Option<File>,
-    bytes: u64,
-    /// Lines that the disk did not take.
-    lost: u64,
-}
-
-impl Writer {
-    fn run(&mut self, lines: &Receiver<String>) {
-        while let Ok(line) = lines.recv() {
-            let told =
-                if self.lost > 0 { format!("{{\"act\":\"lost\",\"lines\":{}}}\n", self.lost) } else { String::new() };
-            match self.write(&(told + &line)) {
-                Ok(()) => self.lost = 0,
-                Err(e) => {
-                    if self.lost == 0 {
-                        tracing::error!("the audit log {} cannot be written: {e}", self.path.display());
-                    }
-                    self.lost += 1;
-                    // Half a line may be there; the next one begins with a new file handle and a new line.
-                    self.file = None;
-                }
-            }
-        }
-    }
-
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        if self.bytes >= FILE_BYTES_MAX {
-            self.file = None;
-            self.turn_over()?;
-        }
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-                let mut file =
-                    OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(&self.path)?;
-                self.bytes = file.metadata()?.len();
-                if !ends_whole(&self.path, self.bytes)? {
-                    file.write_all(b"\n")?;
-                }
-                none.insert(file)
-            }
-        };
-        file.write_all(text.as_bytes())?;
-        self.bytes += text.len() as u64;
-        Ok(())
-    }
-
-    /// `audit.log` becomes `audit.log.1`, and so on; the oldest goes.
-    fn turn_over(&mut self) -> io::Result<()> {
-        let old = |number: usize| self.path.with_extension(format!("log.{number}"));
-        for number in (1..OLD_FILES).rev() {
-            if old(number).exists() {
-                std::fs::rename(old(number), old(number + 1))?;
-            }
-        }
-        std::fs::rename(&self.path, old(1))?;
-        self.bytes = 0;
-        Ok(())
-    }
-}
-
-/// Whether a file ends with a whole line: what a crash or a full disk has cut off is not continued.
-fn ends_whole(path: &Path, bytes: u64) -> io::Result<bool> {
-    use std::os::unix::fs::FileExt;
-    let mut last = [b'\n'];
-    if bytes > 0 {
-        File::open(path)?.read_exact_at(&mut last, bytes - 1)?;
-    }
-    Ok(last == [b'\n'])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,30 +213,6 @@ mod tests {
     }
 
     #[test]
-    fn files_are_turned_over_and_what_the_disk_does_not_take_is_counted() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("audit.log");
-        let mut writer = Writer { path: path.clone(), file: None, bytes: 0, lost: 0 };
-        for round in 0..10 {
-            writer.write(&format!("{{\"round\":{round}}}\n")).unwrap();
-            writer.bytes = FILE_BYTES_MAX;
-        }
-        assert_eq!(lines(&path)[0]["round"], 9);
-        assert_eq!(lines(&path.with_extension("log.7"))[0]["round"], 2);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 8);
-        // A directory in its place stands for a disk that takes nothing.
-        let broken = dir.path().join("broken");
-        std::fs::create_dir(&broken).unwrap();
-        let (to, from) = sync_channel(4);
-        let mut writer = Writer { path: broken, file: None, bytes: 0, lost: 0 };
-        to.send("x\n".to_owned()).unwrap();
-        to.send("y\n".to_owned()).unwrap();
-        drop(to);
-        writer.run(&from);
-        assert_eq!(writer.lost, 2);
-    }
-
-    #[test]
     fn administrators_lines_are_not_bounded_and_a_users_come_back_with_time() {
         let dir = tempfile::tempdir().unwrap();
         let audit = Audit::start(dir.path()).unwrap();
@@ -353,15 +245,5 @@ mod tests {
         let act = Act::new("policy", Some(7), &json!({"text": "\u{1}".repeat(5000)}));
         assert!(crate::sizes::weight(&act.detail) <= DETAIL_BYTES_MAX);
         assert_eq!(Act::new("suspend", None, &()).detail, "null");
-    }
-
-    #[test]
-    fn half_a_line_is_not_continued() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("audit.log");
-        std::fs::write(&path, "{\"cut\"").unwrap();
-        let mut writer = Writer { path: path.clone(), file: None, bytes: 0, lost: 0 };
-        writer.write("{\"whole\":1}\n").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"cut\"\n{\"whole\":1}\n");
     }
 }

@@ -35,6 +35,13 @@ pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place)
         let hint = "Let chrony or another time daemon keep the clock";
         warnings.push(format!("{why}: gangs would have no slots here. {hint}"));
     }
+    let has = cosched_linux::observe::memory_total();
+    if let Some(memory) = config.memory_bytes.filter(|memory| *memory > has) {
+        let (memory, has) = (memory >> 20, has >> 20);
+        warnings.push(format!(
+            "`memory` is {memory} MiB, the machine has {has} MiB: jobs that use it all will swap or be killed"
+        ));
+    }
     for warning in &warnings {
         println!("warning    {warning}");
     }

@@ -1,5 +1,6 @@
 //! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
 
+use crate::accounting::{self, Period};
 use crate::audit::{Act, Audit, Who};
 use crate::bounds::{BACKUP_BYTES_MAX, Bounds, STREAM_PATH, bounded};
 use crate::call::{Call, Op, Reply};
@@ -17,11 +18,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, JobRequest, VERSION_HEADER};
+use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, Job, JobRequest, VERSION_HEADER};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// The longest that `GET …/wait` waits before it answers with the job as it is.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -77,6 +80,23 @@ pub(crate) struct Desk {
     pub(crate) rights: Rights,
     /// What happens.
     pub(crate) events: EventLog,
+    /// The jobs that have ended.
+    pub(crate) ended: Arc<EndedLog>,
+}
+
+/// The accounting log, as it is read.
+#[derive(Debug)]
+pub(crate) struct EndedLog {
+    path: PathBuf,
+    /// One reader at a time.
+    turn: Semaphore,
+}
+
+impl EndedLog {
+    /// That of a daemon with this state.
+    pub(crate) fn new(state_dir: &std::path::Path) -> Arc<EndedLog> {
+        Arc::new(EndedLog { path: accounting::path(state_dir), turn: Semaphore::new(1) })
+    }
 }
 
 type Calls = State<Desk>;
@@ -96,6 +116,7 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
         .route("/v1/policy", put(machine_policy))
         .route("/v1/nodes/{name}", put(node))
         .route("/v1/jobs", get(list).post(register))
+        .route("/v1/ended", get(ended))
         .route("/v1/jobs/{id}", get(show))
         .route("/v1/jobs/{id}/exit", post(exit))
         .route("/v1/jobs/{id}/suspend", post(suspend))
@@ -221,6 +242,35 @@ pub(crate) struct ListQuery {
 
 async fn list(calls: Calls, from: From, Asked(query): Asked<ListQuery>) -> Response {
     ask(calls, from, Op::List { all: query.all }).await
+}
+
+#[derive(Deserialize)]
+pub(crate) struct EndedQuery {
+    #[serde(default)]
+    since_unix_ms: u64,
+    until_unix_ms: Option<u64>,
+    uid: Option<u32>,
+}
+
+/// Read from the disk by a thread of its own, for one caller at a time: the driver has no part in it.
+async fn ended(
+    State(desk): Calls,
+    ConnectInfo(Caller { peer, .. }): From,
+    Asked(query): Asked<EndedQuery>,
+) -> Response {
+    let Ok(_turn) = desk.ended.turn.acquire().await else {
+        return failure(internal("the daemon is ending", "it no longer takes requests"));
+    };
+    let (path, privacy) = (desk.ended.path.clone(), desk.privacy.clone());
+    let EndedQuery { since_unix_ms, until_unix_ms, uid } = query;
+    let period = Period { since_unix_ms, until_unix_ms: until_unix_ms.unwrap_or(u64::MAX) };
+    let seen = privacy.clone();
+    let is_seen = move |job: &Job| uid.is_none_or(|uid| job.uid == uid) && seen.sees(peer, job);
+    let read = tokio::task::spawn_blocking(move || accounting::read(&path, period, is_seen)).await;
+    match read.map_err(std::io::Error::other).and_then(|list| list) {
+        Ok(list) => success(Reply::Jobs(privacy.list(peer, list))),
+        Err(e) => failure(internal("the accounting log cannot be read", e)),
+    }
 }
 
 async fn register(calls: Calls, from: From, body: Bytes) -> Response {

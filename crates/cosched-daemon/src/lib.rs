@@ -1,5 +1,6 @@
 //! coschedd: keeps the jobs of one node and drives the policy. The decisions are core's, the system calls linux's.
 
+mod accounting;
 mod args;
 mod audit;
 mod bounds;
@@ -22,6 +23,7 @@ mod http;
 mod instance;
 mod journal;
 mod lives;
+mod logfile;
 mod metrics;
 mod neighbours;
 mod places;
@@ -32,6 +34,7 @@ mod record;
 mod refuse;
 mod rights;
 mod serve;
+mod setup;
 mod sizes;
 mod start;
 mod store;

@@ -41,6 +41,11 @@ impl Privacy {
         self.data.jobs && !self.rights.is_admin(peer)
     }
 
+    /// Whether a user may know that there is this job.
+    pub(crate) fn sees(&self, peer: Peer, job: &Job) -> bool {
+        job.uid == peer.uid || !self.hides_jobs(peer)
+    }
+
     /// A job as this user may see it.
     pub(crate) fn job(&self, peer: Peer, mut job: Job) -> Answer<Job> {
         if job.uid == peer.uid || self.rights.is_admin(peer) {

@@ -247,6 +247,11 @@ impl Record {
         self.ended_unix_ms.is_some()
     }
 
+    /// When its processes were last put under our control here.
+    pub(crate) fn started_unix_ms(&self) -> Option<u64> {
+        self.events.iter().rev().find(|event| event.what == "registered").map(|event| event.unix_ms)
+    }
+
     /// Remembers an event; of very many the middle ones are forgotten.
     pub(crate) fn event(&mut self, unix_ms: u64, what: &str, detail: impl Into<String>) {
         if self.events.len() >= EVENTS_MAX {

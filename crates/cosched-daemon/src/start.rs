@@ -10,7 +10,7 @@ use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
 use crate::events::EventLog;
 use crate::guard::GuardKeeper;
-use crate::http::Desk;
+use crate::http::{Desk, EndedLog};
 use crate::instance::{self, Places};
 use crate::neighbours::Neighbours;
 use crate::places::Mover;
@@ -18,7 +18,7 @@ use crate::privacy::Privacy;
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
-use crate::{check, clock, http, serve, users};
+use crate::{check, clock, http, serve, setup, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
@@ -65,15 +65,12 @@ fn no_tree(error: TreeError) -> anyhow::Error {
 /// Why it could not start; nothing was changed then.
 pub fn run(args: Args) -> anyhow::Result<()> {
     start_log();
-    let mut config = match args.config.clone().or_else(instance::default_config) {
-        Some(path) => Config::load(&path)?,
-        None => Config::default(),
-    };
+    let mut config = configuration(&args)?;
+    if args.check || args.setup.is_some() {
+        return look(&config, &args);
+    }
     let layout = Layout::detect().map_err(|e| NoPlace::from(e.0))?;
     let place = place(&layout, &args.cgroup)?;
-    if args.check {
-        return check::check(&config, &args, &layout, place);
-    }
     // Jobs of an earlier daemon run unbounded until this one drives them, and have all CPUs but the reserve: it must not wait for them.
     let ahead = Ahead::begin();
     let rights = rights(&config)?;
@@ -120,7 +117,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
     let served = tokio::task::LocalSet::new().block_on(&runtime, async {
-        let desk = Desk { calls, privacy, audit, rights: guests.clone(), events: identity.events.clone() };
+        let (events, ended) = (identity.events.clone(), EndedLog::new(&places.state_dir));
+        let desk = Desk { calls, privacy, audit, rights: guests.clone(), events, ended };
         let driver = Driver::new(config, identity, rights, (store, state), machinery, to_driver)?;
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
         let bounds = Bounds { budget, rights: guests.clone(), time };
@@ -146,6 +144,23 @@ fn disk_bytes(dir: &Path) -> u64 {
 }
 
 /// The place of our cgroups: below the root for root, in a delegated subtree for a user.
+/// Only looks at the machine.
+fn look(config: &Config, args: &Args) -> anyhow::Result<()> {
+    if let Some(how) = &args.setup {
+        return setup::setup(config, how == "fix", |layout| place(layout, &args.cgroup));
+    }
+    let layout = Layout::detect().map_err(|e| NoPlace::from(e.0))?;
+    let place = place(&layout, &args.cgroup)?;
+    check::check(config, args, &layout, place)
+}
+
+fn configuration(args: &Args) -> anyhow::Result<Config> {
+    Ok(match args.config.clone().or_else(instance::default_config) {
+        Some(path) => Config::load(&path)?,
+        None => Config::default(),
+    })
+}
+
 fn place(layout: &Layout, name: &str) -> anyhow::Result<Place> {
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         bail!("`{name}` cannot be the name of a cgroup. Use letters, digits and dashes");

@@ -107,38 +107,6 @@ enum Kind {
     Etcd,
 }
 
-pub(super) const KEYS: [&str; 29] = [
-    "store",
-    "cluster",
-    "node",
-    "etcd",
-    "node_lease",
-    "node_dead_after",
-    "rebalance_period",
-    "rows_max",
-    "ceiling",
-    "queue",
-    "endpoints",
-    "ca_file",
-    "cert_file",
-    "key_file",
-    "server_name",
-    "user",
-    "password_file",
-    "name",
-    "exclusive",
-    "memory_max",
-    "disk_max",
-    "time_max",
-    "fair_share",
-    "half_life",
-    "weight",
-    "users",
-    "groups",
-    "memory_max_per_user",
-    "jobs_max_per_user",
-];
-
 impl FileCluster {
     /// The node's place in its cluster.
     pub(super) fn read(self) -> Result<ClusterConfig, ConfigError> {
@@ -405,7 +373,7 @@ pub(crate) fn queue_of(queue: api::Queue) -> Result<Queue, (String, String, &'st
 }
 
 fn error(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ConfigError {
-    ConfigError { what: what.into(), why: why.into(), hint: hint.into() }
+    ConfigError { what: what.into(), why: why.into(), hint: hint.into(), ..ConfigError::default() }
 }
 
 #[cfg(test)]

@@ -4,21 +4,6 @@ use super::{ConfigError, choice, range, set_duration, size};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The keys of the table.
-pub(super) const KEYS: [&str; 11] = [
-    "jobs",
-    "waiting_jobs",
-    "processes",
-    "record_bytes",
-    "connections",
-    "connections_all",
-    "buffered_bytes",
-    "buffered_bytes_all",
-    "request_time",
-    "tasks_per_job",
-    "caller_cgroup",
-];
-
 /// The largest request, with what it takes when it is read, has to fit.
 const BUFFERED_BYTES_MIN: u64 = 16 << 20;
 

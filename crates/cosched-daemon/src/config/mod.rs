@@ -2,6 +2,7 @@
 
 mod cluster;
 mod limits;
+mod place;
 mod reserve;
 
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
@@ -14,6 +15,7 @@ use crate::words::{core_policy, core_sharing};
 use cosched_core::{Packing, Policy, Shares, Sharing};
 use serde::Deserialize;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -114,9 +116,15 @@ impl Default for Config {
 }
 
 /// What is wrong with a configuration file, in the three parts that every message of cosched has.
-#[derive(Debug, thiserror::Error, PartialEq)]
-#[error("{what}: {why}. {hint}")]
+#[derive(Debug, Default, thiserror::Error, PartialEq)]
+#[error("{place}{what}\n{line}  why: {why}\n  hint: {hint}")]
 pub(crate) struct ConfigError {
+    /// The file with line and column, as far as that is known: `/etc/cosched.toml:3:1: `.
+    place: Box<str>,
+    /// The line, with carets below what is meant.
+    line: Box<str>,
+    /// Where in the text, in bytes.
+    at: Option<Box<Range<usize>>>,
     /// What happened.
     pub(crate) what: String,
     /// Why.
@@ -176,39 +184,6 @@ struct FileShares {
     standby: Option<u32>,
 }
 
-const KEYS: &[&str] = &[
-    "policy",
-    "sharing",
-    "slot_length",
-    "boost_period",
-    "packing",
-    "reserve",
-    "idle_after",
-    "drop_after",
-    "require_synchronised_clock",
-    "metrics_listen",
-    "status_file",
-    "lease",
-    "watchdog",
-    "places",
-    "mechanism",
-    "realtime_priority",
-    "admins",
-    "state_dir",
-    "private_data",
-    "keep_ended",
-    "embedded_exit_after",
-    "shares",
-    "off_hours",
-    "working_hours",
-    "memory",
-    "express",
-    "interactive",
-    "batch",
-    "standby",
-    "limits",
-];
-
 impl Config {
     /// Reads `path`.
     pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
@@ -216,13 +191,26 @@ impl Config {
             what: format!("cannot read the configuration {}", path.display()),
             why: e.to_string(),
             hint: "Check the path and its rights, or leave --config out to use the defaults.".to_owned(),
+            ..ConfigError::default()
         })?;
-        Config::parse(&text).map_err(|e| ConfigError { what: format!("{}: {}", path.display(), e.what), ..e })
+        Config::parse(&text).map_err(|e| {
+            let colon = if e.place.is_empty() { ": " } else { ":" };
+            ConfigError { place: format!("{}{colon}{}", path.display(), e.place).into(), ..e }
+        })
     }
 
     /// Reads a configuration from text; what is not set has its default.
     pub(crate) fn parse(text: &str) -> Result<Config, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|e| syntax(&e))?;
+        Config::read(text).map_err(|e| {
+            let of_value = || place::of_value(text, &e.what).map(Box::new);
+            let Some(span) = e.at.clone().or_else(of_value) else { return e };
+            let (place, line) = place::shown(text, &span);
+            ConfigError { place: format!("{place}: ").into(), line: format!("{line}\n").into(), ..e }
+        })
+    }
+
+    fn read(text: &str) -> Result<Config, ConfigError> {
+        let file: File = toml::from_str(text).map_err(|e| place::syntax(text, &e))?;
         let mut c = Config::default();
         if let Some(v) = file.policy {
             c.policy = choice("policy", &v, &cosched_api::Policy::ALL.map(|p| (p.name(), core_policy(p))))?;
@@ -281,11 +269,7 @@ impl Config {
             c.off_hours = shares.over(c.off_hours);
         }
         if let Some(texts) = file.working_hours {
-            c.working_hours = Calendar::parse(&texts).map_err(|why| ConfigError {
-                what: "`working_hours` is not what it has to be".to_owned(),
-                why,
-                hint: "Write a list, as [\"Mon-Fri 08:00-18:00\"].".to_owned(),
-            })?;
+            c.working_hours = working_hours(&texts)?;
         }
         c.limits = file.limits.unwrap_or_default().read()?;
         c.check()?;
@@ -352,6 +336,7 @@ fn range(key: &str, value: &str, valid: &str) -> ConfigError {
         what: format!("`{key} = {value}` is not possible"),
         why: format!("it is out of range: {valid}"),
         hint: "Correct the value, or take the key out for its default.".to_owned(),
+        ..ConfigError::default()
     }
 }
 
@@ -364,6 +349,16 @@ fn choice<T: Copy>(key: &str, value: &str, valid: &[(&str, T)]) -> Result<T, Con
         what: format!("`{key} = \"{value}\"` is not possible"),
         why: format!("it takes one of: {}", names.join(", ")),
         hint: nearest(value, &names),
+        ..ConfigError::default()
+    })
+}
+
+fn working_hours(texts: &[String]) -> Result<Calendar, ConfigError> {
+    Calendar::parse(texts).map_err(|why| ConfigError {
+        what: "`working_hours` is not what it has to be".to_owned(),
+        why,
+        hint: "Write a list, as [\"Mon-Fri 08:00-18:00\"].".to_owned(),
+        ..ConfigError::default()
     })
 }
 
@@ -382,6 +377,7 @@ fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
         what: format!("`{key} = \"{text}\"` is not an address"),
         why: "it takes an IP address and a port".to_owned(),
         hint: "Write \"127.0.0.1:9464\" for this machine only, or \"[::1]:9464\".".to_owned(),
+        ..ConfigError::default()
     })
 }
 
@@ -390,6 +386,7 @@ fn size(key: &str, text: &str) -> Result<u64, ConfigError> {
         what: format!("`{key} = \"{text}\"` is not a size"),
         why: e.to_string(),
         hint: "Write a number with a unit, as in \"64G\".".to_owned(),
+        ..ConfigError::default()
     })
 }
 
@@ -399,23 +396,9 @@ fn set_duration(target: &mut Duration, key: &str, text: Option<String>) -> Resul
         what: format!("`{key} = \"{text}\"` is not a time"),
         why: e.to_string(),
         hint: "Write a number with a unit, as in \"100ms\", \"2s\" or \"5min\".".to_owned(),
+        ..ConfigError::default()
     })?;
     Ok(())
-}
-
-/// Turns the parser's message into ours; an unknown key gets its nearest spelling.
-fn syntax(e: &toml::de::Error) -> ConfigError {
-    let message = e.message().to_owned();
-    let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split('`').next());
-    let hint = match unknown {
-        Some(key) => nearest(key, &[KEYS, &cluster::KEYS, &limits::KEYS].concat()),
-        None => "See packaging/etc/cosched.toml for every key with its default.".to_owned(),
-    };
-    let what = match unknown {
-        Some(key) => format!("unknown key `{key}`"),
-        None => "this is not a valid configuration".to_owned(),
-    };
-    ConfigError { what, why: message, hint }
 }
 
 fn nearest(word: &str, valid: &[&str]) -> String {
@@ -522,9 +505,9 @@ mod tests {
         let told = || Config::load(&path).unwrap_err().to_string();
         assert!(told().contains("cannot read the configuration") && told().contains("cosched.toml"), "{}", told());
         std::fs::write(&path, "policy = \"gangs\"").unwrap();
-        assert!(told().contains("cosched.toml: `policy = \"gangs\"`"), "{}", told());
+        assert!(told().contains("cosched.toml:1:1: `policy = \"gangs\"`"), "{}", told());
         std::fs::write(&path, "policy = ").unwrap();
-        assert!(told().contains("not a valid configuration"), "{}", told());
+        assert!(told().contains("the value of `policy` cannot be read"), "{}", told());
         std::fs::write(&path, "policy = \"local\"").unwrap();
         assert_eq!(Config::load(&path).unwrap().policy, Policy::Local);
     }

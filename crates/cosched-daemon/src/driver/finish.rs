@@ -4,7 +4,7 @@ use super::usage::out_of_memory;
 use super::{Driver, Live, waiting};
 use crate::clock::unix_ms;
 use crate::record::Record;
-use cosched_api::ExitStatus;
+use cosched_api::{self as api, ExitStatus};
 use cosched_cluster::wire::{Attempt, Exit};
 use cosched_core::JobId;
 use cosched_node::Input;
@@ -117,7 +117,26 @@ impl Driver {
             }
             record.event(unix_ms(), "ended", how);
         });
+        self.account(id);
         self.empty_since = Instant::now();
+    }
+
+    /// Writes down what a job was and used here.
+    pub(super) fn account(&self, id: u64) {
+        let Some(record) = self.state.jobs.get(&id) else { return };
+        let here = self.job(record);
+        // The cluster knows its queue and why it ends; this node when it ended here, and what it used.
+        let Ok(known) = self.view_job(id) else { return self.accounting.write(here) };
+        let use_of_nodes = record.part.filter(|part| part.spans).map(|_| vec![self.node_name()]);
+        self.accounting.write(api::Job {
+            state: here.state,
+            ended_unix_ms: here.ended_unix_ms,
+            started_unix_ms: here.started_unix_ms,
+            cpu_time_ms: here.cpu_time_ms,
+            memory_peak_bytes: here.memory_peak_bytes,
+            use_of_nodes,
+            ..known
+        });
     }
 
     fn forget_old(&mut self) {

@@ -37,6 +37,7 @@ mod watchdog;
 
 pub(crate) use clock::not_good_enough;
 
+use crate::accounting::Accounting;
 use crate::call::{Call, Reply};
 use crate::clock::now;
 use crate::config::Config;
@@ -208,6 +209,8 @@ pub(crate) struct Driver {
     watchdog: watchdog::Watchdog,
     /// Since when no job has been here; for the end of an embedded daemon.
     empty_since: Instant,
+    /// Where jobs that have ended are written down.
+    accounting: Accounting,
 }
 
 impl Driver {
@@ -231,6 +234,7 @@ impl Driver {
         let probes = cosched_linux::mechanism::probe(&machinery.tree);
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
         let fences = machinery.guard.fences().to_owned();
+        let accounting = Accounting::start(&identity.state_dir)?;
         let shares = period::shares(&config, &period);
         let cluster = Cluster::new(&config, memory_bytes, (&identity, shares), (&mut store, &mut state, &fences))?;
         let plan = Arc::clone(cluster.node.local().plan());
@@ -266,6 +270,7 @@ impl Driver {
             mechanism: "",
             boosts: boost::Boosts::default(),
             empty_since: Instant::now(),
+            accounting,
         };
         driver.take_up()?;
         Ok(driver)

@@ -79,6 +79,7 @@ impl Driver {
             r.lost = r.exit.is_none();
             r.event(unix_ms(), "lost", UNSEEN);
         });
+        self.account(record.id);
         if let Some(part) = record.part {
             self.report(record.id, part.attempt);
         }

@@ -50,6 +50,9 @@ impl Driver {
             cwd: record.cwd.clone(),
             pid: record.pid,
             submitted_unix_ms: record.submitted_unix_ms,
+            started_unix_ms: record.started_unix_ms(),
+            expected_start_unix_ms: None,
+            stopped: live.is_some() && record.exit.is_none() && self.is_stopped(record),
             ended_unix_ms: record.ended_unix_ms,
             exit: record.exit,
             processes: used.processes,
@@ -97,6 +100,11 @@ impl Driver {
             Some(_) if self.cluster.node.local().is_asleep(JobId(record.id)) => api::JobState::Asleep,
             _ => api::JobState::Running,
         }
+    }
+
+    /// Whether somebody else than the slot thread has stopped its first process.
+    fn is_stopped(&self, record: &Record) -> bool {
+        record.pid > 0 && self.mechanism != "signals" && cosched_linux::process::is_stopped(record.pid)
     }
 
     /// `GET /v1/status`

@@ -61,6 +61,7 @@ impl House {
             audit: Audit::start(audit.path()).unwrap(),
             rights: rights.clone(),
             events: EventLog::new(5),
+            ended: EndedLog::new(audit.path()),
         };
         let bounds = Bounds { budget: Budget::new(32 << 20, 64 << 20), rights, time: Duration::from_secs(60) };
         House { desk, bounds, asked, _audit: audit }

@@ -39,6 +39,7 @@ use cosched_node::{Action, Input, Node, RequestId};
 use kept::KeptFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -112,6 +113,8 @@ pub(super) struct Cluster {
     /// Why the store is not in touch, or cannot be used.
     problem: Option<String>,
     look_at: Instant,
+    /// When jobs that wait are expected to start, in milliseconds since the Unix epoch; of the state of a revision.
+    starts: Mutex<(u64, BTreeMap<JobId, u64>)>,
 }
 
 impl Cluster {
@@ -174,6 +177,7 @@ impl Cluster {
             rewritten: BTreeMap::new(),
             problem: Some("it has not answered yet".to_owned()),
             look_at: begin,
+            starts: Mutex::default(),
         })
     }
 

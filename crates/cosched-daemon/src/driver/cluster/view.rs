@@ -11,8 +11,9 @@ use crate::users;
 use crate::words;
 use cosched_api as api;
 use cosched_cluster::wire::{End, Exit, Job, WantAsk};
-use cosched_core::cluster::{JobRecord, NEVER, Stage};
+use cosched_core::cluster::{JobRecord, NEVER, Planner, Stage};
 use cosched_core::{JobId, Standing};
+use std::sync::PoisonError;
 
 /// So long it is shown that a key was deleted.
 const REWRITTEN_SHOWN: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -202,6 +203,14 @@ impl Driver {
         view.mem_bytes_max = terms.memory_bytes_max;
         view.queue = cluster.queue(planned, job);
         (view.state, view.waits_for) = self.state_of(cluster, job, view.state);
+        let started = planned.filter(|planned| !matches!(planned.stage, Stage::Waiting(_)) && planned.place.is_some());
+        view.started_unix_ms = match view.state {
+            api::JobState::Waiting => None,
+            _ => view.started_unix_ms.or_else(|| started.map(|planned| planned.ready_since.0 / 1_000_000)),
+        };
+        if view.state == api::JobState::Waiting {
+            view.expected_start_unix_ms = cluster.expected_start(JobId(job.id));
+        }
         (view.nodes, view.cpus) = cluster.resources(planned, job);
         view.use_of_nodes = cluster.use_of_nodes(planned, job);
         view.ended_why = ended_why(planned, job);
@@ -443,6 +452,18 @@ impl Cluster {
         let names = place.parts.iter().filter_map(|part| self.member().name_of(part.node));
         let (own, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == self.own_name);
         (!others.is_empty()).then(|| own.into_iter().map(str::to_owned).collect())
+    }
+
+    /// When a job that waits starts at the latest, if that is known.
+    fn expected_start(&self, id: JobId) -> Option<u64> {
+        let (state, revision) = (self.member().state()?, self.member().state_revision());
+        let mut known = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != revision || revision == 0 {
+            let planner = Planner::new(state.clone()).ok();
+            let starts = planner.map(|planner| planner.expected_starts(crate::clock::now())).unwrap_or_default();
+            *known = (revision, starts.into_iter().map(|(id, at)| (id, at.0 / 1_000_000)).collect());
+        }
+        known.1.get(&id).copied()
     }
 
     /// What a job was given of each node, or wants while it has nothing; and its CPUs in all.
