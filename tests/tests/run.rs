@@ -199,7 +199,7 @@ fn a_job_that_is_killed_for_lack_of_memory_is_told_so() {
             let shown = d.cosched(words);
             assert!(stdout(&shown).contains(told), "{}{}", stdout(&shown), stderr(&shown));
         }
-        assert!(stdout(&d.cosched(&["ps", "-a"])).contains("ended SIG9 OOM"));
+        assert!(stdout(&d.cosched(&["ps", "-a"])).contains("ended SIGKILL OOM"));
         let job = d.client().job(1).unwrap();
         assert_eq!(job.out_of_memory.map(|killed| (killed.killed, killed.limit_bytes)), Some((1, Some(32 << 20))));
     }

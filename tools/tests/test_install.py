@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -41,6 +42,32 @@ class Install(unittest.TestCase):
         self.assertEqual(self.install()[0], 0, "installing twice is no error")
         self.assertEqual(self.install("--uninstall")[0], 0)
         self.assertEqual(self.files(), [])
+        self.assertEqual([str(path) for path in (self.stage / "usr").rglob("*")], [], "no empty folder is left")
+
+    def test_every_document_that_is_named_is_installed(self):
+        self.install()
+        share = self.stage / "usr/share/doc/cosched"
+        said = "\n".join(path.read_text() for path in (ROOT / "crates").glob("cosched-*/src/**/*.rs"))
+        named = set(re.findall(r"docs/(?:schema/)?[a-z-]+\.(?:md|json)", said + (ROOT / "README.md").read_text()))
+        self.assertGreater(len(named), 8)
+        self.assertEqual([name for name in sorted(named) if not (share / name).exists()], [])
+        for name in ["examples/barrier.prog", "examples/io.toml", "examples/load.toml", "cosched.toml"]:
+            self.assertGreater((share / name).stat().st_size, 100, name)
+
+    def test_a_user_installs_below_his_home(self):
+        home = self.stage / "home"
+        home.mkdir()
+        user = {}
+        if os.getuid() == 0:
+            self.stage.chmod(0o755)
+            os.chown(home, 65534, 65534)
+            user = dict(user=65534, group=65534, extra_groups=[])
+        environment = {name: value for name, value in os.environ.items() if name not in ("DESTDIR", "SYSCONFDIR")}
+        environment.update(PREFIX=str(home / "x"))
+        for argument in [[], ["--uninstall"]]:
+            done = subprocess.run([ROOT / "tools/install", *argument], env=environment, capture_output=True, text=True, timeout=60, **user)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(list(home.rglob("*")), [])
 
     def test_changed_configuration_stays(self):
         self.install()

@@ -24,6 +24,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Commands {
     /// Run a command as a job
+    #[command(alias = "exec")]
     Run(crate::run::Run),
     /// Run a command in an existing job, or move a process into it
     Join(crate::join::Join),
@@ -32,7 +33,7 @@ pub(crate) enum Commands {
     /// Let adopted jobs go: they run on without cosched
     Release(options::Release),
     /// List jobs
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", alias = "jobs")]
     Ps(options::Ps),
     /// Run a command and record a profile of its tasks
     Record(crate::record::Record),
@@ -57,10 +58,11 @@ pub(crate) enum Commands {
     #[command(after_help = crate::commands::help::METRICS)]
     Metrics,
     /// Suspend jobs: they keep their memory
-    Suspend(options::Jobs),
+    Suspend(options::Steer),
     /// Resume suspended jobs; return dropped jobs to gang scheduling
-    Resume(options::Jobs),
+    Resume(options::Steer),
     /// Send a signal to jobs: by default TERM, then KILL after 5 s
+    #[command(alias = "cancel")]
     Kill(options::Kill),
     /// Change the class of jobs
     Class(options::ChangeClass),
@@ -78,8 +80,12 @@ pub(crate) enum Commands {
     Cluster(crate::commands::cluster::Cluster),
     /// Wait for jobs to end
     Wait(options::Jobs),
+    /// List jobs that have ended, and what they used
+    History(crate::commands::history::History),
     /// Show the output of a detached job, or a job's events
     Log(options::Log),
+    /// Check how well this machine suits cosched
+    Setup(crate::setup::Setup),
     /// Compare plain Linux, local and gang scheduling on this machine
     Demo(crate::demo::Demo),
     /// Measure the cost of sharing CPUs for any command
@@ -106,6 +112,34 @@ pub(crate) enum Commands {
     Version,
 }
 
+impl Commands {
+    /// Whether it shows or changes jobs and the machine; the others start programs, or study, and tell failures as text.
+    pub(crate) fn looks_at_jobs(&self) -> bool {
+        use Commands::*;
+        matches!(
+            self,
+            Ps(_)
+                | History(_)
+                | Show(_)
+                | Status(_)
+                | Limits
+                | Suspend(_)
+                | Resume(_)
+                | Kill(_)
+                | Class(_)
+                | Share(_)
+                | Resources(_)
+                | Policy(_)
+                | Nodes(_)
+                | Queues(_)
+                | Cluster(_)
+                | Wait(_)
+                | Log(_)
+                | Setup(_)
+        )
+    }
+}
+
 /// The commands by subject, for the help of `cosched` itself: clap has groups of options only.
 const GROUPS: [(&str, &[&str]); 5] = [
     (
@@ -116,6 +150,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "adopt",
             "release",
             "ps",
+            "history",
             "show",
             "log",
             "wait",
@@ -133,7 +168,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     ("Study", &["demo", "advise", "bench", "record", "profile", "workload", "sim", "model"]),
     ("Pipelines", &["pipeline"]),
-    ("Integration", &["slurm", "shim", "man", "completions", "version"]),
+    ("Integration", &["setup", "slurm", "shim", "man", "completions", "version"]),
 ];
 
 /// The definition, with the list of commands grouped.
@@ -173,7 +208,7 @@ fn heading(command: &Command, title: &str) -> String {
 /// Whether the command line is one of `cosched run` or `cosched record`, whose usage errors have another exit code: those of the command
 /// itself begin at 1.
 pub(crate) fn is_run(words: &[OsString]) -> bool {
-    subcommand_at(words).is_some_and(|at| words[at] == "run" || words[at] == "record")
+    subcommand_at(words).is_some_and(|at| words[at] == "run" || words[at] == "exec" || words[at] == "record")
 }
 
 /// Where the subcommand stands.
@@ -187,6 +222,29 @@ pub(crate) fn subcommand_at(words: &[OsString]) -> Option<usize> {
         }
     }
     None
+}
+
+/// What the words of other systems are called here.
+const ELSEWHERE: [(&str, &str); 11] = [
+    ("submit", "run -d"),
+    ("batch", "run -d"),
+    ("sbatch", "run -d"),
+    ("srun", "run"),
+    ("squeue", "ps"),
+    ("info", "nodes"),
+    ("sinfo", "nodes"),
+    ("scancel", "kill"),
+    ("acct", "history"),
+    ("stop", "kill, or suspend and resume"),
+    ("start", "run, or resume"),
+];
+
+/// The command here for a word that another system has.
+pub(crate) fn known_elsewhere(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let here = ELSEWHERE.iter().find(|(there, _)| there == word)?.1;
+    Some(format!("cosched has no command `{word}`\n  why: it has another name here\n  hint: cosched {here}"))
 }
 
 #[cfg(test)]
@@ -239,6 +297,8 @@ mod tests {
         let signal = message(&["cosched", "kill", "-s", "TREM", "7"]);
         assert!(signal.contains("did you mean TERM?"), "{signal}");
         assert!(message(&["cosched", "suspnd", "7"]).contains("'suspend'"));
+        let tip = |word: &str| known_elsewhere(&Cli::try_parse_from(["cosched", word]).unwrap_err());
+        assert!(tip("scancel").unwrap().ends_with("hint: cosched kill") && tip("nonsense").is_none());
     }
 
     #[test]

@@ -99,11 +99,26 @@ pub(crate) fn moment(unix_ms: u64) -> String {
     moment_in(unix_ms, &TimeZone::system())
 }
 
+/// A moment in the local time zone, without fractions: `2026-03-01 17:04:05`.
+pub(crate) fn second(unix_ms: u64) -> String {
+    written(unix_ms, &TimeZone::system(), "%Y-%m-%d %H:%M:%S")
+}
+
 fn moment_in(unix_ms: u64, zone: &TimeZone) -> String {
+    written(unix_ms, zone, "%Y-%m-%d %H:%M:%S.%3f")
+}
+
+fn written(unix_ms: u64, zone: &TimeZone, form: &str) -> String {
     match i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
-        Some(timestamp) => timestamp.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S.%3f").to_string(),
+        Some(timestamp) => timestamp.to_zoned(zone.clone()).strftime(form).to_string(),
         None => format!("{unix_ms}ms since 1970"),
     }
+}
+
+/// A signal's name: `SIGHUP`, and `SIG42` where it has none.
+pub(crate) fn signal(number: i32) -> String {
+    let name = nix::sys::signal::Signal::try_from(number).map(|signal| signal.as_str().to_owned());
+    name.unwrap_or_else(|_| format!("SIG{number}"))
 }
 
 /// The state of a node that is gone: `gone 3m12s`.

@@ -1,7 +1,7 @@
 //! Which jobs the words on a command line mean: ids, or names if they are unique.
 
 use crate::context::Context;
-use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say};
+use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say, tell};
 use cosched_api::{Client, Job, JobState, SocketChoice, parse};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -38,9 +38,7 @@ pub(crate) fn code_of(done: Result<u8, Failure>) -> Result<u8, Failure> {
         // Only the reader's going away ends with 0; the rest would not be read either.
         Err(failure) if failure.code == 0 => Err(failure),
         Err(failure) => {
-            if !failure.message.is_empty() {
-                say(&failure.message);
-            }
+            tell(&failure);
             Ok(failure.code)
         }
         done => done,

@@ -5,6 +5,7 @@ mod advise;
 mod args;
 mod bench;
 mod commands;
+mod complete;
 mod context;
 mod demo;
 mod format;
@@ -22,6 +23,7 @@ mod programs;
 mod progress;
 mod record;
 mod run;
+mod setup;
 mod shim;
 mod sim;
 mod slurm;
@@ -35,9 +37,13 @@ use clap::FromArgMatches;
 use out::Failure;
 use std::ffi::OsStr;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 /// What the command does with its arguments.
 pub fn main() -> ExitCode {
+    if complete::answered() {
+        return ExitCode::SUCCESS;
+    }
     let mut words = std::env::args_os().skip(1);
     // Internal stages come before anything else: each `cosched run` passes through one.
     let result = match words.next().as_deref().and_then(OsStr::to_str) {
@@ -49,14 +55,15 @@ pub fn main() -> ExitCode {
             let task = words.next().unwrap_or_default();
             parse(words).and_then(|cli| supervise(&cli, &task))
         }
-        _ => parse(std::env::args_os().skip(1)).and_then(|cli| commands::dispatch(&cli.context, &cli.command)),
+        _ => parse(std::env::args_os().skip(1)).and_then(|cli| {
+            out::JSON_ERRORS.store(cli.context.json && cli.command.looks_at_jobs(), Ordering::Relaxed);
+            commands::dispatch(&cli.context, &cli.command)
+        }),
     };
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            if !failure.message.is_empty() {
-                out::say(&failure.message);
-            }
+            out::tell(&failure);
             ExitCode::from(failure.code)
         }
     }
@@ -77,8 +84,11 @@ fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, F
     let parsed = matches.and_then(|mut matches| args::Cli::from_arg_matches_mut(&mut matches));
     let cli = parsed.map_err(|error| {
         let error = error.format(&mut command);
-        // clap prints in its own style: help to standard output, errors to standard error.
-        let _ = error.print();
+        match args::known_elsewhere(&error) {
+            Some(tip) => out::say(&tip),
+            // clap prints in its own style: help to standard output, errors to standard error.
+            None => _ = error.print(),
+        }
         let code = if !error.use_stderr() {
             0
         } else if args::is_run(&words) {

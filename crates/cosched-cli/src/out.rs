@@ -5,6 +5,8 @@ use cosched_sim::SimError;
 use cosched_study::Reason;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// No daemon is reachable.
 pub(crate) const EXIT_NO_DAEMON: u8 = 3;
@@ -148,7 +150,54 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Talks to the person, if somebody listens.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "cosched: {}", harmless(message));
+    let _ = writeln!(io::stderr(), "cosched: {}", harmless(&with_paths(message, documents().as_deref())));
+}
+
+/// Whether failures are told as JSON, too (`--json`).
+pub(crate) static JSON_ERRORS: AtomicBool = AtomicBool::new(false);
+
+/// Says what has failed, if that was not said already.
+pub(crate) fn tell(failure: &Failure) {
+    if failure.message.is_empty() {
+    } else if JSON_ERRORS.load(Ordering::Relaxed) {
+        let _ = writeln!(io::stderr(), "{}", as_json(failure));
+    } else {
+        say(&failure.message);
+    }
+}
+
+/// `{"error": {"code": …, "what": …, "why": …, "hint": …}}`, of a message that has these parts; else all of it is what.
+fn as_json(failure: &Failure) -> serde_json::Value {
+    let (what, rest) = failure.message.split_once("\n  why: ").unwrap_or((&failure.message, ""));
+    let (why, hint) = rest.split_once("\n  hint: ").unwrap_or((rest, ""));
+    let mut error = serde_json::json!({ "code": failure.code, "what": what });
+    for (name, text) in [("why", why), ("hint", hint)].into_iter().filter(|(_, text)| !text.is_empty()) {
+        error[name] = text.into();
+    }
+    serde_json::json!({ "error": error })
+}
+
+/// Where an installation has the documents; none in a build tree, where they are where messages say.
+fn documents() -> Option<PathBuf> {
+    let executable = std::env::current_exe().ok()?;
+    let documents = executable.parent()?.parent()?.join("share/doc/cosched");
+    documents.join("docs").is_dir().then_some(documents)
+}
+
+/// A message with the whole path of each installed document that it names; a file of the user's is not one.
+fn with_paths(message: &str, documents: Option<&Path>) -> String {
+    let mut parts = message.split("docs/");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_end = |c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c));
+        let name = part[..part.find(is_end).unwrap_or(part.len())].trim_end_matches('.');
+        let installed = documents.map(|at| at.join("docs").join(name)).filter(|path| path.is_file());
+        match installed.filter(|_| !text.ends_with('/') && !Path::new("docs").join(name).exists()) {
+            Some(path) => text += &format!("{}{}", path.display(), &part[name.len()..]),
+            None => text += &format!("docs/{part}"),
+        }
+    }
+    text
 }
 
 /// Colour only for terminals, and not when `NO_COLOR` is set (to anything but nothing).
@@ -165,6 +214,29 @@ pub(crate) fn terminal_width() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_as_json_has_the_parts_of_its_message() {
+        let failure = Failure::explained(4, "no job `x`", "the daemon knows none", "`cosched ps --all` lists the jobs");
+        let text = as_json(&failure).to_string();
+        assert!(text.contains(r#""code":4"#) && text.contains(r#""what":"no job `x`""#), "{text}");
+        assert!(text.contains(r#""why":"the daemon knows none""#) && text.contains(r#""hint":"`cosched ps"#), "{text}");
+        assert_eq!(as_json(&Failure::other("oh")).to_string(), r#"{"error":{"code":1,"what":"oh"}}"#);
+    }
+
+    #[test]
+    fn documents_are_named_by_where_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("docs")).unwrap();
+        std::fs::write(dir.path().join("docs/a.md"), "").unwrap();
+        let at = Some(dir.path());
+        let whole = dir.path().join("docs/a.md").display().to_string();
+        assert_eq!(with_paths("see docs/a.md, or docs/a.md.", at), format!("see {whole}, or {whole}."));
+        for same in ["in /x/docs/a.md", "cannot read docs/mine.csv", "docs/", "nothing"] {
+            assert_eq!(with_paths(same, at), same);
+        }
+        assert_eq!(with_paths("see docs/a.md", None), "see docs/a.md");
+    }
 
     #[test]
     fn nothing_of_another_s_text_steers_a_terminal() {

@@ -1,7 +1,7 @@
 //! Words of the command line that several commands take: classes, policies, nodes, signals.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use cosched_api::{Class, NodeResources, Policy, Sharing, parse};
+use cosched_api::{Class, JobState, NodeResources, Policy, Sharing, parse};
 use std::time::Duration;
 
 pub(crate) fn class_parser() -> impl TypedValueParser<Value = Class> {
@@ -25,6 +25,10 @@ pub(crate) fn policy_or_default() -> PossibleValuesParser {
 
 pub(crate) fn sharing_parser() -> impl TypedValueParser<Value = Sharing> {
     named(Sharing::ALL.map(|sharing| (sharing.name(), sharing)))
+}
+
+pub(crate) fn state_parser() -> impl TypedValueParser<Value = JobState> {
+    named(JobState::ALL.map(|state| (state.name(), state)))
 }
 
 /// A parser of these words.

@@ -113,18 +113,45 @@ Exit codes:
   With --optional the command is executed anyway, after a warning.";
 
 pub(crate) const PS: &str = "\
-TIME is CPU time, CPU% the usage over the last seconds in percent of one CPU, ROW the job's home row of the matrix, \
+TIME is CPU time, CPU% the usage over the last seconds in percent of one CPU, ELAPSED the time since the job started, ROW its home row of the matrix, \
 SHARE the fraction of the time in which it owns its CPUs, and behind a slash the most that it may have. In a cluster, TIME and MEM are this node's: a plus \
-means that the job also uses other nodes, a dash that it uses only other nodes.
+means that the job also uses other nodes, a dash that it uses only other nodes. A job that waits shows the reason instead of its command, and when it \
+starts at the latest, if it has a reservation and the jobs before it have time limits.
 
 Examples:
   cosched ps
+  cosched ps -u ann --state waiting,suspended
+  cosched ps --format id,name,state,elapsed,cpu,reason,start --sort -cpu
+  cosched ps --format help                                the columns
   cosched ps --all --json | jq '.jobs[] | select(.user == \"ann\") | .id'";
+
+pub(crate) const HISTORY: &str = "\
+The daemon keeps every job that has ended in accounting.log in its state directory, in eight files of 16 MiB (more than 100,000 jobs). ELAPSED is the time \
+from start to end, CPUS x ELAPSED the time in which CPUs were the job's to use. In a cluster, a node knows what a job used there. Of other users' jobs you see \
+what `cosched ps` shows.
+
+Examples:
+  cosched history --since 2026-11-01 --until 2026-12-01 --totals
+  cosched history --since yesterday -u ann
+  cosched history --since 2h --json | jq '.jobs[] | [.id, .cpu_time_ms]'";
+
+pub(crate) const STEER: &str = "\
+Jobs are given by id or unique name, or selected by user, name and state. A selection takes your own jobs unless --user names another user, and says which \
+they are.
+
+Examples:
+  cosched suspend 7 night; cosched resume 7 night
+  cosched suspend --name 'sweep-*'
+  cosched resume --all --dry-run               say what would be resumed
+  cosched suspend --user ann --state running   as an administrator
+
+Exit codes:
+  0 success   3 no daemon reachable   4 no such job, or nothing selected   5 permission denied   6 conflicting state
+  With several jobs, that of the first failure.";
 
 pub(crate) const JOBS: &str = "\
 Examples:
   cosched show 7
-  cosched suspend 7 night; cosched resume 7 night
   cosched wait 7 && echo well
 
 Exit codes:
@@ -211,7 +238,12 @@ Examples:
   cosched kill 7                  TERM, and KILL after 5 s
   cosched kill --grace 30s 7 8
   cosched kill -s USR1 7          only that signal
-  cosched kill -9 night";
+  cosched kill -9 night
+  cosched kill --name 'sweep-*' --state waiting
+  cosched kill --all --dry-run    say which of your jobs would be ended
+  cosched kill --user ann         as an administrator: all jobs of a user
+
+Jobs are given by id or unique name, or selected by user, name and state. A selection takes your own jobs unless --user names another user.";
 
 pub(crate) const CLASS: &str = "\
 Users may lower the class of their jobs; only administrators may raise it or use express.
@@ -348,6 +380,18 @@ Examples:
   cosched log 7
   cosched log -f night
   cosched log --events 7";
+
+pub(crate) const SETUP: &str = "\
+Looks at cgroups, switching, real-time priority, locked memory, clock, swap, MPI and the wait library. Nothing is changed without --fix, and then only \
+kernel settings that the next restart of the machine takes back. `coschedd --check` checks the configuration and the store.
+
+Examples:
+  cosched setup
+  sudo cosched setup --fix
+  cosched setup --json | jq '.[] | select(.state != \"ok\")'
+
+Exit codes:
+  0 nothing is missing   1 failure   6 something is missing: jobs cannot be scheduled here";
 
 pub(crate) const DEMO: &str = "\
 Runs 1, 2 and 4 jobs with the same work each under plain Linux, cosched local and cosched gang, in turn. \

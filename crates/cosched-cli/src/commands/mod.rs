@@ -1,9 +1,11 @@
 //! The subcommands, one function each.
 
 pub(crate) mod cluster;
+mod columns;
 mod each;
 pub(crate) mod events;
 pub(crate) mod help;
+pub(crate) mod history;
 mod limits;
 mod list;
 mod log;
@@ -13,9 +15,12 @@ pub(crate) mod options;
 mod pages;
 pub(crate) mod queues;
 pub(crate) mod resources;
+mod select;
 mod show;
 mod status;
 mod steer;
+
+pub(crate) use columns::column_names;
 
 use crate::args::{self, Commands};
 use crate::context::Context;
@@ -28,7 +33,7 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Join(options) => crate::join::join(context, options),
         Commands::Adopt(options) => crate::adopt::adopt(context, options),
         Commands::Release(options) => steer::release(context, &options.jobs),
-        Commands::Ps(options) => list::ps(context, options.all),
+        Commands::Ps(options) => list::ps(context, options),
         Commands::Record(options) => crate::record::record(context, options),
         Commands::Profile(options) => crate::profile::profile(context, options),
         Commands::Show(options) => show::show(context, &options.jobs),
@@ -39,8 +44,8 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Events(options) => events::events(context, options),
         Commands::Limits => limits::limits(context),
         Commands::Metrics => pages::metrics(context),
-        Commands::Suspend(options) => steer::suspend(context, &options.jobs),
-        Commands::Resume(options) => steer::resume(context, &options.jobs),
+        Commands::Suspend(options) => steer::suspend(context, options),
+        Commands::Resume(options) => steer::resume(context, options),
         Commands::Kill(options) => steer::kill(context, options),
         Commands::Class(options) => steer::class(context, options),
         Commands::Share(options) => steer::share(context, options),
@@ -50,7 +55,9 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Policy(options) => steer::policy(context, options),
         Commands::Nodes(options) => nodes::nodes(context, options),
         Commands::Wait(options) => steer::wait(context, &options.jobs),
+        Commands::History(options) => history::history(context, options),
         Commands::Log(options) => log::log(context, options),
+        Commands::Setup(options) => crate::setup::setup(context, options),
         Commands::Demo(options) => crate::demo::demo(context, options),
         Commands::Bench(options) => crate::bench::bench(context, options),
         Commands::Advise(options) => crate::advise::advise(context, options),
@@ -61,7 +68,7 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Slurm(options) => crate::slurm::slurm(context, options),
         Commands::Shim(options) => crate::shim::shim(context, options),
         Commands::Man(options) => pages::man(args::command(), options.dir.as_deref()),
-        Commands::Completions(options) => pages::completions(args::command(), options.shell),
+        Commands::Completions(options) => pages::completions(options.shell),
         Commands::Version => pages::version(context),
     }
 }

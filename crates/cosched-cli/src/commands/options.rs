@@ -2,10 +2,10 @@
 
 use crate::parsers::{
     PartOrNone, class_parser, dead_after, named, parse_share, parse_signal, part_or_none, policy_or_default,
-    sharing_parser,
+    sharing_parser, state_parser,
 };
 use clap::Args;
-use cosched_api::{Class, Packing, Sharing, parse};
+use cosched_api::{Class, JobState, Packing, Sharing, parse};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +15,63 @@ pub(crate) struct Ps {
     /// Also jobs that have ended
     #[arg(long, short)]
     pub(crate) all: bool,
+
+    /// Only jobs of these users, by name or number
+    #[arg(long, short, value_name = "USER", value_delimiter = ',')]
+    pub(crate) user: Vec<String>,
+
+    /// Only jobs in these states: waiting, running, asleep, dropped, suspended, unknown, ended, lost
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_parser(), hide_possible_values = true)]
+    pub(crate) state: Vec<JobState>,
+
+    /// The columns to show, as id,name,state,elapsed,cpu,reason,start; `help` lists them
+    #[arg(long, short = 'o', value_name = "COLUMN,…", value_delimiter = ',')]
+    pub(crate) format: Vec<String>,
+
+    /// Sort by a column, with a minus in front the largest first, as -cpu
+    #[arg(long, value_name = "[-]COLUMN", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) sort: Vec<String>,
 }
+
+/// Jobs chosen by what they are.
+#[derive(Args, Debug, Default)]
+#[group(id = "selection", multiple = true)]
+pub(crate) struct Selection {
+    /// All of your jobs
+    #[arg(long, help_heading = "Selection")]
+    pub(crate) all: bool,
+
+    /// Jobs of this user (may be repeated; other users' jobs: administrators only)
+    #[arg(long, short, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
+    pub(crate) user: Vec<String>,
+
+    /// Jobs with this name; `*` stands for any text (may be repeated)
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    pub(crate) name: Vec<String>,
+
+    /// Jobs in this state, as waiting, running, asleep or suspended (may be repeated)
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_parser(), hide_possible_values = true, help_heading = "Selection")]
+    pub(crate) state: Vec<JobState>,
+
+    /// Only say which jobs are selected
+    #[arg(long, help_heading = "Selection", requires = "selection", conflicts_with = "jobs")]
+    pub(crate) dry_run: bool,
+}
+
+/// Jobs by name or number, or a selection of them.
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::STEER)]
+pub(crate) struct Steer {
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+
+    /// Ids or names
+    #[arg(required_unless_present_any = SELECTED_BY, conflicts_with_all = SELECTED_BY, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+}
+
+/// The options that select jobs.
+const SELECTED_BY: [&str; 4] = ["all", "user", "name", "state"];
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::JOBS)]
@@ -56,8 +112,11 @@ pub(crate) struct Kill {
     #[arg(short = '9', conflicts_with_all = ["signal", "grace"])]
     pub(crate) nine: bool,
 
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+
     /// Ids or names
-    #[arg(required = true, value_name = "JOB")]
+    #[arg(required_unless_present_any = SELECTED_BY, conflicts_with_all = SELECTED_BY, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
 }
 

@@ -25,10 +25,20 @@ pub(crate) fn man(command: Command, directory: Option<&Path>) -> Result<u8, Fail
     Ok(0)
 }
 
-/// `cosched completions SHELL`.
-pub(crate) fn completions(mut command: Command, shell: clap_complete::Shell) -> Result<u8, Failure> {
+/// `cosched completions SHELL`: a script that asks this command for what it offers.
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+    let shells = clap_complete::env::Shells::builtins();
+    let failed = |e: io::Error| Failure::other(format!("cannot write the completions: {e}"));
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut command, "cosched", &mut text);
+    if let Some(shell) = shells.completer(&shell.to_string()) {
+        shell
+            .write_registration(crate::complete::VARIABLE, "cosched", "cosched", "cosched", &mut text)
+            .map_err(failed)?;
+    }
+    if shell == clap_complete::Shell::Zsh {
+        // A file in $fpath is the function itself when it is called first.
+        text.extend(b"[ \"${funcstack[1]}\" = _cosched ] && _clap_dynamic_completer_cosched \"$@\"\n");
+    }
     print(&String::from_utf8_lossy(&text))?;
     Ok(0)
 }

@@ -23,7 +23,7 @@ pub(crate) fn show(context: &Context, words: &[String]) -> Result<u8, Failure> {
 
 fn text(job: &Job, now_unix_ms: u64) -> String {
     let until = job.ended_unix_ms.unwrap_or(now_unix_ms);
-    let elapsed = format::duration_ms(until.saturating_sub(job.submitted_unix_ms));
+    let elapsed = format::duration_ms(until.saturating_sub(job.started_unix_ms.unwrap_or(job.submitted_unix_ms)));
     let mut lines = vec![
         ("job", format!("{} {}", job.id, job.name)),
         ("state", state(job)),
@@ -38,8 +38,12 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("limits", job.adopted.as_ref().map(|adopted| adopted.limits.join(", ")).filter(|limits| !limits.is_empty()));
     add("directory", job.cwd.clone());
     add("submitted", Some(format::moment(job.submitted_unix_ms)));
+    // At once, without a queue.
+    let at_once = |start: &u64| start.abs_diff(job.submitted_unix_ms) >= 1000;
+    add("started", job.started_unix_ms.filter(at_once).map(format::moment));
+    add("starts", job.expected_start_unix_ms.map(|at| format!("{} at the latest", format::second(at))));
     add("ended", job.ended_unix_ms.map(format::moment));
-    add("elapsed", Some(elapsed));
+    add("elapsed", Some(elapsed).filter(|_| job.state != JobState::Waiting));
     add("CPU time", Some(cpu_time(job)));
     add("share", share(job));
     let most = job.share_max.map(|part| format!("{} of the time, in whole slots", format::exact_percent(part)));
@@ -91,7 +95,7 @@ fn state(job: &Job) -> String {
     let state = job.state.name();
     let exit = job.exit.map(|exit| match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, Some(signal)) => format!("by {}", format::signal(signal)),
         (None, None) => "it is unknown how".into(),
     });
     let exit = match (exit, job.out_of_memory) {
@@ -117,6 +121,10 @@ fn state(job: &Job) -> String {
             Some(why) => format!("{state}: {why}"),
             None => state.into(),
         },
+        (JobState::Running, None) if job.stopped => {
+            "stopped by a signal, as Ctrl-Z sends it; `fg` in its terminal continues it, or `cosched kill -s CONT`"
+                .into()
+        }
         (JobState::Asleep, _) => format!("{state}: it used no CPU for a while, so it has no slots"),
         (JobState::Dropped, _) => format!(
             "{state}: it used no CPU for a very long time, so Linux schedules it; `cosched resume {}` gives it slots again",
@@ -249,7 +257,7 @@ mod tests {
         (job.state, job.ended_why) = (JobState::Ended, Some("killed by ann".into()));
         assert_eq!(state(&job), "ended: killed by ann");
         job.exit = Some(cosched_api::ExitStatus { code: None, signal: Some(9) });
-        assert_eq!(state(&job), "ended, by signal 9: killed by ann");
+        assert_eq!(state(&job), "ended, by SIGKILL: killed by ann");
     }
 
     #[test]
@@ -258,9 +266,9 @@ mod tests {
         job.state = JobState::Ended;
         job.exit = Some(cosched_api::ExitStatus { code: None, signal: Some(9) });
         job.out_of_memory = Some(cosched_api::OutOfMemory { killed: 1, limit_bytes: Some(64 << 20) });
-        assert_eq!(state(&job), "ended, by signal 9; out of memory: the kernel killed 1 process, limit 64 MiB");
+        assert_eq!(state(&job), "ended, by SIGKILL; out of memory: the kernel killed 1 process, limit 64 MiB");
         job.out_of_memory = Some(cosched_api::OutOfMemory { killed: 2, limit_bytes: None });
-        assert_eq!(state(&job), "ended, by signal 9; out of memory: the kernel killed 2 processes");
+        assert_eq!(state(&job), "ended, by SIGKILL; out of memory: the kernel killed 2 processes");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The commands that change something, and `wait`.
 
 use super::each::each;
-use super::options::{ChangeClass, ChangePolicy, ChangeShare, Kill};
+use super::options::{ChangeClass, ChangePolicy, ChangeShare, Kill, Steer};
+use super::select::change;
 use super::status;
 use crate::context::Context;
+use crate::format;
 use crate::jobs::{connect, for_each, patiently};
 use crate::out::{Failure, print, print_json, say};
 use cosched_api::{
@@ -19,13 +21,15 @@ const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
 /// `cosched suspend JOB…`.
-pub(crate) fn suspend(context: &Context, words: &[String]) -> Result<u8, Failure> {
-    each(context, words, Client::suspend)
+pub(crate) fn suspend(context: &Context, options: &Steer) -> Result<u8, Failure> {
+    let fit = [JobState::Running, JobState::Asleep, JobState::Dropped];
+    change(context, (&options.jobs, &options.selection), &fit, "suspend", Client::suspend)
 }
 
 /// `cosched resume JOB…`.
-pub(crate) fn resume(context: &Context, words: &[String]) -> Result<u8, Failure> {
-    each(context, words, Client::resume)
+pub(crate) fn resume(context: &Context, options: &Steer) -> Result<u8, Failure> {
+    let fit = [JobState::Suspended, JobState::Dropped];
+    change(context, (&options.jobs, &options.selection), &fit, "resume", Client::resume)
 }
 
 /// `cosched release JOB…`.
@@ -36,7 +40,10 @@ pub(crate) fn release(context: &Context, words: &[String]) -> Result<u8, Failure
 /// `cosched kill JOB…`.
 pub(crate) fn kill(context: &Context, options: &Kill) -> Result<u8, Failure> {
     let request = kill_request(options);
-    each(context, &options.jobs, |client, id| client.kill(id, &request))
+    let fit = JobState::ALL.into_iter().filter(|state| !matches!(state, JobState::Ended | JobState::Lost));
+    let deed = format!("send {} to", format::signal(request.signal));
+    let jobs = (&*options.jobs, &options.selection);
+    change(context, jobs, &fit.collect::<Vec<_>>(), &deed, |client, id| client.kill(id, &request))
 }
 
 fn kill_request(options: &Kill) -> KillRequest {
@@ -165,7 +172,9 @@ mod tests {
 
     #[test]
     fn kill_has_the_grace_of_its_kind() {
-        let kill = |signal, grace, nine| kill_request(&Kill { signal, grace, nine, jobs: Vec::new() });
+        let kill = |signal, grace, nine| {
+            kill_request(&Kill { signal, grace, nine, selection: Default::default(), jobs: Vec::new() })
+        };
         assert_eq!(kill(None, None, false), KillRequest { signal: 15, grace_ms: Some(5000), here: false });
         assert_eq!(kill(Some(10), None, false), KillRequest { signal: 10, grace_ms: None, here: false });
         assert_eq!(kill(None, None, true), KillRequest { signal: 9, grace_ms: None, here: false });

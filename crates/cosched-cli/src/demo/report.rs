@@ -147,8 +147,12 @@ fn compare(lines: &[Line], jobs: u32) -> Option<String> {
             )
         }
     };
-    let local = other.and_then(|local| match self::verdict(local, ours) {
-        Verdict::First(ratio) => Some(format!(", and cosched local is {ratio} times as fast as gang")),
+    let local = other.and_then(|local| match (self::verdict(local, ours), self::verdict(local, linux)) {
+        (Verdict::First(ratio), _) => Some(format!(", and cosched local is {ratio} times as fast as gang")),
+        (_, Verdict::Second(ratio)) => Some(format!(
+            ", and cosched local takes {ratio} times as long as plain Linux: it has shares but no slots, so processes wait for partners \
+             that are not running"
+        )),
         _ => None,
     });
     Some(format!("{verdict} ({versus}){}", local.unwrap_or_default()))

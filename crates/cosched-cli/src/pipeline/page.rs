@@ -16,9 +16,24 @@ const TIME: [(&str, &str); 6] = [
 /// Letters of a name that fit beside a figure.
 const NAME_MAX: usize = 9;
 
-/// The page of a report.
-pub(super) fn page(report: &Report) -> String {
-    let below = format!(
+/// The page of a report, or of several, one below the other.
+pub(super) fn page(reports: &[Report]) -> String {
+    let mut page = match reports {
+        [report] => Page::new(&format!("Pipeline {}", report.name), &about(report)),
+        _ => Page::new(&format!("{} pipelines", reports.len()), "One after the other."),
+    };
+    for report in reports {
+        if reports.len() > 1 {
+            page.heading(&format!("Pipeline {}", report.name));
+            page.paragraph(&about(report));
+        }
+        body(&mut page, report);
+    }
+    page.finish()
+}
+
+fn about(report: &Report) -> String {
+    format!(
         "{} s, {} blocks, {} stages, {} MB of buffers, {} CPUs, priorities {}. cosched {}",
         short(report.elapsed_s),
         report.rounds,
@@ -27,12 +42,14 @@ pub(super) fn page(report: &Report) -> String {
         report.cpus,
         report.priorities,
         env!("CARGO_PKG_VERSION"),
-    );
-    let mut page = Page::new(&format!("Pipeline {}", report.name), &below);
-    bound(&mut page, report);
-    times(&mut page, report);
-    queues(&mut page, report);
-    changes(&mut page, report);
+    )
+}
+
+fn body(page: &mut Page, report: &Report) {
+    bound(page, report);
+    times(page, report);
+    queues(page, report);
+    changes(page, report);
     if !report.stalls.is_empty() {
         page.heading("Stuck");
         let rows: Vec<Vec<String>> = report
@@ -58,7 +75,6 @@ pub(super) fn page(report: &Report) -> String {
         page.heading("Notes");
         report.notes.iter().for_each(|note| page.paragraph(note));
     }
-    page.finish()
 }
 
 fn bound(page: &mut Page, report: &Report) {
@@ -223,7 +239,7 @@ mod tests {
 
     #[test]
     fn an_empty_report_is_a_page_too() {
-        let html = page(&Report { name: "<b>".into(), ..Report::default() });
+        let html = page(&[Report { name: "<b>".into(), ..Report::default() }]);
         assert!(html.contains("Pipeline &lt;b&gt;") && !html.contains("NaN") && !html.contains("inf"), "{html}");
     }
 

@@ -26,11 +26,15 @@ pub(crate) struct ReportOf {
 
 /// Prints a report, and writes what was asked for.
 pub(super) fn report(context: &Context, options: &ReportOf) -> Result<u8, Failure> {
-    let report = read(&options.file)?;
+    let reports = read(&options.file)?;
     if let Some(path) = &options.html {
-        write(path, &page::page(&report))?;
+        write(path, &page::page(&reports))?;
     }
     if let Some(path) = &options.trace {
+        let [report] = &reports[..] else {
+            let hint = "`cosched-columnsort sort --trace` writes one of all passes";
+            return Err(Failure::explained(EXIT_INVALID, "this report has no trace", "it is of several passes", hint));
+        };
         write(path, &report.chrome_trace().to_string())?;
         match &report.trace {
             None => say("the report has no rounds (the run did not have the option `trace`): queues and changes only"),
@@ -40,25 +44,37 @@ pub(super) fn report(context: &Context, options: &ReportOf) -> Result<u8, Failur
             Some(_) => {}
         }
     }
-    if context.json {
-        print_json(&Report { trace: None, ..report })?;
-    } else {
-        print(&report.text())?;
+    for report in reports {
+        if context.json {
+            print_json(&Report { trace: None, ..report })?;
+        } else {
+            print(&report.text())?;
+        }
     }
     Ok(0)
 }
 
-fn read(path: &Path) -> Result<Report, Failure> {
+/// One report, or one for each pass of a sort.
+fn read(path: &Path) -> Result<Vec<Report>, Failure> {
     let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
     let text = if path == Path::new("-") { of_stdin() } else { std::fs::read(path) };
     let text = text.map_err(|error| {
         let hint = "give a file that a program saved its report to, or - for standard input";
         Failure::explained(1, &format!("cannot read {name}"), &error.to_string(), hint)
     })?;
-    Report::parse(&text).map_err(|error| {
+    let passes = passes(&text).unwrap_or_else(|| vec![text]);
+    let reports: Result<Vec<Report>, _> = passes.iter().map(|text| Report::parse(text)).collect();
+    reports.map_err(|error| {
         let hint = "`cosched pipeline show --json` prints one of a running pipeline";
         Failure::explained(EXIT_INVALID, &format!("{name} cannot be shown"), &error.to_string(), hint)
     })
+}
+
+/// The reports in what `cosched-columnsort sort --report` writes.
+fn passes(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let value: serde_json::Value = serde_json::from_slice(text).ok()?;
+    let passes = value["passes"].as_array().filter(|_| value["format"] == "cosched-columnsort-1")?;
+    Some(passes.iter().map(|pass| pass.to_string().into_bytes()).collect())
 }
 
 fn of_stdin() -> io::Result<Vec<u8>> {

@@ -31,6 +31,7 @@ pub(crate) use gate::gate;
 pub(crate) use options::Run;
 pub(crate) use script::with_options;
 pub(crate) use thaw::cgroup2;
+pub(crate) use waiting::{strategies, wait_library};
 pub(crate) use watch::{shell_code, wire_status};
 
 use crate::context::Context;

@@ -76,6 +76,11 @@ const STRATEGIES: [(&str, Policy, WaitMode); 10] = [
     ("PB-SY", Policy::Pb, WaitMode::SpinYield),
 ];
 
+/// The short names.
+pub(crate) fn strategies() -> impl Iterator<Item = &'static str> {
+    STRATEGIES.iter().map(|(name, ..)| *name)
+}
+
 /// A strategy by its short name, in any case.
 pub(crate) fn parse_strategy(text: &str) -> Result<(Policy, Waiting), String> {
     let found = STRATEGIES.iter().find(|(name, ..)| name.eq_ignore_ascii_case(text));
@@ -206,6 +211,11 @@ fn with_front(library: PathBuf) -> PathBuf {
     let front = library.with_file_name(FRONT);
     // The front knows the library by its name.
     if library.file_name().is_some_and(|name| name == LIBRARY) && front.is_file() { front } else { library }
+}
+
+/// The wait library, as far as it is installed.
+pub(crate) fn wait_library() -> Option<PathBuf> {
+    find_library(LIBRARY, LIBRARY_VARIABLE)
 }
 
 /// A library of ours: where the variable says, beside `cosched`, or where it is installed.

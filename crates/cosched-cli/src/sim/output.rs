@@ -4,7 +4,7 @@ use super::files::{Output, distinct, is_stdout, written};
 use super::parquet::write_parquet;
 use super::run::Timed;
 use super::table;
-use crate::out::Failure;
+use crate::out::{Failure, say};
 use crate::parsers::time_s;
 use clap::Args;
 use cosched_sim::metrics::{BOUND_S, RunMetrics, run_metrics, write_batsim_jobs, write_jobs_csv};
@@ -80,6 +80,15 @@ impl Outputs {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
         let ns = |s: f64| (s * 1e9).round() as u64;
         let window = Window { start_ns: ns(self.trace_from), end_ns: ns(self.trace_from + self.trace_for) };
+        let first = jobs.iter().map(|job| job.arrival_ns).min();
+        let asked = self.trace.is_some() || self.trace_text.is_some();
+        if let Some(first) = first.filter(|first| asked && *first >= window.end_ns) {
+            let (end, first) = (window.end_ns as f64 / 1e9, first as f64 / 1e9);
+            say(&format!(
+                "the traces will be empty\n  why: their window ends at {end} s, and the first job arrives at {first} s\n  hint: \
+                 --trace-from {first}s, or a longer --trace-for"
+            ));
+        }
         let chrome = open(&self.trace)?.map(|out| ChromeTrace::new(out, window, params.nodes, jobs));
         let text = open(&self.trace_text)?.map(|out| TextTrace::new(out, window));
         let need_places = [&self.batsim, &self.html, &self.parquet].into_iter().any(Option::is_some);

@@ -81,6 +81,7 @@ fn help_texts() {
         "run",
         "join",
         "ps",
+        "history",
         "show",
         "status",
         "top",
@@ -97,6 +98,7 @@ fn help_texts() {
         "queues set",
         "wait",
         "log",
+        "setup",
         "demo",
         "man",
         "completions",
@@ -117,7 +119,71 @@ fn man_pages_and_completions_cover_every_subcommand() {
     }
     for shell in ["bash", "zsh", "fish"] {
         let output = place.output(&["completions", shell]);
-        assert!(output.status.success() && text(&output.stdout).contains("suspend"), "{shell}");
-        assert!(!text(&output.stdout).contains("__gate"));
+        assert!(output.status.success() && text(&output.stdout).contains("_COSCHED_COMPLETE"), "{shell}");
+    }
+}
+
+/// What a shell gets for the last of these words.
+fn offered(place: &Place, shell: &str, words: &[&str]) -> String {
+    let mut command = place.cosched(&[&["--", "cosched"], words].concat());
+    command.env("_COSCHED_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", words.len().to_string()).env("_CLAP_IFS", "\n");
+    let output =
+        crate::fake::bounded(command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()));
+    assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {}", text(&output.stderr));
+    text(&output.stdout).to_owned()
+}
+
+#[test]
+fn shells_are_offered_jobs_and_programs_and_nothing_is_started_for_that() {
+    let place = Place::new();
+    assert_eq!(offered(&place, "bash", &["kill", "4"]), "", "no daemon runs, and none is started");
+    assert!(!place.socket.exists());
+    let fake = Fake::start(&place.socket);
+    assert!(place.output(&["run", "--name", "night", "true"]).status.success());
+    assert!(place.output(&["run", "--name", "other", "true"]).status.success());
+    fake.state().jobs[0].state = cosched_api::JobState::Running;
+    let jobs = offered(&place, "bash", &["kill", ""]);
+    assert!(jobs.lines().any(|line| line == "1") && jobs.lines().any(|line| line == "night"), "{jobs}");
+    assert!(offered(&place, "fish", &["log", "nig"]).starts_with("night\t"), "with a word about it");
+    assert!(offered(&place, "zsh", &["run", "--", "tru"]).contains("true"));
+    assert!(offered(&place, "bash", &["sus"]).lines().eq(["suspend"]));
+    assert!(!offered(&place, "bash", &[""]).contains("__gate"));
+    // A daemon that hangs is not waited for.
+    let hangs = Place::new();
+    let _listener = std::os::unix::net::UnixListener::bind(&hangs.socket).unwrap();
+    assert_eq!(offered(&hangs, "bash", &["kill", "4"]), "");
+}
+
+#[test]
+fn failures_are_json_where_that_is_asked_for() {
+    let place = Place::new();
+    let output = place.output(&["--json", "ps"]);
+    let error: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!((output.status.code(), &error["error"]["code"]), (Some(3), &serde_json::json!(3)));
+    assert!(error["error"]["hint"].as_str().unwrap().contains("starts one"), "{error}");
+    let _fake = Fake::start(&place.socket);
+    let output = place.output(&["--json", "kill", "98", "99"]);
+    let lines: Vec<serde_json::Value> =
+        text(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines.len(), &lines[0]["error"]["what"]), (2, &serde_json::json!("what: not-found")));
+}
+
+#[test]
+fn what_cannot_be_listed_or_selected_is_told() {
+    let place = Place::new();
+    let columns = place.output(&["ps", "--format", "help"]);
+    assert!(columns.status.success() && text(&columns.stdout).contains("elapsed"), "no daemon is needed for that");
+    for (words, told) in [
+        (&["ps", "--format", "id,elapsde"][..], "did you mean `elapsed`?"),
+        (&["ps", "--sort", "-colour"], "no column `colour`"),
+        (&["history", "--since", "soon"], "is no time"),
+        (&["squeue"], "hint: cosched ps"),
+    ] {
+        let output = place.output(words);
+        assert!(
+            output.status.code() == Some(2) && text(&output.stderr).contains(told),
+            "{words:?}: {}",
+            text(&output.stderr)
+        );
     }
 }

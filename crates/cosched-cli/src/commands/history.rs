@@ -1,0 +1,212 @@
+//! `cosched history`: jobs that have ended, and what they used.
+
+use super::columns::{JobColumn, elapsed_ms, named};
+use super::select::is_of_user;
+use crate::context::Context;
+use crate::format;
+use crate::jobs::connect;
+use crate::out::{Failure, print, print_json, terminal_width, use_colour};
+use crate::table::{Cell, numbers, render, words};
+use clap::Args;
+use cosched_api::{Client, Job};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan, Zoned};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::HISTORY)]
+pub(crate) struct History {
+    /// Jobs that ended after this time: a date, `today`, `yesterday`, or how long ago, as 2h or 7d
+    #[arg(long, short, value_name = "WHEN", default_value = "24h", value_parser = when)]
+    since: When,
+
+    /// Jobs that ended before this time [default: now]
+    #[arg(long, value_name = "WHEN", value_parser = when)]
+    until: Option<When>,
+
+    /// Only jobs of these users, by name or number
+    #[arg(long, short, value_name = "USER", value_delimiter = ',')]
+    user: Vec<String>,
+
+    /// Only jobs with this name; `*` stands for any text (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    name: Vec<String>,
+
+    /// Only the totals, by user
+    #[arg(long)]
+    totals: bool,
+}
+
+const COLUMNS: [&str; 11] =
+    ["id", "name", "user", "state", "cpus", "cpu", "elapsed", "peak", "start", "ended", "command"];
+
+/// What jobs used together.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Total {
+    jobs: u64,
+    cpu_time_ms: u64,
+    elapsed_ms: u64,
+    /// Elapsed time of each job by its CPUs.
+    cpu_elapsed_ms: u64,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    since_unix_ms: u64,
+    until_unix_ms: u64,
+    jobs: &'a [Job],
+    users: &'a BTreeMap<String, Total>,
+    total: &'a Total,
+}
+
+/// `cosched history`.
+pub(crate) fn history(context: &Context, options: &History) -> Result<u8, Failure> {
+    let mut client = connect(context)?;
+    let (since, until) = (options.since.0, options.until.map_or(u64::MAX, |until| until.0));
+    let mut jobs = all_between(&mut client, since, until)?;
+    jobs.retain(|job| {
+        (options.user.is_empty() || options.user.iter().any(|user| is_of_user(job, user)))
+            && (options.name.is_empty()
+                || options.name.iter().any(|pattern| super::select::matches(pattern, &job.name)))
+    });
+    jobs.sort_by_key(|job| (job.ended_unix_ms, job.id));
+    let (users, total) = totals(&jobs);
+    if context.json {
+        let until_unix_ms = options.until.map_or_else(format::now_unix_ms, |until| until.0);
+        print_json(&Report { since_unix_ms: since, until_unix_ms, jobs: &jobs, users: &users, total: &total })?;
+    } else {
+        let list = if options.totals { String::new() } else { list(&jobs, terminal_width(), use_colour()) + "\n" };
+        print(&(list + &table_of(&users, &total)))?;
+    }
+    Ok(0)
+}
+
+/// Every job of a time, page by page.
+fn all_between(client: &mut Client, since: u64, until: u64) -> Result<Vec<Job>, Failure> {
+    let mut all = Vec::new();
+    let mut known = BTreeSet::new();
+    let mut end = until;
+    loop {
+        let page = client.ended(since, end)?.jobs;
+        let Some(earliest) = page.iter().filter_map(|job| job.ended_unix_ms).min() else { return Ok(all) };
+        let before = all.len();
+        all.extend(page.into_iter().filter(|job| known.insert((job.id, job.submitted_unix_ms, job.restarts))));
+        // What ended in the same millisecond comes again with the next page; a page of nothing else would be the same again.
+        end = if all.len() == before { earliest.saturating_sub(1) } else { earliest };
+        if end < since || end == 0 {
+            return Ok(all);
+        }
+    }
+}
+
+fn totals(jobs: &[Job]) -> (BTreeMap<String, Total>, Total) {
+    let (mut users, mut total) = (BTreeMap::<String, Total>::new(), Total::default());
+    for job in jobs {
+        let elapsed = elapsed_ms(job, format::now_unix_ms()).unwrap_or(0);
+        for sum in [users.entry(job.user.clone()).or_default(), &mut total] {
+            sum.jobs += 1;
+            sum.cpu_time_ms += job.cpu_time_ms;
+            sum.elapsed_ms += elapsed;
+            sum.cpu_elapsed_ms += elapsed * u64::from(job.cpus);
+        }
+    }
+    (users, total)
+}
+
+fn list(jobs: &[Job], width: Option<usize>, colour: bool) -> String {
+    let columns: Vec<&JobColumn> = COLUMNS.iter().filter_map(|name| named(name).ok()).collect();
+    let rows: Vec<Vec<Cell>> =
+        jobs.iter().map(|job| columns.iter().map(|column| column.cell(job, colour)).collect()).collect();
+    render(&columns.iter().map(|column| column.column.clone()).collect::<Vec<_>>(), &rows, width)
+}
+
+fn table_of(users: &BTreeMap<String, Total>, total: &Total) -> String {
+    let columns = [
+        words("USER", 0),
+        numbers("JOBS", 0),
+        numbers("CPU TIME", 0),
+        numbers("ELAPSED", 0),
+        numbers("CPUS x ELAPSED", 0),
+    ];
+    let row = |name: &str, total: &Total| -> Vec<Cell> {
+        let time = |ms| format::duration_ms(ms).into();
+        vec![
+            name.into(),
+            total.jobs.to_string().into(),
+            time(total.cpu_time_ms),
+            time(total.elapsed_ms),
+            time(total.cpu_elapsed_ms),
+        ]
+    };
+    let all = users.iter().map(|(name, total)| row(name, total)).chain([row("all", total)]);
+    render(&columns, &all.collect::<Vec<_>>(), None)
+}
+
+/// A moment, in milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct When(u64);
+
+/// `2026-11-01`, `2026-11-01 14:30`, `today`, `yesterday`, `now`, or so long ago: `2h`, `7d`.
+fn when(text: &str) -> Result<When, String> {
+    when_at(text, &Timestamp::now().to_zoned(TimeZone::system()))
+}
+
+fn when_at(text: &str, now: &Zoned) -> Result<When, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is no time; give a date (2026-11-01 or '2026-11-01 14:30'), today, yesterday, or how long ago (2h, 7d)"
+        )
+    };
+    let moment = match text {
+        "now" => Ok(now.clone()),
+        "today" => now.start_of_day(),
+        "yesterday" => now.checked_sub(1.day()).and_then(|day| day.start_of_day()),
+        _ => match cosched_api::parse::duration(text) {
+            Ok(ago) => now.checked_sub(ago),
+            Err(_) => text.parse::<DateTime>().and_then(|time| time.to_zoned(now.time_zone().clone())),
+        },
+    };
+    let ms = moment.map_err(|_| wrong())?.timestamp().as_millisecond();
+    u64::try_from(ms).map(When).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::job;
+    use cosched_api::JobState;
+
+    #[test]
+    fn times_are_dates_words_or_ago() {
+        let now = "2026-11-26T02:15:00".parse::<DateTime>().unwrap().to_zoned(TimeZone::UTC).unwrap();
+        let at = |text: &str| when_at(text, &now).map(|when| when.0);
+        let begin = at("2026-11-26").unwrap();
+        assert_eq!((at("today"), at("yesterday")), (Ok(begin), Ok(begin - 86_400_000)));
+        assert_eq!((at("2026-11-26 02:00"), at("2026-11-26T02:00:05")), (Ok(begin + 7_200_000), Ok(begin + 7_205_000)));
+        assert_eq!(
+            (at("now"), at("15min"), at("1d")),
+            (Ok(begin + 8_100_000), Ok(begin + 7_200_000), Ok(begin - 78_300_000))
+        );
+        for wrong in ["", "soon", "2026-13-01", "7", "1500-01-01", "99999999d"] {
+            assert!(at(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn totals_are_by_user_and_of_all() {
+        let mut jobs = [job(1, "a"), job(2, "b"), job(3, "c")];
+        for job in &mut jobs {
+            job.state = JobState::Ended;
+            (job.started_unix_ms, job.ended_unix_ms) = (Some(1_700_000_000_000), Some(1_700_000_010_000));
+        }
+        jobs[2].user = "bob".into();
+        let (users, total) = totals(&jobs);
+        assert_eq!(total, Total { jobs: 3, cpu_time_ms: 37_020, elapsed_ms: 30_000, cpu_elapsed_ms: 60_000 });
+        assert_eq!((users["ann"].jobs, users["bob"].elapsed_ms), (2, 10_000));
+        let text = list(&jobs, None, false) + &table_of(&users, &total);
+        assert!(text.contains("ELAPSED  PEAK  START") && text.contains("CPUS x ELAPSED"), "{text}");
+        assert!(text.lines().last().unwrap().starts_with("all      3"), "{text}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Jobs chosen by what they are: of a user, of a name, in a state. For the commands that change several at a time.
+
+use super::each::each;
+use super::options::Selection;
+use crate::context::Context;
+use crate::jobs::connect;
+use crate::out::{EXIT_NO_JOB, Failure, say};
+use cosched_api::{Client, ClientError, Job, JobState};
+
+/// Whether a job belongs to a user, given by name or number.
+pub(super) fn is_of_user(job: &Job, user: &str) -> bool {
+    job.user == user || user.parse() == Ok(job.uid)
+}
+
+/// Does something with the jobs that are named, or with those that are selected: of them only those in one of the states `fit`, unless
+/// states are given. `deed` says what is done, as "send TERM to".
+pub(super) fn change(
+    context: &Context,
+    (words, selection): (&[String], &Selection),
+    fit: &[JobState],
+    deed: &str,
+    request: impl Fn(&mut Client, u64) -> Result<Job, ClientError> + Sync,
+) -> Result<u8, Failure> {
+    if !selection.is_any() {
+        return each(context, words, request);
+    }
+    let uid = rustix::process::getuid().as_raw();
+    let mut client = connect(context)?;
+    let jobs: Vec<Job> = client.jobs(false)?.jobs.into_iter().filter(|job| selection.takes(job, uid, fit)).collect();
+    let ids: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
+    if ids.is_empty() {
+        let whose = if selection.user.is_empty() { "none of your jobs" } else { "no job" };
+        let why = format!("{whose} is of this user, name and state");
+        let hint = "`cosched ps` lists the jobs with their users, names and states";
+        return Err(Failure::explained(EXIT_NO_JOB, "nothing is selected", &why, hint));
+    }
+    let count = if ids.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", ids.len()) };
+    let tense = if selection.dry_run { "would " } else { "" };
+    let list: Vec<String> = jobs.iter().map(|job| format!("{} {} ({})", job.id, job.name, job.user)).collect();
+    say(&format!("{tense}{deed} {count}: {}", list.join(", ")));
+    if selection.dry_run {
+        return Ok(0);
+    }
+    each(context, &ids, request)
+}
+
+impl Selection {
+    fn is_any(&self) -> bool {
+        self.all || !self.user.is_empty() || !self.name.is_empty() || !self.state.is_empty()
+    }
+
+    fn takes(&self, job: &Job, uid: u32, fit: &[JobState]) -> bool {
+        let states = if self.state.is_empty() { fit } else { &self.state };
+        // Without a user, one's own: an administrator who writes --all means no less.
+        let whose = match self.user.is_empty() {
+            true => job.uid == uid,
+            false => self.user.iter().any(|user| is_of_user(job, user)),
+        };
+        whose
+            && states.contains(&job.state)
+            && (self.name.is_empty() || self.name.iter().any(|pattern| matches(pattern, &job.name)))
+    }
+}
+
+/// Whether a name is as a pattern, in which `*` stands for any text.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(left) = name.strip_prefix(first) else { return false };
+    left.char_indices().map(|(at, _)| at).chain([left.len()]).any(|at| matches(rest, &left[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::job;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name) in [("a", "a"), ("*", ""), ("sweep-*", "sweep-12"), ("*-é*2", "x-éy2"), ("a*b*c", "abbc")]
+        {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("a", "ab"), ("", "a"), ("sweep-*", "sweep"), ("a*b", "abc")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn without_a_user_only_own_jobs_are_taken() {
+        let fit = [JobState::Running];
+        let all = Selection { all: true, ..Selection::default() };
+        assert!(all.takes(&job(1, "a"), 1000, &fit) && !all.takes(&job(1, "a"), 0, &fit));
+        let ann = Selection { user: vec!["ann".into()], ..Selection::default() };
+        assert!(ann.takes(&job(1, "a"), 0, &fit) && ann.is_any());
+        let by_number = Selection { user: vec!["1000".into()], name: vec!["b*".into()], ..Selection::default() };
+        assert!(by_number.takes(&job(1, "bc"), 0, &fit) && !by_number.takes(&job(1, "a"), 0, &fit));
+        let waiting = Selection { state: vec![JobState::Waiting], ..Selection::default() };
+        assert!(!waiting.takes(&job(1, "a"), 1000, &fit));
+    }
+}

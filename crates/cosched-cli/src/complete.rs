@@ -1,0 +1,185 @@
+//! What a shell offers while a command line is typed: jobs, nodes, queues, programs. A shell calls `cosched` for each TAB, with a
+//! variable in its environment (`cosched completions`), so this is quick, says nothing, starts no daemon, and does not wait for one that hangs.
+
+use clap::{Arg, Command, ValueHint};
+use clap_complete::engine::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
+use cosched_api::{Client, Job, SocketChoice, Status};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Nobody waits longer for an offer.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// No more programs are offered at a time.
+const PROGRAMS_MAX: usize = 500;
+
+/// The variable by which a shell asks: it names the shell.
+pub(crate) const VARIABLE: &str = "_COSCHED_COMPLETE";
+
+/// Answers a shell that asks for completions; whether one did.
+pub(crate) fn answered() -> bool {
+    let asked = clap_complete::CompleteEnv::with_factory(command).var(VARIABLE).completer("cosched");
+    // A shell has no use for an error.
+    std::env::var_os(VARIABLE).is_some() && asked.try_complete(std::env::args_os(), here().as_deref()).unwrap_or(true)
+}
+
+fn here() -> Option<PathBuf> {
+    std::env::current_dir().ok()
+}
+
+/// The definition of the command line, with what its arguments can be.
+fn command() -> Command {
+    extended(crate::args::command())
+}
+
+fn extended(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let command = command.mut_args(offered);
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, extended))
+}
+
+/// An argument's values are known by its name in the help.
+fn offered(arg: Arg) -> Arg {
+    let name = arg.get_value_names().and_then(|names| names.first()).map(|name| name.to_string()).unwrap_or_default();
+    let long = arg.get_long().unwrap_or_default().to_owned();
+    let candidates = |arg: Arg, values: fn() -> Vec<CompletionCandidate>| arg.add(ArgValueCandidates::new(values));
+    match (name.split([',', '[']).next().unwrap_or_default(), long.as_str()) {
+        ("COMMAND", _) if long.is_empty() => {
+            arg.value_hint(ValueHint::CommandWithArguments).add(ArgValueCompleter::new(Programs))
+        }
+        ("JOB", _) => candidates(arg, jobs),
+        ("NODE", _) => candidates(arg, nodes),
+        ("USER", _) => candidates(arg, users),
+        (_, "queue") => candidates(arg, queues),
+        (_, "strategy" | "strategies") => {
+            candidates(arg, || crate::run::strategies().map(CompletionCandidate::new).collect())
+        }
+        (_, "machine") => arg.add(ArgValueCompleter::new(Machines)),
+        ("COLUMN", _) => candidates(arg, || crate::commands::column_names().map(CompletionCandidate::new).collect()),
+        ("FILE" | "PATH", _) => arg.value_hint(ValueHint::AnyPath),
+        ("DIR", _) => arg.value_hint(ValueHint::DirPath),
+        _ => arg,
+    }
+}
+
+/// What the daemon says, if one answers soon.
+fn ask<T: Send + 'static>(question: impl FnOnce(&mut Client) -> Option<T> + Send + 'static) -> Option<T> {
+    let mut words = std::env::args_os();
+    let named = words.find(|word| word == "--socket").and_then(|_| words.next()).map(PathBuf::from);
+    let (answer, answered) = channel();
+    std::thread::spawn(move || {
+        let found = SocketChoice::find(named).connect().ok().and_then(|mut client| question(&mut client));
+        let _ = answer.send(found);
+    });
+    answered.recv_timeout(PATIENCE).ok().flatten()
+}
+
+fn known_jobs() -> Vec<Job> {
+    ask(|client| client.jobs(false).ok()).map(|list| list.jobs).unwrap_or_default()
+}
+
+fn status() -> Option<Status> {
+    ask(|client| client.status().ok())
+}
+
+/// Names, where they are unique, and ids; of other users' jobs, too, which one may look at.
+fn jobs() -> Vec<CompletionCandidate> {
+    let jobs = known_jobs();
+    let one = |job: &Job| {
+        let told = format!("{} {} {}", job.name, job.user, job.state.name());
+        CompletionCandidate::new(job.id.to_string()).help(Some(told.into()))
+    };
+    let is_unique = |name: &str| jobs.iter().filter(|job| job.name == name).count() == 1;
+    let named = jobs.iter().filter(|job| is_unique(&job.name));
+    let name = |job: &Job| CompletionCandidate::new(&job.name).help(Some(format!("job {}", job.id).into()));
+    jobs.iter().map(one).chain(named.map(name)).collect()
+}
+
+fn users() -> Vec<CompletionCandidate> {
+    let users: BTreeSet<String> = known_jobs().into_iter().map(|job| job.user).collect();
+    users.into_iter().map(CompletionCandidate::new).collect()
+}
+
+fn nodes() -> Vec<CompletionCandidate> {
+    let nodes = status().and_then(|status| status.nodes).unwrap_or_default();
+    nodes.into_iter().map(|node| CompletionCandidate::new(node.name)).collect()
+}
+
+fn queues() -> Vec<CompletionCandidate> {
+    let queues = status().and_then(|status| status.cluster).map(|cluster| cluster.queues).unwrap_or_default();
+    queues.into_iter().map(|queue| CompletionCandidate::new(queue.name)).collect()
+}
+
+/// Shipped machines, and files.
+struct Machines;
+
+impl ValueCompleter for Machines {
+    fn complete(&self, current: &OsStr) -> Vec<CompletionCandidate> {
+        let begins = |name: &&str| current.to_str().is_some_and(|current| name.starts_with(current));
+        let shipped = cosched_model::machine::SHIPPED.iter().map(|(name, _)| *name).filter(begins);
+        shipped.map(CompletionCandidate::new).chain(PathCompleter::file().complete(current)).collect()
+    }
+}
+
+/// A program and its arguments: those on PATH, then files.
+struct Programs;
+
+impl ValueCompleter for Programs {
+    fn complete(&self, current: &OsStr) -> Vec<CompletionCandidate> {
+        match current.to_str() {
+            Some(begin) if !begin.contains('/') => {
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let mut found = BTreeSet::new();
+                for directory in std::env::split_paths(&path) {
+                    found.extend(programs(&directory, begin).take(PROGRAMS_MAX));
+                }
+                let folders = PathCompleter::dir().complete(current);
+                found.into_iter().take(PROGRAMS_MAX).map(CompletionCandidate::new).chain(folders).collect()
+            }
+            _ => PathCompleter::any().complete(current),
+        }
+    }
+
+    fn complete_at(&self, index: usize, current: &OsStr) -> Vec<CompletionCandidate> {
+        if index == 0 { self.complete(current) } else { PathCompleter::any().complete(current) }
+    }
+}
+
+fn programs(directory: &std::path::Path, begin: &str) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let name = entry.file_name().into_string().ok().filter(|name| name.starts_with(begin))?;
+        let facts = std::fs::metadata(entry.path()).ok()?;
+        (facts.is_file() && facts.permissions().mode() & 0o111 != 0).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offers(words: &[&str]) -> Vec<String> {
+        let words: Vec<std::ffi::OsString> =
+            std::iter::once("cosched").chain(words.iter().copied()).map(Into::into).collect();
+        let last = words.len() - 1;
+        let found = clap_complete::engine::complete(&mut command(), words, last, None).unwrap();
+        found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn programs_files_and_names_are_offered() {
+        assert!(offers(&["run", "--", "tru"]).contains(&"true".to_owned()));
+        assert!(offers(&["run", "-n", "2", "tru"]).contains(&"true".to_owned()), "also without the two dashes");
+        assert!(offers(&["run", "--", "ls", "/et"]).contains(&"/etc/".to_owned()));
+        assert_eq!(offers(&["run", "--strategy", "PB-"]), ["PB-SB", "PB-SY"]);
+        assert_eq!(offers(&["model", "predict", "--machine", "buny"]), ["bunyip", "bunyip-faster"]);
+        assert!(offers(&["ps", "--format", "id,el"]).contains(&"id,elapsed".to_owned()));
+        assert_eq!(offers(&["ps", "--state", "susp"]), ["suspended"]);
+        assert!(offers(&["hist"]).contains(&"history".to_owned()));
+    }
+}
