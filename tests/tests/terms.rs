@@ -72,7 +72,7 @@ fn a_time_limit_asks_first_and_then_forces_also_after_the_daemon_was_killed() {
     d.launch();
     let over = ended(&d, deaf);
     assert_eq!((over.exit.unwrap().signal, over.ended_why.as_deref()), (Some(9), Some("time limit")));
-    assert!(stdout(&d.cosched(&["ps", "-a"])).contains("ended SIG9 time limit"));
+    assert!(stdout(&d.cosched(&["ps", "-a"])).contains("ended SIGKILL time limit"));
     // Its time stands still.
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(job(&d, stopped).state, JobState::Suspended);
