@@ -261,6 +261,8 @@ Job = TypedDict("Job", {
     "ended_why": 'NotRequired[str | None]',
     # How the main process ended, when it has and somebody saw it.
     "exit": 'NotRequired[ExitStatus | None]',
+    # While it waits, and has a reservation: when it starts at the latest, if those before it run no longer than their time limits.
+    "expected_start_unix_ms": 'NotRequired[int | None]',
     # Unique for ever in one state directory.
     "id": 'int',
     # Where its output is, when detached.
@@ -305,8 +307,12 @@ Job = TypedDict("Job", {
     "share_max": 'NotRequired[float | None]',
     # The part of the machine's CPU time that it used meanwhile, 0 to 1.
     "share_received": 'NotRequired[float | None]',
+    # When it last started: it has CPUs since then. Absent while it waits, and where this node does not know.
+    "started_unix_ms": 'NotRequired[int | None]',
     # Where it is in its life.
     "state": 'JobState',
+    # A signal has stopped its first process (Ctrl-Z); scheduling did not.
+    "stopped": 'NotRequired[bool]',
     # Registration.
     "submitted_unix_ms": 'int',
     # It runs no longer than this, not counting the time for which it is suspended.
