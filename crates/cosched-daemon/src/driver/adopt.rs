@@ -22,6 +22,8 @@ use tokio::time::Instant;
 
 /// How often it is looked whether a slot thread that is late has let go.
 const LET_GO_PERIOD: Duration = Duration::from_millis(20);
+/// How often it is looked whether adopted cgroups still exist.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 /// What exists and is to become a job.
 #[derive(Debug)]
@@ -291,8 +293,22 @@ impl Driver {
         }
     }
 
-    pub(super) fn let_go_due(&self) -> Option<Instant> {
-        (!self.letting_go.is_empty()).then(|| Instant::now() + LET_GO_PERIOD)
+    /// Adopted cgroups that were removed. Of one that its owner removes at once after the last process the kernel tells nothing in `cgroup.events`.
+    pub(super) fn look_at_adopted(&mut self) {
+        if self.adopted_look_at.elapsed() < LOOK_PERIOD {
+            return;
+        }
+        self.adopted_look_at = Instant::now();
+        let is_over = |cgroup: &JobCgroup| cgroup.is_adopted() && !cgroup.populated().unwrap_or(true);
+        let over: Vec<u64> = self.live.iter().filter(|(_, live)| is_over(&live.cgroup)).map(|(id, _)| *id).collect();
+        over.into_iter().for_each(|id| self.cluster.handle(Input::Populated(JobId(id), false)));
+    }
+
+    /// When that is due, while there are any.
+    pub(super) fn adopted_due(&self) -> Option<Instant> {
+        let looks = self.live.values().any(|live| live.cgroup.is_adopted()).then(|| self.adopted_look_at + LOOK_PERIOD);
+        let lets_go = (!self.letting_go.is_empty()).then(|| Instant::now() + LET_GO_PERIOD);
+        looks.into_iter().chain(lets_go).min()
     }
 }
 

@@ -193,6 +193,7 @@ pub(crate) struct Driver {
     orphans: Vec<(u64, JobCgroup)>,
     /// Adopted cgroups of jobs that are over, which a slot thread that is late may still freeze.
     letting_go: Vec<JobCgroup>,
+    adopted_look_at: Instant,
     boot_id: String,
     memory_bytes: u64,
     /// Every mechanism and why it can or cannot be used here; trying them out makes cgroups, so it is done once.
@@ -264,6 +265,7 @@ impl Driver {
             live: BTreeMap::new(),
             orphans: Vec::new(),
             letting_go: Vec::new(),
+            adopted_look_at: Instant::now(),
             boot_id: cosched_linux::observe::boot_id(),
             memory_bytes,
             mechanisms,
@@ -364,6 +366,7 @@ impl Driver {
     /// Lets the node say what follows, until it has nothing more to say, and does it.
     fn settle(&mut self, force: bool) {
         self.let_go();
+        self.look_at_adopted();
         self.heed_store();
         while !self.over.is_empty() {
             self.finish_over();
@@ -478,7 +481,7 @@ impl Driver {
             .chain(status)
             .chain([self.teller.due()])
             .chain(self.past.due(!self.live.is_empty()))
-            .chain(self.let_go_due())
+            .chain(self.adopted_due())
             .chain(self.watchdog.due())
             .chain(self.period_due())
             .chain(self.store.due().map(Instant::from_std))
