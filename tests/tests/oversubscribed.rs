@@ -1,4 +1,5 @@
-//! More ranks than CPUs: what cosched loads into a program by default never makes it wait worse than it does by itself.
+//! More ranks than CPUs: what cosched loads into a program by default never makes it wait worse than it does by itself. And more threads
+//! than CPUs that only spin, which `--wait micro` is for.
 //!
 //! Each runtime that is installed; plain, with the library alone (no daemon), and as a job by default, in turns; then two
 //! jobs at once. Only ratios within one run count, with bounds that are far from what is measured: docs/waiting.md.
@@ -124,4 +125,32 @@ fn open_mpi_5() {
 #[test]
 fn mpich() {
     never_worse(Runtime::new(installed("mpiexec.mpich"), &["-bind-to", "none"], "mpich/barrier-mpi", true));
+}
+
+/// Nothing that is loaded sees their waits, and no gang helps one job (decision 0050: ten times as fast).
+#[test]
+fn threads_that_only_spin() {
+    let Some(program) = program("barrier-omp").filter(|_| needs_root()) else { return };
+    let d = Daemon::start("");
+    let threads = (std::thread::available_parallelism().map_or(2, usize::from) + 2).to_string();
+    let rate = |wait: &str| {
+        let words = ["run", "--wait", wait, "--", "timeout", "-k", "1", "30", &program, "--threads", &threads];
+        let options = ["--grain-us", "100", "--seconds", "1", "--json"];
+        rate(
+            &start(
+                d.command("cosched"),
+                &words.iter().chain(&options).map(|word| (*word).to_owned()).collect::<Vec<_>>(),
+            )
+            .wait_with_output()
+            .unwrap(),
+        )
+    };
+    let (mut busy, mut micro) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        busy.push(rate("busy"));
+        micro.push(rate("micro"));
+    }
+    let (busy, micro) = (best(busy), best(micro));
+    println!("{program}: {busy:.0} busy, {micro:.0} micro");
+    assert!(micro >= 3.0 * busy, "{busy:.0} meetings a second busy, {micro:.0} with very short turns");
 }

@@ -17,12 +17,16 @@ wire! {
         SpinBlock,
         /// They spin for the spin time, then give way, and spin again.
         SpinYield,
+        /// They spin, and the CPUs change threads every quarter of a millisecond while they run: for threads that only spin and are
+        /// more than the CPUs.
+        Micro,
     }
 }
 
 impl WaitMode {
     /// Every way to wait.
-    pub const ALL: [WaitMode; 4] = [WaitMode::Auto, WaitMode::Busy, WaitMode::SpinBlock, WaitMode::SpinYield];
+    pub const ALL: [WaitMode; 5] =
+        [WaitMode::Auto, WaitMode::Busy, WaitMode::SpinBlock, WaitMode::SpinYield, WaitMode::Micro];
 
     /// Its name on the wire and on command lines.
     pub fn name(self) -> &'static str {
@@ -31,6 +35,7 @@ impl WaitMode {
             WaitMode::Busy => "busy",
             WaitMode::SpinBlock => "spin-block",
             WaitMode::SpinYield => "spin-yield",
+            WaitMode::Micro => "micro",
         }
     }
 }

@@ -59,7 +59,7 @@ macro_rules! fields {
 words!(Class: Express, Interactive, Batch, Standby);
 words!(Policy: Gang, Local, Pb, Dcs, Auto);
 words!(Sharing: Strict, Paired, Soft);
-words!(WaitMode: Auto, Busy, SpinBlock, SpinYield);
+words!(WaitMode: Auto, Busy, SpinBlock, SpinYield, Micro);
 
 fields! {
     ExitStatus {
@@ -430,8 +430,8 @@ mod tests {
         assert_eq!(policies, ["gang", "local", "pb", "dcs", "auto"]);
         let sharing = [S::Strict, S::Paired, S::Soft].map(|sharing| word(Sharing::from(sharing)));
         assert_eq!(sharing, ["strict", "paired", "soft"]);
-        let modes = [W::Auto, W::Busy, W::SpinBlock, W::SpinYield].map(|mode| word(WaitMode::from(mode)));
-        assert_eq!(modes, ["auto", "busy", "spin-block", "spin-yield"]);
+        let modes = [W::Auto, W::Busy, W::SpinBlock, W::SpinYield, W::Micro].map(|mode| word(WaitMode::from(mode)));
+        assert_eq!(modes, ["auto", "busy", "spin-block", "spin-yield", "micro"]);
         for class in [C::Express, C::Interactive, C::Batch, C::Standby] {
             assert_eq!(C::from(Class::from(class)), class);
         }

@@ -108,6 +108,8 @@ pub struct JobSwitch {
     pub(crate) table: AtomicU64,
     /// That table lets it run in every turn.
     pub(crate) always_runs: AtomicBool,
+    /// Its threads only spin, and are more than the CPUs.
+    wants_ticks: AtomicBool,
     pub(crate) boosts: AtomicU64,
     pub(crate) boosted_ns: AtomicU64,
     /// Its CPU time in and outside of its slots.
@@ -152,6 +154,7 @@ impl JobSwitch {
             place: CpuBits::all(),
             table: AtomicU64::new(0),
             always_runs: AtomicBool::new(false),
+            wants_ticks: AtomicBool::new(false),
             boosts: AtomicU64::new(0),
             boosted_ns: AtomicU64::new(0),
             cpu: GangCpu::open(files.usage.as_deref())?,
@@ -197,6 +200,15 @@ impl JobSwitch {
     /// Whether its processes stand still and may use one of these CPUs.
     pub(crate) fn could_fill(&self, idle: &[u64; 16]) -> bool {
         self.is_frozen() && self.place.has_one_of(idle)
+    }
+
+    /// Says whether the CPUs take very short turns while it runs; true when that is new.
+    pub fn want_ticks(&self, wants: bool) -> bool {
+        self.wants_ticks.swap(wants, Relaxed) != wants
+    }
+
+    pub(crate) fn wants_ticks(&self) -> bool {
+        self.wants_ticks.load(Relaxed)
     }
 
     /// How often it was boosted.

@@ -100,6 +100,7 @@ impl Choice {
         let wait = match wait {
             Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::SpinBlock => Wait::SpinBlock,
             Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::SpinYield => Wait::SpinYield,
+            Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::Micro => return None,
             _ => Wait::Busy,
         };
         Some(match policy {

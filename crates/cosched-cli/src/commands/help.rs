@@ -29,7 +29,8 @@ Standard input, output, signals and the exit code are passed through; the job en
 
 With --wait, a library is loaded into the command that makes programs which poll for messages spin for a moment and then \
 block (spin-block) or yield the CPU (spin-yield); the spin time is learned for each process, or given in microseconds. \
-`auto` does so under the policy auto; under the others processes busy wait (busy). `cosched show` has the counts of waits.
+`auto` does so under the policy auto; under the others processes busy wait (busy). `cosched show` has the counts of waits. \
+`micro` is for programs with more threads than CPUs that do nothing but spin: while the job runs, the CPUs change threads every 0.25 ms.
 
 Options may stand in the leading comments of a script, as in `#COSCHED --time 2h --cpus 2`; those of the command line take \
 precedence.

@@ -121,7 +121,7 @@ impl<'a> Launch<'a> {
             mem_bytes: options.mem,
             policy,
             share_max: options.share,
-            waiting: waiting.as_ref().map(|plan| plan.waiting),
+            waiting: waiting::told(asked, waiting.as_ref()),
             cwd: std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned()),
             detached: options.detach,
             log_path,

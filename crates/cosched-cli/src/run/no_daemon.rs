@@ -3,7 +3,7 @@
 
 use super::{EXIT_FAILED, Launch, exit_not_executed, gate, options::Leftovers, signals::Signals, waiting};
 use crate::out::{Failure, say};
-use cosched_api::{ClientError, Policy};
+use cosched_api::{ClientError, Policy, WaitMode};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -67,6 +67,7 @@ fn needs_daemon(launch: &Launch<'_>) -> Option<&'static str> {
     let asked = [
         (request.detached, "--detach"),
         (matches!(request.policy, Some(Policy::Gang | Policy::Pb | Policy::Dcs)), "this policy or strategy"),
+        (request.waiting.is_some_and(|waiting| waiting.mode == WaitMode::Micro), "--wait micro"),
         (request.share_max.is_some(), "--share"),
         (request.class.is_some(), "--class"),
         (request.cpus.is_some(), "--cpus"),

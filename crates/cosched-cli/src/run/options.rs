@@ -56,7 +56,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), hide_possible_values = true)]
     pub(crate) policy: Option<Policy>,
 
-    /// How its processes wait for messages: auto, busy, spin-block or spin-yield (also with a spin time, spin-block:50us), or off
+    /// How its processes wait for messages: auto, busy, spin-block or spin-yield (also with a spin time, spin-block:50us), micro, or off
     #[arg(long, value_name = "HOW", value_parser = parse_wait)]
     pub(crate) wait: Option<WaitOption>,
 

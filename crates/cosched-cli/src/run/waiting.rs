@@ -37,9 +37,9 @@ pub(crate) enum WaitOption {
     On(Waiting),
 }
 
-/// `auto`, `busy`, `spin-block[:TIME]`, `spin-yield[:TIME]` or `off`.
+/// `auto`, `busy`, `spin-block[:TIME]`, `spin-yield[:TIME]`, `micro` or `off`.
 pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
-    let words = "give auto, busy, spin-block, spin-block:50us, spin-yield, spin-yield:50us or off";
+    let words = "give auto, busy, spin-block, spin-block:50us, spin-yield, spin-yield:50us, micro or off";
     let (name, time) = text.split_once(':').map_or((text, None), |(name, time)| (name, Some(time)));
     if name == "off" && time.is_none() {
         return Ok(WaitOption::Off);
@@ -50,7 +50,7 @@ pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
     })?;
     let spin_us = match time {
         None => None,
-        Some(_) if matches!(mode, WaitMode::Auto | WaitMode::Busy) => {
+        Some(_) if !matches!(mode, WaitMode::SpinBlock | WaitMode::SpinYield) => {
             return Err(format!("{name} has no spin time: {words}"));
         }
         Some(time) => {
@@ -60,6 +60,14 @@ pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
         }
     };
     Ok(WaitOption::On(Waiting { mode, spin_us }))
+}
+
+/// What the daemon is told of the wait: with `micro` it does something itself, whether the library is loaded or not.
+pub(crate) fn told(asked: Option<WaitOption>, plan: Option<&Plan>) -> Option<Waiting> {
+    match asked {
+        Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::Micro => Some(waiting),
+        _ => plan.map(|plan| plan.waiting),
+    }
 }
 
 /// The strategies of Zhang et al. (2000), Table 1, as policy and wait; the simulator uses the same names.
@@ -109,12 +117,13 @@ impl Plan {
             None => Waiting::default(),
         };
         let Some(library) = find_library(LIBRARY, LIBRARY_VARIABLE) else {
-            return if asked.is_some() { Err(not_installed()) } else { Ok(None) };
+            let needed = asked.is_some() && waiting.mode != WaitMode::Micro;
+            return if needed { Err(not_installed()) } else { Ok(None) };
         };
         match obstacle(program) {
             None => Ok(Some(Plan { waiting, library: with_front(library) })),
             Some(why) => {
-                if asked.is_some() && waiting.mode != WaitMode::Busy {
+                if asked.is_some() && !matches!(waiting.mode, WaitMode::Busy | WaitMode::Micro) {
                     say(&format!("--wait has no effect on {}: {why}", program.display()));
                 }
                 Ok(None)
@@ -131,6 +140,7 @@ impl Plan {
     pub(crate) fn word(&self) -> String {
         let mode = match self.waiting.mode {
             WaitMode::Auto => WaitMode::SpinBlock,
+            WaitMode::Micro => WaitMode::Busy,
             mode => mode,
         };
         match self.waiting.spin_us {
@@ -289,7 +299,9 @@ mod tests {
         assert_eq!(parse_wait("spin-block:0us"), on(WaitMode::SpinBlock, Some(0)));
         assert_eq!(parse_wait("spin-yield:50us"), on(WaitMode::SpinYield, Some(50)));
         assert!(parse_wait("spin-blck").unwrap_err().contains("did you mean spin-block?"));
+        assert_eq!(parse_wait("micro"), on(WaitMode::Micro, None));
         assert!(parse_wait("busy:5").unwrap_err().contains("has no spin time"));
+        assert!(parse_wait("micro:50us").unwrap_err().contains("has no spin time"));
         assert_eq!(parse_wait("spin-block:1ms"), on(WaitMode::SpinBlock, Some(1000)));
         assert!(parse_wait("spin-block:50").unwrap_err().contains("write 50ms, 50s or 50m"));
         for bad in ["spin-block:1ns", "spin-block:61s"] {
@@ -346,5 +358,9 @@ mod tests {
         assert_eq!(get("COSCHED_WAIT_PAGE"), Some("/run/page"));
         assert!(get("LD_PRELOAD").unwrap().starts_with("/x/lib.so"));
         assert!(!plan.environment(None).iter().any(|(name, _)| name == "COSCHED_WAIT_PAGE"));
+        let micro = Waiting { mode: WaitMode::Micro, spin_us: None };
+        assert_eq!(Plan { waiting: micro, ..plan }.word(), "busy", "the library has nothing to do with it");
+        let asked = Some(WaitOption::On(micro));
+        assert_eq!((told(asked, None), told(Some(WaitOption::Off), None)), (Some(micro), None));
     }
 }

@@ -2,10 +2,11 @@
 
 use super::{Driver, Live};
 use crate::record::Record;
+use crate::refuse::{Answer, refuse};
 use crate::waitpage::{Orders, WaitPage};
-use cosched_api::{JobWaiting, WaitMode, Waiting};
+use cosched_api::{ErrorCode, JobWaiting, WaitMode, Waiting};
 use cosched_core::wait::page;
-use cosched_core::{GANG_SPIN_NS, JobId, Policy};
+use cosched_core::{GANG_SPIN_NS, JobId, Policy, Standing};
 
 impl Driver {
     /// Makes the page of a job whose processes will have the wait library.
@@ -42,10 +43,13 @@ impl Driver {
         let cpus = self.identity.cpus.len() as u32;
         // How many they are is not told: all pages would be written with every job that comes or goes.
         let rivals = self.running.rivals().min(1);
+        let mut ticks_changed = false;
         for (id, live) in &mut self.live {
             let Some(record) = self.state.jobs.get(id) else { continue };
             let Some(asked) = record.waiting.as_ref().map(|w| w.asked) else { continue };
             let planned = self.plan.jobs.get(&JobId(*id));
+            let ticks = asked.mode == WaitMode::Micro && planned.is_some_and(|job| job.standing == Standing::Scheduled);
+            ticks_changed |= live.cgroup.switch_handle().want_ticks(ticks);
             let auto = planned.is_some_and(|planned| planned.auto);
             let crowded = live.polling > cpus;
             // A policy that was asked for by name means what the literature means by it. Otherwise a job's own processes give
@@ -66,6 +70,23 @@ impl Driver {
                 page.order(orders(asked, chosen, rivals, cpus));
             }
         }
+        if ticks_changed && let Err(e) = self.machinery.slots.heed_ticks(&self.identity.cpus) {
+            tracing::warn!("the CPUs do not take very short turns (--wait micro): {e}");
+        }
+    }
+
+    /// Very short turns need threads of real-time priority; better refused than not done.
+    pub(super) fn check_wait(&self, waiting: Option<Waiting>) -> Answer<()> {
+        let wants_ticks = waiting.is_some_and(|waiting| waiting.mode == WaitMode::Micro);
+        if !wants_ticks || self.machinery.slots.realtime_priority().is_some() {
+            return Ok(());
+        }
+        Err(refuse(
+            ErrorCode::Unsupported,
+            "no job can wait by micro",
+            "the daemon has no real-time priority (`cosched status` says why)",
+            "Choose another way to wait, or give the daemon real-time priority.",
+        ))
     }
 
     /// How a job's processes wait, with the newest counts.
@@ -89,7 +110,10 @@ pub(super) fn close_page(live: &Live, waiting: &mut Option<JobWaiting>) {
 
 fn fill(waiting: &mut JobWaiting, page: &WaitPage) {
     let counts = page.read();
-    waiting.mode = page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode));
+    waiting.mode = match waiting.asked.mode {
+        WaitMode::Micro => WaitMode::Micro,
+        _ => page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode)),
+    };
     waiting.processes = counts.processes;
     waiting.polls = counts.polls;
     waiting.waits = counts.waits;
@@ -111,7 +135,7 @@ fn orders(asked: Waiting, chosen: WaitMode, rivals: u32, cpus: u32) -> Orders {
     let mode = match mode {
         WaitMode::SpinBlock => page::SPIN_BLOCK,
         WaitMode::SpinYield => page::SPIN_YIELD,
-        WaitMode::Busy | WaitMode::Auto => page::BUSY,
+        WaitMode::Busy | WaitMode::Auto | WaitMode::Micro => page::BUSY,
     };
     Orders { mode, spin_us: asked.spin_us.unwrap_or(page::ADAPTIVE), rivals, cpus }
 }

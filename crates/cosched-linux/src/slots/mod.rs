@@ -9,6 +9,7 @@ mod boost;
 mod count;
 mod division;
 mod handoff;
+mod ticks;
 mod worker;
 
 pub use boost::{Boost, BoostJob, BoostTiming, Choice, Chooser, Seen};
@@ -31,6 +32,7 @@ use crate::realtime;
 use crate::stats::{Counters, SwitchHistograms, SwitchStats};
 use crate::switch::JobSwitch;
 use handoff::Handoff;
+use ticks::{TickState, Ticks};
 use worker::Worker;
 
 /// One job of a table, with its open switch.
@@ -57,6 +59,7 @@ struct Shared {
     probes: Handoff<IdleProbe>,
     boosts: Handoff<Boost>,
     divisions: Handoff<Division>,
+    ticks: Arc<TickState>,
     stop: AtomicBool,
     wake: OwnedFd,
     counters: Counters,
@@ -72,6 +75,8 @@ pub struct SlotThread {
     tables: AtomicU64,
     /// The last table that was installed.
     last: Mutex<Option<Table>>,
+    /// The threads for jobs that want very short turns, once there was one.
+    ticks: Mutex<Option<Ticks>>,
 }
 
 impl SlotThread {
@@ -87,6 +92,7 @@ impl SlotThread {
             probes: Handoff::new(),
             boosts: Handoff::new(),
             divisions: Handoff::new(),
+            ticks: Arc::default(),
             stop: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             counters: Counters::default(),
@@ -102,7 +108,14 @@ impl SlotThread {
             worker.run();
         })?;
         let priority = told.recv().unwrap_or_else(|_| Err("the slot thread died at its start".into()));
-        Ok(SlotThread { shared, thread: Some(thread), priority, tables: AtomicU64::new(0), last: Mutex::default() })
+        Ok(SlotThread {
+            shared,
+            thread: Some(thread),
+            priority,
+            tables: AtomicU64::new(0),
+            last: Mutex::default(),
+            ticks: Mutex::default(),
+        })
     }
 
     /// Puts a table in force. The thread is woken and applies the present slot's states at once; jobs of the old table that the new
@@ -152,6 +165,24 @@ impl SlotThread {
     pub fn set_boost(&self, boost: Boost) {
         self.shared.boosts.offer(boost);
         self.shared.wake();
+    }
+
+    /// A job's wish for very short turns ([`JobSwitch::want_ticks`]) has changed, or is new: from now on the threads on these CPUs serve it.
+    ///
+    /// # Errors
+    /// The kernel's, where there are no such threads yet and it gives none, or no real-time priority.
+    pub fn heed_ticks(&self, cpus: &[u32]) -> io::Result<()> {
+        let mut ticks = self.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+        if ticks.is_none() {
+            *ticks = Some(Ticks::start(Arc::clone(&self.shared.ticks), cpus)?);
+        }
+        self.shared.wake();
+        Ok(())
+    }
+
+    /// Whether the turns of the CPUs are very short now.
+    pub fn ticks(&self) -> bool {
+        self.shared.ticks.is_on()
     }
 
     /// Says how slots are divided between gangs and neighbours, from any thread. Until then they are not.

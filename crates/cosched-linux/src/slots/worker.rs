@@ -93,6 +93,7 @@ impl Worker {
             self.take_division();
             self.stamp();
             self.divide_if_due();
+            self.tick_if_wanted();
             self.sleep();
         }
         self.release_all();
@@ -308,6 +309,19 @@ impl Worker {
         let Some(division) = &self.division else { return };
         let divided = self.table.as_ref().is_some_and(|table| table.value.turn(self.slot).is_some());
         note(&self.shared, division.value.weigh(held, divided));
+    }
+
+    /// Very short turns while a job that wants them runs.
+    fn tick_if_wanted(&self) {
+        let ticks = &self.shared.ticks;
+        if !ticks.has_threads.load(Acquire) {
+            return;
+        }
+        let runs = |table: &Prepared| {
+            let mut jobs = table.jobs.iter().enumerate();
+            jobs.any(|(job, entry)| entry.switch.wants_ticks() && table.state(job, self.slot) == Disposition::Run)
+        };
+        ticks.set(self.held_since_ns.is_none() && self.table.as_ref().is_some_and(|table| runs(&table.value)));
     }
 
     fn count_if_due(&mut self) {

@@ -140,6 +140,7 @@ impl Driver {
             let hint = "Give the program and its arguments.";
             return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
         }
+        self.check_wait(request.waiting)?;
         let (found, adoption) = match &request.adopt {
             Some(adopt) => {
                 super::super::adopt::check_request(&request, owner, peer)?;
