@@ -716,7 +716,7 @@ Switches = TypedDict("Switches", {
 })
 
 #: How the processes of a job wait for messages; see docs/waiting.md.
-WaitMode: TypeAlias = 'Literal["auto", "busy", "spin-block", "spin-yield"]'
+WaitMode: TypeAlias = 'Literal["auto", "busy", "spin-block", "spin-yield", "micro"]'
 
 #: How the processes of a job wait, as it was asked for.
 Waiting = TypedDict("Waiting", {
