@@ -54,7 +54,7 @@ class Package(unittest.TestCase):
         version = (make_forms.SCHEMA.parents[2] / "crates/cosched-api/src/version.rs").read_text()
         major, minor = map(int, re.search(r"ApiVersion \{ major: (\d+), minor: (\d+) \};", version).groups())
         ours = [int(number) for number in _api.API_VERSION.split(".")]
-        self.assertTrue(ours[0] == major and ours[1] <= minor, f"{ours}, and the interface is {major}.{minor}")
+        self.assertEqual(ours, [major, minor], f"{ours}, and the interface is {major}.{minor}")
 
     @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
     def test_types(self):

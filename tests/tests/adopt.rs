@@ -306,7 +306,7 @@ fn what_may_not_be_adopted_is_refused() {
     assert_eq!(refused(&inner_path), ErrorCode::Conflict, "it is empty");
     let mut inside = Service::spawn(&inner, 0, "exec sleep 1000");
     std::fs::write(inner.join("cgroup.freeze"), "1").unwrap();
-    assert_eq!(refused(&inner_path), ErrorCode::Conflict, "somebody else has frozen it");
+    assert_eq!(refused(&inner_path), ErrorCode::Conflict, "it is frozen by another program");
     std::fs::write(inner.join("cgroup.freeze"), "0").unwrap();
 
     let id = service.adopt(&d, &[]);

@@ -136,7 +136,7 @@ fn single_cpu_jobs_share_a_row_and_fill_what_is_free() {
     if !needs_root() || !two_cpus() {
         return;
     }
-    // Nothing is pinned: after a switch Linux takes some 10 ms to spread lone processes over the CPUs.
+    // Each has its place: one of the two CPUs has two jobs in turns, the other one (decision 0051).
     let d = Daemon::start("slot_length = \"200ms\"\nsharing = \"strict\"\n");
     let jobs: Vec<u64> = (0..3).map(|_| d.detach(&["--cpus", "1", "--", "sh", "-c", SPIN_1])).collect();
     let matrix = d.client().status().unwrap().matrix;

@@ -135,6 +135,8 @@ impl Commands {
                 | Cluster(_)
                 | Wait(_)
                 | Log(_)
+                | Adopt(_)
+                | Release(_)
                 | Setup(_)
         )
     }

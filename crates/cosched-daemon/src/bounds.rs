@@ -154,7 +154,7 @@ impl Bounds {
 
 /// Answers that grow with the number of jobs, and that the daemon has at once.
 fn is_long(path: &str) -> bool {
-    matches!(path, "/v1/jobs" | "/v1/status" | "/v1/history" | "/metrics") || path.ends_with("/events")
+    matches!(path, "/v1/jobs" | "/v1/ended" | "/v1/status" | "/v1/history" | "/metrics") || path.ends_with("/events")
 }
 
 /// The length that a body says it has, or the longest where it does not say.

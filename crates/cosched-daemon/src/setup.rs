@@ -121,24 +121,32 @@ fn cgroups(place: impl Fn(&Layout) -> anyhow::Result<Place>) -> Vec<Finding> {
 
 /// Whether the slot thread would have real-time priority, and may run at it.
 fn real_time(config: &Config, budget: &Path) -> Finding {
-    let subject = "real-time priority";
     // Of a thread that ends: it is not kept.
     let priority = config.realtime_priority;
     let tried = std::thread::spawn(move || realtime::become_realtime(priority)).join();
+    judged(
+        tried.map_or_else(|_| Err("it could not be tried".to_owned()), |tried| tried.map_err(|e| e.to_string())),
+        priority,
+        budget,
+    )
+}
+
+/// What to say of real-time priority that was granted or not.
+fn judged(tried: Result<(), String>, priority: i32, budget: &Path) -> Finding {
+    let subject = "real-time priority";
     let budget_us = std::fs::read_to_string(budget).unwrap_or_default();
     match tried {
-        Ok(Ok(())) if budget_us.trim() == "0" => {
+        Ok(()) if budget_us.trim() == "0" => {
             let hint = "the kernel gives real-time threads no CPU time (kernel.sched_rt_runtime_us): the slot thread would never run";
             let fix = Fix { path: budget.to_owned(), value: "950000".to_owned(), done: false };
             Finding { fix: Some(fix), ..Finding::missing(subject, "granted, but without CPU time", hint) }
         }
-        Ok(Ok(())) => Finding::ok(subject, format!("SCHED_FIFO {priority}")),
-        Ok(Err(e)) => Finding::better(
+        Ok(()) => Finding::ok(subject, format!("SCHED_FIFO {priority}")),
+        Err(e) => Finding::better(
             subject,
             format!("not granted: {e}"),
             "switches can come late under load: run the daemon as root (systemctl enable --now coschedd.socket), or raise LimitRTPRIO",
         ),
-        Err(_) => Finding::better(subject, "could not be tried", ""),
     }
 }
 
@@ -184,11 +192,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let budget = dir.path().join("sched_rt_runtime_us");
         std::fs::write(&budget, "0\n").unwrap();
-        let found = real_time(&Config::default(), &budget);
-        if rustix::process::getuid().is_root() && found.found != "not granted" && found.state == "missing" {
-            assert_eq!(found.fix, Some(Fix { path: budget.clone(), value: "950000".to_owned(), done: false }));
-        }
+        let found = judged(Ok(()), 10, &budget);
+        let fix = Fix { path: budget.clone(), value: "950000".to_owned(), done: false };
+        assert_eq!((found.state, found.fix), ("missing", Some(fix)));
+        let refused = judged(Err("not permitted".to_owned()), 10, &budget);
+        assert_eq!((refused.state, refused.fix), ("better", None));
         std::fs::write(&budget, "950000\n").unwrap();
-        assert_eq!(real_time(&Config::default(), &budget).fix, None);
+        assert_eq!(judged(Ok(()), 10, &budget).state, "ok");
     }
 }

@@ -164,7 +164,7 @@ impl Tree {
         }
         if file("cgroup.freeze").trim() != "0" {
             let hint = "Let it run first: `systemctl thaw UNIT`, `podman unpause CONTAINER`, or echo 0 into its cgroup.freeze.";
-            return Err(("somebody else has frozen it", hint));
+            return Err(("it is frozen by another program", hint));
         }
         if !adoptee.populated() {
             return Err(("it has no process", "Start the service, then adopt it."));

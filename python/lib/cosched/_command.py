@@ -64,7 +64,7 @@ class RunOptions(TypedDict, total=False):
     policy: Literal["auto", "gang", "local", "pb", "dcs"]
     """The job's own policy."""
     wait: str
-    """How its processes wait for messages: "auto", "busy", "spin-block", "spin-yield:50us", "off"."""
+    """How its processes wait for messages: "auto", "busy", "spin-block", "spin-yield:50us", "micro", "off"."""
     strategy: str
     """Policy and wait by their short name in the literature, as "PB-SB"."""
     leftovers: Literal["wait", "kill"]

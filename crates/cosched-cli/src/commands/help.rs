@@ -170,7 +170,7 @@ Examples:
 
 pub(crate) const EVENTS: &str = "\
 The daemon remembers the last 8192 events, of this start. A job's events: registered, waits, began, suspended, resumed, asleep, awake, \
-dropped, class, policy, share, resources, ended, lost. A plan event has the matrix and its cycle: with the clock it gives \
+dropped, unknown, class, policy, share, resources, ended, lost. A plan event has the matrix and its cycle: with the clock it gives \
 the row of any moment. Changes within 100 ms are reported together. `cosched log --events` has the history of one job.
 
 Examples:

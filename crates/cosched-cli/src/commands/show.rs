@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::out::{Failure, plain, print, print_json};
 use crate::{format, jobs};
-use cosched_api::{Adopted, DecidedMatter, Job, JobState, JobWaiting, NodeResources};
+use cosched_api::{Adopted, DecidedMatter, Job, JobState, JobWaiting, NodeResources, WaitMode};
 use std::fmt::Write;
 
 /// `cosched show JOB…`.
@@ -38,9 +38,9 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("limits", job.adopted.as_ref().map(|adopted| adopted.limits.join(", ")).filter(|limits| !limits.is_empty()));
     add("directory", job.cwd.clone());
     add("submitted", Some(format::moment(job.submitted_unix_ms)));
-    // At once, without a queue.
-    let at_once = |start: &u64| start.abs_diff(job.submitted_unix_ms) >= 1000;
-    add("started", job.started_unix_ms.filter(at_once).map(format::moment));
+    // Only if it waited.
+    let later = |start: &u64| start.abs_diff(job.submitted_unix_ms) >= 1000;
+    add("started", job.started_unix_ms.filter(later).map(format::moment));
     add("starts", job.expected_start_unix_ms.map(|at| format!("{} at the latest", format::second(at))));
     add("ended", job.ended_unix_ms.map(format::moment));
     add("elapsed", Some(elapsed).filter(|_| job.state != JobState::Waiting));
@@ -173,7 +173,10 @@ fn waiting(waiting: &JobWaiting) -> String {
     };
     let mut text = format!("{}{spin}{asked}", waiting.mode.name());
     if waiting.polls == 0 {
-        text.push_str("; no waits recorded yet");
+        // The library has nothing to do with it.
+        if waiting.mode != WaitMode::Micro {
+            text.push_str("; no waits recorded yet");
+        }
         return text;
     }
     let (spun, slept) = (format::duration_ms(waiting.spin_ms), format::duration_ms(waiting.block_ms));

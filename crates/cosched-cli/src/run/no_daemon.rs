@@ -54,7 +54,7 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
             None => "nothing of cosched is in it".to_owned(),
         };
         say(&format!(
-            "the command runs, but not as a job: {how}. No daemon can run here ({why}); `coschedd --check` says what to do"
+            "the command runs, but not as a job: {how}. No daemon can run here ({why}); `cosched setup` says what to do"
         ));
     }
     signals.give_back();

@@ -7,13 +7,11 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 /// What the page may ask; `*` is one part of a path.
-const ALLOWED: [(&str, &str); 16] = [
+const ALLOWED: [(&str, &str); 12] = [
     ("GET", "/v1/status"),
     ("GET", "/v1/jobs"),
-    ("GET", "/v1/jobs/*"),
     ("GET", "/v1/jobs/*/events"),
     ("GET", "/v1/limits"),
-    ("GET", "/v1/loads"),
     ("GET", "/v1/history"),
     ("POST", "/v1/jobs/*/suspend"),
     ("POST", "/v1/jobs/*/resume"),
@@ -21,8 +19,6 @@ const ALLOWED: [(&str, &str); 16] = [
     ("POST", "/v1/jobs/*/class"),
     ("POST", "/v1/jobs/*/share"),
     ("POST", "/v1/jobs/*/policy"),
-    ("POST", "/v1/jobs/*/resources"),
-    ("PUT", "/v1/policy"),
     ("PUT", "/v1/nodes/*"),
 ];
 

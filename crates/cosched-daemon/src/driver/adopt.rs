@@ -55,12 +55,12 @@ pub(super) fn fills_nothing(entry: &mut Entry) {
 /// What contradicts an adoption in the rest of the request.
 pub(super) fn check_request(request: &JobRequest, owner: u32, peer: Peer) -> Answer<()> {
     let why = match request {
-        _ if owner != peer.uid => "`owner_uid` names somebody else; who adopts a job is its owner",
+        _ if owner != peer.uid => "`owner_uid` names another user; the user who adopts a job is its owner",
         JobRequest { pid: 1.., .. } | JobRequest { pid: ..=-1, .. } => "`pid` names a process beside it",
         JobRequest { once: true, .. } => "`once` is for jobs that launchers begin",
         JobRequest { nodes, .. } if !nodes.is_empty() => "`nodes` are given, and it is on this node alone",
         JobRequest { on_node_loss: Some(OnNodeLoss::Requeue), .. } => {
-            "it cannot be started again: nobody knows how it was started"
+            "it cannot be started again: how it was started is unknown"
         }
         JobRequest { mem_bytes_max: Some(_), .. } => {
             "`mem_bytes_max` is a limit, and the limits of what is adopted are its owner's"
@@ -120,7 +120,7 @@ impl Driver {
     fn check_safety(&self) -> Answer<()> {
         let why = match self.machinery.guard.kernel_agent() {
             Some(why) => {
-                format!("nobody would let it run if the daemon and its guard were killed at one instant: {why}")
+                format!("it would stay frozen if the daemon and its guard were killed at one instant: {why}")
             }
             None if self.mechanism == "signals" => {
                 "gangs are stopped by signals here, and services see them".to_owned()

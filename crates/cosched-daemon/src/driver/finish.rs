@@ -93,7 +93,7 @@ impl Driver {
                 .and_then(|r| r.adopted.as_ref())
                 .is_some_and(|adopted| adopted.released) =>
             {
-                "released: its processes go on, and are no job any more".to_owned()
+                "released: its processes keep running and are no longer a job".to_owned()
             }
             None if live.unseen => UNSEEN.to_owned(),
             None if self.state.jobs.get(&id).is_some_and(|r| r.part.is_some_and(|part| !part.lead)) => {

@@ -141,7 +141,8 @@ mod tests {
     fn a_cpu_that_does_not_exist_is_an_error_and_leaves_no_thread() {
         let state = Arc::new(TickState::default());
         let first = crate::observe::cpus_allowed()[0];
-        assert!(Ticks::start(Arc::clone(&state), &[first, 1023]).is_err());
+        let refused = Ticks::start(Arc::clone(&state), &[first, 1023]).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
         assert!(!state.has_threads.load(Relaxed));
         assert_eq!(Arc::strong_count(&state), 1, "a thread is left");
     }

@@ -26,7 +26,7 @@ impl Driver {
     pub(super) fn terms(&self, request: &JobRequest, held: Option<&Held>) -> Answer<TermsAsk> {
         let refused = |why: &str, hint: &str| Err(refuse(ErrorCode::Invalid, "the job is refused", why, hint));
         if request.time_ms_max == Some(0) {
-            return refused("a time limit of nothing", "Give for example 2h, or no limit.");
+            return refused("the time limit is 0", "Give for example 2h, or no limit.");
         }
         if request.grace_ms.is_some_and(|ms| ms > GRACE_MS_MAX) {
             return refused("a grace time is an hour at most", "Give for example 30s.");
