@@ -228,14 +228,14 @@ mod tests {
     fn documents_are_named_by_where_they_are() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("docs")).unwrap();
-        std::fs::write(dir.path().join("docs/a.md"), "").unwrap();
+        std::fs::write(dir.path().join("docs/bench.md"), "").unwrap();
         let at = Some(dir.path());
-        let whole = dir.path().join("docs/a.md").display().to_string();
-        assert_eq!(with_paths("see docs/a.md, or docs/a.md.", at), format!("see {whole}, or {whole}."));
-        for same in ["in /x/docs/a.md", "cannot read docs/mine.csv", "docs/", "nothing"] {
+        let whole = dir.path().join("docs/bench.md").display().to_string();
+        assert_eq!(with_paths("see docs/bench.md, or docs/bench.md.", at), format!("see {whole}, or {whole}."));
+        for same in ["in /x/docs/bench.md", "cannot read docs/mine.csv", "docs/", "nothing"] {
             assert_eq!(with_paths(same, at), same);
         }
-        assert_eq!(with_paths("see docs/a.md", None), "see docs/a.md");
+        assert_eq!(with_paths("see docs/bench.md", None), "see docs/bench.md");
     }
 
     #[test]

@@ -5,8 +5,8 @@
 
 use crate::logfile;
 use crate::record;
-use cosched_api::{Job, JobList};
-use std::collections::BTreeSet;
+use cosched_api::{Adopted, Job, JobList};
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use std::sync::mpsc::SyncSender;
 const COMMAND_BYTES_MAX: usize = 512;
 /// No line of ours is longer.
 const LINE_BYTES_MAX: usize = 16 << 10;
+/// Of a job's nodes, and of what it used on them, these are kept: a line has to fit.
+const NODES_MAX: usize = 32;
 /// At most so many jobs are in an answer.
 pub(crate) const JOBS_MAX: usize = 1000;
 
@@ -46,7 +48,8 @@ impl Accounting {
     /// Writes down a job that has ended.
     pub(crate) fn write(&self, job: Job) {
         let id = job.id;
-        let job = Job {
+        let mut job = Job {
+            adopted: job.adopted.map(|adopted| Adopted { cgroup: None, limits: Vec::new(), ..adopted }),
             command: record::cut_to(job.command, COMMAND_BYTES_MAX),
             cwd: None,
             log_path: None,
@@ -54,6 +57,8 @@ impl Accounting {
             waiting: None,
             ..job
         };
+        job.nodes.truncate(NODES_MAX);
+        job.use_of_nodes.iter_mut().for_each(|nodes| nodes.truncate(NODES_MAX));
         let line = serde_json::to_string(&job).unwrap_or_default() + "\n";
         if self.to_writer.try_send(line).is_err() {
             tracing::error!(id, "an ended job is not in the accounting log: the disk takes no lines");
@@ -69,14 +74,14 @@ pub(crate) fn read(path: &Path, period: Period, is_seen: impl Fn(&Job) -> bool) 
     let old = (1..=logfile::OLD_FILES).map(|number| logfile::old(path, number));
     for file in std::iter::once(path.to_owned()).chain(old) {
         let mut found = match File::open(&file) {
-            Ok(file) => of_file(file, period)?,
+            Ok(file) => of_file(file, period, &is_seen)?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             Err(e) => return Err(e),
         };
         let earliest = found.earliest;
         // A daemon that died at the wrong moment may have written a job twice.
-        found.jobs.retain(|job| is_seen(job) && known.insert((job.id, job.submitted_unix_ms, job.restarts)));
-        jobs.append(&mut found.jobs);
+        found.jobs.retain(|job| known.insert((job.id, job.submitted_unix_ms, job.restarts)));
+        jobs.extend(found.jobs);
         if earliest.is_some_and(|earliest| earliest < period.since_unix_ms) || jobs.len() > JOBS_MAX {
             break;
         }
@@ -86,14 +91,14 @@ pub(crate) fn read(path: &Path, period: Period, is_seen: impl Fn(&Job) -> bool) 
     Ok(JobList { jobs })
 }
 
-/// The jobs of a file in a period, and when the first of the file ended.
+/// The last jobs of a file in a period, no more than an answer has, and when the first of the file ended.
 struct Found {
-    jobs: Vec<Job>,
+    jobs: VecDeque<Job>,
     earliest: Option<u64>,
 }
 
-fn of_file(file: File, period: Period) -> io::Result<Found> {
-    let mut found = Found { jobs: Vec::new(), earliest: None };
+fn of_file(file: File, period: Period, is_seen: impl Fn(&Job) -> bool) -> io::Result<Found> {
+    let mut found = Found { jobs: VecDeque::new(), earliest: None };
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     loop {
@@ -105,8 +110,11 @@ fn of_file(file: File, period: Period) -> io::Result<Found> {
         let Ok(job) = serde_json::from_slice::<Job>(&line) else { continue };
         let Some(ended) = job.ended_unix_ms else { continue };
         found.earliest = Some(found.earliest.map_or(ended, |earliest| earliest.min(ended)));
-        if (period.since_unix_ms..=period.until_unix_ms).contains(&ended) {
-            found.jobs.push(job);
+        if (period.since_unix_ms..=period.until_unix_ms).contains(&ended) && is_seen(&job) {
+            found.jobs.push_back(job);
+            if found.jobs.len() > JOBS_MAX + 1 {
+                found.jobs.pop_front();
+            }
         }
     }
 }

@@ -89,13 +89,13 @@ pub(crate) struct Desk {
 pub(crate) struct EndedLog {
     path: PathBuf,
     /// One reader at a time.
-    turn: Semaphore,
+    turn: Arc<Semaphore>,
 }
 
 impl EndedLog {
     /// That of a daemon with this state.
     pub(crate) fn new(state_dir: &std::path::Path) -> Arc<EndedLog> {
-        Arc::new(EndedLog { path: accounting::path(state_dir), turn: Semaphore::new(1) })
+        Arc::new(EndedLog { path: accounting::path(state_dir), turn: Arc::new(Semaphore::new(1)) })
     }
 }
 
@@ -258,7 +258,7 @@ async fn ended(
     ConnectInfo(Caller { peer, .. }): From,
     Asked(query): Asked<EndedQuery>,
 ) -> Response {
-    let Ok(_turn) = desk.ended.turn.acquire().await else {
+    let Ok(turn) = Arc::clone(&desk.ended.turn).acquire_owned().await else {
         return failure(internal("the daemon is ending", "it no longer takes requests"));
     };
     let (path, privacy) = (desk.ended.path.clone(), desk.privacy.clone());
@@ -266,7 +266,12 @@ async fn ended(
     let period = Period { since_unix_ms, until_unix_ms: until_unix_ms.unwrap_or(u64::MAX) };
     let seen = privacy.clone();
     let is_seen = move |job: &Job| uid.is_none_or(|uid| job.uid == uid) && seen.sees(peer, job);
-    let read = tokio::task::spawn_blocking(move || accounting::read(&path, period, is_seen)).await;
+    // Who goes away does not make room for the next reader before this one has ended.
+    let read = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        accounting::read(&path, period, is_seen)
+    });
+    let read = read.await;
     match read.map_err(std::io::Error::other).and_then(|list| list) {
         Ok(list) => success(Reply::Jobs(privacy.list(peer, list))),
         Err(e) => failure(internal("the accounting log cannot be read", e)),

@@ -56,7 +56,10 @@ impl Privacy {
         }
         if self.data.commands {
             job.command.clear();
-            (job.cwd, job.log_path, job.adopted) = (None, None, None);
+            (job.cwd, job.log_path) = (None, None);
+            if job.adopted.take().is_some() {
+                job.cgroup.clear();
+            }
         }
         Ok(job)
     }

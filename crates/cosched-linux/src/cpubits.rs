@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const WORDS: usize = 16;
+pub(crate) const WORDS: usize = 16;
 
 #[derive(Debug)]
 #[repr(C)]
@@ -13,9 +13,18 @@ impl CpuBits {
         CpuBits([const { AtomicU64::new(u64::MAX) }; WORDS])
     }
 
+    pub(crate) fn none() -> CpuBits {
+        CpuBits([const { AtomicU64::new(0) }; WORDS])
+    }
+
     fn at(cpu: u32) -> (usize, u64) {
-        let bit = cpu as usize % (WORDS * 64);
+        let bit = CpuBits::index(cpu);
         (bit / 64, 1 << (bit % 64))
+    }
+
+    /// Where the state of a CPU stands among `WORDS * 64`.
+    pub(crate) fn index(cpu: u32) -> usize {
+        cpu as usize % (WORDS * 64)
     }
 
     pub(crate) fn add(&self, cpu: u32) {
@@ -33,6 +42,11 @@ impl CpuBits {
     /// Takes all out.
     pub(crate) fn take(&self) -> [u64; WORDS] {
         std::array::from_fn(|word| self.0[word].swap(0, Relaxed))
+    }
+
+    /// These too.
+    pub(crate) fn join_into(&self, all: &mut [u64; WORDS]) {
+        all.iter_mut().zip(&self.0).for_each(|(all, word)| *all |= word.load(Relaxed));
     }
 
     /// Whether one of these is in it.

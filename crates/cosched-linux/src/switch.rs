@@ -12,7 +12,7 @@ use cosched_core::Disposition;
 use rustix::io::Errno;
 
 use crate::cgfile;
-use crate::cpubits::CpuBits;
+use crate::cpubits::{CpuBits, WORDS};
 use crate::gangcpu::GangCpu;
 
 fn code(state: Option<Disposition>) -> u8 {
@@ -207,8 +207,11 @@ impl JobSwitch {
         self.wants_ticks.swap(wants, Relaxed) != wants
     }
 
-    pub(crate) fn wants_ticks(&self) -> bool {
-        self.wants_ticks.load(Relaxed)
+    /// Adds the CPUs on which it wants them.
+    pub(crate) fn ticks_into(&self, cpus: &mut [u64; WORDS]) {
+        if self.wants_ticks.load(Relaxed) {
+            self.place.join_into(cpus);
+        }
     }
 
     /// How often it was boosted.

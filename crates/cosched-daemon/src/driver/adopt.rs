@@ -40,8 +40,8 @@ impl Adoption {
     pub(super) fn note(&self, record: &mut Record) {
         (record.pid, record.by_api) = (self.pid, true);
         record.adopted = Some(self.adopted.clone());
-        let from = self.adopted.from.iter().chain(&self.adopted.cgroup).next();
-        record.event(unix_ms(), "adopted", from.cloned().unwrap_or_else(|| format!("process {}", self.pid)));
+        // Events are not private as its origin may be.
+        record.event(unix_ms(), "adopted", "");
     }
 }
 

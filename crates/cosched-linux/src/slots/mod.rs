@@ -180,11 +180,6 @@ impl SlotThread {
         Ok(())
     }
 
-    /// Whether the turns of the CPUs are very short now.
-    pub fn ticks(&self) -> bool {
-        self.shared.ticks.is_on()
-    }
-
     /// Says how slots are divided between gangs and neighbours, from any thread. Until then they are not.
     pub fn divider(&self) -> Divider {
         Divider(Arc::clone(&self.shared))

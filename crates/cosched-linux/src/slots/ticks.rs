@@ -2,7 +2,7 @@
 //!
 //! The problem: such a thread keeps its CPU until the next tick of the kernel (4 ms at 250 Hz), although the thread for which it
 //! waits is queued on the same CPU. No gang helps, and there is nothing to interpose. The rule: while a job that asked for it runs, a thread on
-//! each CPU wakes every [`PERIOD`] and sleeps again at once, so that the fair scheduler picks a thread again (decision 0050).
+//! each of its CPUs wakes every [`PERIOD`] and sleeps again at once, so that the fair scheduler picks a thread again (decision 0050).
 
 use std::io;
 use std::num::NonZeroU64;
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, futex, sched_setaffinity, set_current_timer_slack};
 
+use crate::cpubits::{CpuBits, WORDS};
 use crate::realtime;
 
 /// Time between two wake-ups of a thread: 5 % of a CPU for turns of a sixteenth of a tick (decision 0050 has others).
@@ -21,38 +22,51 @@ const PERIOD: Duration = Duration::from_micros(250);
 const PRIORITY: i32 = 1;
 
 /// What the slot thread and the ticking threads share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TickState {
-    /// 1 while threads tick; a futex.
-    on: AtomicU32,
+    /// For each CPU 1 while its thread ticks; a futex.
+    on: [AtomicU32; WORDS * 64],
+    /// The CPUs that have one.
+    threads: CpuBits,
     stop: AtomicBool,
     pub(super) has_threads: AtomicBool,
 }
 
+impl Default for TickState {
+    fn default() -> TickState {
+        let on = [const { AtomicU32::new(0) }; WORDS * 64];
+        TickState { on, threads: CpuBits::none(), stop: AtomicBool::default(), has_threads: AtomicBool::default() }
+    }
+}
+
 impl TickState {
-    /// Switches the ticks on or off: one store, and one system call where they begin.
-    pub(super) fn set(&self, on: bool) {
-        if self.on.swap(u32::from(on), Relaxed) == 0 && on {
-            self.wake();
+    /// Has the threads of these CPUs tick, and no others: a store for each CPU that changes, and a system call where it begins.
+    pub(super) fn set(&self, cpus: &[u64; WORDS]) {
+        let mut threads = [0; WORDS];
+        self.threads.join_into(&mut threads);
+        for (word, (mut left, wanted)) in threads.iter().copied().zip(cpus).enumerate() {
+            while left != 0 {
+                let bit = left.trailing_zeros() as usize;
+                left &= left - 1;
+                TickState::turn(&self.on[word * 64 + bit], (wanted >> bit) as u32 & 1);
+            }
         }
     }
 
-    pub(super) fn is_on(&self) -> bool {
-        self.on.load(Relaxed) == 1
+    fn turn(on: &AtomicU32, wanted: u32) {
+        if on.swap(wanted, Relaxed) < wanted {
+            // It fails for no address of this process.
+            let _ = futex::wake(on, futex::Flags::PRIVATE, 1);
+        }
     }
 
-    fn wake(&self) {
-        // It fails for no address of this process.
-        let _ = futex::wake(&self.on, futex::Flags::PRIVATE, i32::MAX as u32);
-    }
-
-    fn run(&self) {
+    fn run(&self, on: &AtomicU32) {
         while !self.stop.load(Acquire) {
-            if self.is_on() {
+            if on.load(Relaxed) == 1 {
                 std::thread::sleep(PERIOD);
             } else {
                 // Woken early or late: the state is looked at again.
-                let _ = futex::wait(&self.on, futex::Flags::PRIVATE, 0, None);
+                let _ = futex::wait(on, futex::Flags::PRIVATE, 0, None);
             }
         }
     }
@@ -69,6 +83,7 @@ impl Ticks {
     /// # Errors
     /// The kernel's, where it gives no thread, no such CPU or no real-time priority; then no thread is left.
     pub(super) fn start(state: Arc<TickState>, cpus: &[u32]) -> io::Result<Ticks> {
+        state.threads.set(cpus);
         let mut ticks = Ticks { state, threads: Vec::new() };
         let (tell, told) = mpsc::channel();
         for &cpu in cpus {
@@ -80,7 +95,7 @@ impl Ticks {
                 let _ = tell.send(prepared);
                 drop(tell);
                 if may_run {
-                    state.run();
+                    state.run(&state.on[CpuBits::index(cpu)]);
                 }
             });
             ticks.threads.push(thread?);
@@ -97,12 +112,11 @@ impl Drop for Ticks {
         self.state.has_threads.store(false, Release);
         self.state.stop.store(true, Release);
         // A thread that is about to wait must not.
-        self.state.on.store(1, Release);
-        self.state.wake();
+        self.state.set(&[u64::MAX; WORDS]);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        self.state.on.store(0, Relaxed);
+        self.state.set(&[0; WORDS]);
         self.state.stop.store(false, Release);
     }
 }
@@ -128,13 +142,15 @@ mod tests {
             Err(e) => return println!("SKIPPED: no real-time priority: {e}"),
             Ok(ticks) => ticks,
         };
-        assert!(state.has_threads.load(Relaxed) && !state.is_on());
-        state.set(true);
-        assert!(state.is_on());
-        state.set(false);
-        state.set(true);
+        let on = || state.on[cpu as usize].load(Relaxed);
+        assert!(state.has_threads.load(Relaxed) && on() == 0);
+        state.set(&[u64::MAX; WORDS]);
+        assert_eq!(on(), 1);
+        state.set(&[!(1 << cpu); WORDS]);
+        assert_eq!(on(), 0, "another CPU's job wants them");
+        state.set(&[u64::MAX; WORDS]);
         drop(ticks);
-        assert!(!state.has_threads.load(Relaxed) && !state.is_on());
+        assert!(!state.has_threads.load(Relaxed) && on() == 0);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::count::Counting;
 use super::division::Division;
 use super::handoff::Node;
 use crate::beat::Beat;
+use crate::cpubits::WORDS;
 use crate::mechanism::{Mechanism, Order, Phase};
 use crate::observe::{monotonic_ns, realtime_ns};
 use crate::probe::IdleProbe;
@@ -317,11 +318,15 @@ impl Worker {
         if !ticks.has_threads.load(Acquire) {
             return;
         }
-        let runs = |table: &Prepared| {
-            let mut jobs = table.jobs.iter().enumerate();
-            jobs.any(|(job, entry)| entry.switch.wants_ticks() && table.state(job, self.slot) == Disposition::Run)
-        };
-        ticks.set(self.held_since_ns.is_none() && self.table.as_ref().is_some_and(|table| runs(&table.value)));
+        let mut cpus = [0; WORDS];
+        if let Some(table) = self.table.as_ref().map(|table| &table.value).filter(|_| self.held_since_ns.is_none()) {
+            for (job, entry) in table.jobs.iter().enumerate() {
+                if table.state(job, self.slot) == Disposition::Run {
+                    entry.switch.ticks_into(&mut cpus);
+                }
+            }
+        }
+        ticks.set(&cpus);
     }
 
     fn count_if_due(&mut self) {
