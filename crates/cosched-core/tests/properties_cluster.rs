@@ -345,11 +345,7 @@ proptest! {
     fn a_node_fills_what_is_free(state in states(), steps in steps(), local in prop::collection::vec((1..5_u32, 0..4_usize), 0..5)) {
         let (mut planner, node) = (cluster(state), NodeId(0));
         for (id, (cpus, class)) in (100..).zip(&local) {
-            let want = NodeWant { node, cpus: *cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
-            let (id, class) = (JobId(id), Class::ALL[*class]);
-            let want = Want::PerNode(vec![want]);
-            let spec = JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss: OnNodeLoss::Kill, terms: Default::default() };
-            planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
+            planner.handle(Time(0), Time(0), Input::Submit(of_node(node, id, *cpus, Class::ALL[*class]))).unwrap();
         }
         for step in steps {
             // The node stays as it is, and with it the slots.
@@ -362,6 +358,13 @@ proptest! {
             check_filled(planner.plan(), own_planner(planner.plan(), node).plan(), node)?;
         }
     }
+}
+
+/// A job of one node that needs neither memory nor disk space.
+fn of_node(node: NodeId, id: u64, cpus: u32, class: Class) -> JobSpec {
+    let want = Want::PerNode(vec![NodeWant { node, cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 }]);
+    let (id, on_node_loss, terms) = (JobId(id), OnNodeLoss::Kill, Default::default());
+    JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss, terms }
 }
 
 /// The planner of one node, told of the jobs that are its own as a host would.
@@ -415,4 +418,19 @@ fn check_filled(cluster: &Plan, own: &NodePlan, node: NodeId) -> Result<(), Test
         prop_assert!((1..=10_000).contains(&job.weight));
     }
     Ok(())
+}
+
+/// Found by the property above: two gangs of the node and one with a share of 100 % beside gangs that span nodes.
+#[test]
+fn beside_one_with_a_share_no_gang_of_a_node_starves() {
+    let (packing, queues) = (Packing::Buddy, queues(0, 91));
+    let state = State { config: Config { packing, rows_max: 1, queues, ..Config::default() }, ..State::default() };
+    let (mut planner, node) = (cluster(state), NodeId(0));
+    for (id, (cpus, class)) in (100..).zip([(4, Class::ALL[2]), (1, Class::ALL[1])]) {
+        planner.handle(Time(0), Time(0), Input::Submit(of_node(node, id, cpus, class))).unwrap();
+    }
+    for step in [(0, 12, 8, 13), (7, 0, 37, 0), (0, 0, 34, 4), (33, 12, 15, 28)] {
+        planner.handle(Time(0), Time(0), input(step)).unwrap();
+        check_filled(planner.plan(), own_planner(planner.plan(), node).plan(), node).unwrap();
+    }
 }

@@ -162,6 +162,10 @@ impl Filled {
         // Slot k has turn k modulo the length; the cluster counts from the slot in which its plan begins.
         let begin = (length - cluster.from_slot % length) + cluster.begin();
         let mut run = |slot: usize, may: &dyn Fn(JobId) -> bool| {
+            if slot == 0 {
+                // Also after the pass by which shares are earned: in the turns that are kept everybody begins alike.
+                served.values_mut().for_each(|served| *served = 0);
+            }
             let k = (slot as u64 + begin) % length;
             let run = cluster.run_of(k).iter().copied();
             let mut run: Vec<JobId> = run.filter(|id| cluster.part(*id, node).is_some()).collect();
@@ -181,19 +185,19 @@ impl Filled {
         };
         let length = length as usize;
         let often = own.len().clamp(1, REPEATS_MAX).min((TURNS_MAX / length).max(1));
-        let mut runs: Vec<Vec<JobId>> = Vec::new();
-        if slot_shares.is_empty() {
-            // Each repeat serves somebody who was not served before, if one repeat serves anybody.
-            for repeat in 1..=own.len().max(1) {
-                runs.extend((0..length).map(|slot| run(slot, &|_| true)));
-                let served = |id: &JobId| runs.iter().any(|run| run.binary_search(id).is_ok());
-                if repeat >= often && own.iter().all(served) {
-                    break;
-                }
+        let mut repeat = |often: usize| match slot_shares.is_empty() {
+            true => (0..often * length).map(|slot| run(slot, &|_| true)).collect(),
+            false => {
+                let often = often * share::repeats(often * length, slot_shares.values().copied());
+                share::pace(&slot_shares, often * length, &mut run)
             }
-        } else {
-            let often = often * share::repeats(often * length, slot_shares.values().copied());
-            runs = share::pace(&slot_shares, often * length, run);
+        };
+        // Each repeat serves somebody who was not served before, if one repeat serves anybody.
+        let (mut often, mut runs): (usize, Vec<Vec<JobId>>) = (often, repeat(often));
+        let is_served = |runs: &[Vec<JobId>], id: &JobId| runs.iter().any(|run| run.binary_search(id).is_ok());
+        while often < own.len() && !own.iter().all(|id| is_served(&runs, id)) {
+            often = (2 * often).min(own.len());
+            runs = repeat(often);
         }
         let row = |slot: usize| cluster.turns[((slot as u64 + begin) % cycle) as usize].row;
         let turns = runs.into_iter().enumerate().map(|(slot, run)| Turn { row: row(slot), run }).collect();
