@@ -1,7 +1,7 @@
 //! When jobs start that wait for a time or for others, and when those end that have a time limit: arrivals and ends in, stages out.
 
 use cosched_core::cluster::{
-    After, Capacity, Input, JobSpec, OnNodeLoss, Planner, Queue, Refusal, Stage, State, Terms, Want,
+    Action, After, Capacity, Input, JobSpec, OnNodeLoss, Planner, Queue, Refusal, Stage, State, Terms, Want,
 };
 use cosched_core::{Class, JobId, NodeId, Reason, Time};
 
@@ -61,6 +61,7 @@ fn stages(planner: &Planner) -> String {
         Stage::Ending(Reason::JobFailed) => "failed",
         Stage::Ending(Reason::RunTime) => "limit",
         Stage::Ending(Reason::TimeLimit) => "queue",
+        Stage::Ending(Reason::UserRequest) => "asked",
         _ => "other",
     };
     let jobs = planner.state().jobs.iter();
@@ -166,4 +167,52 @@ fn time_before_the_start_does_not_count() {
     wake(&mut planner, 100);
     tell(&mut planner, 103, Input::Resume(JobId(1))).unwrap();
     assert_eq!(due_s(&planner), Some(113), "suspended for 3 s since it started");
+}
+
+/// How often a job was ended, and why, since this was last asked.
+fn ends(planner: &mut Planner) -> Vec<Reason> {
+    let all = std::iter::from_fn(|| planner.poll_action());
+    all.filter_map(|action| if let Action::Kill(_, reason) = action { Some(reason) } else { None }).collect()
+}
+
+#[test]
+fn a_job_that_was_asked_to_end_still_has_its_limits() {
+    for (own_s, due, why, word) in
+        [(Some(50), 50, Reason::RunTime, "1:limit"), (None, 100, Reason::TimeLimit, "1:queue")]
+    {
+        let mut planner = planner();
+        let terms = Terms { time_ns_max: own_s.map(|s: u64| s * S), ..Terms::default() };
+        tell(&mut planner, 0, Input::Submit(spec(1, 1, terms))).unwrap();
+        tell(&mut planner, 10, Input::Kill(JobId(1))).unwrap();
+        assert_eq!((stages(&planner).as_str(), due_s(&planner)), ("1:asked", Some(due)));
+        assert_eq!(ends(&mut planner), [Reason::UserRequest]);
+        // Another planner goes on from what is stored, and too late.
+        let mut planner = Planner::new(planner.state().clone()).unwrap();
+        wake(&mut planner, due - 1);
+        assert_eq!(ends(&mut planner), []);
+        wake(&mut planner, due + 30);
+        assert_eq!((stages(&planner).as_str(), due_s(&planner)), (word, None));
+        assert_eq!(ends(&mut planner), [why]);
+        tell(&mut planner, due + 31, Input::Kill(JobId(1))).unwrap();
+        wake(&mut planner, 1000);
+        assert_eq!((stages(&planner).as_str(), ends(&mut planner)), (word, vec![]), "once");
+    }
+    let mut planner = planner();
+    submit(&mut planner, 0, 1, Terms { begin: Some(Time(100 * S)), ..limit(10) });
+    tell(&mut planner, 1, Input::Kill(JobId(1))).unwrap();
+    assert_eq!((stages(&planner).as_str(), due_s(&planner)), ("1:asked", None), "it has never started");
+}
+
+#[test]
+fn whoever_is_to_end_is_not_suspended() {
+    let mut planner = planner();
+    submit(&mut planner, 10, 1, limit(60));
+    tell(&mut planner, 20, Input::Suspend(JobId(1))).unwrap();
+    tell(&mut planner, 30, Input::Kill(JobId(1))).unwrap();
+    assert_eq!(due_s(&planner), Some(80), "it was suspended for 10 s, and runs now");
+    tell(&mut planner, 40, Input::Suspend(JobId(1))).unwrap();
+    tell(&mut planner, 50, Input::Resume(JobId(1))).unwrap();
+    assert_eq!(due_s(&planner), Some(80));
+    wake(&mut planner, 80);
+    assert_eq!(stages(&planner), "1:limit");
 }

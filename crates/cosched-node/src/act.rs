@@ -84,26 +84,26 @@ impl Node {
         if reason == Reason::Departure && self.is_forgotten(id) {
             return self.forgotten(id);
         }
-        let known = self.member.job(id).filter(|_| reason == Reason::UserRequest);
-        let at_limit = self.how_at_limit(id);
-        let KillHow { signal, grace_ms } = known.and_then(|job| job.kill_how).or(at_limit).unwrap_or(KillHow::FORCE);
-        let why = known.and_then(|job| job.killed_by).map_or(Why::Reason(reason), Why::User);
+        let (job, at_limit) = (self.member.job(id), self.how_at_limit(id));
+        let by_user = reason == Reason::UserRequest;
+        // A user's KILL is not made a TERM by a limit.
+        let counts = |how: &KillHow| by_user || at_limit.is_some() && how.signal == SIGKILL;
+        let asked = job.and_then(|job| job.kill_how).filter(counts);
+        let KillHow { signal, grace_ms } = asked.or(at_limit).unwrap_or(KillHow::FORCE);
+        let killed_by = job.filter(|_| by_user).and_then(|job| job.killed_by);
+        let why = killed_by.map_or(Why::Reason(reason), Why::User);
         let Some(part) = self.parts.get(&id).filter(|part| part.of.attempt == attempt) else {
             return self.actions.push_back(Action::Report(id, attempt));
         };
         if part.is_populated() {
             self.actions.push_back(Action::Signal { job: id, signal, why, asked: None });
-            let grace = grace_ms.filter(|_| signal != SIGKILL);
-            let at = grace.map(|ms| self.now.steady + ms.saturating_mul(1_000_000));
-            // Whoever asks again does not put off what the limit has begun.
-            let begun = self.kills_at(id).filter(|_| at_limit.is_some());
-            self.kill_at(id, at.into_iter().chain(begun).min());
+            self.kill_in(id, grace_ms.filter(|_| signal != SIGKILL), at_limit.and_then(|how| how.grace_ms));
         }
         self.close(id);
     }
 
     /// How a job is ended that is over a time limit. Where its queue has one, it is not the user who says for how long it may go on.
-    fn how_at_limit(&self, id: JobId) -> Option<KillHow> {
+    pub(crate) fn how_at_limit(&self, id: JobId) -> Option<KillHow> {
         let (state, job) = (self.member.state()?, self.member.job(id)?);
         let record = state.jobs.get(&id)?;
         let Stage::Ending(Reason::TimeLimit | Reason::RunTime) = record.stage else { return None };

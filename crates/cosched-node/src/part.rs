@@ -142,6 +142,15 @@ impl Node {
         self.finish(id);
     }
 
+    /// What was asked to end is ended by force after this grace time; never, if there is none. Where there is a bound, nobody
+    /// who asks again puts it off.
+    pub(crate) fn kill_in(&mut self, id: JobId, grace_ms: Option<u64>, most_ms: Option<u64>) {
+        let after = |ms: u64| self.now.steady + ms.saturating_mul(1_000_000);
+        let begun = self.kills_at(id).filter(|_| most_ms.is_some());
+        let at = [grace_ms.map(after), most_ms.map(after), begun].into_iter().flatten().min();
+        self.kill_at(id, at);
+    }
+
     /// What was asked to end is ended by force then; never, if there is no time.
     pub(crate) fn kill_at(&mut self, id: JobId, at: Option<Time>) {
         if let Some(part) = self.parts.get_mut(&id) {

@@ -80,7 +80,7 @@ impl super::here::Here {
     fn fence(&mut self, job: JobId, attempt: Attempt) -> bool {
         let known = self.jobs.get_mut(&job).filter(|(of, _)| *of == attempt);
         let Some((_, status @ (Status::Running | Status::Closing))) = known else { return false };
-        *status = Status::Killing(None);
+        *status = Status::Killing(None, false);
         self.fenced.insert((job, attempt))
     }
 }

@@ -13,8 +13,8 @@ pub(super) enum Status {
     Running,
     /// As soon as it is empty it is over.
     Closing,
-    /// Its processes are being ended, as a user wants it.
-    Killing(Option<KillHow>),
+    /// Its processes are being ended, as a user wants it; whether because it is over its time.
+    Killing(Option<KillHow>, bool),
     /// Its last process has ended; whether that was reported.
     Ended(PartEnd, bool),
 }
@@ -114,6 +114,10 @@ pub(super) fn is_empty(job: JobId, attempt: Attempt, empty: bool) -> Ask {
     }
 }
 
+fn is_limit(reason: Reason) -> bool {
+    matches!(reason, Reason::TimeLimit | Reason::RunTime)
+}
+
 /// What is to be of a job here.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
@@ -126,9 +130,9 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Whether its processes were asked to end, and may not have.
-    fn is_polite(&self) -> bool {
-        matches!(self.ends, Some(Reason::UserRequest | Reason::TimeLimit | Reason::RunTime))
+    /// Why its processes are to end that were asked to, and may not have.
+    fn ends_politely(&self) -> Option<Reason> {
+        self.ends.filter(|reason| *reason == Reason::UserRequest || is_limit(*reason))
     }
 }
 
@@ -247,10 +251,13 @@ impl Member {
             Status::Running | Status::Closing if wanted.ends.is_some() => {
                 self.kill(id, known, wanted.ends.unwrap_or(Reason::UserRequest));
             }
-            // Asked for again in another way: KILL after a TERM that was ignored.
-            Status::Killing(how) if known == attempt && wanted.is_polite() && how != self.kill_how(id) => {
-                self.kill(id, known, Reason::UserRequest);
-            }
+            Status::Killing(how, at_limit) if known == attempt => match wanted.ends_politely() {
+                // What was asked to end has not, and is over its time.
+                Some(reason) if is_limit(reason) && !at_limit => self.kill(id, known, reason),
+                // Asked for again in another way: KILL after a TERM that was ignored.
+                Some(_) if how != self.kill_how(id) => self.kill(id, known, Reason::UserRequest),
+                _ => (),
+            },
             Status::Running if wanted.closing => {
                 self.here.jobs.insert(id, (known, Status::Closing));
                 self.actions.push_back(Action::CloseHere { job: id, attempt });
@@ -312,12 +319,13 @@ impl Member {
                 self.here.empty.remove(&id);
                 self.here.fenced.retain(|(of, _)| *of != id);
             }
-            Some((_, Status::Killing(_))) | None => (),
+            Some((_, Status::Killing(..))) | None => (),
         }
     }
 
     fn kill(&mut self, job: JobId, attempt: Attempt, reason: Reason) {
-        self.here.jobs.insert(job, (attempt, Status::Killing(self.kill_how(job))));
+        let at_limit = is_limit(reason) || matches!(self.here.jobs.get(&job), Some((_, Status::Killing(_, true))));
+        self.here.jobs.insert(job, (attempt, Status::Killing(self.kill_how(job), at_limit)));
         self.actions.push_back(Action::KillHere { job, attempt, reason });
     }
 

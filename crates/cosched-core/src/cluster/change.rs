@@ -59,7 +59,7 @@ impl Planner {
                 self.rebalance();
                 Ok(Reason::Rebalanced)
             }
-            Input::Kill(id) => self.kill(id).map(|()| Reason::UserRequest),
+            Input::Kill(id) => self.kill(now, id).map(|()| Reason::UserRequest),
             Input::Failed(id) => {
                 self.failed(id);
                 Ok(Reason::Departure)
@@ -251,9 +251,10 @@ impl Planner {
     }
 
     /// A job that is being ended already is not ended anew, but one that was to be started anew no more is.
-    fn kill(&mut self, id: JobId) -> Result<(), Refusal> {
+    fn kill(&mut self, now: Time, id: JobId) -> Result<(), Refusal> {
         if !matches!(self.job(id)?.stage, Stage::Ending(_)) {
             self.end(id, Reason::UserRequest);
+            Planner::note_suspended(self.job(id)?, now);
         }
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! meanwhile is for others. When one of the jobs that it comes after ends otherwise than it is to, it never starts: it is ended, with that as the reason.
 //! It can only come after jobs that there were before it, so nobody waits for himself.
 //! A job runs at most for the time that it asks for, not counting the time for which users suspend it, and at most for the time of its
-//! queue, counting everything: that is what the operator promises to those who wait for its memory.
+//! queue, counting everything: that is what the operator promises to those who wait for its memory. Both hold, too, for one that a user
+//! has asked to end: it runs, suspended or not, until it does so.
 //! Units: nanoseconds of the wall clock.
 
 use super::input::Refusal;
@@ -80,10 +81,10 @@ impl Planner {
         spec.terms.time_ns_max.into_iter().chain(queue).min()
     }
 
-    /// When a job is over its time, and why.
+    /// When a job is over its time, and why. One that is being ended by force, or because it is over its time, has no limit any more.
     pub(super) fn limit(&self, job: &JobRecord) -> Option<(Time, Reason)> {
-        let started = job.stage == Stage::Ready || matches!(job.stage, Stage::Waiting(_)) && job.place.is_some();
-        if !started {
+        let runs_on = matches!(job.stage, Stage::Ready | Stage::Waiting(_) | Stage::Ending(Reason::UserRequest));
+        if !runs_on || job.place.is_none() {
             return None;
         }
         let of_queue = self.state.config.queues[job.spec.queue as usize].time_ns_max;
@@ -103,13 +104,18 @@ impl Planner {
     /// A user stops a job, or lets it go on.
     pub(super) fn note_standing(job: &mut JobRecord, now: Time, standing: Standing) {
         job.standing = standing;
+        Planner::note_suspended(job, now);
+    }
+
+    /// How long a job has been suspended; one that is to end runs.
+    pub(super) fn note_suspended(job: &mut JobRecord, now: Time) {
+        let stands = job.standing == Standing::Suspended && !matches!(job.stage, Stage::Ending(_));
         let Suspended { since, ns } = &mut job.suspended;
-        match (standing, *since) {
-            (Standing::Suspended, None) => *since = Some(now),
-            (Standing::Suspended, Some(_)) => (),
+        match (stands, *since) {
+            (true, None) => *since = Some(now),
             // Before it has started it does not run either.
-            (_, Some(from)) => (*since, *ns) = (None, ns.saturating_add(now - from.max(job.ready_since))),
-            (_, None) => (),
+            (false, Some(from)) => (*since, *ns) = (None, ns.saturating_add(now - from.max(job.ready_since))),
+            (true, Some(_)) | (false, None) => (),
         }
     }
 

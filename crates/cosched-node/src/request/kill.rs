@@ -95,11 +95,10 @@ impl Node {
         if asks_to_end(signal) {
             // A stopped process takes no polite signal: let it run to its end.
             self.local.suspend(job, false);
-            // What an administrator has suspended is let run to end, not to ignore the signal and go on.
-            let after = |ms: u64| self.now.steady + ms.saturating_mul(1_000_000);
-            let (at, latest) = (grace_ms.map(after), after(KillHow::GRACE_MS));
-            let at = if bound { [at, self.kills_at(job), Some(latest)].into_iter().flatten().min() } else { at };
-            self.kill_at(job, at);
+            // What an administrator has suspended, or is over its time, is let run to end, not to ignore the signal and go on.
+            let at_limit = self.how_at_limit(job).and_then(|how| how.grace_ms);
+            let most_ms = at_limit.into_iter().chain(bound.then_some(KillHow::GRACE_MS)).min();
+            self.kill_in(job, grace_ms, most_ms);
         }
         // A job without a process has none whose end would end it.
         if ends(signal) && self.parts.get(&job).is_some_and(|part| !part.has_begun) {

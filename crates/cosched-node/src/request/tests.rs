@@ -416,8 +416,8 @@ fn a_process_enters_a_job_that_has_begun_before_its_number_was_known() {
     assert_eq!(node.launcher_of(other), Some(RequestId(1)));
 }
 
-/// A job with a time limit of 10 s and this grace time, in a queue with this limit; runs until the limit is over.
-fn over_its_time(grace_ms: Option<u64>, of_queue_s: Option<u64>) -> (Lab, JobId, Vec<Action>) {
+/// A job with a time limit of 10 s and this grace time, in a queue with this limit.
+fn limited(grace_ms: Option<u64>, of_queue_s: Option<u64>) -> (Lab, JobId) {
     let mut lab = Lab::new();
     let time_ns_max = of_queue_s.map(|s| s * S);
     let queue = cosched_core::cluster::Queue { name: "q".to_owned(), time_ns_max, ..Default::default() };
@@ -429,8 +429,41 @@ fn over_its_time(grace_ms: Option<u64>, of_queue_s: Option<u64>) -> (Lab, JobId,
     let id = JobId(job.id);
     lab.node.handle(at(lab.ns), Input::Began(id, crate::Began { populated: true, comes: true }));
     lab.settle();
+    (lab, id)
+}
+
+/// The same, run until the limit is over.
+fn over_its_time(grace_ms: Option<u64>, of_queue_s: Option<u64>) -> (Lab, JobId, Vec<Action>) {
+    let (mut lab, id) = limited(grace_ms, of_queue_s);
     let said = lab.run(11 * S);
     (lab, id, said)
+}
+
+#[test]
+fn a_polite_signal_that_is_ignored_evades_no_limit() {
+    let year_ms = 31_536_000_000;
+    for (signal, grace_ms) in [(1, None), (15, None), (15, Some(year_ms))] {
+        let (mut lab, id) = limited(None, None);
+        let kill = Request::Kill { job: id, how: KillHow { signal, grace_ms }, here: false };
+        let is_asked = |action: &Action| matches!(action, Action::Signal { why: Why::User(_), .. });
+        assert!(lab.ask(USER, kill).iter().any(is_asked), "{signal}");
+        assert_eq!(lab.node.kills_at(id).is_some(), grace_ms.is_some(), "it has its time");
+        let why = Why::Reason(cosched_core::Reason::RunTime);
+        let over = [Action::Signal { job: id, signal: 15, why, asked: None }, Action::KillRest(id)];
+        assert_eq!(lab.run(25 * S), over, "{signal}, {grace_ms:?}: once each");
+        assert_eq!(lab.run(100 * S), []);
+    }
+}
+
+#[test]
+fn at_a_limit_a_users_kill_stays_a_kill_and_no_signal_puts_the_end_off() {
+    let (mut lab, id) = limited(Some(30_000), None);
+    lab.ask(USER, Request::Kill { job: id, how: KillHow::FORCE, here: false });
+    assert!(matches!(lab.run(11 * S)[..], [Action::Signal { signal: SIGKILL, .. }]), "not TERM and half a minute");
+    let (mut lab, id, _) = over_its_time(Some(30_000), None);
+    let latest = lab.node.kills_at(id).unwrap();
+    lab.node.kill_part(USER, RequestId(99), id, KillHow { signal: 1, grace_ms: None }).unwrap();
+    assert_eq!(lab.node.kills_at(id), Some(latest));
 }
 
 #[test]

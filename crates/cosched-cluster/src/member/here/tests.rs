@@ -56,9 +56,9 @@ fn processes_of_an_earlier_life_are_ended() {
     for status in [Status::Running, Status::Closing] {
         let (does, now, _) = wants(Some((0, status)), &wanted(1));
         assert_eq!(does, [Action::KillHere { job: JOB, attempt: 0, reason: Reason::NodeLost }]);
-        assert_eq!(now, Some((0, Status::Killing(None))));
+        assert_eq!(now, Some((0, Status::Killing(None, false))));
     }
-    let (does, ..) = wants(Some((0, Status::Killing(None))), &wanted(1));
+    let (does, ..) = wants(Some((0, Status::Killing(None, false))), &wanted(1));
     assert_eq!(does, [], "they are being ended");
 }
 
@@ -86,6 +86,31 @@ fn who_is_asked_again_in_another_way_kills_again() {
         let does: Vec<Action> = std::iter::from_fn(|| member.poll_action()).collect();
         assert_eq!(does.len(), usize::from(again), "{how:?}: {does:?}");
     }
+}
+
+#[test]
+fn what_was_asked_to_end_and_is_over_its_time_is_ended_once_more() {
+    let polite = Some(KillHow { signal: 1, grace_ms: None });
+    let mut lab = member(0);
+    let member = &mut lab.seats[0].member;
+    member.here.jobs.insert(JOB, (0, Status::Running));
+    let steps = [
+        (Reason::UserRequest, polite, Some(Reason::UserRequest)),
+        (Reason::TimeLimit, polite, Some(Reason::TimeLimit)),
+        (Reason::TimeLimit, polite, None),
+        (Reason::TimeLimit, Some(KillHow::FORCE), Some(Reason::UserRequest)),
+        (Reason::TimeLimit, Some(KillHow::FORCE), None),
+    ];
+    for (ends, how, told) in steps {
+        member.replica.jobs.get_mut(&1).unwrap().value.kill_how = how;
+        member.want(JOB, &Wanted { ends: Some(ends), ..wanted(0) });
+        let does: Vec<Action> = std::iter::from_fn(|| member.poll_action()).collect();
+        let told: Vec<Action> =
+            told.into_iter().map(|reason| Action::KillHere { job: JOB, attempt: 0, reason }).collect();
+        assert_eq!(does, told, "{ends:?}, {how:?}");
+    }
+    let lost = Wanted { ends: Some(Reason::NodeLost), ..wanted(0) };
+    assert_eq!(wants(Some((0, Status::Killing(polite, false))), &lost).0, [], "it was ended by force");
 }
 
 #[test]
@@ -159,7 +184,7 @@ fn a_node_says_again_how_its_parts_have_ended_and_who_is_empty() {
     let member = &mut lab.seats[0].member;
     member.here.jobs.insert(JOB, (0, Status::Ended(PartEnd::default(), true)));
     member.here.jobs.insert(JobId(2), (3, Status::Running));
-    member.here.jobs.insert(JobId(3), (0, Status::Killing(None)));
+    member.here.jobs.insert(JobId(3), (0, Status::Killing(None, false)));
     for (id, empty) in [(1, true), (2, true), (3, true), (4, true)] {
         member.here.note_empty(JobId(id), empty);
     }
@@ -181,7 +206,7 @@ fn jobs_of_another_tree_are_forgotten_and_those_that_live_are_named() {
 #[test]
 fn only_a_life_that_runs_is_spoken_of() {
     let mut here = Here::new(&[]);
-    for (id, status) in [(1, Status::Running), (2, Status::Closing), (3, Status::Killing(None))] {
+    for (id, status) in [(1, Status::Running), (2, Status::Closing), (3, Status::Killing(None, false))] {
         here.jobs.insert(JobId(id), (2, status));
     }
     here.jobs.insert(JobId(4), (2, Status::Ended(PartEnd::default(), false)));
