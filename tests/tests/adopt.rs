@@ -308,6 +308,11 @@ fn what_may_not_be_adopted_is_refused() {
     std::fs::write(inner.join("cgroup.freeze"), "1").unwrap();
     assert_eq!(refused(&inner_path), ErrorCode::Conflict, "it is frozen by another program");
     std::fs::write(inner.join("cgroup.freeze"), "0").unwrap();
+    let many = || (0..1024).map(|at| inner.join(at.to_string()));
+    many().for_each(|dir| std::fs::create_dir(dir).unwrap());
+    let with_many = refused(&inner_path);
+    many().for_each(|dir| std::fs::remove_dir(dir).unwrap());
+    assert_eq!(with_many, ErrorCode::Conflict, "it has too many cgroups");
 
     let id = service.adopt(&d, &[]);
     for path in [service.path(), inner_path] {
@@ -402,6 +407,25 @@ fn a_process_tree_is_moved_and_moved_back() {
     let job = d.client().register(&request).unwrap();
     assert_eq!(job.adopted.and_then(|adopted| adopted.cgroup), Some(service.path()));
     assert!(d.cosched(&["release", &job.id.to_string()]).status.success());
+}
+
+#[test]
+fn a_process_tree_whose_cgroup_has_gone_is_not_put_into_another() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start(CONFIG);
+    let mut service = Service::new("exec sleep 1000");
+    let mut moved = Service::spawn(&service.dir, 0, "exec sleep 1000");
+    let pid = moved.id() as i32;
+    let id = d.client().register(&ask(Adopt { pid: Some(pid), ..Adopt::default() })).unwrap().id;
+    assert_eq!(d.job_pids(id), [pid]);
+    service.end();
+    assert_eq!(code(d.client().release(id)), ErrorCode::Conflict);
+    assert_eq!(d.job_pids(id), [pid], "it is where it was");
+    moved.kill().unwrap();
+    moved.wait().unwrap();
+    assert!(wait_until(|| ended(&d, id)));
 }
 
 /// These processes and the children of them.

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
 
 use crate::cgfile;
 use crate::family::{PROCESSES_MAX, family};
-use crate::job::{JobCgroup, JobDirs};
+use crate::job::{CGROUPS_MAX, JobCgroup, JobDirs, number};
 use crate::marker;
 use crate::origin::Origin;
 use crate::place::below;
@@ -21,6 +21,8 @@ use crate::tree::{Tree, TreeError};
 
 /// So deep below the mount may it be.
 const LEVELS_MAX: usize = 32;
+/// So long may its full path be: guard and agent open it by that, where PATH_MAX (4096) ends it.
+const PATH_BYTES_MAX: usize = 4000;
 
 /// A cgroup that may become a job, held open: whatever has its path later is another one.
 #[derive(Debug, Clone)]
@@ -46,21 +48,14 @@ impl Adoptee {
     /// Its processes, with those of the cgroups below it.
     ///
     /// # Errors
-    /// When they cannot be read, or are more than [`PROCESSES_MAX`].
+    /// When they cannot be read, or are more than [`PROCESSES_MAX`], or the cgroups more than 1024.
     pub fn procs(&self) -> io::Result<Vec<i32>> {
-        let mut pids = Vec::new();
-        cgfile::visit(&self.outer(), &mut |dir| {
-            match cgfile::procs_at(dir) {
-                Ok(found) => pids.extend(found),
-                Err(e) if cgfile::is_gone(&e) || e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
-                Err(e) => return Err(e),
-            }
-            if pids.len() > PROCESSES_MAX {
-                return Err(io::Error::other(format!("it has more than {PROCESSES_MAX} processes")));
-            }
-            Ok(())
-        })?;
-        Ok(pids)
+        procs_below(&self.outer())
+    }
+
+    /// Its processes and threads, as the kernel counts them; none without a pids controller.
+    pub fn tasks(&self) -> Option<u64> {
+        number(&self.outer().join("pids.current"))
     }
 
     /// Whether a process lives in it.
@@ -93,6 +88,23 @@ impl Adoptee {
     }
 }
 
+fn procs_below(dir: &Path) -> io::Result<Vec<i32>> {
+    let mut pids = Vec::new();
+    let all = cgfile::visit(dir, CGROUPS_MAX, &mut |dir| {
+        match cgfile::procs_at(dir) {
+            Ok(found) => pids.extend(found),
+            Err(e) if cgfile::is_gone(&e) || e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            Err(e) => return Err(e),
+        }
+        if pids.len() > PROCESSES_MAX {
+            return Err(io::Error::other(format!("it has more than {PROCESSES_MAX} processes")));
+        }
+        Ok(())
+    })?;
+    let too_many = || io::Error::other(format!("it has more than {CGROUPS_MAX} cgroups, itself and those below it"));
+    all.then_some(pids).ok_or_else(too_many)
+}
+
 impl Tree {
     /// Opens an existing cgroup that may become a job: `path` is one of /proc/PID/cgroup, or one below the v2 mount. Whose it and its
     /// processes are is left to the caller.
@@ -113,14 +125,20 @@ impl Tree {
                 "Name one cgroup, as in /proc/PID/cgroup: `cosched adopt --cgroup /system.slice/x.service`.",
             ));
         }
+        let full = mount.join(path);
+        if full.as_os_str().len() > PATH_BYTES_MAX {
+            let why = format!(
+                "its full path is longer than {PATH_BYTES_MAX} bytes, and who lets it run in the end might not reach it"
+            );
+            return Err(refused(&why, "Name a cgroup above it, or give the cgroups shorter names."));
+        }
         let dir = self.open_below(path).map_err(|e| {
             let hint = "`cat /proc/PID/cgroup` shows the cgroup of a process behind `0::`.";
             refused(&format!("there is no such cgroup below {}: {e}", mount.display()), hint)
         })?;
         let facts = fstat(&dir).map_err(|e| refused(&e.to_string(), "Try again."))?;
         let relative = Path::new("/").join(path);
-        let adoptee =
-            Adoptee { dir: Arc::new(dir), full: mount.join(path), relative, inode: facts.st_ino, owner: facts.st_uid };
+        let adoptee = Adoptee { dir: Arc::new(dir), full, relative, inode: facts.st_ino, owner: facts.st_uid };
         self.check(&adoptee).map_err(|(why, hint)| refused(why, hint))?;
         Ok(adoptee)
     }
@@ -175,8 +193,11 @@ impl Tree {
     /// Makes job `id` of an existing cgroup.
     ///
     /// # Errors
-    /// When the marker cannot be made or a file not opened; then nothing is left.
+    /// As [`Tree::adoptee`], for what has changed since: the job may have waited for long. When the marker cannot be made or a file not opened; then
+    /// nothing is left.
     pub fn adopt(&self, id: u64, adoptee: &Adoptee) -> Result<JobCgroup, TreeError> {
+        let what = || format!("{} cannot become a job", adoptee.relative.display());
+        self.check(adoptee).map_err(|(why, hint)| Problem::new(what(), why, hint))?;
         let marker = self.marker_dirs(id);
         let at = &marker.outer;
         let made = cgfile::mkdir(at)
@@ -216,11 +237,71 @@ impl Tree {
             return None;
         }
         let dir = below(&self.layout().v2_mount, &relative);
-        let mut pids: Vec<i32> = Vec::new();
-        for dir in cgfile::reachable(&dir) {
-            pids.extend(cgfile::procs(&dir).ok()?);
-        }
+        let pids = procs_below(&dir).ok()?;
         let family: BTreeSet<i32> = family(pid).into_iter().collect();
         (family == pids.into_iter().collect()).then_some(relative)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Layout, LayoutKind};
+    use crate::place::Place;
+    use std::fs;
+
+    /// Plain directories stand for cgroups.
+    fn tree(mount: &Path) -> Tree {
+        let layout = Layout {
+            kind: LayoutKind::Hybrid,
+            v2_mount: mount.into(),
+            cpu_mount: None,
+            memory_mount: None,
+            pids_mount: None,
+            cpuset_mount: None,
+            cpuacct_mount: None,
+        };
+        Tree::open(&layout, Place::Root { name: "cosched".into() }).unwrap()
+    }
+
+    fn service(mount: &Path) -> PathBuf {
+        let dir = mount.join("a.service");
+        fs::create_dir(&dir).unwrap();
+        for (name, content) in [("cgroup.freeze", "0"), ("cgroup.events", "populated 1\n"), ("cgroup.procs", "7\n")] {
+            fs::write(dir.join(name), content).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn what_was_frozen_while_its_job_waited_is_not_begun() {
+        let base = tempfile::tempdir().unwrap();
+        let (tree, dir) = (tree(base.path()), service(base.path()));
+        let adoptee = tree.adoptee(Path::new("/a.service")).unwrap();
+        fs::write(dir.join("cgroup.freeze"), "1").unwrap();
+        let refused = tree.adopt(3, &adoptee).unwrap_err().to_string();
+        assert!(refused.contains("somebody else has frozen it"), "{refused}");
+        assert!(tree.jobs().unwrap().is_empty());
+        assert_eq!(fs::read_to_string(dir.join("cgroup.freeze")).unwrap(), "1");
+    }
+
+    #[test]
+    fn one_with_too_many_cgroups_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let (tree, dir) = (tree(base.path()), service(base.path()));
+        let adoptee = tree.adoptee(Path::new("/a.service")).unwrap();
+        (1..CGROUPS_MAX).for_each(|at| fs::create_dir(dir.join(at.to_string())).unwrap());
+        assert_eq!(adoptee.procs().unwrap(), [7]);
+        fs::create_dir(dir.join("more")).unwrap();
+        let refused = adoptee.procs().unwrap_err().to_string();
+        assert!(refused.contains("more than 1024 cgroups"), "{refused}");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_opened_whole_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let path: PathBuf = (0..20).map(|_| "d".repeat(200)).collect();
+        let refused = tree(base.path()).adoptee(&path).unwrap_err();
+        assert!(refused.why.contains("longer than 4000 bytes"), "{refused}");
     }
 }

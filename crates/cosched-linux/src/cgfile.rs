@@ -116,27 +116,39 @@ fn patiently(remove: impl Fn() -> io::Result<()>) -> io::Result<()> {
 }
 
 /// Shows a directory and all below it, the deepest first, by descriptors: however long the path of one has become. One that goes
-/// away meanwhile, and those below the deepest level that is visited, are left out.
-pub(crate) fn visit(dir: &Path, see: &mut impl FnMut(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
-    match open_dir(CWD, dir)? {
-        Some(opened) => visit_below(opened.as_fd(), LEVELS_MAX, see),
-        None => Ok(()),
+/// away meanwhile, and those below the deepest level that is visited, are left out. Returns false where there are more than `most`: then
+/// some were not visited.
+pub(crate) fn visit(
+    dir: &Path,
+    most: usize,
+    see: &mut impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<bool> {
+    let mut left = most;
+    if let Some(opened) = open_dir(CWD, dir)? {
+        visit_below(opened.as_fd(), LEVELS_MAX, &mut left, see)?;
     }
+    Ok(left > 0)
 }
 
 fn visit_below(
     dir: BorrowedFd<'_>,
     levels_left: usize,
+    left: &mut usize,
     see: &mut impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let names = match names_of_dirs(dir) {
+    let names = match names_of_dirs(dir, *left) {
         Err(e) if is_gone(&e) => return Ok(()),
         names => names?,
     };
     if let Some(levels_left) = levels_left.checked_sub(1) {
         for name in names {
+            if *left == 0 {
+                break;
+            }
+            // Also for one that has gone meanwhile: names can be made faster than they are opened.
+            *left -= 1;
             let Some(child) = open_dir(dir, &name)? else { continue };
-            visit_below(child.as_fd(), levels_left, see)?;
+            visit_below(child.as_fd(), levels_left, left, see)?;
         }
     }
     see(dir)
@@ -156,7 +168,7 @@ pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
 }
 
 fn remove_below(dir: BorrowedFd<'_>, levels_left: usize) -> io::Result<()> {
-    for name in names_of_dirs(dir)? {
+    for name in names_of_dirs(dir, usize::MAX)? {
         let Some(child) = open_dir(dir, &name)? else { continue };
         let levels_left = levels_left.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
         remove_below(child.as_fd(), levels_left)?;
@@ -178,9 +190,13 @@ fn open_dir(at: impl AsFd, name: impl Arg) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn names_of_dirs(dir: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+/// Of `most` at most.
+fn names_of_dirs(dir: BorrowedFd<'_>, most: usize) -> io::Result<Vec<CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {
+        if names.len() == most {
+            break;
+        }
         let entry = entry?;
         if entry.file_type() == FileType::Directory && ![c".", c".."].contains(&entry.file_name()) {
             names.push(entry.file_name().to_owned());
@@ -231,6 +247,28 @@ mod tests {
     }
 
     #[test]
+    fn of_too_many_directories_some_are_visited_and_the_first_too() {
+        let base = tempfile::tempdir().unwrap();
+        for at in 0..30 {
+            fs::create_dir_all(base.path().join(format!("{}/{}", at % 3, at))).unwrap();
+        }
+        let seen = |most: usize| {
+            let mut names = Vec::new();
+            let all = visit(base.path(), most, &mut |dir| {
+                names.push(rustix::fs::fstat(dir)?.st_ino);
+                Ok(())
+            });
+            (all.unwrap(), names)
+        };
+        let all = seen(34);
+        assert!(all.0 && all.1.len() == 34, "itself, 3 and 30: {all:?}");
+        for most in [1, 7, 33] {
+            let (is_all, some) = seen(most);
+            assert!(!is_all && some.len() == most + 1 && some.last() == all.1.last(), "{most}: {some:?}");
+        }
+    }
+
+    #[test]
     fn a_path_that_is_too_long_hides_no_other_and_is_removed() {
         let base = tempfile::tempdir().unwrap();
         let top = base.path().join("job-1");
@@ -244,12 +282,11 @@ mod tests {
         let found = reachable(&top);
         assert!(found.contains(&top.join("gang/z")) && found.len() > 10, "{found:?}");
         let mut seen = 0;
-        visit(&top, &mut |_| {
+        let all = visit(&top, 40, &mut |_| {
             seen += 1;
             Ok(())
-        })
-        .unwrap();
-        assert_eq!(seen, 33, "job-1, gang, z and the 30");
+        });
+        assert_eq!((all.unwrap(), seen), (true, 33), "job-1, gang, z and the 30");
         remove_tree(&top).unwrap();
         assert!(!top.exists());
         remove_tree(&top).unwrap();

@@ -81,7 +81,7 @@ impl Fences {
 fn end(cgroup: &Path) {
     if cgfile::write(&cgroup.join("cgroup.kill"), "1").is_err() {
         // What cannot be read has nobody to kill, or is for the next time.
-        let _ = cgfile::visit(cgroup, &mut |dir| {
+        let _ = cgfile::visit(cgroup, usize::MAX, &mut |dir| {
             for pid in cgfile::procs_at(dir).unwrap_or_default() {
                 process::send_signal(pid, libc::SIGKILL);
             }

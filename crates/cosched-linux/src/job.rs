@@ -42,6 +42,9 @@ pub struct OutOfMemory {
 /// What v1 shows where there is no limit is the largest number of pages.
 pub(crate) const V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
+/// An adopted cgroup has as many with those below it: they are its owner's, who can make any number, and the daemon does nothing else while it looks.
+pub(crate) const CGROUPS_MAX: usize = 1024;
+
 /// So many descriptors of processes are open at a time while a job is signalled.
 const SIGNALLED_AT_ONCE: usize = 128;
 
@@ -252,7 +255,8 @@ impl JobCgroup {
         }
     }
 
-    /// The job's processes, also those in cgroups that it made itself.
+    /// The job's processes, also those in cgroups that it made itself. In an adopted cgroup that has grown to more than 1024 with those below it
+    /// only some are looked at.
     ///
     /// # Errors
     /// When a list cannot be read. A cgroup that goes away meanwhile has none.
@@ -273,10 +277,11 @@ impl JobCgroup {
         cgfile::pids(&String::from_utf8_lossy(&page[..whole]))
     }
 
-    /// Shows each of its cgroups and the processes in it.
-    fn visit(&self, mut see: impl FnMut(BorrowedFd<'_>, Vec<i32>)) -> Result<(), TreeError> {
+    /// Shows each of its cgroups and the processes in it. Returns whether those were all.
+    fn visit(&self, mut see: impl FnMut(BorrowedFd<'_>, Vec<i32>)) -> Result<bool, TreeError> {
         let outer = &self.0.dirs.outer;
-        let looked = cgfile::visit(outer, &mut |dir| {
+        let most = if self.is_adopted() { CGROUPS_MAX } else { usize::MAX };
+        let looked = cgfile::visit(outer, most, &mut |dir| {
             match cgfile::procs_at(dir) {
                 Ok(found) => see(dir, found),
                 // A threaded cgroup that the job made has no list of its own: its processes stand in the parent's.
@@ -299,19 +304,25 @@ impl JobCgroup {
     /// Sends a signal to every process of the job, once to each, until no new one shows up. Returns how many got it.
     ///
     /// # Errors
-    /// As [`JobCgroup::procs`]. A process that ends meanwhile is none.
+    /// As [`JobCgroup::procs`], and when not all of an adopted cgroup was looked at. A process that ends meanwhile is none.
     pub fn signal_all(&self, signal: i32) -> Result<usize, TreeError> {
         let mut done = BTreeSet::new();
+        let mut all = true;
         // A job that forks faster than we read is stopped by kill(), not by this.
         for _ in 0..16 {
             let before = done.len();
-            self.visit(|dir, found| {
+            all &= self.visit(|dir, found| {
                 let new: Vec<i32> = found.into_iter().filter(|pid| !done.contains(pid)).collect();
                 new.chunks(SIGNALLED_AT_ONCE).for_each(|pids| done.extend(signal_in(dir, pids, signal)));
             })?;
             if done.len() == before {
                 break;
             }
+        }
+        if !all {
+            let what = format!("only {} processes of job {} got signal {signal}", done.len(), self.id());
+            let why = format!("its adopted cgroup has grown to more than {CGROUPS_MAX} cgroups");
+            return Err(Problem::new(what, why, "`cosched kill -9` ends all of them at once.").into());
         }
         Ok(done.len())
     }

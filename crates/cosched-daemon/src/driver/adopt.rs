@@ -14,7 +14,7 @@ use cosched_core::{Disposition, JobId};
 use cosched_linux::adopt::Adoptee;
 use cosched_linux::family::{PROCESSES_MAX, family};
 use cosched_linux::process::{self, Held};
-use cosched_linux::{Entry, JobCgroup, Origin, Problem};
+use cosched_linux::{Entry, JobCgroup, Origin, Problem, TreeError};
 use cosched_node::Input;
 use std::path::Path;
 use std::time::Duration;
@@ -87,6 +87,28 @@ fn forbidden(what: &str, why: String) -> ErrorBody {
     refuse(ErrorCode::Forbidden, format!("{what} cannot become your job"), why, hint)
 }
 
+fn forbidden_by(problem: Problem) -> ErrorBody {
+    refuse(ErrorCode::Forbidden, problem.what, problem.why, problem.hint)
+}
+
+/// The kernel bounds a job's own cgroup by `tasks_per_job`, and not one that is adopted.
+fn check_tasks(what: &str, has: u64, most: u64) -> Answer<()> {
+    if has <= most {
+        return Ok(());
+    }
+    let hint = "End some of them, or ask an administrator to set more in [limits].";
+    let why = format!("it has {has} processes and threads, and {most} is the most of a job (tasks_per_job)");
+    Err(refuse(ErrorCode::Limit, format!("{what} cannot become a job"), why, hint))
+}
+
+/// What the machine cannot do is told as that; of what has its own words those.
+pub(super) fn failed(what: String, error: TreeError) -> ErrorBody {
+    match error {
+        TreeError::Problem(problem) => conflict(problem),
+        error => internal(what, error),
+    }
+}
+
 fn conflict(problem: Problem) -> ErrorBody {
     refuse(ErrorCode::Conflict, problem.what, problem.why, problem.hint)
 }
@@ -100,6 +122,8 @@ impl Driver {
             (Some(path), None) => Ok((None, self.adopt_cgroup(peer, Path::new(path), from)?)),
             (None, Some(pid)) => {
                 let held = Held::open(pid).map_err(|_| no_process(pid))?;
+                // Before anything is walked on behalf of somebody who may not have it.
+                self.may_come(peer, pid).map_err(forbidden_by)?;
                 match self.machinery.tree.own_cgroup_of(pid) {
                     Some(own) if self.may_have(peer, &own) => Ok((None, self.adopt_cgroup(peer, &own, from)?)),
                     _ => {
@@ -170,7 +194,10 @@ impl Driver {
             Some((pid, facts)) => {
                 Err(forbidden(&what, format!("process {pid} in it runs as {}", user_name(facts.uid))))
             }
-            None => Ok(pids),
+            None => {
+                let tasks = adoptee.tasks().unwrap_or(pids.len() as u64);
+                check_tasks(&what, tasks, self.config.limits.tasks_per_job).map(|()| pids)
+            }
         }
     }
 
@@ -187,10 +214,10 @@ impl Driver {
             let hint = "Put it into a cgroup of its own, and adopt that (`--cgroup`).";
             return Err(refused(format!("it has more than {PROCESSES_MAX} descendants"), hint));
         }
+        check_tasks(&what, family.len() as u64, self.config.limits.tasks_per_job)?;
         let origin = Origin::of(held.pid());
         for pid in family {
-            self.may_come(peer, pid)
-                .map_err(|problem| refuse(ErrorCode::Forbidden, problem.what, problem.why, problem.hint))?;
+            self.may_come(peer, pid).map_err(forbidden_by)?;
             let own = Origin::of(pid);
             if own.is_some() && own != origin {
                 let why = format!("its descendant {pid} is in another cgroup than it is");
@@ -266,8 +293,11 @@ impl Driver {
         let leave = record.whose().decide(self.caller(peer), |decided, asker| decided.leave(asker));
         leave.map_err(|why| self.refusal(why))?;
         if !live.cgroup.is_adopted() {
-            let origin = self.way_back(peer, &record).ok_or_else(|| {
-                let hint = "Call from a process that is not in a job: its cgroup is taken then.";
+            // Not into the caller's cgroup instead: his process number may be another's by now, and that cgroup's limits are not the job's.
+            let origin = self.came_from(&record).ok_or_else(|| {
+                let hint = format!(
+                    "`cosched policy local --job {id}` lets it run without slots; `cosched kill {id}` ends it."
+                );
                 refuse(ErrorCode::Conflict, what(), "the cgroup that it came from has gone", hint)
             })?;
             self.machinery.tree.send_all_back(&live.cgroup, &origin).map_err(|e| internal(what(), e))?;
@@ -314,4 +344,17 @@ impl Driver {
 
 fn no_process(pid: i32) -> ErrorBody {
     refuse(ErrorCode::NotFound, format!("there is no process {pid}"), "it has ended", "Nothing was changed.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_more_tasks_than_a_job_may_have_is_not_adopted() {
+        assert!(check_tasks("/a.service", 7, 7).is_ok());
+        let refused = check_tasks("/a.service", 8, 7).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Limit);
+        assert!(refused.why.contains("8 processes and threads, and 7 is the most"), "{refused:?}");
+    }
 }

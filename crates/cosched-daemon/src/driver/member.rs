@@ -132,12 +132,19 @@ impl Driver {
         ))
     }
 
-    /// Where what leaves a job goes: where its first process came from, else to the caller's own place.
-    pub(super) fn way_back(&self, peer: Peer, record: &Record) -> Option<Origin> {
+    /// Where a process that leaves a job goes: where the job's first one came from, else to the caller's own place.
+    fn way_back(&self, peer: Peer, record: &Record) -> Option<Origin> {
+        self.came_from(record).or_else(|| Origin::of(peer.pid?).filter(|origin| self.is_usable(origin)))
+    }
+
+    /// Where a job's first process came from, if that still exists.
+    pub(super) fn came_from(&self, record: &Record) -> Option<Origin> {
+        record.origin.as_ref().map(Origin::from).filter(|origin| self.is_usable(origin))
+    }
+
+    fn is_usable(&self, origin: &Origin) -> bool {
         let tree = &self.machinery.tree;
-        let usable = |origin: &Origin| origin.exists(tree.layout()) && tree.job_of_path(&origin.v2).is_none();
-        let first = record.origin.as_ref().map(Origin::from);
-        first.filter(usable).or_else(|| Origin::of(peer.pid?).filter(usable))
+        origin.exists(tree.layout()) && tree.job_of_path(&origin.v2).is_none()
     }
 
     /// The process ended while it was moved. Should its number mean another one already, that one goes back.

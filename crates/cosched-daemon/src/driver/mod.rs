@@ -309,6 +309,7 @@ impl Driver {
                         // What was asked for meanwhile is planned and written together.
                         for _ in 1..CALLS_AT_A_TIME {
                             let Ok(call) = calls.try_recv() else { break };
+                            self.went_round();
                             self.answer(call);
                         }
                     }

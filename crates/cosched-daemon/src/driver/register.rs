@@ -3,7 +3,7 @@
 use super::adopt::Adoption;
 use super::auto::Choice;
 use super::places::Place;
-use super::{Driver, Live};
+use super::{Driver, Live, adopt};
 use crate::record::{ALONE, Record};
 use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
@@ -77,11 +77,10 @@ impl Driver {
         let cgroup = match adoption.and_then(|adoption| adoption.cgroup.as_ref()) {
             Some(adoptee) => {
                 self.check_adoptee(Peer { uid: record.uid, pid: None }, adoptee)?;
-                tree.adopt(record.id, adoptee)
+                tree.adopt(record.id, adoptee).map_err(|e| adopt::failed(what(), e))
             }
-            None => tree.create_job(record.id),
-        };
-        let cgroup = cgroup.map_err(|e| internal(what(), e))?;
+            None => tree.create_job(record.id).map_err(|e| internal(what(), e)),
+        }?;
         let limit = |bytes| cgroup.limit_memory(bytes).map_err(|e| internal(what(), e));
         let attach = |held| match adoption {
             Some(_) => self.attach_family(record, &cgroup, held),

@@ -1,13 +1,13 @@
 //! The parts of jobs on this node: they begin, they are to end, they have ended.
 
-use super::super::adopt::Adoption;
+use super::super::adopt::{Adoption, failed};
 use super::super::{Driver, job_reply};
 use super::ask::{Asker, Launcher};
 use super::refusal::number_taken;
 use super::{part_end, view};
 use crate::clock::unix_ms;
 use crate::record::PartOf;
-use crate::refuse::{Answer, internal};
+use crate::refuse::Answer;
 use crate::rights::Peer;
 use crate::users::user_name;
 use crate::words;
@@ -103,7 +103,7 @@ impl Driver {
         if let Err(e) = sent {
             tracing::error!(id, "the job could not be signalled: {e}");
             if let Some(Asker::User(reply)) = asked.and_then(|asked| self.cluster.asked.remove(&asked)) {
-                let _ = reply.send(Err(internal(format!("job {id} could not be signalled"), e)));
+                let _ = reply.send(Err(failed(format!("job {id} could not be signalled"), e)));
             }
             return;
         }
