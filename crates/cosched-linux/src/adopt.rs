@@ -280,7 +280,7 @@ mod tests {
         let adoptee = tree.adoptee(Path::new("/a.service")).unwrap();
         fs::write(dir.join("cgroup.freeze"), "1").unwrap();
         let refused = tree.adopt(3, &adoptee).unwrap_err().to_string();
-        assert!(refused.contains("somebody else has frozen it"), "{refused}");
+        assert!(refused.contains("it is frozen by another program"), "{refused}");
         assert!(tree.jobs().unwrap().is_empty());
         assert_eq!(fs::read_to_string(dir.join("cgroup.freeze")).unwrap(), "1");
     }

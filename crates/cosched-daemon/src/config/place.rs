@@ -79,7 +79,8 @@ pub(super) fn shown(text: &str, span: &Range<usize>) -> (String, String) {
     let whole = text[begin..].lines().next().unwrap_or_default();
     let safe = |c: char| if c.is_control() { ' ' } else { c };
     let source: String = whole.chars().take(SHOWN).map(safe).collect();
-    let end = span.end.clamp(start, begin + whole.len());
+    // A mistake at the end of a line that ends with CR LF begins behind what is shown of it.
+    let end = span.end.clamp(start, start.max(begin + whole.len()));
     let meant = text.get(start..end).unwrap_or_default().trim_end().chars().count().max(1);
     let carets = "^".repeat(meant.min((SHOWN + 1).saturating_sub(column)).max(1));
     let room = " ".repeat(line.to_string().len());
@@ -97,6 +98,7 @@ mod tests {
             ("policy = \"gang\"\nslot_lenght = \"50ms\"", "2:1", "  2 | slot_lenght = \"50ms\"\n    | ^^^^^^^^^^^\n"),
             ("# ä\nslot_length = 50", "2:15", "  2 | slot_length = 50\n    |               ^^\n"),
             ("policy = \"gang\nlease = \"1s\"", "1:15", "  1 | policy = \"gang\n"),
+            ("policy = \"gang\r\nlease = \"1s\"", "1:1", "  1 | policy = \"gang\n"),
             ("\n[shares]\nbatch = 0", "3:1", "  3 | batch = 0\n    | ^^^^^^^^^\n"),
             ("[limits]\nconections = 1", "2:1", "    | ^^^^^^^^^^\n"),
             ("slot_length = \"9ms\"", "1:1", "    | ^^^^^^^^^^^^^^^^^^^\n"),
