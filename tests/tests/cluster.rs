@@ -294,7 +294,7 @@ fn memory_is_never_oversubscribed_and_queues_have_their_limits() {
     let over = node.spawn_run(&["--queue", "small", "--cpus", "1", "--mem", "10M", "--", "sleep", "600"]);
     let over = over.wait_with_output().unwrap();
     assert_eq!(over.status.code(), Some(143), "the time limit, politely at first");
-    assert!(stderr(&over).contains("was ended: it was over the time limit of its queue"), "{}", stderr(&over));
+    assert!(stderr(&over).contains("was ended: time limit of its queue"), "{}", stderr(&over));
     let alone = node.detach(&["--queue", "alone", "--cpus", "1", "--", "sleep", "600"]);
     assert_eq!(node.state(alone), Some(JobState::Waiting), "others are there");
     node.cosched(&["kill", "-9", &modest.to_string()]);
