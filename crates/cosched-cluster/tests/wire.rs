@@ -121,7 +121,7 @@ prop_compose! {
         let after = after.into_iter().map(|(job, ok)| After { job: JobId(job), ok }).collect();
         let terms = Terms { time_ns_max, begin: begin.map(Time), after };
         let suspended = Suspended { since: since.map(Time), ns };
-        let spec = JobSpec { id: JobId(id), owner: 0, class, policy, slot_share: None, want, queue, on_node_loss, terms };
+        let spec = JobSpec { policy, queue, on_node_loss, terms, ..JobSpec::new(JobId(id), class, want) };
         (JobId(id), JobRecord { spec, order, standing, choice, stage, place, ready_since: Time(ready), suspended })
     }
 }
@@ -322,17 +322,7 @@ fn large(nodes: u32, jobs: u64) -> State {
         let mixed = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let cpus = 1 << (mixed >> 60).min(11);
         let want = Want::Total { cpus, memory_per_cpu_bytes: (mixed >> 40) % (1 << 31), disk_bytes: 1 << 30 };
-        let spec = JobSpec {
-            id: JobId(id),
-            owner: 0,
-            class: Class::ALL[1 + (mixed >> 20) as usize % 3],
-            policy: None,
-            slot_share: None,
-            want,
-            queue: 0,
-            on_node_loss: OnNodeLoss::Kill,
-            terms: Default::default(),
-        };
+        let spec = JobSpec::new(JobId(id), Class::ALL[1 + (mixed >> 20) as usize % 3], want);
         planner.apply(Time(mixed >> 4), Input::Submit(spec)).unwrap();
     }
     planner.state().clone()

@@ -5,7 +5,7 @@
 //! sixteenth of the cluster, evenly by logarithm. One more job arrives, is planned, and goes, many times; each arrival is
 //! timed; the tenth part says what it takes where nobody else wants the CPU. Beside that: going on from the stored state, as a daemon does after a conflict, and the process's memory.
 
-use cosched_core::cluster::{Capacity, Config, Input, JobSpec, OnNodeLoss, Packing, Planner, State, Want};
+use cosched_core::cluster::{Capacity, Config, Input, JobSpec, Packing, Planner, State, Want};
 use cosched_core::{Class, JobId, NodeId, Time};
 use std::time::Instant;
 
@@ -32,17 +32,7 @@ fn spec(id: u64, nodes: u32, random: &mut Random) -> JobSpec {
     };
     let class = Class::ALL[1 + random.below(3) as usize];
     let want = Want::Total { cpus, memory_per_cpu_bytes: 1, disk_bytes: 0 };
-    JobSpec {
-        id: JobId(id),
-        owner: 0,
-        class,
-        policy: None,
-        slot_share: None,
-        want,
-        queue: 0,
-        on_node_loss: OnNodeLoss::Kill,
-        terms: Default::default(),
-    }
+    JobSpec::new(JobId(id), class, want)
 }
 
 fn full(nodes: u32, config: Config) -> (Planner, Random) {

@@ -1,7 +1,7 @@
 //! Jobs want something else while they wait or run. Source: LLNL, "Gang Scheduler Design" ("modify resource requirements").
 
 use cosched_core::cluster::{
-    Capacity, Config, Input, JobSpec, NodeWant, OnNodeLoss, Part, Planner, Queue, Refusal, Stage, State, Want,
+    Capacity, Config, Input, JobSpec, NodeWant, Part, Planner, Queue, Refusal, Stage, State, Want,
 };
 use cosched_core::{Class, JobId, NodeId, Reason, Time};
 
@@ -31,18 +31,7 @@ fn total(cpus: u32, memory_per_cpu_bytes: u64) -> Want {
 }
 
 fn submit(planner: &mut Planner, id: u64, want: Want) {
-    let on_node_loss = OnNodeLoss::Kill;
-    let spec = JobSpec {
-        id: JobId(id),
-        owner: 0,
-        class: Class::Batch,
-        policy: None,
-        slot_share: None,
-        want,
-        queue: 0,
-        on_node_loss,
-        terms: Default::default(),
-    };
+    let spec = JobSpec::new(JobId(id), Class::Batch, want);
     tell(planner, Input::Submit(spec)).unwrap();
 }
 

@@ -210,17 +210,7 @@ fn input(words: &[&str]) -> Result<Input, String> {
 
 fn spec(id: JobId, options: &[&str]) -> Result<JobSpec, String> {
     let (mut cpus, mut memory, mut disk) = ("1", 0, 0);
-    let mut spec = JobSpec {
-        id,
-        owner: 0,
-        class: Class::Batch,
-        policy: None,
-        slot_share: None,
-        want: Want::PerNode(vec![]),
-        queue: 0,
-        on_node_loss: OnNodeLoss::Kill,
-        terms: Default::default(),
-    };
+    let mut spec = JobSpec::new(id, Class::Batch, Want::PerNode(vec![]));
     for option in options {
         match option.split_once('=').ok_or("an option is NAME=VALUE")? {
             ("cpus", value) => cpus = value,

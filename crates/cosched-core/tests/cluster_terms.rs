@@ -1,7 +1,7 @@
 //! When jobs start that wait for a time or for others, and when those end that have a time limit: arrivals and ends in, stages out.
 
 use cosched_core::cluster::{
-    Action, After, Capacity, Input, JobSpec, OnNodeLoss, Planner, Queue, Refusal, Stage, State, Terms, Want,
+    Action, After, Capacity, Input, JobSpec, Planner, Queue, Refusal, Stage, State, Terms, Want,
 };
 use cosched_core::{Class, JobId, NodeId, Reason, Time};
 
@@ -27,15 +27,9 @@ fn wake(planner: &mut Planner, at_s: u64) {
 
 fn spec(id: u64, queue: u32, terms: Terms) -> JobSpec {
     JobSpec {
-        id: JobId(id),
-        owner: 0,
-        class: Class::Batch,
-        policy: None,
-        slot_share: None,
-        want: Want::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },
         queue,
-        on_node_loss: OnNodeLoss::Kill,
         terms,
+        ..JobSpec::new(JobId(id), Class::Batch, Want::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 })
     }
 }
 

@@ -4,8 +4,8 @@
 //! `paper_llnl_1997.rs`.
 
 use cosched_core::cluster::{
-    Action, Capacity, Config, Input, JobSpec, NodeWant, OnNodeLoss, Packing, Period, Plan, Planner, Queue, Refusal,
-    Stage, State, Want, fill,
+    Action, Capacity, Config, Input, JobSpec, NodeWant, Packing, Period, Plan, Planner, Queue, Refusal, Stage, State,
+    Want, fill,
 };
 use cosched_core::{
     Class, Job, JobId, Node, NodeId, Planner as NodePlanner, PlannerConfig, PlannerInput, Policy, Reason, Shares,
@@ -33,17 +33,7 @@ fn on(node: u32, cpus: u32, memory_bytes: u64) -> NodeWant {
 }
 
 fn spec(id: u64, class: Class, want: Want) -> JobSpec {
-    JobSpec {
-        id: JobId(id),
-        owner: 0,
-        class,
-        policy: None,
-        slot_share: None,
-        want,
-        queue: 0,
-        on_node_loss: OnNodeLoss::Kill,
-        terms: Default::default(),
-    }
+    JobSpec::new(JobId(id), class, want)
 }
 
 fn total(cpus: u32, memory_per_cpu_bytes: u64) -> Want {

@@ -2,7 +2,7 @@
 //! are true; and without time limits nobody is overtaken by an endless stream.
 
 use cosched_core::cluster::{
-    Capacity, Config, Input, JobRecord, JobSpec, NodeWant, OnNodeLoss, Planner, Queue, Stage, State, Want,
+    Capacity, Config, Input, JobRecord, JobSpec, NodeWant, Planner, Queue, Stage, State, Want,
 };
 use cosched_core::{Class, JobId, NodeId, Time};
 use proptest::prelude::*;
@@ -35,18 +35,7 @@ fn tell(planner: &mut Planner, now: u64, input: Input) {
 fn spec(id: u64, nodes: u32, memory_bytes: u64, queue: u32) -> JobSpec {
     let want = |node| NodeWant { node: NodeId(node), cpus: 1, cpus_min: 1, memory_bytes, disk_bytes: 0 };
     let want = Want::PerNode((0..NODES).filter(|node| nodes >> node & 1 == 1).map(want).collect());
-    let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);
-    JobSpec {
-        id: JobId(id),
-        owner: 0,
-        class,
-        policy: None,
-        slot_share: None,
-        want,
-        queue,
-        on_node_loss,
-        terms: Default::default(),
-    }
+    JobSpec { queue, ..JobSpec::new(JobId(id), Class::Batch, want) }
 }
 
 fn waits(job: &JobRecord) -> bool {

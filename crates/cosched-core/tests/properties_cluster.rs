@@ -84,17 +84,7 @@ fn input((kind, job, a, b): Step) -> Input {
             let queue = if b % 4 == 0 { a % 4 } else { 0 };
             let on_node_loss = [OnNodeLoss::Kill, OnNodeLoss::Keep, OnNodeLoss::Requeue][a as usize % 3];
             let policy = (b % 7 == 0).then_some(POLICIES[a as usize % POLICIES.len()]);
-            Input::Submit(JobSpec {
-                id,
-                owner: 0,
-                class,
-                policy,
-                slot_share: None,
-                want,
-                queue,
-                on_node_loss,
-                terms: Default::default(),
-            })
+            Input::Submit(JobSpec { policy, queue, on_node_loss, ..JobSpec::new(id, class, want) })
         }
         2..=4 => Input::End(id),
         5 | 6 => Input::Join(node, capacity(1 + b % 5)),
@@ -363,8 +353,7 @@ proptest! {
 /// A job of one node that needs neither memory nor disk space.
 fn of_node(node: NodeId, id: u64, cpus: u32, class: Class) -> JobSpec {
     let want = Want::PerNode(vec![NodeWant { node, cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 }]);
-    let (id, on_node_loss, terms) = (JobId(id), OnNodeLoss::Kill, Default::default());
-    JobSpec { id, owner: 0, class, policy: None, slot_share: None, want, queue: 0, on_node_loss, terms }
+    JobSpec::new(JobId(id), class, want)
 }
 
 /// The planner of one node, told of the jobs that are its own as a host would.

@@ -1,8 +1,7 @@
 //! Shares of the slots: what a job has at most, alone and beside others, on one node and on several.
 
 use cosched_core::cluster::{
-    Capacity, Input, JobSpec, Known, LocalConfig, LocalJob, LocalScheduler, NodeWant, OnNodeLoss, Planner as Cluster,
-    State, Want,
+    Capacity, Input, JobSpec, Known, LocalConfig, LocalJob, LocalScheduler, NodeWant, Planner as Cluster, State, Want,
 };
 use cosched_core::{
     Class, Job, JobId, Node, NodeId, Packing, Plan, Planner, PlannerConfig, PlannerInput, Policy, Shares, Sharing,
@@ -105,15 +104,8 @@ fn cluster(gangs: &[(u32, u32, u32, bool)]) -> Cluster {
         let want =
             |node: &u32| NodeWant { node: NodeId(*node), cpus: *cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
         let spec = JobSpec {
-            id: JobId(id),
-            owner: 0,
-            class: Class::Batch,
-            policy: None,
             slot_share: share(*permille).filter(|_| *permille >= 20 && *permille < 1000),
-            want: Want::PerNode(nodes.iter().map(want).collect()),
-            queue: 0,
-            on_node_loss: OnNodeLoss::Kill,
-            terms: Default::default(),
+            ..JobSpec::new(JobId(id), Class::Batch, Want::PerNode(nodes.iter().map(want).collect()))
         };
         planner.handle(Time(0), Time(id * 333_000_000), Input::Submit(spec)).unwrap();
     }

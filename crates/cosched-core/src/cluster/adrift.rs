@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::Policy;
     use crate::class::Class;
-    use crate::cluster::{Capacity, JobSpec, NodeRecord, OnNodeLoss, Place, Want};
+    use crate::cluster::{Capacity, JobSpec, NodeRecord, Place, Want};
     use crate::plan::Standing;
     use crate::reason::Reason;
     use crate::time::Time;
@@ -66,17 +66,7 @@ mod tests {
         for (id, order, memory_bytes, runs, spans) in jobs {
             let part = |node| Part { node, cpus: 1, memory_bytes: *memory_bytes, disk_bytes: 0 };
             let parts = [Some(HERE), spans.then_some(NodeId(2))].into_iter().flatten().map(part).collect();
-            let spec = JobSpec {
-                id: JobId(*id),
-                owner: 0,
-                class: Class::Batch,
-                policy: None,
-                slot_share: None,
-                want: Want::PerNode(Vec::new()),
-                queue: 0,
-                on_node_loss: OnNodeLoss::Kill,
-                terms: Default::default(),
-            };
+            let spec = JobSpec::new(JobId(*id), Class::Batch, Want::PerNode(Vec::new()));
             let record = JobRecord {
                 spec,
                 order: *order,

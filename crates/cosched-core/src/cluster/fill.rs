@@ -235,7 +235,7 @@ impl Filled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Input, JobSpec, NodeWant, OnNodeLoss, Want, two_nodes};
+    use crate::cluster::{Input, JobSpec, NodeWant, Want, two_nodes};
     use crate::{Class, Job, Node, Packing, PlannerConfig, PlannerInput, Reason, Sharing, Time};
     use alloc::sync::Arc;
     use alloc::vec;
@@ -247,18 +247,7 @@ mod tests {
         let mut planner = two_nodes(4);
         let want = |node| NodeWant { node, cpus: 2, cpus_min: 2, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
-        let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Kill);
-        let spec = JobSpec {
-            id: JobId(1),
-            owner: 0,
-            class,
-            policy: None,
-            slot_share: None,
-            want,
-            queue: 0,
-            on_node_loss,
-            terms: Default::default(),
-        };
+        let spec = JobSpec::new(JobId(1), Class::Batch, want);
         planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
         ClusterPlan::clone(planner.plan())
     }

@@ -236,7 +236,7 @@ impl Planner {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Input, JobSpec, OnNodeLoss, Want, two_nodes};
+    use super::super::{Input, JobSpec, Want, two_nodes};
     use super::*;
     use crate::{Class, Policy};
 
@@ -246,18 +246,7 @@ mod tests {
 
     fn submit(planner: &mut Planner, id: u64, holds_from: u64) {
         let want = Want::Total { cpus: 4, memory_per_cpu_bytes: 0, disk_bytes: 0 };
-        let (class, policy, on_node_loss) = (Class::Batch, Some(Policy::Gang), OnNodeLoss::Kill);
-        let spec = JobSpec {
-            id: JobId(id),
-            owner: 0,
-            class,
-            policy,
-            slot_share: None,
-            want,
-            queue: 0,
-            on_node_loss,
-            terms: Default::default(),
-        };
+        let spec = JobSpec { policy: Some(Policy::Gang), ..JobSpec::new(JobId(id), Class::Batch, want) };
         planner.handle(Time(0), Time(holds_from), Input::Submit(spec)).unwrap();
     }
 

@@ -174,7 +174,7 @@ pub(super) fn check_filled(plan: &NodePlan, cluster: &Plan, node: NodeId) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Input, JobSpec, OnNodeLoss, Planner, Span, Want, fill, two_nodes};
+    use crate::cluster::{Input, JobSpec, Planner, Span, Want, fill, two_nodes};
     use crate::{Class, Node, Packing, Shares, Sharing, Time};
     use alloc::vec;
     use alloc::vec::Vec;
@@ -191,18 +191,7 @@ mod tests {
     fn submit(planner: &mut Planner, id: u64, cpus: u32) {
         let want = |node| super::super::NodeWant { node, cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode([0, 1].map(NodeId).map(want).to_vec());
-        let (id, class, on_node_loss) = (JobId(id), Class::Batch, OnNodeLoss::Kill);
-        let spec = JobSpec {
-            id,
-            owner: 0,
-            class,
-            policy: None,
-            slot_share: None,
-            want,
-            queue: 0,
-            on_node_loss,
-            terms: Default::default(),
-        };
+        let spec = JobSpec::new(JobId(id), Class::Batch, want);
         planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
     }
 

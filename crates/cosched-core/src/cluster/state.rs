@@ -206,6 +206,23 @@ pub struct JobSpec {
     pub terms: Terms,
 }
 
+impl JobSpec {
+    /// A job of user 0 in the first queue that asks for nothing else: the cluster's policy, no share, no terms, killed with its node.
+    pub fn new(id: JobId, class: Class, want: Want) -> JobSpec {
+        JobSpec {
+            id,
+            owner: 0,
+            class,
+            policy: None,
+            slot_share: None,
+            want,
+            queue: 0,
+            on_node_loss: OnNodeLoss::Kill,
+            terms: Terms::default(),
+        }
+    }
+}
+
 /// How far a job has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {

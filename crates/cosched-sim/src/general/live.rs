@@ -14,7 +14,7 @@ use crate::observe::Observer;
 use crate::params::ParamsError;
 use cosched_core::cluster::{
     self, Action, Capacity, FollowAction, Follower, Input, JobSpec, Known, LocalAction, LocalConfig, LocalJob,
-    LocalScheduler, OnNodeLoss, Planner, Want,
+    LocalScheduler, Planner, Want,
 };
 use cosched_core::{AgentAction, AgentConfig, Disposition, Flaw, JobId, NodeId, Prepared, Table, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -282,18 +282,7 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn submit(&mut self, job: u32) {
         let run = &self.jobs[job as usize];
         let want = Want::Total { cpus: run.tasks, memory_per_cpu_bytes: 1, disk_bytes: 0 };
-        let (id, class) = (JobId(job.into()), run.work.class());
-        let spec = JobSpec {
-            id,
-            owner: 0,
-            class,
-            policy: None,
-            slot_share: None,
-            want,
-            queue: 0,
-            on_node_loss: OnNodeLoss::Kill,
-            terms: Default::default(),
-        };
+        let spec = JobSpec::new(JobId(job.into()), run.work.class(), want);
         self.control(|control, now| {
             let taken = control.planner.handle(now, now, Input::Submit(spec));
             taken.map_err(|e| format!("the planner refuses job {job}: {e}"))

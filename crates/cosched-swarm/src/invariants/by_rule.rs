@@ -81,17 +81,7 @@ mod tests {
         let part = |node| Part { node: NodeId(node), cpus: 1, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::Total { cpus: 2, memory_per_cpu_bytes: 0, disk_bytes: 0 };
         let (id, class) = (JobId(1), Class::Batch);
-        let spec = JobSpec {
-            id,
-            owner: 0,
-            class,
-            policy: None,
-            slot_share: None,
-            want,
-            queue: 0,
-            on_node_loss,
-            terms: Default::default(),
-        };
+        let spec = JobSpec { on_node_loss, ..JobSpec::new(id, class, want) };
         let place = Some(Place { parts: (0..nodes).map(part).collect(), home: None });
         let (standing, choice, ready_since) = (Standing::Scheduled, Policy::Gang, Time(0));
         let job =

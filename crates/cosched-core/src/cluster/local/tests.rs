@@ -12,18 +12,7 @@ fn cluster() -> ClusterPlanner {
     for (id, nodes, cpus) in [(SPANNING, &[0, 1][..], 2), (OWN, &[0][..], 1)] {
         let want = |node: &u32| NodeWant { node: NodeId(*node), cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
         let want = Want::PerNode(nodes.iter().map(want).collect());
-        let (class, on_node_loss) = (Class::Batch, OnNodeLoss::Keep);
-        let spec = JobSpec {
-            id,
-            owner: 0,
-            class,
-            policy: None,
-            slot_share: None,
-            want,
-            queue: 0,
-            on_node_loss,
-            terms: Default::default(),
-        };
+        let spec = JobSpec { on_node_loss: OnNodeLoss::Keep, ..JobSpec::new(id, Class::Batch, want) };
         planner.handle(Time(0), Time(0), Input::Submit(spec)).unwrap();
     }
     planner

@@ -184,19 +184,13 @@ fn job(id: u64) -> Job {
 }
 
 fn planned(ids: &[u64]) -> State {
-    use cosched_core::cluster::{JobRecord, JobSpec, OnNodeLoss, Stage, Want};
+    use cosched_core::cluster::{JobRecord, JobSpec, Stage, Want};
     let record = |id: u64| JobRecord {
-        spec: JobSpec {
-            id: JobId(id),
-            owner: 0,
-            class: cosched_core::Class::Batch,
-            policy: None,
-            slot_share: None,
-            want: Want::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },
-            queue: 0,
-            on_node_loss: OnNodeLoss::Kill,
-            terms: Default::default(),
-        },
+        spec: JobSpec::new(
+            JobId(id),
+            cosched_core::Class::Batch,
+            Want::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 },
+        ),
         order: id,
         standing: cosched_core::Standing::Scheduled,
         choice: cosched_core::Policy::Gang,
