@@ -1,7 +1,7 @@
 //! `cosched history`: jobs that have ended, and what they used.
 
 use super::columns::{JobColumn, elapsed_ms, named};
-use super::select::is_of_user;
+use super::select::Filter;
 use crate::context::Context;
 use crate::format;
 use crate::jobs::connect;
@@ -66,11 +66,8 @@ pub(crate) fn history(context: &Context, options: &History) -> Result<u8, Failur
     let mut client = connect(context)?;
     let (since, until) = (options.since.0, options.until.map_or(u64::MAX, |until| until.0));
     let mut jobs = all_between(&mut client, since, until)?;
-    jobs.retain(|job| {
-        (options.user.is_empty() || options.user.iter().any(|user| is_of_user(job, user)))
-            && (options.name.is_empty()
-                || options.name.iter().any(|pattern| super::select::matches(pattern, &job.name)))
-    });
+    let filter = Filter { users: &options.user, names: &options.name, ..Filter::default() };
+    jobs.retain(|job| filter.takes(job));
     jobs.sort_by_key(|job| (job.ended_unix_ms, job.id));
     let (users, total) = totals(&jobs);
     if context.json {

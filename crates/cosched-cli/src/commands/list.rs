@@ -2,14 +2,14 @@
 
 use super::columns::{self, JobColumn, named, reason};
 use super::options::Ps;
-use super::select::is_of_user;
+use super::select::Filter;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, say, terminal_width, use_colour};
 use crate::table::{Cell, render};
 use crate::{format, jobs};
 use cosched_api::{Job, JobList, JobState};
 
-/// What is shown when nobody says otherwise.
+/// The columns without --format.
 const DEFAULT: [&str; 14] = [
     "id", "name", "user", "class", "policy", "state", "cpus", "usage", "cpu", "elapsed", "mem", "row", "share",
     "command",
@@ -31,10 +31,8 @@ pub(crate) fn ps(context: &Context, options: &Ps) -> Result<u8, Failure> {
     let mut client = jobs::connect(context)?;
     let ended = options.state.iter().any(|state| matches!(state, JobState::Ended | JobState::Lost));
     let mut list = client.jobs(options.all || ended)?.jobs;
-    list.retain(|job| {
-        (options.user.is_empty() || options.user.iter().any(|user| is_of_user(job, user)))
-            && (options.state.is_empty() || options.state.contains(&job.state))
-    });
+    let filter = Filter { users: &options.user, states: &options.state, ..Filter::default() };
+    list.retain(|job| filter.takes(job));
     list.sort_by(|a, b| {
         let orders = sort.iter().map(|(column, descending)| column.compare(a, b, *descending));
         orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)

@@ -7,9 +7,23 @@ use crate::jobs::connect;
 use crate::out::{EXIT_NO_JOB, Failure, say};
 use cosched_api::{Client, ClientError, Job, JobState};
 
-/// Whether a job belongs to a user, given by name or number.
-pub(super) fn is_of_user(job: &Job, user: &str) -> bool {
-    job.user == user || user.parse() == Ok(job.uid)
+/// Which jobs are meant: an empty list is no condition.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Filter<'a> {
+    /// By name or number.
+    pub(super) users: &'a [String],
+    /// In which `*` stands for any text.
+    pub(super) names: &'a [String],
+    pub(super) states: &'a [JobState],
+}
+
+impl Filter<'_> {
+    pub(super) fn takes(&self, job: &Job) -> bool {
+        let is_of = |user: &String| job.user == *user || user.parse() == Ok(job.uid);
+        (self.users.is_empty() || self.users.iter().any(is_of))
+            && (self.names.is_empty() || self.names.iter().any(|pattern| matches(pattern, &job.name)))
+            && (self.states.is_empty() || self.states.contains(&job.state))
+    }
 }
 
 /// Does something with the jobs that are named, or with those that are selected: of them only those in one of the states `fit`, unless
@@ -52,18 +66,13 @@ impl Selection {
     fn takes(&self, job: &Job, uid: u32, fit: &[JobState]) -> bool {
         let states = if self.state.is_empty() { fit } else { &self.state };
         // Without a user, one's own: an administrator who writes --all means no less.
-        let whose = match self.user.is_empty() {
-            true => job.uid == uid,
-            false => self.user.iter().any(|user| is_of_user(job, user)),
-        };
-        whose
-            && states.contains(&job.state)
-            && (self.name.is_empty() || self.name.iter().any(|pattern| matches(pattern, &job.name)))
+        let is_whose = !self.user.is_empty() || job.uid == uid;
+        is_whose && Filter { users: &self.user, names: &self.name, states }.takes(job)
     }
 }
 
 /// Whether a name is as a pattern, in which `*` stands for any text.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(left) = name.strip_prefix(first) else { return false };
     left.char_indices().map(|(at, _)| at).chain([left.len()]).any(|at| matches(rest, &left[at..]))
