@@ -252,15 +252,7 @@ mod tests {
 
     /// Plain directories stand for cgroups.
     fn tree(mount: &Path) -> Tree {
-        let layout = Layout {
-            kind: LayoutKind::Hybrid,
-            v2_mount: mount.into(),
-            cpu_mount: None,
-            memory_mount: None,
-            pids_mount: None,
-            cpuset_mount: None,
-            cpuacct_mount: None,
-        };
+        let layout = Layout::without_v1(LayoutKind::Hybrid, mount.into());
         Tree::open(&layout, Place::Root { name: "cosched".into() }).unwrap()
     }
 

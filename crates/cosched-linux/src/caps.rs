@@ -245,15 +245,7 @@ mod tests {
     }
 
     fn unified(base: &Path, place: Place) -> Tree {
-        let layout = Layout {
-            kind: LayoutKind::Unified,
-            v2_mount: base.into(),
-            cpu_mount: None,
-            memory_mount: None,
-            pids_mount: None,
-            cpuset_mount: None,
-            cpuacct_mount: None,
-        };
+        let layout = Layout::without_v1(LayoutKind::Unified, base.into());
         put(base, &[("cgroup.subtree_control", ""), ("cgroup.controllers", "cpu memory pids cpuset")]);
         put(
             &base.join("user.slice"),

@@ -61,7 +61,8 @@ impl JobCgroup {
         let file = self.dirs().cpuset_file();
         if let Some(file) = &file {
             // A process that comes later finds it.
-            cgfile::write(file, &list(file, place)).map_err(TreeError::io("write", file))?;
+            let is_v1 = self.dirs().cpuset.is_some();
+            cgfile::write(file, &list(is_v1, place)).map_err(TreeError::io("write", file))?;
         }
         if file.is_none() || self.dirs().is_elsewhere() { self.bind(place) } else { Ok(()) }
     }
@@ -120,9 +121,8 @@ fn threads(pid: i32) -> Vec<i32> {
 }
 
 /// What is written: in v2 nothing means all.
-fn list(file: &Path, place: &Move) -> String {
-    let is_v2 = file.with_file_name("cgroup.controllers").exists();
-    if place.all && is_v2 { "\n".to_owned() } else { cpulist::format(&place.to) }
+fn list(is_v1: bool, place: &Move) -> String {
+    if place.all && !is_v1 { "\n".to_owned() } else { cpulist::format(&place.to) }
 }
 
 /// Where a thread with this affinity goes; `None` where it stays. Who has bound himself to a part of the place has the same part of the new

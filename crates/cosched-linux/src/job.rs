@@ -212,8 +212,8 @@ impl JobCgroup {
     /// When the process has gone or the kernel refuses; the message says what to do.
     pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
         let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
-        let memory = in_memory_root(&content) || self.limits_memory_of(&content);
-        self.attach_with(pid, memory, !self.keeps_pids(&content), in_cpuset_root(&content))
+        let memory = in_root_of("memory", &content) || self.limits_memory_of(&content);
+        self.attach_with(pid, memory, !self.keeps_pids(&content), in_root_of("cpuset", &content))
     }
 
     /// Whether a process that stands there keeps its v1 pids cgroup. The mount is two levels above the job's directory.
@@ -431,14 +431,9 @@ fn signal_in(dir: BorrowedFd<'_>, pids: &[i32], signal: i32) -> Vec<i32> {
     .collect()
 }
 
-/// Whether nobody put this process into a memory cgroup.
-fn in_memory_root(content: &str) -> bool {
-    own_v1(content, "memory").is_none_or(|path| path == Path::new("/"))
-}
-
-/// The same of a v1 cpuset: taking it out would lift a limit.
-fn in_cpuset_root(content: &str) -> bool {
-    own_v1(content, "cpuset").is_none_or(|path| path == Path::new("/"))
+/// Whether this process is in no cgroup of a v1 controller but the root: taking it out of another one would lift a limit.
+fn in_root_of(controller: &str, content: &str) -> bool {
+    own_v1(content, controller).is_none_or(|path| path == Path::new("/"))
 }
 
 fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {

@@ -72,6 +72,19 @@ const FREEZER_KERNEL: (u32, u32) = (5, 2);
 const WHAT: &str = "the cgroups of this machine cannot be used";
 
 impl Layout {
+    /// With no v1 controller.
+    pub(crate) fn without_v1(kind: LayoutKind, v2_mount: PathBuf) -> Layout {
+        Layout {
+            kind,
+            v2_mount,
+            cpu_mount: None,
+            memory_mount: None,
+            pids_mount: None,
+            cpuset_mount: None,
+            cpuacct_mount: None,
+        }
+    }
+
     /// Looks at the running machine.
     ///
     /// # Errors
@@ -104,9 +117,7 @@ impl Layout {
         check_kernel(&facts.kernel_release)?;
         let v2_mount = v2.dir.clone();
         if facts.controllers.split_whitespace().any(|c| c == "cpu") {
-            let kind = LayoutKind::Unified;
-            let (cpu_mount, memory_mount, pids_mount, cpuset_mount, cpuacct_mount) = (None, None, None, None, None);
-            return Ok(Layout { kind, v2_mount, cpu_mount, memory_mount, pids_mount, cpuset_mount, cpuacct_mount });
+            return Ok(Layout::without_v1(LayoutKind::Unified, v2_mount));
         }
         if cpu_mount.is_none() {
             return Err(no_cpu(&v2_mount).into());

@@ -136,16 +136,7 @@ mod tests {
     use std::fs;
 
     fn unified(mount: &Path) -> Layout {
-        let kind = LayoutKind::Unified;
-        Layout {
-            kind,
-            v2_mount: mount.into(),
-            cpu_mount: None,
-            memory_mount: None,
-            pids_mount: None,
-            cpuset_mount: None,
-            cpuacct_mount: None,
-        }
+        Layout::without_v1(LayoutKind::Unified, mount.into())
     }
 
     fn fake_cgroup(dir: &Path, controllers: &str) {

@@ -23,14 +23,10 @@ pub struct ThawPaths {
 /// every process. Goes on over errors: a cgroup that vanishes meanwhile needs no thawing. Returns how many writes succeeded.
 pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let v2: Vec<PathBuf> = cgfile::reachable(&paths.v2_tree);
-    let mut written = 0;
-    let mut put = |path: &Path, value: &str| written += usize::from(cgfile::write(path, value).is_ok());
+    let put = |path: &Path, value: &str| usize::from(cgfile::write(path, value).is_ok());
     // All freezers first: that is what stops people's work.
-    for dir in &v2 {
-        put(&dir.join("cgroup.freeze"), "0");
-    }
+    let mut written: usize = v2.iter().map(|dir| put(&dir.join("cgroup.freeze"), "0")).sum();
     written += cgfile::children(&paths.v2_tree).unwrap_or_default().iter().filter(|dir| marker::thaw(dir)).count();
-    let mut put = |path: &Path, value: &str| written += usize::from(cgfile::write(path, value).is_ok());
     if signals {
         for pid in v2.iter().flat_map(|dir| cgfile::procs(dir).unwrap_or_default()) {
             crate::process::send_signal(pid, libc::SIGCONT);
@@ -45,9 +41,9 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     for dir in cgfile::children(cpu_tree).unwrap_or_default() {
         // The idle probe's cgroup keeps its mark: it must never compete with a job.
         if dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"job-")) {
-            put(&dir.join("cpu.idle"), "0");
+            written += put(&dir.join("cpu.idle"), "0");
             // After cpu.idle: while that is 1 the kernel refuses a weight.
-            put(&dir.join(weight_name), &weight);
+            written += put(&dir.join(weight_name), &weight);
         }
     }
     written

@@ -467,13 +467,10 @@ mod tests {
 
     fn hybrid(base: &Path) -> Layout {
         Layout {
-            kind: LayoutKind::Hybrid,
-            v2_mount: base.join("unified"),
             cpu_mount: Some(base.join("cpu")),
             memory_mount: Some(base.join("memory")),
             pids_mount: Some(base.join("pids")),
-            cpuset_mount: None,
-            cpuacct_mount: None,
+            ..Layout::without_v1(LayoutKind::Hybrid, base.join("unified"))
         }
     }
 
