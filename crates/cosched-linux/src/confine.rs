@@ -44,6 +44,15 @@ impl JobDirs {
         file.exists().then_some(file)
     }
 
+    /// The gang has its CPUs below those that the job is limited to. Not before there is a place: a cgroup with controllers takes no process of
+    /// its own, and a job that makes cgroups may want to stand there. Nor where that has been done, or there is no such controller; then
+    /// affinity does it.
+    fn enable_cpuset(&self) {
+        if self.adopted.is_none() {
+            let _ = cgfile::write(&self.outer.join("cgroup.subtree_control"), "+cpuset");
+        }
+    }
+
     /// Its processes came from a v1 cpuset that somebody had made, and have stayed there.
     fn is_elsewhere(&self) -> bool {
         let is_empty = |dir: &PathBuf| cgfile::procs(dir).is_ok_and(|pids| pids.is_empty());
@@ -58,10 +67,13 @@ impl JobCgroup {
     /// When the kernel refuses. By affinity a thread that cannot be moved is left where it is.
     pub fn confine(&self, place: &Move) -> Result<(), TreeError> {
         self.switch_handle().set_place(&place.to);
+        let is_v1 = self.dirs().cpuset.is_some();
+        if !is_v1 && !place.all {
+            self.dirs().enable_cpuset();
+        }
         let file = self.dirs().cpuset_file();
         if let Some(file) = &file {
             // A process that comes later finds it.
-            let is_v1 = self.dirs().cpuset.is_some();
             cgfile::write(file, &list(is_v1, place)).map_err(TreeError::io("write", file))?;
         }
         if file.is_none() || self.dirs().is_elsewhere() { self.bind(place) } else { Ok(()) }

@@ -75,10 +75,8 @@ impl JobDirs {
         for dir in self.v1().chain([&self.outer, &gang]) {
             cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
         }
-        match &self.cpuset {
-            Some(dir) => JobDirs::fill_cpuset(dir)?,
-            // Then the gang has its CPUs below those that the job is limited to. There may be no such controller.
-            None => drop(cgfile::write(&self.outer.join("cgroup.subtree_control"), "+cpuset")),
+        if let Some(dir) = &self.cpuset {
+            JobDirs::fill_cpuset(dir)?;
         }
         // Below that a path with the longest names is too long to be removed by anybody. Before Linux 4.14 there is no limit.
         let _ = cgfile::write(&self.outer.join("cgroup.max.depth"), DEPTH_MAX);
