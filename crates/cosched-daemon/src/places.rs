@@ -1,7 +1,6 @@
-//! Places: the topology that the planner chooses them by, and a thread that moves jobs to theirs.
+//! Places: the topology from which the planner chooses them, and a thread that moves jobs to theirs.
 //!
-//! To confine a job is work in proportion to its threads, of which a user may make many: neither the driver nor the thread that switches
-//! waits for it.
+//! The work to confine a job grows with its threads, and a user can create many: neither the driver nor the slot thread waits for it.
 
 use cosched_core::{Cpu, Topology};
 use cosched_linux::JobCgroup;
@@ -11,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// How these CPUs hang together. Where the kernel does not tell, they are all alike.
+/// The topology of these CPUs. If the kernel does not report it, all CPUs count as alike.
 pub(crate) fn topology(cpus: &[u32]) -> Topology {
     match topology::read(cpus) {
         Ok(parts) => Topology::new(parts.into_iter().map(core_cpu).collect()),
@@ -29,7 +28,7 @@ fn core_cpu(parts: CpuParts) -> Cpu {
     Cpu { socket, numa_node, cache, core }
 }
 
-/// The way to the thread that moves jobs; it ends with this.
+/// The handle of the thread that moves jobs; the thread ends with it.
 pub(crate) struct Mover {
     orders: mpsc::Sender<(JobCgroup, Move)>,
     thread: JoinHandle<()>,
@@ -43,21 +42,21 @@ impl Mover {
         Ok(Mover { orders, thread })
     }
 
-    /// The job is moved soon.
+    /// Queues a move of the job.
     pub(crate) fn order(&self, cgroup: JobCgroup, place: Move) {
-        // The thread ends with us alone.
+        // The receiver lives as long as this sender.
         let _ = self.orders.send((cgroup, place));
     }
 
-    /// Does what was ordered, and ends.
+    /// Finishes the queued moves, and ends.
     pub(crate) fn end(self) {
         drop(self.orders);
-        // A thread that has panicked has said so.
+        // A thread that panicked has already reported it.
         let _ = self.thread.join();
     }
 }
 
-/// What was ordered of a job while another one was moved is one move.
+/// Moves of one job that were queued while another job was moved are merged.
 fn move_all(ordered: &mpsc::Receiver<(JobCgroup, Move)>) {
     while let Ok(first) = ordered.recv() {
         let mut moves: BTreeMap<u64, (JobCgroup, Move)> = BTreeMap::new();
@@ -71,7 +70,7 @@ fn move_all(ordered: &mpsc::Receiver<(JobCgroup, Move)>) {
 
 /// Moves a job to its place now.
 pub(crate) fn confine(cgroup: &JobCgroup, place: &Move) {
-    // One whose cgroup has gone has ended.
+    // If the cgroup no longer exists, the job has ended.
     if let Err(e) = cgroup.confine(place)
         && cgroup.v2_dir().is_dir()
     {
@@ -79,7 +78,7 @@ pub(crate) fn confine(cgroup: &JobCgroup, place: &Move) {
     }
 }
 
-/// Where the planner's columns are the CPUs of this machine; nothing where places are switched off.
+/// The topology where the planner's columns are the CPUs of this machine; `None` where places are switched off.
 pub(crate) fn for_planner(places: bool, cpus: &[u32]) -> Option<Arc<Topology>> {
     places.then(|| Arc::new(topology(cpus)))
 }

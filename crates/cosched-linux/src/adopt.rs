@@ -1,5 +1,5 @@
-//! A cgroup that becomes a job as it is: a unit's, a container's, or one that somebody made. It stays where it is, with its processes and its
-//! limits, and its own freezer switches it. In our subtree there is its marker alone (`marker.rs`).
+//! An existing cgroup that becomes a job as it is: a unit's, a container's, or one made by hand. It stays where it is, with its processes and its
+//! limits, and is switched by its own freezer. Our subtree contains only its marker (`marker.rs`).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,12 +19,12 @@ use crate::place::below;
 use crate::problem::Problem;
 use crate::tree::{Tree, TreeError};
 
-/// So deep below the mount may it be.
+/// The maximum depth below the mount.
 const LEVELS_MAX: usize = 32;
-/// So long may its full path be: guard and agent open it by that, where PATH_MAX (4096) ends it.
+/// The maximum length of its full path in bytes: guard and agent open it by that, where PATH_MAX (4096) is the limit.
 const PATH_BYTES_MAX: usize = 4000;
 
-/// A cgroup that may become a job, held open: whatever has its path later is another one.
+/// A cgroup that may become a job, held open: a later cgroup at the same path is a different one.
 #[derive(Debug, Clone)]
 pub struct Adoptee {
     dir: Arc<OwnedFd>,
@@ -40,7 +40,7 @@ impl Adoptee {
         &self.relative
     }
 
-    /// Whose its directory is.
+    /// The owner of its directory (uid).
     pub fn owner(&self) -> u32 {
         self.owner
     }
@@ -48,28 +48,28 @@ impl Adoptee {
     /// Its processes, with those of the cgroups below it.
     ///
     /// # Errors
-    /// When they cannot be read, or are more than [`PROCESSES_MAX`], or the cgroups more than 1024.
+    /// They cannot be read, there are more than [`PROCESSES_MAX`], or there are more than 1024 cgroups.
     pub fn procs(&self) -> io::Result<Vec<i32>> {
         procs_below(&self.outer())
     }
 
-    /// Its processes and threads, as the kernel counts them; none without a pids controller.
+    /// The number of its processes and threads, as the kernel counts them; `None` without a pids controller.
     pub fn tasks(&self) -> Option<u64> {
         number(&self.outer().join("pids.current"))
     }
 
-    /// Whether a process lives in it.
+    /// Whether it contains a process.
     pub fn populated(&self) -> bool {
         let events = cgfile::read(&self.outer().join("cgroup.events")).unwrap_or_default();
         cgfile::keyed(&events, "populated") == Some(1)
     }
 
-    /// Whether one of the two contains the other.
+    /// Whether one of the two cgroups contains the other.
     pub fn overlaps(&self, other: &Path) -> bool {
         self.relative.starts_with(other) || other.starts_with(&self.relative)
     }
 
-    /// By its descriptor. The dot keeps it from being a link, which nothing here follows.
+    /// Its path by the descriptor. The trailing dot keeps it from being a symbolic link, which nothing here follows.
     fn outer(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/.", self.dir.as_raw_fd()))
     }
@@ -106,11 +106,11 @@ fn procs_below(dir: &Path) -> io::Result<Vec<i32>> {
 }
 
 impl Tree {
-    /// Opens an existing cgroup that may become a job: `path` is one of /proc/PID/cgroup, or one below the v2 mount. Whose it and its
-    /// processes are is left to the caller.
+    /// Opens an existing cgroup that may become a job: `path` is one of /proc/PID/cgroup, or one below the v2 mount. The caller checks to whom it and
+    /// its processes belong.
     ///
     /// # Errors
-    /// It is none, holds this daemon or the machine's first process, is part of our subtree or around it, has no process, or is frozen already.
+    /// It does not exist, contains this daemon or the machine's first process, overlaps with our subtree, has no process, or is already frozen.
     pub fn adoptee(&self, path: &Path) -> Result<Adoptee, Problem> {
         let mount = &self.layout().v2_mount;
         let shown = path.display();
@@ -193,8 +193,8 @@ impl Tree {
     /// Makes job `id` of an existing cgroup.
     ///
     /// # Errors
-    /// As [`Tree::adoptee`], for what has changed since: the job may have waited for long. When the marker cannot be made or a file not opened; then
-    /// nothing is left.
+    /// As [`Tree::adoptee`], because the state may have changed while the job waited. Also when the marker cannot be made or a file cannot be opened;
+    /// then nothing is left behind.
     pub fn adopt(&self, id: u64, adoptee: &Adoptee) -> Result<JobCgroup, TreeError> {
         let what = || format!("{} cannot become a job", adoptee.relative.display());
         self.check(adoptee).map_err(|(why, hint)| Problem::new(what(), why, hint))?;
@@ -207,7 +207,7 @@ impl Tree {
         job.inspect_err(|_| drop(marker.remove()))
     }
 
-    /// Opens the cgroup again that an earlier daemon had adopted as job `id`; none where `id` is another kind of job.
+    /// Reopens the cgroup that an earlier daemon had adopted as job `id`; `None` if `id` is another kind of job.
     pub(crate) fn open_adopted(&self, id: u64) -> Option<Result<JobCgroup, TreeError>> {
         let marker = self.marker_dirs(id);
         let (_, full) = marker::marked(&marker.outer)?;
@@ -224,13 +224,13 @@ impl Tree {
         Some(JobCgroup::with_marker(id, adoptee.dirs(), marker))
     }
 
-    /// The cgroups that are jobs and outside of our subtree.
+    /// The cgroups of jobs outside our subtree.
     pub(crate) fn adopted(&self) -> Vec<PathBuf> {
         let markers = cgfile::children(self.v2_dir()).unwrap_or_default();
         markers.iter().filter_map(|marker| Some(marker::marked(marker)?.1)).collect()
     }
 
-    /// The cgroup of a process, if it has one with its descendants alone; else the process has to be moved.
+    /// The cgroup of a process, if only the process and its descendants are in it; otherwise the process has to be moved.
     pub fn own_cgroup_of(&self, pid: i32) -> Option<PathBuf> {
         let relative = Origin::of(pid)?.v2;
         if relative == Path::new("/") || self.job_of_path(&relative).is_some() {
@@ -250,7 +250,7 @@ mod tests {
     use crate::place::Place;
     use std::fs;
 
-    /// Plain directories stand for cgroups.
+    /// Plain directories are used instead of cgroups.
     fn tree(mount: &Path) -> Tree {
         let layout = Layout::without_v1(LayoutKind::Hybrid, mount.into());
         Tree::open(&layout, Place::Root { name: "cosched".into() }).unwrap()

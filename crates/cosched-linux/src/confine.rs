@@ -1,12 +1,12 @@
 //! The CPUs that a job's processes may use: its place.
 //!
-//! The problem: a gang of N columns has N CPUs, and its programs have to see just these (nproc, OpenMP, Go, Python, and mpirun, which binds its
-//! ranks). The rule: the cpuset controller, where there is one for us: in v2 that of the job's `gang`, in the hybrid layout a v1 cpuset of
-//! the job's own. Else the affinity of its threads, which programs can change, and which mpirun does not look at.
+//! The problem: a gang of N columns has N CPUs, and its programs have to see exactly these (nproc, OpenMP, Go, Python, and mpirun, which binds its
+//! ranks). The rule: the cpuset controller, where one is available: in v2 that of the job's `gang`, in the hybrid layout a v1 cpuset of the job's
+//! own. Otherwise the affinity of its threads, which programs can change, and which mpirun does not read.
 //!
-//! What a process has bound itself to: the kernel runs it on what is in both, and on the whole place where nothing is; since Linux 6.2 it
-//! remembers the wish and comes back to it when the place changes, before that the wish is lost. By affinity we do the same: a
-//! binding inside of the place moves along with it, one outside is left alone.
+//! Processes with a binding of their own: the kernel runs such a process on the intersection with the place, and on the whole place where that is
+//! empty. Since Linux 6.2 the kernel remembers the binding and returns to it when the place changes; before, the binding is lost. With affinity we do
+//! the same: a binding inside the place moves along with it, one outside is left alone.
 //!
 //! Source: Documentation/admin-guide/cgroup-v2.rst (cpuset.cpus), cgroup-v1/cpusets.rst; sched_setaffinity(2); Linux 8f9ea86fdf99.
 
@@ -23,37 +23,37 @@ use crate::place::own_v2;
 use crate::thaw::ThawPaths;
 use crate::tree::TreeError;
 
-/// So often the threads of a job are looked through for new ones at most.
+/// How often the threads of a job are searched for new ones at most.
 const LOOKS_MAX: usize = 16;
 
-/// The place of a job now, and the one that it is to have; each as the CPUs in rising order.
+/// A job's current place and its new one, each as CPUs in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Move {
-    /// The place that it has; all CPUs when it has none.
+    /// The current place; all CPUs when it has none.
     pub from: Vec<u32>,
-    /// Where it is to run; all CPUs when it may use all.
+    /// The new place; all CPUs when it may use all.
     pub to: Vec<u32>,
-    /// That is all.
+    /// `to` is all CPUs.
     pub all: bool,
 }
 
 impl JobDirs {
-    /// Where its processes' CPUs are set, if a controller does that.
+    /// The file that sets its processes' CPUs, if a controller does that.
     fn cpuset_file(&self) -> Option<PathBuf> {
         let file = self.cpuset.clone().unwrap_or_else(|| self.gang()).join("cpuset.cpus");
         file.exists().then_some(file)
     }
 
-    /// The gang has its CPUs below those that the job is limited to. Not before there is a place: a cgroup with controllers takes no process of
-    /// its own, and a job that makes cgroups may want to stand there. Nor where that has been done, or there is no such controller; then
-    /// affinity does it.
+    /// Enables the cpuset controller for the gang, below the CPUs that the job is limited to. Not before the job has a place: a cgroup with
+    /// controllers takes no processes of its own, and a job that creates cgroups may want to have processes there. Errors are ignored: it is enabled
+    /// already, or the controller is missing; then affinity is used.
     fn enable_cpuset(&self) {
         if self.adopted.is_none() {
             let _ = cgfile::write(&self.outer.join("cgroup.subtree_control"), "+cpuset");
         }
     }
 
-    /// Its processes came from a v1 cpuset that somebody had made, and have stayed there.
+    /// Its processes came from a v1 cpuset made by hand or by another program, and have stayed there.
     fn is_elsewhere(&self) -> bool {
         let is_empty = |dir: &PathBuf| cgfile::procs(dir).is_ok_and(|pids| pids.is_empty());
         self.cpuset.as_ref().is_some_and(is_empty) && !is_empty(&self.gang())
@@ -61,10 +61,10 @@ impl JobDirs {
 }
 
 impl JobCgroup {
-    /// Lets its processes run there and nowhere else. Work in proportion to the job's threads: nothing for the thread that switches.
+    /// Restricts its processes to the place. The work grows with the number of the job's threads: the slot thread must not call this.
     ///
     /// # Errors
-    /// When the kernel refuses. By affinity a thread that cannot be moved is left where it is.
+    /// The kernel refuses. With affinity, a thread that cannot be moved is left where it is.
     pub fn confine(&self, place: &Move) -> Result<(), TreeError> {
         self.switch_handle().set_place(&place.to);
         let is_v1 = self.dirs().cpuset.is_some();
@@ -73,13 +73,13 @@ impl JobCgroup {
         }
         let file = self.dirs().cpuset_file();
         if let Some(file) = &file {
-            // A process that comes later finds it.
+            // Later processes inherit it.
             cgfile::write(file, &list(is_v1, place)).map_err(TreeError::io("write", file))?;
         }
         if file.is_none() || self.dirs().is_elsewhere() { self.bind(place) } else { Ok(()) }
     }
 
-    /// The same of one process that has entered, or is about to leave, where no cpuset does it.
+    /// The same for one process that has entered, or is about to leave, where no cpuset controls it.
     pub fn confine_process(&self, pid: i32, place: &Move) {
         let dirs = self.dirs();
         let is_held = match &dirs.cpuset {
@@ -91,7 +91,7 @@ impl JobCgroup {
         }
     }
 
-    /// By the affinity of its threads.
+    /// Sets the affinity of its threads.
     fn bind(&self, place: &Move) -> Result<(), TreeError> {
         let mut done: BTreeSet<i32> = BTreeSet::new();
         for _ in 0..LOOKS_MAX {
@@ -115,7 +115,7 @@ impl JobCgroup {
         let Some(wanted) = moved(&own, place) else { return };
         let mut set = CpuSet::new();
         wanted.iter().for_each(|cpu| set.set(*cpu as usize));
-        // It may have ended, and its number be a stranger's by now: who is not in the job gets back what he had.
+        // The thread may have ended and its number may have been reused: a thread that is not in the job gets its old affinity back.
         if sched_setaffinity(Some(thread), &set).is_ok() && !self.has_thread(tid) {
             let _ = sched_setaffinity(Some(thread), &has);
         }
@@ -132,13 +132,13 @@ fn threads(pid: i32) -> Vec<i32> {
     tasks.iter().filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
 }
 
-/// What is written: in v2 nothing means all.
+/// The text to write: in v2 an empty line means all CPUs.
 fn list(is_v1: bool, place: &Move) -> String {
     if place.all && !is_v1 { "\n".to_owned() } else { cpulist::format(&place.to) }
 }
 
-/// Where a thread with this affinity goes; `None` where it stays. Who has bound himself to a part of the place has the same part of the new
-/// one, who has bound himself elsewhere stays there.
+/// The new affinity of a thread with this affinity; `None` if it keeps it. A thread bound to a part of the place gets the same part of the new one; a
+/// thread bound elsewhere stays there.
 fn moved(own: &[u32], place: &Move) -> Option<Vec<u32>> {
     let inside = |cpu: &u32| place.from.binary_search(cpu).ok();
     if place.from.iter().all(|cpu| own.contains(cpu)) {
@@ -151,15 +151,15 @@ fn moved(own: &[u32], place: &Move) -> Option<Vec<u32>> {
     Some(to)
 }
 
-/// Lets every job of a tree use all CPUs again, where a controller has confined it: the daemon has ended, and nobody would give a
-/// job that is alone the CPUs of those that have ended.
+/// Lets every job of a tree use all CPUs again, where a controller has confined it: the daemon has ended, and no process would give a remaining job
+/// the CPUs of those that have ended.
 pub fn widen_all(paths: &ThawPaths) {
     let (dir, file, all) = match &paths.cpuset_tree {
         Some(dir) => (dir, "cpuset.cpus", cgfile::read(&dir.join("cpuset.cpus")).unwrap_or_default()),
         None => (&paths.v2_tree, "gang/cpuset.cpus", "\n".to_owned()),
     };
     for job in cgfile::children(dir).unwrap_or_default() {
-        // One that has gone, or has no such file, needs nothing.
+        // One that no longer exists, or has no such file, needs nothing.
         let _ = cgfile::write(&job.join(file), &all);
     }
 }

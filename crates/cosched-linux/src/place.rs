@@ -1,4 +1,4 @@
-//! Where our subtree stands: at the root of each hierarchy (a daemon as root), or below a cgroup that is delegated to a user.
+//! The location of our subtree: at the root of each hierarchy (a daemon as root), or below a cgroup that is delegated to a user.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use crate::cgfile;
 use crate::layout::{Layout, LayoutKind};
 use crate::problem::Problem;
 
-/// The leaf that a rootless daemon moves itself into: v2 allows no processes in a cgroup whose children have controllers.
+/// The leaf cgroup that a rootless daemon moves itself into: v2 allows no processes in a cgroup whose children have controllers.
 pub const SUPERVISOR: &str = "supervisor";
 
-/// Where our subtree stands.
+/// The location of our subtree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// `<mount>/<name>` in each hierarchy; needs root.
@@ -31,10 +31,10 @@ pub enum Place {
 }
 
 impl Place {
-    /// The cgroup of the calling process, when this user may make cgroups in it.
+    /// The cgroup of the calling process, when this user may create cgroups in it.
     ///
     /// # Errors
-    /// When it is not delegated: the message says what is missing and how to start a delegated one.
+    /// It is not delegated: the message says what is missing and how to start a delegated one.
     pub fn own_delegated(layout: &Layout, name: &str) -> Result<Place, Problem> {
         let content = cgfile::read(Path::new("/proc/self/cgroup")).map_err(|e| {
             Problem::new("no place for a daemon of one user", format!("/proc/self/cgroup: {e}"), "mount /proc")

@@ -1,4 +1,4 @@
-//! What the environment says, read once.
+//! The library's settings from the environment, read once.
 
 use crate::sys;
 use core::ffi::CStr;
@@ -8,14 +8,14 @@ use cosched_core::wait::page;
 /// The longest spin time, in µs.
 const SPIN_US_MAX: u64 = 60_000_000;
 
-/// How to wait when no page says otherwise: as [`page::Head::mode`].
+/// How to wait when no page sets it: as [`page::Head::mode`].
 static MODE: AtomicU32 = AtomicU32::new(page::SPIN_BLOCK);
-/// The spin time when no page says otherwise: as [`page::Head::spin_us`].
+/// The spin time when no page sets it: as [`page::Head::spin_us`].
 static SPIN_US: AtomicU32 = AtomicU32::new(page::ADAPTIVE);
-/// Where the statistics go: a path, "-", or null.
+/// The destination of the statistics: a path, "-", or null.
 static STATISTICS: AtomicPtr<libc::c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Reads the environment. A value that cannot be understood is said on standard error, and switches the library off.
+/// Reads the environment. A value that cannot be parsed is reported on standard error, and switches the library off.
 pub(crate) fn read() {
     if let Some(text) = sys::variable(c"COSCHED_WAIT") {
         let (mode, spin_us) = parse(text.to_bytes()).unwrap_or_else(|| {
@@ -30,20 +30,20 @@ pub(crate) fn read() {
     }
 }
 
-/// How to wait when no page says otherwise.
+/// How to wait when no page sets it.
 pub(crate) fn mode() -> u32 {
     MODE.load(Relaxed)
 }
 
-/// The spin time when no page says otherwise.
+/// The spin time when no page sets it.
 pub(crate) fn spin_us() -> u32 {
     SPIN_US.load(Relaxed)
 }
 
-/// Where the statistics go.
+/// The destination of the statistics.
 pub(crate) fn statistics() -> Option<&'static CStr> {
     let path = STATISTICS.load(Relaxed);
-    // SAFETY: set once, from the environment of the start, which programs replace but do not write into.
+    // SAFETY: set once, from the environment at the start, which programs replace but do not write into.
     (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
 }
 

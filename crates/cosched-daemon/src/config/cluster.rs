@@ -1,4 +1,4 @@
-//! The part of the configuration that makes a node one of a cluster's.
+//! The part of the configuration that makes a node a member of a cluster.
 
 use super::{ConfigError, choice, range, set_duration};
 use crate::cluster::own;
@@ -10,52 +10,52 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What etcd's lease can be.
+/// The range of etcd's lease.
 const NODE_LEASE: std::ops::RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_secs(300);
 
-/// The longest silence after which a node is dead.
+/// The longest silence that can be set before a node counts as dead.
 const NODE_DEAD_AFTER_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// The most rows of a matrix, unless somebody says otherwise.
+/// The default limit on the rows of a matrix.
 const ROWS_MAX: u32 = 64;
 
-/// A node of a cluster.
+/// The settings of a cluster's node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ClusterConfig {
-    /// What the nodes share.
+    /// The store that the nodes share.
     pub(crate) store: StoreChoice,
-    /// The cluster's name: several may share one etcd.
+    /// The cluster's name; several clusters may share one etcd.
     pub(crate) name: String,
     /// The node's name.
     pub(crate) node: String,
-    /// After so long a silence the gangs of a node that span nodes have no slots.
+    /// After a silence of this length, gangs that span nodes have no slots on the silent node.
     pub(crate) node_lease: Duration,
-    /// After so long a silence a node is dead, in a cluster that begins; [`NEVER`] when only an operator says so.
+    /// Initial setting of a new cluster: after a silence of this length a node is dead; [`NEVER`] when only an operator decides that.
     pub(crate) node_dead_after_ns: u64,
-    /// How often rows and loads are looked at anew.
+    /// How often rows and loads are rebalanced.
     pub(crate) rebalance_period: Duration,
-    /// Where new gangs go, in a cluster that begins.
+    /// Initial setting of a new cluster: where new gangs are placed.
     pub(crate) packing: Packing,
-    /// The most rows, in a cluster that begins.
+    /// Initial setting of a new cluster: the limit on rows.
     pub(crate) rows_max: u32,
-    /// The most CPU time of a node that gangs that span nodes may have, in thousandths, in a cluster that begins.
+    /// Initial setting of a new cluster: the limit on the CPU time of a node for gangs that span nodes, in thousandths.
     pub(crate) ceiling_permille: u32,
-    /// The queues, the most urgent first, in a cluster that begins.
+    /// Initial setting of a new cluster: the queues, the most urgent first.
     pub(crate) queues: Vec<Queue>,
     /// Whether the file names queues.
     pub(crate) queues_are_set: bool,
-    /// Whether usage counts in the order of a queue, in a cluster that begins.
+    /// Initial setting of a new cluster: whether past usage counts in the order of a queue.
     pub(crate) fair_share: Option<FairShare>,
-    /// Whether jobs wait for memory; on one machine only where the file says what they are to wait for.
+    /// Whether jobs wait for memory; on one machine only where the file sets a limit on memory.
     pub(crate) admits_by_memory: bool,
 }
 
-/// What the nodes of a cluster share.
+/// The store that the nodes of a cluster share.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StoreChoice {
-    /// A file of the state's directory: one machine by itself.
+    /// A file in the state directory: a single machine.
     Own,
-    /// Nothing that outlives the daemon: a cluster of this node alone, for trying out and for tests.
+    /// A store in memory, lost when the daemon ends: a cluster of this node alone, for trials and for tests.
     Memory,
     /// etcd.
     Etcd(EtcdFile),
@@ -65,23 +65,23 @@ pub(crate) enum StoreChoice {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EtcdFile {
-    /// Its members.
+    /// The addresses of its members.
     pub(crate) endpoints: Vec<String>,
-    /// Who signs their certificates.
+    /// The certificate authority that signs their certificates.
     pub(crate) ca_file: Option<PathBuf>,
     /// The daemon's certificate.
     pub(crate) cert_file: Option<PathBuf>,
-    /// Its key.
+    /// The key of the daemon's certificate.
     pub(crate) key_file: Option<PathBuf>,
-    /// The name in their certificates, when it is not the endpoint's.
+    /// The name in the members' certificates, when it differs from the endpoint's.
     pub(crate) server_name: Option<String>,
-    /// The user.
+    /// The user name for etcd's own authentication.
     pub(crate) user: Option<String>,
     /// A file with the user's password.
     pub(crate) password_file: Option<PathBuf>,
 }
 
-/// What the file says of clusters.
+/// The cluster's keys as they are written in the file.
 pub(super) struct FileCluster {
     pub(super) store: Option<String>,
     pub(super) cluster: Option<String>,
@@ -99,7 +99,7 @@ pub(super) struct FileCluster {
     pub(super) memory: bool,
 }
 
-/// What `store` can be.
+/// The values of `store`.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     File,
@@ -159,7 +159,7 @@ impl FileCluster {
         })
     }
 
-    /// One machine: what only several have would be ignored.
+    /// One machine: keys that have a meaning only for several nodes are errors, not ignored.
     fn alone(self) -> Result<ClusterConfig, ConfigError> {
         let of_nodes = "the store is \"file\", which other machines cannot read";
         let of_rows = "it is about gangs that span nodes, and one machine has none";
@@ -195,7 +195,7 @@ impl ClusterConfig {
             store: StoreChoice::Own,
             name: own::NAME.to_owned(),
             node: if check_name(&host).is_ok() { host } else { "localhost".to_owned() },
-            // Nobody else could take the node's place, and it has no gangs that span nodes.
+            // No other node could take this node's place, and it has no gangs that span nodes.
             node_lease: *NODE_LEASE.end(),
             node_dead_after_ns: NEVER,
             rebalance_period: Duration::from_secs(60),
@@ -209,18 +209,19 @@ impl ClusterConfig {
         }
     }
 
-    /// Whether this is one machine, whose store is a file of its own.
+    /// Whether this is a single machine, whose store is its own file.
     pub(crate) fn is_alone(&self) -> bool {
         self.store == StoreChoice::Own
     }
 
-    /// Where the cluster lies in its store.
+    /// The keys of the cluster in its store.
     pub(crate) fn keys(&self) -> Keys {
         Keys::new(&self.name).expect("the name was checked when it was read")
     }
 }
 
-/// A node renews its lease every third of it: twice as long is the least that tells a dead one from one that stumbled.
+/// A node renews its lease after each third of it. Twice the lease is the least time that distinguishes a dead node from one that stalled for a
+/// moment.
 fn node_dead_after(text: Option<String>, node_lease: Duration) -> Result<u64, ConfigError> {
     if text.as_deref() == Some("never") {
         return Ok(NEVER);
@@ -277,7 +278,7 @@ fn name(key: &str, name: String) -> Result<String, ConfigError> {
     }
 }
 
-/// The one that there is when none is named.
+/// The queue that exists when the file names none.
 fn default_queue() -> Queue {
     Queue { name: "default".to_owned(), ..Queue::default() }
 }
@@ -312,10 +313,10 @@ fn fair_share(table: Option<FairShareTable>) -> Result<Option<FairShare>, Config
     read.map(|read| fair_share_of(read).map_err(wrong)).transpose().map(Option::flatten)
 }
 
-/// How usage counts, as the planner has it; without a weight not at all.
+/// Fair share in the planner's form; `None` when the weight is zero.
 ///
 /// # Errors
-/// Why it cannot be.
+/// Why the setting is impossible.
 pub(crate) fn fair_share_of(read: api::FairShare) -> Result<Option<FairShare>, String> {
     let api::FairShare { half_life_ms, weight_ms } = read;
     if half_life_ms == 0 && weight_ms > 0 {
@@ -334,10 +335,10 @@ fn queue(table: &QueueTable) -> Result<Queue, ConfigError> {
     queue_of(read).map_err(|(what, why, hint)| error(what, why, hint))
 }
 
-/// A queue as the planner has it. Names of users and groups are those of this machine.
+/// A queue in the planner's form. Names of users and groups are resolved on this machine.
 ///
 /// # Errors
-/// It cannot be: what, why, what to do.
+/// The queue is invalid: what, why, what to do.
 pub(crate) fn queue_of(queue: api::Queue) -> Result<Queue, (String, String, &'static str)> {
     let api::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ms_max, users, groups, .. } = queue;
     let api::Queue { memory_bytes_max_per_user, jobs_max_per_user, .. } = queue;

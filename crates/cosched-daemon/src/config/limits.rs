@@ -1,50 +1,51 @@
-//! `[limits]`: what one user may take of the daemon. The defaults are more than a user of a laboratory needs.
+//! `[limits]`: the daemon's resources that one user may take. The defaults are more than a user of a laboratory needs.
 
 use super::{ConfigError, choice, range, set_duration, size};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The largest request, with what it takes when it is read, has to fit.
+/// The largest request must fit, with the memory needed to parse it.
 const BUFFERED_BYTES_MIN: u64 = 16 << 20;
 
-/// The least default of processes and threads of a job.
+/// The lower bound of the default limit on processes and threads of a job.
 const TASKS_MIN: u64 = 4096;
 
-/// What becomes of the limits of the cgroup that a job's first process comes from.
+/// How the limits of the caller's cgroup are treated, that is, the cgroup that a job's first process comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallerCgroup {
-    /// A process that has some is refused.
+    /// A process whose cgroup has limits is refused.
     Refuse,
-    /// Each job has the same.
+    /// Each job gets the same limits.
     PerJob,
 }
 
-/// Limits of each user but administrators, and of all users together (`_all`).
+/// Limits for each user who is not an administrator, and for all users together (`_all`).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Limits {
     /// Jobs that have not ended.
     pub(crate) jobs: u64,
-    /// Of them those that wait for their turn.
+    /// The number of these that may wait in a queue.
     pub(crate) waiting_jobs: u64,
     /// Processes that were registered into running jobs, on one node.
     pub(crate) processes: u64,
-    /// Memory that the jobs declare together; none is no limit.
+    /// Memory that the jobs declare in total; `None`: no limit.
     pub(crate) memory_bytes: Option<u64>,
-    /// Bytes of the records of jobs that have not ended; ended ones are forgotten beyond it.
+    /// Bytes of the records of jobs that have not ended; beyond it, records of ended jobs are removed.
     pub(crate) record_bytes: u64,
-    /// Connections at a time.
+    /// Concurrent connections.
     pub(crate) connections: u64,
-    /// Connections of all users.
+    /// Concurrent connections of all users.
     pub(crate) connections_all: u64,
-    /// Bytes of requests and long answers that are held at a time.
+    /// Bytes of requests and long answers that are buffered at a time.
     pub(crate) buffered_bytes: u64,
-    /// Bytes that are held for all users.
+    /// Bytes that are buffered for all users.
     pub(crate) buffered_bytes_all: u64,
-    /// So long a head, a body, and reading something of an answer may take; an idle connection is closed after it, too.
+    /// The limit for receiving a request's head, for its body, and for the client to read a part of an answer; an idle connection is closed after it,
+    /// too.
     pub(crate) request_time: Duration,
-    /// Processes and threads of a job on one node; of administrators' jobs, too.
+    /// Processes and threads of a job on one node; applies to administrators' jobs, too.
     pub(crate) tasks_per_job: u64,
-    /// Of everybody.
+    /// Applies to every user.
     pub(crate) caller_cgroup: CallerCgroup,
 }
 
@@ -67,7 +68,7 @@ impl Default for Limits {
     }
 }
 
-/// The table as it is written.
+/// The table as it is written in the file.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileLimits {
@@ -85,13 +86,13 @@ pub(super) struct FileLimits {
     caller_cgroup: Option<String>,
 }
 
-/// A seventh of what the machine can have: what systemd gives a service.
+/// A seventh of the machine's limit: what systemd gives a service.
 fn tasks_default() -> u64 {
     (cosched_linux::observe::tasks_max() / 7).max(TASKS_MIN)
 }
 
 impl FileLimits {
-    /// What is not set has its default.
+    /// Keys that are not set have their defaults.
     pub(super) fn read(self) -> Result<Limits, ConfigError> {
         let memory_bytes = self.memory.map(|text| size("limits.memory", &text)).transpose()?;
         let mut limits = Limits { memory_bytes, ..Limits::default() };

@@ -25,45 +25,45 @@ pub(crate) const SLOT_LENGTH_MS: std::ops::RangeInclusive<u64> = 10..=30_000;
 /// Everything that an operator can set; `packaging/etc/cosched.toml` shows each key with its default.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
-    /// How jobs are scheduled that have no policy of their own.
+    /// The policy of jobs that have none of their own.
     pub(crate) policy: Policy,
     /// What gangs that are not current may do.
     pub(crate) sharing: Sharing,
     /// The length of a slot.
     pub(crate) slot_length: Duration,
-    /// How often jobs under pb and dcs are looked at.
+    /// How often jobs under pb and dcs are sampled.
     pub(crate) boost_period: Duration,
     /// Where a new gang goes in the matrix.
     pub(crate) packing: Packing,
-    /// What stays with processes that are not registered.
+    /// The CPU time that is kept for processes that are not registered.
     pub(crate) reserve: Reserve,
     /// A gang that used no CPU for this long gives its slots up.
     pub(crate) idle_after: Duration,
-    /// A gang that used no CPU for this long is not waited for any more.
+    /// A gang that used no CPU for this long is dropped from the rows.
     pub(crate) drop_after: Duration,
     /// Gangs have slots only while the wall clock is synchronised.
     pub(crate) require_synchronised_clock: bool,
-    /// Where Prometheus may ask over TCP.
+    /// The TCP address on which Prometheus may read the metrics.
     pub(crate) metrics_listen: Option<SocketAddr>,
-    /// The status file: none is the usual place, an empty path no file.
+    /// The status file: `None` is the usual place, an empty path means no file.
     pub(crate) status_file: Option<PathBuf>,
-    /// The longest time that a job stays frozen after the daemon has stopped to beat.
+    /// The longest time that a job stays frozen after the daemon's last heartbeat.
     pub(crate) lease: Duration,
-    /// A daemon that has answered nobody for this long is ended by its guard; zero: never.
+    /// A daemon that has answered no request for this long is ended by its guard; zero: never.
     pub(crate) watchdog: Duration,
     /// Gangs have CPUs of their own.
     pub(crate) places: bool,
-    /// The mechanism of a switch, or `auto`.
+    /// The mechanism that switches gangs, or `auto`.
     pub(crate) mechanism: String,
     /// The real-time priority of the slot thread.
     pub(crate) realtime_priority: i32,
-    /// Users who may do what root may.
+    /// Users with root's rights in cosched.
     pub(crate) admins: Vec<String>,
-    /// Where the state is kept.
+    /// The directory of the state.
     pub(crate) state_dir: Option<PathBuf>,
     /// What users do not see of others' jobs.
     pub(crate) private_data: PrivateData,
-    /// How many ended jobs of each user are remembered.
+    /// How many ended jobs of each user are kept.
     pub(crate) keep_ended: usize,
     /// A daemon that was started on demand ends after this long without jobs.
     pub(crate) embedded_exit_after: Duration,
@@ -71,13 +71,13 @@ pub(crate) struct Config {
     pub(crate) shares: Shares,
     /// The shares of the classes in off-hours.
     pub(crate) off_hours: Shares,
-    /// When people work.
+    /// The working hours.
     pub(crate) working_hours: Calendar,
-    /// The memory that jobs may have together; none is all that there is.
+    /// The memory that jobs may have in total; `None`: all of the machine's.
     pub(crate) memory_bytes: Option<u64>,
     /// The cluster that the node belongs to; one machine is a cluster of one.
     pub(crate) cluster: ClusterConfig,
-    /// What one user may take.
+    /// The limits for one user.
     pub(crate) limits: Limits,
 }
 
@@ -115,15 +115,15 @@ impl Default for Config {
     }
 }
 
-/// What is wrong with a configuration file, in the three parts that every message of cosched has.
+/// An error in a configuration file, in the three parts that every message of cosched has.
 #[derive(Debug, Default, thiserror::Error, PartialEq)]
 #[error("{place}{what}\n{line}  why: {why}\n  hint: {hint}")]
 pub(crate) struct ConfigError {
-    /// The file with line and column, as far as that is known: `/etc/cosched.toml:3:1: `.
+    /// The file with line and column, as far as they are known: `/etc/cosched.toml:3:1: `.
     place: Box<str>,
-    /// The line, with carets below what is meant.
+    /// The source line, with carets below the wrong part.
     line: Box<str>,
-    /// Where in the text, in bytes.
+    /// The byte range in the text.
     at: Option<Box<Range<usize>>>,
     /// What happened.
     pub(crate) what: String,
@@ -185,7 +185,7 @@ struct FileShares {
 }
 
 impl Config {
-    /// Reads `path`.
+    /// Reads the file at `path`.
     pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|e| ConfigError {
             what: format!("cannot read the configuration {}", path.display()),
@@ -199,7 +199,7 @@ impl Config {
         })
     }
 
-    /// Reads a configuration from text; what is not set has its default.
+    /// Reads a configuration from text; keys that are not set have their defaults.
     pub(crate) fn parse(text: &str) -> Result<Config, ConfigError> {
         Config::read(text).map_err(|e| {
             let of_value = || place::of_value(text, &e.what).map(Box::new);
@@ -247,7 +247,7 @@ impl Config {
         set_duration(&mut c.lease, "lease", file.lease)?;
         set_duration(&mut c.watchdog, "watchdog", file.watchdog)?;
         set_duration(&mut c.embedded_exit_after, "embedded_exit_after", file.embedded_exit_after)?;
-        // Slots of several nodes lie on their clocks.
+        // Slots that span nodes depend on the nodes' clocks.
         c.require_synchronised_clock = file.require_synchronised_clock.unwrap_or(!alone);
         c.metrics_listen = file.metrics_listen.map(|text| address("metrics_listen", &text)).transpose()?;
         c.status_file = file.status_file.or(c.status_file);
@@ -307,7 +307,7 @@ impl Config {
 }
 
 impl FileShares {
-    /// What is not set is as in `other`.
+    /// Values that are not set are taken from `other`.
     fn over(&self, other: Shares) -> Shares {
         Shares {
             express: self.express.unwrap_or(other.express),
@@ -318,7 +318,7 @@ impl FileShares {
     }
 }
 
-/// By night batch jobs are what interactive ones are by day, unless somebody says otherwise.
+/// By default, batch and interactive jobs exchange their shares at night.
 fn turned(day: Shares) -> Shares {
     Shares { interactive: day.batch, batch: day.interactive, ..day }
 }
@@ -512,7 +512,7 @@ mod tests {
         assert_eq!(Config::load(&path).unwrap().policy, Policy::Local);
     }
 
-    /// The bounds themselves are possible.
+    /// The bounds themselves are allowed.
     #[test]
     fn values_at_the_ends_of_their_ranges_are_taken() {
         for text in [

@@ -1,13 +1,13 @@
-//! Where in a configuration file a mistake is: line, column, key, and the line itself with carets below it.
+//! The position of a mistake in a configuration file: line, column, key, and the line itself with carets below it.
 
 use super::ConfigError;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// So much of a line is shown, in characters.
+/// The length of the shown part of a line, in characters.
 const SHOWN: usize = 100;
 
-/// Turns the parser's message into ours; an unknown key gets the nearest spelling in its table.
+/// Turns the parser's message into ours; for an unknown key it names the nearest key of its table.
 pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ConfigError {
     let message = error.message().trim();
     let span = error.span().unwrap_or(0..0);
@@ -29,14 +29,14 @@ pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ConfigError {
     ConfigError { at: Some(Box::new(span)), ..made }
 }
 
-/// The key of the value that begins here, if one does.
+/// The key of the value that begins at `at`, if a value begins there.
 fn key_before(text: &str, at: usize) -> Option<&str> {
     let line = text.get(..at)?.rsplit('\n').next()?;
     let key = line.split_once('=')?.0.trim();
     Some(key).filter(|key| !key.is_empty() && !key.starts_with('#'))
 }
 
-/// Where the key is that an error about a value names first, as `` `reserve = 2` `` or `` `shares.batch` ``.
+/// The position of the key that an error about a value names first, as `` `reserve = 2` `` or `` `shares.batch` ``.
 pub(super) fn of_value(text: &str, what: &str) -> Option<Range<usize>> {
     let quoted = what.split('`').nth(1)?;
     let path = quoted.split([' ', '=']).next()?;
@@ -44,7 +44,7 @@ pub(super) fn of_value(text: &str, what: &str) -> Option<Range<usize>> {
     let table = DeTable::parse(text).ok()?;
     let mut places = Vec::new();
     keys(table.get_ref(), key, &mut places);
-    // Of several with this name, the one whose value is told.
+    // If several keys have this name, the one whose value the message quotes.
     let told = |(_, value): &&(Range<usize>, Range<usize>)| {
         let value = text[value.clone()].trim_matches('"');
         !value.is_empty() && what.contains(value)
@@ -69,7 +69,7 @@ fn below(value: &DeValue<'_>, wanted: &str, places: &mut Vec<(Range<usize>, Rang
     }
 }
 
-/// `LINE:COLUMN`, and the line with carets below what is meant; both count from 1, columns in characters.
+/// `LINE:COLUMN`, and the line with carets below the wrong part; both count from 1, columns in characters.
 pub(super) fn shown(text: &str, span: &Range<usize>) -> (String, String) {
     let start = span.start.min(text.len());
     let start = (0..=start).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -79,7 +79,7 @@ pub(super) fn shown(text: &str, span: &Range<usize>) -> (String, String) {
     let whole = text[begin..].lines().next().unwrap_or_default();
     let safe = |c: char| if c.is_control() { ' ' } else { c };
     let source: String = whole.chars().take(SHOWN).map(safe).collect();
-    // A mistake at the end of a line that ends with CR LF begins behind what is shown of it.
+    // A mistake at the end of a line that ends with CR LF begins after the shown part.
     let end = span.end.clamp(start, start.max(begin + whole.len()));
     let meant = text.get(start..end).unwrap_or_default().trim_end().chars().count().max(1);
     let carets = "^".repeat(meant.min((SHOWN + 1).saturating_sub(column)).max(1));

@@ -1,18 +1,18 @@
-//! `reserve`: what stays with processes that are not registered.
+//! `reserve`: the CPU time that is kept for processes that are not registered.
 
 use super::{ConfigError, range};
 use serde::Deserialize;
 
-/// What stays with processes that are not registered.
+/// The CPU time that is kept for processes that are not registered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Reserve {
-    /// What plain Linux would give them beside the jobs, while they want it.
+    /// As much as plain Linux would give them beside the jobs, while they can use it.
     Fair,
-    /// This part of the CPU time, 0 to 0.9, whoever is there.
+    /// This part of the CPU time, 0 to 0.9, however many such processes run.
     Part(f64),
 }
 
-/// As the file has it.
+/// The value as it is written in the file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum FileReserve {

@@ -1,7 +1,7 @@
-//! What runs already becomes a job without being restarted, and is let go again (decision 0052).
+//! Running processes become a job without a restart, and are released again (decision 0052).
 //!
-//! Whose cgroup or process may become a job: an administrator's wish suffices for everybody's; a user may have what is all his. Nothing may that
-//! would stop this daemon, the machine's first process or another job.
+//! Which cgroup or process may become a job: an administrator may adopt any user's; a user may adopt what belongs to this user alone. Nothing may be
+//! adopted that would stop this daemon, the machine's first process or another job.
 
 use super::Driver;
 use crate::clock::unix_ms;
@@ -20,12 +20,12 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often it is looked whether a slot thread that is late has let go.
+/// How often the driver checks whether a late slot thread has released its old table.
 const LET_GO_PERIOD: Duration = Duration::from_millis(20);
-/// How often it is looked whether adopted cgroups still exist.
+/// How often the driver checks whether adopted cgroups still exist.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
-/// What exists and is to become a job.
+/// Existing processes that are to become a job.
 #[derive(Debug)]
 pub(super) struct Adoption {
     /// A cgroup that stays where it is; without one the launcher's process is moved, with its descendants.
@@ -36,23 +36,23 @@ pub(super) struct Adoption {
 }
 
 impl Adoption {
-    /// What is remembered of it. Nobody tells how its main process ends: it has none.
+    /// Adds the adoption to the job's record. The exit status of an adopted job is unknown: it has no main process.
     pub(super) fn note(&self, record: &mut Record) {
         (record.pid, record.by_api) = (self.pid, true);
         record.adopted = Some(self.adopted.clone());
-        // Events are not private as its origin may be.
+        // Events are public; the job's origin may be private.
         record.event(unix_ms(), "adopted", "");
     }
 }
 
-/// An adopted gang is in the background of nobody's slot: no mark of ours would keep it there.
+/// An adopted gang never runs in the background of another gang's slot: it has no mark of ours that would keep it there.
 pub(super) fn fills_nothing(entry: &mut Entry) {
     if entry.switch.is_adopted() && entry.otherwise == Disposition::Background {
         entry.otherwise = Disposition::Stop;
     }
 }
 
-/// What contradicts an adoption in the rest of the request.
+/// Checks whether the rest of the request contradicts an adoption.
 pub(super) fn check_request(request: &JobRequest, owner: u32, peer: Peer) -> Answer<()> {
     let why = match request {
         _ if owner != peer.uid => "`owner_uid` names another user; the user who adopts a job is its owner",
@@ -72,7 +72,7 @@ pub(super) fn check_request(request: &JobRequest, owner: u32, peer: Peer) -> Ans
     Err(refuse(ErrorCode::Invalid, "nothing was adopted", why, hint))
 }
 
-/// The owner of an adopted cgroup says what is in it.
+/// Refusal: only the owner of an adopted cgroup decides which processes are in it.
 pub(super) fn stays_as_it_is(pid: i32, id: u64) -> ErrorBody {
     refuse(
         ErrorCode::Conflict,
@@ -91,7 +91,7 @@ fn forbidden_by(problem: Problem) -> ErrorBody {
     refuse(ErrorCode::Forbidden, problem.what, problem.why, problem.hint)
 }
 
-/// The kernel bounds a job's own cgroup by `tasks_per_job`, and not one that is adopted.
+/// The kernel enforces `tasks_per_job` on a job's own cgroup, but not on an adopted one.
 fn check_tasks(what: &str, has: u64, most: u64) -> Answer<()> {
     if has <= most {
         return Ok(());
@@ -101,7 +101,7 @@ fn check_tasks(what: &str, has: u64, most: u64) -> Answer<()> {
     Err(refuse(ErrorCode::Limit, format!("{what} cannot become a job"), why, hint))
 }
 
-/// What the machine cannot do is told as that; of what has its own words those.
+/// A problem is reported in its own words, any other error as a failure of the machine.
 pub(super) fn failed(what: String, error: TreeError) -> ErrorBody {
     match error {
         TreeError::Problem(problem) => conflict(problem),
@@ -114,7 +114,7 @@ fn conflict(problem: Problem) -> ErrorBody {
 }
 
 impl Driver {
-    /// Takes hold of what is to become the peer's job, and checks whether it may.
+    /// Opens what is to become the peer's job, and checks whether the peer has the right to adopt it.
     pub(super) fn adoption(&self, peer: Peer, adopt: &Adopt) -> Answer<(Option<Held>, Adoption)> {
         self.check_safety()?;
         let from = adopt.from.clone();
@@ -122,7 +122,7 @@ impl Driver {
             (Some(path), None) => Ok((None, self.adopt_cgroup(peer, Path::new(path), from)?)),
             (None, Some(pid)) => {
                 let held = Held::open(pid).map_err(|_| no_process(pid))?;
-                // Before anything is walked on behalf of somebody who may not have it.
+                // Rights first: nothing is walked for a peer that may not adopt it.
                 self.may_come(peer, pid).map_err(forbidden_by)?;
                 match self.machinery.tree.own_cgroup_of(pid) {
                     Some(own) if self.may_have(peer, &own) => Ok((None, self.adopt_cgroup(peer, &own, from)?)),
@@ -140,7 +140,7 @@ impl Driver {
         }
     }
 
-    /// A service that was adopted is nobody's child who could let it run: that must be sure without one.
+    /// No parent process could thaw an adopted service, so its safety must not depend on one.
     fn check_safety(&self) -> Answer<()> {
         let why = match self.machinery.guard.kernel_agent() {
             Some(why) => {
@@ -172,7 +172,7 @@ impl Driver {
         self.rights.is_admin(peer) || owner.is_ok_and(|owner| owner == peer.uid)
     }
 
-    /// Whether this cgroup may become the peer's job now; its processes.
+    /// Whether this cgroup may become the peer's job now; returns its processes.
     pub(super) fn check_adoptee(&self, peer: Peer, adoptee: &Adoptee) -> Answer<Vec<i32>> {
         let what = adoptee.relative().display().to_string();
         let adopted = |cgroup: &JobCgroup| cgroup.is_adopted() && adoptee.overlaps(cgroup.v2_path_relative());
@@ -251,7 +251,7 @@ impl Driver {
         moved.map_err(|e| internal(format!("job {} could not be adopted", record.id), e))
     }
 
-    /// Its number was not known when the job began here, with cgroups that are empty.
+    /// The job's number was not known when it began on this node, with empty cgroups.
     pub(super) fn enter_adopted(&mut self, id: u64, held: Option<&Held>, adoption: &Adoption) -> Answer<()> {
         let mut record = self.record(id)?.clone();
         adoption.note(&mut record);
@@ -267,7 +267,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The job that a process is in, of our subtree or an adopted one.
+    /// The job of a process, in our subtree or adopted.
     pub(super) fn job_of(&self, pid: i32) -> Option<u64> {
         let path = Origin::of(pid)?.v2;
         let is_in = |cgroup: &JobCgroup| cgroup.is_adopted() && path.starts_with(cgroup.v2_path_relative());
@@ -275,7 +275,7 @@ impl Driver {
         self.machinery.tree.job_of_path(&path).or_else(adopted)
     }
 
-    /// `POST /v1/jobs/{id}/release`: its processes go on, and are no job any more.
+    /// `POST /v1/jobs/{id}/release`: its processes continue, and are no longer a job.
     pub(super) fn release(&mut self, peer: Peer, id: u64) -> Answer<Job> {
         let what = || format!("job {id} cannot be released");
         if self.record(id).is_err() && self.cluster.node.whose(JobId(id)).is_ok() {
@@ -293,7 +293,7 @@ impl Driver {
         let leave = record.whose().decide(self.caller(peer), |decided, asker| decided.leave(asker));
         leave.map_err(|why| self.refusal(why))?;
         if !live.cgroup.is_adopted() {
-            // Not into the caller's cgroup instead: his process number may be another's by now, and that cgroup's limits are not the job's.
+            // Not into the caller's cgroup instead: its process number may have been reused by now, and that cgroup's limits are not the job's.
             let origin = self.came_from(&record).ok_or_else(|| {
                 let hint = format!(
                     "`cosched policy local --job {id}` lets it run without slots; `cosched kill {id}` ends it."
@@ -311,7 +311,7 @@ impl Driver {
         self.view_job(id)
     }
 
-    /// Adopted cgroups of jobs that are over run as soon as nobody can freeze them any more.
+    /// Thaws adopted cgroups of jobs that are over, as soon as no slot table can freeze them again.
     pub(super) fn let_go(&mut self) {
         if self.letting_go.is_empty() || self.machinery.slots.tables_waiting() > 0 {
             return;
@@ -323,7 +323,8 @@ impl Driver {
         }
     }
 
-    /// Adopted cgroups that were removed. Of one that its owner removes at once after the last process the kernel tells nothing in `cgroup.events`.
+    /// Finds adopted cgroups that were removed. If the owner removes a cgroup at once after its last process, the kernel reports nothing in
+    /// `cgroup.events`.
     pub(super) fn look_at_adopted(&mut self) {
         if self.adopted_look_at.elapsed() < LOOK_PERIOD {
             return;
@@ -334,7 +335,7 @@ impl Driver {
         over.into_iter().for_each(|id| self.cluster.handle(Input::Populated(JobId(id), false)));
     }
 
-    /// When that is due, while there are any.
+    /// When the next of these checks is due, while there are adopted cgroups.
     pub(super) fn adopted_due(&self) -> Option<Instant> {
         let looks = self.live.values().any(|live| live.cgroup.is_adopted()).then(|| self.adopted_look_at + LOOK_PERIOD);
         let lets_go = (!self.letting_go.is_empty()).then(|| Instant::now() + LET_GO_PERIOD);
