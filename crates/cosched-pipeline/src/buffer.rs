@@ -9,14 +9,14 @@ use crate::graph::PathId;
 
 /// A buffer of a path's pool. Moving it moves a pointer.
 ///
-/// Its memory is page-aligned, so that direct I/O needs no copy. What is in it is what the stages before wrote; a buffer
-/// that comes from the pool has length 0 and still holds the bytes of its last round.
+/// Its memory is page-aligned, so that direct I/O needs no copy. It contains what the previous stages wrote; a buffer that
+/// comes from the pool has length 0, and its storage still contains the bytes of its last round.
 pub struct Buffer(pub(crate) Box<Inner>);
 
-/// How many buffers this process has.
+/// Number of buffers allocated in this process.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// One cache line goes from processor to processor with the buffer; what is seldom used lies behind it.
+/// The first cache line moves from CPU to CPU with the buffer; rarely used fields come after it.
 #[repr(C, align(64))]
 pub(crate) struct Inner {
     memory: MmapMut,
@@ -27,20 +27,20 @@ pub(crate) struct Inner {
     path: u32,
     last: bool,
     carries: bool,
-    /// The next one in a chain of buffers. Null, and nobody's, but while it hangs in one.
+    /// The next buffer in a chain of buffers (see `inlet`). Null while the buffer is in no chain.
     pub(crate) behind: AtomicPtr<Inner>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Inner, behind) <= 64, "the line is full");
 
-/// Where a buffer is: its place in the order, and among the stages that run on workers.
+/// The position of a buffer: its place in the order, and its station among the stages that run on workers.
 #[derive(Default)]
 pub(crate) struct Token {
-    /// Its number among the buffers that come to the next stage of its path, in their order, without gaps.
+    /// Its number among the buffers that arrive at the next stage of its path: consecutive, without gaps.
     pub(crate) number: u64,
-    /// The station.
+    /// The station that it is at or on its way to.
     pub(crate) station: u32,
-    /// The incarnation that works for it, where the station has several.
+    /// The incarnation that works on it, if the station has several.
     pub(crate) incarnation: u32,
 }
 
@@ -48,7 +48,8 @@ impl Buffer {
     /// A buffer of `size_bytes` for the pool of `path`.
     pub(crate) fn new(path: PathId, size_bytes: usize) -> std::io::Result<Buffer> {
         let memory = MmapMut::map_anon(size_bytes)?;
-        // Stages that touch a large buffer here and there pay for its small pages. A kernel without large ones says no.
+        // Huge pages save TLB misses in stages with scattered accesses. A kernel without them returns an error, which is
+        // ignored.
         let _ = memory.advise(memmap2::Advice::HugePage);
         ALIVE.fetch_add(1, Ordering::Relaxed);
         Ok(Buffer(Box::new(Inner {
@@ -64,61 +65,63 @@ impl Buffer {
         })))
     }
 
-    /// How many buffers of all graphs of this process there are now: none is left behind by a graph that has ended. For tests.
+    /// The number of buffers of all graphs of this process that are allocated now. For tests: a graph that has ended leaves
+    /// none behind.
     #[doc(hidden)]
     pub fn alive() -> usize {
         ALIVE.load(Ordering::Relaxed)
     }
 
-    /// A buffer of no pool: to try a stage without a pipeline, or to stand in for another while that is elsewhere.
+    /// A buffer that belongs to no pool: to try a stage without a pipeline, or as a temporary replacement for another buffer.
     ///
     /// # Errors
-    /// Memory that cannot be had.
+    /// If the memory cannot be allocated.
     pub fn auxiliary(size_bytes: usize) -> std::io::Result<Buffer> {
         Buffer::new(PathId::NONE, size_bytes)
     }
 
-    /// How many bytes it can hold.
+    /// Its capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.0.memory.len()
     }
 
-    /// How many bytes it holds.
+    /// The length of its contents in bytes.
     pub fn len(&self) -> usize {
         self.0.len
     }
 
-    /// Whether it holds no bytes.
+    /// Whether its contents are empty.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
-    /// Says how many bytes it holds.
+    /// Sets the length of its contents in bytes.
     ///
     /// # Panics
-    /// If that is more than its capacity.
+    /// If the length exceeds the capacity.
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.capacity(), "{len} bytes in a buffer of {}", self.capacity());
         self.0.len = len;
     }
 
-    /// The bytes that it holds.
+    /// Its contents: `len()` bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0.memory[..self.0.len]
     }
 
-    /// The bytes that it holds.
+    /// Its contents: `len()` bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.0.len;
         &mut self.0.memory[..len]
     }
 
-    /// All its memory, whatever it holds.
+    /// All of its memory, regardless of the length of the contents.
     pub fn storage_mut(&mut self) -> &mut [u8] {
         &mut self.0.memory
     }
 
-    /// The number of its round on its path, from 0: the how-manieth buffer the path's source conveyed.
+    /// The number of its round on its path, from 0: the index of the buffer in the order in which the path's source conveyed
+    /// them.
     pub fn round(&self) -> u64 {
         self.0.round
     }
@@ -128,28 +131,28 @@ impl Buffer {
         PathId(self.0.path as usize)
     }
 
-    /// Whether it is its path's last one (FG's caboose).
+    /// Whether it is the last one of its path (FG's caboose).
     pub fn is_last(&self) -> bool {
         self.0.last
     }
 
-    /// Says that it is its path's last one: for the stage at the path's beginning, before it conveys it.
+    /// Marks it as the last one of its path: for the first stage of the path, before it conveys the buffer.
     pub fn mark_last(&mut self) {
         self.0.last = true;
     }
 
-    /// Whether it carries a block. The last buffer does not when its source found the end only behind the last block;
-    /// then it goes by the stages that work on single buffers, and only a [`Body`](crate::Body) sees it.
+    /// Whether it carries a block. The last buffer carries none if its source found the end of the data only after the last
+    /// block; then stages that work on single buffers do not see it, only a [`Body`](crate::Body) does.
     pub fn carries_block(&self) -> bool {
         self.0.carries
     }
 
-    /// A number of the user's own that goes with the buffer.
+    /// A number that the program may attach to the buffer; it travels with it.
     pub fn tag(&self) -> u64 {
         self.0.tag
     }
 
-    /// Sets the user's number.
+    /// Sets the number that the program attaches to the buffer.
     pub fn set_tag(&mut self, tag: u64) {
         self.0.tag = tag;
     }
@@ -172,14 +175,15 @@ impl Buffer {
         self.0.round = round;
     }
 
-    /// It announces the end of its path and nothing else.
+    /// Turns it into a buffer without a block that only announces the end of its path.
     pub(crate) fn make_caboose(&mut self) {
         self.0.len = 0;
         self.0.last = true;
         self.0.carries = false;
     }
 
-    /// Back to what an empty buffer is. Done where the source takes it, so that its memory goes to one processor less.
+    /// Resets it to an empty buffer. This is done by the source when it takes the buffer, which saves one transfer of its
+    /// cache line between CPUs.
     pub(crate) fn recycle(&mut self) {
         let inner = &mut *self.0;
         (inner.len, inner.last, inner.carries, inner.tag) = (0, false, true, 0);

@@ -1,4 +1,4 @@
-//! What a stage has done so far. Written by its threads, read by anyone without a lock.
+//! What a stage has done so far. Written by its threads, and read without a lock from any thread.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,15 +12,15 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// One more round is done, on so many bytes. For one thread at a time.
+    /// Counts one more round, on `bytes` bytes. Only one thread may call this at a time.
     #[inline]
     pub(crate) fn add_alone(&self, bytes: usize) {
-        // No locked instruction: nobody else writes.
+        // No locked instruction is needed: there is no other writer.
         self.rounds.store(self.rounds.load(Relaxed) + 1, Relaxed);
         self.bytes.store(self.bytes.load(Relaxed) + bytes as u64, Relaxed);
     }
 
-    /// The same for several threads at once.
+    /// The same for several concurrent threads.
     #[inline]
     fn add(&self, bytes: usize) {
         self.rounds.fetch_add(1, Relaxed);
@@ -28,42 +28,43 @@ impl Count {
     }
 }
 
-/// What counts its rounds by itself.
+/// Something that counts its rounds itself.
 pub(crate) trait Counts: Send + Sync {
-    /// Where it counts.
+    /// Its counts.
     fn count(&self) -> &Count;
 }
 
-/// The counters of one stage, summed over its incarnations. On cache lines of their own: each thread writes its stage's.
+/// The counters of one stage, summed over its incarnations. Aligned to cache lines of their own, because each stage's
+/// thread writes them.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
     own: Count,
-    /// Time in the stage's own code and in handing over.
+    /// Time in the stage's own code and in handing buffers over.
     pub(crate) busy_ns: AtomicU64,
-    /// Time without a buffer of the predecessor.
+    /// Time spent waiting for a buffer of the predecessor.
     pub(crate) wait_in_ns: AtomicU64,
-    /// Time of a source without an empty buffer: its successors hold all of them.
+    /// Time that a source spent waiting for an empty buffer, because its successors hold all of them.
     pub(crate) wait_out_ns: AtomicU64,
-    /// Whether one thread at a time counts.
+    /// Whether only one thread at a time counts, so that no atomic additions are needed.
     one_at_a_time: AtomicBool,
-    /// Incarnations that count by themselves.
+    /// Incarnations that count their rounds themselves.
     elsewhere: OnceLock<Vec<Arc<dyn Counts>>>,
 }
 
 impl Counters {
-    /// From now on one thread at a time counts: each has ended before the next begins.
+    /// From now on only one thread at a time counts: each thread's calls have ended before the next thread's begin.
     pub(crate) fn count_one_at_a_time(&self) {
         self.one_at_a_time.store(true, Relaxed);
     }
 
-    /// The stage's incarnations count by themselves.
+    /// The stage's incarnations count their rounds themselves.
     pub(crate) fn count_elsewhere(&self, all: Vec<Arc<dyn Counts>>) {
-        // Said once, before the graph runs.
+        // Set once, before the graph runs.
         let _ = self.elsewhere.set(all);
     }
 
-    /// One more round is done, on so many bytes.
+    /// Counts one more round, on `bytes` bytes.
     #[inline]
     pub(crate) fn round(&self, bytes: usize) {
         if self.one_at_a_time.load(Relaxed) {
@@ -73,7 +74,7 @@ impl Counters {
         }
     }
 
-    /// So much more time, to one of its own.
+    /// Adds `time_ns` to one of the times of these counters.
     #[inline]
     pub(crate) fn add_time(&self, to: &AtomicU64, time_ns: u64) {
         if self.one_at_a_time.load(Relaxed) {

@@ -76,10 +76,10 @@ pub enum GraphError {
     HoldsAll { path: String, held: usize, buffers: usize },
 }
 
-/// What ended a pipeline before its end.
+/// Why a pipeline ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// It never began.
+    /// The graph was refused; nothing ran.
     #[error("{0}")]
     Graph(#[from] GraphError),
     /// A stage returned an error.
@@ -88,11 +88,11 @@ pub enum Cause {
     /// A stage panicked.
     #[error("it panicked: {0}")]
     Panic(String),
-    /// Somebody called [`Running::stop`](crate::Running::stop).
+    /// [`Running::stop`](crate::Running::stop) was called.
     #[error("it was stopped")]
     Stopped,
     /// A stage held a buffer for longer than [`Options::stall_limit`](crate::Options::stall_limit). Its thread may still be in
-    /// the stage's code: nobody can end it from outside, so it is left behind, with what it holds.
+    /// the stage's code: a thread cannot be ended from outside, so it is left behind with all that it holds.
     #[error("{0}")]
     Stalled(String),
     /// A stage broke the rules of the framework.
@@ -100,14 +100,14 @@ pub enum Cause {
     Misuse(String),
 }
 
-/// A run that failed, with what it had done until then.
+/// A run that failed, with a report of what it had done until then.
 #[derive(Debug)]
 pub struct Failure {
-    /// The stage at fault, if one is.
+    /// The stage that caused the failure, if a single one did.
     pub stage: Option<String>,
-    /// What happened.
+    /// Why the run failed.
     pub cause: Cause,
-    /// What the stages had done. Of a graph that never began, nothing.
+    /// What the stages had done until the failure. Empty if the graph never ran.
     pub report: Box<Report>,
 }
 

@@ -1,4 +1,5 @@
-//! From a graph to what runs: the queues with their ends, the filled pools, and which thread does what.
+//! Turns a graph into what runs: the queues and their ends, the filled pools, and the threads with their
+//! work.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -15,18 +16,18 @@ use crate::monitor::{self, Watch};
 use crate::options::Options;
 use crate::queue::{Awake, Bell, End, Gate, Inbox, Join, Plan, Working};
 
-/// Who puts buffers into a queue.
+/// What puts buffers into a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Putter {
     /// A thread, by the first stage on it.
     Thread(usize),
-    /// The join behind the incarnations of a stage, for one path, or the workers behind it: one at a time.
+    /// For one path, the join after the incarnations of a stage, or the workers after it: one at a time.
     Join(usize, usize),
-    /// Workers that give empty buffers back in no order.
+    /// Workers that return empty buffers, in any order.
     Crowd,
 }
 
-/// Makes the queues, fills the pools, and says which thread does what.
+/// Creates the queues, fills the pools, and assigns the work to threads.
 pub(crate) fn build(mut graph: Graph, options: &Options) -> Result<(Shared, Vec<Lane>), GraphError> {
     let watch = Watch::new(monitor::facts(&graph), options);
     let awake = Arc::new(Awake::default());
@@ -71,7 +72,7 @@ pub(crate) fn build(mut graph: Graph, options: &Options) -> Result<(Shared, Vec<
     Ok((shared, lanes))
 }
 
-/// Where a path's next place, or its pool, is on workers, the threads' buffers go to a station.
+/// Directs buffers from threads to stations, wherever a path's next stage or its pool is on workers.
 fn lead_to_workers(graph: &Graph, stages: &mut [StageState], crew: &Crew) {
     for (index, path) in graph.paths.iter().enumerate() {
         for (place, id) in path.stages.iter().enumerate() {
@@ -83,7 +84,7 @@ fn lead_to_workers(graph: &Graph, stages: &mut [StageState], crew: &Crew) {
     }
 }
 
-/// The first of the stages on the stage's thread.
+/// The index of the first of the stages that share this stage's thread.
 fn thread_of(stages: &[Stage], index: usize) -> usize {
     let shares = |other: &Stage| other.thread.is_some() && other.thread == stages[index].thread;
     stages.iter().position(shares).unwrap_or(index)
@@ -132,7 +133,8 @@ fn state(
     }
 }
 
-/// Who puts into a stage's queues: the stages before it, and into pools the last stages of their paths.
+/// What puts buffers into a stage's queues: the stages before it and, into pools, the last stages of their
+/// paths.
 fn put_end(graph: &Graph, id: StageId, paths: &[PathId], by_path: bool) -> End {
     let before = |path: &PathId| {
         let stages = &graph.paths[path.0].stages;
@@ -151,7 +153,7 @@ fn put_end(graph: &Graph, id: StageId, paths: &[PathId], by_path: bool) -> End {
     match putters.first() {
         Some(Putter::Thread(_)) if putters.len() == 1 => End::one(),
         Some(Putter::Join(..)) if putters.len() == 1 => End::Serial,
-        // Each path has a queue of its own, into which only its own stage before puts.
+        // Each path has a queue of its own, which only the preceding stage on that path fills.
         _ if by_path => End::Serial,
         _ => End::many(),
     }
@@ -168,7 +170,7 @@ fn hop(path: &Path, id: StageId, stage: &Stage) -> Option<Hop> {
     })
 }
 
-/// One lane per incarnation, and one for all stages that share a thread.
+/// One lane per incarnation, and one for each group of stages that share a thread.
 fn lanes(stages: Vec<Stage>) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, stage) in stages.into_iter().enumerate() {

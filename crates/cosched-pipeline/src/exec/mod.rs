@@ -1,4 +1,4 @@
-//! Running a graph: its threads, from the start to the last join.
+//! Running a graph: its threads, from their start until all have been joined.
 
 mod build;
 mod port;
@@ -29,7 +29,8 @@ pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphErr
     if options.workers == Some(0) {
         return Err(GraphError::NoWorkers);
     }
-    // Before there are threads it takes microseconds; else the monitor does it.
+    // In a process without other threads this takes microseconds; otherwise the monitor does it
+    // later.
     prepare_heavy_fence(false);
     let (shared, lanes) = build::build(graph, options)?;
     let shared = Arc::new(shared);
@@ -42,7 +43,7 @@ pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphErr
         match spawned {
             Ok(handle) => running.add(handle),
             Err(error) => {
-                // The ones that run already end when `running` is dropped.
+                // The threads that have been started end when `running` is dropped.
                 return Err(GraphError::Thread(error.to_string()));
             }
         }
@@ -67,7 +68,7 @@ fn start_workers(shared: &Arc<Shared>, running: &mut Running) -> Result<(), Grap
     Ok(())
 }
 
-/// The failure of a graph that cannot run.
+/// The failure of a graph that was refused before it ran.
 pub(crate) fn never_began(name: String, error: GraphError) -> Failure {
     let report = Report { format: Report::FORMAT.into(), name, ..Report::default() };
     Failure { stage: None, cause: Cause::Graph(error), report: Box::new(report) }

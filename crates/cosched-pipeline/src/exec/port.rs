@@ -7,13 +7,13 @@ use crate::graph::PathId;
 use crate::monitor::{Doing, Helpers, Sitting};
 use crate::queue::{Inbox, Which};
 
-/// Where a [`Body`](crate::Body) accepts and conveys.
+/// Through which a [`Body`](crate::Body) accepts and conveys buffers.
 pub struct Port<'a> {
     shared: &'a Shared,
     stage: usize,
     sitting: &'a Sitting<'a>,
     waiter: Waiter,
-    /// Buffers that it accepted and has not conveyed.
+    /// Number of buffers that it has accepted and not conveyed yet.
     held: usize,
 }
 
@@ -26,14 +26,14 @@ impl<'a> Port<'a> {
         &self.shared.stages[self.stage]
     }
 
-    /// Waits for the next buffer of any predecessor; a stage that only begins paths gets an empty one. None when all
-    /// paths that come in have ended, or when the pipeline stops.
+    /// Waits for the next buffer of any predecessor; a stage that is the first of all its paths gets an empty one. None
+    /// when all incoming paths have ended, or when the pipeline stops.
     pub fn accept(&mut self) -> Option<Buffer> {
         self.take(Which::Any, self.state().is_source())
     }
 
-    /// Waits for the next buffer of one path; of one that this stage begins, an empty one. None when it has ended, or when
-    /// the pipeline stops.
+    /// Waits for the next buffer of one path; if this stage is the path's first, for an empty one. None when the path has
+    /// ended, or when the pipeline stops.
     pub fn accept_from(&mut self, path: PathId) -> Option<Buffer> {
         self.take(Which::Path(path), self.state().begins.contains(&path))
     }
@@ -66,7 +66,7 @@ impl<'a> Port<'a> {
         })
     }
 
-    /// The next buffer, if one waits. As [`Port::accept`] otherwise.
+    /// The next buffer, if one is waiting; does not block. Otherwise like [`Port::accept`].
     pub fn try_accept(&mut self) -> Option<Buffer> {
         let state = self.state();
         let buffer = if self.shared.stopping() { None } else { state.input().try_take(Which::Any) };
@@ -86,7 +86,7 @@ impl<'a> Port<'a> {
         Some(buffer)
     }
 
-    /// Hands a buffer to the successor on its path, or back to the pool behind the path's last stage.
+    /// Hands a buffer to the next stage of its path or, from the path's last stage, back to the pool.
     ///
     /// # Panics
     /// If the stage did not accept it.
@@ -101,7 +101,7 @@ impl<'a> Port<'a> {
         self.shared.convey(self.stage, buffer);
     }
 
-    /// Ends a path that this stage begins, behind its last block. [`Buffer::mark_last`] on the last block does the same.
+    /// Ends a path that this stage begins, after its last block. [`Buffer::mark_last`] on the last block does the same.
     /// False when the pipeline stops.
     pub fn end(&mut self, path: PathId) -> bool {
         let Some(mut buffer) = self.accept_from(path) else { return false };
@@ -110,43 +110,45 @@ impl<'a> Port<'a> {
         true
     }
 
-    /// The paths that it is on.
+    /// The paths that the stage is on.
     pub fn paths(&self) -> &'a [PathId] {
         &self.state().paths
     }
 
-    /// Whether it begins this path, so that the path's buffers come to it empty.
+    /// Whether the stage is the first of this path, so that the path's buffers reach it empty.
     pub fn begins(&self, path: PathId) -> bool {
         self.state().begins.contains(&path)
     }
 
-    /// Threads that work for this stage beside its own, as the kernel numbers them; until the result is dropped.
+    /// Registers threads (by kernel thread ID) that work for this stage besides its own, until the result is dropped.
     pub(crate) fn helpers(&self, threads: &[i32]) -> Helpers<'a> {
         self.shared.watch.helpers(self.stage, threads)
     }
 
-    /// How many buffers wait for it. Costs no lock.
+    /// The number of buffers that wait for this stage. Takes no lock.
     pub fn backlog(&self) -> usize {
         self.state().incoming.len()
     }
 
-    /// How many buffers of one path wait for it; of a path that it begins, how many are empty.
+    /// The number of buffers of one path that wait for this stage; if it is the path's first stage, the number of empty
+    /// ones.
     pub fn backlog_of(&self, path: PathId) -> usize {
         let state = self.state();
         if state.begins.contains(&path) { state.empty.len_of(path) } else { state.incoming.len_of(path) }
     }
 
-    /// How many buffers wait for its successor on a path: its output queue. Behind the path's last stage, 0.
+    /// The number of buffers that wait for the next stage of a path: this stage's output queue. 0 for the path's last
+    /// stage.
     pub fn output_backlog(&self, path: PathId) -> usize {
         self.shared.output_len(self.stage, path).unwrap_or(0)
     }
 
-    /// Whether the pipeline stops. A stage that works long on one buffer may ask and return.
+    /// Whether the pipeline is stopping. A stage that works on one buffer for a long time may poll this and return early.
     pub fn stopping(&self) -> bool {
         self.shared.stopping()
     }
 
-    /// What a body has to answer for when it returns while the pipeline goes on.
+    /// Why it is an error that the body returned while the pipeline is still running; None if it is not.
     pub(super) fn complaint(&self) -> Option<String> {
         let state = self.state();
         if self.held > 0 {

@@ -1,4 +1,4 @@
-//! A graph that runs.
+//! A running graph.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,7 +8,7 @@ use crate::error::{Cause, Failure};
 use crate::monitor::Watching;
 use crate::report::Report;
 
-/// A graph that runs. Dropping it stops it and waits for its threads.
+/// A running graph. Dropping it stops it and waits for its threads.
 pub struct Running {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -24,11 +24,11 @@ impl Running {
         self.threads.push(thread);
     }
 
-    /// Waits for its end.
+    /// Waits until the graph has ended.
     ///
     /// # Errors
-    /// The first stage that failed or panicked, or that it was stopped. All threads have ended then, but for one that is stuck
-    /// in its stage ([`Cause::Stalled`]).
+    /// The first failure or panic of a stage, or that the graph was stopped. All threads have ended then, except one that is
+    /// stuck in its stage's code ([`Cause::Stalled`]).
     pub fn wait(mut self) -> Result<Report, Failure> {
         self.join();
         let report = self.shared.report();
@@ -38,17 +38,18 @@ impl Running {
         }
     }
 
-    /// Ends it as soon as each stage is done with its present buffer. [`Running::wait`] then says that it was stopped.
+    /// Stops the graph as soon as each stage has finished its current buffer. [`Running::wait`] then reports that it was
+    /// stopped.
     pub fn stop(&self) {
         self.shared.fail(None, Cause::Stopped);
     }
 
-    /// What has been done so far.
+    /// A report of what has been done so far.
     pub fn snapshot(&self) -> Report {
         self.shared.report()
     }
 
-    /// A hand on it for another thread than the one that waits.
+    /// A handle for a thread other than the one that waits.
     pub fn control(&self) -> Control {
         Control(self.shared.clone())
     }
@@ -58,10 +59,10 @@ impl Running {
         self.watching = None;
         for thread in self.threads.drain(..) {
             if self.shared.watch.is_given_up() && !thread.is_finished() {
-                // It is stuck in its stage's code: the failure names it, and it is left behind.
+                // It is stuck in its stage's code: it is left behind, and the failure names the stage.
                 continue;
             }
-            // Threads catch what their stages do; this one's end is all that matters.
+            // Threads catch the panics of their stages; the result of the join carries no information.
             let _ = thread.join();
         }
     }
@@ -76,7 +77,7 @@ impl Drop for Running {
     }
 }
 
-/// A hand on a running graph, for any thread, also after its end.
+/// A handle to a running graph, usable from any thread, also after the graph has ended.
 #[derive(Clone)]
 pub struct Control(Arc<Shared>);
 
@@ -86,7 +87,7 @@ impl Control {
         self.0.fail(None, Cause::Stopped);
     }
 
-    /// What has been done so far.
+    /// A report of what has been done so far.
     pub fn snapshot(&self) -> Report {
         self.0.report()
     }
@@ -100,7 +101,7 @@ mod tests {
 
     use crate::{Buffer, Each, Flow, Kind, Options, Pipeline, Resource, Stage};
 
-    /// An incarnation that shows that it works, and how often it was begun and cleaned up.
+    /// An incarnation that counts its rounds, and how often it was begun and cleaned up.
     struct Shows {
         number: usize,
         shown: Arc<[AtomicUsize; 4]>,
@@ -123,7 +124,7 @@ mod tests {
         }
     }
 
-    /// Waits until it holds, for at most 10 s.
+    /// Waits until the condition holds, for at most 10 s.
     fn until(what: &str, holds: impl Fn() -> bool) {
         let begin = Instant::now();
         while !holds() {
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(running.shared.set_incarnations(1, 9), 3, "no more than there are");
         until("all work", || (0..3).all(|number| rounds(number) > 5));
         running.shared.set_incarnations(1, 1);
-        // What they had begun they still do.
+        // They still finish the buffers that they had begun.
         std::thread::sleep(Duration::from_millis(20));
         let before = [rounds(1), rounds(2)];
         let first = rounds(0);

@@ -1,4 +1,4 @@
-//! What all threads of a running graph see.
+//! The state that all threads of a running graph share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,20 +14,20 @@ use crate::monitor::Watch;
 use crate::queue::{Awake, Gate, Inbox, Join, Working};
 use crate::report::{Report, StageReport};
 
-/// Where a buffer goes from a stage.
+/// Where a stage sends a buffer.
 #[derive(Clone, Copy)]
 pub(super) enum Next {
     Stage(usize),
-    /// The pool of the path, which is with its source.
+    /// The pool of the path, which belongs to its source.
     Pool(usize),
-    /// A stage that runs on workers, or the pool of one: the station of it.
+    /// A stage that runs on workers, or the pool of a path that begins with one: the station's index.
     Workers(u32),
 }
 
 /// A stage on one of its paths.
 pub(super) struct Hop {
     pub(super) next: Next,
-    /// Whether the path begins here.
+    /// Whether the stage is the first of the path.
     pub(super) begins: bool,
     /// Whether the stage numbers the buffers that it conveys: at the beginning of the path, and where a body may have changed
     /// their order.
@@ -42,31 +42,31 @@ pub(crate) struct StageState {
     pub(super) resource: Resource,
     pub(super) kind: Kind,
     pub(super) incarnations: usize,
-    /// How many of the incarnations work.
+    /// How many of the incarnations are active.
     pub(super) working: Working,
-    /// Whether that may change as the graph runs.
+    /// Whether that may change while the graph runs.
     pub(super) has_reserve: bool,
-    /// What its predecessors conveyed.
+    /// Buffers that its predecessors conveyed.
     pub(crate) incoming: Inbox,
-    /// The pools of the paths that it begins.
+    /// The pools of the paths that the stage begins.
     pub(crate) empty: Inbox,
-    /// The paths that it is on, and those of them that it begins.
+    /// The paths that the stage is on; `begins` has those of them of which it is the first stage.
     pub(crate) paths: Vec<PathId>,
     pub(crate) begins: Vec<PathId>,
     pub(super) source: bool,
-    /// By path; none where it is not on the path.
+    /// By path; None for paths that the stage is not on.
     pub(super) hops: Vec<Option<Hop>>,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl StageState {
-    /// Whether it begins all its paths.
+    /// Whether the stage is the first of all its paths.
     #[inline]
     pub(crate) fn is_source(&self) -> bool {
         self.source
     }
 
-    /// What an [`Each`](crate::Each) takes its buffers from.
+    /// The queue from which an [`Each`](crate::Each) takes its buffers.
     #[inline]
     pub(crate) fn input(&self) -> &Inbox {
         if self.is_source() { &self.empty } else { &self.incoming }
@@ -81,7 +81,7 @@ impl StageState {
         }
     }
 
-    /// So many incarnations are to work from now on, within what the graph has. Returns how many that are.
+    /// Sets the number of active incarnations, at most as many as the graph has. Returns the number that was set.
     pub(crate) fn set_incarnations(&self, count: usize) -> usize {
         let count = count.clamp(1, self.incarnations);
         if self.has_reserve && self.incoming.is_open() {
@@ -119,14 +119,14 @@ pub(crate) struct Shared {
     pub(super) failure: Mutex<Option<(Option<usize>, Cause)>>,
     /// Where the threads meet before the first buffer moves.
     pub(super) gate: Gate,
-    /// The workers, and what runs on them.
+    /// The workers and the stages that run on them.
     pub(crate) crew: Crew,
-    /// How many threads want a CPU.
+    /// How many threads are awake, that is, want a CPU.
     pub(crate) awake: Arc<Awake>,
 }
 
 impl Shared {
-    /// A buffer leaves a stage.
+    /// Passes a buffer on from a stage.
     ///
     /// # Panics
     /// If the stage is not on the buffer's path.
@@ -138,7 +138,7 @@ impl Shared {
             panic!("it conveyed a buffer of path {}, on which it is not", path.0)
         };
         if hop.counts {
-            // The stage counts alone.
+            // Only one thread at a time conveys for the stage, so this needs no atomic addition.
             let number = hop.conveyed.load(Ordering::Relaxed);
             hop.conveyed.store(number + 1, Ordering::Relaxed);
             buffer.token_mut().number = number;
@@ -173,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// How many buffers wait for the successor of a stage on a path; none behind its last stage.
+    /// The number of buffers that wait for the next stage on a path; None for the path's last stage.
     pub(crate) fn output_len(&self, stage: usize, path: PathId) -> Option<usize> {
         match self.stages[stage].hops.get(path.0)?.as_ref()?.next {
             Next::Stage(next) => Some(self.stages[next].incoming.len_of(path)),
@@ -187,7 +187,7 @@ impl Shared {
         &self.path_names[path.0]
     }
 
-    /// Ends everything. The first reason counts.
+    /// Stops the graph. The first cause is the one that is reported.
     pub(crate) fn fail(&self, stage: Option<usize>, cause: Cause) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((stage, cause));
         self.stopping.store(true, Ordering::Release);
@@ -200,26 +200,26 @@ impl Shared {
         self.crew.release();
     }
 
-    /// So many incarnations of a stage are to work from now on, within what the graph has. Returns how many that are.
+    /// Sets the number of active incarnations of a stage, at most as many as the graph has. Returns the number that was set.
     pub(crate) fn set_incarnations(&self, stage: usize, count: usize) -> usize {
         let count = self.stages[stage].set_incarnations(count);
         self.crew.set_incarnations(self, stage, count);
         count
     }
 
-    /// Whether everything is to end.
+    /// Whether the graph is stopping.
     #[inline]
     pub(crate) fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Why it ended before its end, if so.
+    /// Why the graph ended early, if it did, with the name of the stage.
     pub(crate) fn take_failure(&self) -> Option<(Option<String>, Cause)> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map(|(stage, cause)| (stage.map(|index| self.stages[index].name.clone()), cause))
     }
 
-    /// What has been done so far.
+    /// A report of what has been done so far.
     pub(crate) fn report(&self) -> Report {
         let mut report = Report {
             format: Report::FORMAT.into(),
@@ -236,7 +236,7 @@ impl Shared {
         StageReport { queue: self.queue_len(index), ..stage.report() }
     }
 
-    /// How many buffers wait before a stage.
+    /// The number of buffers that wait for a stage.
     pub(super) fn queue_len(&self, stage: usize) -> usize {
         self.stages[stage].incoming.len() + self.crew.waiting(stage)
     }

@@ -1,4 +1,4 @@
-//! A thread of a running graph: one stage or, in turn, several; from init to cleanup.
+//! A thread of a running graph, from init to cleanup: it runs one stage, or several in turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,12 +12,12 @@ use crate::graph::{Body, Each, Flow};
 use crate::monitor::{Doing, Sitting};
 use crate::queue::{Topic, Which};
 
-/// A stage (or one of its incarnations) on a thread.
+/// A stage, or one of its incarnations, on a thread.
 pub(crate) struct Unit {
     pub(super) stage: usize,
     incarnation: usize,
     each: Box<dyn Each>,
-    /// How many buffers it does in its turn on a shared thread.
+    /// How many buffers it processes in its turn on a shared thread.
     pub(super) repeat: usize,
 }
 
@@ -30,7 +30,7 @@ impl Unit {
         &shared.stages[self.stage]
     }
 
-    /// What its thread does while it has nothing to work on.
+    /// How its thread's time without work is accounted.
     pub(super) fn waits(&self, state: &StageState) -> Doing {
         if state.is_source() { Doing::WaitOut(self.stage) } else { Doing::WaitIn(self.stage) }
     }
@@ -67,10 +67,10 @@ impl Unit {
         Ok(())
     }
 
-    /// An incarnation that is not to work sleeps until it is, or until the stage ends.
+    /// An inactive incarnation sleeps until it is activated, or until the stage ends.
     fn rest(&self, shared: &Shared, state: &StageState, sitting: &Sitting) {
         sitting.switch(Doing::Nothing);
-        // It may have been woken for a buffer, which another has to take then.
+        // It may have been woken for a buffer, which another incarnation has to take now.
         if state.incoming.len() > 0 {
             state.incoming.bell().ring(Topic::ANY, &shared.awake);
         }
@@ -91,12 +91,12 @@ enum Job {
     Body(usize, Box<dyn Body>),
 }
 
-/// What one thread does.
+/// The work of one thread.
 pub(crate) struct Lane {
     name: String,
-    /// The name that stages gave for the thread that they share.
+    /// The name of the thread, if stages share it.
     pub(super) shared: Option<String>,
-    /// An incarnation that works only when the graph is told to have more of them.
+    /// An incarnation that is active only if the graph's number of incarnations is raised.
     reserve: bool,
     job: Job,
 }
@@ -110,7 +110,7 @@ impl Lane {
         Lane { name: shared.clone().unwrap_or(name), shared, reserve, job: Job::Units(vec![unit]) }
     }
 
-    /// One more stage for a shared thread.
+    /// Adds a stage to a shared thread.
     pub(super) fn add(&mut self, unit: Unit) {
         if let Job::Units(units) = &mut self.job {
             units.push(unit);
@@ -121,20 +121,21 @@ impl Lane {
         self.reserve
     }
 
-    /// The thread's name, as the kernel shows it: 15 bytes.
+    /// The thread's name as the kernel shows it: at most 15 bytes.
     pub(crate) fn name(&self) -> String {
         let printable: String = self.name.chars().filter(|c| *c != '\0').collect();
         let end = printable.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 15).last();
         printable[..end.unwrap_or(0)].to_owned()
     }
 
-    /// The thread's life.
+    /// The body of the thread.
     pub(crate) fn run(self, shared: &Shared) {
         let stage = match &self.job {
             Job::Units(units) => units[0].stage,
             Job::Body(stage, _) => *stage,
         };
-        // The stages' own code is guarded where it is called; what is left is that bodies are dropped, and bugs of ours.
+        // Panics of the stages' own code are caught where it is called; this catches panics when a body is dropped, and
+        // in our own code.
         let result = guard(|| {
             match self.job {
                 Job::Units(units) => run_units(shared, units, self.reserve),
@@ -198,7 +199,7 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
     }
 }
 
-/// A stage on a thread of its own.
+/// Runs a stage on a thread of its own.
 fn run_one(shared: &Shared, unit: &mut Unit, sitting: &Sitting) -> Result<(), Cause> {
     let state = unit.state(shared);
     let inbox = state.input();
@@ -262,13 +263,13 @@ fn body_runs(shared: &Shared, stage: usize, sitting: &Sitting, body: &mut dyn Bo
     }
 }
 
-/// Calls a stage's code: an error and a panic are both causes.
+/// Calls a stage's code: an error and a panic both become a cause.
 #[inline]
 pub(super) fn guard<T>(code: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Cause> {
     caught(|| code().map_err(Cause::Stage))
 }
 
-/// Does something that may call a stage's code. A panic is a cause.
+/// Runs code that may call a stage's code. A panic becomes a cause.
 #[inline]
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))

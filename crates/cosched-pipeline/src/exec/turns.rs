@@ -1,11 +1,12 @@
 //! Multistage threads: several stages on one thread, in turn.
 //!
-//! Problem: FG does the stages of a thread strictly in order, so many buffers each as they repeat, and waits where a buffer is
-//! missing; the other stages of the thread then stand still though they have work, and where they feed what is waited for,
-//! for ever. Rule here: the turns come in order, but
-//! - a stage without a buffer is passed over; the thread sleeps only if all its stages have none;
-//! - a stage with fewer buffers than it repeats is passed over once if another has a whole turn, so that n reads stay n
-//!   reads and n writes n writes as long as there are buffers for it; the next time it does what there is.
+//! Problem: FG runs the stages of a thread strictly in order, each for its number of repeats, and waits where a buffer is
+//! missing. Meanwhile the other stages of the thread stand still though they have work; if they feed the stage that is waited
+//! for, the thread waits forever. Rule here: the stages take turns in order, but
+//! - a stage without a buffer is skipped; the thread sleeps only if none of its stages has a buffer;
+//! - a stage with fewer buffers than its number of repeats is skipped once if another one has enough for a whole turn, so that
+//!   n reads stay n reads, and n writes n writes, as long as there are enough buffers; at its next turn it processes what it
+//!   has.
 
 use super::shared::Shared;
 use super::thread::{Unit, caught};
@@ -14,14 +15,14 @@ use crate::error::Cause;
 use crate::monitor::{Doing, Sitting};
 use crate::queue::{Topic, Which};
 
-/// A stage's place in the order.
+/// The state of one stage in the order of turns.
 #[derive(Clone, Copy, Default)]
 struct Seat {
-    /// It had something to do, but less than a turn.
+    /// It was skipped, because it had fewer buffers than a whole turn.
     passed_over: bool,
 }
 
-/// Works as all these stages until they have ended. The error comes with its stage.
+/// Runs all these stages until they have ended. The error comes with the stage that failed.
 pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], sitting: &Sitting) -> Result<(), (usize, Cause)> {
     let mut seats = vec![Seat::default(); units.len()];
     let mut waiter = Waiter::new(true);
@@ -43,13 +44,13 @@ pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], sitting: &Sitting) 
     Ok(())
 }
 
-/// How many buffers a stage could work on.
+/// The number of buffers that wait for a stage; 0 once it has ended.
 fn waiting(shared: &Shared, unit: &Unit) -> usize {
     let inbox = unit.state(shared).input();
     if inbox.is_open() { inbox.len() } else { 0 }
 }
 
-/// A stage does its buffers once. Whether there was one.
+/// Gives a stage its turn. False if it had no buffer.
 fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cause> {
     let state = unit.state(shared);
     let inbox = state.input();
@@ -65,7 +66,7 @@ fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cau
     Ok(true)
 }
 
-/// Until any of the stages has something to do, or all is over. The time is that of the first that has not ended.
+/// Sleeps until a stage has a buffer or all have ended. The time is accounted to the first stage that has not ended.
 fn sleep(shared: &Shared, units: &[Unit], waiter: &mut Waiter, sitting: &Sitting) {
     let over = |unit: &Unit| !unit.state(shared).input().is_open();
     let Some(first) = units.iter().find(|unit| !over(unit)) else { return };

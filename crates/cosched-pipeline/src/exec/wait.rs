@@ -1,47 +1,51 @@
-//! How a thread waits for a buffer: it gives way for a while, if that has paid so far, then sleeps.
+//! How a thread waits for a buffer: it polls and yields for a while, if that has paid off so far, then it sleeps.
 //!
-//! To sleep and to be woken costs microseconds, and a hand-off less than one. So a thread whose queue is empty first looks
-//! again and again, and between two looks it gives its CPU to whoever wants it (`sched_yield`): on one CPU, to the thread
-//! that it waits for, which then does all its buffers before the next switch. Where there is a CPU for it, it also pauses
-//! without a look: what comes meanwhile is taken at once, and the cache lines of the queue move once for all of it.
-//! How often before it sleeps is core's rule ([`SpinRule`]): the time that would have cost least in the waits seen. On one
-//! CPU it is once: who found nothing then stands in front of whom it waits for, sleeps, and is woken into the right place.
+//! To sleep and to be woken costs microseconds, a hand-off less than one. So a thread whose queue is empty first polls it, and
+//! between two polls it yields its CPU (`sched_yield`): on a single CPU to the thread that it waits for, which then processes
+//! all its buffers before the next switch. If a CPU is free for it, it also pauses between polls: all that arrives in a pause
+//! is taken at once, and the cache lines of the queue move only once for it. How often it polls before it sleeps is decided by
+//! core's rule ([`SpinRule`]): for as long as would have cost least in the waits seen so far. On one CPU it polls once: a
+//! thread that found nothing would only be ahead of the thread that it waits for in the run queue. It sleeps, and the wake-up
+//! puts it into the right place.
 //!
-//! Where more threads are awake than there are CPUs, a sleep costs more than its wake-up: the CPU that it leaves idle stays so
-//! for 100 µs, though others wait for a turn on the next one, because the kernel does not move threads that ran a moment ago.
-//! So they give way for longer. (Measured, 5 stages of 10 µs on 2 CPUs: to sleep after 16 looks cost 15 % more than after 200,
-//! and 19 % of the CPUs' time was idle. More than 200 gains nothing.)
+//! Where more threads are awake than there are CPUs, a sleep costs more than its wake-up: the CPU that it leaves idle stays
+//! idle for 100 µs, though other threads wait for a turn on another CPU, because the kernel does not migrate threads that ran
+//! a moment ago. So in this case threads yield for longer. (Measured with 5 stages of 10 µs on 2 CPUs: to sleep after 16 polls
+//! cost 15 % more than after 200, and 19 % of the CPUs' time was idle. More than 200 gains nothing.)
 
 use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
 
 use crate::monitor::{Doing, Sitting};
 use crate::queue::{Awake, Bell, Topic};
 
-/// A block and its wake-up cost 5 to 10 µs each to who sleeps, who wakes, and who waits for them in turn.
+/// A block and its wake-up cost 5 to 10 µs each to the sleeping thread, to the thread that wakes it, and to those that wait
+/// for these in turn.
 const SPIN: SpinConfig = SpinConfig { start_ns: 50_000, block_cost_ns: 50_000, max_ns: 50_000 };
-/// What of a sleep is the wake-up itself: who had looked on would have gone on earlier by that.
+/// The part of a sleep that is the wake-up itself: a thread that had kept polling would have continued earlier by this time.
 const WAKE_NS: u64 = 5_000;
-/// Pauses between two looks, where there is a CPU for who waits: about 0.2 µs.
+/// Pauses between two polls where a CPU is free for the waiting thread: about 0.2 µs.
 const PAUSES: u32 = 4;
 /// The same where more threads of the graph are awake than there are CPUs.
 const SPIN_CROWDED: SpinConfig = SpinConfig { start_ns: 100_000, block_cost_ns: 100_000, max_ns: 100_000 };
-/// What a look costs who waits, with its pauses and its yield. The time in which others run on the CPU is not its cost.
+/// The cost of a poll to the waiting thread, with its pauses and its yield. The time in which others run on the CPU is not
+/// included.
 const LOOK_NS: u64 = 500;
-/// The CPUs that the thread may use are asked for again after so many waits: its affinity may be changed as it runs.
+/// The CPUs that the thread may use are queried again after this number of waits, because its affinity may change while it
+/// runs.
 const WAITS: u32 = 256;
 
-/// After so many waits without a sleep a thread says that it will not sleep for a while.
+/// After this number of waits without a sleep a thread announces that it will not sleep for a while.
 const AWAKE_AFTER: u32 = 32;
 
-/// The waiting of one thread.
+/// The state of one thread's waiting.
 pub(crate) struct Waiter {
     roomy: SpinRule,
     crowded: SpinRule,
     cpus: u32,
     waits: u32,
-    /// Nobody else waits at its bell.
+    /// No other thread waits at its bell.
     is_alone: bool,
-    /// Waits since it slept last.
+    /// Number of waits since it last slept.
     without_sleep: u32,
 }
 
@@ -52,7 +56,7 @@ impl Waiter {
         Waiter { roomy, crowded, cpus: 1, waits: 0, is_alone, without_sleep: 0 }
     }
 
-    /// Waits until `ready` has something. Its seat says that the thread waits, and afterwards that it works again.
+    /// Waits until `ready` returns something. Accounts the time as waiting, and from the return on as work again.
     pub(super) fn wait<R>(
         &mut self,
         sitting: (&Sitting, Doing, Doing),
@@ -89,7 +93,8 @@ impl Waiter {
         };
         if self.cpus > 1 {
             let rule = if self.is_crowded(awake) { &mut self.crowded } else { &mut self.roomy };
-            // Not "blocked": the rule would take half of the block's cost for the wake-up, which here counts three threads.
+            // Not "blocked": the rule would take half of the block's cost for the wake-up, but here that cost covers three
+            // threads.
             rule.waited(waited_ns, Ended::Spinning);
         }
         result
@@ -108,7 +113,7 @@ impl Waiter {
         }
     }
 
-    /// Looks again and again, as long as the rule says. Also returns how often it has looked.
+    /// Polls for as long as the rule says. Also returns the number of polls.
     fn give_way<R>(&self, awake: &Awake, ready: &mut impl FnMut() -> Option<R>) -> (Option<R>, u64) {
         let mut looks = 0;
         // What it waits for can only come from a thread that is awake.
@@ -133,7 +138,7 @@ impl Waiter {
     }
 }
 
-/// How many CPUs the calling thread may use. One if the kernel does not tell.
+/// The number of CPUs that the calling thread may use; 1 if the kernel does not tell.
 fn cpus() -> u32 {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count())
 }

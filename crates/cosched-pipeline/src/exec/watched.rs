@@ -1,4 +1,4 @@
-//! A running graph as its monitor sees it.
+//! The monitor's view of a running graph.
 
 use super::shared::Shared;
 use crate::error::Cause;

@@ -1,4 +1,4 @@
-//! A worker at work: it carries a buffer from station to station.
+//! The work of a worker: it carries a buffer from station to station.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -26,13 +26,13 @@ pub(super) struct Worker<'a> {
     pub(super) sampler: Sampler,
 }
 
-/// What a worker carries next.
+/// What a worker does next.
 enum Then<'a> {
-    /// The same buffer, through the next station.
+    /// Carries the same buffer through the next station.
     Go(Buffer, &'a Station),
-    /// Another one, or the same in the next round of its path.
+    /// Carries another buffer, or the same one in the next round of its path.
     Next(Buffer),
-    /// Something from a list.
+    /// Takes a buffer from a list.
     Nothing,
 }
 
@@ -42,10 +42,12 @@ impl<'a> Worker<'a> {
         Worker { shared, crew, desk: &crew.desks[number], number, sitting, sampler: Sampler::new() }
     }
 
-    /// Carries a buffer as far as it goes. Returns the one to carry next, if it came upon one. A panic ends the graph.
+    /// Carries a buffer as far as possible. Returns the buffer to carry next, if it has come across one. A panic ends the
+    /// graph.
     pub(super) fn carry(&mut self, buffer: Buffer) -> Option<Buffer> {
         self.sampler.next_buffer();
-        // Around the whole way of the buffer, and not around each stage: nothing of ours is left half done behind a stage.
+        // The guard is around the whole way of the buffer and not around each stage: no state of ours is left inconsistent by
+        // a panic in a stage.
         let next = catch_unwind(AssertUnwindSafe(|| self.carry_on(buffer))).unwrap_or_else(|panic| {
             self.shared.fail(self.sitting.stage(), panicked(&*panic));
             None
@@ -85,12 +87,12 @@ impl<'a> Worker<'a> {
         None
     }
 
-    /// A round of a stage with one incarnation on one path. False if that ends everything.
+    /// A round of a stage with one incarnation on one path. False if it ends the graph.
     #[inline]
     fn work(&mut self, station: &Station, plain: &Plain, buffer: &mut Buffer) -> bool {
         let number = buffer.token().number;
         if buffer.carries_block() {
-            // SAFETY: the turnstile has let in this buffer alone, and the one before has left before.
+            // SAFETY: the turnstile has let in only this buffer, and the previous one has left.
             let quick =
                 unsafe { plain.cell.quick_round(buffer, self.visit(station, plain.stage, number), &self.sampler) };
             if !matches!(quick, Quick::Continues) {
@@ -109,7 +111,7 @@ impl<'a> Worker<'a> {
         true
     }
 
-    /// Of two buffers that may go on, carries the own one and keeps the other.
+    /// Of two buffers that may proceed, carries its own one and keeps the other on the list.
     #[inline]
     fn choose(&self, then: Then<'a>, other: Option<Buffer>) -> Then<'a> {
         match (then, other) {
@@ -122,7 +124,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The same for all other stations.
+    /// The same for all other kinds of stations.
     #[inline(never)]
     fn pass_slowly(&mut self, station: &'a Station, mut buffer: Buffer) -> Then<'a> {
         let Token { number, incarnation, .. } = *buffer.token();
@@ -134,8 +136,8 @@ impl<'a> Worker<'a> {
                 Access::Free(_) => incarnation as usize,
             };
             let cell = &room.cells[cell];
-            // SAFETY: the permit was given to this buffer alone, or the cell is this worker's own; and whoever had it before
-            // has left before.
+            // SAFETY: the permit was given to this buffer alone, or the cell is this worker's own; and the previous user of
+            // the cell has left it.
             let quick = unsafe { cell.quick_round(&mut buffer, self.visit(station, stage, number), &self.sampler) };
             // SAFETY: as above.
             if !unsafe { self.take_care(station, stage, cell, quick, &mut buffer) } {
@@ -163,17 +165,18 @@ impl<'a> Worker<'a> {
         self.choose(then, freed)
     }
 
-    /// A round of a stage, for those that watch. At the beginning of a path the buffer gets its round only then.
+    /// A round of a stage, for the watchers. At the beginning of a path the buffer does not have its round's number before
+    /// that.
     #[inline]
     fn visit(&self, station: &Station, stage: usize, number: u64) -> Visit<'a> {
         Visit { stage, begins: station.begins.then_some(number), sitting: self.sitting }
     }
 
-    /// Does the round, if it has not been done because it is to be timed; then follows what the stage said. False if that ends
-    /// everything.
+    /// Does the round, unless it has been done already because it need not be timed; then acts on what the stage returned.
+    /// False if that ends the graph.
     ///
     /// # Safety
-    /// The buffer has the cell for itself, and what the one before did with it is seen.
+    /// The buffer has exclusive use of the cell, and sees all effects of the previous user.
     #[inline(never)]
     unsafe fn take_care(
         &mut self,
@@ -188,7 +191,7 @@ impl<'a> Worker<'a> {
             Quick::Continues => return true,
             Quick::Says(said) => said.map_err(Cause::Stage),
             Quick::NotNow => {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 let said =
                     unsafe { cell.round_with_care(buffer, self.visit(station, stage, number), &mut self.sampler) };
                 if self.sampler.was_long() && !self.crew.several.load(Ordering::Relaxed) {
@@ -213,7 +216,7 @@ impl<'a> Worker<'a> {
         false
     }
 
-    /// A buffer leaves a station for where it goes next.
+    /// Moves a buffer on from a station to its next place.
     #[inline]
     fn move_on(&mut self, station: &Station, mut buffer: Buffer) -> Then<'a> {
         let Onward::Station(next) = station.onward else { return self.leave_workers(station, buffer) };
@@ -226,7 +229,7 @@ impl<'a> Worker<'a> {
         admitted.map_or(Then::Nothing, |buffer| Then::Go(buffer, to))
     }
 
-    /// A buffer leaves the stages that run on workers, at the end of a run of its path.
+    /// Takes a buffer out of the stages that run on workers, at the end of a run of its path.
     #[inline(never)]
     fn leave_workers(&mut self, station: &Station, mut buffer: Buffer) -> Then<'a> {
         let last = buffer.is_last();
@@ -254,15 +257,15 @@ impl<'a> Worker<'a> {
         then
     }
 
-    /// An empty buffer comes back to its path's beginning. If the worker has the path's next round on its list, the two
-    /// buffers change places: what was used last is still in the cache.
+    /// Returns an empty buffer to the beginning of its path. If the worker has the path's next round on its list, the two
+    /// buffers are exchanged: the one that was used last is still in the cache.
     fn around(&mut self, mut buffer: Buffer) -> Then<'a> {
         let Some(mut kept) = self.desk.deque.pop() else {
             return self.crew.admit(buffer).map_or(Then::Nothing, Then::Next);
         };
         if kept.token().station == buffer.token().station {
             std::mem::swap(kept.token_mut(), buffer.token_mut());
-            // Its number is not yet next: the other's round comes before.
+            // Its number is not the next one: the other buffer's round comes first.
             if let Some(kept) = self.crew.admit(kept) {
                 self.keep(kept);
             }
@@ -274,7 +277,7 @@ impl<'a> Worker<'a> {
         Then::Next(kept)
     }
 
-    /// An incarnation is free again; unless there are more of them than there are to be, it takes the next buffer.
+    /// An incarnation has become free; it takes the next buffer, unless more incarnations are active than wanted.
     fn free(&self, station: &Station, permits: &Permits, incarnation: u32) -> Option<Buffer> {
         let stage = station.stage?;
         if incarnation >= self.crew.wanted[stage].load(Ordering::Relaxed) {
@@ -284,14 +287,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Puts a buffer that may go on on the worker's list.
+    /// Puts a buffer that may proceed on the worker's list.
     #[inline]
     pub(super) fn keep(&self, buffer: Buffer) {
         self.desk.deque.push(buffer);
         self.announce();
     }
 
-    /// Tells the others that there is something on the worker's list.
+    /// Tells the other workers that the worker's list has a buffer.
     #[inline]
     pub(super) fn announce(&self) {
         if self.crew.several.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! One incarnation of a stage: its code, and how long it takes.
+//! One incarnation of a stage: its code, and the time that it takes.
 
 use std::cell::UnsafeCell;
 
@@ -10,13 +10,13 @@ use crate::exec::thread::guard;
 use crate::graph::{Each, Flow};
 use crate::monitor::{Doing, Sitting};
 
-/// Of so many rounds one at least is timed.
+/// At least one round in this number of rounds is timed.
 const QUICK_MAX: u64 = 256;
 
-/// A round of a stage, for those that watch.
+/// A round of a stage, for the watchers.
 pub(super) struct Visit<'a> {
     pub(super) stage: usize,
-    /// The round's number, where the buffer does not have it yet.
+    /// The round's number, if the buffer does not have it yet.
     pub(super) begins: Option<u64>,
     pub(super) sitting: &'a Sitting<'a>,
 }
@@ -29,27 +29,27 @@ impl Visit<'_> {
     }
 }
 
-/// What comes of a round that is not to be timed.
+/// The result of a round that need not be timed.
 pub(super) enum Quick {
-    /// The stage goes on.
+    /// The stage returned `Continue`.
     Continues,
-    /// It said something else.
+    /// The stage returned something else.
     Says(Result<Flow, BoxError>),
-    /// Nothing was done: the round is to be timed, or is the first.
+    /// Nothing was done: the round has to be timed, or it is the first.
     NotNow,
 }
 
-/// An incarnation of a stage. One worker at a time has it. What it needs at each buffer lies on one cache line.
+/// An incarnation of a stage. One worker at a time uses it. The data that it needs for each buffer is on one cache line.
 #[repr(C, align(128))]
 pub(super) struct Cell {
     work: UnsafeCell<Work>,
-    /// Its rounds, and bytes in them. Who has the cell writes, anyone reads.
+    /// Its rounds and their bytes. Written by the worker that uses the cell, read from any thread.
     count: Count,
 }
 
 const _: () = assert!(size_of::<Work>() + size_of::<Count>() <= 64, "the line is full");
 
-// SAFETY: what is inside goes from worker to worker (`Each` is Send); its users keep to the rule of `Cell::work`.
+// SAFETY: the contents move from worker to worker (`Each` is Send); users follow the rule of `Cell::work`.
 unsafe impl Sync for Cell {}
 
 impl Counts for Cell {
@@ -59,31 +59,33 @@ impl Counts for Cell {
 }
 
 struct Work {
-    /// None once it has been cleaned up.
+    /// None after it has been cleaned up.
     each: Option<Box<dyn Each>>,
-    /// What an untimed round takes: a mean that forgets, without outliers.
+    /// The time of an untimed round: a decaying mean, without outliers.
     round_ns: u64,
-    /// Untimed rounds until the next one that is timed, of so many. 0 also before the first.
+    /// Untimed rounds that are left until the next timed one, out of `quick_of`. Also 0 before the first round.
     quick: u32,
     quick_of: u32,
     begun: bool,
 }
 
 impl Work {
-    /// A round was timed: the stage's time, with that of the rounds before that were not timed. Decides when the next one is.
+    /// A round was timed. Returns the stage's time, including the estimate for the untimed rounds before it, and decides when
+    /// to time again.
     fn add(&mut self, took_ns: u64) -> u64 {
         let rest_ns = self.rest_ns();
         self.quick = (LONG_NS / took_ns.max(1)).min(QUICK_MAX) as u32;
         self.quick_of = self.quick;
         self.round_ns = match self.round_ns {
             0 => took_ns,
-            // The processor was perhaps taken away; that was this round, and not those before.
+            // If this round was much longer, the thread was perhaps preempted; that applies to this round and not to the
+            // untimed ones before it.
             mean_ns => (3 * mean_ns + took_ns.min(4 * mean_ns + 64)) / 4,
         };
         took_ns + rest_ns
     }
 
-    /// The time of the rounds that were not timed.
+    /// The estimated time of the rounds that were not timed.
     fn rest_ns(&mut self) -> u64 {
         let untimed = self.quick_of - self.quick;
         self.quick_of = self.quick;
@@ -97,27 +99,27 @@ impl Cell {
         Cell { work: UnsafeCell::new(work), count: Count::default() }
     }
 
-    /// A round on so many bytes is done. For who has the cell.
+    /// Counts a round on `bytes` bytes. Only for the worker that uses the cell.
     #[inline]
     pub(super) fn round_done(&self, bytes: usize) {
         self.count.add_alone(bytes);
     }
 
     /// # Safety
-    /// Nobody else uses the cell until the result is given up, and what the one before did with it is seen.
+    /// The caller has exclusive use of the cell until it drops the result, and sees all effects of the previous user.
     #[allow(clippy::mut_from_ref)]
     unsafe fn work(&self) -> &mut Work {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { &mut *self.work.get() }
     }
 
-    /// Begins it (`init`), if it has not begun.
+    /// Calls `init`, if it has not been called yet.
     ///
     /// # Safety
-    /// As for all of this: the caller has the cell for itself, and what the one before did is seen.
+    /// As for all methods here: the caller has exclusive use of the cell, and sees all effects of the previous user.
     #[cold]
     pub(super) unsafe fn begin(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let work = unsafe { self.work() };
         if let (false, Some(each)) = (work.begun, &mut work.each) {
             sitting.switch(Doing::Aside(stage));
@@ -127,13 +129,13 @@ impl Cell {
         Ok(())
     }
 
-    /// A round on a buffer that is not timed. A panic of the stage goes through.
+    /// A round on a buffer, untimed. Panics of the stage propagate.
     ///
     /// # Safety
     /// As above.
     #[inline]
     pub(super) unsafe fn quick_round(&self, buffer: &mut Buffer, visit: Visit, sampler: &Sampler) -> Quick {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let work = unsafe { self.work() };
         let Some(each) = work.each.as_mut().filter(|_| work.quick > 0 && !sampler.samples()) else {
             return Quick::NotNow;
@@ -146,7 +148,7 @@ impl Cell {
         }
     }
 
-    /// A round on a buffer, timed. A panic of the stage goes through.
+    /// A round on a buffer, timed. Panics of the stage propagate.
     ///
     /// # Safety
     /// As above.
@@ -157,7 +159,7 @@ impl Cell {
         visit: Visit,
         sampler: &mut Sampler,
     ) -> Result<Flow, Cause> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.begin(visit.stage, visit.sitting)? };
         // SAFETY: as above.
         let work = unsafe { self.work() };
@@ -171,12 +173,12 @@ impl Cell {
         result.map_err(Cause::Stage)
     }
 
-    /// Ends it (`cleanup`), if it began, and drops what it has.
+    /// Calls `cleanup`, if `init` had been called, and drops the stage's code.
     ///
     /// # Safety
     /// As above.
     pub(super) unsafe fn end(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let work = unsafe { self.work() };
         sitting.switch(Doing::Aside(stage));
         sitting.worked(stage, work.rest_ns());

@@ -1,7 +1,7 @@
-//! A worker's own list of buffers that may go on: it takes the newest, others steal the oldest.
+//! A worker's own list of buffers that may proceed: it takes the newest, other workers steal the oldest.
 //!
-//! Chase and Lev's deque, with the orderings of Lê, Pop, Cohen and Zappa Nardelli (PPoPP 2013, figure 1). It never grows: it
-//! has room for all buffers of the graph.
+//! Chase and Lev's deque, with the orderings of Lê, Pop, Cohen and Zappa Nardelli (PPoPP 2013, figure 1). It never grows,
+//! because it has room for all buffers of the graph.
 
 use super::padded::Padded;
 use super::slot::{from_raw, into_raw};
@@ -9,25 +9,25 @@ use super::sync::{AtomicIsize, AtomicPtr, Ordering, fence};
 use crate::buffer::{Buffer, Inner};
 
 pub(super) struct Deque {
-    /// Where others steal.
+    /// The end from which others steal.
     top: Padded<AtomicIsize>,
-    /// Where the owner works.
+    /// The end at which the owner pushes and pops.
     bottom: Padded<AtomicIsize>,
     slots: Box<[AtomicPtr<Inner>]>,
-    /// Nobody steals from it.
+    /// No other worker steals from it.
     is_private: bool,
 }
 
-/// What a theft came to.
+/// The result of an attempt to steal.
 pub(super) enum Stolen {
     Nothing,
-    /// Someone else was faster; there may be more.
+    /// Another worker was faster; the deque may have more buffers.
     Lost,
     Buffer(Buffer),
 }
 
 impl Deque {
-    /// Room for so many. A private one has an owner and no thieves.
+    /// A deque with room for `room` buffers. Only the owner takes from a private one.
     pub(super) fn new(room: usize, is_private: bool) -> Deque {
         let slots = (0..room.max(2).next_power_of_two()).map(|_| AtomicPtr::default()).collect();
         Deque { top: Padded::default(), bottom: Padded::default(), slots, is_private }
@@ -38,7 +38,7 @@ impl Deque {
         &self.slots[place as usize & (self.slots.len() - 1)]
     }
 
-    /// One more. Only for the owner.
+    /// Adds a buffer. Only for the owner.
     #[inline]
     pub(super) fn push(&self, buffer: Buffer) {
         let bottom = self.bottom.load(Ordering::Relaxed);
@@ -46,11 +46,11 @@ impl Deque {
         self.bottom.store(bottom + 1, Ordering::Release);
     }
 
-    /// The newest. Only for the owner.
+    /// Takes the newest buffer. Only for the owner.
     #[inline]
     pub(super) fn pop(&self) -> Option<Buffer> {
         let bottom = self.bottom.load(Ordering::Relaxed) - 1;
-        // Without the fence below, where nobody could take anything: `top` only grows.
+        // An early return without the fence below where the deque is empty: `top` only grows.
         if self.top.load(Ordering::Relaxed) > bottom {
             return None;
         }
@@ -62,13 +62,13 @@ impl Deque {
         let top = self.top.load(Ordering::Relaxed);
         let raw = self.slot(bottom).load(Ordering::Relaxed);
         if top < bottom {
-            // SAFETY: `push` put it there; thieves take only what lies above `bottom` once they have seen it lowered.
+            // SAFETY: `push` put it there; thieves that have seen the lowered `bottom` take only what is above it.
             return Some(unsafe { from_raw(raw) });
         }
-        // It is the last one, or none is left.
+        // It is the last one, or the deque is empty.
         let mine = top == bottom && self.take_last(top);
         self.bottom.store(bottom + 1, Ordering::Release);
-        // SAFETY: `push` put it there, and raising `top` took it: one of all who try succeeds.
+        // SAFETY: `push` put it there, and raising `top` took it: only one of all workers that try succeeds.
         mine.then(|| unsafe { from_raw(raw) })
     }
 
@@ -81,7 +81,7 @@ impl Deque {
         self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// The oldest. For everyone, and of a private one for its owner.
+    /// Takes the oldest buffer. For all workers; of a private deque only for its owner.
     pub(super) fn steal(&self) -> Stolen {
         let top = self.top.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
@@ -93,12 +93,12 @@ impl Deque {
         if self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             return Stolen::Lost;
         }
-        // SAFETY: `push` put it there, and raising `top` took it: one of all who try succeeds. The slot was not used again
-        // before, because there is room for all buffers.
+        // SAFETY: `push` put it there, and raising `top` took it: only one of all workers that try succeeds. The slot was
+        // not reused before, because the deque has room for all buffers.
         Stolen::Buffer(unsafe { from_raw(raw) })
     }
 
-    /// Whether it looks empty.
+    /// Whether it appears to be empty.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.bottom.load(Ordering::Relaxed) <= self.top.load(Ordering::Relaxed)

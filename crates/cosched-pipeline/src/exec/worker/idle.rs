@@ -1,12 +1,14 @@
 //! Workers without work: they sleep, and are woken when there is work for one more.
 //!
-//! Problem: work may appear while the last worker lies down, and a wake-up costs microseconds. Rules:
-//! - A worker that runs out of work first searches for a while, if a CPU is left for that. While one searches, nobody is
-//!   woken for new work: it will be found. Who finds some as the last searcher wakes the next if there is more.
-//! - A worker that lies down says so first and then looks once more; who adds work looks for sleepers behind that. So one
-//!   of the two sees the other. (Who lies down while others are awake may leave the work to them: see `life`.)
-//! - Who wakes one counts it as awake and searching, before it runs. So each is woken by one call, not by all who add work
-//!   until it runs. Who lay down last is woken first: its cache is the warmest.
+//! Problem: work may appear while the last worker goes to sleep, and a wake-up costs microseconds. Rules:
+//! - A worker that runs out of work first searches for a while, if a CPU is free for that. While one searches, no worker
+//!   is woken for new work: the searcher will find it. If the last searcher finds work, it wakes another worker if there
+//!   is more.
+//! - A worker that goes to sleep first announces it and then checks for work once more; a worker that adds work checks for
+//!   sleepers after adding. So one of the two sees the other. (A worker that goes to sleep while others are awake may
+//!   leave the work to them: see `life`.)
+//! - A worker that wakes another counts it as awake and searching before it runs. So each sleeper is woken by one call,
+//!   not by all that add work until it runs. The worker that fell asleep last is woken first: its cache is the warmest.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use crate::queue::Awake;
 const SLEEPING: u64 = 1;
 const SEARCHING: u64 = 1 << 32;
 
-/// How many sleep and how many search, at one moment.
+/// The number of sleeping and of searching workers at one moment.
 #[derive(Clone, Copy)]
 struct Counts(u64);
 
@@ -34,23 +36,23 @@ impl Counts {
 
 pub(super) struct Idle {
     counts: AtomicU64,
-    /// Who sleeps, in the order of lying down. The lock is held for a few instructions.
+    /// The sleeping workers, in the order in which they fell asleep. The lock is held for a few instructions.
     beds: Mutex<Vec<usize>>,
-    /// By worker: 1 if it has been called and has not gone on yet.
+    /// By worker: 1 if it has been called and has not resumed yet.
     called: Box<[Padded<Futex>]>,
 }
 
 /// How a sleep ended.
 #[derive(PartialEq, Eq)]
 pub(super) enum Woken {
-    /// Somebody has work. The worker counts as searching.
+    /// Another worker called, because there is work. The woken worker counts as searching.
     Called,
-    /// The time is over. The worker sleeps on, as far as others know.
+    /// The time limit has passed. The worker still counts as sleeping for the others.
     TimeOut,
 }
 
 impl Idle {
-    /// So many workers, all awake.
+    /// For `workers` workers, all awake.
     pub(super) fn new(workers: usize) -> Idle {
         let called = (0..workers).map(|_| Padded::default()).collect();
         Idle { counts: AtomicU64::new(0), beds: Mutex::default(), called }
@@ -61,7 +63,7 @@ impl Idle {
     }
 
     fn beds(&self) -> MutexGuard<'_, Vec<usize>> {
-        // Nothing that can panic runs under the lock.
+        // No code that can panic runs under the lock.
         self.beds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,28 +76,28 @@ impl Idle {
         self.is_all(self.counts().sleeping() as usize)
     }
 
-    /// Whether all but one sleep; the caller is that one.
+    /// Whether all workers sleep except one, the caller.
     #[inline]
     pub(super) fn is_alone(&self) -> bool {
         self.is_all(self.counts().sleeping() as usize + 1)
     }
 
-    /// How many search.
+    /// The number of workers that search.
     pub(super) fn searching(&self) -> u32 {
         self.counts().searching()
     }
 
-    /// The caller searches from now on.
+    /// The caller starts to search.
     pub(super) fn begin_search(&self) {
         self.counts.fetch_add(SEARCHING, Ordering::SeqCst);
     }
 
-    /// The caller has found work. Whether it was the last that searched.
+    /// The caller has found work. True if it was the last searcher.
     pub(super) fn end_search(&self) -> bool {
         Counts(self.counts.fetch_sub(SEARCHING, Ordering::SeqCst)).searching() == 1
     }
 
-    /// Work was added: wakes a sleeper, unless one searches.
+    /// Work was added: wakes a sleeper, unless a worker is searching.
     #[inline]
     pub(super) fn notify(&self, awake: &Awake) {
         fence(Ordering::SeqCst);
@@ -105,7 +107,7 @@ impl Idle {
         }
     }
 
-    /// Work was added: wakes a sleeper if nobody is awake.
+    /// Work was added: wakes a sleeper if no worker is awake.
     #[inline]
     pub(super) fn notify_if_all_sleep(&self, awake: &Awake) {
         fence(Ordering::SeqCst);
@@ -136,19 +138,19 @@ impl Idle {
     }
 
     fn ring(&self, called: &Futex) {
-        // Not a plain store: who is called twice has to see what both callers did before.
+        // Not a plain store: a worker that is called twice has to see the effects of both callers.
         called.word().swap(1, Ordering::AcqRel);
         called.wake();
     }
 
-    /// All workers go on, to see that they have to end. Whoever lies down later sees it by itself.
+    /// Wakes all workers, so that they see that they have to end. A worker that falls asleep later checks for that itself.
     pub(super) fn release(&self) {
         for called in &self.called {
             self.ring(called);
         }
     }
 
-    /// A worker that searches lies down. Whether it is the last that was awake.
+    /// A searching worker goes to sleep. True if it was the last one awake.
     pub(super) fn lie_down(&self, awake: &Awake, worker: usize) -> bool {
         awake.sub();
         let mut beds = self.beds();
@@ -160,7 +162,7 @@ impl Idle {
         last
     }
 
-    /// A worker that has work or could have lies down if another one stays awake. Whether it did.
+    /// A worker that has work, or could have some, goes to sleep if another one stays awake. Returns whether it did.
     pub(super) fn lie_down_beside_others(&self, awake: &Awake, worker: usize) -> bool {
         let mut beds = self.beds();
         if self.is_all(beds.len() + 1) {
@@ -172,7 +174,7 @@ impl Idle {
         true
     }
 
-    /// A worker does not sleep after all, and searches again. If it has been called meanwhile, that was the call.
+    /// A worker decides not to sleep, and searches again. If it has been called meanwhile, it consumes that call.
     pub(super) fn get_up(&self, awake: &Awake, worker: usize) {
         let mut beds = self.beds();
         let Some(place) = beds.iter().position(|one| *one == worker) else {
@@ -185,7 +187,7 @@ impl Idle {
         awake.add();
         let heir = if place == 0 { beds.first().copied() } else { None };
         if let Some(heir) = heir {
-            // Who lies longest keeps watch. The next one has to be told that it does now.
+            // The longest sleeper keeps watch. The next one has to be told that this is now its task.
             beds.remove(0);
             self.rise();
             drop(beds);
@@ -193,12 +195,12 @@ impl Idle {
         }
     }
 
-    /// Whether of all that sleep this one has slept longest.
+    /// Whether this worker has slept longest of all that sleep.
     pub(super) fn lies_longest(&self, worker: usize) -> bool {
         self.beds().first() == Some(&worker)
     }
 
-    /// Sleeps until called, or until the time is over.
+    /// Sleeps until called, or until the time limit has passed.
     pub(super) fn sleep(&self, worker: usize, limit: Option<Duration>) -> Woken {
         let called = &self.called[worker];
         loop {

@@ -1,7 +1,7 @@
-//! Buffers that may go on and come from outside the workers: from stages with threads of their own.
+//! Buffers that may proceed and come from outside the workers: from stages with threads of their own.
 //!
-//! A chain through the buffers themselves: who puts hangs its buffer before the chain, who takes takes the whole chain. So
-//! nobody ever waits for anybody, whatever the priorities of the threads, and there is always room.
+//! A chain that is linked through the buffers themselves: `put` adds a buffer at its head, `take` takes the whole chain.
+//! So no thread ever waits for another, whatever their priorities, and the chain cannot be full.
 
 use std::ptr;
 
@@ -12,17 +12,17 @@ use crate::buffer::{Buffer, Inner};
 #[derive(Default)]
 pub(super) struct Inlet {
     newest: AtomicPtr<Inner>,
-    /// About how many hang in the chain.
+    /// The approximate length of the chain.
     len: AtomicUsize,
 }
 
 impl Inlet {
-    /// One more.
+    /// Adds a buffer.
     pub(super) fn put(&self, buffer: Buffer) {
         let raw = into_raw(buffer);
         let mut newest = self.newest.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the buffer is ours until the exchange succeeds.
+            // SAFETY: the buffer is owned by this thread until the exchange succeeds.
             unsafe { (*raw).behind.store(newest, Ordering::Relaxed) };
             match self.newest.compare_exchange_weak(newest, raw, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
@@ -32,7 +32,7 @@ impl Inlet {
         self.len.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes all: returns the oldest, and gives the others to `rest`, the newest first.
+    /// Takes all buffers: returns the oldest, and passes the others to `rest`, newest first.
     pub(super) fn take(&self, mut rest: impl FnMut(Buffer)) -> Option<Buffer> {
         if self.is_empty() {
             return None;
@@ -40,7 +40,7 @@ impl Inlet {
         self.len.store(0, Ordering::Relaxed);
         let mut raw = self.newest.swap(ptr::null_mut(), Ordering::SeqCst);
         while !raw.is_null() {
-            // SAFETY: `put` hung it into the chain, and the swap took the whole chain for us alone.
+            // SAFETY: `put` added it to the chain, and the swap gave the whole chain to this thread alone.
             let buffer = unsafe { from_raw(raw) };
             raw = buffer.0.behind.swap(ptr::null_mut(), Ordering::Relaxed);
             if raw.is_null() {
@@ -51,13 +51,13 @@ impl Inlet {
         None
     }
 
-    /// Whether it looks empty.
+    /// Whether it appears to be empty.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.newest.load(Ordering::Relaxed).is_null()
     }
 
-    /// About how many wait.
+    /// The approximate number of buffers that wait.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! A worker's life: it begins stages, looks for work and carries it, sleeps, ends stages.
+//! A worker from its start to its end: it initialises stages, looks for work and carries it, sleeps, and cleans stages up.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::buffer::Buffer;
 use crate::exec::shared::Shared;
 use crate::monitor::{Doing, Sitting};
 
-/// A worker looks at what others have for it after so many buffers of its own, so that nothing starves.
+/// After this number of its own buffers a worker takes what others have for it, so that nothing starves.
 const TURN: u32 = 32;
-/// Looks of a searching worker before it lies down: some microseconds, the price of a wake-up.
+/// Polls of a searching worker before it sleeps: some microseconds, the cost of a wake-up.
 const LOOKS: u32 = 100;
-/// More than so many workers need not search at once.
+/// At most this number of workers search at once.
 const SEARCHING_MAX: u32 = 2;
-/// How long who keeps watch sleeps at first, and at most while others work and while nobody does.
+/// How long the worker that keeps watch sleeps at first, and at most, while others work and while none does.
 const WATCH: Duration = Duration::from_millis(2);
 const WATCH_MAX: Duration = Duration::from_millis(64);
 const WATCH_IDLE_MAX: Duration = Duration::from_secs(1);
 
 impl Crew {
-    /// The life of a worker.
+    /// The body of a worker's thread.
     pub(crate) fn run(shared: &Shared, number: usize) {
         let crew = &shared.crew;
         {
@@ -41,19 +41,19 @@ impl Crew {
         shared.watch.ended();
     }
 
-    /// What runs on the workers.
+    /// The stages that run on the workers, with their rooms.
     fn stages(&self) -> impl Iterator<Item = (usize, &Room)> {
         self.rooms.iter().enumerate().filter_map(|(stage, room)| Some((stage, room.as_ref()?)))
     }
 
-    /// Begins stages, each worker those that no other has begun. Whether all went well.
+    /// Initialises the stages; each worker takes those that no other has taken. False if one failed.
     fn begin(&self, shared: &Shared, sitting: &Sitting) -> bool {
         let mut all = Vec::new();
         for (stage, room) in self.stages() {
             all.extend(room.cells[..room.at_work].iter().map(|cell| (stage, cell)));
         }
         while let Some((stage, cell)) = all.get(self.to_begin.fetch_add(1, Ordering::Relaxed)) {
-            // SAFETY: the count gives each cell to one worker, and no buffer moves before all have begun.
+            // SAFETY: the count gives each cell to one worker, and no buffer moves before all stages have been initialised.
             if let Err(cause) = unsafe { cell.begin(*stage, sitting) } {
                 shared.fail(Some(*stage), cause);
                 return false;
@@ -62,13 +62,13 @@ impl Crew {
         true
     }
 
-    /// So many workers never begin.
+    /// Accounts for workers that could not be started.
     pub(crate) fn missing(&self, shared: &Shared, workers: usize) {
-        // For the case that they are the last: then the stages have to be ended here.
+        // These may have been the last ones: then the stages have to be cleaned up here.
         self.absent(shared, workers, &shared.watch.sit(&[]));
     }
 
-    /// So many workers have ended, or never began. The last one ends the stages.
+    /// Accounts for workers that have ended, or were never started. The last one cleans up the stages.
     fn absent(&self, shared: &Shared, workers: usize, sitting: &Sitting) {
         if self.present.fetch_sub(workers, Ordering::AcqRel) != workers {
             return;
@@ -104,7 +104,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Lets what has waited longest come before the worker's own next buffer.
+    /// Lets the buffer that has waited longest come before the worker's own next one.
     fn take_turns(&self, next: &mut Option<Buffer>) {
         let waited = self.crew.inlet.take(|rest| self.keep(rest)).or_else(|| match self.desk.deque.steal() {
             Stolen::Buffer(buffer) => Some(buffer),
@@ -117,14 +117,15 @@ impl Worker<'_> {
         }
     }
 
-    /// Where the stages are short and another worker is awake, that one works alone; this one sleeps.
+    /// If the stages are short and another worker is awake, leaves the work to that one and sleeps.
     fn leave_it_to_others(&self, next: &mut Option<Buffer>) {
         let idle = &self.crew.idle;
         if idle.is_alone() {
             return;
         }
         if let Some(own) = next.take() {
-            // Before it lies down: whoever stays awake answers for what is there then.
+            // This comes before it sleeps: a worker that stays awake is responsible for everything that is in the lists at that
+            // time.
             self.desk.deque.push(own);
         }
         if idle.lie_down_beside_others(&self.shared.awake, self.number) {
@@ -133,9 +134,10 @@ impl Worker<'_> {
         }
     }
 
-    /// The next buffer to carry. None when there will be no more.
+    /// The next buffer to carry. None if there will be no more.
     fn find(&mut self) -> Option<Buffer> {
-        // In a pipeline that flows there is something at the first look; a search makes others look at what the searchers share.
+        // In a pipeline that flows the first poll succeeds; a search would make other CPUs fetch the cache line of the
+        // searchers' counts.
         let steal = || if self.crew.several.load(Ordering::Relaxed) { self.steal() } else { None };
         if let Some(buffer) = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal) {
             return Some(buffer);
@@ -165,7 +167,7 @@ impl Worker<'_> {
                 return Some(buffer);
             }
             let last = self.crew.idle.lie_down(&self.shared.awake, self.number);
-            // The last one answers for all that is there; others only where several are to work.
+            // The last worker awake is responsible for all remaining work; the others only check where several are to work.
             if self.over() || ((last || self.crew.several.load(Ordering::Relaxed)) && self.crew.is_more()) {
                 self.crew.idle.get_up(&self.shared.awake, self.number);
             } else {
@@ -174,12 +176,12 @@ impl Worker<'_> {
         }
     }
 
-    /// Looks for a while, if a CPU is left for that.
+    /// Searches for a while, if a CPU is free for that.
     fn search(&self) -> Option<Buffer> {
         let crew = self.crew;
         for look in 0..LOOKS {
             let several = crew.several.load(Ordering::Relaxed);
-            // Where one worker is enough, the one that is awake does what is on its list.
+            // If one worker is enough, the one that is awake does what is on its list.
             let steal = || if several || crew.idle.is_alone() { self.steal() } else { None };
             let buffer = self.desk.deque.pop().or_else(|| self.take_inlet()).or_else(steal);
             if buffer.is_some() || self.over() {
@@ -194,7 +196,7 @@ impl Worker<'_> {
         None
     }
 
-    /// From the others' lists, beginning behind the own one.
+    /// Steals from the other workers' lists, starting after its own.
     fn steal(&self) -> Option<Buffer> {
         let desks = &self.crew.desks;
         for place in (self.number + 1..self.number + desks.len()).map(|place| place % desks.len()) {
@@ -209,8 +211,8 @@ impl Worker<'_> {
         None
     }
 
-    /// Sleeps until called. Who has slept longest keeps watch: it looks now and then whether those that work alone, because the
-    /// stages were short, have got into a long round; then several are to work from now on.
+    /// Sleeps until called. The longest sleeper keeps watch: from time to time it checks whether the worker that works alone,
+    /// because the stages were short, has got into a long round; if so, several work from then on.
     fn sleep(&self) {
         let (idle, awake) = (&self.crew.idle, &self.shared.awake);
         if !idle.lies_longest(self.number) {
@@ -232,7 +234,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Rounds of all stages on workers.
+    /// The sum of the rounds of all stages on workers.
     fn rounds(&self) -> u64 {
         self.crew.stages().map(|(stage, _)| self.shared.stages[stage].counters.rounds()).sum()
     }

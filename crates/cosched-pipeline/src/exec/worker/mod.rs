@@ -1,16 +1,16 @@
-//! The executor that runs to completion: workers carry buffers through stages that compute.
+//! The run-to-completion executor: workers carry buffers through the stages that compute.
 //!
-//! Problem: a thread per stage pays a hand-off at each stage, and a wake-up whenever a queue runs empty. Rule here (as TBB's
-//! and Taskflow's pipelines do): a *worker* carries a buffer through as many stages as it can. At a stage with one
-//! incarnation the buffers go in one at a time and in order ([`turnstile`]). A buffer that comes before its turn is left
-//! there, and whoever finishes its predecessor carries it on. So no worker waits for another. Whoever finishes a buffer at
-//! a stage may find two to carry then, its own and the next one of the stage; it puts one of them on its list ([`deque`]),
-//! from which workers without work steal, and carries the other.
+//! Problem: a thread per stage pays for a hand-off at each stage, and for a wake-up whenever a queue runs empty. Rule here
+//! (as in TBB's and Taskflow's pipelines): a *worker* carries a buffer through as many stages as it can. At a stage with one
+//! incarnation the buffers enter one at a time and in order ([`turnstile`]). A buffer that arrives before its turn is left
+//! there, and the worker that finishes its predecessor carries it on. So no worker waits for another. A worker that finishes
+//! a buffer at a stage may then have two to carry, its own and the stage's next one; it puts one of them on its list
+//! ([`deque`]), from which workers without work steal, and carries the other.
 //!
 //! The beginning of a path is a stage like the others: the pool of empty buffers is what waits at its turnstile.
 //!
-//! `init` of the stages is called by the workers before the first buffer moves, each by any one of them; `cleanup` by the
-//! worker that ends last. Between, a stage's code runs on whichever worker has the buffer.
+//! The workers call `init` of the stages before the first buffer moves, each stage's on any one of them; the worker that
+//! ends last calls `cleanup`. In between, a stage's code runs on the worker that has the buffer.
 
 mod carry;
 mod cell;
@@ -41,10 +41,10 @@ use crate::graph::Graph;
 use crate::monitor::Watch;
 use crate::queue::Awake;
 
-/// Buffers from outside that may wait while a worker is awake; more than that wake another one.
+/// The number of buffers from outside that may wait while a worker is awake; more than that wake another one.
 const INLET_MAX: usize = 4;
 
-/// What one worker shows to the others.
+/// The part of a worker that the others may access.
 #[repr(align(128))]
 struct Desk {
     deque: Deque,
@@ -58,23 +58,23 @@ pub(crate) struct Crew {
     desks: Box<[Desk]>,
     inlet: Padded<Inlet>,
     idle: Padded<Idle>,
-    /// Whether the stages are long enough for several workers.
+    /// Whether the rounds are long enough for several workers to pay off.
     several: AtomicBool,
-    /// CPUs that the process may use.
+    /// The number of CPUs that the process may use.
     cpus: usize,
-    /// Runs of paths through workers that have not ended.
+    /// The number of runs of paths through workers that have not ended.
     open: AtomicUsize,
-    /// The next stage to begin, of all of them.
+    /// The next cell to initialise, of all stages.
     to_begin: AtomicUsize,
-    /// Workers that have not ended.
+    /// The number of workers that have not ended.
     present: AtomicUsize,
-    /// How many incarnations of a stage may work, by stage, where that changes.
+    /// The wanted number of active incarnations, by stage, where that changes.
     wanted: Vec<AtomicU32>,
 }
 
 impl Crew {
-    /// Plans what of a graph runs on workers, and takes that out of it. At most so many workers; one per CPU that the
-    /// process may use unless told otherwise.
+    /// Plans which stages of a graph run on workers, and takes them out of it. At most `workers` workers; by default one per
+    /// CPU that the process may use.
     pub(crate) fn new(graph: &mut Graph, workers: Option<usize>, watch: &Watch) -> Crew {
         let cpus = cosched_linux::thread::cpus_usable();
         let buffers: usize = graph.paths.iter().map(|path| path.buffers).sum();
@@ -103,7 +103,7 @@ impl Crew {
         }
     }
 
-    /// How many workers there are; none if all stages have threads of their own.
+    /// The number of workers; 0 if all stages have threads of their own.
     pub(crate) fn len(&self) -> usize {
         self.desks.len()
     }
@@ -113,8 +113,8 @@ impl Crew {
         *self.places.get(path)?.get(place)?
     }
 
-    /// A buffer comes to a station from outside: the first ones of a pool, and what threads convey. For each path one at a
-    /// time, in their order.
+    /// Lets a buffer enter a station from outside: the initial ones of a pool, and those that threads convey. For each path
+    /// called by one thread at a time, in the order of the buffers.
     pub(crate) fn enter(&self, awake: &Awake, station: u32, mut buffer: Buffer) {
         let here = &self.stations[station as usize];
         if here.begins {
@@ -130,7 +130,7 @@ impl Crew {
         }
     }
 
-    /// A buffer comes to its station. It is returned if it may go in now; else somebody else carries it on later.
+    /// A buffer arrives at its station. Returned if it may enter now; otherwise another worker carries it on later.
     #[inline]
     fn admit(&self, buffer: Buffer) -> Option<Buffer> {
         let station = &self.stations[buffer.token().station as usize];
@@ -141,7 +141,7 @@ impl Crew {
         }
     }
 
-    /// The same behind the turnstile.
+    /// The same after the turnstile.
     fn access(&self, station: &Station, buffer: Buffer) -> Option<Buffer> {
         match self.room(station).map(|room| &room.access) {
             Some(Access::Free(permits)) => permits.arrive(buffer),
@@ -153,7 +153,7 @@ impl Crew {
         self.rooms[station.stage?].as_ref()
     }
 
-    /// Whether there is nothing left to do for any worker.
+    /// Whether no work is left for any worker.
     #[inline]
     fn ended(&self) -> bool {
         self.open.load(Ordering::Acquire) == 0
@@ -166,12 +166,12 @@ impl Crew {
         }
     }
 
-    /// All workers go on, to see that the graph stops.
+    /// Wakes all workers, so that they see that the graph is stopping.
     pub(crate) fn release(&self) {
         self.idle.release();
     }
 
-    /// So many incarnations of a stage may work from now on: at least one, at most as many as it has.
+    /// Sets the number of active incarnations of a stage: at least one, at most as many as it has.
     pub(crate) fn set_incarnations(&self, shared: &Shared, stage: usize, count: usize) {
         let Some(Room { access: Access::Free(permits), cells, .. }) = &self.rooms[stage] else { return };
         let count = count.clamp(1, cells.len()) as u32;
@@ -184,18 +184,18 @@ impl Crew {
         }
     }
 
-    /// Whether anything may go on.
+    /// Whether any list has a buffer that may proceed.
     fn is_more(&self) -> bool {
         !self.inlet.is_empty() || self.desks.iter().any(|desk| !desk.deque.is_empty())
     }
 
-    /// How many buffers wait at a station for their turn. None where it is the beginning of their path.
+    /// The number of buffers that wait at a station for their turn. None if it is the beginning of their path.
     pub(crate) fn waiting_at(&self, station: u32) -> Option<usize> {
         let station = &self.stations[station as usize];
         (!station.begins).then(|| station.waiting())
     }
 
-    /// How many buffers wait before a stage, for their turn or for an incarnation.
+    /// The number of buffers that wait for a stage, for their turn or for an incarnation.
     pub(crate) fn waiting(&self, stage: usize) -> usize {
         let stations = self.stations.iter().filter(|station| station.stage == Some(stage) && !station.begins);
         let before: usize = stations.map(Station::waiting).sum();

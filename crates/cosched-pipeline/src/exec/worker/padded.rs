@@ -1,8 +1,8 @@
-//! What several threads write needs a cache line of its own.
+//! Alignment to separate cache lines, against false sharing.
 
 use std::ops::Deref;
 
-/// Two lines: the processor fetches them in pairs.
+/// Two lines: the CPU fetches them in pairs.
 #[repr(align(128))]
 #[derive(Default)]
 pub(super) struct Padded<T>(pub(super) T);

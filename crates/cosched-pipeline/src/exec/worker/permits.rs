@@ -1,8 +1,8 @@
-//! The incarnations of a stage that several buffers may want at once: each works for one buffer at a time.
+//! The incarnations of a stage that several buffers may need at once: each works on one buffer at a time.
 //!
-//! For stages with fewer incarnations than workers, and for one incarnation on several paths. Where one is free, two
-//! read-modify-writes get it. Where none is, the buffer joins a queue, under a lock that is held for a few instructions, and
-//! whoever leaves an incarnation carries it on.
+//! For stages with fewer incarnations than workers, and for one incarnation on several paths. If one is free, it takes two
+//! read-modify-writes to get it. If none is, the buffer joins a queue, under a lock that is held for a few instructions, and
+//! the worker that releases an incarnation carries the buffer on.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -12,8 +12,8 @@ use crate::buffer::Buffer;
 
 const NONE: u32 = u32::MAX;
 
-/// Free incarnations, the one that was left last first: its data may still be in a cache. Treiber's stack of numbers; a
-/// count beside the top tells a top that went and came back from one that stayed.
+/// The free incarnations, the most recently released one first: its data may still be in a cache. Treiber's stack of numbers; a
+/// count next to the top guards against ABA (a top that was taken and put back meanwhile).
 struct Free {
     top: AtomicU64,
     below: Box<[AtomicU32]>,
@@ -52,21 +52,21 @@ impl Free {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Buffer>,
-    /// Incarnations for buffers that are about to join the queue.
+    /// Incarnations that have been assigned to buffers that are about to join the queue.
     granted: Vec<u32>,
 }
 
 pub(super) struct Permits {
     free: Free,
-    /// Free incarnations; below 0, the buffers that wait for one.
+    /// The number of free incarnations; if negative, the number of buffers that wait for one.
     count: AtomicIsize,
     queue: Mutex<Queue>,
-    /// By incarnation: it is not to work, and nobody has it.
+    /// By incarnation: it is withdrawn, and no buffer uses it.
     out: Box<[AtomicBool]>,
 }
 
 impl Permits {
-    /// For at most `max` incarnations, none of which is there yet.
+    /// For at most `max` incarnations, none of which is available yet.
     pub(super) fn new(max: usize) -> Permits {
         let below = (0..max).map(|_| AtomicU32::new(NONE)).collect();
         let free = Free { top: AtomicU64::new(NONE.into()), below };
@@ -75,15 +75,15 @@ impl Permits {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing that can panic runs under the lock.
+        // No code that can panic runs under the lock.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer comes. It is returned, with its incarnation, if one is free.
+    /// A buffer arrives. Returned with its incarnation if one is free.
     #[inline]
     pub(super) fn arrive(&self, mut buffer: Buffer) -> Option<Buffer> {
         if self.count.fetch_sub(1, Ordering::AcqRel) > 0 {
-            // Who counts an incarnation has put it there before.
+            // The count is raised only after the incarnation has been pushed.
             let number = self.free.pop();
             debug_assert!(number.is_some(), "an incarnation was counted that is not there");
             buffer.token_mut().incarnation = number?;
@@ -102,7 +102,7 @@ impl Permits {
         }
     }
 
-    /// An incarnation is free (again). Returns the buffer that it works for next, if one waits.
+    /// An incarnation is (again) free. Returns the buffer that it works on next, if one waits.
     #[inline]
     pub(super) fn free(&self, number: u32) -> Option<Buffer> {
         self.free.push(number);
@@ -121,23 +121,24 @@ impl Permits {
         Some(buffer)
     }
 
-    /// An incarnation is to work (again). Returns the buffer that it works for first, if one waits.
+    /// An incarnation is to work (again). Returns the buffer that it works on first, if one waits.
     pub(super) fn recall(&self, number: u32) -> Option<Buffer> {
-        // That it is wanted was said before: either this sees the mark of who withdraws it, or that one sees that it is wanted.
+        // `wanted` was raised before: either this call sees the mark of the worker that withdraws the incarnation, or that
+        // worker sees that it is wanted.
         fence(Ordering::SeqCst);
-        // Whoever takes the mark away puts it back among the free ones. Where there is none, it has never stopped.
+        // The one that removes the mark returns the incarnation to the free ones. Without a mark it has never been withdrawn.
         let was_out = self.out[number as usize].swap(false, Ordering::AcqRel);
         if was_out { self.free(number) } else { None }
     }
 
-    /// An incarnation is free and is not to work on, unless it turns out now that it is to.
+    /// An incarnation is free and is to be withdrawn, unless it turns out now to be wanted.
     pub(super) fn withdraw(&self, number: u32, wanted: impl Fn() -> bool) -> Option<Buffer> {
         self.out[number as usize].swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if wanted() { self.recall(number) } else { None }
     }
 
-    /// How many wait.
+    /// The number of buffers that wait for an incarnation.
     pub(super) fn waiting(&self) -> usize {
         self.count.load(Ordering::Relaxed).min(0).unsigned_abs()
     }

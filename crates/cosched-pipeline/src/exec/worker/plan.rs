@@ -1,4 +1,4 @@
-//! From a graph to stations: which stages run on workers, and how their buffers go.
+//! From a graph to stations: which stages run on workers, and the routes of their buffers.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use super::turnstile::Turnstile;
 use crate::counters::{Counters, Counts};
 use crate::graph::{Each, Graph, PathId, Stage, Work};
 
-/// Who may work for a buffer at a stage.
+/// Which incarnation works on a buffer at a stage.
 pub(super) enum Access {
-    /// The one incarnation; the station's turnstile lets one buffer in.
+    /// The only one; the station's turnstile lets in one buffer at a time.
     Alone,
     /// Each worker has an incarnation of its own.
     Own,
-    /// Whichever is free.
+    /// Any one that is free.
     Free(Box<Permits>),
 }
 
 /// A stage that runs on workers.
 pub(super) struct Room {
     pub(super) cells: Box<[Arc<Cell>]>,
-    /// How many of them there are at the beginning.
+    /// How many of them are active at the beginning.
     pub(super) at_work: usize,
     pub(super) access: Access,
 }
@@ -47,18 +47,19 @@ impl Room {
     }
 }
 
-/// What runs on workers, and the stations of it by path and place on the path.
+/// The stages that run on workers, and their stations by path and by place on the path.
 pub(super) struct Plan {
-    /// By stage; none for those with threads of their own.
+    /// By stage; None for stages with threads of their own.
     pub(super) rooms: Vec<Option<Room>>,
     pub(super) stations: Vec<Station>,
-    /// By path, by place on the path.
+    /// By path and by place on the path.
     pub(super) places: Vec<Vec<Option<u32>>>,
-    /// How often a path comes to the workers: each time ends with its last buffer.
+    /// The number of runs: sequences of stages of a path on workers. Each run ends with its path's
+    /// last buffer.
     pub(super) runs: usize,
 }
 
-/// Plans what runs on workers, and takes it out of the graph's stages.
+/// Plans what runs on workers, and takes these stages' work out of the graph.
 pub(super) fn plan(graph: &mut Graph, workers: usize, counters: impl Fn(usize) -> Arc<Counters>) -> Plan {
     let mut plan = Plan { rooms: Vec::new(), stations: Vec::new(), places: Vec::new(), runs: 0 };
     for (index, path) in graph.paths.iter().enumerate() {
@@ -94,19 +95,19 @@ pub(super) fn plan(graph: &mut Graph, workers: usize, counters: impl Fn(usize) -
 }
 
 impl Plan {
-    /// The stages of a path from one place to another, all of which run on workers.
+    /// Adds the stages of a path from one place to another, all of which run on workers.
     fn add_run(&mut self, graph: &Graph, id: PathId, run: std::ops::Range<usize>, one_worker: bool) {
         self.runs += 1;
         let path = &graph.paths[id.0];
         let first = self.stations.len() as u32;
-        // Whether all buffers leave the present station in the order of their numbers.
+        // Whether all buffers leave the current station in the order of their numbers.
         let mut in_order = true;
         for place in run.clone() {
             let index = path.stages[place].0;
             let stage = &graph.stages[index];
             let serial = stage.incarnations() == 1;
             let here = self.stations.len() as u32;
-            // Where a run begins, threads may bring the buffers.
+            // At the beginning of a run the buffers may come from threads.
             let before = if place > 0 { place } else { path.stages.len() } - 1;
             let is_alone = one_worker && graph.stages[path.stages[before].0].on_workers();
             let entry = if serial { Entry::Ordered(Turnstile::new(path.buffers, is_alone)) } else { Entry::Any };
@@ -120,7 +121,7 @@ impl Plan {
         let onward = match path.stages.get(run.end) {
             Some(next) => Onward::Thread(next.0),
             None if graph.stages[path.stages[0].0].on_workers() => {
-                // The path's beginning has its stations already, or is in this run.
+                // The path's first stage has its station already, or is in this run.
                 Onward::Around(self.places[id.0][0].unwrap_or(first), path.buffers as u64)
             }
             None => Onward::Pool(path.stages[0].0),
@@ -132,7 +133,7 @@ impl Plan {
         let Some(last) = self.stations.last_mut() else { return };
         last.onward = onward;
         if !in_order && last.renumber.is_none() {
-            // A pool wants no order, but the last buffer of all to come back has to be known.
+            // A pool needs no order, but it must be known which buffer is the last one to return.
             last.renumber = Some(Box::new(Renumber::new()));
         }
     }

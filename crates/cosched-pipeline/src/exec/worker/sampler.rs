@@ -1,40 +1,40 @@
-//! What a worker knows about how long stages take, without a look at the clock at each.
+//! A worker's knowledge of how long stages take, without reading the clock at each stage.
 //!
-//! Problem: a look at the clock takes 20 to 30 ns, as much as a short stage with its hand-off. Rules: of a stage whose rounds
-//! take 100 µs or more each is timed, by one look, because the end of one is the beginning of the next. Of shorter ones a
-//! round is timed each 100 µs of the stage's time, and all rounds of one buffer in 64. A stage's time is then that of the
-//! timed rounds and, for each other round, the mean.
+//! Problem: reading the clock takes 20 to 30 ns, as much as a short stage with its hand-off. Rules: of a stage whose rounds
+//! take 100 µs or more, every round is timed, with a single read, because the end of one round is the beginning of the next.
+//! Of a shorter one, one round per 100 µs of the stage's time is timed, and all rounds of one buffer in 64. A stage's time is
+//! then the time of the timed rounds plus the mean for each of the others.
 //!
-//! From the sampled buffers the worker also tells whether it is worth while to have several workers. A stage that one worker
-//! leaves and another enters costs a few cache misses, some 100 ns; if the stages are shorter than that, one worker alone is
+//! From the sampled buffers the worker also derives whether several workers are worthwhile. When a stage moves from one
+//! worker to another, that costs a few cache misses, some 100 ns; if the stages are shorter than that, one worker alone is
 //! faster than two.
 
 use std::time::Instant;
 
-/// A stage whose rounds take so long is timed at each.
+/// Each round of a stage whose rounds take this long is timed.
 pub(super) const LONG_NS: u64 = 100_000;
-/// After a round that takes so long several workers are worth while at once.
+/// After a round that takes this long several workers are worthwhile immediately.
 const SEVERAL_AT_ONCE_NS: u64 = 2_000;
-/// One buffer in so many is sampled.
+/// One buffer in this number is sampled.
 const PERIOD: u32 = 64;
-/// Several workers from this mean time of a stage on, and one alone below the lower one.
+/// Several workers from this mean time of a round on, and a single one below the second threshold.
 const SEVERAL_NS: u64 = 160;
 const ALONE_NS: u64 = 80;
 
 pub(super) struct Sampler {
-    /// What two looks at the clock, one directly behind the other, differ by.
+    /// The difference between two reads of the clock, one directly after the other.
     look_ns: u64,
     /// Buffers until the next sampled one.
     left: u32,
     samples: bool,
-    /// Of the sampled buffer that is under way.
+    /// Of the current sampled buffer.
     sum_ns: u64,
     rounds: u64,
-    /// The end of the round before, if that was timed and nothing but the way to the next one has come since.
+    /// The end of the previous round, if that was timed and only the hand-off has come since.
     end: Option<Instant>,
     /// Mean time of a round; 0 before the first sample.
     mean_ns: u64,
-    /// The last sample was far from the mean, and has not been taken into it.
+    /// The last sample was far from the mean, and has not been added to it.
     doubted: bool,
     was_long: bool,
 }
@@ -55,7 +55,7 @@ impl Sampler {
         }
     }
 
-    /// The next buffer.
+    /// Starts with the next buffer.
     #[inline]
     pub(super) fn next_buffer(&mut self) {
         self.end = None;
@@ -67,23 +67,23 @@ impl Sampler {
         }
     }
 
-    /// The next buffer is to be sampled: things may have changed while the worker had none.
+    /// Makes the next buffer a sampled one: times may have changed while the worker had no work.
     pub(super) fn sample_next(&mut self) {
         self.left = 1;
     }
 
-    /// Whether the present buffer is one that is sampled.
+    /// Whether the current buffer is a sampled one.
     #[inline]
     pub(super) fn samples(&self) -> bool {
         self.samples
     }
 
-    /// A timed round begins.
+    /// Starts the timing of a round.
     pub(super) fn begin(&mut self, long: bool) -> Instant {
         self.end.take_if(|_| long).unwrap_or_else(Instant::now)
     }
 
-    /// It has ended. Returns what it took.
+    /// Ends the timing of a round. Returns the time that it took.
     pub(super) fn end(&mut self, begin: Instant) -> u64 {
         let end = Instant::now();
         self.end = Some(end);
@@ -94,13 +94,13 @@ impl Sampler {
         took_ns
     }
 
-    /// Whether there was a long round since it was asked last.
+    /// Whether there was a long round since the last call.
     pub(super) fn was_long(&mut self) -> bool {
         std::mem::take(&mut self.was_long)
     }
 
-    /// The worker is through with the buffer. Says what it thinks now, if it has learned something: whether several workers
-    /// are worth while, given that they are (not).
+    /// The worker is done with the buffer. Returns whether several workers are worthwhile, by what it has learned from this
+    /// buffer; `several` is the present state.
     #[inline]
     pub(super) fn buffer_done(&mut self, several: bool) -> bool {
         if self.samples { self.sampled(several) } else { several }
@@ -112,7 +112,7 @@ impl Sampler {
         let Some(mean_ns) = self.sum_ns.checked_div(self.rounds) else { return several };
         let far = self.mean_ns > 0 && mean_ns > 8 * self.mean_ns + 1000;
         if far && !self.doubted {
-            // Perhaps the worker had lost its CPU: asks the next buffer.
+            // Perhaps the worker was preempted: samples the next buffer to decide.
             (self.doubted, self.left) = (true, 1);
             return several;
         }

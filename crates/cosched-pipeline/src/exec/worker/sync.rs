@@ -1,5 +1,5 @@
-//! What the workers' lists and rendezvous are built from. The tests put a checker of all interleavings (loom) in this file's
-//! place, so they name nothing of it but what stands here.
+//! The primitives of the workers' lists and rendezvous. The tests replace this file by a model checker of all interleavings
+//! (loom), so the rest of the module uses only what is exported here.
 
 pub(super) use std::sync::atomic::{
     AtomicBool, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -20,17 +20,16 @@ impl Futex {
         &self.0
     }
 
-    /// Sleeps while the word has this value, and not longer than `limit`; false when that is over. May return true for no
-    /// reason.
+    /// Sleeps while the word has this value, for at most `limit`; false if that time has passed. May return true spuriously.
     pub(super) fn sleep_while(&self, value: u32, limit: Option<Duration>) -> bool {
         let limit =
             limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
         futex::wait(&self.0, futex::Flags::PRIVATE, value, limit.as_ref()) != Err(Errno::TIMEDOUT)
     }
 
-    /// Wakes who sleeps.
+    /// Wakes one sleeping thread.
     pub(super) fn wake(&self) {
-        // It fails for addresses that are not ours only.
+        // It fails only for addresses that are not mapped.
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
     }
 }
