@@ -1,29 +1,29 @@
-//! A node's clocks: a steady one and a wall clock, which drift together, and of which the second may be set.
+//! A node's clocks: a steady clock and a wall clock, which drift together; only the wall clock can be set.
 //!
 //! Linux slews both clocks alike (`CLOCK_MONOTONIC` follows the rate that NTP sets), and a step moves the wall clock
-//! alone. Where the time is synchronised, the rate is set anew from time to time so that the error goes back to zero.
+//! alone. While the time is synchronised, the rate is adjusted from time to time so that the error returns to zero.
 
 use cosched_cluster::Moment;
 use cosched_core::Time;
 
-/// The world begins then, by true wall-clock time, in nanoseconds since the Unix epoch.
+/// True wall-clock time at which the world begins, in nanoseconds since the Unix epoch.
 pub const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
 
-/// A node's clocks. Times without a word beside them are true times, in nanoseconds since the world began.
+/// A node's clocks. Unless stated otherwise, times are true times, in nanoseconds since the world began.
 #[derive(Clone, Copy, Debug)]
 pub struct HostClock {
-    /// Since when the rate holds.
+    /// The true time from which the rate applies.
     since: u64,
-    /// The steady clock then.
+    /// The steady clock at that time.
     steady: u64,
-    /// By how many billionths it is too fast.
+    /// How fast it runs, in parts per billion above the true rate.
     fast_ppb: i64,
-    /// By how much the wall clock is ahead of the steady one.
+    /// How far the wall clock is ahead of the steady one.
     ahead: i64,
 }
 
 impl HostClock {
-    /// A right wall clock; the steady one shows `steady` at the beginning.
+    /// A correct wall clock; the steady clock shows `steady` at the beginning.
     pub fn new(steady: u64) -> HostClock {
         HostClock { since: 0, steady, fast_ppb: 0, ahead: (EPOCH_NS - steady) as i64 }
     }
@@ -34,33 +34,33 @@ impl HostClock {
         self.steady + passed as u64
     }
 
-    /// What the clocks show.
+    /// The readings of both clocks.
     pub fn at(&self, now: u64) -> Moment {
         let steady = self.steady_at(now);
         Moment { steady: Time(steady), wall: Time(steady.saturating_add_signed(self.ahead)) }
     }
 
-    /// By how much the wall clock is wrong, in nanoseconds; more than 0 when it is fast.
+    /// The error of the wall clock, in nanoseconds; positive when it is ahead.
     pub fn error_ns(&self, now: u64) -> i64 {
         self.at(now).wall.0 as i64 - (EPOCH_NS + now) as i64
     }
 
-    /// From now on the clocks are too fast by so many billionths.
+    /// From now on the clocks run `fast_ppb` parts per billion too fast.
     pub fn set_rate(&mut self, now: u64, fast_ppb: i64) {
         (self.steady, self.since, self.fast_ppb) = (self.steady_at(now), now, fast_ppb);
     }
 
-    /// Somebody sets the wall clock by so much.
+    /// Steps the wall clock by `ns` nanoseconds.
     pub fn step(&mut self, ns: i64) {
         self.ahead += ns;
     }
 
-    /// Somebody sets the wall clock right.
+    /// Sets the wall clock to the true time.
     pub fn set_right(&mut self, now: u64) {
         self.ahead -= self.error_ns(now);
     }
 
-    /// When the steady clock shows `steady`, at the earliest.
+    /// The earliest true time at which the steady clock shows `steady`.
     pub fn when_steady(&self, steady: Time) -> u64 {
         let wanted = i128::from(steady.0.saturating_sub(self.steady));
         let rate = 1_000_000_000 + i128::from(self.fast_ppb);
@@ -71,7 +71,7 @@ impl HostClock {
         at
     }
 
-    /// When the wall clock shows `wall`, at the earliest, unless it is set.
+    /// The earliest true time at which the wall clock shows `wall`, unless it is set.
     pub fn when_wall(&self, wall: Time) -> u64 {
         self.when_steady(Time(wall.0.saturating_add_signed(-self.ahead)))
     }

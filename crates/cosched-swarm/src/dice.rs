@@ -1,11 +1,11 @@
-//! Chance, from a seed: the same on every machine and in every version of every library.
+//! A seeded random number generator that gives the same numbers on every machine, independent of library versions.
 
 /// SplitMix64 (Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// The next 64 bits.
+    /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,17 +19,17 @@ impl Dice {
         self.bits() % n
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both inclusive.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// True in one of `n` cases.
+    /// True with probability 1 / `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// One of them; there is at least one.
+    /// A random element of `of`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }

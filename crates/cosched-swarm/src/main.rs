@@ -1,4 +1,4 @@
-//! `cosched-swarm`: runs seeds of the simulation, and repeats one.
+//! `cosched-swarm`: runs seeds of the simulation, and reproduces single seeds.
 
 use clap::Parser;
 use cosched_swarm::run::{Options, Outcome, quiet_panics, replay};
@@ -70,7 +70,7 @@ impl Args {
         Options { nodes: self.nodes.map(|n| n as usize), jobs: self.jobs, minutes: self.minutes, broken: None }
     }
 
-    /// The command that repeats a seed.
+    /// The command that reproduces a seed.
     fn command(&self, seed: u64) -> String {
         let mut command = format!("cosched-swarm --seed {seed}");
         if let Some(nodes) = self.nodes {
@@ -127,7 +127,7 @@ fn many(args: &Args) -> ExitCode {
         println!("{}", serde_json::to_string(&total).unwrap_or_default());
     } else {
         for outcome in &total.failures {
-            // Once more, for what happened last.
+            // Runs the seed again, with a log, to get the last events.
             let (_, last) = replay(outcome.seed, &args.options(), Some(Log::default()));
             last.iter().for_each(|line| println!("{line}"));
             println!("{}", tell(args, outcome));

@@ -1,4 +1,4 @@
-//! One seed: a world is made, lives through a storm, becomes quiet, and must have come to a good end.
+//! One seed: creates a world, runs it through a storm, lets it become idle, and checks how it ended.
 
 use crate::world::{Broken, Counts, Log, MS, S, Violation, World};
 use cosched_core::cluster::{Capacity, Packing, Queue};
@@ -7,20 +7,20 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// For how long a cluster may take until the last job has ended, after all faults are over.
+/// How long a cluster may take, after all faults are over, until the last job has ended.
 const END_NS_MAX: u64 = 3600 * S;
 
-/// For how long it is then watched whether it is quiet.
+/// For how long it is then checked that the cluster is idle.
 const QUIET_NS: u64 = 300 * S;
 
-/// What a world is made with; the rest is the seed's.
+/// The options of a world; everything else is derived from the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many nodes; `None` leaves it to the seed: 2 to 5.
+    /// The number of nodes; `None` leaves it to the seed: 2 to 5.
     pub nodes: Option<usize>,
-    /// How many jobs.
+    /// The number of jobs.
     pub jobs: u64,
-    /// For how long users and faults go on, in minutes of simulated time.
+    /// How long users and faults are active, in minutes of simulated time.
     pub minutes: u64,
     /// How the world is broken on purpose.
     pub broken: Option<Broken>,
@@ -32,29 +32,29 @@ impl Default for Options {
     }
 }
 
-/// What came of a seed.
+/// The result of a seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
-    /// The invariant that did not hold.
+    /// The invariant that was violated.
     pub violation: Option<Violation>,
-    /// What happened.
+    /// What happened, counted.
     pub counts: Counts,
-    /// How long the world lived, in nanoseconds of its time.
+    /// How long the world ran, in nanoseconds of its time.
     pub simulated_ns: u64,
-    /// While nothing happened: renewals of leases in an hour, by all nodes.
+    /// While idle: renewals of leases in an hour, by all nodes.
     pub renewals_per_h: u64,
-    /// While nothing happened: everything else that the store was asked for, in an hour.
+    /// While idle: all other requests to the store, in an hour.
     pub others_per_h: u64,
 }
 
 thread_local! {
-    /// What a panic of this thread said.
+    /// The last panic message of this thread.
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps what panics say for [`seed`], instead of printing it.
+/// Keeps panic messages for [`seed`] instead of printing them.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| SAID.with(|said| *said.borrow_mut() = Some(info.to_string()))));
 }
@@ -64,7 +64,7 @@ pub fn seed(seed: u64, options: &Options) -> Outcome {
     replay(seed, options, None).0
 }
 
-/// Runs one seed and writes down what happens; the last lines come back.
+/// Runs one seed and logs what happens; also returns the last lines of the log.
 pub fn replay(seed: u64, options: &Options, log: Option<Log>) -> (Outcome, Vec<String>) {
     let mut world = make(seed, options);
     world.log = log;
@@ -124,7 +124,7 @@ fn make(seed: u64, options: &Options) -> World {
     for host in &mut world.hosts {
         host.settings.initial = config.clone();
         host.settings.initial.node_dead_after_ns = [6, 12, 40][(seed % 3) as usize] * S;
-        // A cluster's planners that are all eager conflict more.
+        // Where all planners of a cluster are eager, they conflict more.
         host.settings.rank_delay_ns = if seed.is_multiple_of(7) { 1 } else { 300 * MS };
         host.settings.rebalance_ns = 20 * S;
         host.settings.load_period_ns = 10 * S;
@@ -132,7 +132,7 @@ fn make(seed: u64, options: &Options) -> World {
     world
 }
 
-/// The whole life of a world; what was asked of the store while it was quiet: renewals and everything else.
+/// The whole life of a world; returns the requests to the store while it was idle: renewals and all others.
 fn live(world: &mut World, options: &Options) -> (u64, u64) {
     for node in 0..world.hosts.len() {
         world.start(node);
@@ -149,7 +149,7 @@ fn live(world: &mut World, options: &Options) -> (u64, u64) {
             break;
         }
     }
-    // Nodes that were out of touch are given time.
+    // Gives nodes that were out of touch time to recover.
     world.run(30 * S);
     if world.violation.is_none() {
         world.see_over();
@@ -160,10 +160,10 @@ fn live(world: &mut World, options: &Options) -> (u64, u64) {
     world.quiet(QUIET_NS)
 }
 
-/// Users and faults.
+/// The active period: users and faults.
 fn storm(world: &mut World, options: &Options) {
     let end = world.now + options.minutes * 60 * S;
-    // Most faults come alone: the first seconds after one show the most.
+    // Most faults come alone: the first seconds after one are the most revealing.
     let fault_gap_s = world.dice.pick(&[0, 60, 20, 20, 8, 3]);
     let change_gap_s = world.dice.pick(&[30, 6, 2]);
     let (mut submitted, mut next_fault, mut next_change) = (0, world.now + 2 * S, world.now);

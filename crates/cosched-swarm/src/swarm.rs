@@ -8,37 +8,37 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Which seeds.
+/// The seeds to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
-    /// The first.
+    /// The first seed.
     pub from: u64,
-    /// The first that is not run any more.
+    /// The seed after the last one.
     pub to: u64,
-    /// No seed is begun after so long; `None` for all of them.
+    /// No seed is started after this time; `None` runs all of them.
     pub for_at_most: Option<Duration>,
-    /// How many failures are enough.
+    /// Stops after this number of failures.
     pub failures_max: usize,
 }
 
-/// What came of all of them.
+/// The results of all seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Total {
-    /// How many seeds were run.
+    /// The number of seeds that were run.
     pub seeds: u64,
-    /// The first and the last of them.
+    /// The first of them.
     pub first: u64,
-    /// The last.
+    /// The last of them.
     pub last: u64,
-    /// Those that failed, by seed.
+    /// Those that failed, in the order of the seeds.
     pub failures: Vec<Outcome>,
-    /// What happened in all of them.
+    /// What happened in all of them, counted.
     pub counts: Counts,
     /// Simulated time, in hours.
     pub simulated_h: f64,
-    /// While nothing happened: renewals of leases in an hour, the most of any seed.
+    /// While idle: renewals of leases in an hour, the maximum over the seeds.
     pub renewals_per_h_max: u64,
-    /// While nothing happened: everything else that the store was asked for in an hour, the most of any seed.
+    /// While idle: all other requests to the store in an hour, the maximum over the seeds.
     pub others_per_h_max: u64,
     /// Wall-clock time, in seconds.
     pub wall_s: f64,
@@ -69,7 +69,7 @@ impl Total {
     }
 }
 
-/// Runs seeds; `progress` hears of the total about once in a second.
+/// Runs seeds; `progress` is called with the totals about once a second.
 pub fn swarm(seeds: Seeds, options: &Options, progress: impl Fn(&Total) + Sync) -> Total {
     let begin = Instant::now();
     let next = AtomicU64::new(seeds.from);

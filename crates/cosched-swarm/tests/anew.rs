@@ -1,4 +1,4 @@
-//! The store loses its data, or is put back to a copy of before: one test for each thing that the swarm has found.
+//! The store loses its data, or is restored from an earlier copy: one test for each fault that the swarm has found.
 
 use cosched_cluster::store::MemoryStore;
 use cosched_cluster::wire::{Answer, Ask, JobAsk, NodeAsk, OnNodeLoss, WantAsk};
@@ -19,7 +19,7 @@ fn led(name: &str) -> Ask {
     Ask::Submit(job)
 }
 
-/// The number that the next job gets.
+/// Submits a job and returns its number.
 fn submitted(world: &mut World, node: usize, ask: Ask) -> u64 {
     let id = world.ask(node, user(7), ask).unwrap();
     world.run(2 * S);
@@ -29,7 +29,8 @@ fn submitted(world: &mut World, node: usize, ask: Ask) -> u64 {
     }
 }
 
-/// Seed 5 of the swarm: who makes the tree anew reads it twice, and had forgotten after the first time what was given.
+/// Seed 5 of the swarm: the node that recreates the tree reads it twice, and after the first time had forgotten which numbers were
+/// given.
 #[test]
 fn numbers_go_on_behind_those_of_a_store_that_lost_its_data() {
     let mut world = World::started(5, 2);
@@ -46,7 +47,7 @@ fn numbers_go_on_behind_those_of_a_store_that_lost_its_data() {
     world.check();
 }
 
-/// A part that has ended since the copy was made is begun again: the cluster is the one of then, and the job comes to an end.
+/// A part that has ended since the copy was made is started again: the cluster is in the state of the copy, and the job reaches its end.
 #[test]
 fn a_job_of_which_a_part_has_ended_since_the_copy_ends() {
     let mut world = World::started(6, 2);
@@ -70,7 +71,7 @@ fn a_job_of_which_a_part_has_ended_since_the_copy_ends() {
     world.check();
 }
 
-/// A job without a main process is empty on one of its nodes, which has said so since the copy was made.
+/// A job without a main process is empty on one of its nodes, which has reported it since the copy was made.
 #[test]
 fn a_store_that_was_put_back_hears_again_who_is_empty() {
     let mut world = World::started(7, 2);
@@ -87,7 +88,7 @@ fn a_store_that_was_put_back_hears_again_who_is_empty() {
     assert!(world.jobs()[0].closing, "{:?}", world.jobs());
 }
 
-/// A copy in which more was written since than was known of the other one is a copy all the same.
+/// A restored copy is recognised as one although it has since been written to more often than the lost store was known to have been.
 #[test]
 fn a_node_that_was_away_notices_that_the_store_was_put_back_and_has_grown_since() {
     let mut world = World::started(8, 2);
@@ -109,7 +110,7 @@ fn a_node_that_was_away_notices_that_the_store_was_put_back_and_has_grown_since(
     world.check();
 }
 
-/// Seed 2665 of the swarm: nobody who was there knew that the number was given, and the node took its own job for the other.
+/// Seed 2665 of the swarm: no node in touch knew that the number was given, and the node took its own job for the new one.
 #[test]
 fn a_number_that_is_given_again_while_its_node_is_away_gives_nobody_the_other_ones_processes() {
     let mut world = World::started(10, 2);
@@ -133,7 +134,7 @@ fn a_number_that_is_given_again_while_its_node_is_away_gives_nobody_the_other_on
     world.check();
 }
 
-/// Seed 30 of the swarm: a job that is cleared because a node was lost, and begins anew, is still the one that is asked for.
+/// Seed 30 of the swarm: a job that is cleared because a node was lost, and is restarted, still is the job that its launchers request.
 #[test]
 fn launchers_find_a_job_that_is_being_requeued() {
     let mut world = World::started(9, 3);
@@ -156,8 +157,8 @@ fn launchers_find_a_job_that_is_being_requeued() {
     world.check();
 }
 
-/// Seed 1914 of worlds like this: a read found no tree, the next one an older state than was known before, and the node followed the old
-/// plan for ever.
+/// Seed 1914 of such worlds: a read found no tree, the next one an older state than was known before, and the node followed the old plan
+/// for ever.
 #[test]
 fn a_store_that_is_repaired_from_an_older_state_is_followed() {
     let options = Options { nodes: Some(3), jobs: 30, minutes: 4, broken: None };

@@ -1,10 +1,10 @@
-//! Keys that somebody deletes or damages, and machines that are copies of others.
+//! Keys that are deleted or damaged by hand, and machines that are copies of others.
 
 use cosched_cluster::Kept;
 use cosched_cluster::wire::{Answer, Ask, KillHow, OnNodeLoss};
 use cosched_swarm::world::{ROOT, S, World, job, submit, user};
 
-/// Three nodes with a job over all of them and one of each.
+/// Three nodes with a job that spans all of them and one job on each.
 fn with_jobs(seed: u64) -> World {
     with_jobs_of(seed, OnNodeLoss::Kill)
 }
@@ -41,7 +41,7 @@ fn ends_well(mut world: World) {
 
 #[test]
 fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
-    // Which stop the planning until somebody repairs them, and which are written again at once.
+    // Which keys stop the planning until they are repaired, and which are rewritten at once.
     for (key, deletes, stops) in [
         ("state", true, true),
         ("state", false, true),
@@ -64,7 +64,7 @@ fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
         assert_eq!(during.is_none(), stops, "{what}: {during:?}");
         let alarms = world.hosts.iter().filter(|host| host.member().unwrap().alarm().is_some()).count();
         assert_eq!(alarms, if stops { 3 } else { 0 }, "{what}");
-        // Long after all leases are out, and with daemons that begin in the middle of it.
+        // Long after all leases have expired, with a daemon that is restarted meanwhile.
         world.crash(2);
         world.start(2);
         world.run(60 * S);
@@ -81,7 +81,7 @@ fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
         assert!(world.hosts.iter().all(|host| host.member().unwrap().alarm().is_none()), "{what}");
         assert_eq!(submits(&mut world, "later"), Some(6), "{what}");
         let left = world.repair_by(0).unwrap();
-        // Only the key of a number has nobody who writes it again by himself.
+        // Only the key of a number is not rewritten by any node by itself.
         assert!(left.says.iter().all(|line| line.contains("/ids/")), "{what}: {:?}", left.says);
         world.carry_out(&left);
         assert_eq!(world.repair_by(0).unwrap().says, Vec::<String>::new(), "{what}: something is left");
@@ -89,10 +89,11 @@ fn a_key_that_is_lost_or_damaged_ends_no_job_and_numbers_rise() {
     }
 }
 
-/// Two nodes have one number: all that is planned for one of them would be read as the other's.
+/// Two nodes have one number: everything planned for one of them would be read as the other's.
 #[test]
 fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
-    // All are in touch; the one that is right begins in the middle of it, or the one that is wrong; or all do, and nobody has a record.
+    // All stay in touch; or the node with the right key starts during the fault, or the one with the wrong key; or all start then, and
+    // no record is left.
     for away in [&[][..], &[1], &[2], &[0, 1, 2]] {
         let mut world = with_jobs(7);
         let before = world.running();
@@ -132,7 +133,7 @@ fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
     }
 }
 
-/// Whoever has lost its name finds its number by its key, and there are two with its name.
+/// A node whose name is lost finds its number by its key, and there are two with its name.
 #[test]
 fn the_number_of_another_is_not_taken_though_its_key_says_so() {
     let mut world = World::started(12, 3);
@@ -147,7 +148,7 @@ fn the_number_of_another_is_not_taken_though_its_key_says_so() {
     world.check_end();
 }
 
-/// Nodes that see the alarm are not silent, however long nobody hears of them in plans.
+/// Nodes that see the alarm are not silent, however long the plans do not mention them.
 #[test]
 fn jobs_that_begin_anew_elsewhere_outlive_an_alarm() {
     let mut world = with_jobs_of(7, OnNodeLoss::Requeue);
@@ -191,8 +192,8 @@ fn a_state_that_no_memory_has_is_put_back_from_what_a_daemon_has_kept() {
     ends_well(world);
 }
 
-/// Found by cosched-swarm, seed 1007: what says that the cluster has begun was deleted while all were away, and who came first
-/// began with generation 1.
+/// Found by cosched-swarm, seed 1007: the key that says that the cluster has begun was deleted while all nodes were away, and the first
+/// to return began with generation 1.
 #[test]
 fn a_daemon_that_has_kept_the_state_misses_it_though_nothing_in_the_store_says_that_it_was() {
     let mut world = World::started(11, 3);
@@ -214,7 +215,7 @@ fn a_daemon_that_has_kept_the_state_misses_it_though_nothing_in_the_store_says_t
 }
 
 /// Found by cosched-swarm, seed 18178: in a store that had begun again, nodes that had not read its state yet saw that it was missing,
-/// and forgot so when the mark was deleted, too.
+/// and forgot that when the mark was deleted, too.
 #[test]
 fn a_daemon_that_has_seen_the_mark_misses_the_state_when_the_mark_is_gone() {
     let mut world = World::started(13, 3);
@@ -238,7 +239,7 @@ fn a_daemon_that_has_seen_the_mark_misses_the_state_when_the_mark_is_gone() {
     world.check_end();
 }
 
-/// The jobs go on without being planned, and numbers rise.
+/// The jobs continue without being planned, and numbers rise.
 #[test]
 fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {
     let mut world = with_jobs(9);
@@ -254,7 +255,7 @@ fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {
     world.check();
 }
 
-/// A daemon that has only seen an earlier tree would begin all jobs again by what it knows; the names say which one it is.
+/// A daemon that has only seen an earlier tree would restart all jobs by what it knows; the name keys tell which tree it is.
 #[test]
 fn a_tree_whose_keys_are_lost_stays_the_same_though_the_node_knows_another_one() {
     let mut world = with_jobs(10);
@@ -279,7 +280,7 @@ fn a_copy_of_a_machine_is_refused_and_disturbs_nobody() {
         // A copy of the disk knows the lives that were over when it was made.
         world.hosts[twin].settings.dead = world.hosts[1].settings.dead.clone();
         world.start(twin);
-        // The first is started again meanwhile, as it may be.
+        // The original is restarted meanwhile, which is allowed.
         if seed == 1 {
             world.crash(1);
             world.run(S);
@@ -295,13 +296,14 @@ fn a_copy_of_a_machine_is_refused_and_disturbs_nobody() {
     }
 }
 
-/// A node that was cut off for 3 s has seen no plan meanwhile, so the newest one is to hold when its lease of 20 s is out.
+/// A node that was cut off for 3 s has seen no plan meanwhile, so the newest one takes effect when the node's lease of 20 s has
+/// expired.
 #[test]
 fn a_plan_that_waits_for_a_node_that_lagged_holds_soon_after_it_is_back() {
     waits_for_a_node_that_lagged(|_| ());
 }
 
-/// Found by cosched-soak, seed 630: whoever planned next was not the one that had made others wait, and nobody looked.
+/// Found by cosched-soak, seed 630: the next planner was not the one that had made the others wait, and did not check.
 #[test]
 fn so_it_does_when_those_who_planned_it_are_daemons_no_more() {
     waits_for_a_node_that_lagged(|world| {
@@ -314,7 +316,7 @@ fn so_it_does_when_those_who_planned_it_are_daemons_no_more() {
     });
 }
 
-/// Found by cosched-soak, seed 500004: users asked for so much that no plan was the newest for as long as a look takes.
+/// Found by cosched-soak, seed 500004: users made requests so often that no plan was the newest one for as long as the check takes.
 #[test]
 fn so_it_does_while_plans_come_one_soon_after_the_other() {
     waits_for_a_node_that_lagged_until(|world| {
@@ -336,7 +338,7 @@ fn waits_for_a_node_that_lagged(then: impl Fn(&mut World)) {
 
 fn waits_for_a_node_that_lagged_until(then: impl Fn(&mut World)) {
     let mut world = World::new(4, 3);
-    // No job ends meanwhile: that would be another plan.
+    // No job ends meanwhile: that would cause another plan.
     world.job_ns_max = 1_000_000 * S;
     for node in 0..3 {
         world.hosts[node].settings.ttl_s = 20;

@@ -1,4 +1,4 @@
-//! Members of a cluster, one situation each.
+//! Members of a cluster, one situation for each test.
 
 mod common;
 
@@ -9,7 +9,7 @@ use cosched_core::cluster::{Capacity, Period, Stage};
 use cosched_core::{JobId, NodeId, Reason};
 use cosched_swarm::world::{MS, ROOT, S, World, job, submit, user};
 
-/// What a node says to a request at once.
+/// A node's immediate answer to a request.
 fn refused(world: &mut World, node: usize, ask: Ask) -> Result<AskId, NotTaken> {
     let moment = world.moment(node);
     world.hosts[node].node.as_mut().unwrap().tell(moment, |member, now| member.ask(now, ROOT, ask))
@@ -38,7 +38,7 @@ fn a_job_over_nodes_runs_and_ends() {
     assert_eq!((end.why, end.cpu_time_ns), (Why::Finished, 3));
 }
 
-/// Only renewals go to the store, and with each the look whether the state is what it was.
+/// Only renewals reach the store, each with the check whether the state has changed.
 #[test]
 fn an_idle_hour_costs_renewals_only() {
     let mut world = World::started(3, 4);
@@ -50,7 +50,7 @@ fn an_idle_hour_costs_renewals_only() {
     world.ops.clear();
     for _ in 0..60 {
         world.run(60 * S);
-        // Loads flicker, and clocks are looked at.
+        // Loads fluctuate, and clocks are checked.
         for node in 0..4 {
             let flicker = (world.now / (60 * S) % 2) as u32;
             world.tell(node, |member, now| member.load(now, flicker));
@@ -164,7 +164,7 @@ fn a_name_that_two_living_daemons_have_is_refused() {
     world.check_end();
 }
 
-/// The new daemon has the same home, so the old one cannot be alive: nobody waits for its lease, and no job notices.
+/// The new daemon has the same home, so the old one cannot be alive: no node waits for its lease, and no job is affected.
 #[test]
 fn a_daemon_that_was_killed_takes_its_place_again() {
     let mut world = World::started(6, 3);
@@ -187,7 +187,7 @@ fn a_daemon_that_was_killed_takes_its_place_again() {
 
 fn lose_a_node(seed: u64, on_node_loss: OnNodeLoss) -> World {
     let mut world = World::started(seed, 4);
-    // Until then nodes are given time, because all have been out of touch before.
+    // Nodes are given time first, because all have been out of touch before.
     world.run(12 * S);
     world.job_ns_max = 40 * S;
     let mut ask = job("a", 12);
@@ -195,7 +195,7 @@ fn lose_a_node(seed: u64, on_node_loss: OnNodeLoss) -> World {
     world.ask(0, user(1), submit(ask));
     world.run(2 * S);
     let parts = world.state().unwrap().jobs[&JobId(1)].place.clone().unwrap().parts;
-    // The lost one is not the one that was asked.
+    // The lost node is not the one that received the request.
     let lost = parts.last().unwrap().node;
     let at = world.hosts.iter().position(|host| host.member().unwrap().id() == Some(lost)).unwrap();
     world.power_off(at);
@@ -208,7 +208,7 @@ fn lose_a_node(seed: u64, on_node_loss: OnNodeLoss) -> World {
     assert_eq!(said(&world, &Notice::NodeSilent(name.clone())), 1);
     assert_eq!((state.nodes.len(), state.jobs[&JobId(1)].stage), (4, Stage::Ready), "silent, and not dead");
     assert!(state.jobs[&JobId(1)].place.as_ref().unwrap().home.is_none(), "no slots");
-    // 10 s after which it is dead, and the margin: a lease and a hundredth.
+    // 10 s after which it is considered dead, and the margin: a lease and one per cent.
     world.run(15 * S);
     assert_eq!(said(&world, &Notice::NodeLeft(name)), 1);
     assert_eq!(world.state().unwrap().nodes.len(), 3);
@@ -232,7 +232,7 @@ fn what_becomes_of_a_job_whose_node_is_lost() {
     assert_eq!((job.end.unwrap().why, job.attempt, job.ended_on.len()), (Why::Finished, 1, 3));
 }
 
-/// A node comes back after others have given it up: what it still runs is ended, and it takes part again.
+/// A node comes back after the others have given it up: what it still runs is ended, and it takes part again.
 #[test]
 fn a_node_that_was_given_up_ends_what_it_still_runs() {
     let mut world = World::started(10, 3);
@@ -257,7 +257,7 @@ fn a_node_that_was_given_up_ends_what_it_still_runs() {
     world.check_end();
 }
 
-/// The store stops for a minute, and all leases run out in it: no node is given up, no job is lost.
+/// The store stops for a minute, and all leases expire during it: no node is given up, no job is lost.
 #[test]
 fn a_store_that_stops_for_a_minute_costs_nothing() {
     for seed in 0..20 {
@@ -334,7 +334,7 @@ fn a_clock_step_stops_no_job_and_loses_no_lease() {
         let mut world = World::started(13, 2);
         world.job_ns_max = 60 * S;
         world.ask(0, user(1), submit(job("a", 8)));
-        // Longer ago than the step: a plan that holds later than now is not run.
+        // Longer ago than the step: a plan that takes effect later than now is not run.
         world.run(8 * S);
         world.hosts[1].clock.step(step * S as i64);
         world.tell(1, |member, now| member.handle_timeout(now));
@@ -391,7 +391,7 @@ fn old_jobs_and_replies_that_nobody_reads_are_forgotten() {
         world.ask(1, user(1), submit(job(&format!("j{n}"), 1)));
     }
     world.run(5 * MS);
-    // It dies with its answers on their way, and does not come back soon.
+    // It dies with its answers in transit, and does not come back soon.
     world.crash(1);
     world.run(30 * S);
     let jobs = world.jobs();
@@ -410,7 +410,7 @@ fn a_node_that_takes_leave_is_gone_at_once() {
     world.run(2 * S);
     assert_eq!(world.state().unwrap().nodes.len(), 1);
     assert!(world.hosts[1].notices.contains(&Notice::Left));
-    // A store that does not answer keeps nobody from leaving.
+    // A store that does not answer prevents no node from leaving.
     world.store_stops_until = world.now + 60 * S;
     world.tell(0, |member, now| member.leave(now));
     world.run(5 * S);
@@ -446,7 +446,7 @@ fn a_store_of_another_version_is_not_touched() {
     assert_eq!(world.store.revision(), revision, "nothing was written");
 }
 
-/// Found by cosched-swarm, seed 0: a machine that was back before its lease ran out began its parts a second time.
+/// Found by cosched-swarm, seed 0: a machine that was back before its lease expired started its parts a second time.
 #[test]
 fn a_machine_that_is_started_anew_has_lost_its_jobs_however_fast_it_was() {
     for (on_node_loss, why, attempt) in [
@@ -470,7 +470,7 @@ fn a_machine_that_is_started_anew_has_lost_its_jobs_however_fast_it_was() {
     }
 }
 
-/// Found by cosched-swarm, seed 7: nobody was left to say that the main process of a kept job had ended.
+/// Found by cosched-swarm, seed 7: no node was left to report that the main process of a kept job had ended.
 #[test]
 fn a_job_that_goes_on_without_its_leads_node_ends_when_it_is_empty() {
     let mut world = World::started(21, 3);
@@ -508,7 +508,7 @@ fn numbers_of_jobs_have_no_gaps() {
     world.check_end();
 }
 
-/// All plan at once all the time: there are no ranks to speak of, and nothing waits for acknowledgements.
+/// All nodes plan at once all the time: ranks make practically no difference, and no plan waits for acknowledgements.
 #[test]
 fn storms_of_conflicts_lose_nothing() {
     let mut world = World::new(1000, 5);
@@ -528,8 +528,8 @@ fn storms_of_conflicts_lose_nothing() {
     world.check_end();
 }
 
-/// A gang that used no CPU for very long is not waited for on any of its nodes: it stays asleep when it uses CPU again,
-/// whoever says so, until its user resumes it; and his record tells him.
+/// A gang that used no CPU for very long is not waited for on any of its nodes: it stays asleep even when a node reports that it
+/// uses CPU again, until its user resumes it; and the job's record tells the user.
 #[test]
 fn a_gang_that_was_dropped_comes_back_when_its_user_says_so() {
     use cosched_core::Standing;
@@ -553,7 +553,7 @@ fn a_gang_that_was_dropped_comes_back_when_its_user_says_so() {
         (0, "asleep", Standing::Scheduled),
         (1, "asleep", Standing::Asleep),
         (0, "dropped", Standing::Asleep),
-        // It is waited for on the other one.
+        // It is waited for on the other node.
         (1, "awake", Standing::Scheduled),
         (1, "asleep", Standing::Asleep),
         (1, "dropped", Standing::Asleep),
@@ -573,13 +573,13 @@ fn a_gang_that_was_dropped_comes_back_when_its_user_says_so() {
     assert_eq!(standing(&world), Standing::Asleep);
     says(&mut world, 1, "awake");
     assert_eq!(standing(&world), Standing::Scheduled);
-    // What is known is said once: two transactions for each report that changed something.
+    // What is known is reported once: two transactions for each report that changed something.
     let writes = world.ops["writes"];
     assert!(writes < 100, "{writes}");
 }
 
-/// Found by cosched-swarm, seeds 2224, 2503 and 4104: a started job that was to have any nodes forgot where its main process is, and
-/// its parts waited for ever for somebody to say that it has ended.
+/// Found by cosched-swarm, seeds 2224, 2503 and 4104: a started job that was allowed any nodes forgot where its main process is, and
+/// its parts waited for ever for a report that it had ended.
 #[test]
 fn a_started_job_is_led_from_where_it_was_whatever_it_wants() {
     let mut world = World::started(17, 2);

@@ -4,7 +4,8 @@ use cosched_cluster::wire::{Answer, JobAsk, NodeAsk, WantAsk};
 use cosched_core::JobId;
 use cosched_swarm::world::{S, World, job, submit, user};
 
-/// Launchers on several nodes ask for the same job at once: there is one. It is over when it is empty on all its nodes.
+/// Launchers on several nodes request the same job at the same time: one job is made. It is over when it is empty on
+/// all its nodes.
 #[test]
 fn a_job_that_several_launchers_ask_for_is_one() {
     let mut world = World::started(22, 2);
@@ -46,7 +47,7 @@ fn a_job_that_several_launchers_ask_for_is_one() {
     assert!(!closing(&world), "the first node has some again");
     tell(&mut world, 0, true);
     assert!(closing(&world));
-    // Who asks now means the next one.
+    // A request from now on means the next job.
     let id = world.ask(0, user(7), wide("slurm-17", &names)).unwrap();
     world.run(S);
     assert!(matches!(world.hosts[0].answers[&id][..], [Answer::Submitted { job }] if job != same));

@@ -1,4 +1,4 @@
-//! What operators and owners change while a cluster runs, and what nodes say of themselves.
+//! What operators and owners change while a cluster runs, and what nodes report about themselves.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn administrators_change_queues_and_shares_of_a_running_cluster() {
     world.check_end();
 }
 
-/// It is refused to others who name it, and passed over for those who name none.
+/// Requests of other users that name it are refused, and it is passed over for those that name no node.
 #[test]
 fn a_queue_is_for_those_whose_it_is() {
     let mut world = World::started(26, 2);
@@ -80,7 +80,7 @@ fn a_queue_is_for_those_whose_it_is() {
     assert_eq!([queue_of(&taken[0]), queue_of(&taken[1])], [1, 0]);
 }
 
-/// How busy a node is is told where anybody can read it: at once when it is new, then when it is another one.
+/// A node's load is reported where anyone can read it: at once when the node is new, then when the load has changed.
 #[test]
 fn a_load_is_read_from_any_node() {
     let mut world = World::started(24, 2);
@@ -110,7 +110,7 @@ fn a_load_is_read_from_any_node() {
     world.check_end();
 }
 
-/// The owner's wishes reach a job from any node; nobody else's do.
+/// The owner's requests reach a job from any node; other users' requests do not.
 #[test]
 fn resources_are_changed_by_the_owner_and_as_far_as_there_is_room() {
     let mut world = World::started(25, 2);
@@ -151,7 +151,7 @@ fn resources_are_changed_by_the_owner_and_as_far_as_there_is_room() {
     assert_eq!(record.history.last().unwrap().what, "resources changed");
 }
 
-/// One user's jobs that wait have a limit; others, and administrators, do not feel it.
+/// The number of waiting jobs of one user is limited; other users and administrators are not affected.
 #[test]
 fn a_users_loop_leaves_room_for_others() {
     let mut world = World::started(26, 2);
@@ -185,7 +185,7 @@ fn a_users_loop_leaves_room_for_others() {
     assert!(matches!(world.hosts[0].answers[&again][..], [Answer::Submitted { .. }]), "one has begun");
 }
 
-/// Who is gone is known to all, also to those that were started later; who is back is not gone.
+/// All daemons know which node has left, also those started later; a node that is back has not left.
 #[test]
 fn a_node_that_left_is_known_to_be_gone_until_it_is_back() {
     let mut world = World::started(27, 3);
@@ -210,7 +210,7 @@ fn a_node_that_left_is_known_to_be_gone_until_it_is_back() {
     world.check_end();
 }
 
-/// What is held for want of memory does not wait for a store that is away, once nobody else has the memory.
+/// What is held for want of memory does not wait for an unavailable store once no other job uses the memory.
 #[test]
 fn what_is_held_goes_on_without_a_store_when_there_is_room() {
     let mut world = World::started(28, 2);
@@ -220,7 +220,7 @@ fn what_is_held_goes_on_without_a_store_when_there_is_room() {
         world.ask(0, user(1), submit(job_on(name, "n1", memory / 4)));
         world.run(S);
     }
-    // The first and the third one turn out to need half of the node each: no room for three.
+    // The first and the third one turn out to need half of the node each: there is no room for three.
     world.tell(1, |member, now| member.memory(now, JobId(1), memory / 2));
     world.tell(1, |member, now| member.memory(now, JobId(3), memory / 2));
     world.run(5 * S);
@@ -234,7 +234,7 @@ fn what_is_held_goes_on_without_a_store_when_there_is_room() {
     world.run(20 * S);
     assert!(!world.hosts[1].member().unwrap().is_joined());
     assert_eq!(stopped(&world), [3], "the others have the memory still");
-    // The second one ends, and what it had is enough.
+    // The second one ends, and the memory that it had is enough.
     world.hosts[1].processes.parts.get_mut(&JobId(2)).unwrap().sleeps_until = Some(until);
     world.run(20 * S);
     assert!(stopped(&world).is_empty());
@@ -244,7 +244,7 @@ fn what_is_held_goes_on_without_a_store_when_there_is_room() {
     assert!(world.violation.is_none(), "{:?}", world.violation);
 }
 
-/// Who starts one quick job after the other does not push out the exit codes of others.
+/// A user who starts one quick job after the other does not push out the exit codes of other users' jobs.
 #[test]
 fn nobody_pushes_out_the_ended_jobs_of_another() {
     let mut world = World::new(37, 2);
@@ -264,7 +264,7 @@ fn nobody_pushes_out_the_ended_jobs_of_another() {
         of.map(|job| job.id).collect::<Vec<_>>()
     };
     assert_eq!((ended(&world, 1), ended(&world, 2).len()), (vec![1], 5));
-    // The newest that have room, of each.
+    // Of each user, the newest jobs that there is room for.
     let of = |world: &World| world.jobs().into_iter().find(|job| job.owner.uid == 1).unwrap();
     let bytes = cosched_cluster::wire::encode(&of(&world)).len() as u64;
     for node in 0..2 {

@@ -1,11 +1,11 @@
-//! Nodes that are silent, and dead: what that costs jobs, and that nothing lives twice.
+//! Nodes that are silent, and dead nodes: what that costs jobs, and that nothing lives twice.
 
 use cosched_cluster::wire::{Answer, Ask, JobAsk, OnNodeLoss, Why};
 use cosched_core::JobId;
 use cosched_core::cluster::{Capacity, NEVER};
 use cosched_swarm::world::{ROOT, S, World, job, job_on, submit, user};
 
-/// A silence that is longer than a lease costs a gang its slots and nobody a life, whatever is to become of it without its node.
+/// A silence that is longer than a lease costs a gang its slots but ends no job, whatever the job's rule for a lost node says.
 #[test]
 fn a_silence_that_is_short_costs_slots_and_no_lives() {
     for on_node_loss in [OnNodeLoss::Kill, OnNodeLoss::Keep, OnNodeLoss::Requeue] {
@@ -38,7 +38,7 @@ fn a_silence_that_is_short_costs_slots_and_no_lives() {
     }
 }
 
-/// A kept job has its ranks back from a node that was dead and lives.
+/// A kept job gets its ranks back from a node that was considered dead and is alive.
 #[test]
 fn a_kept_job_has_its_ranks_back_after_any_silence() {
     let mut world = World::started(12, 3);
@@ -53,7 +53,7 @@ fn a_kept_job_has_its_ranks_back_after_any_silence() {
     assert_eq!(world.running().len(), 3, "and its rank there does, too");
     world.run(40 * S);
     assert_eq!((place(&world).parts.len(), world.running().len()), (3, 3));
-    // Its machine is started anew: what was kept there is gone.
+    // Its machine is restarted: what was kept there is lost.
     world.hosts[2].cut_until = world.now + 30 * S;
     world.run(25 * S);
     world.power_off(2);
@@ -63,7 +63,7 @@ fn a_kept_job_has_its_ranks_back_after_any_silence() {
     assert!(world.state().unwrap().kept.is_empty());
 }
 
-/// Nobody is dead before an operator says so, if the cluster is told so; he is asked to be sure.
+/// With this setting of the cluster, no node is dead until an operator says so, who is asked to be sure.
 #[test]
 fn an_operator_says_that_a_node_is_dead() {
     let mut world = World::started(13, 3);

@@ -21,11 +21,11 @@ use std::sync::Arc;
 pub struct Watch {
     pub(crate) range: Range,
     pub(crate) next: Revision,
-    /// The store ended it, and the node has not heard so.
+    /// The store has ended it, and the node has not been told yet.
     pub(crate) ended: bool,
 }
 
-/// A request that was made.
+/// A user's request that has no answer yet.
 #[derive(Debug)]
 pub(crate) struct Requested {
     pub(crate) by: By,
@@ -38,69 +38,69 @@ pub(crate) struct Requested {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// What its daemon decides by; `None` while the daemon is dead.
+    /// The daemon's decision-making part; `None` while the daemon is dead.
     pub node: Option<Node>,
-    /// The slot that invariants have seen last.
+    /// The last slot that was reported to the invariants.
     pub(crate) shown: Option<SlotBegins>,
     /// How often the daemon was started.
     pub(crate) life: u64,
     /// How often the machine was started.
     pub(crate) boots: u64,
-    /// Since when the store has a record of it: in which life of the store, of which daemon, and when.
+    /// When the store first had a record of the node, with the store's life and the daemon's instance.
     pub(crate) heard: Option<((u64, u64), u64)>,
     pub(crate) watches: BTreeMap<OpId, Watch>,
-    /// Nothing passes between it and the store until then.
+    /// No message passes between the node and the store until then.
     pub cut_until: u64,
-    /// Its operations reach the store until then, but it hears no answers.
+    /// Its operations reach the store until then, but no answers come back.
     pub deaf_until: u64,
-    /// Its watches tell nothing until then.
+    /// Its watches deliver no events until then.
     pub blind_until: u64,
     /// The daemon is stopped (as by SIGSTOP) until then.
     pub hung_until: u64,
-    /// A guard has let all processes run, because the daemon hung.
+    /// The guard has thawed all processes because the daemon hung.
     pub(crate) thawed: bool,
-    /// Until when jobs that others may begin anew may live, as its daemon has left it for the guard.
+    /// Deadlines, left by the daemon for the guard, of jobs that other nodes may restart.
     pub(crate) fences: BTreeMap<JobId, (Attempt, Time)>,
     /// Its jobs.
     pub processes: Processes,
-    /// Main processes of jobs that have no part here: by number, when they end.
+    /// Main processes of jobs that have no part on this node: the time at which they end, by number.
     pub mains: BTreeMap<i32, u64>,
-    /// The last number of one.
+    /// The last number given to such a process.
     pub(crate) last_main: i32,
     /// The plan in use.
     pub plan: Option<Arc<Plan>>,
-    /// The last one of which a node hears that is broken on purpose.
+    /// The last plan that a node that is broken on purpose (`OldPlans`) learns of.
     pub(crate) heard_plan: Option<Arc<Plan>>,
-    /// Why it ran no slots, whenever it began not to.
+    /// Why the node stopped running slots, one entry for each time.
     pub no_slots: Vec<Reason>,
-    /// What came of requests, in this life.
+    /// Answers to requests, in this life of the daemon.
     pub answers: BTreeMap<AskId, Vec<Answer>>,
-    /// What nodes said of themselves, when that was last asked for.
+    /// The nodes' acknowledgements, as of the last request for them.
     pub loads: Option<BTreeMap<String, Ack>>,
-    /// Jobs that were asked for in this life, by request.
+    /// Jobs requested in this life of the daemon, by request.
     pub(crate) asked: BTreeMap<AskId, String>,
-    /// Requests of users in this life that have no answer yet, and the number of the last one.
+    /// Users' requests in this life of the daemon that have no answer yet.
     pub(crate) requests: BTreeMap<RequestId, Requested>,
     pub(crate) last_request: u64,
-    /// What was said.
+    /// Notices that the daemon has given.
     pub notices: Vec<Notice>,
-    /// By how many generations it is behind.
+    /// How many generations it is behind.
     pub behind: u64,
     /// Its clocks.
     pub clock: HostClock,
-    /// What the kernel says of them.
+    /// Whether the kernel reports the clocks as synchronised.
     pub(crate) clock_ok: bool,
-    /// Whether the daemon has looked at the clock since it was last set.
+    /// Whether the daemon has checked the clock since it was last set.
     pub(crate) clock_seen: bool,
     /// Whether a time service corrects the clock.
     pub(crate) disciplined: bool,
-    /// The longest cycle that it has had, in nanoseconds.
+    /// The longest cycle so far, in nanoseconds.
     pub(crate) cycle_ns_max: u64,
-    /// What its member is made with.
+    /// The settings that its member is created with.
     pub settings: Settings,
-    /// What it really has.
+    /// The real capacity of the machine.
     pub capacity: Capacity,
-    /// Its memory, when none of it is taken out.
+    /// Its memory in bytes with all of it installed.
     pub(crate) memory_bytes_whole: u64,
 }
 
@@ -149,14 +149,14 @@ impl Host {
         self.node.as_ref().map(Node::member)
     }
 
-    /// What the machine has, before its daemon is started for the first time.
+    /// Sets the machine's capacity, before its daemon is started for the first time.
     pub fn set_capacity(&mut self, capacity: Capacity) {
         (self.capacity, self.settings.capacity) = (capacity, capacity);
         self.memory_bytes_whole = capacity.memory_bytes;
         self.processes = Processes::new(capacity.cpus);
     }
 
-    /// Writes down what the next daemon has to find of a job.
+    /// Persists what the next daemon has to find of a job.
     pub(crate) fn keep(&mut self, id: JobId) {
         let kept = self.node.as_ref().and_then(|daemon| daemon.part(id));
         if let (Some((of, job)), Some(part)) = (kept, self.processes.parts.get_mut(&id)) {
@@ -180,7 +180,7 @@ impl Host {
         self.processes.parts.iter().map(found).collect()
     }
 
-    /// Whether slots mean the same here as elsewhere.
+    /// Whether slots mean the same on this node as elsewhere.
     pub(crate) fn is_sound(&self, now: u64) -> bool {
         self.node.is_some()
             && self.clock_ok

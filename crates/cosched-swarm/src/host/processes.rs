@@ -1,7 +1,7 @@
 //! A job's processes on one node: they compute, sleep, use memory and end.
 //!
-//! Each thread of a part computes for so much CPU time, then sleeps for so long, and so on. CPUs are shared evenly among
-//! the threads that may run; those that run in the background have what is left.
+//! Each thread of a part alternately computes for a given CPU time and sleeps for a given time. CPUs are shared evenly
+//! among the runnable threads; threads in the background get what is left.
 
 use cosched_cluster::wire::PartEnd;
 use cosched_core::cluster::LocalJob;
@@ -9,47 +9,47 @@ use cosched_core::{Disposition, JobId};
 use cosched_node::PartOf;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What comes next in the life of a part.
+/// A phase in the life of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Each of its threads uses so much CPU time, in nanoseconds.
+    /// Each of its threads uses this CPU time, in nanoseconds.
     Computes(u64),
-    /// They sleep for so many nanoseconds.
+    /// They sleep for this time, in nanoseconds.
     Sleeps(u64),
 }
 
-/// A job's part of a node.
+/// A job's part on a node.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// What its daemon has on its disk of it.
+    /// What the daemon has on disk about the part.
     pub of: PartOf,
-    /// And of how it is scheduled.
+    /// What the daemon has on disk about its scheduling.
     pub job: LocalJob,
     /// When the job was submitted, in milliseconds.
     pub(crate) submitted_ms: u64,
-    /// In which life of the store.
+    /// The life of the store in which it was submitted.
     pub(crate) store_life: u64,
-    /// What is still to come; the first one is under way.
+    /// The remaining phases; the first one is in progress.
     pub phases: VecDeque<Phase>,
-    /// When the sleep that is under way ends.
+    /// When the current sleep ends.
     pub sleeps_until: Option<u64>,
-    /// It was killed, and is dead then.
+    /// It was killed, and is dead at this time.
     pub dies_at: Option<u64>,
-    /// It does nothing about a polite kill.
+    /// It ignores a polite kill.
     pub ignores_kill: bool,
-    /// Its daemon was told that the store does not know the job any more.
+    /// The daemon was told that the store no longer knows the job.
     pub forgotten: bool,
-    /// Its daemon has seen that it is over.
+    /// The daemon has seen that it is over.
     pub ended: bool,
     /// CPU time used so far, of all threads, in nanoseconds.
     pub cpu_ns: u64,
     /// Memory in use.
     pub memory_bytes: u64,
-    /// Memory that was told already, or declared.
+    /// Memory that was already reported or declared.
     pub told_bytes: u64,
-    /// What it may do.
+    /// Whether it may run.
     pub to: Disposition,
-    /// Since when it is stopped, and nobody has a reason that it should be.
+    /// Since when it has been stopped without any reason to be.
     pub stopped_since: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Local {
         PartEnd { cpu_time_ns: self.cpu_ns.max(1), ..PartEnd::default() }
     }
 
-    /// Whether any process is here.
+    /// Whether any of its processes is alive on this node.
     pub fn is_alive(&self) -> bool {
         !self.phases.is_empty()
     }
@@ -75,17 +75,17 @@ pub struct Processes {
     /// By job.
     pub parts: BTreeMap<JobId, Local>,
     cpus: u64,
-    /// Up to when work is counted.
+    /// The time up to which work has been counted.
     upto: u64,
 }
 
 impl Processes {
-    /// None yet, on so many CPUs.
+    /// No parts yet, on a node with `cpus` CPUs.
     pub fn new(cpus: u32) -> Processes {
         Processes { parts: BTreeMap::new(), cpus: cpus.into(), upto: 0 }
     }
 
-    /// How fast threads that own CPUs, and those in the background, get on: a fraction of a CPU each.
+    /// How fast threads that own CPUs and background threads progress: a fraction of a CPU each.
     fn rates(&self) -> [(u64, u64); 2] {
         let threads = |to: Disposition| {
             let runnable = self.parts.values().filter(|part| part.is_runnable() && part.to == to);
@@ -96,7 +96,7 @@ impl Processes {
         [(self.cpus.min(run), run.max(1)), (left.min(background), background.max(1))]
     }
 
-    /// Counts what was computed until now. To be called before anything changes.
+    /// Counts what was computed until now. Must be called before anything changes.
     pub fn advance(&mut self, now: u64) {
         let passed = now - self.upto.min(now);
         self.upto = self.upto.max(now);
@@ -115,7 +115,7 @@ impl Processes {
         }
     }
 
-    /// Goes on to the next phases, and tells of which jobs the last process has ended.
+    /// Moves on to the next phases, and returns the jobs whose last process has ended.
     pub fn settle(&mut self, now: u64) -> Vec<JobId> {
         let mut over = Vec::new();
         for (id, part) in self.parts.iter_mut().filter(|(_, part)| part.is_alive()) {

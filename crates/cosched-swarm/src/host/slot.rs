@@ -1,36 +1,36 @@
-//! What invariants are told of a node's slots, and how what it plans is broken on purpose.
+//! What invariants are told of a node's slots, and how a node's plan is altered on purpose.
 
 use cosched_core::cluster::{LocalScheduler, Plan as ClusterPlan};
 use cosched_core::{JobId, NodeId, Plan, PlannedJob, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A slot as it begins on a node, or as it goes on under another plan.
+/// A slot as it begins on a node, or as it continues under another plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotBegins {
     /// The cluster's plan that is followed.
     pub plan: Arc<ClusterPlan>,
-    /// The slot; 0 always where all slots of the plan are the same.
+    /// The slot's number; always 0 where all slots of the plan are the same.
     pub slot: u64,
-    /// The gangs that own CPUs now, with how many.
+    /// The gangs that own CPUs now, with the number of CPUs.
     pub own: BTreeMap<JobId, u32>,
-    /// Gangs that were started before their plan holds.
+    /// Gangs that were started before their plan takes effect.
     pub early: BTreeSet<JobId>,
 }
 
-/// A way in which the harness itself is broken on purpose, to show that somebody notices.
+/// A way in which the harness itself is broken on purpose, to show that an invariant notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mangle {
     /// Every gang has every turn.
     AllAtOnce,
     /// Turns are one slot late.
     OneLate,
-    /// Gangs with a share of the slots have those that are nobody's, too.
+    /// Gangs with a limited share of the slots also run in slots that belong to no gang.
     OverShare,
 }
 
 impl Mangle {
-    /// What it does to a node's plan.
+    /// How it alters a node's plan.
     pub fn alter(self) -> fn(&mut Plan) {
         match self {
             Mangle::AllAtOnce => all_at_once,
@@ -58,7 +58,7 @@ fn over_share(plan: &mut Plan) {
 }
 
 impl SlotBegins {
-    /// The present slot of a node that has slots by the cluster's plan.
+    /// The present slot of a node that runs slots by the cluster's plan.
     pub(crate) fn of(local: &LocalScheduler, now: Time) -> Option<SlotBegins> {
         let plan = Arc::clone(local.cluster_plan().filter(|_| local.has_slots())?);
         let turns = local.plan().turns.len();
@@ -67,14 +67,14 @@ impl SlotBegins {
         Some(SlotBegins { plan, slot, own, early: local.early().clone() })
     }
 
-    /// The same by another plan of the cluster's.
+    /// The same slot under another plan of the cluster.
     pub(crate) fn by(self, plan: Arc<ClusterPlan>, node: NodeId) -> SlotBegins {
         let cpus = |id: &JobId| Some((*id, plan.part(*id, node)?.cpus));
         let own = plan.run(self.slot).iter().filter_map(cpus).collect();
         SlotBegins { own, plan, ..self }
     }
 
-    /// Whether invariants have seen it.
+    /// Whether it was reported to the invariants already.
     pub(crate) fn is_shown_by(&self, shown: &SlotBegins) -> bool {
         let of = |s: &SlotBegins| (s.plan.generation, s.slot);
         of(shown) == of(self) && shown.own == self.own && shown.early == self.early

@@ -1,7 +1,8 @@
-//! Nobody changes what is not his: a request that is said to be done is its owner's or an administrator's.
+//! No user changes another user's job: a request that is answered as done came from the job's owner or an administrator.
 //!
-//! Why: whoever plans believes what a node says of who asks, so each node has to look. A store that is put back can give a number again,
-//! and a node that has not heard of that obeys the owner of the job that it knows: all who ever owned a number may.
+//! Why: the planner trusts what a node says about the requesting user, so each node has to check it. A restored store can give a number
+//! a second time, and a node that has not heard of that obeys the owner of the job that it knows: everyone who ever owned a number is
+//! allowed.
 
 use super::{Invariant, Seen};
 use cosched_node::Request;

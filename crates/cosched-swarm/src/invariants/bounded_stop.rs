@@ -1,13 +1,13 @@
-//! No process stays stopped for longer than a bound, whatever single thing breaks.
+//! No process stays stopped for longer than a bound, whatever single fault occurs.
 //!
-//! Why: a job that nobody thaws is lost to its user (DESIGN.md, chapter 5: "whatever dies … no job stays stopped"). What a
-//! user has suspended, and what waits for memory, stays stopped for as long as that lasts; on a node that is out of touch,
-//! nothing waits for memory that nobody else there uses. All others wait for their turn only: twice the longest cycle of the
-//! node, and [`REST_NS`] for a new plan to hold and for a guard or a new daemon to notice a dead one.
+//! Why: a job that is never thawed is lost to its user (DESIGN.md, chapter 5: "whatever dies … no job stays stopped"). A job
+//! that its user has suspended, or that waits for memory, stays stopped for as long as that lasts; on a node that is out of
+//! touch, no job waits for memory that no other job there uses. All others wait only for their turn: twice the longest cycle
+//! of the node, and [`REST_NS`] for a new plan to take effect and for a guard or a new daemon to notice a dead one.
 
 use super::{Invariant, Seen};
 
-/// Beside two cycles, in nanoseconds: a lease (5 s) and its doubt, a plan's lead, a look at the clock.
+/// In addition to two cycles, in nanoseconds: a lease (5 s) and its uncertainty, a plan's lead time, a check of the clock.
 pub(crate) const REST_NS: u64 = 12_000_000_000;
 
 pub(super) struct BoundedStop;
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(dies_in_a_slot(Some(Broken::NobodyThaws)), Some("bounded_stop"));
     }
 
-    /// One of two jobs is held for want of memory; the store goes away for longer, and then the other one ends.
+    /// One of two jobs is held for want of memory; the store goes away, and while it is away the other job ends.
     fn held_without_a_store(broken: Option<Broken>) -> Option<&'static str> {
         let mut world = World::new(2, 1);
         (world.broken, world.job_ns_max) = (broken, 1000 * S);

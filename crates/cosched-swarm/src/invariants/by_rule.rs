@@ -1,9 +1,9 @@
-//! What becomes of a job that loses a node is what its rule says, and nobody is said to have finished who never began.
+//! A job that loses a node is treated as its rule says, and no job that never began is said to have finished.
 //!
-//! Why: of breakages that were put into planners on purpose, those lived that took one rule for another, and that ended jobs
-//! which waited. A job that keeps what is left goes on while something is left, one that is to begin anew is not ended for
-//! the sake of a node, and one that is to be ended does not go on without a part. A store that lost its data or was put
-//! back knows less of what was.
+//! Why: of the breakages put into planners on purpose, those that confused one rule with another, and those that ended waiting
+//! jobs, went unnoticed. A job that keeps what is left continues while any part is left, a job that is to be restarted is not
+//! ended because of a lost node, and a job that is to be ended does not continue without a part. A store that lost its data or was
+//! restored knows less of the past.
 
 use super::{Invariant, Seen};
 use cosched_cluster::wire::{Job, Why};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub(super) struct ByRule {
-    /// How many parts jobs had in the last state.
+    /// The number of parts of each job in the last state.
     parts: BTreeMap<JobId, usize>,
     begun: BTreeSet<u64>,
     another: bool,
@@ -60,8 +60,8 @@ impl ByRule {
     }
 }
 
-/// Where the main process has ended, or a launcher outside the job's nodes has gone with its node, before anything began, there is
-/// nothing to begin.
+/// When a job closes because its main process has ended, or because a launcher outside the job's nodes was lost with its node,
+/// before any process began, nothing is begun any more.
 fn is_finished(job: &Job) -> bool {
     let lost_lead = job.closing && job.ask.lead.as_ref().is_some_and(|lead| !job.ended_on.contains_key(lead));
     job.main_exit.is_none() && !lost_lead && job.end.as_ref().is_some_and(|end| end.why == Why::Finished)
@@ -89,7 +89,7 @@ mod tests {
         State { jobs: [(id, job)].into(), ..State::default() }
     }
 
-    /// What is said when a job of this rule has two parts, and then so many.
+    /// The verdict on a job with this rule that had two parts, and then has `nodes` parts.
     fn said(rule: OnNodeLoss, nodes: u32, stage: Stage) -> Result<(), String> {
         let mut invariant = ByRule::default();
         invariant.look_at(&state(rule, 2, Stage::Ready)).unwrap();

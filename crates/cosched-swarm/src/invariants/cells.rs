@@ -1,9 +1,9 @@
-//! Never two gangs on one CPU in a slot, by plans of the same generation.
+//! Two gangs never have the same CPU in a slot, by plans of the same generation.
 //!
-//! Why: two gangs on a CPU spin against each other, which is the collapse that gang scheduling is there to prevent
-//! (LLNL, "Gang Scheduler Design": an entry of the matrix is one program's). What is looked at is what the node really
-//! lets run, not the plan: gangs that span nodes have certain cells, which must be disjoint, and all gangs together must
-//! not have more CPUs than the node. A gang that starts early is on cells that no gang that spans nodes has until then.
+//! Why: two gangs on a CPU spin against each other, which is the collapse that gang scheduling is meant to prevent
+//! (LLNL, "Gang Scheduler Design": an entry of the matrix is one program's). What is checked is what the node really
+//! lets run, not the plan: gangs that span nodes have fixed cells, which must be disjoint, and all gangs together must
+//! not have more CPUs than the node. A gang that starts early uses cells that no node-spanning gang has until then.
 
 use super::{Invariant, Seen};
 use crate::host::SlotBegins;
@@ -27,7 +27,7 @@ impl Invariant for Cells {
     }
 }
 
-/// Whether the cells of the gangs that run on a node are different ones.
+/// Checks that the gangs running on a node have disjoint cells.
 fn disjoint(node: u32, slot: &SlotBegins) -> Result<(), String> {
     let mut taken: BTreeMap<u32, JobId> = BTreeMap::new();
     let Some(laid) = slot.plan.layout.nodes().iter().find(|laid| laid.id.0 == node) else { return Ok(()) };

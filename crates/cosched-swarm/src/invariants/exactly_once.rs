@@ -1,11 +1,11 @@
 //! Every acknowledged request is applied exactly once: no acknowledged job is lost, and none is doubled.
 //!
-//! Why: a user who was told a number relies on it, and one whose daemon died in the middle must not find his job twice.
-//! A request comes into the store once and goes once. A name stands for one job at most, an acknowledged one for exactly
-//! the number that was told, and the processes of a job are begun once on each of its nodes in each of its lives: neither
-//! a daemon that was started anew nor a machine that lost everything begins them again. Of what several launchers ask for
-//! (`once`) there is one job of an owner, a name and nodes at a time. A store that has lost its data or was put back
-//! begins anew: what it was told before may be lost or come again; nobody gets two answers.
+//! Why: a user who was told a number relies on it, and a user whose daemon died halfway must not find a job twice. A
+//! request is written to the store once and carried out once. A name stands for one job at most, an acknowledged one for
+//! exactly the number that was told, and the processes of a job are started once on each of its nodes in each of its
+//! lives: neither a restarted daemon nor a machine that lost everything starts them again. Of what several launchers
+//! request with `once`, one job exists at a time for each owner, name and set of nodes. A store that has lost its data or
+//! was restored starts over: what it was told before may be lost or come again; no request gets two answers.
 
 use super::{Invariant, Seen};
 use cosched_cluster::wire::{Answer, Job};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub(super) struct ExactlyOnce {
-    /// Requests that are there (`true`) or were.
+    /// Requests that exist in the store (`true`) or have existed.
     requests: BTreeMap<String, bool>,
     /// Jobs by name.
     jobs: BTreeMap<String, u64>,
@@ -22,7 +22,7 @@ pub(super) struct ExactlyOnce {
     /// In this life of the store.
     told_here: BTreeMap<String, Answer>,
     begun: BTreeSet<(usize, u64, u32)>,
-    /// Jobs that several ask for and that are not about to end, by what they are.
+    /// Jobs that several launchers request and that are not about to end, by owner, name and resources.
     once: BTreeMap<(u32, String, String), u64>,
     /// Jobs that are being ended for good.
     ending: BTreeSet<u64>,
@@ -74,7 +74,7 @@ impl Invariant for ExactlyOnce {
 }
 
 impl ExactlyOnce {
-    /// A store that was lost knows nothing of what was, and one that was put back may carry out once more what it has.
+    /// A store that was lost knows nothing of the past, and a restored one may carry out again what its copy contains.
     fn forget(&mut self) {
         *self = ExactlyOnce { told: std::mem::take(&mut self.told), ..ExactlyOnce::default() };
     }
@@ -82,7 +82,7 @@ impl ExactlyOnce {
     fn is_alone(&mut self, job: &Job) -> Result<(), String> {
         let what = (job.owner.uid, job.ask.name.clone(), format!("{:?}", job.ask.want));
         let ends = job.closing || job.end.is_some() || job.killed_by.is_some() || self.ending.contains(&job.id);
-        // Its owner may want other resources of it.
+        // Its owner may have changed the requested resources.
         self.once.retain(|known, id| *id != job.id || *known == what);
         match self.once.get(&what) {
             Some(known) if *known != job.id && !ends => Err(format!("{what:?} is job {known} and job {}", job.id)),
@@ -98,7 +98,7 @@ impl ExactlyOnce {
         }
     }
 
-    /// Whether what was told is what is.
+    /// Whether the answer agrees with the jobs in the store.
     fn fits(&self, name: &str, answer: &Answer) -> Result<(), String> {
         match (answer, self.jobs.get(name)) {
             (Answer::Submitted { job }, known) if known != Some(job) => {

@@ -1,9 +1,9 @@
-//! Every job ends in a final state once faults are over and its processes end.
+//! Every job reaches a final state once faults are over and its processes have ended.
 //!
-//! That includes jobs whose program is, or was, outside of their nodes, and whose program, launcher or node is gone: none is open
-//! without a process.
-//! Why: a job that is never over keeps its memory, disk space and cells for ever, and its user waits for ever. At the end
-//! all nodes are well, know the same plan, have answered all, and nothing is left in the store but records of what was.
+//! That includes jobs whose program runs, or ran, outside their nodes and whose program, launcher or node no longer exists: none
+//! stays open without a process.
+//! Why: a job that is never over keeps its memory, disk space and cells for ever, and its user waits for ever. At the end all
+//! nodes are well, know the same plan and have answered every request, and only records of past jobs are left in the store.
 
 use super::{Invariant, Seen};
 

@@ -1,20 +1,22 @@
-//! Generations only rise: by one in the store, and on each node never back.
+//! Generations only rise: by one in the store, and on each node they never go back.
 //!
-//! Why: a plan is named by its generation. Two plans of one name could hold in the same slot, and a node that went back
-//! would run what others have left. When the store has lost its data or was put back, generations begin anew, and each
-//! node goes back once. A plan that holds already is not overtaken by one that holds since an earlier moment.
+//! Why: a plan is named by its generation. Two plans of one name could take effect in the same slot, and a node that
+//! went back would run what the others have left. When the store has lost its data or was restored, generations start
+//! over, and each node goes back once. A plan already in effect is not overtaken by one that took effect at an earlier
+//! moment.
 
 use super::{Invariant, Seen};
 use std::collections::BTreeMap;
 
-/// So long a commit may be on its way: it says from when the plan holds when it is sent.
+/// How long a commit may be in transit: it states, when it is sent, from when the plan is in effect.
 const SENT_NS: u64 = 4_000_000_000;
 
 #[derive(Default)]
 pub(super) struct Generations {
-    /// Of the newest plan in the store, and from which slot it holds, in nanoseconds; none after the store was lost.
+    /// The newest generation in the store, and the slot from which it is in effect, in nanoseconds; `None` after the
+    /// store was lost.
     stored: Option<(u64, u64)>,
-    /// In which life of the store that is.
+    /// The life of the store to which that belongs.
     life: u64,
     /// The newest that each node has used, and how often it went back: at most once for each other life of the store.
     used: BTreeMap<usize, (u64, u64)>,

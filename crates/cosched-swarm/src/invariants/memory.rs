@@ -1,17 +1,17 @@
 //! The memory of ready jobs never exceeds that of a node.
 //!
-//! Why: jobs that take turns and together want more memory than there is page each other out at every switch, and nobody
-//! gets on (Strazdins & Uhlmann 2004, sections 4.2 and 6). What counts is what a job asked for, or what it was seen to use
-//! if that is more. A job that turns out to want more than the node has goes on alone there, beside those only that are
-//! not known to use any. Jobs that are being ended still use theirs, so nobody is made ready before they are gone; but one
-//! that was held and is ended must be let run to its end.
+//! Why: jobs that take turns and together want more memory than the node has page each other out at every switch, and none
+//! of them makes progress (Strazdins & Uhlmann 2004, sections 4.2 and 6). What counts is what a job requested, or what it
+//! was seen to use if that is more. A job that turns out to want more than the node has continues alone there, beside only
+//! those that are not known to use any. Jobs that are being ended still use theirs, so no job is made ready before they
+//! have ended; but a job that was held and is ended must be allowed to run until it ends.
 
 use super::{Invariant, Seen};
 use cosched_core::cluster::{Capacity, Stage, State};
 use cosched_core::{JobId, NodeId};
 use std::collections::BTreeMap;
 
-/// How far a job that uses memory on a node has come there.
+/// The state of a job that uses memory on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Uses {
     Ready,
@@ -36,7 +36,7 @@ impl Invariant for Memory {
         let Seen::State { state, capacity, .. } = seen else { return Ok(()) };
         let mut now = BTreeMap::new();
         for (node, has) in *capacity {
-            // That a node has less than usual is news itself, and not known everywhere at once.
+            // That a node has less than usual is itself news, and not known everywhere at once.
             let Some(known) = state.nodes.get(&NodeId(*node)) else { continue };
             let has = Capacity { memory_bytes: known.capacity.memory_bytes.min(has.memory_bytes), ..*has };
             self.look(*node, &has, state, &mut now)?;

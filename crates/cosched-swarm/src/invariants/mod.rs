@@ -1,4 +1,4 @@
-//! What must always hold, a file each, and what they are told.
+//! What must always hold, one file for each invariant, and the events that they are told.
 
 mod answers;
 mod bounded_stop;
@@ -27,32 +27,32 @@ use cosched_core::cluster::{Capacity, Plan, State};
 use cosched_node::Request;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an invariant is told, as the world goes on.
+/// An event in the world, as reported to the invariants.
 #[derive(Debug)]
 pub enum Seen<'a> {
-    /// The planner's state in the store is another one. By number, `capacity` is what nodes really have.
+    /// The planner's state in the store has changed.
     State {
         /// The new one.
         state: &'a State,
-        /// The nodes whose records are in the store, by number.
+        /// The numbers of the nodes that have records in the store.
         heard: &'a BTreeSet<u32>,
-        /// What each node really has, at the most.
+        /// The most that each node really has, by the node's number.
         capacity: &'a BTreeMap<u32, Capacity>,
         /// True wall-clock time, in nanoseconds.
         now_wall_ns: u64,
     },
-    /// A daemon begins to run by a plan.
+    /// A daemon starts to use a plan.
     Uses {
         /// The node.
         node: usize,
         /// The plan.
         plan: &'a Plan,
     },
-    /// Something that was made on a node contradicts itself, as the code that is shipped has noticed.
+    /// Something made on a node contradicts itself, as the production code has noticed.
     Unsound {
         /// The node.
         node: usize,
-        /// What does not hold.
+        /// What is inconsistent.
         why: &'a str,
     },
     /// A slot begins on a node.
@@ -63,70 +63,70 @@ pub enum Seen<'a> {
         id: u32,
         /// The CPUs that it has.
         cpus: u32,
-        /// Whether its clock is right, and it knows.
+        /// Whether its clock is correct and it knows that.
         sound: bool,
         /// Its wall clock, in nanoseconds.
         wall_ns: u64,
-        /// Who runs.
+        /// The gangs that run in it.
         slot: &'a SlotBegins,
     },
-    /// Processes are stopped, and neither a user nor a lack of memory wants it.
+    /// Processes are stopped although neither a user nor a lack of memory requires it.
     Stopped {
         /// The node.
         node: usize,
-        /// Whose processes.
+        /// The job to which they belong.
         job: JobId,
         /// For how long, in nanoseconds.
         for_ns: u64,
-        /// The bound.
+        /// The bound, in nanoseconds.
         most_ns: u64,
     },
-    /// A request came into the store (`true`) or went.
+    /// A request was written to the store (`true`) or was removed.
     Request {
         /// Its name.
         id: &'a str,
-        /// Whether it came.
+        /// Whether it was written.
         came: bool,
     },
-    /// A user was told what came of a job that was asked for.
+    /// A user was told the outcome of a job request.
     Answered {
         /// The job's name.
         name: &'a str,
         /// The answer.
         answer: &'a Answer,
     },
-    /// A user has an answer of his daemon.
+    /// A user's request was answered by the daemon.
     Answer {
-        /// Who.
+        /// The user.
         by: By,
-        /// To what.
+        /// The request.
         what: &'a Request,
-        /// It is not refused.
+        /// Whether it was carried out (not refused).
         is_done: bool,
     },
-    /// Users' requests that a transaction has answered as done, in their order, and the state after it.
+    /// Users' requests that a transaction has answered as done, in order, and the state after it.
     Done {
-        /// What was asked for.
+        /// The requests.
         asks: &'a [Ask],
-        /// The state.
+        /// The state after the transaction.
         state: &'a State,
         /// The numbers of nodes by their names.
         ids: &'a BTreeMap<String, u32>,
     },
-    /// A record of a job came into the store or changed.
+    /// A job's record was written or has changed.
     Record(&'a Job),
-    /// The processes of a job are begun on a node.
+    /// The processes of a job are started on a node.
     Begun {
         /// The node.
         node: usize,
         /// The job.
         job: JobId,
-        /// In which life.
+        /// The job's life (attempt).
         attempt: Attempt,
-        /// A node where processes of an earlier life are left.
+        /// A node on which processes of an earlier life are left.
         older: Option<usize>,
     },
-    /// The store has lost its data, or was put back to an earlier copy of it. What it has is told next.
+    /// The store has lost its data, or was restored from an earlier copy. What it contains is reported next.
     AnotherStore,
     /// A job has got its number.
     Numbered {
@@ -134,56 +134,56 @@ pub enum Seen<'a> {
         job: JobId,
         /// A node that takes part.
         node: usize,
-        /// The highest number that is known there from an earlier life of the store.
+        /// The highest number from an earlier life of the store that this node knows.
         known: u64,
     },
-    /// Somebody asks the store for something.
+    /// A node sends an operation to the store.
     Asked {
         /// The node.
         node: usize,
-        /// What, in a word or two.
+        /// The kind of operation.
         what: &'a str,
     },
-    /// From now on nothing happens that anybody would have to write down (`true`).
+    /// Whether the cluster is idle from now on, so that no node has a reason to write (`true`).
     Quiet(bool),
-    /// Long after all faults are over and all processes have ended.
+    /// The end: long after all faults are over and all processes have ended.
     Over(&'a Over),
 }
 
 /// What is left at the end.
 #[derive(Debug, Default)]
 pub struct Over {
-    /// Jobs that have no end, in a word or two.
+    /// Jobs that have not ended, in a word or two.
     pub open: Vec<String>,
-    /// Processes that are there, by node.
+    /// Processes still alive, by node.
     pub alive: Vec<(usize, JobId)>,
     /// What is wrong with nodes: not joined, another plan, requests without an answer.
     pub nodes: Vec<String>,
-    /// What lies in the store that should not.
+    /// Keys in the store that should no longer exist.
     pub litter: Vec<String>,
 }
 
-/// What names a plan: when the store begins another life, generations come again, and nodes that have not heard of that
-/// go on by plans of before for a while.
+/// The name of a plan. When the store begins another life, generations repeat, and nodes that have not heard of it
+/// continue with plans of the earlier life for a while.
 type PlanId = (u64, u64, u32);
 
 fn id_of(plan: &Plan) -> PlanId {
     (plan.generation, plan.from_slot, plan.start)
 }
 
-/// Something that must always hold.
+/// A property that must always hold.
 pub trait Invariant: Send {
     /// Its name, which is that of its file.
     fn name(&self) -> &'static str;
 
-    /// Takes note.
+    /// Takes note of an event.
     ///
     /// # Errors
-    /// It does not hold: what was seen.
+    /// The property is violated: describes what was seen.
     fn see(&mut self, seen: &Seen) -> Result<(), String>;
 }
 
-/// All of them.
+/// All invariants.
 pub fn all() -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(cells::Cells),
@@ -206,7 +206,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
     ]
 }
 
-/// Whether an invariant notices a broken world, in one of a few seeds. For the test of each.
+/// Whether the named invariant notices a broken world, in one of a few seeds. For the tests of the invariants.
 #[cfg(test)]
 pub(crate) fn is_noticed(broken: crate::world::Broken, by: &str) -> bool {
     let options = crate::run::Options { nodes: Some(3), jobs: 30, minutes: 4, broken: Some(broken) };
@@ -214,7 +214,7 @@ pub(crate) fn is_noticed(broken: crate::world::Broken, by: &str) -> bool {
     let violation = |seed, options| crate::run::seed(seed, options).violation;
     (0..500).any(|seed| {
         let noticed = violation(seed, &options).is_some_and(|violation| violation.invariant == by);
-        // It is the fault that is noticed, not something else.
+        // It is the breakage that is noticed, not something else.
         noticed && violation(seed, &whole).is_none()
     })
 }

@@ -1,8 +1,7 @@
 //! New jobs have higher numbers than any that a node knows from an earlier life of the store.
 //!
-//! Why: a store that has lost its data counts from 1, and nodes still have processes, cgroups and files of the jobs of
-//! before. Whatever comes by a number that was given twice would become part of somebody else's job
-//! (docs/decisions/0021). Nodes that take no part when a number is given cannot be asked.
+//! Why: a store that has lost its data counts from 1, and nodes still have processes, cgroups and files of earlier jobs. Anything found under a
+//! reused number would become part of another user's job (docs/decisions/0021). Nodes that take no part when a number is given cannot be asked.
 
 use super::{Invariant, Seen};
 
@@ -28,7 +27,8 @@ mod tests {
     use crate::world::{Broken, S, World, job, submit, user};
     use cosched_cluster::store::MemoryStore;
 
-    /// The store loses its data while the daemons are away, of which one has a job, and what they had kept is gone; what is said of the next job's number.
+    /// Daemons are away while the store loses its data; one of them has a job, and its files are lost too. Returns the verdict on the next job's
+    /// number.
     fn numbered(broken: Option<Broken>) -> Option<&'static str> {
         let mut world = World::started(1, 2);
         (world.broken, world.job_ns_max) = (broken, 1_000_000 * S);

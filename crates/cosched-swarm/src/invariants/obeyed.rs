@@ -1,7 +1,7 @@
-//! What a user is told is done is done: the state that is written with the answer says so. A drained node gets no new jobs.
+//! What a user is told is done is done: the state that is written with the answer shows it. A drained node gets no new jobs.
 //!
-//! Why: of breakages that were put into planners on purpose, those lived that answered and did nothing: kill, suspend, drain. Requests
-//! of one transaction are looked at together, in their order: a later one may undo an earlier one.
+//! Why: of the breakages put into planners on purpose, those that answered a kill, suspend or drain and did nothing went unnoticed.
+//! Requests of one transaction are considered together, in order: a later one may undo an earlier one.
 
 use super::{Invariant, Seen};
 use cosched_cluster::wire::Ask;
@@ -9,7 +9,7 @@ use cosched_core::cluster::{Place, Stage, State};
 use cosched_core::{JobId, NodeId, SlotShare, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an answer has promised: of a job, of a node, or of all.
+/// The object of a promise: a job, a node, or the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Matter {
     Standing(u64),
@@ -27,14 +27,14 @@ enum Matter {
     DeadAfter,
 }
 
-/// A job's part of a node.
+/// A job's part on a node.
 type Part = (JobId, NodeId);
 
 #[derive(Default)]
 pub(super) struct Obeyed {
-    /// The parts on nodes that were drained, as the last state had them, and the nodes that were.
+    /// The parts on drained nodes in the last state, and the nodes that were drained in it.
     drained: Option<(BTreeSet<Part>, BTreeSet<NodeId>)>,
-    /// A job that has come to such a node, unless the transaction has answered that it is drained once more.
+    /// A new part on such a node, a violation unless the transaction has answered that the node is drained again.
     suspect: Option<Part>,
 }
 
@@ -77,7 +77,7 @@ impl Obeyed {
         let now: BTreeSet<Part> = places.flat_map(parts).collect();
         let drained = state.nodes.iter().filter(|(_, node)| node.drains).map(|(id, _)| *id).collect();
         let Some((before, were)) = self.drained.replace((now.clone(), drained)) else { return };
-        // What was kept of a job on a node that was away comes back.
+        // A part that was kept on a node that was away comes back.
         let is_new = |(job, node): &&Part| {
             let stage = state.jobs.get(job).map(|job| job.stage);
             were.contains(node)
@@ -108,7 +108,7 @@ fn matter(ask: &Ask, ids: &BTreeMap<String, u32>) -> Option<Matter> {
     })
 }
 
-/// Whether the state is as was asked for. A job that has ended meanwhile obeys nobody.
+/// Whether the state fulfils the request. A job that has ended meanwhile is exempt.
 fn holds(of: Matter, ask: &Ask, state: &State) -> bool {
     let config = &state.config;
     let job = |id: &u64| state.jobs.get(&JobId(*id));

@@ -1,4 +1,4 @@
-//! Nothing lives twice: when a job begins anew, no process of its earlier lives is left on any node, in true time.
+//! When a job is restarted, no process of its earlier lives is left on any node, in true time.
 //!
 //! Why: two lives of a job write to the same files. A job of an earlier life of the store is another job.
 
@@ -6,7 +6,7 @@ use super::{Invariant, Seen};
 
 #[derive(Default)]
 pub(super) struct OneLife {
-    /// The store was put back or is another one: who plans knows nothing of what began since.
+    /// The store was restored or replaced: the planner knows nothing of what began since.
     another: bool,
 }
 
@@ -34,7 +34,8 @@ mod tests {
     use crate::world::{Broken, ROOT, S, World, job, submit, user};
     use cosched_cluster::wire::{Ask, JobAsk, OnNodeLoss};
 
-    /// What is noticed when a job's node is cut off, and its daemon dead, until others have begun it anew.
+    /// The violated invariant when a job's node is cut off, with its daemon dead, until the other nodes have restarted
+    /// the job.
     fn noticed(broken: Option<Broken>) -> Option<&'static str> {
         let mut world = World::started(18, 3);
         world.broken = broken;

@@ -2,17 +2,17 @@
 //!
 //! Why: a rank that runs while its partners do not only spins ("all processes of a parallel program … concurrently":
 //! LLNL, "Gang Scheduler Design"). For nodes whose clocks are right the slot's number and the plan's generation decide;
-//! no message is sent. Gangs that start before their plan holds are left out: they run out of turn on all nodes that
-//! know of them already.
+//! no message is sent. Gangs that start before their plan takes effect are left out: they run out of turn on all nodes
+//! that already know of them.
 
 use super::{Invariant, PlanId, Seen, id_of};
 use cosched_core::{JobId, NodeId};
 use std::collections::BTreeMap;
 
-/// How many slots are remembered.
+/// The number of slots remembered.
 const SLOTS: usize = 512;
 
-/// Who ran in a slot on one of the nodes, and on which that was.
+/// Whether a gang ran in a slot on one of the nodes, and on which node that was seen.
 type Ran = BTreeMap<JobId, (bool, usize)>;
 
 #[derive(Default)]

@@ -1,21 +1,21 @@
-//! A node does not go on with an old plan for longer than its lease.
+//! A node does not keep using an old plan for longer than its lease.
 //!
-//! Why: that is what planners count on when they say from when a plan holds (`core::cluster::holds_from`; Gray &
-//! Cheriton 1989): a node reads the newest state before it renews its lease, so one that was cut off stops its slots
-//! before the others could harm it for long. The bound is the length of a lease, the time that news may take, and two
-//! slots, counted from when the next plan holds; in a store that was put back, the plan of then is the next one.
+//! Why: planners rely on that when they set the time from which a plan is in effect (`core::cluster::holds_from`; Gray
+//! & Cheriton 1989): a node reads the newest state before it renews its lease, so a node that was cut off stops its
+//! slots before it could harm the others for long. The bound is the length of a lease, the time that news may take, and
+//! two slots, counted from when the next plan takes effect; in a restored store, the plan of the copy is the next one.
 
 use super::{Invariant, PlanId, Seen, id_of};
 use std::collections::BTreeMap;
 
-/// The lease of 5 s, 500 ms for news, 100 ms for clocks.
+/// The lease of 5 s, 500 ms for news to arrive, 100 ms for clocks.
 const MOST_NS: u64 = 5_600_000_000;
 
 #[derive(Default)]
 pub(super) struct Outdated {
-    /// From when each plan holds, in the order in which they came.
+    /// From when each plan is in effect, in order of arrival.
     from: Vec<u64>,
-    /// The place of each in that order, where it came last.
+    /// The last place of each plan in that order.
     order: BTreeMap<PlanId, usize>,
 }
 
@@ -28,7 +28,7 @@ impl Invariant for Outdated {
         match seen {
             Seen::State { state, now_wall_ns, .. } => {
                 let from = state.from_slot.saturating_mul(state.config.slot_length_ns);
-                // A planner whose clock was set back a moment ago may say that its plan holds since long.
+                // A planner whose clock was set back a moment ago may state that its plan has long been in effect.
                 let plan = (state.generation, state.from_slot, state.start);
                 let newest = self.from.len().checked_sub(1);
                 if newest.is_none() || self.order.get(&plan).copied() != newest {

@@ -1,7 +1,7 @@
-//! A cluster in which nothing happens only renews leases, and looks each time whether the state is what it was.
+//! In an idle cluster, nodes only renew their leases, and check with each renewal whether the state has changed.
 //!
-//! Why: what every node writes or reads all the time costs the store with every node more, for nothing. Loads flicker and
-//! clocks are looked at meanwhile; that is no news.
+//! Why: what every node writes or reads all the time costs the store more with every node, for no benefit. Loads
+//! fluctuate and clocks are checked meanwhile; that is not news.
 
 use super::{Invariant, Seen};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Quiet {
     is_quiet: bool,
-    /// By node: renewals of which the second half, the look whether the state has changed, is to come.
+    /// By node: renewals whose second half, the check whether the state has changed, is still to come.
     half: BTreeMap<usize, u32>,
 }
 

@@ -1,13 +1,13 @@
 //! A gang that spans nodes has no more slots than its share of them, as a node counts them.
 //!
-//! Why: the share is kept by the plan alone, and a plan that says so may still be run otherwise. Under one plan of the cluster's a gang
-//! may have saved two slots (core `policy/share.rs`), and the node may have come into the middle of one.
+//! Why: the share is enforced by the plan alone, and a correct plan may still be run differently. Under one plan of the cluster a gang
+//! may have saved two slots (core `policy/share.rs`), and the node may have joined in the middle of one.
 
 use super::{Invariant, PlanId, Seen, id_of};
 use cosched_core::JobId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many slots more are within the share.
+/// This number of additional slots is within the share.
 const SLOTS_MORE: u64 = 3;
 
 /// What a node has run under the present plan.
@@ -32,7 +32,7 @@ impl Invariant for SlotShares {
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let Seen::Slot { node, sound, slot, .. } = seen else { return Ok(()) };
         let (plan, own) = (id_of(&slot.plan), slot.own.keys().copied().collect());
-        // A node that had no slots for a while is counted from when it has them again.
+        // A node that had no slots for a while is counted from when it has slots again.
         let follows = |c: &&mut Counted| c.plan == plan && (c.slot..=c.slot + 1).contains(&slot.slot);
         let known = self.nodes.get_mut(node).filter(|c| *sound && follows(c));
         let Some(counted) = known else {

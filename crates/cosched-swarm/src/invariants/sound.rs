@@ -1,7 +1,7 @@
 //! No plan contradicts itself.
 //!
-//! Why: the code that is shipped checks each plan where it is made, filled and compiled, and runs none that is not sound. In
-//! nobody's run may it ever have to. Of a cluster's plan who plans checks what is new, here all of it is.
+//! Why: the production code checks each plan where it is made, filled and compiled, and runs none that is not sound. It must
+//! never have to reject one. The planner checks only what is new in a cluster's plan; this invariant checks all of it.
 
 use super::{Invariant, Seen};
 

@@ -1,8 +1,9 @@
-//! Nobody loses its part of a node because of a silence that is shorter than the time after which nodes are dead.
+//! No job loses its part on a node because of a silence that is shorter than the time after which nodes are considered
+//! dead.
 //!
-//! Why: a link that is cut for some seconds, a daemon that is stopped, a disk that stalls are no reason to end the work of
-//! a node (findings on Slurm's SlurmdTimeout: 300 s). What counts is true time since the plan said that the node is silent.
-//! A node that is heard says itself that its machine was started anew, or that it has ended a part.
+//! Why: a link that is cut for some seconds, a stopped daemon or a stalled disk is no reason to end the work of a node
+//! (findings on Slurm's SlurmdTimeout: 300 s). What counts is true time since the plan marked the node as silent. A node
+//! that is in touch says itself that its machine was restarted, or that it has ended a part.
 
 use super::{Invariant, Seen};
 use cosched_core::cluster::{NEVER, Stage, State};
@@ -23,7 +24,7 @@ impl Invariant for Spared {
     }
 
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
-        // The marks that a copy still has are the same ones: who saw them counts on.
+        // Marks that are still in the copy are the same ones: planners that saw them keep counting.
         if let Seen::AnotherStore = seen {
             self.parts.clear();
         }
@@ -32,10 +33,10 @@ impl Invariant for Spared {
         let before = std::mem::replace(&mut self.parts, parts);
         let outcome = before.difference(&self.parts).try_for_each(|(job, node)| {
             let gone = !state.nodes.contains_key(node) && !heard.contains(&node.0);
-            // A little less, for clocks differ in their rates.
+            // A little less, because clocks differ in their rates.
             let after_ns = state.config.node_dead_after_ns / 100 * 98;
             match self.marks.get(node) {
-                // If nobody is dead but by an operator's word, that was it.
+                // If only an operator can declare a node dead, an operator did.
                 _ if !gone || state.config.node_dead_after_ns == NEVER => Ok(()),
                 Some((_, since)) if now_wall_ns - since >= after_ns => Ok(()),
                 Some((_, since)) => {

@@ -1,4 +1,4 @@
-//! A node does what its daemon and its processes want, until nobody wants anything.
+//! A node carries out what its daemon and its processes request, until nothing is left to do.
 
 use super::{Broken, Event, MS, S, World};
 use crate::host::{Host, Local, Phase, SlotBegins};
@@ -12,12 +12,12 @@ use cosched_node::{Action, Began, Input, Node, SIGKILL};
 use std::collections::VecDeque;
 
 impl World {
-    /// Something happens to a node's control plane.
+    /// Runs `what` on the node's control plane.
     pub fn tell(&mut self, node: usize, what: impl FnOnce(&mut Member, Moment)) {
         self.tell_daemon(node, |daemon, now| daemon.tell(now, what));
     }
 
-    /// Something happens on a node.
+    /// Passes an input to the node's daemon.
     pub(super) fn handle(&mut self, node: usize, input: Input) {
         self.tell_daemon(node, |daemon, now| daemon.handle(now, input));
     }
@@ -64,12 +64,12 @@ impl World {
         self.set_wake(node);
     }
 
-    /// Whether something goes wrong that does once in so often, while things go wrong.
+    /// Whether a fault with the odds of one in `once_in` occurs; never in a calm world.
     pub(super) fn breaks(&mut self, once_in: u64) -> bool {
         self.lively && !self.calm && self.dice.one_in(once_in)
     }
 
-    /// The daemon dies when it has done one thing of several, and is started again.
+    /// The daemon dies after one of several actions, and is restarted.
     fn dies_in_between(&mut self, node: usize) {
         self.counts.faults += 1;
         self.crash(node);
@@ -77,7 +77,7 @@ impl World {
         self.push(starts, Event::Starts { node });
     }
 
-    /// The daemon leaves for the guard until when jobs may live.
+    /// The daemon leaves the deadlines of its jobs for the guard.
     fn keep_fences(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         if let Some(daemon) = &host.node {
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// The guard of a daemon that is dead or hangs ends what others may begin anew.
+    /// The guard of a daemon that is dead or hangs ends the jobs that other nodes may restart.
     pub(super) fn guard_fences(&mut self, node: usize) {
         let (now, steady) = (self.now, self.moment(node).steady);
         let host = &mut self.hosts[node];
@@ -175,7 +175,7 @@ impl World {
             Action::KillRest(job) => self.dies(node, job, 0),
             Action::Finish(job, attempt) => self.finish(node, job, attempt),
             Action::Report(job, attempt) => self.report(node, job, attempt),
-            // The disk takes nothing now; what is told of the job later is all that the next daemon finds.
+            // The write to the disk fails; the next daemon finds only what is kept of the job later.
             Action::Keep(_) if self.breaks(10) => (),
             Action::Keep(id) => self.hosts[node].keep(id),
             Action::Reply(id, answer) => {
@@ -207,19 +207,19 @@ impl World {
                 let part = self.hosts[node].processes.parts.get_mut(&job);
                 part.into_iter().for_each(|part| part.forgotten = true);
             }
-            // Nobody's store is his own.
+            // No node of this world runs a store of its own.
             Action::Withdraw(_) | Action::Release(_) => (),
             Action::Taken(_) | Action::Plan | Action::Sleeps { .. } | Action::Dropped { .. } => (),
         }
     }
 
-    /// Tells whether processes of a job are here.
+    /// Tells the daemon whether any process of a job is alive on the node.
     pub(super) fn looks_at_job(&mut self, node: usize, job: JobId) {
         let alive = self.hosts[node].processes.parts.get(&job).is_some_and(Local::is_alive);
         self.reply(node, Input::Populated(job, alive));
     }
 
-    /// An answer of the host to what it was to do.
+    /// The host's reply to an action of the daemon.
     pub(super) fn reply(&mut self, node: usize, input: Input) {
         let now = self.moment(node);
         if let Some(daemon) = &mut self.hosts[node].node {
@@ -251,7 +251,7 @@ impl World {
         let (of, scheduled) = (*of, *scheduled);
         // It gets no cgroup; its record says so.
         let fails = self.breaks(100);
-        // Some end, or are gone, before they have entered.
+        // Some launchers end before their process has entered the job.
         let comes = !fails && !self.breaks(50);
         let phases = if comes { phases } else { VecDeque::new() };
         let host = &mut self.hosts[node];
@@ -281,7 +281,7 @@ impl World {
         self.reply(node, Input::Began(id, Began { populated: comes, comes }));
     }
 
-    /// What a job's threads do. It is the same on all nodes that have not computed yet by chance only.
+    /// The phases of a job's threads. Nodes agree on them only by chance.
     fn life_of(&mut self, job: &Job) -> VecDeque<Phase> {
         let dice = &mut self.dice;
         let mut phases = VecDeque::new();
@@ -306,7 +306,7 @@ impl World {
         self.dies(node, job, if ignores { delay + 2 * S } else { delay });
     }
 
-    /// All processes of a job end after so long, or sooner.
+    /// All processes of a job end after `delay` nanoseconds, or sooner.
     fn dies(&mut self, node: usize, job: JobId, delay: u64) {
         let at = self.now + delay;
         if let Some(part) = self.hosts[node].processes.parts.get_mut(&job).filter(|part| part.is_alive()) {
@@ -314,7 +314,8 @@ impl World {
         }
     }
 
-    /// The last process of a job has ended on a node. Who waits for the main process says how that ended; some are gone themselves.
+    /// The last process of a job has ended on a node. The launcher that waits for the main process reports its exit; some launchers
+    /// have ended too.
     fn emptied(&mut self, node: usize, job: JobId) {
         self.note(|| format!("n{node}: the last process of job {job} ended"));
         if self.now < self.hosts[node].hung_until {
@@ -327,7 +328,7 @@ impl World {
         }
     }
 
-    /// Launchers whose main process has ended while no daemon listened say so now, or are gone.
+    /// Launchers whose main process has ended while no daemon listened report it now, unless they have ended too.
     pub(super) fn launchers_report(&mut self, node: usize) {
         let parts = self.hosts[node].processes.parts.iter();
         let ended = parts.filter(|(_, part)| !part.ended && part.of.lead && !part.is_alive());
@@ -360,14 +361,14 @@ impl World {
     }
 }
 
-/// A daemon dies after one of so many things that it does.
+/// A daemon dies after one action in this number.
 const DIES_ONE_IN: u64 = 3000;
 
 fn waits(state: &State, id: JobId) -> bool {
     state.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)))
 }
 
-/// An action in a line, if it is worth one.
+/// An action as a line of the log; `None` for the uninteresting ones.
 fn text_of(action: &Action) -> Option<String> {
     Some(match action {
         Action::Store(_, Op::KeepAlive(_)) => return None,

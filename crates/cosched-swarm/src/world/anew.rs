@@ -1,4 +1,4 @@
-//! The store loses its data, or somebody puts it back to a copy of before: it begins another life.
+//! The store loses its data, or is restored from an earlier copy: it begins another life.
 
 use super::{S, World};
 use crate::invariants::Seen;
@@ -7,11 +7,11 @@ use cosched_cluster::wire::{Job, Node, decode};
 use cosched_core::cluster::State;
 use cosched_core::{JobId, Time};
 
-/// So long a node may be heard of before who plans knows.
+/// How long it may take until the planner knows of a node.
 const NEWS_NS: u64 = S;
 
 impl World {
-    /// The store is away for a while, and comes back without its data, or with an earlier copy of it.
+    /// The store is away for a while, and comes back without its data or with an earlier copy of it.
     pub(super) fn store_becomes_another(&mut self, ns: u64) {
         let copy = self.copy.take().filter(|_| self.dice.one_in(2));
         let what = if copy.is_some() { "an earlier copy of its data" } else { "no data" };
@@ -20,7 +20,7 @@ impl World {
         self.store_goes_away(ns);
     }
 
-    /// The store is there again.
+    /// The store is back.
     pub(super) fn comes_back(&mut self) {
         if let Some(store) = self.another.take() {
             self.begins_another_life(store);
@@ -28,7 +28,7 @@ impl World {
         self.store.extend_leases(Time(self.now));
     }
 
-    /// For tests: the store comes back at once, as this one.
+    /// For tests: the store comes back at once with the contents of `store`.
     pub fn put_store(&mut self, store: MemoryStore) {
         self.another = Some(store);
         self.store_goes_away(S);
@@ -49,13 +49,13 @@ impl World {
         self.shows_what_there_is();
     }
 
-    /// What the store has of its earlier life is told as if it had come just now.
+    /// Reports what the store still has of its earlier life to the invariants as if it had just been written.
     fn shows_what_there_is(&mut self) {
         let requests = format!("{}requests/", self.keys.prefix());
         for entry in self.store.read(&Range::prefix(&requests)) {
             self.see(&Seen::Request { id: entry.key.strip_prefix(&requests).unwrap_or_default(), came: true });
         }
-        // As a transaction tells it: the state says which jobs are ending.
+        // In the order of a transaction: the state says which jobs are ending.
         if let Some(state) = self.state.clone() {
             self.shows_state(&state);
         }
@@ -72,14 +72,15 @@ impl World {
         super::see(&mut self.checks, &mut self.violation, self.now, &seen);
     }
 
-    /// A job has come: no node that takes part has a job of an earlier life of the store with a number like its.
+    /// A job was accepted: no participating node may have a job of an earlier life of the store with the same or a
+    /// higher number.
     pub(super) fn look_at_number(&mut self, job: &Job, is_new: bool) {
         if !is_new {
             return;
         }
         for node in 0..self.hosts.len() {
             let host = &self.hosts[node];
-            // A record that came with a copy says nothing of the node: it may not have heard of this life yet.
+            // A record that came with a copy says nothing about the node: it may not have heard of this life yet.
             let own = |(record, at): (Node, _)| record.instance == host.settings.instance && at > self.life_began;
             let is_known = host.heard.is_some_and(|(_, at)| at + NEWS_NS < self.now);
             let takes_part = is_known && self.record_of(node).is_some_and(own);
@@ -91,7 +92,8 @@ impl World {
         }
     }
 
-    /// A node's record is there since now, or was there before in this life of the store.
+    /// A node's record was written or removed; a rewritten record keeps the time at which it first appeared in this
+    /// life of the store.
     pub(super) fn hears_of(&mut self, name: &str, change: &Change) {
         let record = decode::<Node>(&change.entry.value).ok().filter(|_| !change.deleted);
         let Some(host) = self.hosts.iter_mut().find(|host| host.name == name) else { return };
@@ -101,7 +103,7 @@ impl World {
         }
     }
 
-    /// What a node that takes part says of itself in the store, and since which revision.
+    /// The record of a participating node in the store, and its revision.
     pub(super) fn record_of(&self, node: usize) -> Option<(Node, Revision)> {
         let entry = self.store.read(&Range::one(self.keys.node(&self.hosts[node].name))).pop()?;
         Some((decode(&entry.value).ok()?, entry.mod_revision))

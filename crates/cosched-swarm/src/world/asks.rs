@@ -1,4 +1,4 @@
-//! Requests of users to their daemons, which know who may do what and answer everybody once.
+//! Requests of users to their daemons, which check permissions and answer each request once.
 
 use super::{S, World};
 use crate::host::Requested;
@@ -7,11 +7,12 @@ use cosched_cluster::wire::{Ask, By, Exit, JobAsk, NodeAsk, WantAsk};
 use cosched_core::{JobId, SlotShare};
 use cosched_node::{ForAll, Input, Outcome, Refusal, Request, RequestId, Want, WantOfNode};
 
-/// After so long everybody has an answer who does not wait for the end of a job: the store is waited for for 10 s, by a clock that drifts.
+/// Every request is answered within this time, except those that wait for the end of a job: the store is waited for for 10 s, by a clock
+/// that drifts.
 const ANSWER_NS_MAX: u64 = 12 * S;
 
 impl World {
-    /// A user asks his daemon for something; `None` if nobody is there.
+    /// A user sends a request to the daemon; `None` if no daemon is running.
     pub fn request(&mut self, node: usize, by: By, what: Request) -> Option<RequestId> {
         let id = self.takes(node, by, what)?;
         self.tell(node, |_, _| ());
@@ -33,7 +34,7 @@ impl World {
         Some(id)
     }
 
-    /// The same as [`World::ask`], by way of the daemon's own checks where there are any.
+    /// Like [`World::ask`], but half of the requests go through the daemon's own checks.
     pub(super) fn somebody_asks(&mut self, node: usize, by: By, ask: Ask) {
         self.counts.asks += 1;
         if self.dice.one_in(2) {
@@ -57,14 +58,14 @@ impl World {
         self.request(node, by, what);
     }
 
-    /// Whoever waits for the main process of a job says that it has ended.
+    /// The launcher that waits for the main process of a job reports that it has ended.
     pub(super) fn launcher_reports(&mut self, node: usize, job: JobId) {
         let owner = self.hosts[node].processes.parts.get(&job).map(|part| part.job.owner);
         let Some(uid) = owner else { return };
         self.takes(node, By { uid, gid: uid, admin: false }, Request::Exited(job, Exit::default()));
     }
 
-    /// The process of a launcher comes when its job has begun already; some are gone.
+    /// A launcher's process enters its job after the job has begun; some launchers have ended by then.
     pub(super) fn enters_late(&mut self, node: usize, job: JobId, request: RequestId) {
         if self.hosts[node].requests.contains_key(&request) {
             self.answered(node, request, Ok(Outcome::Job(job)));
@@ -75,7 +76,7 @@ impl World {
         self.looks_at_job(node, job);
     }
 
-    /// A user has an answer.
+    /// A user gets an answer.
     pub(super) fn answered(&mut self, node: usize, request: RequestId, answer: Result<Outcome, Refusal>) {
         let is_done = answer.is_ok();
         if let Ok(Outcome::Loads(_, acks)) = answer {
@@ -87,7 +88,7 @@ impl World {
         }
     }
 
-    /// Some launchers end while they wait. Nobody waits for an answer for too long.
+    /// Some launchers end while they wait. No user waits too long for an answer.
     pub(super) fn look_at_requests(&mut self, node: usize) {
         let host = &self.hosts[node];
         if self.now < host.hung_until || host.node.is_none() {

@@ -1,4 +1,4 @@
-//! What operators do to the store by hand: they delete a key or write something else there, and then repair the cluster.
+//! What operators do to the store by hand: they delete or overwrite a key, and then repair the cluster.
 
 use super::{Event, S, World};
 use cosched_cluster::repair::{Repair, repair};
@@ -6,14 +6,14 @@ use cosched_cluster::store::{Do, Entry, Op, OpDone, Range, Txn};
 use cosched_core::Time;
 use cosched_core::cluster::State;
 
-/// How often an operator looks whether the repair can be made.
+/// How often an operator checks whether the repair is possible.
 const LOOK_NS: u64 = 3 * S;
 
-/// What is hit; jobs' records are their jobs, and go with them.
+/// The kinds of keys that are damaged. Records of jobs are left alone: a deleted record is a lost job.
 const HIT: [&str; 6] = ["state", "format", "begun", "nodes", "names", "ids"];
 
 impl World {
-    /// Somebody deletes a key or damages it, and it is repaired after a while.
+    /// A key is deleted or damaged by hand, and repaired after a while.
     pub(super) fn slips(&mut self, ns: u64) {
         let all = self.store.read(&Range::prefix(self.keys.prefix()));
         let short = |entry: &Entry| entry.key.strip_prefix(self.keys.prefix()).unwrap_or_default().to_owned();
@@ -28,12 +28,12 @@ impl World {
         self.push(self.now + ns, Event::Repairs);
     }
 
-    /// Somebody deletes a key, named without what all begin with, or damages it.
+    /// Deletes or damages a key, which is named without the common prefix.
     pub fn writes_by_hand(&mut self, key: &str, deletes: bool) {
         self.puts_by_hand(key, (!deletes).then(|| b"{\"damaged".to_vec()));
     }
 
-    /// Somebody gives a key the value of another one.
+    /// Overwrites the key `to` with the value of `from`.
     pub fn copies_by_hand(&mut self, from: &str, to: &str) {
         let from = format!("{}{from}", self.keys.prefix());
         let value = self.store.read(&Range::one(from)).pop().map(|entry| entry.value);
@@ -52,14 +52,15 @@ impl World {
         self.look_at_store();
     }
 
-    /// What `cosched cluster repair` would do on a node now; `None` while nobody can say.
+    /// What `cosched cluster repair` would do on a node now; `None` while the repair cannot be determined.
     pub fn repair_by(&self, node: usize) -> Option<Repair> {
         let known = self.hosts[node].member()?.known();
         let entries = self.store.read(&Range::prefix(self.keys.prefix()));
         repair(&known, self.moment(node).wall, &entries).ok()
     }
 
-    /// An operator repairs the cluster, on the node that knows the newest state; when all is well again nobody else can come.
+    /// An operator repairs the cluster on the node that knows the newest state; once the world is calm, no better node can
+    /// come, so the first is taken.
     pub(super) fn repairs(&mut self) {
         let up = self.now >= self.store_stops_until && self.now >= self.store_away_until;
         let generation = |node: usize| Some(self.hosts[node].member()?.known().state?.generation);
@@ -76,7 +77,7 @@ impl World {
         }
     }
 
-    /// An operator does it.
+    /// An operator carries out a repair.
     pub fn carry_out(&mut self, repair: &Repair) {
         self.note(|| format!("store: somebody repairs it: {:?}", repair.says));
         let mut store = self.store.clone();
@@ -91,7 +92,7 @@ impl World {
         if self.state().is_none_or(goes_on) {
             return self.look_at_store();
         }
-        // Nobody was left who knew the newest state, or could tell of which cluster or which of its lives it was.
+        // No node was left that knew the newest state, or could tell which cluster or which of its lives it was.
         let store = std::mem::replace(&mut self.store, old);
         self.begins_another_life(store);
         (0..self.hosts.len()).for_each(|node| self.loses_watches(node));

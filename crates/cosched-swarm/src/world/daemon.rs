@@ -1,4 +1,4 @@
-//! Daemons and machines that start, die, hang, and whose clocks are set.
+//! Daemons and machines start, die and hang, and their clocks are set.
 
 use super::{Broken, Event, MS, S, World};
 use crate::host::{Mangle, Processes};
@@ -8,11 +8,11 @@ use cosched_core::cluster::LocalConfig;
 use cosched_core::{AgentConfig, JobId, Plan};
 use cosched_node::{FoundPart, Input, Node};
 
-/// How long a guard waits for a sign of life.
+/// How long a guard waits for a sign of life, in nanoseconds.
 const GUARD_NS: u64 = 2 * S;
 
 impl World {
-    /// Starts the daemon of a node; its jobs are as they were.
+    /// Starts the daemon of a node; its jobs are unchanged.
     pub fn start(&mut self, node: usize) {
         let now = self.moment(node);
         self.note(|| format!("n{node}: the daemon starts"));
@@ -25,7 +25,7 @@ impl World {
         host.settings.dead.get_or_insert_default().insert(host.settings.instance);
         host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
         host.settings.capacity = host.capacity;
-        // A daemon's own files say so.
+        // The daemon finds this in its own files.
         let newest = host.processes.parts.keys().last().map_or(0, |job| job.0);
         host.settings.jobs_known = if untold { 0 } else { host.settings.jobs_known.max(newest) };
         if boasts {
@@ -47,7 +47,7 @@ impl World {
         self.launchers_report(node);
     }
 
-    /// How what the node plans is broken on purpose.
+    /// How the node's plan is altered on purpose.
     fn alters(&self, node: usize) -> fn(&mut Plan) {
         match self.broken {
             Some(Broken::Mangle(Mangle::OneLate)) if node + 1 < self.hosts.len() => |_| (),
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// The daemon dies; its lease and its jobs do not. A guard lets all processes run.
+    /// The daemon dies; its lease and its jobs do not. A guard thaws all processes.
     pub fn crash(&mut self, node: usize) {
         self.note(|| format!("n{node}: the daemon dies"));
         let host = &mut self.hosts[node];
@@ -68,7 +68,7 @@ impl World {
         (host.node, host.plan, host.heard_plan) = (None, None, None);
         host.watches.clear();
         (host.hung_until, host.thawed) = (0, false);
-        // Nobody waits for answers any more, and nobody ends what ignores a polite kill.
+        // No user waits for answers any more, and processes that ignore a polite kill are not followed up.
         host.asked.clear();
         host.requests.clear();
         for part in host.processes.parts.values_mut().filter(|part| part.ignores_kill) {
@@ -77,7 +77,7 @@ impl World {
         self.tell(node, |_, _| ());
     }
 
-    /// The whole machine dies, with all its processes, and forgets them.
+    /// The whole machine dies with all its processes, and loses all record of them.
     pub fn power_off(&mut self, node: usize) {
         self.note(|| format!("n{node}: the machine dies"));
         self.crash(node);
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// The daemon goes on, and sees what it missed.
+    /// The daemon continues, and sees what it missed.
     pub(super) fn wakes(&mut self, node: usize) {
         if self.now < self.hosts[node].hung_until {
             return;
@@ -119,7 +119,7 @@ impl World {
         self.launchers_report(node);
     }
 
-    /// Somebody sets the clock. The kernel says that it is not synchronised, and the daemon hears of it.
+    /// The clock is set. The kernel reports that it is not synchronised, and the daemon is notified.
     pub(super) fn step_clock(&mut self, node: usize, ns: i64) {
         self.note(|| format!("n{node}: the clock is set by {} ms", ns / MS as i64));
         let slow = self.dice.one_in(8);
@@ -133,7 +133,7 @@ impl World {
         self.push(right, Event::SetsClock { node });
     }
 
-    /// The time service is lost: the clock drifts, and the kernel says so.
+    /// The time service is lost: the clock drifts, and the kernel reports it.
     pub(super) fn lose_time(&mut self, node: usize, ns: u64) {
         self.note(|| format!("n{node}: no time service for {} ms", ns / MS));
         self.hosts[node].disciplined = false;
@@ -151,7 +151,8 @@ impl World {
         self.push(looks, Event::LooksAtClock { node });
     }
 
-    /// What it sees is the clock of now: a daemon that hung while somebody set it, once wrong and once right, sees that it is right.
+    /// The daemon sees the present clock: if it hung while the clock was first set wrong and then corrected, it sees a correct
+    /// clock.
     pub(super) fn looks_at_clock(&mut self, node: usize) {
         let hung_until = self.hosts[node].hung_until;
         if self.now < hung_until {
@@ -173,7 +174,7 @@ impl World {
 mod tests {
     use super::*;
 
-    /// Seeds 1051 and 2701: the look that tells of a wrong clock was put off for longer than the one that tells of a right one.
+    /// Seeds 1051 and 2701: the check that found a wrong clock was delayed for longer than the one that found it correct again.
     #[test]
     fn a_daemon_that_hung_while_its_clock_was_set_sees_what_the_clock_is_then() {
         for seed in 0..4 {
@@ -190,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Seeds 9188 and 16852: slots were compared before the daemon had looked, or by what an earlier daemon had seen.
+    /// Seeds 9188 and 16852: slots were compared before the daemon had checked the clock, or by what an earlier daemon had seen.
     #[test]
     fn slots_count_when_the_daemon_has_seen_what_the_clock_is() {
         let mut world = World::started(0, 2);

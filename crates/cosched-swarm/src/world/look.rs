@@ -1,4 +1,4 @@
-//! What is in the world, for tests and invariants.
+//! Access to the state of the world, for tests and invariants.
 
 use super::World;
 use super::trouble::measured;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Which one; `panic` when the code itself gave up.
+    /// Its name; `panic` when the code itself panicked.
     pub invariant: &'static str,
     /// What was seen.
     pub what: String,
@@ -21,26 +21,26 @@ pub struct Violation {
     pub at_ns: u64,
 }
 
-/// What has happened so far.
+/// Counters of what has happened so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Events of the simulation.
     pub events: u64,
-    /// Jobs that were taken.
+    /// Jobs that were accepted.
     pub jobs: u64,
-    /// Parts of jobs that were begun on nodes.
+    /// Parts of jobs that were started on nodes.
     pub begun: u64,
-    /// Plans.
+    /// Plans that were committed.
     pub plans: u64,
-    /// Slots, or beginnings of another plan within one, on all nodes.
+    /// Slots, or changes to another plan within one, on all nodes.
     pub slots: u64,
-    /// Plans that somebody else was faster to commit.
+    /// Plans whose commit failed because another planner was faster.
     pub conflicts: u64,
     /// Plans that a node saw too late.
     pub missed: u64,
     /// Requests of users.
     pub asks: u64,
-    /// Things that broke.
+    /// Faults.
     pub faults: u64,
 }
 
@@ -65,12 +65,12 @@ impl World {
         self.store.read(&range).iter().filter_map(|entry| decode(&entry.value).ok()).collect()
     }
 
-    /// How many keys there are in a folder.
+    /// The number of keys below `folder`.
     pub fn under(&self, folder: &str) -> usize {
         self.store.read(&Range::prefix(&format!("{}{folder}/", self.keys.prefix()))).len()
     }
 
-    /// Parts of jobs whose processes are there, on any node.
+    /// Parts of jobs that have live processes, on any node.
     pub fn running(&self) -> BTreeSet<(usize, JobId)> {
         let parts =
             self.hosts.iter().enumerate().flat_map(|(node, host)| {
@@ -79,7 +79,7 @@ impl World {
         parts.filter(|(.., alive)| *alive).map(|(node, job, _)| (node, job)).collect()
     }
 
-    /// What is left, long after all has become quiet.
+    /// What is left, long after the world has become idle.
     fn over(&self) -> Over {
         let mut over = Over { alive: self.running().into_iter().collect(), ..Over::default() };
         let Some(state) = self.state() else {
@@ -100,7 +100,7 @@ impl World {
         over
     }
 
-    /// What is wrong with a node, if anything is.
+    /// What is wrong with a node, if anything.
     fn not_well(&self, node: usize, state: &State) -> Option<String> {
         let host = &self.hosts[node];
         let Some(member) = host.member() else { return Some(format!("the daemon of node {node} is dead")) };
@@ -122,13 +122,13 @@ impl World {
         Some(format!("node {node} {why}"))
     }
 
-    /// Whether every job has ended, and nothing is under way.
+    /// Whether every job has ended, and nothing is in progress.
     pub(crate) fn is_over(&self) -> bool {
         let over = self.over();
         over.open.is_empty() && over.alive.is_empty() && over.nodes.is_empty() && over.litter.is_empty()
     }
 
-    /// All has become quiet: shows the invariants what is left.
+    /// Shows the invariants what is left once the world is idle.
     pub(crate) fn see_over(&mut self) {
         let over = self.over();
         self.see(&Seen::Over(&over));
@@ -137,25 +137,26 @@ impl World {
     /// The same for tests.
     ///
     /// # Panics
-    /// Something that must hold does not.
+    /// An invariant is violated.
     pub fn check_end(&mut self) {
         self.see_over();
         self.check();
     }
 
-    /// For tests.
+    /// Checks that no invariant was violated so far; for tests.
     ///
     /// # Panics
-    /// Something that must hold did not.
+    /// An invariant was violated.
     pub fn check(&self) {
         if let Some(violation) = &self.violation {
             panic!("{}: {}", violation.invariant, violation.what);
         }
     }
 
-    /// Nothing happens that anybody would have to write down, for so long; what was asked of the store.
+    /// Runs an idle cluster for `ns` nanoseconds; returns the requests to the store in this time: renewals and all
+    /// others.
     pub(crate) fn quiet(&mut self, ns: u64) -> (u64, u64) {
-        // A daemon that has just begun says how busy its node is.
+        // A daemon that has just started reports its node's load.
         for node in 0..self.hosts.len() {
             self.tell(node, |member, now| member.measured(now, measured(now, 0)));
         }
@@ -165,7 +166,7 @@ impl World {
         let end = self.now + ns;
         let mut round = 0;
         while self.now < end && self.violation.is_none() {
-            // Loads flicker.
+            // Loads fluctuate.
             round += 1;
             let flicker = round % 2 * if self.broken == Some(super::Broken::Flickers) { 40 } else { 1 };
             for node in 0..self.hosts.len() {
@@ -182,7 +183,7 @@ impl World {
         (renewals, self.ops.values().sum())
     }
 
-    /// The numbers of nodes, for what they really have.
+    /// Records what a node really has, by the node's number.
     pub(super) fn note_capacity(&mut self, node: usize) {
         let host = &self.hosts[node];
         let most = Capacity { memory_bytes: host.memory_bytes_whole, ..host.capacity };

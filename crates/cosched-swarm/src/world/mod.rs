@@ -1,4 +1,4 @@
-//! The world: true time, nodes, a store and a network between them, and what is to happen next.
+//! The world: true time, nodes, a store and a network between them, and a queue of events.
 
 mod act;
 mod anew;
@@ -30,35 +30,35 @@ pub const MS: u64 = 1_000_000;
 /// A second, in nanoseconds.
 pub const S: u64 = 1_000_000_000;
 
-/// How the world is broken on purpose, so that an invariant has something to notice. Always in what is around the
-/// control plane, never in it.
+/// How the world is broken on purpose, so that an invariant has something to notice. The breakage is always in the
+/// environment of the control plane, never in the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// One node does not do what its plan says.
     Mangle(Mangle),
-    /// A driver does not hear of new plans after its tenth.
+    /// The first node's driver does not receive plans after generation 10.
     OldPlans,
-    /// There is no guard: what a dead daemon has stopped stays so.
+    /// There is no guard: processes that a dead daemon has stopped stay stopped.
     NobodyThaws,
-    /// The guard of a daemon that is dead or hangs does not end what others begin anew.
+    /// The guard of a daemon that is dead or hangs does not end the jobs that other nodes may restart.
     NobodyFences,
-    /// A daemon that is out of touch lets nobody go on who is held for want of memory.
+    /// A daemon that is out of touch keeps stopping jobs that were held for want of memory.
     HoldsOn,
-    /// A daemon does not say that processes have ended.
+    /// A daemon does not report that processes have ended.
     EndsUntold,
-    /// A daemon does not say that a main process outside of its job's nodes has ended.
+    /// A daemon does not report that a main process outside its job's nodes has ended.
     MainsUntold,
-    /// The store loses its last writes when it is started anew.
+    /// The store loses its last writes when it is restarted.
     StoreForgets,
-    /// The store does not always look at the conditions of a transaction.
+    /// The store does not always check the conditions of a transaction.
     NoConditions,
-    /// Whoever plans answers, and what users wanted to be suspended goes on.
+    /// The planner answers a user's request to suspend a job as done, and the job continues.
     Disobeys,
-    /// A node says that it has twice its memory.
+    /// A node reports twice its memory.
     Boasts,
-    /// Daemons that are started do not know which numbers of jobs were given.
+    /// Daemons that are started do not know which job numbers were given.
     NumbersUntold,
-    /// A node's load is told as large and small in turn.
+    /// A node's load is reported as large and small in turn.
     Flickers,
 }
 
@@ -66,27 +66,27 @@ pub enum Broken {
 enum Event {
     /// An operation reaches the store.
     Arrives { node: usize, life: u64, store: u64, op: OpId, what: Op },
-    /// Its answer reaches the member.
+    /// The answer to an operation reaches the member.
     Answers { node: usize, life: u64, op: OpId, done: Result<OpDone, StoreError> },
-    /// A watch looks for news.
+    /// A watch checks for events to deliver.
     Tells { node: usize, life: u64, watch: OpId },
     /// A watch ends.
     Cuts { node: usize, life: u64, watch: OpId },
     /// A daemon is started, if none is.
     Starts { node: usize },
-    /// The daemon looks at its clock.
+    /// The daemon checks its clock.
     LooksAtClock { node: usize },
-    /// A time service sets the clock right, and is heard of a moment later.
+    /// A time service corrects the clock, and the daemon learns of it a moment later.
     SetsClock { node: usize },
-    /// The guard looks whether the daemon hangs.
+    /// The guard checks whether the daemon hangs.
     Guards { node: usize },
-    /// A daemon that hung goes on.
+    /// A daemon that hung continues.
     Wakes { node: usize },
     /// The store is back, with its data.
     StoreIsBack,
-    /// Messages are neither lost nor late any more.
+    /// Messages are no longer lost or late.
     Clears,
-    /// A daemon that took leave is gone, and is started again later.
+    /// A daemon that left in an orderly way has ended, and is restarted later.
     Leaves { node: usize, starts_after: u64 },
     /// An operator repairs what was deleted or damaged.
     Repairs,
@@ -94,87 +94,87 @@ enum Event {
     Ticks,
 }
 
-/// What happened last, for people.
+/// A log of events in text, of which the last lines are kept.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Whether all of it is printed.
+    /// Whether every line is also printed.
     pub prints: bool,
     /// The last lines.
     pub last: VecDeque<String>,
 }
 
-/// How many lines of a log are kept.
+/// The number of lines that are kept.
 const LINES: usize = 60;
 
 /// The world.
 pub struct World {
     /// True time since it began, in nanoseconds.
     pub now: u64,
-    /// The store's own data; what stands between it and the nodes is in `network.rs`.
+    /// The store's own data; delay, loss and failures between it and the nodes are in `network.rs`.
     pub store: MemoryStore,
-    /// Chance.
+    /// The random numbers.
     pub dice: Dice,
     /// The nodes.
     pub hosts: Vec<Host>,
-    /// When each wants to be woken.
+    /// When each node wants to be woken.
     wakes: Vec<Option<u64>>,
     events: BTreeMap<(u64, u64), Event>,
     sequence: u64,
-    /// The store answers nothing until then, and does everything afterwards; its leases run out meanwhile.
+    /// The store answers nothing until then, and does everything afterwards; its leases expire meanwhile.
     pub store_stops_until: u64,
-    /// The store refuses everybody until then, and gives all leases their whole length when it is back.
+    /// The store refuses all operations until then, and renews all leases for their whole length when it is back.
     pub store_away_until: u64,
-    /// In thousandths: how much is lost, and how much takes seconds.
+    /// How many messages in a thousand are lost.
     pub lossy: u64,
-    /// The second of these.
+    /// How many messages in a thousand take seconds.
     pub slow: u64,
     /// Whether the store forgets old revisions.
     pub compacts: bool,
-    /// Operations by kind.
+    /// The number of operations by kind.
     pub ops: BTreeMap<&'static str, u64>,
-    /// What users were told, by the name of the job.
+    /// The answers to users, by the name of the job.
     pub told: BTreeMap<String, Answer>,
-    /// Where all lies in the store.
+    /// The names of the keys in the store.
     pub keys: Keys,
-    /// How long jobs sleep that do nothing else.
+    /// The longest time for which jobs sleep that do nothing else.
     pub job_ns_max: u64,
-    /// Whether jobs compute, sleep, use memory and ignore kills; otherwise they sleep, and end.
+    /// Whether jobs compute, sleep, use memory and ignore kills; otherwise they only sleep, and end.
     pub lively: bool,
-    /// No new processes come into jobs.
+    /// No new processes enter jobs, and no more faults occur.
     calm: bool,
-    /// How agents judge.
+    /// The settings of the agents.
     pub agent: AgentConfig,
-    /// The first invariant that did not hold.
+    /// The first invariant violation.
     pub violation: Option<Violation>,
-    /// For reports.
+    /// Counters for reports.
     pub counts: Counts,
-    /// What happens, if somebody wants to know.
+    /// The log of events, if one is wanted.
     pub log: Option<Log>,
-    /// How it is broken on purpose.
+    /// How the world is broken on purpose.
     pub broken: Option<Broken>,
     checks: Vec<Box<dyn Invariant>>,
-    /// Which life of the store it is: it has lost its data, or was put back to a copy, so often.
+    /// The life of the store: how often it has lost its data or was restored from a copy.
     store_life: u64,
-    /// What users have asked for and was not answered, and its place in the order; what was answered as done just now.
+    /// Users' requests without an answer, with their place in the order; and those that were just answered as done.
     wanted: BTreeMap<String, (u64, Ask)>,
     done: BTreeMap<(u64, String), Ask>,
-    /// The revision with which that began.
+    /// The revision at which this life of the store began.
     life_began: Revision,
-    /// The copy that somebody has made of it.
+    /// A copy made of the store, to be restored later.
     copy: Option<MemoryStore>,
-    /// What the store is to be when it is back, if not what it was.
+    /// What the store will contain when it is back, if not its present data.
     another: Option<MemoryStore>,
-    /// Up to this revision the store was looked at.
+    /// The last revision that was shown to the invariants.
     looked: Revision,
     state: Option<State>,
     /// What nodes really have, by number.
     capacity: BTreeMap<u32, Capacity>,
-    /// The last values of the state, for a store that forgets.
+    /// The last values of the state, for a store that forgets writes.
     states: VecDeque<Vec<u8>>,
 }
 
 impl World {
-    /// A world of so many nodes, all of whose daemons have been started and have met.
+    /// A world of `nodes` nodes whose daemons have all started and joined.
     pub fn started(seed: u64, nodes: usize) -> World {
         let mut world = World::new(seed, nodes);
         (0..nodes).for_each(|node| world.start(node));
@@ -182,7 +182,7 @@ impl World {
         world
     }
 
-    /// A world of so many nodes, all of whose daemons are still to be started.
+    /// A world of `nodes` nodes whose daemons are still to be started.
     pub fn new(seed: u64, nodes: usize) -> World {
         let keys = Keys::new("test").unwrap_or_else(|e| unreachable!("{e}"));
         let mut world = World {
@@ -228,7 +228,7 @@ impl World {
         world
     }
 
-    /// One more node.
+    /// Adds a node, and returns its index.
     pub fn add_host(&mut self, name: &str) -> usize {
         let capacity = Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
         let mut settings = Settings::new(self.keys.clone(), name, 0, capacity);
@@ -251,12 +251,12 @@ impl World {
         self.events.insert((at, self.sequence), event);
     }
 
-    /// Tells the invariants; the first that does not hold is kept.
+    /// Reports an event to the invariants, and keeps the first violation.
     fn see(&mut self, seen: &Seen) {
         see(&mut self.checks, &mut self.violation, self.now, seen);
     }
 
-    /// Writes down what happens, if somebody wants to know.
+    /// Logs a line, if a log is wanted.
     fn note(&mut self, what: impl FnOnce() -> String) {
         let Some(log) = &mut self.log else { return };
         let line = format!("{:>10.4} {}", self.now as f64 / S as f64, what());
@@ -270,7 +270,7 @@ impl World {
     }
 }
 
-/// The part of [`World::see`] that leaves the rest of the world alone.
+/// The part of [`World::see`] that borrows no other part of the world.
 fn see(checks: &mut [Box<dyn Invariant>], violation: &mut Option<Violation>, at_ns: u64, seen: &Seen) {
     for check in checks {
         if let Err(what) = check.see(seen) {

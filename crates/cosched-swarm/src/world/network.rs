@@ -1,6 +1,7 @@
 //! Between nodes and the store: delay, loss, partition, and a store that hangs or goes away and comes back.
 //!
-//! Operations of one daemon may overtake each other, as parallel calls do; what a watch tells is in order, as a stream is.
+//! Operations of one daemon may overtake each other, as parallel calls do; the events of a watch arrive in order, as in a
+//! stream.
 
 use super::{Broken, Event, MS, S, World};
 use crate::host::Watch;
@@ -25,11 +26,11 @@ impl World {
         self.now < self.hosts[node].cut_until || self.dice.below(1000) < self.lossy
     }
 
-    /// A member asks the store.
+    /// A member sends an operation to the store.
     pub(super) fn asks(&mut self, node: usize, op: OpId, what: Op) {
         let kind = match &what {
             Op::KeepAlive(_) => "renewals",
-            // The second half of a renewal: whether the state is what it was. It is carried only if it is not.
+            // The second half of a renewal: whether the state has changed. The value is sent only if it has.
             Op::Txn(txn) if txn.then.is_empty() => "checks",
             Op::Txn(txn) if txn.then.iter().all(|op| matches!(op, Do::Get(_))) => "reads",
             Op::Txn(_) => "writes",
@@ -70,7 +71,7 @@ impl World {
             self.hosts[node].watches.insert(op, watch);
             self.tell_watches();
         }
-        // A connection that breaks at the wrong moment: it was done, and nobody knows.
+        // A connection that breaks at the wrong moment: the operation was carried out, and its caller does not learn it.
         if self.lossy > 0 && self.dice.below(2000) < self.lossy {
             done = Err(StoreError::Unavailable("connection reset".to_owned()));
         }
@@ -115,7 +116,7 @@ impl World {
     }
 
     pub(super) fn cuts(&mut self, node: usize, life: u64, watch: OpId) {
-        // Who cannot hear it now hears it as soon as he can.
+        // A node that cannot hear it now gets it as soon as it can.
         let until = self.hosts[node].cut_until.max(self.hosts[node].hung_until);
         if self.now < until {
             self.hosts[node].watches.get_mut(&watch).into_iter().for_each(|watch| watch.ended = true);
@@ -127,7 +128,7 @@ impl World {
         }
     }
 
-    /// The store has changed: watches tell so after a while.
+    /// The store has changed: watches report it after a while.
     fn tell_watches(&mut self) {
         for node in 0..self.hosts.len() {
             let life = self.hosts[node].life;
@@ -139,7 +140,7 @@ impl World {
         }
     }
 
-    /// Shows the invariants what has changed in the store, and lets watches tell it.
+    /// Shows the invariants what has changed in the store, and lets watches report it.
     pub(super) fn look_at_store(&mut self) {
         if self.store.revision() < self.looked {
             return;
@@ -178,7 +179,8 @@ impl World {
                 self.state = Some(state);
             }
             "requests" => {
-                // A request that is put anew where it lies already is told as a new one, because it may never be.
+                // A request that is written again while it still exists is reported as a new one, because that must never
+                // happen.
                 self.see(&Seen::Request { id: name, came: !change.deleted });
                 let request = decode::<Request>(&entry.value).ok().filter(|of| !change.deleted && of.by.is_some());
                 if let Some(request) = request {
@@ -208,7 +210,7 @@ impl World {
         }
     }
 
-    /// A transaction is as good as its answers.
+    /// Checks the state that a transaction wrote against the answers that it gave.
     fn look_at_answers(&mut self) {
         let asks: Vec<Ask> = std::mem::take(&mut self.done).into_values().collect();
         let Some(state) = self.state.clone().filter(|_| !asks.is_empty()) else { return };
@@ -216,7 +218,7 @@ impl World {
         self.see(&Seen::Done { asks: &asks, state: &state, ids: &ids });
     }
 
-    /// The numbers of nodes by their names, of those that are away, too: they can be drained.
+    /// The numbers of nodes by their names, including nodes that are away: they can be drained.
     fn numbers(&self) -> BTreeMap<String, u32> {
         let folder = format!("{}ids/", self.keys.prefix());
         let given = self.store.read(&Range::prefix(&folder)).into_iter().filter_map(|entry| {
@@ -226,7 +228,7 @@ impl World {
         given.chain((0..self.hosts.len()).filter_map(record)).collect()
     }
 
-    /// A store that was restored from an old copy, if the world is broken so.
+    /// Restores the store from an old copy, if the world is broken in this way.
     pub(super) fn forget_writes(&mut self) {
         if self.broken != Some(Broken::StoreForgets) {
             return;
@@ -239,7 +241,7 @@ impl World {
     }
 }
 
-/// Nobody is suspended in the state that a transaction writes.
+/// Removes all suspensions from the state that a transaction writes.
 fn lets_go_on(txn: &mut Txn, key: &str) {
     for change in &mut txn.then {
         if let Do::Put { key: of, value, .. } = change
@@ -256,7 +258,7 @@ fn lets_go_on(txn: &mut Txn, key: &str) {
 mod tests {
     use super::*;
 
-    /// Seed 6593: what was answered of a node that was away, and drained once more, could not be told from what was not.
+    /// Seed 6593: answers about a node that was away, and drained again, could not be told from missing answers.
     #[test]
     fn a_node_that_is_away_has_its_number() {
         let mut world = World::started(0, 2);

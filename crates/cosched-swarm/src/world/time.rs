@@ -1,4 +1,4 @@
-//! How time passes: the next thing that happens happens, and so on.
+//! How time passes: the earliest event is handled, then the next.
 
 use super::{Broken, Event, S, World};
 use crate::invariants::Seen;
@@ -8,10 +8,10 @@ use cosched_core::{Disposition, JobId, Standing, Time};
 use cosched_node::{Input, Node};
 
 impl World {
-    /// Lets time pass, until something that must hold does not.
+    /// Lets time pass for `ns` nanoseconds, or until an invariant is violated.
     pub fn run(&mut self, ns: u64) {
         let end = self.now + ns;
-        // Tests reach into nodes between two runs.
+        // Tests modify nodes between two runs.
         (0..self.hosts.len()).for_each(|node| self.set_wake(node));
         let mut steps = 0_u64;
         while self.violation.is_none() {
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// When a node's daemon or its processes have something to do.
+    /// Computes when a node's daemon or its processes next have something to do.
     pub(super) fn set_wake(&mut self, node: usize) {
         let host = &self.hosts[node];
         let clock = &host.clock;
@@ -99,13 +99,13 @@ impl World {
             self.guard_fences(node);
             self.look_for_stopped(node);
             self.look_at_requests(node);
-            // For those who look at how long a plan is in use.
+            // For the invariants that check how long a plan is in use.
             self.hosts[node].shown = None;
             self.tell(node, |_, _| ());
         }
     }
 
-    /// Clocks drift, and a time service sets their rate so that the error goes away.
+    /// Clocks drift, and a time service adjusts their rates so that the error disappears.
     fn corrects_rate(&mut self, node: usize) {
         if !self.lively {
             return;
@@ -121,7 +121,7 @@ impl World {
         self.set_wake(node);
     }
 
-    /// A daemon looks at what jobs use, and tells what is more than it knew.
+    /// A daemon samples the memory of its jobs, and reports what exceeds the known values.
     fn samples_memory(&mut self, node: usize) {
         if self.now < self.hosts[node].hung_until || self.hosts[node].node.is_none() {
             return;
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// Of a job without a main process a launcher comes late, or once more, at times.
+    /// At times a launcher of a job without a main process comes late, or again.
     fn comes_late(&mut self, node: usize) {
         if !self.lively || self.calm || self.now < self.hosts[node].hung_until || self.hosts[node].node.is_none() {
             return;
@@ -153,7 +153,7 @@ impl World {
         came.into_iter().for_each(|job| self.handle(node, Input::Populated(job, true)));
     }
 
-    /// A daemon sees that main processes have ended which are outside of their job's nodes.
+    /// A daemon sees that main processes outside their jobs' nodes have ended.
     fn looks_at_mains(&mut self, node: usize) {
         let now = self.now;
         let host = &mut self.hosts[node];
@@ -169,12 +169,13 @@ impl World {
         }
     }
 
-    /// How long each stopped process has been so without a reason.
+    /// Reports how long each stopped process has been stopped without a reason.
     fn look_for_stopped(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         let most_ns = 2 * host.cycle_ns_max + crate::invariants::STOPPED_REST_NS;
-        // A node that is out of touch keeps what waited for memory when it last heard, but not for nobody: a job that is alone
-        // there goes on, unless its other nodes may have no room or a user has suspended it.
+        // A node that is out of touch keeps holding a job that waited for memory when it last heard, but only while another
+        // job uses the memory: a job that is alone there continues, unless its other nodes may have no room or a user has
+        // suspended it.
         let out = host.member().is_none_or(|member| !member.is_joined());
         let alone = out && host.processes.parts.values().filter(|part| part.is_alive()).count() == 1;
         let member = host.node.as_ref().map(Node::member);
@@ -189,7 +190,7 @@ impl World {
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| part.is_alive()) {
             let planned = host.node.as_ref().and_then(|node| node.local().plan().jobs.get(id));
             let held_here = planned.is_some_and(|job| job.standing == Standing::Suspended);
-            // In an alarm what a user has decided stays, though the tree that knew of it is lost.
+            // During an alarm a user's suspension stays in force, although the keys that recorded it are lost.
             let excused = !alone || part.job.spans || part.job.suspended || suspended(id) || alarm && held_here;
             let held = excused
                 && (held_here

@@ -1,4 +1,4 @@
-//! What can break, and the end of it.
+//! The faults of the world, and their end.
 
 use super::{Event, S, World};
 use cosched_cluster::Moment;
@@ -7,7 +7,7 @@ use cosched_core::cluster::Period;
 use cosched_node::Request;
 
 impl World {
-    /// Something breaks: a single thing, chosen by chance.
+    /// A single fault occurs, chosen at random.
     pub fn something_breaks(&mut self) {
         let node = self.dice.below(self.hosts.len() as u64) as usize;
         let ns = self.dice.between(1, 15) * S;
@@ -32,12 +32,12 @@ impl World {
                 self.push(self.now + ns, Event::Starts { node });
             }
             9 => {
-                // Often longer than a silent node has before it is dead.
+                // Often longer than a silent node is waited for before it is considered dead.
                 self.crash(node);
                 self.push(self.now + 4 * ns, Event::Starts { node });
             }
             10 => {
-                // At once again, before anybody has noticed.
+                // Starts again at once, before any other node has noticed.
                 self.crash(node);
                 self.push(self.now + S / 20, Event::Starts { node });
             }
@@ -83,7 +83,7 @@ impl World {
         self.store_stops_until = self.now + ns;
     }
 
-    /// The store is started anew with its data: everybody's watch ends.
+    /// The store is restarted with its data: all watches end.
     pub(super) fn store_goes_away(&mut self, ns: u64) {
         self.note(|| format!("store: away for {} s", ns / S));
         self.store_away_until = self.now + ns;
@@ -100,14 +100,14 @@ impl World {
         self.push(self.now + 2 * ns, Event::Clears);
     }
 
-    /// An operator stops a daemon in an orderly way, and starts it again.
+    /// An operator stops a daemon in an orderly way, and restarts it later.
     fn takes_leave(&mut self, node: usize, ns: u64) {
         self.note(|| format!("n{node}: takes leave"));
         self.tell(node, |member, now| member.leave(now));
         self.push(self.now + 2 * S, Event::Leaves { node, starts_after: ns });
     }
 
-    /// A node has more or less than before.
+    /// A node gets more or fewer resources than before.
     fn other_capacity(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         let whole = host.memory_bytes_whole;
@@ -117,7 +117,7 @@ impl World {
         self.tell(node, |member, now| member.capacity(now, capacity));
     }
 
-    /// Nothing that breaks, but it changes what is planned.
+    /// An ordinary event that is no fault, but changes the plan.
     fn daily_life(&mut self, node: usize) {
         let threads = self.dice.below(10) as u32;
         let period = self.dice.pick(&[Period::Working, Period::Off]);
@@ -130,7 +130,7 @@ impl World {
         (0..self.hosts.len()).for_each(|node| self.tell(node, |member, now| member.calendar(now, period)));
     }
 
-    /// All faults are over.
+    /// Ends all faults.
     pub fn all_is_well_again(&mut self) {
         self.note(|| "all is well again".to_owned());
         (self.lossy, self.slow, self.compacts) = (0, 0, false);
@@ -168,7 +168,7 @@ impl World {
     }
 }
 
-/// A node with such a load.
+/// A measurement with this load, in thousandths.
 pub(super) fn measured(now: Moment, load_milli: u32) -> Measured {
     Measured { at_ns: now.wall.0, runnable: load_milli / 1000, load_milli: [load_milli; 3], memory_available_bytes: 0 }
 }

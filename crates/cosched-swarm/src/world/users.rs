@@ -1,4 +1,4 @@
-//! Users: they submit jobs of all kinds from any node, and change their minds.
+//! Users: they submit jobs of all kinds from any node, and change their requests.
 
 use super::{S, World};
 use cosched_cluster::AskId;
@@ -11,12 +11,12 @@ use cosched_core::{JobId, Reason, Standing};
 /// The administrator.
 pub const ROOT: By = By { uid: 0, gid: 0, admin: true };
 
-/// A user.
+/// An ordinary user; the group has the same number.
 pub fn user(uid: u32) -> By {
     By { uid, gid: uid, admin: false }
 }
 
-/// A job of so many CPUs.
+/// A job of `cpus` CPUs.
 pub fn job(name: &str, cpus: u32) -> JobAsk {
     JobAsk {
         name: name.to_owned(),
@@ -39,13 +39,13 @@ pub fn job(name: &str, cpus: u32) -> JobAsk {
     }
 }
 
-/// A job of one CPU of a certain node, with so many bytes of memory there.
+/// A job of one CPU of a certain node, with `memory_bytes` of memory there.
 pub fn job_on(name: &str, node: &str, memory_bytes: u64) -> JobAsk {
     let part = NodeAsk { node: node.to_owned(), cpus: 1, cpus_min: 1, memory_bytes, disk_bytes: 0 };
     JobAsk { want: WantAsk::PerNode(vec![part]), ..job(name, 1) }
 }
 
-/// The request for it.
+/// A request to submit the job.
 pub fn submit(job: JobAsk) -> Ask {
     Ask::Submit(Box::new(job))
 }
@@ -53,7 +53,7 @@ pub fn submit(job: JobAsk) -> Ask {
 /// The queues of a lively world: time-shared, with limits, exclusive.
 pub(crate) const QUEUES: [&str; 3] = ["normal", "short", "alone"];
 
-/// The time limit of the second, in nanoseconds.
+/// The time limit of the queue `short`, in nanoseconds.
 pub(crate) const SHORT_NS: u64 = 20 * S;
 
 fn shares(dice: &mut crate::dice::Dice) -> Shares {
@@ -61,14 +61,14 @@ fn shares(dice: &mut crate::dice::Dice) -> Shares {
     Shares { express: share(), interactive: share(), batch: share(), standby: share() }
 }
 
-/// What jobs may say they need on a node, or for each CPU, in bytes.
+/// The memory that jobs may request on a node, or for each CPU, in bytes.
 const MEMORY: [u64; 4] = [0, 1 << 20, 1 << 26, 1 << 28];
 
 fn node_ask(dice: &mut crate::dice::Dice, node: String, memory_bytes: u64) -> NodeAsk {
     NodeAsk { node, cpus: dice.between(1, 4) as u32, cpus_min: 1, memory_bytes, disk_bytes: 0 }
 }
 
-/// The queues in another order, with other limits; sometimes one is left out.
+/// The queues in a random order, with random limits; sometimes one is left out.
 fn queues(dice: &mut crate::dice::Dice) -> Vec<Queue> {
     let first = dice.below(3) as usize;
     let queue = |name: &str| Queue {
@@ -84,11 +84,11 @@ fn queues(dice: &mut crate::dice::Dice) -> Vec<Queue> {
 }
 
 impl World {
-    /// A user asks a node for something; `None` if nobody is there.
+    /// A user sends a request to a node; `None` if no daemon is running.
     pub fn ask(&mut self, node: usize, by: By, ask: Ask) -> Option<AskId> {
         let now = self.moment(node);
         let name = match &ask {
-            // Of what several ask for, the name does not tell whose answer it is.
+            // With `once`, several launchers request one job, so the name does not tell whose answer it is.
             Ask::Submit(job) if !job.once => job.name.clone(),
             _ => String::new(),
         };
@@ -107,7 +107,7 @@ impl World {
         Some(id)
     }
 
-    /// Somebody submits the `n`th job.
+    /// A user submits the `n`th job.
     pub fn somebody_submits(&mut self, n: u64) {
         if self.dice.one_in(6) {
             return self.several_submit(n);
@@ -128,7 +128,8 @@ impl World {
         }
         let by = dice.pick(&[ROOT, user(1), user(2), user(3)]);
         let node = dice.below(nodes) as usize;
-        // Some programs run where they were started, whatever nodes their job has; some are killed before it begins.
+        // Some programs run where they were started, whichever nodes their job has; some are killed before the job
+        // begins.
         if ask.lead.is_none() && dice.one_in(3) {
             let lives_ns = dice.pick(&[0, S / 10, 10 * S, 60 * S]);
             let host = &mut self.hosts[node];
@@ -139,13 +140,13 @@ impl World {
         self.somebody_asks(node, by, submit(ask));
     }
 
-    /// Launchers on some nodes ask for one job, most of them at nearly the same time, some again, some for other nodes.
+    /// Launchers on some nodes request one job, most of them at nearly the same time, some again, some for other nodes.
     fn several_submit(&mut self, n: u64) {
         let nodes = self.hosts.len() as u64;
         let (many, first) = (self.dice.between(1, nodes), self.dice.below(nodes));
         let names: Vec<String> = (0..many).map(|k| format!("n{}", (first + k) % nodes)).collect();
         let wants = names.into_iter().map(|name| node_ask(&mut self.dice, name, 1 << 20)).collect();
-        // A name comes again after a while.
+        // A name is used again after a while.
         let mut ask = job(&format!("once {}", n / 16), 1);
         (ask.want, ask.once) = (WantAsk::PerNode(wants), true);
         ask.on_node_loss = self.dice.pick(&[OnNodeLoss::Keep, OnNodeLoss::Keep, OnNodeLoss::Kill, OnNodeLoss::Requeue]);
@@ -158,14 +159,14 @@ impl World {
         }
     }
 
-    /// What somebody may want.
+    /// A random request for resources.
     fn some_want(&mut self) -> WantAsk {
         let nodes = self.hosts.len() as u64;
         let all: u64 = self.hosts.iter().map(|host| u64::from(host.capacity.cpus)).sum();
         let dice = &mut self.dice;
         let memory = dice.pick(&MEMORY);
         match dice.below(4) {
-            // A few want more than there is.
+            // A few want more than the cluster has.
             0 => WantAsk::Total { cpus: dice.between(1, all + 1) as u32, memory_per_cpu_bytes: memory, disk_bytes: 0 },
             1 => WantAsk::Total { cpus: dice.between(1, 3) as u32, memory_per_cpu_bytes: memory, disk_bytes: 1 << 28 },
             _ => {
@@ -177,7 +178,7 @@ impl World {
         }
     }
 
-    /// What somebody may want from now on: mostly of the nodes that the job has, for it keeps them.
+    /// A changed request for a job's resources: mostly of the nodes that the job has, because it keeps them.
     fn other_want(&mut self, job: u64) -> WantAsk {
         let place = self.state.as_ref().and_then(|state| state.jobs.get(&JobId(job))?.place.as_ref());
         let name = |id| self.hosts.iter().find_map(|host| host.member()?.name_of(id));
@@ -190,7 +191,7 @@ impl World {
         WantAsk::PerNode(names.into_iter().map(|name| node_ask(&mut self.dice, name, memory)).collect())
     }
 
-    /// Somebody changes something.
+    /// A user or an operator changes something.
     pub fn somebody_changes(&mut self) {
         let known = self.state.as_ref().map_or(1, |state| state.next_order.max(1));
         let nodes = self.hosts.len() as u64;
@@ -225,7 +226,7 @@ impl World {
         self.somebody_asks(node, by, ask);
     }
 
-    /// Nobody keeps anything back any more.
+    /// Ends everything that holds jobs back, such as suspensions and drained nodes.
     pub(crate) fn everybody_lets_go(&mut self) {
         let Some(state) = self.state.clone() else { return };
         let suspended = |(id, job): (&JobId, &cosched_core::cluster::JobRecord)| {
@@ -234,7 +235,7 @@ impl World {
         for id in state.jobs.iter().filter_map(suspended) {
             self.ask(0, ROOT, Ask::Resume { job: id.0 });
         }
-        // A node that got another number was there twice for a while, and jobs of that size were taken.
+        // A node that got another number was counted twice for a while, and jobs of that size were accepted.
         let too_large = state.jobs.iter().filter(|(_, job)| job.stage == Stage::Waiting(Reason::TooLarge));
         for (id, _) in too_large {
             self.ask(0, ROOT, Ask::Kill { job: id.0, how: KillHow::FORCE });

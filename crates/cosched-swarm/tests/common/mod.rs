@@ -1,8 +1,8 @@
-//! What several of these tests say in the same words.
+//! Helpers that several of these tests share.
 
 use cosched_cluster::wire::{Answer, Measured};
 
-/// The words of the one answer, which is a refusal.
+/// The text of the only answer, which is a refusal.
 pub(crate) fn refusal(answer: Option<&Vec<Answer>>) -> String {
     match answer.map(Vec::as_slice) {
         Some([Answer::Refused { what, why, hint }]) => format!("{what}: {why}. {hint}"),
