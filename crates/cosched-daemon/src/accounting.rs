@@ -1,7 +1,7 @@
-//! Accounting: every job that has ended, a line of JSON each, in `accounting.log` beside the journal (decision 0054).
+//! Accounting: each ended job as a line of JSON in `accounting.log` beside the journal (decision 0054).
 //!
-//! The journal forgets all but the newest jobs of a user; this keeps as many as fit into its files, whoever's they are. A line is the job as
-//! `GET /v1/jobs/{id}` told it at its end. A node has a line for what a job had there, with what it used there.
+//! The journal keeps only the newest jobs of each user; this log keeps as many jobs, of all users, as fit into its files. A line is the job as `GET
+//! /v1/jobs/{id}` reported it at its end. Each node has a line for a job's part on it, with the resources used there.
 
 use crate::logfile;
 use crate::record;
@@ -12,40 +12,40 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
-/// So much of a command is kept, in bytes.
+/// The length of the part of a command that is kept, in bytes.
 const COMMAND_BYTES_MAX: usize = 512;
-/// No line of ours is longer.
+/// The longest line that is written, in bytes.
 const LINE_BYTES_MAX: usize = 16 << 10;
-/// Of a job's nodes, and of what it used on them, these are kept: a line has to fit.
+/// Only this number of a job's nodes, and of the usage on them, is kept: a line has to fit.
 const NODES_MAX: usize = 32;
-/// At most so many jobs are in an answer.
+/// The limit on the jobs in an answer.
 pub(crate) const JOBS_MAX: usize = 1000;
 
-/// Which jobs are asked for: those that ended in this time, both ends included, in milliseconds since the Unix epoch.
+/// Selects jobs by the time of their end, both bounds included, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Period {
     pub(crate) since_unix_ms: u64,
     pub(crate) until_unix_ms: u64,
 }
 
-/// The way to the log.
+/// The handle of the log's writer.
 #[derive(Debug)]
 pub(crate) struct Accounting {
     to_writer: SyncSender<String>,
 }
 
-/// Where it is.
+/// The path of the log.
 pub(crate) fn path(state_dir: &Path) -> PathBuf {
     state_dir.join("accounting.log")
 }
 
 impl Accounting {
-    /// Begins to write in this directory.
+    /// Opens the log in this directory and starts its writer.
     pub(crate) fn start(state_dir: &Path) -> io::Result<Accounting> {
         Ok(Accounting { to_writer: logfile::start(path(state_dir), "accounting")? })
     }
 
-    /// Writes down a job that has ended.
+    /// Writes a job that has ended.
     pub(crate) fn write(&self, job: Job) {
         let id = job.id;
         let mut job = Job {
@@ -66,8 +66,8 @@ impl Accounting {
     }
 }
 
-/// The jobs that ended in a period, the latest first: at most [`JOBS_MAX`] for which `is_seen` holds. To be called where waiting for
-/// the disk is no harm.
+/// The jobs that ended in a period, the latest first: at most [`JOBS_MAX`] for which `is_seen` holds. Blocks on the disk: not for the driver's
+/// thread.
 pub(crate) fn read(path: &Path, period: Period, is_seen: impl Fn(&Job) -> bool) -> io::Result<JobList> {
     let mut jobs = Vec::new();
     let mut known = BTreeSet::new();
@@ -79,7 +79,7 @@ pub(crate) fn read(path: &Path, period: Period, is_seen: impl Fn(&Job) -> bool) 
             Err(e) => return Err(e),
         };
         let earliest = found.earliest;
-        // A daemon that died at the wrong moment may have written a job twice.
+        // A daemon that was killed may have written a job twice.
         found.jobs.retain(|job| known.insert((job.id, job.submitted_unix_ms, job.restarts)));
         jobs.extend(found.jobs);
         if earliest.is_some_and(|earliest| earliest < period.since_unix_ms) || jobs.len() > JOBS_MAX {
@@ -91,7 +91,7 @@ pub(crate) fn read(path: &Path, period: Period, is_seen: impl Fn(&Job) -> bool) 
     Ok(JobList { jobs })
 }
 
-/// The last jobs of a file in a period, no more than an answer has, and when the first of the file ended.
+/// The last jobs of a file in a period, at most the number that fits in an answer, and the end time of the first job in the file.
 struct Found {
     jobs: VecDeque<Job>,
     earliest: Option<u64>,
@@ -106,7 +106,7 @@ fn of_file(file: File, period: Period, is_seen: impl Fn(&Job) -> bool) -> io::Re
         if (&mut reader).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)? == 0 {
             return Ok(found);
         }
-        // Lines that tell of lost ones, and half ones, are no jobs.
+        // Lines that report lost lines, and torn lines, are not jobs.
         let Ok(job) = serde_json::from_slice::<Job>(&line) else { continue };
         let Some(ended) = job.ended_unix_ms else { continue };
         found.earliest = Some(found.earliest.map_or(ended, |earliest| earliest.min(ended)));

@@ -1,7 +1,7 @@
-//! The audit log: who changed what, when, and what came of it, a line of JSON each, in `audit.log` beside the journal.
+//! The audit log: who changed what, when, and with which result, a line of JSON each, in `audit.log` beside the journal.
 //!
-//! Nothing waits for it (`logfile.rs`). What could not be written (a full disk, a full queue) is counted, and the number is written when
-//! that can be. One user cannot fill it: of who does very much the rest is counted, in a line a minute at most.
+//! No request waits for it (`logfile.rs`). Lines that could not be written (a full disk, a full queue) are counted, and the number is written as soon
+//! as that is possible. No single user can fill it: a user's lines beyond a rate are only counted, in at most one line a minute.
 
 use crate::logfile;
 use crate::refuse::Answer;
@@ -15,15 +15,15 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A user's lines: so many at once, and then one in this time.
+/// The rate of a user's lines: a burst of this number, then one in this time.
 const BURST: f64 = 1000.0;
 const LINE_EVERY: Duration = Duration::from_secs(6);
-/// How often what was not written is told.
+/// How often the number of lines that were not written is logged.
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
-/// The most of a request that a line has.
+/// The length of the part of a request that a line contains, in bytes.
 const DETAIL_BYTES_MAX: usize = 512;
 
-/// The way to the log; copies lead to the same one.
+/// The handle of the log's writer; copies lead to the same writer.
 #[derive(Clone, Debug)]
 pub(crate) struct Audit {
     shared: Arc<Mutex<Shared>>,
@@ -37,7 +37,7 @@ struct Shared {
     lost: u64,
 }
 
-/// How many lines a user may still have, and what was left out.
+/// The number of lines that a user may still write, and of those that were left out.
 #[derive(Debug)]
 struct Rate {
     tokens: f64,
@@ -47,18 +47,18 @@ struct Rate {
     told: Instant,
 }
 
-/// Who asked.
+/// The user who made the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who {
     /// The user and the process.
     pub(crate) peer: Peer,
     /// The group.
     pub(crate) gid: u32,
-    /// Administrators' lines are not counted.
+    /// Administrators' lines are not limited.
     pub(crate) admin: bool,
 }
 
-/// What was asked.
+/// The request.
 #[derive(Debug)]
 pub(crate) struct Act {
     verb: &'static str,
@@ -67,7 +67,7 @@ pub(crate) struct Act {
 }
 
 impl Act {
-    /// A request by its name, with the job that it is about and its body.
+    /// A request by its name, with the job that it is about, if any, and its body.
     pub(crate) fn new(verb: &'static str, job: Option<u64>, body: &impl Serialize) -> Act {
         let text = serde_json::to_string(body).unwrap_or_default();
         Act { verb, job, detail: crate::sizes::cut(&text, DETAIL_BYTES_MAX).to_owned() }
@@ -75,7 +75,7 @@ impl Act {
 }
 
 impl Audit {
-    /// Begins to write in this directory.
+    /// Opens the log in this directory and starts its writer.
     pub(crate) fn start(dir: &Path) -> io::Result<Audit> {
         let to_writer = logfile::start(dir.join("audit.log"), "audit")?;
         let audit = Audit { shared: Arc::new(Mutex::new(Shared { to_writer, users: BTreeMap::new(), lost: 0 })) };
@@ -83,7 +83,7 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Writes down a request and what came of it.
+    /// Writes a request and its result.
     pub(crate) fn write<T>(&self, who: Who, act: Act, job: Option<u64>, outcome: &Answer<T>) {
         let refused = outcome.as_ref().err();
         if !who.admin && !self.may_have_a_line(who.peer.uid, refused.is_some(), Instant::now()) {
@@ -103,7 +103,7 @@ impl Audit {
         self.line(line);
     }
 
-    /// Takes a user's token; who has none is counted, and the count is told now and then.
+    /// Takes one of the user's tokens; a line without a token is counted, and the count is logged from time to time.
     fn may_have_a_line(&self, uid: u32, refused: bool, now: Instant) -> bool {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if !shared.users.contains_key(&uid) {

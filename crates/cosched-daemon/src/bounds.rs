@@ -1,4 +1,4 @@
-//! What a request may take: its body is read in time and within the budget, and a long answer is made when there is room for it.
+//! Limits on requests: a body has to arrive in time and within the budget, and a long answer is made only when there is room for it.
 
 use crate::budget::{Budget, Held};
 use crate::events::EVENT_BYTES_MAX;
@@ -21,29 +21,29 @@ use std::time::Duration;
 /// The longest request: a command and an environment may be long.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// The longest backup of a cluster that an administrator brings back: what a client can read.
+/// The longest backup of a cluster that an administrator can import: as long as a client can read.
 pub(crate) const BACKUP_BYTES_MAX: usize = 64 << 20;
 
-/// So many times its length a request may take when it is read: a short word is a string of its own.
+/// The memory needed to parse a request, in multiples of its length: each short word becomes a string of its own.
 const READ_FACTOR: usize = 8;
 
-/// Longer answers are counted; shorter ones are bounded by the number of connections.
+/// Longer answers count against the budget; shorter ones are bounded by the number of connections.
 const SHORT_ANSWER_BYTES: usize = 16 << 10;
 
-/// The path whose answer goes on.
+/// The path whose answer is a stream without an end.
 pub(crate) const STREAM_PATH: &str = "/v1/events";
 
-/// What such an answer counts as: it holds two events at most, but each event costs time for each stream, too.
+/// The bytes that such an answer counts as: it holds two events at most, but each event costs time for each stream, too.
 const STREAM_BYTES: usize = 16 * EVENT_BYTES_MAX;
 
-/// What bounds all requests.
+/// The limits of all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     /// The bytes that are held.
     pub(crate) budget: Budget,
-    /// Who is not counted.
+    /// Tells administrators, who are not counted.
     pub(crate) rights: Rights,
-    /// How long a body may take, and how long a request waits for its user's budget.
+    /// How long a body may take to arrive, and how long a request waits for its user's budget.
     pub(crate) time: Duration,
 }
 
@@ -74,7 +74,7 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// Reads a request's body, lets it be done, and hands on the answer.
+/// Reads a request's body, passes the request on, and returns the answer.
 pub(crate) async fn bounded(
     State(bounds): State<Bounds>,
     ConnectInfo(Caller { peer, .. }): ConnectInfo<Caller>,
@@ -98,14 +98,14 @@ pub(crate) async fn bounded(
         Ok((bytes.map_err(|_| too_long(most))?, held))
     };
     match read.await {
-        // What is held is held until it is done.
+        // The budget is held until the request is done.
         Ok((bytes, _held)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(e) => failure(e),
     }
 }
 
 impl Bounds {
-    /// Lets a user look at something.
+    /// Answers a request that changes nothing.
     async fn read(&self, peer: Peer, request: Request, next: Next) -> Response {
         if request.uri().path() == STREAM_PATH {
             return match self.hold(peer, STREAM_BYTES).await {
@@ -152,12 +152,12 @@ impl Bounds {
     }
 }
 
-/// Answers that grow with the number of jobs, and that the daemon has at once.
+/// Answers whose length grows with the number of jobs, and that the daemon has in memory as a whole.
 fn is_long(path: &str) -> bool {
     matches!(path, "/v1/jobs" | "/v1/ended" | "/v1/status" | "/v1/history" | "/metrics") || path.ends_with("/events")
 }
 
-/// The length that a body says it has, or the longest where it does not say.
+/// The length that a body declares, or the limit if it declares none.
 fn length(request: &Request, most: usize) -> Answer<usize> {
     let headers = request.headers();
     match headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok()) {

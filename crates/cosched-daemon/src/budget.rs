@@ -1,17 +1,17 @@
-//! How many bytes of strangers the daemon holds: of each user, and of all together.
+//! Limits the bytes that the daemon holds on behalf of users: for each user, and for all together.
 //!
-//! The daemon's memory is locked and the kernel does not end it for want of memory, so what users make it hold is bounded: requests
-//! while they are read and done, long answers until they are read. Who is over his budget waits until something of his is over; he
-//! delays nobody else. Administrators are not counted.
+//! The daemon's memory is locked and it is exempt from the OOM killer, so the memory that users make it hold is bounded: requests while they are read
+//! and handled, long answers until they are read. A user over budget waits until one of the user's own requests is done, and delays no other user.
+//! Administrators are not counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What is counted as one.
+/// The unit of the count, in bytes.
 const UNIT_BYTES: usize = 1 << 10;
 
-/// What all users may make the daemon hold.
+/// The limit for all users together.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     all: Arc<Semaphore>,
@@ -20,22 +20,22 @@ pub(crate) struct Budget {
     users: Arc<Mutex<BTreeMap<u32, Arc<User>>>>,
 }
 
-/// What one of them has.
+/// The budget of one user.
 #[derive(Debug)]
 struct User {
     bytes: Arc<Semaphore>,
-    /// One long answer at a time is made for him.
+    /// Only one long answer at a time is made for a user.
     long_answer: Arc<Semaphore>,
 }
 
-/// Bytes that are held; given back when it is dropped.
+/// Bytes that are held; released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl Budget {
-    /// A budget of so many bytes for each user, and for all.
+    /// A budget in bytes for each user, and one for all users.
     pub(crate) fn new(user_bytes: u64, all_bytes: u64) -> Budget {
         let units = |bytes: u64| (bytes as usize / UNIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         let all_units = units(all_bytes);
@@ -47,7 +47,7 @@ impl Budget {
         }
     }
 
-    /// Waits until this user may have so many bytes held. What is more than his whole budget takes all of it.
+    /// Waits until this user may hold this number of bytes. A request larger than the user's whole budget takes all of it.
     pub(crate) async fn hold(&self, uid: u32, bytes: usize) -> Option<Held> {
         let units = bytes.div_ceil(UNIT_BYTES).clamp(1, self.user_units) as u32;
         let own = Arc::clone(&self.user(uid).bytes).acquire_many_owned(units).await.ok()?;
@@ -60,7 +60,7 @@ impl Budget {
         Arc::clone(&self.user(uid).long_answer).acquire_owned().await.ok()
     }
 
-    /// The bytes held for a user now, and the most.
+    /// The bytes held for a user now, and the limit.
     pub(crate) fn of_user(&self, uid: u32) -> (u64, u64) {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let free = users.get(&uid).map_or(self.user_units, |user| user.bytes.available_permits());
@@ -76,7 +76,7 @@ impl Budget {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let user_units = self.user_units;
         if !users.contains_key(&uid) {
-            // Whoever holds or waits for nothing is forgotten.
+            // Users who hold or wait for nothing are removed.
             users.retain(|_, user| Arc::strong_count(user) > 1 || !user.is_idle(user_units));
         }
         let new = || {
@@ -88,7 +88,7 @@ impl Budget {
 }
 
 impl User {
-    /// Nothing is held; who waits for something keeps a share of the semaphore.
+    /// Whether nothing is held and no request waits: a waiting one keeps a reference to the semaphore.
     fn is_idle(&self, units: usize) -> bool {
         let unused = |semaphore: &Arc<Semaphore>, all: usize| {
             semaphore.available_permits() == all && Arc::strong_count(semaphore) == 1
@@ -104,7 +104,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    /// What is ready at once.
+    /// The value of a future that is ready at once.
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(value) => Some(value),

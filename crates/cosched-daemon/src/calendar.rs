@@ -1,4 +1,4 @@
-//! Working hours: when interactive jobs are the more urgent ones.
+//! Working hours, in which interactive jobs are more urgent than batch jobs.
 //!
 //! Source: LLNL, "Gang Scheduler Design": interactive jobs "require rapid response time and very good throughput during
 //! working hours. The response time and throughput may be reduced at other times"; batch jobs "should receive very good
@@ -9,25 +9,25 @@ use cosched_api::Period;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const DAY_MIN: u16 = 24 * 60;
 
-/// Hours on some days of the week.
+/// Hours on certain days of the week.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hours {
-    /// From Monday on.
+    /// Starting with Monday.
     days: [bool; 7],
     from_min: u16,
-    /// Not later than `from_min`: on the next day.
+    /// If not later than `from_min`: on the next day.
     to_min: u16,
 }
 
-/// When people work. None at all: they always do.
+/// The working hours. If empty, all hours are working hours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calendar(Vec<Hours>);
 
 impl Calendar {
-    /// Reads hours such as `Mon-Fri 08:00-18:00`, `Sat 9:00-12:00` or, for every day, `22:00-06:00`.
+    /// Parses hours such as `Mon-Fri 08:00-18:00`, `Sat 9:00-12:00` or, for every day, `22:00-06:00`.
     ///
     /// # Errors
-    /// What is wrong with which of them.
+    /// Which text is wrong, and why.
     pub(crate) fn parse(texts: &[String]) -> Result<Calendar, String> {
         texts
             .iter()
@@ -36,12 +36,12 @@ impl Calendar {
             .map(Calendar)
     }
 
-    /// Whether anything ever changes.
+    /// Whether the period never changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What it is at a minute of a day, counted from Monday.
+    /// The period at a minute of a day; days are counted from Monday.
     pub(crate) fn period(&self, day: usize, minute: u16) -> Period {
         let works = |hours: &Hours| {
             let over_midnight = hours.to_min <= hours.from_min;
@@ -52,7 +52,7 @@ impl Calendar {
         if self.0.is_empty() || self.0.iter().any(works) { Period::Working } else { Period::Off }
     }
 
-    /// What it is now, and how many seconds it is to the next minute.
+    /// The period now, and the seconds until the next minute.
     pub(crate) fn now(&self) -> (Period, u64) {
         let now = jiff::Zoned::now();
         let day = now.weekday().to_monday_zero_offset() as usize;
@@ -82,7 +82,7 @@ fn days(text: &str) -> Result<[bool; 7], String> {
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (place(first)?, place(last)?);
-        // Also around the end of the week: Sat-Mon.
+        // Ranges may wrap around the end of the week: Sat-Mon.
         (0..=(last + 7 - first) % 7).for_each(|step| days[(first + step) % 7] = true);
     }
     Ok(days)

@@ -9,18 +9,16 @@ use cosched_api::{
 };
 use tokio::sync::oneshot;
 
-/// One request.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// Who asks.
+    /// The process that makes the request.
     pub(crate) peer: Peer,
-    /// For what.
     pub(crate) op: Op,
-    /// Where the answer goes.
+    /// The channel for the answer.
     pub(crate) reply: oneshot::Sender<Answer<Reply>>,
 }
 
-/// What can be asked; a path of the API each.
+/// The requests, one for each path of the API.
 #[derive(Debug)]
 pub(crate) enum Op {
     /// `GET /v1/status`
@@ -36,7 +34,7 @@ pub(crate) enum Op {
     Loads,
     /// `GET /v1/jobs`
     List {
-        /// With the ended ones.
+        /// Ended jobs, too.
         all: bool,
     },
     /// `POST /v1/jobs`
@@ -90,7 +88,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The job that it is about, if it is about one.
+    /// The job that the request is about, if any.
     pub(crate) fn job(&self) -> Option<u64> {
         match self {
             Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Suspend(id) | Op::Resume(id) | Op::Release(id) => {
@@ -110,30 +108,26 @@ impl Op {
     }
 }
 
-/// What can be answered.
+/// The answers.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// One job.
     Job(Box<Job>),
-    /// Several.
     Jobs(JobList),
-    /// What happened to one.
+    /// A job's events.
     Events(EventList),
-    /// The machine.
     Status(Box<Status>),
-    /// Who answers.
     Version(Version),
-    /// A node.
+    /// The load of one node.
     Load(NodeLoad),
-    /// All nodes.
+    /// The loads of all nodes.
     Loads(LoadList),
-    /// The last hour.
+    /// The load of the last hour.
     History(History),
-    /// What the caller may have.
+    /// The limits of the caller.
     Limits(LimitList),
-    /// What was done to the cluster's store, or would be.
+    /// The changes that a repair made to the cluster's store, or would make.
     Repair(RepairReport),
-    /// What is in it.
+    /// The content of the cluster's store.
     Backup(Box<ClusterBackup>),
     /// The metrics, as text.
     Metrics(String),

@@ -1,4 +1,4 @@
-//! `coschedd --check`: what an operator wants to know before the daemon is started. Nothing is changed.
+//! `coschedd --check`: tells an operator before the start whether the daemon can work here. Nothing is changed.
 
 use crate::args::Args;
 use crate::cluster::{Link, Reached};
@@ -11,7 +11,7 @@ use cosched_linux::{Layout, Place, Tree, mechanism};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Says what the machine offers, where jobs are kept, and what will be in the way.
+/// Prints what the machine offers, where jobs are stored, and what will cause trouble.
 ///
 /// # Errors
 /// Why the daemon could not work.
@@ -22,7 +22,7 @@ pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place)
     for probe in mechanism::probe(&tree) {
         println!("mechanism  {}: {}", probe.name, probe.why);
     }
-    // A daemon that runs has the cgroup, also while it has no jobs.
+    // A running daemon holds the lock of the cgroup, also while it has no jobs.
     match lock_tree(&tree) {
         Ok(_lock) if tree.jobs()?.is_empty() => tree.remove()?,
         Ok(_) => println!("jobs       an earlier daemon's are in {}", tree.v2_dir().display()),
@@ -49,7 +49,7 @@ pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place)
     Ok(())
 }
 
-/// Where jobs are kept, and who plans, in words; and what is wrong there.
+/// Where jobs are stored and which daemon plans, in words; and the problems found there.
 fn check_store(config: &Config, state_dir: &Path) -> anyhow::Result<(String, Vec<String>)> {
     let dir = state_dir.display();
     let cluster = &config.cluster;
@@ -63,7 +63,7 @@ fn check_store(config: &Config, state_dir: &Path) -> anyhow::Result<(String, Vec
     }
     let mut warnings = secrets(cluster);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // The reasons in one line: they are the whole answer.
+    // The causes in one line: the message is all that is printed.
     let reached = tokio::task::LocalSet::new().block_on(&runtime, Link::reach(cluster));
     let Reached { is_new, same_name } = reached.map_err(|e| anyhow::anyhow!("{e:#}"))?;
     let own_home = home(state_dir);
@@ -79,7 +79,7 @@ fn check_store(config: &Config, state_dir: &Path) -> anyhow::Result<(String, Vec
     Ok((format!("answers, and may be written; {there} ({}, as node {})", cluster.name, cluster.node), warnings))
 }
 
-/// The files by which others could be this daemon.
+/// The files with whose content another process could act as this daemon.
 fn secrets(cluster: &ClusterConfig) -> Vec<String> {
     let StoreChoice::Etcd(etcd) = &cluster.store else { return Vec::new() };
     let files = [("password_file", &etcd.password_file), ("key_file", &etcd.key_file)];

@@ -1,11 +1,11 @@
-//! What administrators have decided about a job, as everybody may see it.
+//! Administrators' decisions about a job, in the form that all users may see.
 
 use crate::users::user_name;
 use cosched_api::{DecidedMatter, Decision};
 use cosched_cluster::wire::Decided;
 use cosched_core::{Bound, Decisions, Matter};
 
-/// In the words of the API.
+/// Converts the decisions to the API's type.
 pub(crate) fn view(decided: Decided) -> Vec<Decision> {
     let of = |Bound { by, matter }| Decision {
         matter: match matter {

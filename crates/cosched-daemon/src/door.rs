@@ -1,7 +1,7 @@
-//! Who may come in: the Unix socket's connections, counted by user and in all.
+//! Admission of connections to the Unix socket, counted for each user and in total.
 //!
-//! Anybody may connect, and each connection takes a descriptor and memory. So one user may have so many at a time that
-//! the others, and the daemon's own work, have enough left. Administrators are not counted.
+//! Every user may connect, and each connection takes a descriptor and memory. So the connections of one user are limited such that enough is left for
+//! the others and for the daemon's own work. Administrators are not counted.
 
 use crate::config::Limits;
 use crate::guest::{Caller, Guest};
@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 
-/// After a failure that is not the connection's own, as when there is no descriptor left.
+/// The pause after a failure that is not the connection's own, such as having no descriptor left.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections now.
+/// The present number of connections.
 #[derive(Debug, Default)]
 struct Counts {
     all: usize,
     of: BTreeMap<u32, usize>,
 }
 
-/// The connections inside, of all and of each user, and how many there may be.
+/// Counts the present connections, of all users and of each, against their limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     inside: Arc<Mutex<Counts>>,
@@ -30,7 +30,7 @@ pub(crate) struct Places {
     all_max: usize,
 }
 
-/// One of them; given back when it is dropped.
+/// The place of one connection; released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     inside: Arc<Mutex<Counts>>,
@@ -46,25 +46,25 @@ pub(crate) struct Door {
 }
 
 impl Places {
-    /// As configured, but no more than an eighth of the files that the process may open for one user, and a half for all.
+    /// As configured, but for one user at most an eighth of the files that the process may open, and for all users a half.
     pub(crate) fn new(limits: &Limits, open_files_max: u64) -> Places {
         let at_most = |wanted: u64, part: u64| wanted.min(open_files_max / part).max(1) as usize;
         let (user_max, all_max) = (at_most(limits.connections, 8), at_most(limits.connections_all, 2));
         Places { inside: Arc::default(), user_max, all_max }
     }
 
-    /// A user's connections now, and the most.
+    /// A user's present number of connections, and the limit.
     pub(crate) fn of_user(&self, uid: u32) -> (usize, usize) {
         let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         (inside.of.get(&uid).copied().unwrap_or(0), self.user_max)
     }
 
-    /// All connections of users now.
+    /// The present number of connections of all users.
     pub(crate) fn of_all(&self) -> usize {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).all
     }
 
-    /// One more, or why not.
+    /// Takes a place, or says why there is none.
     fn take(&self, uid: u32) -> Result<Place, String> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.of.get(&uid).is_some_and(|count| *count >= self.user_max) {
@@ -93,12 +93,12 @@ impl Drop for Place {
 }
 
 impl Door {
-    /// A door to these places.
+    /// Accepts connections from `listener` as long as there are places.
     pub(crate) fn new(listener: UnixListener, rights: Rights, places: Places, patience: Duration) -> Door {
         Door { listener, rights, places, patience }
     }
 
-    /// The next one who may come in.
+    /// The next connection that is admitted.
     pub(crate) async fn next(&self) -> Guest<UnixStream> {
         loop {
             match self.listener.accept().await {
@@ -115,7 +115,7 @@ impl Door {
         }
     }
 
-    /// None when there are too many.
+    /// `None` when there are too many connections.
     fn let_in(&self, stream: UnixStream) -> Option<Guest<UnixStream>> {
         let caller = Caller::of(&stream);
         let peer = caller.peer;
@@ -132,7 +132,7 @@ impl Door {
     }
 }
 
-/// Says why, if that can be said at once; who reads it or not is no matter.
+/// Sends the reason if that is possible without blocking; whether the client reads it does not matter.
 fn turn_away(stream: &UnixStream, peer: Peer, why: String) {
     tracing::debug!(uid = peer.uid, "there are too many connections: {why}");
     let body = ErrorBody {

@@ -1,7 +1,7 @@
-//! What happened lately, for `GET /v1/events`: a ring of bounded length that the driver writes and every stream reads.
+//! Recent events, for `GET /v1/events`: a ring of bounded length that the driver writes and every stream reads.
 //!
-//! The driver never waits for a reader: it writes, and wakes them. A reader has only its place in the ring; one whose place was
-//! overwritten is told of the gap. So a stream holds one event at a time, however slowly it is read (decision 0056).
+//! The driver never waits for a reader: it writes, and wakes the readers. A reader has only its position in the ring; a reader whose position was
+//! overwritten is told about the gap. So a stream holds one event at a time, however slowly it is read (decision 0056).
 
 use crate::clock::unix_ms;
 use crate::privacy::Privacy;
@@ -20,18 +20,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// So many events are remembered, as long as they have no more bytes than this.
+/// The limits of the ring: the number of events, and their total length in bytes.
 const EVENTS_MAX: usize = 8192;
 const BYTES_MAX: usize = 2 << 20;
 /// The longest event; a longer plan is cut.
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 10;
-/// A reader hears at least this often that the daemon lives.
+/// After this time without an event a reader gets a sign that the daemon lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 struct Entry {
     kind: EventKind,
-    /// Whose job it is about.
+    /// The owner of the job that it is about.
     uid: Option<u32>,
     json: Bytes,
 }
@@ -42,7 +42,7 @@ struct Ring {
     bytes: usize,
     /// The number of the first entry.
     first: u64,
-    /// The newest of each kind of which a new reader needs the newest.
+    /// The newest of each kind that a new reader gets first.
     plan: Option<Bytes>,
     problems: Option<Bytes>,
 }
@@ -53,32 +53,32 @@ pub(crate) struct EventLog {
     ring: Arc<Mutex<Ring>>,
     /// The number of the next event.
     next: Arc<watch::Sender<u64>>,
-    /// The daemon's beginning: numbers of another daemon mean other events.
+    /// The start time of the daemon: another daemon's numbers mean other events.
     instance: u64,
 }
 
-/// Where a reader is.
+/// A reader's position.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// The number of the next event for him.
+    /// The number of the reader's next event.
     next: u64,
-    /// What he is told first, in reverse.
+    /// The events that the reader gets first, in reverse.
     first: Vec<(EventKind, Bytes)>,
 }
 
 impl EventLog {
-    /// Of a daemon that began at this time.
+    /// A ring of a daemon that started at this time.
     pub(crate) fn new(started_unix_ms: u64) -> EventLog {
         EventLog { ring: Arc::default(), next: Arc::new(watch::Sender::new(0)), instance: started_unix_ms }
     }
 
-    /// Something happened to a job.
+    /// Adds an event of a job.
     pub(crate) fn job(&self, job: JobEvent) {
         let uid = job.uid;
         self.push(Some(uid), &StreamEvent { job: Some(job), ..event(EventKind::Job) });
     }
 
-    /// Another plan holds.
+    /// Adds an event: a new plan is in force.
     pub(crate) fn plan(&self, plan: PlanEvent) {
         let mut told = StreamEvent { plan: Some(plan), ..event(EventKind::Plan) };
         if json(&told).len() > EVENT_BYTES_MAX
@@ -90,7 +90,7 @@ impl EventLog {
         self.push(None, &told);
     }
 
-    /// Other things are wrong.
+    /// Adds an event: the list of problems has changed.
     pub(crate) fn problems(&self, problems: Vec<Warning>) {
         self.push(None, &StreamEvent { problems: Some(problems), ..event(EventKind::Problems) });
     }
@@ -115,10 +115,10 @@ impl EventLog {
         self.next.send_replace(next);
     }
 
-    /// The place after an event; without one the place after all, with what holds now.
+    /// The position after an event; without an id the position after all events, with the present plan and problems first.
     ///
     /// # Errors
-    /// The text is no id of an event.
+    /// The text is not an event's id.
     pub(crate) fn place(&self, after: Option<&str>) -> Answer<Place> {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let end = ring.first + ring.entries.len() as u64;
@@ -140,9 +140,9 @@ impl EventLog {
         Ok(Place { next: ring.first, first: vec![(EventKind::Gap, json(&gap))] })
     }
 
-    /// The next event that a reader may see, as it is sent.
+    /// The next event that a reader may see, in the form in which it is sent.
     fn next_for(&self, place: &mut Place, sees: impl Fn(Option<u32>) -> bool) -> Option<Bytes> {
-        // The last one that he has: who resumes there misses nothing.
+        // The id of the last event that the reader has: a reader that resumes there misses nothing.
         let text = |kind, next: u64, json: &Bytes| Some(sent(kind, self.instance, next.wrapping_sub(1), json));
         if let Some((kind, json)) = place.first.pop() {
             return text(kind, place.next, &json);
@@ -162,7 +162,7 @@ impl EventLog {
         }
     }
 
-    /// An answer that goes on with every event that this user may see, or ends after those that are there.
+    /// An answer that streams every event that this user may see, or ends after the stored ones.
     pub(crate) fn stream(&self, mut place: Place, follow: bool, privacy: Privacy, peer: Peer) -> Response {
         let (out, lines) = mpsc::channel::<Bytes>(1);
         let log = self.clone();
@@ -207,7 +207,7 @@ fn sent(kind: EventKind, instance: u64, seq: u64, json: &Bytes) -> Bytes {
         EventKind::Problems => "problems",
         EventKind::Gap => "gap",
     };
-    // Before the first event there is none to resume after.
+    // Before the first event there is no event to resume after.
     let id = if seq == u64::MAX { "0".to_owned() } else { format!("{instance}-{seq}") };
     let mut text = format!("id: {id}\nevent: {kind}\ndata: ").into_bytes();
     text.extend_from_slice(json);
@@ -220,7 +220,7 @@ fn not_an_id(text: &str) -> cosched_api::ErrorBody {
     refuse(ErrorCode::Invalid, what, "an id is what stood behind `id:`", "Leave it out to begin with what holds now.")
 }
 
-/// The body of such an answer.
+/// The body of a stream.
 struct Lines(mpsc::Receiver<Bytes>);
 
 impl HttpBody for Lines {
@@ -244,7 +244,7 @@ mod tests {
         log.job(serde_json::from_value(of).unwrap());
     }
 
-    /// Ids, and which job or which other kind.
+    /// The ids, with the job or the other kind of the event.
     fn read(log: &EventLog, place: &mut Place, uid: u32) -> Vec<(String, String)> {
         let sees = |of: Option<u32>| of.is_none_or(|of| of == uid);
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! For the fuzzer: what is not public.
+//! Entry points for the fuzz tests to items that are not public.
 
 use crate::config::Config;
 use crate::http::{ListQuery, LoadQuery, WaitQuery};
@@ -11,9 +11,9 @@ use cosched_api::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Reads a request's body, for every path that takes one, and what may stand behind a path.
+/// Parses a request's body, for every path that takes one, and the query of a path.
 pub fn request(data: &[u8]) {
-    /// What is read is written as it was read.
+    /// A parsed value must be the same after it is written and parsed again.
     fn body<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(data: &[u8]) -> Option<T> {
         let value = serde_json::from_slice::<T>(data).ok()?;
         assert_eq!(serde_json::from_slice::<T>(&serde_json::to_vec(&value).unwrap()).unwrap(), value);
@@ -39,12 +39,12 @@ pub fn request(data: &[u8]) {
     }
 }
 
-/// Reads a journal.
+/// Parses a journal.
 pub fn journal(data: &[u8]) {
     as_it_is_and_summed(data, crate::store::read_for_fuzzer);
 }
 
-/// Sums that are wrong are made right too, so that what is behind a sum is read.
+/// Reads the data as they are and also with corrected checksums, so that the text behind a wrong sum is parsed, too.
 fn as_it_is_and_summed(data: &[u8], read: fn(&[u8], u64)) {
     let mark = u64::from(data.first().copied().unwrap_or(0));
     read(data, mark);
@@ -58,12 +58,12 @@ fn as_it_is_and_summed(data: &[u8], read: fn(&[u8], u64)) {
     read(&whole, mark);
 }
 
-/// Reads a wait page.
+/// Parses a wait page.
 pub fn wait_page(data: &[u8]) {
     crate::waitpage::count(data);
 }
 
-/// Reads a configuration.
+/// Parses a configuration.
 pub fn configuration(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = Config::parse(text);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// How long to wait before another try when the guard cannot be started.
+/// The pause before the next try when the guard cannot be started.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
-/// The guard, and the kernel's own last resort.
+/// The guard, and the kernel agent as a last resort.
 pub(crate) struct GuardKeeper {
     exe: PathBuf,
     paths: ThawPaths,
@@ -27,7 +27,7 @@ pub(crate) struct GuardKeeper {
 }
 
 impl GuardKeeper {
-    /// Without a guard the daemon runs all the same, and says so in its status; `revive` starts it, in the event loop.
+    /// Without a guard the daemon runs all the same, and reports that in its status; `revive` starts it, in the event loop.
     pub(crate) fn new(
         exe: PathBuf,
         paths: ThawPaths,
@@ -37,10 +37,10 @@ impl GuardKeeper {
         GuardKeeper { exe, paths, beat, fences, guard: None, agent }
     }
 
-    /// Resolves when the guard has died, or when it is time for another try to start it.
+    /// Resolves when the guard has died, or when it is time for the next try to start it.
     pub(crate) async fn died(&self) {
         match &self.guard {
-            // An error here means that the descriptor is useless: a new guard is right too.
+            // An error here means that the descriptor is useless: a new guard is the right answer to that, too.
             Some((_, pidfd)) => drop(pidfd.readable().await),
             None => tokio::time::sleep(RETRY).await,
         }
@@ -50,7 +50,7 @@ impl GuardKeeper {
     pub(crate) fn revive(&mut self) {
         if let Some((mut dead, _)) = self.guard.take() {
             tracing::warn!(pid = dead.pid(), "the guard died; starting another");
-            // Its pidfd said that it has ended, so this only collects it.
+            // Its pidfd reported its end, so this only reaps it.
             let _ = dead.try_wait();
         }
         match self.spawn() {
@@ -68,22 +68,22 @@ impl GuardKeeper {
         Ok((guard, pidfd))
     }
 
-    /// The page by which the daemon says that it lives.
+    /// The page of the daemon's heartbeat.
     pub(crate) fn beat(&self) -> &Beat {
         &self.beat
     }
 
-    /// The guard's process, while it lives.
+    /// The process number of the guard, while it lives.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.guard.as_ref().map(|(guard, _)| guard.pid())
     }
 
-    /// The program that is the guard, and others' gate.
+    /// The program of the guard, which is also the gate of other processes.
     pub(crate) fn exe(&self) -> &Path {
         &self.exe
     }
 
-    /// Takes a child of the daemon out of the kernel agent's cgroup: only daemon and guard count there.
+    /// Moves a child of the daemon out of the kernel agent's cgroup: only the daemon and its guard count there.
     pub(crate) fn release(&self, pid: i32) -> std::io::Result<()> {
         self.agent.as_ref().map_or(Ok(()), |agent| agent.release(pid))
     }
@@ -93,12 +93,13 @@ impl GuardKeeper {
         self.agent.as_ref().err().map(String::as_str)
     }
 
-    /// Where it is said until when jobs may live that others begin anew.
+    /// The file of deadlines for jobs that other nodes will start again.
     pub(crate) fn fences(&self) -> &Path {
         &self.fences
     }
 
-    /// The daemon ends in order and has thawed everything: the agent is not needed, nor the guard, unless it has jobs to end on time.
+    /// For an orderly end, when everything has been thawed: the agent is no longer needed, nor the guard, unless it has jobs to end at their
+    /// deadline.
     pub(crate) fn disarm(self) {
         let stays = !Fences::read(&self.fences).jobs.is_empty();
         match self.guard {
@@ -107,7 +108,7 @@ impl GuardKeeper {
             None => (),
         }
         if !stays {
-            // It may never have been written.
+            // The file may never have been written.
             let _ = std::fs::remove_file(&self.fences);
         }
         if let Ok(agent) = self.agent

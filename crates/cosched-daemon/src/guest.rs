@@ -1,4 +1,4 @@
-//! A connection, counted while it lasts, that is closed when nobody reads what is written to it.
+//! A connection that is counted while it lasts, and closed when the client does not read what is written to it.
 
 use crate::door::Place;
 use crate::rights::Peer;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     /// The user and the process: they decide what is allowed.
@@ -21,10 +21,10 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Somebody whom the kernel does not name.
+    /// A peer that the kernel does not name.
     pub(crate) const NOBODY: Caller = Caller { peer: Peer::NOBODY, gid: u32::MAX };
 
-    /// Who is at the other end of this connection.
+    /// The peer of this connection.
     pub(crate) fn of(stream: &UnixStream) -> Caller {
         let gid = stream.peer_cred().map_or(u32::MAX, |cred| cred.gid());
         Caller { peer: Peer::of(stream), gid }
@@ -36,25 +36,25 @@ impl Caller {
 pub(crate) struct Guest<S> {
     stream: S,
     caller: Caller,
-    /// So long it may take until something is read of what waits to be.
+    /// The time limit until the client reads a part of the pending data.
     patience: Duration,
-    /// Until when, while something waits.
+    /// The deadline, while data are pending.
     stuck: Option<Pin<Box<Sleep>>>,
     _place: Option<Place>,
 }
 
 impl<S> Guest<S> {
-    /// Somebody who has a place.
+    /// A connection with its place among the counted ones.
     pub(crate) fn new(stream: S, caller: Caller, patience: Duration, place: Option<Place>) -> Guest<S> {
         Guest { stream, caller, patience, stuck: None, _place: place }
     }
 
-    /// Who it is.
+    /// The process at the other end.
     pub(crate) fn caller(&self) -> Caller {
         self.caller
     }
 
-    /// Ends the patience of a write that goes on, or begins it.
+    /// Stops the timer when a write made progress, and starts it when the write is pending.
     fn watched<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stuck = None;
@@ -88,7 +88,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guest<S> {
         self.watched(cx, written)
     }
 
-    /// So that long answers are written from where they are, without a copy.
+    /// Lets long answers be written from their buffers without a copy.
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
@@ -108,7 +108,7 @@ mod tests {
     use std::task::Waker;
     use tokio::io::AsyncWriteExt;
 
-    /// A connection of which something is read when the test says so.
+    /// A connection whose client reads when the test says so.
     struct Reader {
         reads: bool,
     }
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(guest.write_all(&much).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
-    /// Each piece that is read gives the whole patience again.
+    /// Each piece that is read restarts the time limit.
     #[tokio::test(flavor = "current_thread")]
     async fn who_reads_slowly_is_waited_for() {
         let mut guest = Guest::new(Reader { reads: false }, Caller::NOBODY, Duration::from_secs(3600), None);

@@ -1,4 +1,4 @@
-//! HTTP + JSON on the Unix socket: a thin skin that turns requests into calls to the driver.
+//! HTTP + JSON on the Unix socket: a thin layer that turns requests into calls to the driver.
 
 use crate::accounting::{self, Period};
 use crate::audit::{Act, Audit, Who};
@@ -49,7 +49,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// The part of the URL after the question mark.
+/// The query of the URL.
 struct Asked<T>(T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
@@ -70,21 +70,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
 /// What every request needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
-    /// The way to the driver.
+    /// The channel to the driver.
     pub(crate) calls: mpsc::Sender<Call>,
-    /// Who sees what.
+    /// Decides what a user may see.
     pub(crate) privacy: Privacy,
-    /// What is written down.
+    /// The audit log.
     pub(crate) audit: Audit,
-    /// Who is an administrator.
+    /// Tells administrators from other users.
     pub(crate) rights: Rights,
-    /// What happens.
+    /// The recent events.
     pub(crate) events: EventLog,
-    /// The jobs that have ended.
+    /// The accounting log of ended jobs.
     pub(crate) ended: Arc<EndedLog>,
 }
 
-/// The accounting log, as it is read.
+/// The accounting log, for readers.
 #[derive(Debug)]
 pub(crate) struct EndedLog {
     path: PathBuf,
@@ -93,7 +93,7 @@ pub(crate) struct EndedLog {
 }
 
 impl EndedLog {
-    /// That of a daemon with this state.
+    /// The log of a daemon with this state directory.
     pub(crate) fn new(state_dir: &std::path::Path) -> Arc<EndedLog> {
         Arc::new(EndedLog { path: accounting::path(state_dir), turn: Arc::new(Semaphore::new(1)) })
     }
@@ -141,7 +141,7 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
         .layer(axum::middleware::from_fn(check_version))
 }
 
-/// The paths that anybody on the network may ask, where the operator has opened a port: the metrics alone.
+/// The paths for any client on the network, where the operator has opened a port: the metrics alone.
 pub(crate) fn metrics_router(desk: Desk) -> Router {
     Router::new()
         .route("/metrics", get(|calls: Calls| ask(calls, ConnectInfo(Caller::NOBODY), Op::Metrics)))
@@ -169,7 +169,7 @@ fn yes() -> bool {
     true
 }
 
-/// Nothing of it is asked of the driver.
+/// Answered without the driver.
 async fn stream(
     State(desk): Calls,
     ConnectInfo(caller): From,
@@ -220,7 +220,7 @@ async fn export(calls: Calls, from: From) -> Response {
     ask(calls, from, Op::Export).await
 }
 
-/// A backup is long, and was read by now: of those who may not bring one back no more than of any other request.
+/// A backup is long, and its body has been read by now; for users who may not import one the limit was that of any other request.
 async fn import(calls: Calls, from: From, request: Request) -> Response {
     let body = axum::body::to_bytes(request.into_body(), BACKUP_BYTES_MAX).await.unwrap_or_default();
     with_body(calls, from, &body, |request| Op::Import(Box::new(request))).await
@@ -252,7 +252,7 @@ pub(crate) struct EndedQuery {
     uid: Option<u32>,
 }
 
-/// Read from the disk by a thread of its own, for one caller at a time: the driver has no part in it.
+/// Read from the disk by a thread of its own, for one caller at a time, without the driver.
 async fn ended(
     State(desk): Calls,
     ConnectInfo(Caller { peer, .. }): From,
@@ -266,7 +266,7 @@ async fn ended(
     let period = Period { since_unix_ms, until_unix_ms: until_unix_ms.unwrap_or(u64::MAX) };
     let seen = privacy.clone();
     let is_seen = move |job: &Job| uid.is_none_or(|uid| job.uid == uid) && seen.sees(peer, job);
-    // Who goes away does not make room for the next reader before this one has ended.
+    // A client that disconnects does not free the turn: the next reader waits until this read has ended.
     let read = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         accounting::read(&path, period, is_seen)
@@ -360,7 +360,7 @@ async fn no_such_path(method: axum::http::Method, uri: axum::http::Uri) -> Respo
     ))
 }
 
-/// Every answer names the version of the interface; a client of another major version is refused, and told so.
+/// Every answer contains the version of the interface; a client of another major version is refused with an explanation.
 async fn check_version(request: Request, next: Next) -> Response {
     let named = request.headers().get(VERSION_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let mut response = match ApiVersion::of_header(named.as_deref()) {
@@ -407,7 +407,7 @@ async fn ask(State(desk): Calls, ConnectInfo(caller): From, op: Op) -> Response 
 }
 
 impl Desk {
-    /// Asks the driver; what the caller may not see is taken out of its answer, and a change is written down.
+    /// Sends the request to the driver; parts of the answer that the caller may not see are removed, and a change is written to the audit log.
     async fn ask(&self, Caller { peer, gid }: Caller, op: Op) -> Answer<Reply> {
         let act = act(&op);
         let hidden = op.job().filter(|_| self.privacy.hides_jobs(peer));
@@ -445,7 +445,7 @@ impl Desk {
     }
 }
 
-/// What a request changes, for the audit log; nothing of who only looks.
+/// The change that a request makes, for the audit log; `None` for requests that only read.
 fn act(op: &Op) -> Option<Act> {
     let id = op.job();
     Some(match op {

@@ -1,4 +1,4 @@
-//! The socket and where things are: one daemon per socket, and one per state directory.
+//! The socket and the directories: one daemon per socket, and one per state directory.
 
 use crate::args::Args;
 use crate::config::Config;
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Where this daemon keeps its things.
+/// The paths of this daemon.
 #[derive(Debug)]
 pub(crate) struct Places {
     /// The socket.
@@ -26,14 +26,14 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// From the command line, the configuration and the conventions of the system or the user.
+    /// Derives the paths from the command line, the configuration and the conventions of the system or the user.
     pub(crate) fn new(args: &Args, config: &Config) -> Places {
         let socket = args.socket.clone().unwrap_or_else(cosched_api::default_socket);
         let runtime_dir = args.runtime_dir.clone().unwrap_or_else(|| match socket.parent() {
             Some(dir) if dir != Path::new("") => dir.to_owned(),
             _ => PathBuf::from("."),
         });
-        // Started on demand at a place of the user's choice, it keeps its state there too, away from the usual daemon's.
+        // A daemon started on demand with a socket of the user's choice keeps its state beside it, apart from the usual daemon's.
         let apart = args.embedded && socket != cosched_api::default_socket();
         let usual = || if apart { runtime_dir.join("state") } else { default_state_dir() };
         let state_dir = args.state_dir.clone().or_else(|| config.state_dir.clone()).unwrap_or_else(usual);
@@ -42,7 +42,7 @@ impl Places {
         Places { socket, runtime_dir, state_dir, status_file }
     }
 
-    /// What users are kept from because it lies in the state's directory, which is private.
+    /// A warning when users cannot reach the runtime directory because it is inside the private state directory.
     pub(crate) fn unreachable(&self) -> Option<Warning> {
         let is_inside = is_root() && self.runtime_dir.starts_with(&self.state_dir);
         is_inside.then(|| Warning {
@@ -79,7 +79,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Listens on the socket: the one that standard input already is, or a new one.
+/// Listens on the socket: the one passed as standard input, or a new one.
 pub(crate) fn listen(args: &Args, places: &Places) -> anyhow::Result<UnixListener> {
     let listener = if args.listen_stdin {
         let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("standard input is not open")?;
@@ -107,7 +107,7 @@ pub(crate) fn listen_for_metrics(address: SocketAddr) -> anyhow::Result<TcpListe
     Ok(listener)
 }
 
-/// Refuses a socket on which somebody answers, before anything is changed.
+/// Refuses a socket on which another daemon answers, before anything is changed.
 pub(crate) fn check_free(args: &Args, places: &Places) -> anyhow::Result<()> {
     let path = &places.socket;
     if !args.listen_stdin && UnixStream::connect(path).is_ok() {
@@ -124,18 +124,18 @@ fn bind(path: &Path) -> anyhow::Result<UnixListener> {
     if let Some(dir) = path.parent().filter(|d| *d != Path::new("")) {
         make_dir(dir)?;
     }
-    // Nobody answers: what lies there is left from a daemon that was killed.
+    // No daemon answers: the socket is left over from a daemon that was killed.
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             return Err(e).with_context(|| format!("a stale socket at {} cannot be removed", path.display()));
         }
         _ => (),
     }
-    // From now on it is not a daemon on demand that listened here last.
+    // Removes the sign that the last daemon here was one on demand.
     let _ = std::fs::remove_file(cosched_api::lock_of(path));
     let listener = UnixListener::bind(path)
         .with_context(|| format!("cannot listen on {}. Choose another place with --socket", path.display()))?;
-    // Anybody may connect; the peer's uid decides what he may do.
+    // Every user may connect; the peer's uid decides what the peer may do.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
     Ok(listener)
 }
@@ -152,14 +152,14 @@ pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// A daemon that has this machine and the lock of this directory has no living twin.
+/// Identifies machine and state directory: the lock of the directory ensures that no other running daemon has the same.
 pub(crate) fn home(state_dir: &Path) -> String {
     let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_else(|_| cosched_linux::observe::hostname());
     let dir = state_dir.canonicalize().unwrap_or_else(|_| state_dir.to_owned());
     format!("{}:{}", machine.trim(), dir.display())
 }
 
-/// Two daemons on one subtree would switch each other's jobs.
+/// Locks the subtree: two daemons on one subtree would switch each other's jobs.
 pub(crate) fn lock_tree(tree: &Tree) -> anyhow::Result<File> {
     let dir = tree.v2_dir().display();
     tree.lock().map_err(|e| match e.kind() {

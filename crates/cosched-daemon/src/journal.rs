@@ -1,14 +1,13 @@
 //! A journal on disk: numbered lines with a checksum each (`lines.rs`), of which the last may be torn.
 //!
-//! A change is one appended line, on the disk before it is acknowledged. A crash at any byte leaves a prefix of complete
-//! lines and at most one torn one at the end, which was never acknowledged and is cut off at the next start. Anything
-//! else that does not check is damage: a line that cannot be read, one that is missing, doubled or not in its place. The
-//! file is set aside under another name and every line that still checks is told. From time to time the owner writes a
-//! new journal with only the present state beside the old one, and it is renamed over it. That lines are missing at the
-//! end, or all of them, is known from the mark beside it (`mark.rs`).
+//! A change is one appended line, on the disk before it is acknowledged. A crash at any byte leaves a prefix of complete lines and at most one torn
+//! line at the end, which was never acknowledged and is cut off at the next start. Any other failed check is damage: a line that is unreadable,
+//! missing, doubled or out of order. The file is then set aside under another name, and every line with a correct checksum is returned. From time to
+//! time the owner writes a new journal with only the present state beside the old one, and renames it over the old one. Missing lines at the end, or
+//! a missing journal, are detected by the mark beside it (`mark.rs`).
 //!
-//! A line that does not get to the disk whole, because that is full, is taken back: the file is as it was before. A disk that hangs is not waited
-//! for without end (`disk.rs`).
+//! A line that could not be written completely, because the disk is full, is taken back: the file is as it was before. The wait for a disk that hangs
+//! is bounded (`disk.rs`).
 
 mod disk;
 mod file;
@@ -25,23 +24,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A file of changes, open for more of them.
+/// A file of changes, open for appending.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
     disk: Disk,
-    /// Jobs had numbers up to this one.
+    /// The highest job number used so far.
     job: u64,
 }
 
-/// What a journal had in it.
+/// The content of a journal.
 #[derive(Debug)]
 pub(crate) struct Found<C> {
-    /// The changes, in their order.
+    /// The changes, in order.
     pub(crate) changes: Vec<C>,
-    /// The damaged file was set aside here; so many lines are damaged or missing. The journal is to be rewritten.
+    /// The new name of a damaged file that was set aside, and the number of damaged or missing lines. The journal has to be rewritten.
     pub(crate) damaged: Option<(PathBuf, usize)>,
-    /// Jobs had numbers up to this one at least, whatever is missing.
+    /// A lower bound of the highest job number used, whatever is missing.
     pub(crate) last_job: u64,
 }
 
@@ -49,28 +48,26 @@ impl Journal {
     /// Opens or makes the journal at `path`.
     ///
     /// # Errors
-    /// Of the file system; `InvalidData` when another version of the daemon has written what this one would lose. Nothing
-    /// was changed then.
+    /// Of the file system; `InvalidData` when another version of the daemon has written content that this one would lose. Nothing is changed then.
     pub(crate) fn open<C: DeserializeOwned>(path: &Path) -> io::Result<(Journal, Found<C>)> {
         let (file, found) = JournalFile::open(path)?;
         Ok((Journal { path: path.to_owned(), disk: Disk::new(file)?, job: found.last_job }, found))
     }
 
-    /// So long the disk is waited for, and not longer than usual.
+    /// Limits the wait for the disk to this time, if it is shorter than the usual limit.
     pub(crate) fn wait_at_most(&mut self, patience: Duration) {
         self.disk.wait_at_most(patience);
     }
 
-    /// With the next change it is known that jobs had numbers up to this one.
+    /// Records with the next change that job numbers up to this one were used.
     pub(crate) fn number(&mut self, job: u64) {
         self.job = self.job.max(job);
     }
 
-    /// Adds changes; they are on the disk when this returns.
+    /// Appends changes; they are on the disk when this returns.
     ///
     /// # Errors
-    /// Of the file system; the journal is what it was before. `TimedOut`: the disk does not answer, and the journal is to be rewritten
-    /// when it does.
+    /// Of the file system; the journal is as it was before. `TimedOut`: the disk does not answer, and the journal has to be rewritten when it does.
     pub(crate) fn append(&mut self, changes: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
         let (text, next) = lines::text(self.disk.fetch()?.next, changes)?;
         let job = self.job;
@@ -80,8 +77,8 @@ impl Journal {
         })
     }
 
-    /// The same, but only what outlives the daemon, and that is not waited for: with the machine it may be lost, until the next change is
-    /// added. Where it fails, the journal is to be rewritten.
+    /// Appends a change that has to survive the daemon but need not be on the disk at once: a crash of the machine may lose it, until the next change
+    /// is appended. If the write fails, the journal has to be rewritten.
     ///
     /// # Errors
     /// The disk does not answer.
@@ -90,10 +87,10 @@ impl Journal {
         self.disk.begin(move |file| file.write(&text, next).map(drop))
     }
 
-    /// After a write that failed: whether there is room for it now.
+    /// After a failed write: reserves the room that it needed.
     ///
     /// # Errors
-    /// There is none.
+    /// There is still no room.
     pub(crate) fn make_room(&mut self) -> io::Result<()> {
         match self.disk.fetch()?.is_short() {
             true => self.disk.run(|file| file.make_room()),
@@ -101,12 +98,12 @@ impl Journal {
         }
     }
 
-    /// Whether a new file is due: the old one is long, or cannot be relied on.
+    /// Whether a new file is due: the old one is long, or unreliable.
     pub(crate) fn is_stale(&mut self) -> bool {
         self.disk.fetch().is_ok_and(|file| file.unsure || file.bytes > file.compact_bytes)
     }
 
-    /// Whether nothing may be added before it is written anew.
+    /// Whether nothing may be appended before it is rewritten.
     pub(crate) fn is_unsure(&mut self) -> bool {
         self.disk.fetch().map_or(true, |file| file.unsure)
     }
@@ -116,10 +113,10 @@ impl Journal {
         self.path.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Writes a new file with these changes alone and puts it in the journal's place; the old one stays until that is done.
+    /// Writes a new file with these changes alone and renames it over the journal; the old file stays until then.
     ///
     /// # Errors
-    /// Of the file system; the old file counts on.
+    /// Of the file system; the old file stays in force.
     pub(crate) fn rewrite(&mut self, changes: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
         let (text, next) = lines::file(self.disk.fetch()?.next, changes)?;
         let job = self.job;
@@ -141,12 +138,12 @@ impl Journal {
     }
 }
 
-/// Whether there is or was a journal at `path`.
+/// Whether a journal exists or existed at `path`.
 pub(crate) fn was_begun(path: &Path) -> bool {
     path.exists() || mark::path(path).exists()
 }
 
-/// Takes a journal away whose lines another one has.
+/// Removes a journal whose lines were taken over by another one.
 ///
 /// # Errors
 /// Of the file system.
@@ -160,7 +157,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a journal has in it, without changing anything: the changes, and how many lines are damaged.
+/// Reads a journal without changing anything: the changes, and the number of damaged lines.
 ///
 /// # Errors
 /// Of the file system.
@@ -199,7 +196,7 @@ mod tests {
         let path = dir.path().join("j");
         let whole = some(&path);
         for cut in 0..whole.len() {
-            // Nobody has heard of what was cut off.
+            // The lines that are cut off were never acknowledged.
             std::fs::remove_file(path.with_extension("mark")).unwrap();
             std::fs::write(&path, &whole[..cut]).unwrap();
             let (mut journal, found) = Journal::open::<N>(&path).unwrap();
@@ -242,7 +239,7 @@ mod tests {
             let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
             std::fs::write(&path, lines[..kept].concat()).unwrap();
             let (mut journal, found) = Journal::open::<N>(&path).unwrap();
-            // Of an empty file it is not known how long it was.
+            // If the file is empty, its former length is unknown.
             assert_eq!(found.damaged.unwrap().1, if kept == 0 { 1 } else { 6 - kept });
             assert_eq!(found.last_job, 14);
             journal.rewrite(found.changes.iter()).unwrap();
@@ -305,7 +302,7 @@ mod tests {
         let path = dir.path().join("j");
         let (mut journal, _) = Journal::open::<N>(&path).unwrap();
         journal.append(once(n(1))).unwrap();
-        // A directory is in the way of the new file.
+        // A directory has the name of the new file.
         std::fs::create_dir(path.with_extension("new")).unwrap();
         journal.rewrite(once(n(7))).unwrap_err();
         journal.append(once(n(2))).unwrap();

@@ -1,4 +1,4 @@
-//! coschedd: keeps the jobs of one node and drives the policy. The decisions are core's, the system calls linux's.
+//! coschedd: manages the jobs of one node and drives the policy. Decisions are made in cosched-core, system calls in cosched-linux.
 
 mod accounting;
 mod args;

@@ -1,9 +1,8 @@
-//! Which lives of this machine's daemon are over: a cluster gives their place to the next one at once.
+//! Determines which earlier instances of this machine's daemon are dead: a cluster then gives their place to the next one at once.
 //!
-//! Problem: a copy of a machine has its machine-id, its name and its state, and must not take the place of the one that
-//! lives. Rule. Each life writes down when the machine was started and which process it is. Of one that began in this start of the
-//! machine and whose process is gone it is known that it is dead; who finds another one in its place waits until that
-//! one's lease is out.
+//! Problem: a copy of a machine has its machine-id, its name and its state, and must not take the place of the instance that runs on the original.
+//! Rule: each instance writes down the boot and its process. If it began in the present boot and its process no longer exists, it is known to be
+//! dead; a daemon that finds any other instance in its place waits until the lease of that one has expired.
 
 use cosched_linux::process::start_ticks;
 use std::collections::BTreeSet;
@@ -13,13 +12,13 @@ use std::path::Path;
 
 const FILE: &str = "lives";
 
-/// So many are remembered.
+/// The number of instances that are remembered.
 const LIVES_MAX: usize = 32;
 
-/// No such file is longer.
+/// The longest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// Writes down this life; those that are known to be over. Who cannot write is like one that nobody knows.
+/// Writes down this instance; returns those that are known to be dead. An instance that cannot write its line counts as unknown later.
 pub(crate) fn begin(dir: &Path, boot: &str, instance: u64) -> BTreeSet<u64> {
     let pid = std::process::id() as i32;
     let own = format!("{boot} {instance} {pid} {}", start_ticks(pid).unwrap_or(0));
@@ -49,7 +48,7 @@ fn write(dir: &Path, text: &str) -> io::Result<()> {
     fs::rename(&new, dir.join(FILE))
 }
 
-/// The life of a line, and whether its process lives; nothing of another start of the machine.
+/// The instance of a line, and whether its process lives; `None` for another boot of the machine.
 fn life(line: &str, boot: &str) -> Option<(u64, bool)> {
     let mut words = line.rsplit(' ');
     let ticks: u64 = words.next()?.parse().ok()?;
@@ -68,13 +67,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let begin = |boot, instance| begin(dir.path(), boot, instance);
         assert_eq!(begin("boot a", 1), [].into());
-        // This process lives.
+        // The process of both is this one, which lives.
         assert_eq!(begin("boot a", 2), [].into());
         let text = read(dir.path());
         let dead = format!("boot a 3 {} 1\nboot b 4 {} 1\nnonsense\n", i32::MAX, i32::MAX);
         fs::write(dir.path().join(FILE), text + &dead).unwrap();
         assert_eq!(begin("boot a", 5), [3].into());
-        // Of another start nothing is known.
+        // Nothing is known about instances of another boot.
         assert_eq!(begin("boot c", 6), [].into());
         assert_eq!(read(dir.path()).lines().count(), 1);
         fs::write(dir.path().join(FILE), vec![b'x'; BYTES_MAX as usize + 1]).unwrap();

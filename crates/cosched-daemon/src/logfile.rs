@@ -1,7 +1,7 @@
-//! Logs of the daemon that are only appended to, a line of JSON each.
+//! Append-only logs of the daemon, a line of JSON each.
 //!
-//! Nothing waits for them: lines go through a bounded queue to a thread of their own, which writes and turns the files over. What the
-//! disk did not take is counted, and the number is written when that can be.
+//! No request waits for them: lines go through a bounded queue to a thread of its own, which writes them and rotates the files. Lines that could not
+//! be written are counted, and the number is written as soon as that is possible.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// A file is turned over at this length, and so many old ones are kept.
+/// A file is rotated at this length; this number of old files is kept.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 pub(crate) const OLD_FILES: usize = 7;
 /// Lines that wait to be written.
 const QUEUE: usize = 1024;
 
-/// Begins to write to a file whose name ends in `.log`; what is sent are whole lines.
+/// Starts a thread that writes whole lines, as they are sent, to a file whose name ends in `.log`.
 pub(crate) fn start(path: PathBuf, thread: &str) -> io::Result<SyncSender<String>> {
     let (to_writer, lines) = sync_channel(QUEUE);
     let mut writer = Writer { path, file: None, bytes: 0, lost: 0 };
@@ -23,17 +23,17 @@ pub(crate) fn start(path: PathBuf, thread: &str) -> io::Result<SyncSender<String
     Ok(to_writer)
 }
 
-/// The older files of a log, from 1, the newest, to [`OLD_FILES`].
+/// The path of an older file of a log, from 1, the newest, to [`OLD_FILES`].
 pub(crate) fn old(path: &Path, number: usize) -> PathBuf {
     path.with_extension(format!("log.{number}"))
 }
 
-/// The thread's side.
+/// The state of the thread.
 struct Writer {
     path: PathBuf,
     file: Option<File>,
     bytes: u64,
-    /// Lines that the disk did not take.
+    /// Lines that could not be written.
     lost: u64,
 }
 
@@ -49,7 +49,7 @@ impl Writer {
                         tracing::error!("the log {} cannot be written: {e}", self.path.display());
                     }
                     self.lost += 1;
-                    // Half a line may be there; the next one begins with a new file handle and a new line.
+                    // The file may end with a part of a line; the next line begins with a new file handle and a new line.
                     self.file = None;
                 }
             }
@@ -79,7 +79,7 @@ impl Writer {
         Ok(())
     }
 
-    /// `NAME.log` becomes `NAME.log.1`, and so on; the oldest goes.
+    /// Renames `NAME.log` to `NAME.log.1`, and so on; the oldest is removed.
     fn turn_over(&mut self) -> io::Result<()> {
         let old = |number| old(&self.path, number);
         for number in (1..OLD_FILES).rev() {
@@ -93,7 +93,7 @@ impl Writer {
     }
 }
 
-/// Whether a file ends with a whole line: what a crash or a full disk has cut off is not continued.
+/// Whether a file ends with a whole line: a line cut off by a crash or a full disk is not continued.
 fn ends_whole(path: &Path, bytes: u64) -> io::Result<bool> {
     use std::os::unix::fs::FileExt;
     let mut last = [b'\n'];
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(lines(&path)[0]["round"], 9);
         assert_eq!(lines(&path.with_extension("log.7"))[0]["round"], 2);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 8);
-        // A directory in its place stands for a disk that takes nothing.
+        // A directory in place of the file simulates a disk that refuses all writes.
         let broken = dir.path().join("broken");
         std::fs::create_dir(&broken).unwrap();
         let (to, from) = sync_channel(4);

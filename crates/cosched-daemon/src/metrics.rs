@@ -1,8 +1,7 @@
 //! The metrics in the text format of OpenMetrics, which Prometheus reads.
 //!
-//! The slot thread counts for itself, without locks; the driver takes a snapshot of everything when somebody asks, and
-//! here it becomes text. Units are seconds and bytes, as is the custom there. No job or user is named: whoever may read
-//! the metrics need not know who runs what.
+//! The slot thread counts for itself, without locks; the driver takes a snapshot of everything for each request, which becomes text here. Units are
+//! seconds and bytes, as is usual there. Metrics contain no names of jobs or users: a reader of the metrics need not know which user runs what.
 
 use cosched_api::{Class, JobState};
 use cosched_linux::stats::Buckets;
@@ -13,24 +12,23 @@ use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What the answer says that it is.
+/// The media type of the answer.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Labels of one series.
+/// The labels of one series.
 pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// The values of one metric.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// It only rises; `_total` is added to its name.
+    /// A value that only rises; `_total` is added to its name.
     Counter(Vec<(Labels, f64)>),
-    /// It rises and falls.
+    /// A value that rises and falls.
     Gauge(Vec<(Labels, f64)>),
     /// Times, in seconds.
     Histogram(Buckets),
 }
 
-/// One metric.
 #[derive(Debug)]
 pub(crate) struct Metric {
     name: &'static str,
@@ -38,7 +36,7 @@ pub(crate) struct Metric {
     values: Values,
 }
 
-/// All of them at one moment.
+/// All metrics at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot(Vec<Metric>);
 
@@ -60,12 +58,12 @@ impl Snapshot {
         }
     }
 
-    /// The text.
+    /// The metrics as text.
     pub(crate) fn text(self) -> String {
         let mut registry = Registry::with_prefix("cosched");
         registry.register_collector(Box::new(self));
         let mut text = String::new();
-        // A string takes everything.
+        // Writing to a string does not fail.
         let _ = text::encode(&mut text, &registry);
         text
     }
@@ -102,7 +100,7 @@ impl Collector for Snapshot {
     }
 }
 
-/// One series. Without labels there are no braces either: not every reader takes empty ones.
+/// Encodes one series. Without labels the braces are left out: some readers do not accept empty ones.
 fn one(
     metric: &mut MetricEncoder,
     labels: &Labels,
@@ -111,7 +109,7 @@ fn one(
     if labels.is_empty() { encode(metric) } else { encode(&mut metric.encode_family(&labels.as_slice())?) }
 }
 
-/// From a microsecond to a second, a bucket for each power of two; the kernel's clocks are not finer, and slots not longer.
+/// Buckets from a microsecond to a second, one for each power of two; the kernel's clocks are not finer, and slots not longer.
 fn seconds(buckets: &Buckets) -> Vec<(f64, u64)> {
     let mut bounds: Vec<(f64, u64)> = Vec::new();
     let mut below = 0;
@@ -127,7 +125,7 @@ fn seconds(buckets: &Buckets) -> Vec<(f64, u64)> {
     bounds
 }
 
-/// The jobs by class and state; every pair is there, so that a series does not vanish with its last job.
+/// The number of jobs by class and state; all pairs are listed, so that a series does not vanish with its last job.
 pub(crate) fn jobs(counts: &BTreeMap<(Class, JobState), u64>) -> Values {
     let classes = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
     let pairs = classes.into_iter().flat_map(|class| JobState::ALL.into_iter().map(move |state| (class, state)));

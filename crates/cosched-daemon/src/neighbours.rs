@@ -1,8 +1,8 @@
-//! Keeps slots fair to neighbours: a thread that looks who wants a CPU and is no job, asks core's rule (`policy/neighbours.rs`), and tells the
-//! slot thread which part of the slots it holds.
+//! Keeps slots fair to neighbours: a thread that finds out which processes outside of jobs want a CPU, applies core's rule (`policy/neighbours.rs`),
+//! and tells the slot thread which part of the slots is held back for them.
 //!
-//! It is a thread of its own because a look reads /proc, which the driver should not wait for. It sleeps while no gang has slots, and looks
-//! at processes only while others than jobs use CPU time.
+//! It is a separate thread because sampling reads /proc, which the driver must not wait for. It sleeps while no gang has slots, and samples processes
+//! only while others than jobs use CPU time.
 
 use cosched_core::{Held, HeldPart, Ours};
 use cosched_linux::neighbours::Census;
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The time between two looks.
+/// The time between two samples.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Looks take no more than this part of one CPU's time.
+/// Sampling takes at most the inverse of this of one CPU's time.
 const COST_SHARE_MAX: u64 = 50;
-/// Less than this part of one CPU's time used by others is nobody to divide slots with.
+/// If others use less than this part of one CPU's time, there is no neighbour to divide slots with.
 const USED_MIN: f64 = 0.1;
 
-/// What the thread is told of the jobs.
+/// The thread's input about the jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Jobs {
-    /// Those that have slots, and all others.
+    /// The jobs that have slots, and all others.
     pub(crate) ours: Ours,
-    /// Those without slots.
+    /// The number of jobs without slots.
     pub(crate) local: u32,
 }
 
@@ -47,10 +47,10 @@ struct Told {
 pub(crate) struct Neighbours(Arc<Shared>);
 
 impl Neighbours {
-    /// Starts it. None where the weight of our subtree is not ours to set: then its parent's owner decides who has what.
+    /// Starts the thread. `None` where we may not set the weight of our subtree: then its parent's owner decides about the shares.
     ///
     /// # Errors
-    /// When the files of the subtree cannot be opened, or there is no thread.
+    /// The files of the subtree cannot be opened, or the thread cannot be started.
     pub(crate) fn start(tree: &Tree, slots: &SlotThread) -> anyhow::Result<Option<Neighbours>> {
         let Some(weight) = tree.open_weight()? else { return Ok(None) };
         let shared = Arc::new(Shared::default());
@@ -67,7 +67,7 @@ impl Neighbours {
         Ok(Some(Neighbours(shared)))
     }
 
-    /// These are the jobs from now on.
+    /// Replaces the jobs.
     pub(crate) fn tell(&self, jobs: Jobs) {
         let mut told = lock(&self.0.told);
         if told.jobs != jobs {
@@ -76,7 +76,7 @@ impl Neighbours {
         }
     }
 
-    /// The part of the slots that is held now.
+    /// The part of the slots that is held back now.
     pub(crate) fn part(&self) -> f64 {
         f64::from_bits(self.0.part.load(Relaxed))
     }
@@ -97,14 +97,14 @@ fn spawn(mut watcher: Watcher) -> io::Result<()> {
     std::thread::Builder::new().name("cosched-looks".into()).spawn(move || watcher.run()).map(drop)
 }
 
-/// The inside of the thread.
+/// The state of the thread.
 struct Watcher {
     census: Census,
     tree: Tree,
     weight: Arc<TreeWeight>,
     divider: Divider,
     held: HeldPart,
-    /// What the slot thread was told last.
+    /// The last message to the slot thread.
     said: Option<(Held, Weights)>,
     shared: Arc<Shared>,
 }
@@ -126,7 +126,7 @@ impl Watcher {
         }
     }
 
-    /// Until the jobs have changed or the pause is over; without gangs there is nothing to look at.
+    /// Waits until the jobs have changed or the pause is over; without gangs there is nothing to sample.
     fn wait(&self, before: Jobs, pause: Duration) -> Told {
         let told = lock(&self.shared.told);
         let same = |told: &mut Told| !told.ended && told.jobs == before;

@@ -1,4 +1,4 @@
-//! File descriptors of the kernel's in the event loop.
+//! Kernel file descriptors in the event loop.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

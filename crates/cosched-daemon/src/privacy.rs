@@ -1,29 +1,29 @@
-//! What users see of other users' jobs: `private_data` in the configuration. Administrators and owners see all.
+//! What users see of other users' jobs: `private_data` in the configuration. Administrators and owners see everything.
 //!
-//! Applied where answers leave the daemon, so that no path forgets it: every answer to a request (`http.rs`), and the status file,
-//! which is everybody's. Metrics name no job. Environments are in no answer.
+//! Applied where answers leave the daemon, so that no path can forget it: every answer to a request (`http.rs`), and the status file, which all users
+//! may read. Metrics contain no names of jobs. Environments are in no answer.
 
 use crate::record;
 use crate::refuse::{Answer, no_such_job};
 use crate::rights::{Peer, Rights};
 use cosched_api::{History, Job, JobList};
 
-/// So much of a command stands in a list, in bytes; `GET /v1/jobs/{id}` has what is kept.
+/// The length of the part of a command in a list, in bytes; `GET /v1/jobs/{id}` returns all that is kept.
 const LISTED_COMMAND_BYTES_MAX: usize = 512;
 
-/// What is hidden from others.
+/// The data that are hidden from other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PrivateData {
     /// Command lines, with working directories and the paths of outputs.
     pub(crate) commands: bool,
-    /// That there are jobs.
+    /// The existence of jobs.
     pub(crate) jobs: bool,
 }
 
-/// The words of the configuration.
+/// The values in the configuration.
 pub(crate) const WORDS: [&str; 2] = ["commands", "jobs"];
 
-/// Who sees what.
+/// Decides which user sees what.
 #[derive(Clone, Debug)]
 pub(crate) struct Privacy {
     data: PrivateData,
@@ -31,22 +31,22 @@ pub(crate) struct Privacy {
 }
 
 impl Privacy {
-    /// By the configuration.
+    /// The rules of the configuration.
     pub(crate) fn new(data: PrivateData, rights: Rights) -> Privacy {
         Privacy { data, rights }
     }
 
-    /// Whether nothing may be said to this user about a job, without a look at whose it is.
+    /// Whether nothing about a job may be revealed to this user before its owner is known.
     pub(crate) fn hides_jobs(&self, peer: Peer) -> bool {
         self.data.jobs && !self.rights.is_admin(peer)
     }
 
-    /// Whether a user may know that there is this job.
+    /// Whether a user may know that this job exists.
     pub(crate) fn sees(&self, peer: Peer, job: &Job) -> bool {
         job.uid == peer.uid || !self.hides_jobs(peer)
     }
 
-    /// A job as this user may see it.
+    /// The parts of a job that this user may see.
     pub(crate) fn job(&self, peer: Peer, mut job: Job) -> Answer<Job> {
         if job.uid == peer.uid || self.rights.is_admin(peer) {
             return Ok(job);
@@ -72,7 +72,7 @@ impl Privacy {
         history
     }
 
-    /// A list as this user may see it, without the details that a single job's answer has.
+    /// The parts of a list that this user may see, without the details that are only in a single job's answer.
     pub(crate) fn list(&self, peer: Peer, list: JobList) -> JobList {
         let seen = list.jobs.into_iter().filter_map(|job| self.job(peer, job).ok());
         let brief = |job: Job| Job {

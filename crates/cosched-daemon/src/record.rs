@@ -1,4 +1,4 @@
-//! What is remembered of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
+//! The record of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
 
 use crate::words::{core_class, core_policy, slot_share};
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, OutOfMemory, Policy};
@@ -8,7 +8,7 @@ use cosched_node::Whose;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a record takes beside its texts.
+/// The size of a record without its texts, in bytes.
 const RECORD_BYTES: usize = 768;
 
 /// At most this many events are kept of a job: the first ones and the newest.
@@ -17,7 +17,7 @@ const EVENTS_MAX: usize = 200;
 /// A job as the store keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
-    /// Unique for ever in this state directory.
+    /// Never used again in this state directory.
     pub(crate) id: u64,
     /// For display.
     pub(crate) name: String,
@@ -27,25 +27,25 @@ pub(crate) struct Record {
     pub(crate) class: Class,
     /// Its own policy, if it does not follow the machine's.
     pub(crate) own_policy: Option<Policy>,
-    /// The part of the slots that it has at most, in thousandths.
+    /// The limit on its part of the slots, in thousandths.
     pub(crate) share_permille: Option<u32>,
-    /// CPUs at a time.
+    /// The number of CPUs that it uses at a time.
     pub(crate) cpus: u32,
-    /// Declared memory.
+    /// Declared memory, in bytes.
     pub(crate) mem_bytes: Option<u64>,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// The working directory.
     pub(crate) cwd: Option<String>,
-    /// Its first process.
+    /// The number of its first process.
     pub(crate) pid: i32,
-    /// Registration.
+    /// The time of its registration.
     pub(crate) submitted_unix_ms: u64,
-    /// Nobody waits for it in a terminal.
+    /// No terminal waits for it.
     pub(crate) detached: bool,
-    /// Where its output is.
+    /// The file of its output.
     pub(crate) log_path: Option<String>,
-    /// The boot in which it was started: its cgroup does not outlive it.
+    /// The boot in which it was started: its cgroup does not outlive the boot.
     pub(crate) boot_id: String,
     /// A user or an administrator stopped it.
     pub(crate) suspended: bool,
@@ -53,39 +53,39 @@ pub(crate) struct Record {
     pub(crate) exit: Option<ExitStatus>,
     /// When its last process ended.
     pub(crate) ended_unix_ms: Option<u64>,
-    /// It vanished unseen.
+    /// It ended unobserved.
     pub(crate) lost: bool,
     /// CPU time used, at its end.
     pub(crate) cpu_time_ms: u64,
     /// The most memory it used, at its end.
     pub(crate) memory_peak_bytes: Option<u64>,
-    /// What was killed of it for lack of memory, at its end.
+    /// How many of its processes were killed for lack of memory, at its end.
     pub(crate) out_of_memory: Option<OutOfMemory>,
-    /// What happened to it.
+    /// Its events.
     pub(crate) events: Vec<Event>,
-    /// How its processes wait; the counts are those of its end.
+    /// How its processes wait; the counts are those at its end.
     pub(crate) waiting: Option<JobWaiting>,
     /// How often it was boosted, at its end.
     pub(crate) boosts: u64,
-    /// What it was given of each node, when it asked node by node.
+    /// The resources that it was given on each node, when it requested them node by node.
     pub(crate) nodes: Vec<NodeResources>,
-    /// It was registered without a process: no launcher tells how its main process ends.
+    /// It was registered without a process: no launcher reports how its main process ends.
     pub(crate) by_api: bool,
     /// An administrator registered it.
     pub(crate) by_admin: bool,
-    /// What administrators have decided about it.
+    /// Administrators' decisions about it.
     pub(crate) decided: Decided,
-    /// Where its first process stood before; what leaves the job goes there.
+    /// The cgroups in which its first process was before; processes that leave the job are moved there.
     pub(crate) origin: Option<Origin>,
-    /// The CPUs that are its place; none when it may use all.
+    /// The CPUs of its place; empty when it may use all.
     pub(crate) place: Vec<u32>,
-    /// Where it comes from, if it existed before it was a job.
+    /// The processes from which it was adopted, if they existed before it was a job.
     pub(crate) adopted: Option<Adopted>,
-    /// What it is of a job of a cluster.
+    /// Its part on this node, if it is a job of a cluster.
     pub(crate) part: Option<PartOf>,
 }
 
-/// What the machine's operator set while the daemon ran; it outlives a restart.
+/// Settings that the machine's operator changed while the daemon ran; they outlive a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     /// The machine's policy.
@@ -94,45 +94,45 @@ pub(crate) struct Settings {
     pub(crate) sharing: Option<cosched_api::Sharing>,
     /// The length of a slot.
     pub(crate) slot_length_ms: Option<u64>,
-    /// How often a daemon was started on this state.
+    /// The number of daemons that were started on this state.
     pub(crate) starts: u64,
-    /// What the configuration file said at the last start, on one machine.
+    /// The settings of the configuration file at the last start, on one machine.
     pub(crate) file: Vec<Ask>,
 }
 
-/// A job of a cluster, on this node.
+/// The part of a cluster's job on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartOf {
-    /// In which life of the job.
+    /// The attempt of the job, as it may be started more than once.
     pub(crate) attempt: u32,
-    /// The job has other nodes too.
+    /// The job has other nodes, too.
     pub(crate) spans: bool,
     /// Its main process runs here.
     pub(crate) lead: bool,
-    /// It is to end, or its main process has ended: as soon as it is empty here it is over.
+    /// It is to end, or its main process has ended: it is over as soon as no process is left on this node.
     pub(crate) closing: bool,
-    /// In which life of the cluster's store it began; 0 if that is not known.
+    /// The incarnation of the cluster's store in which it began; 0 if unknown.
     #[serde(default)]
     pub(crate) tree: u64,
-    /// It has no main process on any node: it is over when it is empty on all.
+    /// It has no main process on any node: it is over when it has no processes on any of them.
     #[serde(default)]
     pub(crate) alike: bool,
 }
 
-/// That of a job from before every machine was a cluster of one.
+/// The part of a job from the time before each machine was a cluster of one.
 pub(crate) const ALONE: PartOf = PartOf { attempt: 0, spans: false, lead: true, closing: false, tree: 0, alike: false };
 
-/// Where a job comes from that existed before it was one.
+/// The origin of a job that existed before it became one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Adopted {
-    /// Its cgroup, outside of our subtree; none where its processes were moved.
+    /// Its cgroup, outside our subtree; `None` where its processes were moved.
     pub(crate) cgroup: Option<String>,
-    /// What people call it.
+    /// The name by which users know it.
     pub(crate) from: Option<String>,
     /// The limits that its owner had set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) limits: Vec<String>,
-    /// It is no job any more, and its processes go on.
+    /// It is no longer a job, and its processes continue.
     #[serde(default)]
     pub(crate) released: bool,
 }
@@ -143,7 +143,7 @@ impl Adopted {
         texts.map(|text| crate::sizes::weight(text) + 3).sum::<usize>() + 64
     }
 
-    /// As everybody may see it.
+    /// The form that all users may see.
     pub(crate) fn view(&self) -> cosched_api::Adopted {
         let Adopted { cgroup, from, limits, released } = self.clone();
         cosched_api::Adopted { cgroup, from, limits, released }
@@ -181,7 +181,7 @@ impl From<&Origin> for cosched_linux::Origin {
 }
 
 impl Record {
-    /// What of it decides about rights.
+    /// The fields that decide about rights.
     pub(crate) fn whose(&self) -> Whose {
         let (class, policy) = (core_class(self.class), self.own_policy.map(core_policy));
         let share = self.share_permille.and_then(SlotShare::new);
@@ -198,7 +198,7 @@ impl Record {
             uid,
             class: req.class.unwrap_or(default_class),
             own_policy: req.policy,
-            // A request that has been checked.
+            // The request has been checked.
             share_permille: req.share_max.and_then(|part| slot_share(part).ok()).map(SlotShare::permille),
             cpus,
             mem_bytes: req.mem_bytes,
@@ -230,7 +230,7 @@ impl Record {
         }
     }
 
-    /// About what it takes on the disk.
+    /// Its approximate size on the disk, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let command: usize = self.command.iter().map(|word| word.len() + 3).sum();
         let events: usize = self.events.iter().map(|event| event.what.len() + event.detail.len() + 48).sum();
@@ -247,12 +247,12 @@ impl Record {
         self.ended_unix_ms.is_some()
     }
 
-    /// When its processes were last put under our control here.
+    /// When its processes were last registered on this node.
     pub(crate) fn started_unix_ms(&self) -> Option<u64> {
         self.events.iter().rev().find(|event| event.what == "registered").map(|event| event.unix_ms)
     }
 
-    /// Remembers an event; of very many the middle ones are forgotten.
+    /// Adds an event; if there are too many, those in the middle are removed.
     pub(crate) fn event(&mut self, unix_ms: u64, what: &str, detail: impl Into<String>) {
         if self.events.len() >= EVENTS_MAX {
             self.events.remove(EVENTS_MAX / 2);
@@ -261,10 +261,10 @@ impl Record {
     }
 }
 
-/// So much of a command is kept to be shown, in bytes: ended jobs are kept too, and users may write what they like.
+/// The length of the displayed command, in bytes: ended jobs are kept, too, and users may write long commands.
 const COMMAND_BYTES_MAX: usize = 8 << 10;
 
-/// A command that is kept to be shown and not to be run: its first words, and … for the rest.
+/// A command that is kept for display and not for execution: its first words, and … for the rest.
 pub(crate) fn shown(command: Vec<String>) -> Vec<String> {
     cut_to(command, COMMAND_BYTES_MAX)
 }

@@ -26,13 +26,12 @@ pub(crate) fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> 
     )
 }
 
-/// The disk does not take what was to be remembered.
+/// The disk refused a change of the state.
 pub(crate) fn unwritten(dir: &Path, why: &str) -> ErrorBody {
     let hint = "Make room there, or look at that disk, and ask again. Nothing was changed; jobs that run go on, and `cosched kill` ends them.";
     refuse(ErrorCode::Internal, format!("the state in {} could not be written", dir.display()), why, hint)
 }
 
-/// There is no such job.
 pub(crate) fn no_such_job(id: u64) -> ErrorBody {
     refuse(
         ErrorCode::NotFound,

@@ -1,7 +1,7 @@
-//! Who may do what: the uid at the other end of the Unix socket decides (DESIGN.md, chapter 5, Rights).
+//! Rights: the uid at the other end of the Unix socket decides what a user may do (DESIGN.md, chapter 5, Rights).
 //!
-//! Administrators are root, the daemon's own user, and those in the configuration. What they and others may do is `cosched_node::rights`'
-//! matter; what users see of others' jobs is privacy.rs's.
+//! Administrators are root, the daemon's own user, and those in the configuration. What they and others may do is decided in `cosched_node::rights`;
+//! what users see of others' jobs in privacy.rs.
 
 use cosched_api::Class;
 use std::collections::BTreeSet;
@@ -10,23 +10,23 @@ use tokio::net::UnixStream;
 /// The process at the other end of the socket, as the kernel names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// Its user.
+    /// Its uid.
     pub(crate) uid: u32,
-    /// Its process, where the kernel tells it.
+    /// Its process number, if the kernel reports it.
     pub(crate) pid: Option<i32>,
 }
 
 impl Peer {
-    /// Somebody whom the kernel does not name: uid -1 owns no job and is no administrator.
+    /// A peer that the kernel does not name: uid -1 owns no job and is no administrator.
     pub(crate) const NOBODY: Peer = Peer { uid: u32::MAX, pid: None };
 
-    /// Who is at the other end.
+    /// The peer of a connection.
     pub(crate) fn of(stream: &UnixStream) -> Peer {
         stream.peer_cred().map_or(Peer::NOBODY, |cred| Peer { uid: cred.uid(), pid: cred.pid() })
     }
 }
 
-/// The users with all rights.
+/// The administrators.
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {
     admins: BTreeSet<u32>,
@@ -38,7 +38,7 @@ impl Rights {
         Rights { admins: [0, own_uid].into_iter().chain(admins).collect() }
     }
 
-    /// Whether `peer` may do everything.
+    /// Whether `peer` is an administrator.
     pub(crate) fn is_admin(&self, peer: Peer) -> bool {
         self.admins.contains(&peer.uid)
     }

@@ -1,7 +1,7 @@
-//! The connections, each a task: HTTP/1 with a time for every step, so that nobody keeps a place without using it.
+//! The connections, each a task: HTTP/1 with a time limit for every step, so that no client occupies a place without using it.
 //!
-//! A head, an idle connection and a body each have the configured time, and so has an answer until something of it is read. An
-//! answer that is still to be found out (`GET …/wait`) has none: who waits for a job waits.
+//! A head, an idle connection and a body each have the configured time, and so has an answer until a part of it is read. The time until an answer is
+//! ready (`GET …/wait`) is not limited: a client may wait for a job.
 
 use crate::door::{Door, PAUSE};
 use crate::guest::{Caller, Guest};
@@ -20,13 +20,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// The most that is read or written of a connection beyond what is counted (`budget.rs`); a head has to fit.
+/// The limit on the bytes buffered for a connection beyond those that are counted (`budget.rs`); a head has to fit.
 const BUFFER_BYTES_MAX: usize = 16 << 10;
 
-/// So many connections at a time ask for metrics over TCP: nobody knows whose they are.
+/// The limit on concurrent connections for metrics over TCP: their users are unknown.
 const METRICS_CONNECTIONS_MAX: usize = 16;
 
-/// Lets users in until the task is aborted.
+/// Accepts users' connections until the task is aborted.
 pub(crate) async fn users(door: Door, app: Router, time: Duration) {
     loop {
         let guest = door.next().await;
@@ -37,10 +37,10 @@ pub(crate) async fn users(door: Door, app: Router, time: Duration) {
     }
 }
 
-/// Answers who asks for the metrics over TCP: so many at a time, one request each, and in all no longer than `time`.
+/// Answers requests for the metrics over TCP: a limited number of connections at a time, one request each, and each in at most `time`.
 pub(crate) async fn metrics(listener: TcpListener, app: Router, time: Duration) {
     let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
-    // Who finds no place waits in the kernel's queue, without a descriptor of ours.
+    // Without a place, a connection waits in the kernel's queue and takes no descriptor of ours.
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,

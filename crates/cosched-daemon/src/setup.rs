@@ -1,7 +1,7 @@
-//! `coschedd --setup`: what this machine offers to cosched and what would be better, as data for `cosched setup`.
+//! `coschedd --setup`: what this machine offers to cosched and what could be improved, as data for `cosched setup`.
 //!
-//! It looks with the same functions as the daemon does when it starts. With `fix` it changes settings of the kernel that are known to be in
-//! the way, and only those that a restart of the machine takes back.
+//! It uses the same functions as the daemon at its start. With `fix` it changes kernel settings that are known to cause trouble, and only those that
+//! a reboot reverts.
 
 use crate::config::Config;
 use crate::driver::not_good_enough;
@@ -11,7 +11,7 @@ use cosched_linux::{Layout, Place, Tree, mechanism, realtime};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
     subject: &'static str,
@@ -20,12 +20,12 @@ pub(crate) struct Finding {
     found: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     hint: String,
-    /// `--fix` has changed it, or could.
+    /// The change that `--fix` has made, or could make.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<Fix>,
 }
 
-/// A setting that can be put right.
+/// A setting that can be fixed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Fix {
     path: PathBuf,
@@ -47,7 +47,7 @@ impl Finding {
     }
 }
 
-/// Prints what was found, a line of JSON each. `place` says where jobs would have their cgroups.
+/// Prints the findings, a line of JSON each. `place` returns the location of jobs' cgroups.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -85,7 +85,7 @@ pub(crate) fn setup(
     Ok(())
 }
 
-/// Where jobs would have their cgroups, and how gangs would be switched.
+/// The location of jobs' cgroups, and the mechanism that would switch gangs.
 fn cgroups(place: impl Fn(&Layout) -> anyhow::Result<Place>) -> Vec<Finding> {
     let layout = match Layout::detect() {
         Ok(layout) => layout,
@@ -112,16 +112,16 @@ fn cgroups(place: impl Fn(&Layout) -> anyhow::Result<Place>) -> Vec<Finding> {
             "Linux 5.15 or newer lets them use idle CPUs",
         ),
     });
-    // A daemon that runs has the cgroup, also while it has no jobs.
+    // A running daemon holds the lock of the cgroup, also while it has no jobs.
     if lock_tree(&tree).is_ok() && tree.jobs().is_ok_and(|jobs| jobs.is_empty()) {
         let _ = tree.remove();
     }
     found
 }
 
-/// Whether the slot thread would have real-time priority, and may run at it.
+/// Whether the slot thread would get real-time priority, and CPU time at it.
 fn real_time(config: &Config, budget: &Path) -> Finding {
-    // Of a thread that ends: it is not kept.
+    // Tried in a thread that ends, so that the priority does not stay.
     let priority = config.realtime_priority;
     let tried = std::thread::spawn(move || realtime::become_realtime(priority)).join();
     judged(
@@ -131,7 +131,7 @@ fn real_time(config: &Config, budget: &Path) -> Finding {
     )
 }
 
-/// What to say of real-time priority that was granted or not.
+/// The finding for real-time priority that was granted or not.
 fn judged(tried: Result<(), String>, priority: i32, budget: &Path) -> Finding {
     let subject = "real-time priority";
     let budget_us = std::fs::read_to_string(budget).unwrap_or_default();

@@ -1,18 +1,18 @@
-//! How long what users say may be: each of it is kept, listed and written again with each change of the job.
+//! Limits on the length of users' texts: each is kept, listed and written again with each change of the job.
 
 use crate::refuse::{Answer, refuse};
 use cosched_api::{ErrorCode, JobRequest};
 
-/// A name of a job, a queue or a node.
+/// The length of the name of a job, a queue or a node.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
 
-/// A path (PATH_MAX).
+/// The length of a path (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4096;
 
-/// So many nodes one job may name.
+/// The number of nodes that one job may name.
 const NODES_MAX: usize = 4096;
 
-/// Refuses what is too long to be kept.
+/// Refuses texts that are too long to be kept.
 pub(crate) fn check(request: &JobRequest) -> Answer<()> {
     let nodes = request.nodes.iter().map(|node| ("the name of a node", node.name.as_str(), NAME_BYTES_MAX));
     let adopt = request.adopt.as_ref();
@@ -36,12 +36,12 @@ pub(crate) fn check(request: &JobRequest) -> Answer<()> {
     Ok(())
 }
 
-/// The bytes that a text takes in a record: JSON escapes quotes, backslashes and control characters.
+/// The length of a text in a record, in bytes: JSON escapes quotes, backslashes and control characters.
 pub(crate) fn weight(text: &str) -> usize {
     text.chars().map(weight_of).sum()
 }
 
-/// The first characters of a text that take no more than so many bytes in a record.
+/// The longest beginning of a text that takes at most `bytes_max` bytes in a record.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut bytes = 0;
     let beyond = text.char_indices().find(|(_, c)| {

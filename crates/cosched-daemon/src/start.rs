@@ -1,4 +1,4 @@
-//! Start-up: everything that can fail does so here, with an explanation, before the first job is touched.
+//! Start-up: everything that can fail does so here, with an explanation, before the first job is changed.
 
 use crate::args::Args;
 use crate::audit::Audit;
@@ -34,7 +34,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// This machine has no place for the cgroups of jobs, or not for this user.
+/// Cgroups for jobs cannot be made on this machine, or not by this user.
 #[derive(Debug, thiserror::Error)]
 #[error("no daemon can run here\n  why: {why}\n  hint: {hint}")]
 pub struct NoPlace {
@@ -48,7 +48,7 @@ impl From<Problem> for NoPlace {
     }
 }
 
-/// Only where no cgroups may be made: anything else may be another thing the next time.
+/// Only where cgroups may not be made: other errors may be temporary.
 fn no_tree(error: TreeError) -> anyhow::Error {
     let is_forbidden = matches!(&error, TreeError::Io { source, .. }
         if matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem));
@@ -71,7 +71,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let layout = Layout::detect().map_err(|e| NoPlace::from(e.0))?;
     let place = place(&layout, &args.cgroup)?;
-    // Jobs of an earlier daemon run unbounded until this one drives them, and have all CPUs but the reserve: it must not wait for them.
+    // Jobs of an earlier daemon are not limited until this one drives them, and use all CPUs but the reserve: the start must not be delayed by them.
     let ahead = Ahead::begin();
     let rights = rights(&config)?;
     let mut places = Places::new(&args, &config);
@@ -80,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (store, state, mut warnings) = open_state(&places.state_dir)?;
     store.dir().clone_into(&mut places.state_dir);
     warnings.extend(places.unreachable());
-    // The machine may have been given another name; in its store it keeps the first one.
+    // The machine may have been renamed; in its store it keeps its first name.
     if let Some(name) = store.own().node_name().filter(|_| config.cluster.is_alone()) {
         config.cluster.node = name;
     }
@@ -125,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
         serve((driver, ahead), (desk, called), (door, bounds), metrics).await
     });
-    // A socket of systemd's stays; ours and the one that `cosched` made for us go.
+    // A socket of systemd's stays; our own and the one that `cosched` made for us are removed.
     if !args.listen_stdin || args.embedded {
         let _ = std::fs::remove_file(&places.socket);
     }
@@ -138,13 +138,12 @@ fn start_log() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 
-/// The size of the file system of a directory.
+/// The size of a directory's file system, in bytes.
 fn disk_bytes(dir: &Path) -> u64 {
     rustix::fs::statvfs(dir).map_or(0, |of| of.f_blocks.saturating_mul(of.f_frsize))
 }
 
-/// The place of our cgroups: below the root for root, in a delegated subtree for a user.
-/// Only looks at the machine.
+/// Checks the machine without changing it: `--setup` or `--check`.
 fn look(config: &Config, args: &Args) -> anyhow::Result<()> {
     if let Some(how) = &args.setup {
         return setup::setup(config, how == "fix", |layout| place(layout, &args.cgroup));
@@ -184,7 +183,7 @@ fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<War
     Ok((store, state, damaged.into_iter().map(damage).collect()))
 }
 
-/// What everybody is told of a damaged file.
+/// The warning to all users about a damaged file.
 fn damage((aside, lines): (PathBuf, usize)) -> Warning {
     let warning = Warning {
         what: format!("{lines} lines of the state are damaged, missing or not in their place"),
@@ -219,7 +218,7 @@ fn listen(
 ) -> anyhow::Result<(std::os::unix::net::UnixListener, Option<std::net::TcpListener>)> {
     let listener = instance::listen(args, places)?;
     let metrics = config.metrics_listen.map(instance::listen_for_metrics).transpose();
-    // What somebody else made for us stays, such as systemd.
+    // A socket made by another program, such as systemd, stays.
     let _ = metrics.as_ref().map_err(|_| (!args.listen_stdin).then(|| std::fs::remove_file(&places.socket)));
     Ok((listener, metrics?))
 }
@@ -236,9 +235,9 @@ fn machinery(
         tracing::warn!("there is no pids controller here: the processes of a job are not bounded");
     }
     let lock = instance::lock_tree(&tree)?;
-    // What an earlier daemon left frozen must not wait for the new plan.
+    // Jobs left frozen by an earlier daemon must not wait for the new plan.
     thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
-    // Fair to neighbours begins as one session among others.
+    // Fairness to neighbours begins with equal weights.
     let part = if let Reserve::Part(part) = config.reserve { part } else { 0.5 };
     if !tree.set_reserve(part)? {
         tracing::info!("the weight of our subtree is not ours to set; the reserve is its parent's matter");
@@ -296,7 +295,7 @@ async fn serve(
         tokio::select! { _ = term.recv() => (), _ = int.recv() => () }
         let _ = stop.send(()).await;
     });
-    // Without systemd nobody listens, and that is fine.
+    // Without systemd there is no listener, and that is no error.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     tracing::info!(pid = std::process::id(), "ready");
     driver.run(called, stopped, ahead).await;

@@ -1,10 +1,10 @@
-//! The state on disk: records of jobs, settings, and the keys of one machine by itself (`cluster/own/`), in one journal (`journal.rs`).
+//! The state on disk: records of jobs, settings, and the keys of a single machine (`cluster/own/`), in one journal (`journal.rs`).
 //!
-//! In one file what is said of a job here and what is planned get to the disk with one sync. Facts that are true although the disk did
-//! not take them are owed: they are written as soon as there is room.
+//! In one file, a job's record and the plan get to the disk with one sync. Facts that hold although the disk did not take them are owed: they are
+//! written as soon as there is room.
 //!
-//! Earlier versions had the keys in a file of their own. They are taken over with the first start: the journal is written anew with them
-//! before that file goes, so that a crash in between leaves one of the two whole.
+//! Earlier versions had the keys in a separate file. They are taken over at the first start: the journal is rewritten with them before that file is
+//! removed, so that after a crash in between one of the two is complete.
 
 use crate::cluster::own::{self, Before, OwnStore};
 use crate::journal::{self, Found, Journal};
@@ -20,26 +20,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The journal.
+/// The name of the journal.
 const FILE: &str = "journal";
 
-/// Where earlier versions had the keys of a machine with queues.
+/// The file of the keys of a machine with queues, in earlier versions.
 const OLD_KEYS: &str = "keys";
 
-/// How the names of our files begin; some are earlier versions'.
+/// The beginnings of the names of our files; some are earlier versions'.
 const FILES: [&str; 5] = ["cluster-state", "journal", "keys", "lives", "lock"];
 
-/// How often what is owed to the disk is tried again.
+/// How often the write of owed records is tried again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
-/// All that is remembered.
+/// The persistent state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct State {
     /// Jobs by id, ended ones included.
     pub(crate) jobs: BTreeMap<u64, Record>,
-    /// The highest id that was ever given.
+    /// The highest id given so far.
     pub(crate) last_id: u64,
-    /// What was set.
+    /// The settings that were changed while a daemon ran.
     pub(crate) settings: Settings,
 }
 
@@ -55,7 +55,7 @@ enum Change {
 }
 
 impl Change {
-    /// A number that was given.
+    /// The job number in a change.
     fn id(&self) -> u64 {
         match self {
             Change::Put(record) => record.id,
@@ -65,7 +65,7 @@ impl Change {
     }
 }
 
-/// Reads a journal's bytes into a state.
+/// Parses a journal's bytes into a state.
 pub(crate) fn read_for_fuzzer(bytes: &[u8], mark: u64) {
     let (_, keys) = divided(journal::read(bytes, mark).changes);
     own::fuzz::of(keys);
@@ -83,19 +83,19 @@ impl State {
             }
             Change::LastId(id) => self.last_id = self.last_id.max(id),
             Change::Settings(settings) => self.settings = settings,
-            // They are the store's (`divided`).
+            // These belong to the store (`divided`).
             Change::Own(_) => (),
         }
     }
 
-    /// The changes that lead from nothing to this state.
+    /// The changes that lead from an empty state to this one.
     fn changes(&self) -> impl Iterator<Item = Change> {
         let first = [Change::LastId(self.last_id), Change::Settings(self.settings.clone())];
         first.into_iter().chain(self.jobs.values().map(|record| Change::Put(Box::new(record.clone()))))
     }
 }
 
-/// What the lines of a journal lead to: the state, and the lines of the keys.
+/// The result of a journal's changes: the state, and the changes of the keys.
 fn divided(changes: Vec<Change>) -> (State, Vec<own::Change>) {
     let (mut state, mut keys) = (State::default(), Vec::new());
     for change in changes {
@@ -111,11 +111,11 @@ fn divided(changes: Vec<Change>) -> (State, Vec<own::Change>) {
 #[derive(Debug)]
 pub(crate) struct Store {
     journal: Journal,
-    /// The keys of one machine by itself.
+    /// The keys of a single machine.
     own: OwnStore,
     /// Jobs whose records in memory are newer than those on the disk.
     owed: BTreeSet<u64>,
-    /// When they are tried again.
+    /// When the write is tried again.
     retry_at: Option<Instant>,
     /// Why the last write failed.
     problem: Option<String>,
@@ -123,14 +123,14 @@ pub(crate) struct Store {
     _lock: DirectoryLock,
 }
 
-/// What opening found.
+/// The result of opening the state.
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// The store, ready for changes.
     pub(crate) store: Store,
-    /// What was remembered.
+    /// The state that was read.
     pub(crate) state: State,
-    /// Damaged files were set aside here; so many lines are damaged or missing.
+    /// The new names of damaged files that were set aside, and the numbers of damaged or missing lines.
     pub(crate) damaged: Vec<(PathBuf, usize)>,
 }
 
@@ -138,8 +138,8 @@ impl Store {
     /// Opens or makes the journal in `dir`.
     ///
     /// # Errors
-    /// Of the file system; `WouldBlock` when another daemon holds the directory; `InvalidData` when another version of the
-    /// daemon has written what this one would lose. Nothing was changed then.
+    /// Of the file system; `WouldBlock` when another daemon holds the directory; `InvalidData` when another version of the daemon has written content
+    /// that this one would lose. Nothing is changed then.
     pub(crate) fn open(dir: &Path) -> io::Result<Opened> {
         let dir = private::keep_directory(dir, &FILES)?;
         let lock = private::lock_directory(&dir)?;
@@ -157,26 +157,26 @@ impl Store {
         state.last_id = state.last_id.max(last_job).max(own.last_job());
         journal.number(state.last_id);
         let mut store = Store { journal, own, owed: BTreeSet::new(), retry_at: None, problem: None, _lock: lock };
-        // Also to see that there is room: a daemon that could remember nothing does not start.
+        // Also to see that there is room: a daemon that cannot save its state does not start.
         store.rewrite(&state).inspect_err(|_| {
-            // The damaged files are still in their places: the next start finds them there.
+            // The damaged files still have their own names: the next start finds them there.
             damaged.iter().for_each(|(aside, _)| drop(std::fs::remove_file(aside)));
         })?;
         journal::remove(&old)?;
         Ok(Opened { store, state, damaged })
     }
 
-    /// So long a disk that hangs is waited for: until then it is as a full one.
+    /// Limits the wait for a disk that hangs; after it, the disk is treated as a full one.
     pub(crate) fn wait_at_most(&mut self, patience: Duration) {
         self.journal.wait_at_most(patience);
     }
 
-    /// The keys of one machine by itself.
+    /// The keys of a single machine.
     pub(crate) fn own(&self) -> &OwnStore {
         &self.own
     }
 
-    /// Does an operation with these keys; what it changes for good is on the disk when this returns.
+    /// Carries out an operation on these keys; its persistent changes are on the disk when this returns.
     ///
     /// # Errors
     /// As etcd would refuse it, or the disk does: nothing is changed then.
@@ -191,7 +191,7 @@ impl Store {
 
     fn write_before(&mut self, state: &State, before: &Before) -> io::Result<()> {
         if before.changes.is_empty() && !self.journal.is_unsure() {
-            // Also for what writes nothing: a store that answers half of what it is asked helps nobody.
+            // Also for operations that write nothing: a store that answers only some requests is of no use.
             return self.journal.make_room();
         }
         self.journal.number(before.last_job.max(state.last_id));
@@ -199,20 +199,20 @@ impl Store {
         self.write(state, &changes)
     }
 
-    /// Takes a request out that is not on the disk, as if this daemon had died before it was carried out.
+    /// Removes a request that is not on the disk, as if this daemon had died before carrying it out.
     pub(crate) fn withdraw(&mut self, key: &str) {
         self.own.withdraw(key);
     }
 
-    /// Ends the leases by which keys are held: whoever had them is gone.
+    /// Ends the leases by which keys are held: their holder no longer exists.
     pub(crate) fn end_leases(&mut self) {
         self.own.end_leases();
     }
 
-    /// What a watch of these keys is to be told.
+    /// The news for a watch of these keys.
     ///
     /// # Errors
-    /// It begins too far back.
+    /// The watch begins too far in the past.
     pub(crate) fn news(&self, range: &Range, from: Revision) -> Result<News, StoreError> {
         self.own.news(range, from)
     }
@@ -222,27 +222,27 @@ impl Store {
         &mut self.journal
     }
 
-    /// Remembers a job; on the disk when this returns.
+    /// Saves a job's record; it is on the disk when this returns.
     pub(crate) fn put(&mut self, state: &mut State, record: &Record) -> io::Result<()> {
         self.change(state, Change::Put(Box::new(record.clone())))
     }
 
-    /// Remembers a job; on the disk with what is written next. With the machine it may be lost before.
+    /// Saves a job's record; it gets to the disk with the next write. A crash of the machine may lose it before.
     pub(crate) fn put_soon(&mut self, state: &mut State, record: &Record) -> io::Result<()> {
         self.change_soon(state, Change::Put(Box::new(record.clone())))
     }
 
-    /// Forgets an ended job, which comes back at worst.
+    /// Removes an ended job; after a crash of the machine it may be back.
     pub(crate) fn forget(&mut self, state: &mut State, id: u64) -> io::Result<()> {
         self.change_soon(state, Change::Forget(id))
     }
 
-    /// Remembers settings; on the disk when this returns.
+    /// Saves settings; they are on the disk when this returns.
     pub(crate) fn settings(&mut self, state: &mut State, settings: Settings) -> io::Result<()> {
         self.change(state, Change::Settings(settings))
     }
 
-    /// Where the journal is, without links.
+    /// The directory of the journal, with symbolic links resolved.
     pub(crate) fn dir(&self) -> &Path {
         self.journal.dir()
     }
@@ -252,18 +252,18 @@ impl Store {
         self.problem.as_deref()
     }
 
-    /// A job's record in memory could not be put on the disk, and is true all the same: it is written when that can be.
+    /// Marks a job's record in memory that could not be saved but holds all the same: it is written as soon as that is possible.
     pub(crate) fn owe(&mut self, id: u64) {
         self.owed.insert(id);
         self.retry_at.get_or_insert_with(|| Instant::now() + RETRY_PERIOD);
     }
 
-    /// When to try again to write what is owed.
+    /// When to try again to write the owed records.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.retry_at
     }
 
-    /// Tries to write what is owed, if that is due.
+    /// Tries to write the owed records, if that is due.
     pub(crate) fn pay(&mut self, state: &State) {
         if self.retry_at.is_some_and(|at| at <= Instant::now()) {
             self.retry_at = Some(Instant::now() + RETRY_PERIOD);
@@ -273,7 +273,7 @@ impl Store {
         }
     }
 
-    /// Writes all that is owed, in one go; what cannot be written stays owed.
+    /// Writes all owed records at once; if that fails, they stay owed.
     pub(crate) fn pay_all(&mut self, state: &State) {
         if !self.owed.is_empty()
             && let Err(e) = self.write(state, &[])
@@ -308,12 +308,12 @@ impl Store {
         if self.journal.is_stale()
             && let Err(e) = self.rewrite(state)
         {
-            // The change is on the disk: that the journal cannot be shortened now is no failure of it.
+            // The change is on the disk: a failure to shorten the journal does not make it fail.
             tracing::warn!("the journal could not be shortened: {e}");
         }
     }
 
-    /// Appends what is owed, and these changes.
+    /// Appends the owed records, and these changes.
     fn write(&mut self, state: &State, changes: &[Change]) -> io::Result<()> {
         let written = self.append(state, changes);
         self.problem = written.as_ref().err().map(io::Error::to_string);
@@ -335,7 +335,7 @@ impl Store {
     }
 }
 
-/// What `coschedd --check` says of the state in `dir`; nothing is changed.
+/// The report of `coschedd --check` about the state in `dir`; nothing is changed.
 ///
 /// # Errors
 /// Of the file system.
@@ -356,7 +356,7 @@ pub(crate) fn look(dir: &Path) -> io::Result<String> {
     Ok(format!("{live} jobs{damage}"))
 }
 
-/// The lines of a file that are keys', and how many of all are damaged.
+/// The lines of a file that belong to keys, and the number of damaged lines of any kind.
 #[cfg(test)]
 pub(crate) fn keys_in(path: &Path) -> (Vec<own::Change>, usize) {
     let (changes, damaged) = journal::look(path).unwrap();
@@ -420,7 +420,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (acknowledged, bytes) = changes(dir.path());
         let all = &acknowledged.last().unwrap().1;
-        // Every byte is hit in turn, but the newline at the very end, without which the last line is merely torn.
+        // Damages one byte after another, except the newline at the very end, without which the last line is merely torn.
         for at in (0..bytes.len() - 1).step_by(7) {
             let mut bad = bytes.clone();
             bad[at] ^= 0x15;

@@ -1,20 +1,20 @@
-//! The forms of jobs' records and of settings in the journal: their own, with a version, so that the API can change without them. What
-//! they are made of is frozen: a new form gets a new version, and this one is read as long as there may be journals of it.
+//! The forms of jobs' records and of settings in the journal: types of their own, with a version, so that the API can change independently. A form is
+//! frozen: a new form gets a new version, and this one stays readable as long as journals with it may exist.
 
 use crate::record::{Adopted, Origin, PartOf, Record, Settings};
 use cosched_api as api;
 use cosched_cluster::wire::{Ask, Decided};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The version that is written.
+/// The version of new lines.
 const VERSION: u32 = 1;
 
-/// Lines that were written before there were versions are of the first.
+/// Lines from the time before versions have the first version.
 fn first() -> u32 {
     1
 }
 
-/// The words of a type of the API, in the order of both.
+/// Mirrors an enum of the API, in the same order.
 macro_rules! words {
     ($name:ident: $($word:ident),+) => {
         #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ macro_rules! words {
     };
 }
 
-/// The same fields, under the same names, as a type of the API.
+/// Mirrors a struct of the API with the same field names.
 macro_rules! fields {
     ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $field:ident: $kind:ty),+ $(,)? }) => {
         #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ fields! {
     }
 }
 
-/// A record as a line of the journal has it; what its fields say is said at those of [`Record`].
+/// A record in a line of the journal; the fields are described at [`Record`].
 #[derive(Clone, Serialize, Deserialize)]
 struct StoredRecord {
     #[serde(default = "first")]
@@ -265,7 +265,7 @@ impl TryFrom<StoredRecord> for Record {
     }
 }
 
-/// Settings as a line of the journal has them.
+/// Settings in a line of the journal.
 #[derive(Clone, Serialize, Deserialize)]
 struct StoredSettings {
     #[serde(default = "first")]
@@ -307,7 +307,7 @@ impl TryFrom<StoredSettings> for Settings {
     }
 }
 
-/// A record, as serde wants to hear how it is written.
+/// Serializes a record, for `#[serde(with)]`.
 pub(crate) mod record {
     use super::*;
 
@@ -321,7 +321,7 @@ pub(crate) mod record {
     }
 }
 
-/// The same of settings.
+/// Serializes settings, for `#[serde(with)]`.
 pub(crate) mod settings {
     use super::*;
 
@@ -334,7 +334,7 @@ pub(crate) mod settings {
     }
 }
 
-/// What a later version says may not be dropped: a journal with it is left as it is.
+/// Content of a later version may not be dropped: its journal is left unchanged.
 fn check(version: u32) -> Result<(), String> {
     match version {
         VERSION => Ok(()),
@@ -347,7 +347,7 @@ mod tests {
     use super::*;
     use crate::record::example;
 
-    /// A record with something in every field.
+    /// A record with a value in every field.
     fn full() -> Record {
         let mut record = example(7);
         record.event(6, "registered", "class batch");
@@ -362,7 +362,7 @@ mod tests {
         record
     }
 
-    /// As the first version has it. Whoever has to change this changes the form, and gives it another version.
+    /// The form of the first version. A change of this text is a change of the form, which needs another version.
     const FIRST: &str = r#"{"version":1,"id":7,"name":"sleep","uid":1000,"class":"interactive","own_policy":"pb","cpus":2,"mem_bytes":null,"command":["/bin/sleep","1"],"cwd":null,"pid":77,"submitted_unix_ms":5,"detached":false,"log_path":null,"boot_id":"boot","suspended":false,"exit":{"signal":9},"ended_unix_ms":null,"lost":false,"cpu_time_ms":0,"memory_peak_bytes":null,"events":[{"unix_ms":6,"what":"registered","detail":"class batch"}],"waiting":{"asked":{"mode":"spin-block","spin_us":40},"mode":"busy","processes":0,"polls":0,"waits":3,"spins":0,"blocks":0,"yields":0,"timeouts":0,"spin_ms":0,"block_ms":0,"spin_us":[1,2]},"boosts":0,"nodes":[{"name":"a","cpus":2}],"by_api":false,"by_admin":false,"origin":{"v2":"/a","cpu":null,"memory":"/b","pids":null},"part":{"attempt":1,"spans":false,"lead":true,"closing":false,"tree":5,"alike":false}}"#;
 
     fn written(record: &Record) -> String {
@@ -417,7 +417,7 @@ mod tests {
         assert!(read(&text.replacen("\"version\":1", "\"version\":2", 1)).is_err());
     }
 
-    /// A word that is written otherwise could not be read by the next program.
+    /// A word that is written differently could not be read by the next program.
     #[test]
     fn each_word_is_written_as_it_was_fixed() {
         fn word<T: Serialize>(word: T) -> String {

@@ -27,7 +27,7 @@ pub(crate) fn group_name(gid: u32) -> String {
     entries(&text).find(|(_, id)| *id == gid).map_or_else(|| gid.to_string(), |(name, _)| name.to_owned())
 }
 
-/// The numbers of users or groups; the first name that nobody has is the error.
+/// The numbers of users or groups; the error is the first unknown name.
 pub(crate) fn ids(names: &[String], id: impl Fn(&str) -> Option<u32>) -> Result<Vec<u32>, String> {
     names.iter().map(|name| id(name).ok_or_else(|| name.clone())).collect()
 }
@@ -51,7 +51,7 @@ fn passwd_line(passwd: &str, uid: u32) -> Option<std::str::Split<'_, char>> {
     passwd.lines().find(of).map(|line| line.split(':'))
 }
 
-/// The groups whose lists of members have this name.
+/// The groups that list this name as a member.
 fn memberships(groups: &str, name: &str) -> Vec<u32> {
     let of = |line: &str| {
         let mut fields = line.split(':').skip(2);

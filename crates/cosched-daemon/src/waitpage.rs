@@ -1,10 +1,9 @@
-//! The wait page of a job, from the daemon's side: a file that its processes map and write, and the daemon reads, and
-//! beside it the orders, which only the daemon writes.
+//! The wait page of a job, from the daemon's side: a file that its processes map and write, and the daemon reads, and beside it the orders, which
+//! only the daemon writes.
 //!
-//! The page belongs to the job's user, who can do with it what he likes. So it is never mapped here: a file that was cut
-//! short would kill the daemon. It is opened without waiting: one with a lease on it counts as lost. It is never
-//! written or unlinked: its user can hold the inode's lock for as long as he likes. And it has a file system of its own
-//! that has room for nothing else (linux `pagefs.rs`). What cannot be read counts as nothing.
+//! The page belongs to the job's user, who has full control of it. So it is never mapped here: truncating the file would kill the daemon. It is
+//! opened without blocking: a page with a lease on it counts as lost. It is never written or unlinked: its user can hold the inode's lock for any
+//! time. And it has a file system of its own that has room for nothing else (linux `pagefs.rs`). Unreadable content counts as nothing.
 
 use cosched_core::wait::page::{self, Head, Page, Slot};
 use cosched_linux::pagefs;
@@ -17,23 +16,23 @@ use std::mem::offset_of;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What the daemon tells a job's processes.
+/// The orders to a job's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Orders {
     /// [`page::BUSY`], [`page::SPIN_BLOCK`] or [`page::SPIN_YIELD`].
     pub(crate) mode: u32,
-    /// In µs, or [`page::ADAPTIVE`].
+    /// The spin time in µs, or [`page::ADAPTIVE`].
     pub(crate) spin_us: u32,
-    /// Jobs that compete for its CPUs.
+    /// The number of jobs that compete for its CPUs.
     pub(crate) rivals: u32,
-    /// CPUs of the node.
+    /// The number of the node's CPUs.
     pub(crate) cpus: u32,
 }
 
-/// What the processes have counted.
+/// The counters of the processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Processes that live.
+    /// The number of live processes.
     pub(crate) processes: u32,
     pub(crate) polls: u64,
     pub(crate) waits: u64,
@@ -74,7 +73,7 @@ impl WaitPage {
     pub(crate) fn create(dir: &Path, id: u64, uid: u32, orders: Orders) -> io::Result<WaitPage> {
         let mode = if is_root() { 0o755 } else { 0o700 };
         let home = home(dir, id);
-        // A page of this number can only be left from a daemon whose state was lost.
+        // A page of this number can only be left over from a daemon whose state was lost.
         discard(&home);
         DirBuilder::new().recursive(true).mode(mode).create(&home)?;
         WaitPage::make(&home, uid, orders).inspect_err(|_| discard(&home))
@@ -87,7 +86,7 @@ impl WaitPage {
         let path = home.join(PAGE);
         let new = |path: &Path, size: usize| {
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-            // All of its room is taken at once, where the file system knows how.
+            // Reserves all of its room at once, where the file system supports that.
             match fallocate(&file, FallocateFlags::empty(), 0, size as u64) {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(size as u64)?,
                 taken => taken?,
@@ -122,12 +121,12 @@ impl WaitPage {
         Ok(WaitPage { page, orders, path, ordered: None })
     }
 
-    /// Where it is.
+    /// The path of the page.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Tells the processes, unless they have been told just that.
+    /// Writes the orders, unless they are unchanged.
     pub(crate) fn order(&mut self, orders: Orders) {
         if self.ordered == Some(orders) {
             return;
@@ -143,17 +142,17 @@ impl WaitPage {
         self.ordered = done.is_ok().then_some(orders);
     }
 
-    /// Another descriptor of the page, for the thread that boosts.
+    /// Another descriptor of the page, for the slot thread, which boosts.
     pub(crate) fn reader(&self) -> io::Result<File> {
         self.page.try_clone()
     }
 
-    /// What is in force.
+    /// The orders in force.
     pub(crate) fn ordered(&self) -> Option<Orders> {
         self.ordered
     }
 
-    /// What its processes have counted so far.
+    /// The sums of its processes' counters so far.
     pub(crate) fn read(&self) -> Counts {
         let mut bytes = vec![0; page::SIZE];
         if self.page.read_exact_at(&mut bytes, 0).is_err() {
@@ -162,14 +161,14 @@ impl WaitPage {
         sum(&bytes, is_alive)
     }
 
-    /// Takes the files away; who has them mapped keeps them.
+    /// Removes the files; processes that have mapped them keep the mapping.
     pub(crate) fn remove(&self) {
         self.path.parent().into_iter().for_each(discard);
     }
 }
 
-/// Removes the pages of jobs that are not kept, such as those that ended while no daemon ran. That takes a millisecond each, for which nobody
-/// has to wait: no job will have a number again that was given, which are those up to `last_id`.
+/// Removes the pages of jobs that are not kept, such as those that ended while no daemon ran. That takes a millisecond each, but nothing has to wait
+/// for it: job numbers up to `last_id` are never used again.
 pub(crate) fn sweep(dir: &Path, last_id: u64, is_kept: impl Fn(u64) -> bool) {
     let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("job-")?.parse().ok();
     let mut left: Vec<PathBuf> = Vec::new();
@@ -187,7 +186,7 @@ pub(crate) fn sweep(dir: &Path, last_id: u64, is_kept: impl Fn(u64) -> bool) {
     }
 }
 
-/// Removes the directory of a page, as far as it is one.
+/// Removes the directory of a page, if it is one.
 fn discard(home: &Path) {
     let gone = if is_root() { pagefs::detach(home) } else { remove_plain(home) };
     if let Err(e) = gone {
@@ -195,7 +194,7 @@ fn discard(home: &Path) {
     }
 }
 
-/// A user's own daemon has no file systems, and nobody to fear.
+/// A user's own daemon has no file systems of its own, and needs no protection from other users.
 fn remove_plain(home: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(home) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -203,14 +202,14 @@ fn remove_plain(home: &Path) -> io::Result<()> {
     }
 }
 
-/// A page's bytes as a fuzzer has them, with processes of odd numbers alive.
+/// Counts a fuzzer's bytes as a page, with processes of odd numbers alive.
 pub(crate) fn count(bytes: &[u8]) -> Counts {
     let mut whole = bytes.to_vec();
     whole.resize(page::SIZE, 0xff);
     sum(&whole, |pid| pid % 2 == 1)
 }
 
-/// What a whole page says.
+/// The sums of a whole page.
 fn sum(bytes: &[u8], is_alive: impl Fn(u32) -> bool) -> Counts {
     let mut counts = Counts::default();
     for number in 0..page::SLOTS {
@@ -231,7 +230,7 @@ fn sum(bytes: &[u8], is_alive: impl Fn(u32) -> bool) -> Counts {
     counts
 }
 
-/// Where in a page the slot thread finds what it needs.
+/// The offsets in a page that the slot thread needs.
 pub(crate) fn layout() -> PageLayout {
     PageLayout {
         slots_at: offset_of!(Page, slots),
@@ -244,7 +243,7 @@ pub(crate) fn layout() -> PageLayout {
     }
 }
 
-/// Not through a link, and without waiting for whoever has a lease.
+/// Do not follow a link, and do not wait for the holder of a lease.
 const NOT_ELSEWHERE: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
 /// The page's name in its directory.
@@ -282,7 +281,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
 }
 
-/// Sums of what a user wrote must not overflow: nobody waits 2^48 ns or counts so far.
+/// Sums of numbers that a user wrote must not overflow: real values do not reach 2^48.
 fn long(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes).min(1 << 55)
 }
@@ -299,7 +298,7 @@ mod tests {
         Orders { mode: page::SPIN_BLOCK, spin_us: 50, rivals: 3, cpus: 2 }
     }
 
-    /// Goes with its file system.
+    /// Removed together with its file system.
     struct Dir(tempfile::TempDir);
 
     impl Drop for Dir {

@@ -1,4 +1,4 @@
-//! The words of the wire to users in core's and the store's, and back.
+//! Conversions between the wire's types, which users see, and those of core and the store.
 
 use crate::refuse::{Answer, refuse};
 use cosched_api as api;
@@ -83,11 +83,10 @@ pub(crate) fn api_out_of_memory(told: wire::OutOfMemory) -> api::OutOfMemory {
     api::OutOfMemory { killed, limit_bytes }
 }
 
-/// The wire's class in core's words.
-/// A share of the slots by its part of the time.
+/// A share of the slots from its part of the time.
 ///
 /// # Errors
-/// It is no part: 0, more than 1, or nearer to 0 than a thousandth.
+/// It is no valid part: 0, more than 1, or nearer to 0 than a thousandth.
 pub(crate) fn slot_share(part: f64) -> Answer<core::SlotShare> {
     let permille = (part * 1000.0).round();
     let share = (0.0..=1000.0).contains(&permille).then_some(permille as u32).and_then(core::SlotShare::new);
@@ -99,7 +98,7 @@ pub(crate) fn slot_share(part: f64) -> Answer<core::SlotShare> {
     })
 }
 
-/// The other way round, in thousandths.
+/// The part of the time for a share in thousandths.
 pub(crate) fn api_share(permille: u32) -> f64 {
     f64::from(permille) / 1000.0
 }
@@ -113,7 +112,7 @@ pub(crate) fn core_class(class: api::Class) -> core::Class {
     }
 }
 
-/// The wire's policy in core's words.
+/// Converts the wire's policy to core's.
 pub(crate) fn core_policy(policy: api::Policy) -> core::Policy {
     match policy {
         api::Policy::Gang => core::Policy::Gang,
@@ -124,7 +123,7 @@ pub(crate) fn core_policy(policy: api::Policy) -> core::Policy {
     }
 }
 
-/// The wire's sharing in core's words.
+/// Converts the wire's sharing to core's.
 pub(crate) fn core_sharing(sharing: api::Sharing) -> core::Sharing {
     match sharing {
         api::Sharing::Strict => core::Sharing::Strict,
@@ -133,7 +132,7 @@ pub(crate) fn core_sharing(sharing: api::Sharing) -> core::Sharing {
     }
 }
 
-/// Core's policy in the wire's words.
+/// Converts core's policy to the wire's.
 pub(crate) fn wire_policy(policy: core::Policy) -> api::Policy {
     match policy {
         core::Policy::Gang => api::Policy::Gang,
@@ -144,7 +143,7 @@ pub(crate) fn wire_policy(policy: core::Policy) -> api::Policy {
     }
 }
 
-/// Core's sharing in the wire's words.
+/// Converts core's sharing to the wire's.
 pub(crate) fn wire_sharing(sharing: core::Sharing) -> api::Sharing {
     match sharing {
         core::Sharing::Strict => api::Sharing::Strict,

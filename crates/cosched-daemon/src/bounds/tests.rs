@@ -1,4 +1,4 @@
-//! Requests through the bounds to something that tells what is held for their user while it is done.
+//! Requests pass the bounds to a handler that reports the bytes held for their user meanwhile.
 
 use super::*;
 use axum::Router;
@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 const USER: u32 = 1000;
 const LONG: usize = 64 << 10;
 
-/// A body that does not come.
+/// A body that never arrives.
 struct Never;
 
 impl HttpBody for Never {
@@ -26,12 +26,12 @@ impl HttpBody for Never {
     }
 }
 
-/// Nobody waits here: what is not ready at once is too late.
+/// Time limits are zero: a future that is not ready at once is too late.
 fn bounds() -> Bounds {
     Bounds { budget: Budget::new(1 << 20, 2 << 20), rights: Rights::new(0, []), time: Duration::ZERO }
 }
 
-/// POST answers with the bytes that are held for the user meanwhile, GET with much or little.
+/// POST answers with the bytes that are held for the user meanwhile, GET with a long or a short text.
 async fn send(bounds: &Bounds, uid: u32, request: Request) -> Response {
     let budget = bounds.budget.clone();
     let held = move |_: Bytes| async move { budget.of_user(uid).0.to_string() };

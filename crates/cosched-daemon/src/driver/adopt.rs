@@ -311,7 +311,7 @@ impl Driver {
         self.view_job(id)
     }
 
-    /// Thaws adopted cgroups of jobs that are over, as soon as no slot table can freeze them again.
+    /// Removes the markers of adopted cgroups whose jobs are over, and thaws them, as soon as no slot table can freeze them again.
     pub(super) fn let_go(&mut self) {
         if self.letting_go.is_empty() || self.machinery.slots.tables_waiting() > 0 {
             return;

@@ -1,11 +1,11 @@
 //! Work on a disk that may not answer.
 //!
-//! What need not be on the disk at once is begun, and waited for with what comes next.
+//! Work that need not be on the disk at once is started, and awaited together with the next work.
 //!
-//! Problem: who writes to a disk that hangs is held up for as long as that lasts, with all that he does besides: renew the node's lease,
-//! answer users. Rule. The file goes to a thread with the work and comes back with the result. Who has waited long enough goes on
-//! without it, as if the disk had refused; while the file is away, all other work on it is refused at once. When it is back nobody knows what the
-//! disk has of it, so it is written anew before anything is added.
+//! Problem: a thread that writes to a disk that hangs is blocked for as long as that lasts, with its other duties: to renew the node's lease, to
+//! answer users. Rule: the file goes to a thread with the work and comes back with the result. A caller that has waited long enough continues without
+//! it, as if the disk had refused; while the file is away, all other work on it is refused at once. When the file is back, it is unknown which part
+//! of the work reached the disk, so the file is rewritten before anything is appended.
 
 use super::file::JournalFile;
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// So long the disk of a machine alone is waited for: nothing else depends on the daemon meanwhile, and a busy disk takes seconds.
+/// The wait on a single machine: nothing else depends on the daemon meanwhile, and a busy disk takes seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Work = Box<dyn FnOnce(&mut JournalFile) -> io::Result<()> + Send>;
@@ -25,7 +25,7 @@ pub(super) struct Disk {
     back: Receiver<(JournalFile, io::Result<()>)>,
     /// `None` while the thread has it.
     file: Option<JournalFile>,
-    /// The thread has it with work that was begun and not waited for.
+    /// The thread has it with work that was started and not awaited.
     begun: bool,
     patience: Duration,
 }
@@ -49,7 +49,7 @@ impl Disk {
         self.patience = patience.min(PATIENCE);
     }
 
-    /// The file, when all that was begun with it is done.
+    /// The file, when all work started with it is done.
     ///
     /// # Errors
     /// The disk does not answer.
@@ -62,15 +62,15 @@ impl Disk {
             self.file = Some(file);
         }
         let file = self.file.as_mut().ok_or_else(|| no_answer(self.patience))?;
-        // Nobody else hears that what was begun has failed.
+        // The failure of started work is reported nowhere else.
         file.unsure |= failed;
         Ok(file)
     }
 
-    /// Does something with the file.
+    /// Does work on the file and waits for it.
     ///
     /// # Errors
-    /// The work's, or the disk does not answer.
+    /// The work's own, or the disk does not answer.
     pub(super) fn run(
         &mut self,
         work: impl FnOnce(&mut JournalFile) -> io::Result<()> + Send + 'static,
@@ -79,7 +79,7 @@ impl Disk {
         self.end()
     }
 
-    /// Begins something with the file. If it fails, only a new file can be relied on.
+    /// Starts work on the file. If it fails, the file has to be rewritten.
     ///
     /// # Errors
     /// The disk does not answer.
@@ -110,7 +110,7 @@ impl Disk {
 }
 
 impl Drop for Disk {
-    /// Whoever ends in good order leaves nothing behind that was begun.
+    /// An orderly end waits for started work.
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -167,7 +167,7 @@ mod tests {
         while journal.disk.fetch().is_err() {
             sleep(Duration::from_millis(5));
         }
-        // Its owner sees that it is to be written anew, and what was refused is gone.
+        // The owner is told to rewrite the file, and the refused change is not in it.
         assert!(journal.is_unsure());
         journal.rewrite([1, 3].into_iter()).unwrap();
         journal.append(once(4)).unwrap();

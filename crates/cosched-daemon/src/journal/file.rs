@@ -1,4 +1,4 @@
-//! The file of a journal: what is written how, and what becomes of a write that fails.
+//! The file of a journal: how it is written, and how a failed write is handled.
 
 use super::Found;
 use super::lines::{self, Read};
@@ -11,34 +11,34 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Written anew when it is longer than this and more than twice as long as it has to be.
+/// A file is rewritten when it is longer than this and more than twice as long as necessary.
 const COMPACT_BYTES: u64 = 1 << 20;
 
-/// Records hold environments, and with them passwords.
+/// Private, because records contain environments, and these contain passwords.
 pub(super) const MODE: u32 = 0o600;
 
-/// After a write that failed, at least so much room is waited for.
+/// After a failed write, the least room in bytes that is reserved before the next one.
 const ROOM_BYTES: u64 = 64 << 10;
 
-/// A file of changes, open for more of them.
+/// A file of changes, open for appending.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     pub(super) path: PathBuf,
     file: File,
-    /// The length of what counts.
+    /// The length of the valid part, in bytes.
     pub(super) bytes: u64,
-    /// Written anew beyond this length.
+    /// The file is rewritten beyond this length.
     pub(super) compact_bytes: u64,
     pub(super) compact_bytes_min: u64,
-    /// Beyond what counts there may be the rest of a write that failed.
+    /// The valid part may be followed by remains of a failed write.
     has_rest: bool,
-    /// The disk has not confirmed something: only a new file can be relied on.
+    /// The disk did not confirm a write: the file has to be rewritten.
     pub(super) unsure: bool,
-    /// A write failed that wanted so much room.
+    /// The room in bytes that a failed write needed.
     short_of: Option<u64>,
     /// The number of the next line.
     pub(super) next: u64,
-    /// The last line and the last number of a job that somebody may have heard of.
+    /// The last line and the highest job number that were acknowledged.
     pub(super) mark: Mark,
 }
 
@@ -46,8 +46,7 @@ impl JournalFile {
     /// Opens or makes the journal at `path`.
     ///
     /// # Errors
-    /// Of the file system; `InvalidData` when another version of the daemon has written what this one would lose. Nothing
-    /// was changed then.
+    /// Of the file system; `InvalidData` when another version of the daemon has written content that this one would lose. Nothing is changed then.
     pub(super) fn open<C: DeserializeOwned>(path: &Path) -> io::Result<(JournalFile, Found<C>)> {
         let old = match std::fs::read(path) {
             Ok(bytes) => bytes,
@@ -66,7 +65,7 @@ impl JournalFile {
             0 => None,
             lines => Some((set_aside(path)?, lines)),
         };
-        // What is damaged has two names now, and is written anew.
+        // A damaged file has two names now, and is rewritten.
         if damaged.is_none() && bytes < old.len() as u64 {
             file.set_len(bytes)?;
         }
@@ -79,7 +78,7 @@ impl JournalFile {
             compact_bytes: COMPACT_BYTES,
             compact_bytes_min: COMPACT_BYTES,
             has_rest: false,
-            // Lines without numbers are an earlier version's, and those of this one do not stand beside them.
+            // Lines without numbers are an earlier version's, and are not mixed with lines of this one.
             unsure: damaged.is_some() || !is_numbered,
             short_of: None,
             next: last.max(mark.line) + 1,
@@ -92,17 +91,17 @@ impl JournalFile {
         Ok((journal, Found { changes, damaged, last_job }))
     }
 
-    /// The first line of an empty file.
+    /// Writes the first line of an empty file.
     fn begin(&mut self) -> io::Result<()> {
         let (text, next) = lines::file(self.next, std::iter::empty::<()>())?;
         self.put(&text, next)
     }
 
-    /// Adds these lines; `next` is the number of the one after them. They are on the disk when this returns.
+    /// Appends these lines and waits for the disk; `next` is the number of the line after them.
     pub(super) fn put(&mut self, text: &[u8], next: u64) -> io::Result<()> {
         let length = self.write(text, next)?;
         if let Err(e) = self.file.sync_data() {
-            // The kernel may have dropped what it could not write, and not say so again.
+            // The kernel may have dropped the data that it could not write, and does not report that again.
             self.unsure = true;
             self.short_of = Some(length.max(ROOM_BYTES));
             return Err(e);
@@ -111,7 +110,7 @@ impl JournalFile {
         Ok(())
     }
 
-    /// The same, and they get to the disk with what is put next. The mark does not speak of them before.
+    /// Appends without waiting: the lines reach the disk with the next `put`. The mark does not include them before.
     pub(super) fn write(&mut self, text: &[u8], next: u64) -> io::Result<u64> {
         self.make_room()?;
         if self.has_rest {
@@ -133,30 +132,30 @@ impl JournalFile {
         self.short_of.is_some()
     }
 
-    /// After a write that failed: whether there is room for it now.
+    /// After a failed write: reserves the room that it needed.
     ///
     /// # Errors
-    /// There is none.
+    /// There is still no room.
     pub(super) fn make_room(&mut self) -> io::Result<()> {
         let Some(bytes) = self.short_of else { return Ok(()) };
         match fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.bytes, bytes) {
-            // Where room cannot be kept, the next write tells.
+            // Where room cannot be reserved, the next write shows whether there is some.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// Writes a new file with these lines alone and puts it in the journal's place; the old one stays until that is done.
+    /// Writes a new file with these lines alone and renames it over the journal; the old file stays until then.
     ///
     /// # Errors
-    /// Of the file system; the old file counts on.
+    /// Of the file system; the old file stays in force.
     pub(super) fn replace(&mut self, text: &[u8], next: u64) -> io::Result<()> {
-        // If it cannot be done now, not again with every change.
+        // After a failure, not again with every change.
         self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
         let new = self.path.with_extension("new");
         let written = write_new(&new, &self.path, text);
         if written.is_err() {
-            // What there is of it takes the room that others wait for.
+            // An incomplete file would only take up room.
             let _ = std::fs::remove_file(&new);
         }
         self.file = written?;
@@ -168,7 +167,7 @@ impl JournalFile {
     }
 }
 
-/// Gives the file a second name; that takes no room.
+/// Gives the file a second name, which takes no room.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let mut n = 1;
     loop {
@@ -176,7 +175,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
         match std::fs::hard_link(path, &to) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => n += 1,
             Ok(()) => return Ok(to),
-            // Not every file system has links.
+            // Some file systems have no hard links.
             Err(_) => {
                 std::fs::copy(path, &to).inspect_err(|_| drop(std::fs::remove_file(&to)))?;
                 return Ok(to);

@@ -1,7 +1,7 @@
 //! The lines of a journal.
 //!
-//! A line is `CRC32 in hex, space, number, space, JSON`; the sum is that of all behind the first space. A file begins with a line that has
-//! `begin` in the place of JSON. Numbers rise by one from line to line and go on in the next file. Lines of earlier versions have no number.
+//! A line is `CRC32 in hex, space, number, space, JSON`; the sum covers everything after the first space. A file begins with a line that has `begin`
+//! in the place of JSON. Numbers rise by one from line to line and continue in the next file. Lines of earlier versions have no number.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,20 +10,20 @@ use std::io;
 
 const BEGIN: &str = "begin";
 
-/// What a file has in it.
+/// The content of a file.
 #[derive(Debug)]
 pub(crate) struct Read<C> {
     /// The changes in the order of their numbers, each once.
     pub(crate) changes: Vec<C>,
-    /// At least so many lines cannot be read, are missing, doubled or not in their place. A torn last line is not damage.
+    /// A lower bound of the number of lines that are unreadable, missing, doubled or out of order. A torn last line is not damage.
     pub(crate) damaged: usize,
-    /// The last line's number; 0 without any.
+    /// The last line's number; 0 if there is none.
     pub(super) last: u64,
     /// All lines have numbers.
     pub(super) is_numbered: bool,
 }
 
-/// Reads a file, of which lines up to the number `mark` were once on the disk.
+/// Parses a file of which lines up to the number `mark` were once on the disk.
 pub(crate) fn read<C: DeserializeOwned>(bytes: &[u8], mark: u64) -> Read<C> {
     let mut unreadable = 0;
     let mut found: Vec<(u64, Option<C>)> = Vec::new();
@@ -42,19 +42,19 @@ pub(crate) fn read<C: DeserializeOwned>(bytes: &[u8], mark: u64) -> Read<C> {
     let displaced = displaced(&found);
     let last = found.iter().map(|(number, _)| *number).max().unwrap_or(0);
     let missing = missing(&found, mark) as usize;
-    // Those without a number stay before the others.
+    // Lines without a number stay before the others.
     found.sort_by_key(|(number, _)| *number);
     found.dedup_by(|(later, _), (earlier, _)| later == earlier && *later > 0);
     Read {
         changes: found.into_iter().filter_map(|(_, change)| change).collect(),
-        // A line that cannot be read is one of those that are missing.
+        // An unreadable line is one of the missing ones.
         damaged: unreadable.max(missing) + displaced,
         last,
         is_numbered,
     }
 }
 
-/// Lines behind one with a higher number, or the same.
+/// The number of lines that come after one with a higher number, or the same.
 fn displaced<C>(found: &[(u64, Option<C>)]) -> usize {
     let mut highest = 0;
     let mut count = 0;
@@ -65,11 +65,11 @@ fn displaced<C>(found: &[(u64, Option<C>)]) -> usize {
     count
 }
 
-/// Numbers between the beginning of the file and the mark that no line has.
+/// The number of line numbers between the beginning of the file and the mark that are missing.
 fn missing<C>(found: &[(u64, Option<C>)], mark: u64) -> u64 {
     let numbers: BTreeSet<u64> = found.iter().map(|(number, _)| *number).filter(|number| *number > 0).collect();
     let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
-        // Without any it is not known how many there were.
+        // Without any line, it is unknown how many are missing.
         return mark.min(1);
     };
     let has_begin = found.iter().any(|(number, change)| number == first && change.is_none());
@@ -77,7 +77,7 @@ fn missing<C>(found: &[(u64, Option<C>)], mark: u64) -> u64 {
     mark.max(*last) + 1 - first - numbers.len() as u64
 }
 
-/// Whether these bytes without an end can be the beginning of a line of ours.
+/// Whether these bytes without a line end can be the beginning of a valid line.
 fn is_torn(text: &[u8]) -> bool {
     let fits = |(at, byte): (usize, &u8)| match at {
         0..8 => byte.is_ascii_hexdigit(),
@@ -88,7 +88,7 @@ fn is_torn(text: &[u8]) -> bool {
     text.iter().enumerate().all(fits)
 }
 
-/// The number in a line without its end (0: it has none) and what follows it, if its sum is right.
+/// The number of a line without its end (0: none) and the text after it, if its sum is correct.
 fn checked(line: &[u8]) -> Option<(u64, &[u8])> {
     let (sum, rest) = (line.get(..8)?, line.get(8..)?.strip_prefix(b" ")?);
     let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
@@ -97,14 +97,14 @@ fn checked(line: &[u8]) -> Option<(u64, &[u8])> {
     }
     let blank = rest.iter().position(|byte| *byte == b' ');
     let number = blank.and_then(|at| std::str::from_utf8(&rest[..at]).ok()?.parse::<u64>().ok());
-    // The highest number has none after it.
+    // The highest number is invalid, as no number follows it.
     match number.filter(|number| (1..u64::MAX).contains(number)) {
         Some(number) => Some((number, &rest[blank? + 1..])),
         None => Some((0, rest)),
     }
 }
 
-/// A line without its end: its number, and its change, which the first one has not.
+/// Parses a line without its end: its number, and its change, which the first line does not have.
 fn parse<C: DeserializeOwned>(line: &[u8]) -> Option<(u64, Option<C>)> {
     let (number, rest) = checked(line)?;
     if number > 0 && rest == BEGIN.as_bytes() {
@@ -113,12 +113,12 @@ fn parse<C: DeserializeOwned>(line: &[u8]) -> Option<(u64, Option<C>)> {
     Some((number, Some(serde_json::from_slice(rest).ok()?)))
 }
 
-/// The number of lines that are not damaged, and say what this program does not know.
+/// The number of undamaged lines with a content that is unknown to this program.
 pub(super) fn unknown<C: DeserializeOwned>(bytes: &[u8]) -> usize {
     bytes.split(|b| *b == b'\n').filter(|line| checked(line).is_some() && parse::<C>(line).is_none()).count()
 }
 
-/// These changes as lines from the number `next` on; the number after them.
+/// These changes as lines that are numbered from `next`; returns also the number after them.
 pub(super) fn text(next: u64, changes: impl Iterator<Item = impl Serialize>) -> io::Result<(Vec<u8>, u64)> {
     let (mut text, mut next) = (Vec::new(), next);
     for change in changes {
@@ -127,7 +127,7 @@ pub(super) fn text(next: u64, changes: impl Iterator<Item = impl Serialize>) -> 
     Ok((text, next))
 }
 
-/// The same as a whole file.
+/// The same as a whole file, with its first line.
 pub(super) fn file(next: u64, changes: impl Iterator<Item = impl Serialize>) -> io::Result<(Vec<u8>, u64)> {
     let (mut file, mut next) = (Vec::new(), next);
     push(&mut file, &mut next, BEGIN);

@@ -1,7 +1,7 @@
-//! The mark beside a journal: up to where it was written.
+//! The mark beside a journal: the number of the last line that was written.
 //!
-//! It is written after the line is on the disk and is itself not waited for: so it never says too much. It survives the death of the daemon,
-//! and a crash of the machine leaves an older one at worst, which misses less at the end.
+//! It is written after the line is on the disk and is itself not awaited: so it never claims too much. It survives the death of the daemon. A crash
+//! of the machine leaves an older mark at worst, by which fewer missing lines are detected at the end.
 
 use super::file::MODE;
 use std::fs::{File, OpenOptions};
@@ -9,13 +9,13 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What the mark says.
+/// The content of the mark.
 #[derive(Debug)]
 pub(super) struct Mark {
     file: Option<File>,
-    /// The last line's number; 0 is none.
+    /// The last line's number; 0: none.
     pub(super) line: u64,
-    /// The highest number of a job.
+    /// The highest job number.
     pub(super) job: u64,
 }
 
@@ -26,18 +26,18 @@ impl Mark {
         Ok(Mark { file: Some(file), ..Mark::look(journal) })
     }
 
-    /// What it says, only; one that cannot be read says nothing.
+    /// Reads the mark only; an unreadable mark counts as none.
     pub(super) fn look(journal: &Path) -> Mark {
         let (line, job) = std::fs::read_to_string(path(journal)).ok().and_then(|text| parse(&text)).unwrap_or_default();
         Mark { file: None, line, job }
     }
 
-    /// The journal is on the disk up to this line.
+    /// Records that the journal is on the disk up to this line.
     pub(super) fn write(&mut self, line: u64) {
         self.line = line;
         let text = format!("{line:016x} {:016x}", self.job);
         let text = format!("{text} {:08x}\n", crc32fast::hash(text.as_bytes()));
-        // The old one stays where this fails: it says less, and nothing wrong.
+        // If this fails, the old mark stays: it claims less, but nothing wrong.
         let _ = self.file.as_ref().map(|file| file.write_all_at(text.as_bytes(), 0));
     }
 }
