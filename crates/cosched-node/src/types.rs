@@ -1,4 +1,4 @@
-//! What a host tells a node and hears from it.
+//! The types with which a host talks to a node: inputs, actions, and what is kept of a part.
 
 use crate::request::{Outcome, Refusal, RequestId};
 use cosched_cluster::store::{Key, Op};
@@ -8,184 +8,184 @@ use cosched_core::cluster::{LocalJob, Part, Plan};
 use cosched_core::{Flaw, JobId, PlannerError, Reason};
 use std::sync::Arc;
 
-/// What the machine has, and whether it is its cluster's only one.
+/// The machine's resources, and whether it is a cluster of one node.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Its CPUs.
     pub cpus: u32,
     /// Its memory, in bytes.
     pub memory_bytes: u64,
-    /// No other node can be.
+    /// The cluster cannot have other nodes.
     pub is_single: bool,
 }
 
-/// A job's part, as it is kept for the next daemon.
+/// A job's part on this node, as it is kept for a restarted daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartOf {
-    /// In which life of the job.
+    /// The job's attempt.
     pub attempt: Attempt,
-    /// In which tree of the store it began.
+    /// The tree of the store in which it began.
     pub tree: u64,
-    /// The job's main process is here, or is to be.
+    /// The job's main process runs here, or will.
     pub lead: bool,
     /// The job has no main process.
     pub alike: bool,
-    /// It is over as soon as no process is here.
+    /// The part is over as soon as it has no process.
     pub closing: bool,
     /// What administrators have decided about the job.
     pub decided: Decided,
 }
 
-/// A part that was found at the start.
+/// A part that was found at the daemon's start.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundPart {
-    /// What was kept of it.
+    /// What was kept of it on disk.
     pub of: PartOf,
     /// How it is scheduled.
     pub job: LocalJob,
     /// Whether a first process has entered it.
     pub has_begun: bool,
-    /// Whether processes are in it now.
+    /// Whether it has processes now.
     pub populated: bool,
 }
 
-/// How a part has begun.
+/// The state in which a part has begun.
 #[derive(Clone, Copy, Debug)]
 pub struct Began {
-    /// Processes are in it.
+    /// It has processes.
     pub populated: bool,
-    /// The main process of the job, which is still to enter it, lives.
+    /// The job's main process is alive and has yet to enter it.
     pub comes: bool,
 }
 
-/// What happens on a node. What happens to the control plane alone is told by [`crate::Node::tell`].
+/// An event on a node. Events that concern only the control plane go through [`crate::Node::tell`].
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// What [`Action::Begin`] wanted is done.
+    /// An [`Action::Begin`] was carried out.
     Began(JobId, Began),
-    /// It cannot be done; what there was of it is gone. [`Input::Over`] is to follow.
+    /// An [`Action::Begin`] failed, and its remains were removed. [`Input::Over`] must follow.
     Failed(JobId),
-    /// What [`Action::Enter`] wanted cannot be done.
+    /// An [`Action::Enter`] failed.
     NotEntered(JobId),
     /// The process of a launcher has ended before it could enter its job.
     LauncherGone(RequestId),
-    /// A job has processes here now, or none any more. It does no harm to say so again.
+    /// The job has processes here now, or no longer has. Repetitions are harmless.
     Populated(JobId, bool),
-    /// How a job has ended here, whenever that was.
+    /// A job's end on this node, at whatever time it happened.
     Over {
         /// The job.
         job: JobId,
-        /// In which life.
+        /// Its attempt.
         attempt: Attempt,
-        /// How.
+        /// How it ended.
         end: PartEnd,
     },
     /// A job's CPU time here since its start, in nanoseconds.
     CpuTime(JobId, u64),
-    /// What the kernel says of the wall clock, or that it was set.
+    /// The state of the wall clock according to the kernel; also sent when the clock was set.
     Clock(Clock),
-    /// It is later.
+    /// Time has passed.
     Timeout,
 }
 
-/// Why a job's processes get a signal.
+/// Why a signal is sent to a job's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// This user wants it.
+    /// This user requested it.
     User(u32),
-    /// The control plane says so.
+    /// The control plane decided it.
     Reason(Reason),
 }
 
 /// What the host has to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Ask the store, and say what came of it.
+    /// Send the operation to the store, and report its result.
     Store(OpId, Op),
-    /// No answer and no news of this operation are wanted any more.
+    /// The operation's results are no longer wanted.
     Drop(OpId),
-    /// What came of a request.
+    /// The answer to a request.
     Answer(RequestId, Result<Outcome, Refusal>),
-    /// What came of something that the control plane was asked directly ([`crate::Node::tell`]).
+    /// The answer to a request that was made directly to the control plane ([`crate::Node::tell`]).
     Reply(AskId, Answer),
-    /// Delete this request of the store's, without an answer.
+    /// Delete this request in the store; it gets no answer.
     Withdraw(Key),
-    /// For the log and for people.
+    /// A notice for the log and for users.
     Say(Notice),
-    /// A plan was to hold so many slots ago already; for metrics.
+    /// A plan arrived after the slot from which it was to be in force; for metrics.
     Missed {
         /// The plan.
         generation: u64,
-        /// The slots.
+        /// The number of slots that it was late.
         slots: u64,
     },
-    /// So many generations are known of but were not seen; for metrics.
+    /// This number of newer generations exist that were not received; for metrics.
     Behind(u64),
-    /// The cluster's plan that is used from now on; for the log.
+    /// This plan of the cluster is in use from now on; for the log.
     Uses(Arc<Plan>),
     /// Gangs that span nodes have no slots here; for the log.
     NoSlots(Reason),
-    /// Make what the job needs here, and start it if its launcher is here or it begins anew. Then say [`Input::Began`] or [`Input::Failed`].
+    /// Prepare what the job needs here, and start it if its launcher is here or it is restarted. Then send [`Input::Began`] or [`Input::Failed`].
     Begin {
-        /// What is known of it.
+        /// The job's record.
         job: Box<Job>,
-        /// Its part of this node.
+        /// Its part on this node.
         part: Part,
-        /// Who has asked for it here; a process of his becomes its main one.
+        /// The request of its launcher on this node, if it has one; a process of the launcher becomes the main process.
         launcher: Option<RequestId>,
     },
-    /// The job has begun before it was known which launcher it is of: put its process in, and answer the request if
-    /// nothing was answered yet; if that fails, say [`Input::NotEntered`].
+    /// The job has begun before it was known which launcher submitted it: move the launcher's process into it, and answer the request if
+    /// it was not answered yet. If that fails, send [`Input::NotEntered`].
     Enter(JobId, RequestId),
-    /// The process of a launcher is waited for no more.
+    /// A launcher's process is no longer waited for.
     Release(RequestId),
-    /// It is known how the main process of a job that is here has ended: to be kept with the job, and [`Input::Populated`] to be said.
+    /// The exit status of the main process of a job on this node is known: keep it with the job, and send [`Input::Populated`].
     Exited(JobId, Exit),
-    /// A job has a place here, and another one lives here that has its number: it does not begin.
+    /// A job has a place here, but another job with the same number runs here: it does not begin.
     Taken(JobId),
     /// Send a signal to all processes of a job.
     Signal {
-        /// Which one.
+        /// The job.
         job: JobId,
-        /// Which signal; 9 ends them.
+        /// The signal's number; 9 (SIGKILL) cannot be caught.
         signal: i32,
         /// Why.
         why: Why,
-        /// Who has to hear if it cannot be sent.
+        /// The request to answer if the signal cannot be sent.
         asked: Option<RequestId>,
     },
-    /// End what a polite signal has left.
+    /// Kill the processes that are left after a polite signal.
     KillRest(JobId),
-    /// The job is over here: what it had goes, then say [`Input::Over`].
+    /// The job is over on this node: remove its resources, then send [`Input::Over`].
     Finish(JobId, Attempt),
-    /// Say [`Input::Over`] of a job that is not here any more.
+    /// Send [`Input::Over`] for a job that is no longer on this node.
     Report(JobId, Attempt),
-    /// What the next daemon has to find of a job has changed: [`crate::Node::part`].
+    /// What is kept of a job for a restarted daemon has changed; see [`crate::Node::part`].
     Keep(JobId),
-    /// The store has lost what it knew of this job: it goes on.
+    /// The store has lost its record of this job; the job continues.
     Forgotten(JobId),
-    /// Read a job's CPU time, and say [`Input::CpuTime`].
+    /// Read a job's CPU time, and send [`Input::CpuTime`].
     Sample(JobId),
     /// A gang uses no CPU here (`true`), or uses it again.
     Sleeps {
-        /// Which one.
+        /// The job.
         job: JobId,
         /// Whether it sleeps.
         asleep: bool,
         /// Why.
         reason: Reason,
     },
-    /// A sleeping gang used no CPU here for very long.
+    /// A sleeping gang has used no CPU here for a long time, and its slots are given up.
     Dropped {
-        /// Which one.
+        /// The job.
         job: JobId,
         /// Why.
         reason: Reason,
     },
-    /// There is another plan of this node: `local().plan()`.
+    /// This node has a new plan: `local().plan()`.
     Plan,
-    /// A defect of cosched, which was made harmless: to be logged.
+    /// A defect of cosched that had no effect; for the log.
     Unsound(Flaw),
-    /// The node's own planner cannot do what is wanted of a job: to be logged.
+    /// The node's own planner cannot carry out a change of a job; for the log.
     Refused(JobId, PlannerError),
 }

@@ -1,14 +1,14 @@
 //! The control plane of one node, as a state machine without input and output.
 //!
-//! Problem: daemons do not talk to each other. They share a store that may be slow, may vanish for a while, and may have
-//! carried out what it did not answer. Rule. Users' requests become keys; whoever plans reads them, makes the next state
-//! and commits it, with the replies and without the requests, in one transaction that fails if anybody else has. So
-//! every request is applied exactly once, whoever dies, and there is no leader: the member with the lowest number plans
-//! at once, the next one a little later if there is still something to do. Everybody makes the plan from the state by
-//! itself. A member that loses the store keeps its plan, and when the store is back it reads everything anew.
+//! Problem: daemons do not talk to each other. They share a store that may be slow, may be unreachable for a while, and may have
+//! carried out an operation without answering. Rule. Users' requests become keys; the member that plans reads them, makes the next
+//! state and commits it, with the replies and without the requests, in one transaction that fails if another member has committed.
+//! So every request is applied exactly once, whichever daemon dies, and there is no leader: the member with the lowest number plans
+//! at once, the next one a little later if there is still something to do. Each member computes the plan from the state by
+//! itself. A member that loses the store keeps its plan, and reads everything again when the store is back.
 //!
-//! The host calls `handle_*`, does what `poll_action` says and calls `handle_timeout` at `poll_timeout`.
-//! Source: DESIGN.md, chapter 6; the manner of quinn-proto.
+//! The host calls `handle_*`, carries out the actions of `poll_action` and calls `handle_timeout` at `poll_timeout`.
+//! Source: DESIGN.md, chapter 6; the style of quinn-proto.
 
 mod after;
 mod anew;
@@ -60,18 +60,18 @@ pub struct Member {
     work: Work,
     /// The node's number, once it is known.
     id: Option<NodeId>,
-    /// When the last renewal was asked for under which the plan counts the node as heard; `None` before the first.
+    /// When the last renewal was sent that makes the node count as alive in the plan; `None` before the first.
     heard_at: Option<Time>,
-    /// When the tree was made that was read last.
+    /// When the tree that was read last was created.
     tree: Option<u64>,
-    /// Operations under way: what for, and until when an answer is waited for.
+    /// Operations in progress: their purpose, and until when their answer is waited for.
     flights: BTreeMap<OpId, (Flight, Time)>,
     last_op: u64,
     actions: VecDeque<Action>,
 }
 
 impl Member {
-    /// A member that has not met the store yet. `found` are the node's jobs.
+    /// A member that has not reached the store yet. `found` are the node's jobs.
     pub fn new(now: Moment, settings: Settings, found: &[Found]) -> Member {
         let mut member = Member {
             follow: Follow::new(settings.clock),
@@ -93,7 +93,7 @@ impl Member {
         member
     }
 
-    /// What came of an operation.
+    /// The result of a store operation.
     pub fn handle_done(&mut self, now: Moment, op: OpId, done: Result<OpDone, StoreError>) {
         self.now = now;
         if let Some((flight, _)) = self.flights.remove(&op) {
@@ -102,7 +102,7 @@ impl Member {
         self.go_on(now);
     }
 
-    /// What a watch tells.
+    /// News of a watch.
     pub fn handle_news(&mut self, now: Moment, watch: OpId, news: News) {
         self.now = now;
         if self.session.watch == Some(watch) {
@@ -121,12 +121,12 @@ impl Member {
         self.go_on(now);
     }
 
-    /// It is `now`.
+    /// Time has passed; it is now `now`.
     pub fn handle_timeout(&mut self, now: Moment) {
         self.go_on(now);
     }
 
-    /// When the member wants to be woken, by the steady clock.
+    /// When `handle_timeout` is to be called next, by the monotonic clock.
     pub fn poll_timeout(&self) -> Option<Time> {
         let deadline = self.flights.values().map(|(_, until)| *until).min();
         let session = [self.session_timeout(), self.fence_timeout()];
@@ -134,15 +134,15 @@ impl Member {
         times.flatten().min()
     }
 
-    /// What the host has to do next.
+    /// The next action that the host has to carry out.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// A user asks for something. The answer comes as [`Action::Reply`].
+    /// A user's request. The answer comes as [`Action::Reply`].
     ///
     /// # Errors
-    /// It is not taken, and nothing will come of it.
+    /// The request is not accepted, and has no effect.
     pub fn ask(&mut self, now: Moment, by: By, ask: Ask) -> Result<AskId, NotTaken> {
         self.now = now;
         if let Some(why) = &self.session.out {
@@ -181,7 +181,7 @@ impl Member {
         self.report_of(now, job, report);
     }
 
-    /// A sleeping gang used no CPU here for very long.
+    /// A sleeping gang has used no CPU here for a long time.
     pub fn dropped(&mut self, now: Moment, job: JobId) {
         let own = &self.settings.name;
         if !self.replica.jobs.get(&job.0).is_some_and(|known| known.value.dropped_on.contains(own)) {
@@ -195,12 +195,12 @@ impl Member {
         self.report_of(now, job, |attempt| here::is_empty(job, attempt, empty));
     }
 
-    /// A job was seen to use so much memory here, in bytes.
+    /// The peak memory observed for a job here, in bytes.
     pub fn memory(&mut self, now: Moment, job: JobId, bytes: u64) {
         self.report_of(now, job, |attempt| Ask::Memory { job: job.0, attempt, bytes });
     }
 
-    /// What auto has chosen for a job.
+    /// The policy that auto has chosen for a job.
     pub fn choice(&mut self, now: Moment, job: JobId, policy: Policy, reason: WireReason) {
         self.report_of(now, job, |_| Ask::Choice { job: job.0, policy, reason });
     }
@@ -213,22 +213,22 @@ impl Member {
         self.go_on(now);
     }
 
-    /// The runnable threads of programs that are not registered, smoothed.
+    /// The number of runnable threads of programs that are not registered, smoothed.
     pub fn load(&mut self, now: Moment, threads: u32) {
         self.now = now;
         self.follow.load = threads;
         self.go_on(now);
     }
 
-    /// How busy the node is, for people anywhere in the cluster.
+    /// The node's measured load, for display anywhere in the cluster.
     pub fn measured(&mut self, now: Moment, measured: Measured) {
         self.now = now;
         self.follow.measured = Some(measured);
         self.go_on(now);
     }
 
-    /// Reads what a node, or every node, has last said of itself: the answer comes as [`Action::Loads`]. `None` while the
-    /// store is out of reach; when it is lost meanwhile no answer comes.
+    /// Reads the last reported load of a node, or of all nodes: the answer comes as [`Action::Loads`]. `None` while the
+    /// store is unreachable; if it becomes so before the answer, no answer comes.
     pub fn read_loads(&mut self, now: Moment, node: Option<&str>) -> Option<OpId> {
         self.now = now;
         if !self.session.is_joined() {
@@ -243,7 +243,7 @@ impl Member {
     /// The kernel's view of the clock.
     pub fn clock(&mut self, now: Moment, clock: Clock) {
         self.now = now;
-        // The error moves all the time; what matters to others is whether there are slots.
+        // The clock's error changes all the time; what matters to the other nodes is whether there are slots.
         let changed = self.settings.clock.synchronised != clock.synchronised;
         self.settings.clock = clock;
         if changed {
@@ -253,7 +253,7 @@ impl Member {
         self.go_on(now);
     }
 
-    /// What the node has now. Jobs that have a place here lose it.
+    /// The node's new capacity. Running jobs lose their place here.
     pub fn capacity(&mut self, now: Moment, capacity: Capacity) {
         self.now = now;
         if self.settings.capacity != capacity {
@@ -270,7 +270,7 @@ impl Member {
         self.go_on(now);
     }
 
-    /// Takes leave: the node's cells become free at once.
+    /// Leaves the cluster: the node's cells become free at once.
     pub fn leave(&mut self, now: Moment) {
         self.now = now;
         self.take_leave();
@@ -281,12 +281,12 @@ impl Member {
         self.id
     }
 
-    /// What tells the tree of the store from one that was there before, once it was read.
+    /// Identifies the store's tree (its time of creation), once it was read; 0 before that.
     pub fn tree(&self) -> u64 {
         self.tree.unwrap_or(0)
     }
 
-    /// Whether the member is in touch with the store.
+    /// Whether the member has joined, and is connected to the store.
     pub fn is_joined(&self) -> bool {
         self.session.is_joined()
     }
@@ -296,10 +296,10 @@ impl Member {
         self.session.out.as_deref()
     }
 
-    /// What this node knows of its cluster, to repair its store.
+    /// What this node knows of its cluster, for a repair of the store.
     pub fn known(&self) -> Known {
         let settings = &self.settings;
-        // Who has never taken part knows nothing but what was kept.
+        // A member that has never taken part only knows what was kept on disk.
         let kept = settings.kept.as_ref();
         let kept_tree = kept.map(|kept| kept.tree);
         let (tree, state) = match self.state() {
@@ -319,59 +319,59 @@ impl Member {
         }
     }
 
-    /// What is to be kept for the next life of this daemon, if this one has taken part.
+    /// What a restarted daemon is to find on disk, if this one has taken part.
     pub fn kept(&self) -> Option<Kept> {
         Some(Kept { tree: self.tree?, id: self.id?.0, state: self.state()?.clone() })
     }
 
-    /// Why nothing is planned and nobody is judged, if what lies in the store is damaged or gone.
+    /// Why no plan is made and no node is declared silent or dead, if the store's content is damaged or missing.
     pub fn alarm(&self) -> Option<&str> {
         self.session.alarm.as_deref()
     }
 
-    /// The planner's state as it is known here; while it is damaged or gone, as it was before.
+    /// The planner's state as last read; while the stored one is damaged or missing, the last good one.
     pub fn state(&self) -> Option<&State> {
         self.replica.state.as_ref().or(self.replica.lost.as_ref()).map(|state| &state.value)
     }
 
-    /// Up to which revision the store's changes are known here.
+    /// The store's revision up to which changes are known here.
     pub fn revision(&self) -> u64 {
         self.replica.revision
     }
 
-    /// When [`Member::state`] was last changed, by the store's revisions; 0 where that is not known.
+    /// The store's revision at which [`Member::state`] was last changed; 0 if it is unknown.
     pub fn state_revision(&self) -> u64 {
         self.replica.state.as_ref().or(self.replica.lost.as_ref()).map_or(0, |state| state.revision)
     }
 
-    /// The jobs that are known here, ended ones included.
+    /// All known jobs, including ended ones.
     pub fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.replica.jobs.values().map(|job| &job.value)
     }
 
-    /// A job.
+    /// The record of a job.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.replica.jobs.get(&id.0).map(|job| &job.value)
     }
 
-    /// The nodes that are there, by name.
+    /// The nodes that take part, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.replica.nodes.iter().map(|(name, live)| (name.as_str(), &live.value.node))
     }
 
-    /// The nodes that were there and are not, and when they left the plan, since the Unix epoch, by the clock of whoever planned
-    /// then; `None` until somebody has.
+    /// The known nodes that do not take part now, and when they left the plan, since the Unix epoch, by the clock of the member that
+    /// planned it; `None` if no plan was made since.
     pub fn gone(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
         let away = self.replica.names.keys().filter(|name| !self.replica.nodes.contains_key(*name));
         away.map(|name| (name.as_str(), self.replica.left.get(name).copied()))
     }
 
-    /// Since when nobody hears of a node that is in the plan, by the clock of whoever planned then.
+    /// Since when a node of the plan has been silent, by the clock of the member that planned then.
     pub fn silent_since(&self, name: &str) -> Option<Time> {
         self.state()?.silent.get(&NodeId(*self.replica.names.get(name)?)).copied()
     }
 
-    /// The name of a node, whether it is there or not.
+    /// The name of a node, whether or not it takes part now.
     pub fn name_of(&self, id: NodeId) -> Option<&str> {
         self.replica.by_id.get(&id).map(String::as_str)
     }
@@ -381,7 +381,7 @@ impl Member {
         self.follow.in_use()
     }
 
-    /// The requests of users here that have no answer yet.
+    /// The number of this daemon's users' requests that have no answer yet.
     pub fn unanswered(&self) -> usize {
         self.outbox.unanswered()
     }
@@ -402,13 +402,13 @@ impl Member {
         self.flights.values().any(|(flight, _)| is(flight))
     }
 
-    /// Does all that can be done now.
+    /// Does everything that can be done now.
     fn go_on(&mut self, now: Moment) {
         self.now = now;
         self.go_on_fencing();
         let late = self.flights.values().any(|(_, until)| *until <= now.steady);
         if self.session.is_over() {
-            // The lease that could not be given up runs out by itself.
+            // The lease that could not be revoked expires by itself.
             return if late {
                 self.left()
             };

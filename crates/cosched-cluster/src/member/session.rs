@@ -1,7 +1,7 @@
-//! A member's way into the cluster, its lease, and what happens when the store is lost.
+//! How a member joins the cluster, renews its lease, and recovers when the store is lost.
 //!
-//! Lease, read, claim the name, watch. Whatever fails on the way, or later, leads back to the beginning: with unknown
-//! outcomes about, nothing but reading anew tells what is. A lease that still lives is kept, so that nobody notices.
+//! Lease, read, claim the name, watch. Any failure on the way, or later, leads back to the start: while outcomes are unknown,
+//! only reading everything again shows the true content. A lease that is still alive is kept, so that other nodes notice nothing.
 
 use super::Member;
 use super::replica::{At, Live, Replica};
@@ -14,88 +14,88 @@ use cosched_core::{NodeId, Time};
 const RETRY_NS_MIN: u64 = 100_000_000;
 const RETRY_NS_MAX: u64 = 3_000_000_000;
 
-/// How often it is looked whether a name has become free.
+/// The interval at which a member checks whether its name has become free, in nanoseconds.
 const NAME_RETRY_NS: u64 = 500_000_000;
 
-/// What an operation is for.
+/// The purpose of a store operation in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flight {
-    /// To see whether the old lease still lives.
+    /// See whether the old lease is still alive.
     Resume(Time),
-    /// A new lease, asked for at this time.
+    /// A new lease, requested at this time.
     Grant(Time),
-    /// Everything.
+    /// Read everything.
     Read,
-    /// To make the tree or a name.
+    /// Create the tree or a name.
     Make,
-    /// To claim the name.
+    /// Claim the name.
     Claim,
-    /// The watch from a revision on.
+    /// Start the watch.
     Watch,
-    /// To renew the lease, asked for at this time.
+    /// Renew the lease; sent at this time.
     Renew(Time),
-    /// The state before a renewal counts, which was asked for at the first time and would last until the other, when this one was known.
+    /// Read the state before a renewal counts: when the renewal was sent, until when it lasts, and the revision of the state known then.
     ReadState(Time, Time, Revision),
-    /// The node's record.
+    /// Write the node's record.
     Record,
-    /// What it has acknowledged.
+    /// Write what the node acknowledges.
     Ack(Ack),
-    /// Users' requests, up to this one, and the deletion of these replies.
+    /// Write users' requests, up to this number, and delete these replies.
     Asks(u64, Vec<String>),
-    /// What others have acknowledged, when this generation was the newest that was known.
+    /// Read the other nodes' acknowledgements; this generation was the newest known one.
     Acks(u64),
-    /// The same, for a user.
+    /// Read the acknowledgements for a user.
     Loads(OpId),
-    /// A plan.
+    /// Commit a plan.
     Commit,
-    /// To give up the lease.
+    /// Revoke the lease.
     Leave,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The store is tried again then.
+    /// Not connected; the store is tried again at this time.
     Away(Time),
-    /// On the way in.
+    /// Joining.
     Entering,
     Joined,
-    /// Not any more, or not at all.
+    /// No longer a member, or never one.
     Over,
 }
 
-/// How a member stands with the store.
+/// The state of a member's connection to the store.
 #[derive(Debug)]
 pub(super) struct Session {
     phase: Phase,
     lease: Option<LeaseId>,
-    /// When the lease that was granted ends, at the least.
+    /// Until when the granted lease lasts, at the least.
     granted_until: Time,
-    /// When it was asked for.
+    /// When it was requested.
     pub(super) granted_at: Time,
-    /// The next renewal.
+    /// When it is renewed next.
     renew_at: Time,
     pub(super) watch: Option<OpId>,
     retry_ns: u64,
     /// Since when the store is lost; `None` while it is not.
     pub(super) lost_since: Option<Time>,
     pub(super) was_joined: bool,
-    /// Since when the member is in touch without an interruption.
+    /// Since when the member has been connected without an interruption.
     pub(super) since: Time,
     /// Since when another daemon was seen to have the name.
     name_taken_since: Option<Time>,
-    /// What was last said to be unusable, to say it once.
+    /// The last content that was reported as unusable, so that it is reported once.
     pub(super) said: Option<String>,
-    /// What the store was last said to refuse, until it holds again for a renewal.
+    /// The last refusal of the store that was reported, until a renewal succeeds.
     refused: Option<String>,
-    /// How often it was tried to get in, so that nodes do not all try at the same times.
+    /// The number of attempts to join; varies the waits, so that nodes do not all try at the same times.
     tries: u64,
-    /// A change of the state that was read and that the watch has not told: it has until the next renewal.
+    /// A change of the state that was read but that the watch has not reported: it has to do so before the next renewal.
     untold: Option<Revision>,
-    /// The node's record is to be written anew.
+    /// The node's record has to be written again.
     pub(super) record_changed: bool,
-    /// A key of this node is gone, and is being written again.
+    /// A key of this node was deleted, and is being written again.
     rewrites: Option<Key>,
-    /// Why nothing is planned and nobody is judged: what lies in the store is damaged.
+    /// Why no plan is made and no node is declared silent or dead: the store's content is damaged.
     pub(super) alarm: Option<String>,
     /// Why the member cannot take part.
     pub(super) out: Option<String>,
@@ -171,10 +171,10 @@ impl Member {
         self.is_under_way(|flight| matches!(flight, Flight::Renew(_) | Flight::ReadState(..)))
     }
 
-    /// The store is lost, or what is known of it cannot be relied on.
+    /// The store is lost, or what is known of its content cannot be relied on.
     pub(super) fn fall(&mut self, why: StoreError) {
         let wait = match why {
-            // Nothing is wrong with the store: it was only too long ago.
+            // Nothing is wrong with the store: the revision or the lease was only too old.
             StoreError::Compacted(_) | StoreError::LeaseNotFound => 0,
             _ => self.retry_ns(),
         };
@@ -182,7 +182,7 @@ impl Member {
             self.session.lease = None;
         }
         let first = self.session.lost_since.is_none();
-        // That the store refuses us is told even after it was away: somebody has to do something about it. But once.
+        // A refusal is reported even if the store was unreachable before, because an operator has to act on it. But once.
         let refused = matches!(why, StoreError::Denied(_) | StoreError::Fault(_)).then(|| why.to_string());
         let news = refused.is_some() && self.session.refused != refused;
         let again = refused.is_some() && !news;
@@ -199,14 +199,14 @@ impl Member {
         }
     }
 
-    /// The next wait: three quarters to all of it, another one on each node, for all have lost the same store at the same time.
+    /// The next wait: three quarters to all of `retry_ns`, different on each node, because all have lost the same store at the same time.
     fn retry_ns(&mut self) -> u64 {
         self.session.tries += 1;
         let mixed = (self.settings.instance ^ self.session.tries).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.session.retry_ns / 4 * 3 + mixed % (self.session.retry_ns / 4)
     }
 
-    /// A session has held for as long as it takes to renew a lease: what was refused is not any more.
+    /// A session has lasted until a lease was renewed: an earlier refusal no longer applies.
     fn holds(&mut self) {
         self.session.retry_ns = RETRY_NS_MIN;
         if self.session.refused.take().is_some() {
@@ -230,13 +230,13 @@ impl Member {
         }
     }
 
-    /// This daemon takes no part: somebody has to do something about it.
+    /// This daemon does not take part until an operator acts.
     fn give_up(&mut self, why: String) {
         self.end(why.clone());
         self.say(Notice::Out(why));
     }
 
-    /// Nothing more will be done for anybody.
+    /// The member is over: no request is answered from now on.
     fn end(&mut self, why: String) {
         self.away(0);
         self.session.phase = Phase::Over;
@@ -245,7 +245,7 @@ impl Member {
         self.abandon_asks();
     }
 
-    /// An operation is done.
+    /// The result of an operation.
     pub(super) fn land(&mut self, flight: Flight, done: Result<OpDone, StoreError>) {
         match done {
             Ok(done) => self.land_well(flight, done),
@@ -276,7 +276,7 @@ impl Member {
                 self.read_state((at, until, known), done)
             }
             (Flight::Record, OpDone::Txn { revision, succeeded: true, .. }) => self.record_written(revision),
-            // Somebody else has the node's name, or its lease ran out: reading anew tells.
+            // Another daemon has the node's name, or the lease has expired: reading everything again shows which.
             (Flight::Record, OpDone::Txn { succeeded: false, .. }) => {
                 self.fall(StoreError::LeaseNotFound);
             }
@@ -311,7 +311,7 @@ impl Member {
         self.send(Flight::Read, Op::Txn(Txn { then, ..Txn::default() }));
     }
 
-    /// Everything was read; now the name is to be claimed.
+    /// Everything was read; the next step is to claim the name.
     fn read(&mut self, revision: Revision, done: Vec<Done>) {
         let mut got = done.into_iter().map(|done| match done {
             Done::Got(entries) => entries,
@@ -320,7 +320,7 @@ impl Member {
         let entries = got.next().unwrap_or_default();
         let asked: Option<Entry> = got.next().unwrap_or_default().pop();
         let mut before = std::mem::replace(&mut self.replica, Replica::read(&self.settings.keys, revision, entries));
-        // It may be of a state that came to nothing, or that a copy which was put back does not have.
+        // The planner may have a state that was never committed, or one that is not in a restored copy of the store.
         self.work.planner = None;
         self.follow.lose_sight();
         self.replica.remember_begun(&before);
@@ -343,7 +343,7 @@ impl Member {
             return self.unusable(why);
         }
         self.know_tree(made_ns, &before);
-        // What there is holds now; in a new cluster nothing is missed.
+        // From here on the store's content counts; a new cluster has lost nothing.
         self.replica.lost = None;
         let own = &self.settings.name;
         let named = self.replica.names.get(own).filter(|_| !self.replica.nameless.contains(own));
@@ -374,7 +374,7 @@ impl Member {
         };
         self.session.name_taken_since = None;
         let lease = self.session.lease;
-        // What is known already counts as acknowledged from the first moment, or planners would wait for this node.
+        // The known generation counts as acknowledged from the start, otherwise planners would wait for this node.
         let measured = self.follow.measured;
         let ack = Ack { generation: self.replica.generation(), other_threads: self.follow.load, measured };
         let then = vec![
@@ -386,14 +386,14 @@ impl Member {
         self.send(Flight::Claim, Op::Txn(Txn { compare: vec![compare], then, or_else: vec![] }));
     }
 
-    /// The watch will tell so, too, but until then an older record must not be taken for a newer one.
+    /// The watch reports this record, too, but until then an older one must not be taken for a newer one.
     fn claimed(&mut self, revision: Revision) {
         let live = Live { node: self.record(), lease: self.session.lease };
         self.replica.nodes.insert(self.settings.name.clone(), At { value: live, revision });
         self.start_watch();
     }
 
-    /// Another daemon has the name. It may be dead, then its lease ends; otherwise there are two.
+    /// Another daemon has the name. If it is dead its lease expires; otherwise there are two daemons of this name.
     fn name_is_taken(&mut self, home: &str) {
         let since = *self.session.name_taken_since.get_or_insert(self.now.steady);
         if self.now.steady - since <= self.settings.grace_ns() {
@@ -433,7 +433,7 @@ impl Member {
     fn start_watch(&mut self) {
         let (range, from) = (self.settings.keys.watched(), self.replica.revision + 1);
         let watch = self.send(Flight::Watch, Op::Watch { range, from });
-        // News may be told before it is said that the watch has begun.
+        // Changes may be reported before the answer that the watch has begun.
         self.session.watch = Some(watch);
     }
 
@@ -448,7 +448,7 @@ impl Member {
             self.session.lost_since = None;
             self.say(Notice::Joined(id));
         } else if self.session.refused.is_none() {
-            // Who reads well may be refused again as soon as it writes.
+            // A member that may read may still be refused as soon as it writes.
             self.is_back();
         }
         self.session.was_joined = true;
@@ -459,13 +459,13 @@ impl Member {
         self.changed();
     }
 
-    /// Something in the copy has changed.
+    /// Something in the copy of the store has changed.
     pub(super) fn changed(&mut self) {
         if !self.session.is_joined() {
             return;
         }
         if self.replica.tree.is_none() || self.replica.nameless.contains(&self.settings.name) {
-            // Reading tells whether all is gone or only this key.
+            // Reading everything shows whether the whole tree is gone or only this key.
             return self.away(0);
         }
         self.ensure_planner();
@@ -484,11 +484,11 @@ impl Member {
             }
             _ => (),
         }
-        // Whatever of the state is known in this session was read after its lease was asked for.
+        // The state that is known in this session was read after its lease was requested.
         self.is_heard(self.session.granted_at);
         self.state_is_known();
         self.take_replies();
-        // Both look at all jobs, and most changes are requests and answers.
+        // Both go through all jobs, and most changes are requests and answers.
         if self.replica.is_news_of_jobs {
             self.here_changed();
             self.work.ends = self.has_ends();
@@ -496,8 +496,8 @@ impl Member {
         self.look_for_work();
     }
 
-    /// Planners count on it that a node knows the state of before its renewal: the renewal counts when that was asked for, of
-    /// all of the store, for one member of it may be behind. While nothing changes, nothing is carried.
+    /// Planners rely on it that a node knows every state older than its renewal. So a renewal counts from when it was sent, and only after the
+    /// state was read from a quorum, because a single member of the store may be behind. While the state is unchanged, it is not transferred.
     fn renewed(&mut self, asked_at: Time, ttl_s: u64) {
         if ttl_s == 0 {
             return self.fall(StoreError::LeaseNotFound);
@@ -518,7 +518,7 @@ impl Member {
         if let Some(Done::Got(entries)) = done.into_iter().next() {
             let newest = entries.first().map(|entry| entry.mod_revision);
             if newest.is_none() && self.replica.state.is_some() {
-                // It is gone, and the watch has told neither that nor what was before: the renewal does not count.
+                // The state is gone, and the watch has reported neither that nor an earlier change: the renewal does not count.
                 return;
             }
             if newest.is_some_and(|newest| newest < known) {
@@ -528,7 +528,7 @@ impl Member {
             entries.into_iter().for_each(|entry| self.replica.put(&self.settings.keys, entry));
             self.changed();
             if !self.session.is_joined() {
-                // What was read cannot be used, and the plan in it is not known: the renewal does not count.
+                // What was read cannot be used, so its plan is not known: the renewal does not count.
                 return;
             }
         }
@@ -537,7 +537,7 @@ impl Member {
         self.holds();
     }
 
-    /// Writes the node's record anew.
+    /// Writes the node's record again.
     pub(super) fn pump_record(&mut self) {
         if !self.session.record_changed || self.is_under_way(|flight| *flight == Flight::Record) {
             return;
@@ -552,7 +552,7 @@ impl Member {
         self.send(Flight::Record, Op::Txn(Txn { compare, then, or_else: vec![] }));
     }
 
-    /// The watch tells so later, too.
+    /// The watch reports the record later, too.
     fn record_written(&mut self, revision: Revision) {
         if let Some(key) = self.session.rewrites.take() {
             let live = Live { node: self.record(), lease: self.session.lease };
@@ -572,7 +572,7 @@ impl Member {
         }
     }
 
-    /// The lease is gone, or will be soon.
+    /// The lease was revoked, or expires soon.
     pub(super) fn left(&mut self) {
         self.flights.clear();
         self.say(Notice::Left);

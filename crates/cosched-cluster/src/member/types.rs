@@ -1,4 +1,4 @@
-//! What a host tells a member and hears from it.
+//! The types with which a host talks to a member: settings, what it found at the start, actions, notices.
 
 use crate::keys::Keys;
 use crate::store::{Key, Op, StoreError};
@@ -8,87 +8,87 @@ use cosched_core::{JobId, NodeId, Reason, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a node has on its own disk of its cluster: what a store that has lost it is repaired with.
+/// What a node keeps of its cluster on its own disk: a store that has lost its data is repaired from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// When the cluster's tree was made.
     pub tree: u64,
     /// The node's number.
     pub id: u32,
-    /// The state as it was last known.
+    /// The last known state.
     pub state: State,
 }
 
-/// What time it is.
+/// The present time on both clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Of a clock that only goes forward: leases and waits are measured by it.
+    /// By a monotonic clock: leases and waits are measured by it.
     pub steady: Time,
-    /// Of the wall clock, since the Unix epoch: slots begin by it.
+    /// By the wall clock, since the Unix epoch: slots begin by it.
     pub wall: Time,
 }
 
-/// What a member is and how it behaves.
+/// A member's identity and parameters.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where its cluster lies.
+    /// The prefix of its cluster's keys in the store.
     pub keys: Keys,
     /// Its name, checked by [`crate::check_name`].
     pub name: String,
-    /// Which life of the daemon: another number at every start.
+    /// The daemon's instance number: another one at every start.
     pub instance: u64,
-    /// What only one living daemon can hold: the machine and the locked directory of its state. A daemon of the same
-    /// name and home has died, and its place is taken at once.
+    /// Identifies what only one running daemon can hold: the machine and the locked state directory. An earlier daemon of the same
+    /// name and home must be dead, and its place is taken over at once.
     pub home: String,
-    /// Those lives of before that are known to be over; `None` when the home tells that all of them are. A copy of a machine
-    /// has the same home, and may live beside it: who is not known to be dead has the name until its lease is out.
+    /// The earlier instances that are known to be dead; `None` when the home implies that all of them are. A copy of a machine has the
+    /// same home and may run at the same time: an instance not known to be dead keeps the name until its lease has expired.
     pub dead: Option<BTreeSet<u64>>,
-    /// Others write to the store, too: what is gone was deleted by somebody. A store of this daemon's own is mended when it
-    /// is opened, and what it does not have is not missed.
+    /// Others write to the store, too, so a missing key was deleted by one of them. A daemon's own store is repaired when it is opened, and
+    /// missing keys in it are not reported.
     pub is_shared: bool,
-    /// What an earlier life of this daemon has kept.
+    /// What an earlier instance of this daemon has kept on disk.
     pub kept: Option<Kept>,
-    /// Which start of the machine: another text when all processes of before are gone (the kernel's boot id; in a
-    /// container also the start of its first process). The node's parts of jobs are then lost, however short it was away.
+    /// Identifies the machine's boot: a different text when all processes of before are gone (the kernel's boot id; in a
+    /// container also the start of its first process). The node's parts of jobs are then lost, however short its absence was.
     pub boot: String,
-    /// The version of its daemon, for people.
+    /// The version of its daemon, for display.
     pub version: String,
-    /// The highest number of a job that is known here.
+    /// The highest job number known on this node.
     pub jobs_known: u64,
-    /// What the node has.
+    /// The node's capacity.
     pub capacity: Capacity,
-    /// Its clock.
+    /// The state of its clock.
     pub clock: Clock,
-    /// What a cluster that is made anew begins with.
+    /// The initial configuration, if the cluster is created.
     pub initial: Config,
     /// The length of its lease, in seconds; at least 2.
     pub ttl_s: u64,
-    /// How far ahead it plans.
+    /// How far ahead of its start a plan is made.
     pub lead: Lead,
-    /// For how long the member of the next rank lets another one plan, in nanoseconds.
+    /// How long the member of the next rank waits for another one to plan, in nanoseconds.
     pub rank_delay_ns: u64,
-    /// For how long acknowledgements of the newest plan are waited for before the next one is made, in nanoseconds.
+    /// How long to wait for acknowledgements of the newest plan before the next one is made, in nanoseconds.
     pub ack_wait_ns: u64,
-    /// How often rows and loads are looked at anew, in nanoseconds.
+    /// The interval between rebalancings of rows and loads, in nanoseconds.
     pub rebalance_ns: u64,
-    /// How often a changed load is told at most, in nanoseconds.
+    /// The shortest interval between two reports of a changed load, in nanoseconds.
     pub load_period_ns: u64,
     /// For how long a job that is over is kept, in nanoseconds.
     pub keep_ended_ns: u64,
-    /// How many of them are kept of each user.
+    /// The number of such jobs that are kept for each user.
     pub keep_ended_max: usize,
-    /// And how many bytes.
+    /// The total size at which they are kept, in bytes.
     pub keep_ended_bytes: u64,
-    /// For how long a reply that nobody reads is kept, in nanoseconds.
+    /// For how long a reply that no user reads is kept, in nanoseconds.
     pub keep_replies_ns: u64,
-    /// How many requests of users may wait.
+    /// The number of users' requests that may wait.
     pub asks_max: usize,
-    /// Whether others may begin its jobs anew when nobody hears of it.
+    /// Whether other nodes may restart its jobs when the node is unreachable; it then kills them itself in time.
     pub fences: bool,
 }
 
 impl Settings {
-    /// The usual ones, for this node of this cluster.
+    /// The defaults, for this node of this cluster.
     pub fn new(keys: Keys, name: &str, instance: u64, capacity: Capacity) -> Settings {
         Settings {
             keys,
@@ -124,67 +124,67 @@ impl Settings {
         self.ttl_s * 1_000_000_000
     }
 
-    /// How long the store may take to answer. With a renewal every third of a lease, somebody who could not renew notices
-    /// before the lease is out.
+    /// How long the store may take to answer. With a renewal every third of a lease, a member that could not renew notices it
+    /// before the lease has expired.
     pub fn answer_ns_max(&self) -> u64 {
         self.ttl_ns() / 4
     }
 
-    /// For how much longer than a node itself the others wait before they take it for dead after so long a silence: time to see its
-    /// own end, and what two clocks may differ by in that time.
+    /// How much longer than a silent node itself the other nodes wait before they treat it as dead: the time in which the node kills its jobs, plus
+    /// the difference that two clocks may build up in `dead_after_ns`.
     pub(super) fn fence_margin_ns(&self, dead_after_ns: u64) -> u64 {
         self.ttl_ns() + dead_after_ns / 100
     }
 
-    /// After an interruption, for how long nodes that are not there are given time to come back.
+    /// After an interruption, how long missing nodes are given to come back.
     pub(super) fn grace_ns(&self) -> u64 {
         2 * self.ttl_ns() + 2_000_000_000
     }
 }
 
-/// A job on this node, as it was found at the start of the daemon.
+/// A job found on this node at the daemon's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which one.
+    /// The job.
     pub job: JobId,
-    /// In which life.
+    /// Its attempt.
     pub attempt: Attempt,
-    /// In which tree ([`crate::Member::tree`]) it began; 0 if that is not known.
+    /// The tree ([`crate::Member::tree`]) in which it began; 0 if that is not known.
     pub tree: u64,
     /// When it was submitted, in milliseconds since the Unix epoch; 0 if that is not known.
     pub submitted_ms: u64,
-    /// How its last process ended here; `None` if some are left.
+    /// How its last process ended here; `None` if some still run.
     pub ended: Option<PartEnd>,
-    /// Until when it may live unless the node is heard, as the daemon of before has left it ([`crate::Member::fences`]).
+    /// Until when it may run while the node is unreachable, as the daemon before this one left it ([`crate::Member::fences`]).
     pub fence_at: Option<Time>,
 }
 
-/// A job of this node that others begin anew when nobody hears of the node.
+/// A job of this node that other nodes restart when this node is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced {
-    /// Which one.
+    /// The job.
     pub job: JobId,
-    /// In which life.
+    /// Its attempt.
     pub attempt: Attempt,
-    /// When its processes have to be ended here, by the steady clock.
+    /// The deadline for killing its processes on this node, by the monotonic clock.
     pub at: Time,
 }
 
-/// An operation of the store under way.
+/// The number of a store operation in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u64);
 
-/// A request of a user of this daemon.
+/// The number of a user's request to this daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId(pub u64);
 
-/// Why a request is not even taken.
+/// Why a request is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
-    /// Too many wait.
+    /// Too many requests wait.
     #[error("{0} requests wait for the store already")]
     TooManyWait(usize),
-    /// It would not fit into the store.
+    /// The request would not fit into the store.
     #[error("the request has {bytes} bytes, and at most {most} are possible")]
     TooLarge {
         /// Its length.
@@ -192,7 +192,7 @@ pub enum NotTaken {
         /// The most.
         most: usize,
     },
-    /// This daemon takes no part.
+    /// This daemon does not take part in the cluster.
     #[error("{0}")]
     Out(String),
 }
@@ -200,89 +200,89 @@ pub enum NotTaken {
 /// What the host has to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Ask the store, and say what came of it.
+    /// Send the operation to the store, and report its result.
     Store(OpId, Op),
-    /// No answer and no news of this operation are wanted any more: a watch that is given up.
+    /// The operation's results are no longer wanted: a watch that is cancelled.
     Drop(OpId),
-    /// Run by this plan from now on.
+    /// Follow this plan from now on.
     Use(Arc<Plan>),
     /// Leave all jobs to the operating system.
     RunNoSlots(Reason),
-    /// Let this gang run until the plan that has it holds.
+    /// Let this gang run already, until the plan that contains it is in force.
     StartEarly(JobId),
-    /// A plan was to hold so many slots ago already; for metrics.
+    /// A plan arrived after the slot from which it was to be in force; for metrics.
     Missed {
         /// The plan.
         generation: u64,
-        /// The slots.
+        /// The number of slots that it was late.
         slots: u64,
     },
-    /// So many generations are known of but were not seen; for metrics.
+    /// This number of newer generations exist that were not received; for metrics.
     Behind(u64),
-    /// The job has a place here: make what it needs, and if this is the lead and nobody else does, start it.
+    /// The job has a place here: prepare what it needs, and start it if this is its lead and no launcher does.
     StartHere {
-        /// What is known of it.
+        /// The job's record.
         job: Box<Job>,
-        /// Its part of this node.
+        /// Its part on this node.
         part: Part,
     },
-    /// End all processes of the job here, then say `part_ended`.
+    /// Kill all processes of the job here, then call `part_ended`.
     KillHere {
-        /// Which one.
+        /// The job.
         job: JobId,
-        /// In which life.
+        /// Its attempt.
         attempt: Attempt,
         /// Why.
         reason: Reason,
     },
-    /// The job's main process has ended elsewhere: say `part_ended` as soon as no process of it is here, at once if none is.
+    /// The job's main process has ended on another node: call `part_ended` as soon as the job has no process here, at once if it has none.
     CloseHere {
-        /// Which one.
+        /// The job.
         job: JobId,
-        /// In which life.
+        /// Its attempt.
         attempt: Attempt,
     },
-    /// The store has lost what it knew of this job, and will not know it again. Its processes go on, and nobody plans them.
+    /// The store has lost its record of this job for good. Its processes continue, without slots.
     Forgotten(JobId),
-    /// What came of a user's request.
+    /// The answer to a user's request.
     Reply(AskId, Answer),
-    /// What nodes have last said of themselves, for who asked with [`super::Member::read_loads`].
+    /// The nodes' last reported loads, for the call of [`super::Member::read_loads`] with this id.
     Loads(OpId, BTreeMap<String, Ack>),
-    /// For the log and for people.
+    /// A notice for the log and for users.
     Say(Notice),
 }
 
-/// What people want to know.
+/// An event of interest to users and operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The node takes part.
     Joined(NodeId),
-    /// The store is lost: the plan stays as it is, and what users ask for waits.
+    /// The store is unreachable: the plan stays as it is, and users' requests wait.
     StoreLost(StoreError),
-    /// The store is back after so many nanoseconds, and everything was read anew.
+    /// The store is reachable again after this number of nanoseconds, and everything was read again.
     StoreBack(u64),
-    /// What lies in the store cannot be used; it is tried again from time to time.
+    /// The store's content cannot be used; it is read again from time to time.
     Unusable(String),
-    /// Somebody has deleted this key; it was written again.
+    /// This key was deleted by another program; it was written again.
     KeyGone(Key),
     /// This daemon cannot take part: what, why, hint.
     Out(String),
-    /// A node's lease is out: its jobs go on there, and its gangs that span nodes have no slots.
+    /// A node's lease has expired: its jobs continue there, and its gangs that span nodes have no slots.
     NodeSilent(String),
-    /// A node is dead, or has said good-bye, and has no jobs any more.
+    /// A node is dead or has left, and its parts of jobs are lost.
     NodeLeft(String),
-    /// What was made here contradicts itself: a defect of cosched. It is not used; what is used instead is safe.
+    /// A plan made here contradicts itself, which is a defect of cosched. It is not used; a safe one is used in its place.
     Unsound(String),
-    /// Somebody else has planned at the same time; the plan is made anew.
+    /// Another member has planned at the same time; the plan is made again.
     Conflict,
-    /// A plan was made here.
+    /// This member has made a plan.
     Planned {
         /// Its generation.
         generation: u64,
-        /// The requests that it carries out.
+        /// The number of requests that it carries out.
         requests: usize,
     },
-    /// The clock is not synchronised any more (`false`), or is again.
+    /// The clock is no longer synchronised (`false`), or is synchronised again.
     Clock(bool),
     /// The node has left the cluster.
     Left,

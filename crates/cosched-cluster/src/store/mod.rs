@@ -1,8 +1,8 @@
-//! What a store can do, as plain data: the part of etcd's vocabulary that a cluster needs.
+//! The operations of a store as plain data: the part of etcd's vocabulary that a cluster needs.
 //!
 //! Keys are text, values bytes. Every change gives the whole store a new revision. A transaction compares revisions and
-//! then does one of two lists of operations, all at once. A lease takes its keys with it when it runs out. A watch tells
-//! every change from a revision on, unless the store has forgotten it (compaction).
+//! then carries out one of two lists of operations atomically. When a lease expires, its keys are deleted. A watch reports
+//! every change from a revision on, unless that revision was compacted.
 //! Source: etcd's API documentation, version 3.
 
 mod memory;
@@ -15,7 +15,7 @@ pub type Key = String;
 /// The number of a change of the whole store.
 pub type Revision = u64;
 
-/// A lease.
+/// The number of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub i64);
 
@@ -26,20 +26,20 @@ pub struct Entry {
     pub key: Key,
     /// Its value; empty when it was deleted.
     pub value: Vec<u8>,
-    /// Since when it is there; 0 when it was deleted.
+    /// The revision at which it was created; 0 when it was deleted.
     pub create_revision: Revision,
-    /// When it was last changed.
+    /// The revision of its last change.
     pub mod_revision: Revision,
-    /// The lease with which it goes.
+    /// The lease with which it expires, if it has one.
     pub lease: Option<LeaseId>,
 }
 
-/// One key or several neighbouring ones.
+/// One key, or a range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first.
+    /// The first key.
     pub first: Key,
-    /// The first that does not belong to it any more; `None` for `first` alone.
+    /// The first key after the range; `None` for `first` alone.
     pub end: Option<Key>,
 }
 
@@ -49,7 +49,7 @@ impl Range {
         Range { first: key.into(), end: None }
     }
 
-    /// All keys that begin so; the prefix ends with an ASCII character.
+    /// All keys with this prefix, which must end with an ASCII character.
     pub fn prefix(prefix: &str) -> Range {
         let mut end = prefix.to_owned();
         if let Some(last) = end.pop() {
@@ -59,7 +59,7 @@ impl Range {
         Range { first: prefix.to_owned(), end: Some(end) }
     }
 
-    /// Whether a key belongs to it.
+    /// Whether a key is in the range.
     pub fn contains(&self, key: &str) -> bool {
         match &self.end {
             None => key == self.first,
@@ -68,33 +68,33 @@ impl Range {
     }
 }
 
-/// What of a key is compared.
+/// Which revision of a key is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// When it was last changed; 0 for a key that is not there.
+    /// That of its last change; 0 for a key that does not exist.
     Mod,
-    /// Since when it is there; 0 for a key that is not there.
+    /// That of its creation; 0 for a key that does not exist.
     Create,
 }
 
-/// A condition: the revision is this one.
+/// A condition: a revision of a key has this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compare {
-    /// Of this key.
+    /// The key.
     pub key: Key,
-    /// Which one.
+    /// Which of its revisions.
     pub of: Of,
-    /// This one.
+    /// The value.
     pub is: Revision,
 }
 
 impl Compare {
-    /// The key is not there.
+    /// The key does not exist.
     pub fn absent(key: Key) -> Compare {
         Compare { key, of: Of::Create, is: 0 }
     }
 
-    /// The key was not changed since.
+    /// The key's last change was at this revision.
     pub fn unchanged(key: Key, since: Revision) -> Compare {
         Compare { key, of: Of::Mod, is: since }
     }
@@ -109,7 +109,7 @@ pub enum Do {
         key: Key,
         /// Its value.
         value: Vec<u8>,
-        /// The lease with which it goes.
+        /// The lease with which it expires, if it has one.
         lease: Option<LeaseId>,
     },
     /// Deletes keys.
@@ -121,47 +121,47 @@ pub enum Do {
 /// A transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
-    /// If all of these hold,
+    /// The conditions.
     pub compare: Vec<Compare>,
-    /// this is done,
+    /// Carried out if all conditions hold.
     pub then: Vec<Do>,
-    /// otherwise that.
+    /// Carried out otherwise.
     pub or_else: Vec<Do>,
 }
 
-/// The most operations, and the most conditions, of a transaction: etcd's default (`--max-txn-ops`).
+/// The maximum number of operations, and of conditions, in a transaction: etcd's default (`--max-txn-ops`).
 pub const TXN_OPS_MAX: usize = 128;
 
-/// The longest transaction, in bytes: etcd's default (`--max-request-bytes`).
+/// The maximum length of a transaction, in bytes: etcd's default (`--max-request-bytes`).
 pub const TXN_BYTES_MAX: usize = 1_572_864;
 
-/// What an operation of a transaction gave.
+/// The result of one operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
     /// It was put.
     Put,
-    /// So many keys were deleted.
+    /// This number of keys was deleted.
     Deleted(u64),
-    /// What was read, ascending by key.
+    /// The entries that were read, ascending by key.
     Got(Vec<Entry>),
 }
 
-/// Something that the store shall do.
+/// An operation of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A transaction.
     Txn(Txn),
-    /// A new lease of so many seconds; the store may make it longer.
+    /// A new lease; the store may make it longer than requested.
     Grant {
-        /// Its length.
+        /// The requested length, in seconds.
         ttl_s: u64,
     },
     /// Renews a lease.
     KeepAlive(LeaseId),
     /// Ends a lease, with all its keys.
     Revoke(LeaseId),
-    /// Tells of every change from a revision on, this one included. One answer says that it has begun; changes come as
-    /// [`News`] after it.
+    /// Reports every change from a revision on, including that one. The operation's result says that the watch has begun; changes
+    /// follow as [`News`].
     Watch {
         /// Of these keys.
         range: Range,
@@ -170,7 +170,7 @@ pub enum Op {
     },
 }
 
-/// What came of it.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpDone {
     /// Of a transaction.
@@ -179,57 +179,57 @@ pub enum OpDone {
         revision: Revision,
         /// Whether all conditions held.
         succeeded: bool,
-        /// What each operation gave.
+        /// The result of each operation.
         done: Vec<Done>,
     },
     /// A lease.
     Granted {
-        /// Its name.
+        /// Its number.
         lease: LeaseId,
-        /// Its length.
+        /// Its length, in seconds.
         ttl_s: u64,
         /// The store's revision.
         revision: Revision,
     },
-    /// A lease was renewed. What etcd says here of its revision is what the member that was asked knows, which may be behind.
+    /// A lease was renewed. etcd's answer also has a revision, but only that of the member that answered, which may be behind.
     KeptAlive {
-        /// Its length; 0 when there is no such lease any more.
+        /// Its length, in seconds; 0 when the lease no longer exists.
         ttl_s: u64,
     },
-    /// A lease was ended, or was not there.
+    /// A lease was ended, or did not exist.
     Revoked,
     /// A watch has begun.
     Watching,
 }
 
-/// Why the store did not do it.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be reached, or did not answer in time. Whether it was done is not known.
+    /// The store cannot be reached, or did not answer in time. It is unknown whether the operation was carried out.
     #[error("the store does not answer: {0}")]
     Unavailable(String),
-    /// It does not let us: a wrong password, a user without rights, a certificate that it does not know.
+    /// Permission denied: a wrong password, a user without rights, an unknown certificate.
     #[error("the store refuses us: {0}")]
     Denied(String),
     /// There is no such lease.
     #[error("the lease is gone")]
     LeaseNotFound,
-    /// It has forgotten the revisions up to this one.
+    /// The revisions up to this one were compacted.
     #[error("the store has forgotten what was before revision {0}")]
     Compacted(Revision),
-    /// The revision is yet to come.
+    /// The revision does not exist yet.
     #[error("the revision is yet to come")]
     FutureRevision,
-    /// More operations than a transaction may have.
+    /// More than [`TXN_OPS_MAX`] operations.
     #[error("too many operations in a transaction: at most {TXN_OPS_MAX}")]
     TooManyOps,
-    /// Longer than a transaction may be.
+    /// More than [`TXN_BYTES_MAX`] bytes.
     #[error("the transaction is too large: at most {TXN_BYTES_MAX} bytes")]
     TooLarge,
-    /// A key is put twice.
+    /// A transaction puts the same key twice.
     #[error("a key is put twice in a transaction")]
     DuplicateKey,
-    /// It is full, or has another fault of its own.
+    /// The store is full, or has another fault of its own.
     #[error("the store has a fault: {0}")]
     Fault(String),
 }
@@ -237,18 +237,18 @@ pub enum StoreError {
 /// A change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The key as it is now; of a deleted one key and revision only.
+    /// The key as it is now; for a deleted key only its name and revision.
     pub entry: Entry,
     /// Whether it was deleted.
     pub deleted: bool,
 }
 
-/// What a watch tells: all changes of its keys up to a revision, in their order.
+/// A watch's report: all changes of its keys up to a revision, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// All changes up to here were told.
+    /// The last revision that the report includes.
     pub revision: Revision,
-    /// The new ones.
+    /// The changes since the last report.
     pub events: Vec<Event>,
 }
 

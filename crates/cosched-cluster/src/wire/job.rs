@@ -1,4 +1,4 @@
-//! What is kept of a job for ever, or until it is forgotten: `jobs/<id>`.
+//! The record of a job in the store, `jobs/<id>`, kept until the job is forgotten.
 
 use super::decided::Decided;
 use super::names::{Class, OnNodeLoss, Policy};
@@ -8,39 +8,39 @@ use super::terms::TermsAsk;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// At most so many events are kept of a job: the first ones and the newest.
+/// The largest number of events in a job's history: the first ones and the newest are kept.
 const HISTORY_MAX: usize = 50;
 
-/// Which life of a job: 0 until it is started anew for the first time.
+/// The number of a job's attempt: 0 for its first run, one more each time that it is requeued.
 pub type Attempt = u32;
 
-/// What a user wants of one node. Source: LLNL, "Gang Scheduler Design" (program registration).
+/// What a user requests of one node. Source: LLNL, "Gang Scheduler Design" (program registration).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAsk {
     /// The node's name.
     pub node: String,
-    /// CPUs at a time.
+    /// CPUs at the same time.
     pub cpus: u32,
-    /// What is enough, on a node that has fewer.
+    /// The CPUs that are enough on a node that has fewer than `cpus`.
     pub cpus_min: u32,
-    /// Memory there.
+    /// Memory on the node.
     pub memory_bytes: u64,
-    /// Disk space there.
+    /// Disk space on the node.
     pub disk_bytes: u64,
 }
 
-/// What a user wants.
+/// The resources that a user requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WantAsk {
-    /// These nodes, each once.
+    /// On these nodes; no node is listed twice.
     PerNode(Vec<NodeAsk>),
-    /// So many CPUs, wherever it is best.
+    /// A number of CPUs, on the nodes that the planner picks.
     Total {
-        /// CPUs at a time, of all nodes together.
+        /// CPUs at the same time, on all nodes together.
         cpus: u32,
-        /// Memory for each of them.
+        /// Memory for each of these CPUs.
         memory_per_cpu_bytes: u64,
         /// Disk space on each of its nodes.
         disk_bytes: u64,
@@ -48,7 +48,7 @@ pub enum WantAsk {
 }
 
 impl WantAsk {
-    /// The nodes that are named.
+    /// The names of the nodes that are listed; none for `Total`.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &str> {
         let asks = match self {
             WantAsk::PerNode(asks) => asks.as_slice(),
@@ -68,17 +68,17 @@ pub struct WaitAsk {
     pub spin_us: Option<u32>,
 }
 
-/// A process of a node, until that is started anew.
+/// A process of a node, identified until the node's next boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MainProcess {
-    /// Its number.
+    /// Its process ID.
     pub pid: i32,
-    /// When it started, in clock ticks since the node's boot: numbers are given again.
+    /// When it started, in clock ticks since the node's boot, because process IDs are reused.
     pub start_ticks: u64,
 }
 
-/// A job as a user asks for it.
+/// A job as its user submitted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobAsk {
@@ -96,7 +96,7 @@ pub struct JobAsk {
     pub class: Class,
     /// Its own policy; `None` follows the cluster's.
     pub policy: Option<Policy>,
-    /// The part of the slots that it has at most, in thousandths.
+    /// The largest part of the slots that it may have, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_permille: Option<u32>,
     /// How its processes wait; `None` when they have no library for it.
@@ -104,23 +104,23 @@ pub struct JobAsk {
     pub waiting: Option<WaitAsk>,
     /// CPUs, memory and disk space.
     pub want: WantAsk,
-    /// Its queue by name; `None` is the first that its owner may use.
+    /// The name of its queue; `None`: the first one that its owner may use.
     pub queue: Option<String>,
     /// Those groups of its owner that have a right on a queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<u32>,
-    /// What becomes of it when a node is lost.
+    /// What happens to it when a node is lost.
     pub on_node_loss: OnNodeLoss,
-    /// The node of its main process. When its part there has ended, the others end as soon as they are empty. `None`: it has no
-    /// main process, and is over when it is empty on all its nodes.
+    /// The node of its main process. When its part there has ended, the other parts end as soon as they have no process. `None`: it has no
+    /// main process, and is over when it has no process on any of its nodes.
     pub lead: Option<String>,
-    /// The main process on that node, where it waits already: whatever daemon runs there next can see whether it lives.
+    /// The main process on that node, if it waits there already: a restarted daemon on that node can see from this whether it still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub main: Option<MainProcess>,
-    /// Several launchers ask for the same job, each on its own node: there is one of this owner, name and nodes at a time.
+    /// Several launchers submit the same job, each on its own node: there is only one job of this owner, name and nodes at a time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
-    /// When it may start, and what it is held to.
+    /// When it may start, and its limits.
     #[serde(default, skip_serializing_if = "TermsAsk::is_none")]
     pub terms: TermsAsk,
 }
@@ -129,38 +129,38 @@ pub struct JobAsk {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exit {
-    /// Its exit code.
+    /// Its exit code, if it exited.
     pub code: Option<i32>,
-    /// The number of the signal that ended it.
+    /// The number of the signal that killed it, if one did.
     pub signal: Option<i32>,
 }
 
-/// How a job's processes are asked to end.
+/// How a job's processes are ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KillHow {
-    /// The signal that they get; 9 leaves them no choice.
+    /// The signal that they get first; 9 (SIGKILL) cannot be caught.
     pub signal: i32,
-    /// After this time they are ended by force; never, if absent.
+    /// The time after which they are killed by force; `None`: never.
     pub grace_ms: Option<u64>,
 }
 
 impl KillHow {
-    /// The time between a polite signal and force, where nobody chose another; the longest where an administrator has suspended the job, or its
-    /// queue has a time limit.
+    /// The time between a polite signal and force where no other was chosen; also the longest possible one where an administrator has suspended
+    /// the job, or its queue has a time limit.
     pub const GRACE_MS: u64 = 10_000;
 
     /// At once and by force.
     pub const FORCE: KillHow = KillHow { signal: 9, grace_ms: Some(0) };
 }
 
-/// What the kernel has killed of a job because there was no memory for it.
+/// The processes of a job that the kernel killed because it was out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutOfMemory {
-    /// So many processes.
+    /// The number of processes.
     pub killed: u64,
-    /// The limit that held for them, if it was a limit.
+    /// The memory limit that they exceeded; `None` if it was not a limit.
     pub limit_bytes: Option<u64>,
 }
 
@@ -171,17 +171,17 @@ impl OutOfMemory {
     }
 }
 
-/// What a node says when the last process of a job has ended there.
+/// What a node reports when the last process of a job has ended there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartEnd {
-    /// Of the main process, where it ran.
+    /// Of the main process, if it ran there.
     pub exit: Option<Exit>,
-    /// CPU time used there.
+    /// CPU time used on the node.
     pub cpu_time_ns: u64,
-    /// The most memory used there.
+    /// Peak memory use on the node.
     pub memory_peak_bytes: u64,
-    /// What was killed there for lack of it.
+    /// The processes killed there because of a lack of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_of_memory: Option<OutOfMemory>,
 }
@@ -192,18 +192,18 @@ pub struct PartEnd {
 pub enum Why {
     /// Its last process ended.
     Finished,
-    /// This user ended it.
+    /// This user killed it.
     Killed {
         /// The user.
         uid: u32,
     },
-    /// It was over the time limit of its queue.
+    /// It exceeded the time limit of its queue.
     TimeLimit,
     /// A node was lost.
     NodeLost,
-    /// It ran for the time that it asked for.
+    /// It ran for the time that it had requested.
     RunTime,
-    /// A job after whose success it was to come has ended otherwise.
+    /// It was to follow the success of a job that has failed.
     JobFailed,
 }
 
@@ -215,13 +215,13 @@ pub struct End {
     pub at_ns: u64,
     /// Why.
     pub why: Why,
-    /// Of its main process.
+    /// Of its main process, if that is known.
     pub exit: Option<Exit>,
-    /// CPU time used on all nodes that told it.
+    /// CPU time used on all nodes that reported it.
     pub cpu_time_ns: u64,
-    /// The most memory used on one node.
+    /// The largest of the nodes' peak memory use.
     pub memory_peak_bytes: u64,
-    /// What was killed for lack of it on all nodes, and the least limit of those that had one.
+    /// The processes killed because of a lack of memory on all nodes, with the smallest of their limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_of_memory: Option<OutOfMemory>,
 }
@@ -232,50 +232,50 @@ pub struct End {
 pub struct Event {
     /// When, since the Unix epoch.
     pub at_ns: u64,
-    /// Who asked for it; `None` when nobody did.
+    /// The user who requested it; `None` when no user did.
     pub uid: Option<u32>,
-    /// What, in a word or two.
+    /// What happened, in a word or two.
     pub what: String,
 }
 
-/// What is kept of a job.
+/// The record of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// Its number, unique for ever in this cluster.
+    /// Its number, never reused in this cluster.
     pub id: u64,
-    /// Who owns it.
+    /// Its owner.
     pub owner: By,
-    /// What was asked for; class and policy are the present ones.
+    /// The user's request, with the present class and policy.
     pub ask: JobAsk,
-    /// When it was asked for, since the Unix epoch.
+    /// When it was submitted, since the Unix epoch.
     pub submitted_ns: u64,
-    /// Which life it is in.
+    /// Its present attempt.
     pub attempt: Attempt,
-    /// The nodes on which its last process has ended in this life.
+    /// The nodes on which its last process has ended in this attempt.
     pub ended_on: BTreeMap<String, PartEnd>,
     /// The nodes on which it uses no CPU.
     pub asleep_on: BTreeSet<String>,
-    /// The nodes on which it used none for so long that nobody waits for it there. On all of them: it is left to the
+    /// The nodes on which it used no CPU for so long that gangs no longer wait for it there. When these are all its nodes, it is left to the
     /// operating system until a user resumes it.
     pub dropped_on: BTreeSet<String>,
-    /// The nodes on which it has no process now. For jobs without a main process: on all its nodes means that it is over.
+    /// The nodes on which it has no process at present. A job without a main process is over when these are all its nodes.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub empty_on: BTreeSet<String>,
-    /// Its main process has ended: empty parts are over.
+    /// Its main process has ended: parts without processes are over.
     pub closing: bool,
     /// What administrators have decided about it.
     #[serde(default, skip_serializing_if = "Decided::is_none")]
     pub decided: Decided,
-    /// The user who ended it.
+    /// The user who killed it.
     pub killed_by: Option<u32>,
-    /// How that was to be done.
+    /// How it was to be killed.
     pub kill_how: Option<KillHow>,
-    /// How the main process ended, when that was on a node without a part of the job.
+    /// How the main process ended, if that was on a node without a part of the job.
     pub main_exit: Option<Exit>,
-    /// Set once it is over.
+    /// Set when it is over.
     pub end: Option<End>,
-    /// What happened to it.
+    /// Its events, at most `HISTORY_MAX`.
     pub history: Vec<Event>,
 }
 stored_as_is!(Job, "cosched-job", 1);
@@ -305,15 +305,15 @@ impl Job {
         job
     }
 
-    /// Whether none of its processes is the main one, by the nodes of its parts: nobody named one, or it was to be on a node that has no part
-    /// any more, and did not run before.
+    /// Whether it has no main process; `parts` are the nodes of its parts. Either no lead was named, or the lead was to be on a node that no
+    /// longer has a part, and did not run before.
     pub fn is_alike<'a>(&self, mut parts: impl Iterator<Item = &'a str>) -> bool {
         let Some(lead) = self.ask.lead.as_deref() else { return true };
         self.attempt == 0 && self.ask.main.is_none() && !parts.any(|part| part == lead)
     }
 
-    /// The node of its main process in this life, if it has one; `parts` are the nodes of its parts, in order. The first life is led from
-    /// where it was submitted, with or without a part there; a later one by the first part, if that node has none.
+    /// The node of its main process in this attempt, if it has one; `parts` are the nodes of its parts, in order. The main process of the first
+    /// attempt is on the node where it was submitted, with or without a part there; in later ones on the first part's node, if that node has none.
     pub fn leader<'a>(&'a self, parts: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         let lead = self.ask.lead.as_deref();
         if self.attempt == 0 {
@@ -329,7 +329,7 @@ impl Job {
         first
     }
 
-    /// Remembers an event; of very many the middle ones are forgotten.
+    /// Records an event; at `HISTORY_MAX` the middle one is dropped.
     pub fn note(&mut self, at_ns: u64, uid: Option<u32>, what: impl Into<String>) {
         if self.history.len() >= HISTORY_MAX {
             self.history.remove(HISTORY_MAX / 2);
@@ -337,12 +337,12 @@ impl Job {
         self.history.push(Event { at_ns, uid, what: what.into() });
     }
 
-    /// Whether its main process is on this node, with a part there or without. Later lives are led by nodes that have a part.
+    /// Whether its main process is on this node, with or without a part there. In later attempts it is always on a node that has a part.
     pub(crate) fn is_led_from(&self, node: &str) -> bool {
         self.ask.lead.as_deref() == Some(node) && self.attempt == 0 && self.main_exit.is_none()
     }
 
-    /// Its next life begins.
+    /// Its next attempt begins.
     pub(crate) fn begin_anew(&mut self) {
         self.attempt += 1;
         self.ended_on.clear();
@@ -353,7 +353,7 @@ impl Job {
         self.main_exit = None;
     }
 
-    /// How its main process has ended, as far as its nodes have told.
+    /// How its main process ended, as far as its nodes have reported it.
     pub fn exit(&self) -> Option<Exit> {
         let lead = self.ask.lead.as_ref().and_then(|lead| self.ended_on.get(lead));
         self.main_exit
@@ -361,7 +361,7 @@ impl Job {
             .or_else(|| self.ended_on.values().find_map(|end| end.exit))
     }
 
-    /// It is over.
+    /// Records its end, with the sums over its nodes.
     pub(crate) fn finish(&mut self, at_ns: u64, why: Why) {
         let exit = self.exit();
         let ends = self.ended_on.values();

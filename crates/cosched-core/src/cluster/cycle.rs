@@ -1,22 +1,22 @@
-//! The cycle of a cluster: whose turn it is how often, and who uses what a row leaves free.
+//! The cycle of a cluster: how many turns each row gets, and which gangs use the cells that a row leaves free.
 //!
 //! Problem: gangs on many nodes take turns by rows, but a node's CPUs also belong to its single-node jobs and to programs
 //! that are not registered, and each should get "a similar quantity of processor cycles" (LLNL, "Gang Scheduler Design").
 //!
 //! Rule. A row weighs as its best gang, and rows take turns by weight (see `policy/gang.rs`). A gang of a lower class in
-//! a row is due in its part of the row's turns only; in the others it competes with those who live elsewhere. The paper
+//! a row is due in its part of the row's turns only; in the others it competes with residents of other rows. The paper
 //! gives a program "a percentage of Ousterhout matrix entries equal to its proportion of threads on the most heavily
 //! loaded computer": on a node with c CPUs where the threads of gangs weigh A by their shares and all others B, the gangs
 //! get A/(A + B) of its CPU time while there are more threads than CPUs. So the cycle gets open turns, in which no row
-//! runs, until that holds on every node; its length follows from the most loaded one. There are also as many as the
-//! single-node gangs are due that fit beside no row. A ceiling on the share of gangs works alike.
+//! runs, until this is true on every node; the most loaded node determines its length. There are also as many open turns as
+//! those single-node gangs are due that fit beside no row. A ceiling on the share of gangs works the same way.
 //!
-//! What a turn leaves free is lent to gangs all of whose cells are free (alternate scheduling; Feitelson 1996), the
-//! least served for its share first, as long as that keeps within the ceiling on each of their nodes; but not on nodes
-//! where others have a claim, because there it is theirs.
+//! Cells that a turn leaves free are lent to gangs whose cells are all free (alternate scheduling; Feitelson 1996), the
+//! least served for its share first, as long as the ceiling on each of their nodes permits it; but not on nodes where
+//! single-node jobs or other programs have a claim, because there the free CPUs are theirs.
 //!
 //! Source: LLNL, "Gang Scheduler Design"; Feitelson 1996, "Packing schemes for gang scheduling".
-//! Units: turns; amounts and budgets in sixteenths of a turn, of one CPU where nodes are meant.
+//! Units: turns; amounts and budgets in sixteenths of a turn, and per CPU where they are of nodes.
 
 use super::ceiling::Ceiling;
 use super::layout::{Layout, Span};
@@ -29,13 +29,13 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The longest cycle, in turns: a minute of slots of 100 ms, so that nobody waits longer for his turn.
+/// The longest cycle, in turns: at most a minute with slots of 100 ms, so that no gang waits longer for its turn.
 const CYCLE_TURNS_MAX: u64 = 512;
 
-/// A cycle is made up to so many times longer, so that open turns come out even.
+/// The largest factor by which a cycle is stretched so that the open turns are a whole number.
 const STRETCH_MAX: u64 = 8;
 
-/// A cycle may be longer than it must be by one part in so many.
+/// A stretched cycle may be longer than necessary by at most 1/64.
 const EVEN: u64 = 64;
 
 /// A gang with cells.
@@ -43,29 +43,29 @@ const EVEN: u64 = 64;
 pub(super) struct Gang<'a> {
     pub(super) id: JobId,
     pub(super) row: u32,
-    /// Its class's, at least 1.
+    /// Its class's share, at least 1.
     pub(super) share: u32,
-    /// Another one whenever it gets cells.
+    /// A new version each time that it gets cells.
     pub(super) version: u64,
     pub(super) spans: &'a [Span],
-    /// Its CPUs on each node, by place in the layout.
+    /// Its CPUs on each node, by the node's index in the layout.
     pub(super) cpus: &'a [(u32, u32)],
 }
 
-/// Who else wants a node's CPUs.
+/// The jobs and programs beside gangs that span nodes that want a node's CPUs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claim {
     /// Threads of single-node jobs and of programs that are not registered.
     pub(super) threads: u64,
-    /// The same, each by its share.
+    /// Their weight: the sum of their threads, each times its share.
     pub(super) weight: u64,
     /// The single-node gangs among them: CPUs and share.
     pub(super) gangs: Vec<(u32, u32)>,
 }
 
 impl Claim {
-    /// What the gangs that fit into no row weigh, if there is so much room at most; two of more than half a node cannot
-    /// run side by side.
+    /// The weight of the single-node gangs that fit beside no row, when a row leaves at most `room` CPUs free. A gang of more than half
+    /// the node counts with all of the node's CPUs, because two such gangs cannot run side by side.
     fn blocked(&self, cpus: u32, room: u32) -> u64 {
         let blocked = self.gangs.iter().filter(|(wanted, _)| *wanted > room);
         let weigh = |(wanted, share): &(u32, u32)| {
@@ -76,15 +76,15 @@ impl Claim {
     }
 }
 
-/// What comes out.
+/// The result.
 #[derive(Debug, Default)]
 pub(super) struct Cycle {
     pub(super) turns: Vec<Turn>,
-    /// The rows and the one of open turns.
+    /// The rows, and last the one of open turns.
     pub(super) rows: Vec<Arc<PlannedRow>>,
-    /// The turns of each in a cycle.
+    /// The number of turns of each row in a cycle.
     pub(super) row_turns: Vec<u32>,
-    /// Of each gang, in their order.
+    /// The turns of each gang in a cycle, in sixteenths, in the order of the gangs.
     pub(super) turns_16: Vec<u32>,
 }
 
@@ -130,7 +130,7 @@ pub(super) fn cycle(
     Cycle { turns: turns(&weights), rows, row_turns: weights.iter().map(|w| *w as u32).collect(), turns_16 }
 }
 
-/// The turns of rows of these weights, of which only the last, that of open turns, may be 0.
+/// The turns of rows with these weights; only the last weight, that of open turns, may be 0.
 fn turns(weights: &[u64]) -> Vec<Turn> {
     let order = row_order(&weights.iter().copied().filter(|w| *w > 0).collect::<Vec<u64>>());
     let mut had = vec![0; weights.len()];
@@ -141,23 +141,23 @@ fn turns(weights: &[u64]) -> Vec<Turn> {
     order.into_iter().map(turn).collect()
 }
 
-/// What gangs may have of each node, where that is less than all. Empty while it is all everywhere.
+/// The CPU time that gangs may have on each node, where that is less than all. Empty if it is all on every node.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     /// What they have by their due turns, in a cycle that is not stretched.
     used_16: Vec<u64>,
     /// The part that they may have, as a fraction; `None` for all.
     part: Vec<Option<(u64, u64)>>,
-    /// The part of all turns that rows may have, as a fraction, for the sake of others.
+    /// The part of all turns that rows may have because of single-node jobs and other programs, as a fraction.
     rows_part: Vec<Option<(u64, u64)>>,
     cpus: Vec<u64>,
-    /// Whether what gangs leave is for others on this node.
+    /// Whether single-node jobs or other programs have a claim on what gangs leave of this node.
     claimed: Vec<bool>,
     has_ceiling: bool,
 }
 
 impl Budget {
-    /// Rows weigh as `weights`, and their best shares are `best`.
+    /// `weights` are the rows' weights, and `best` their largest shares.
     fn new(
         (layout, rows): (&Layout, &[Row]),
         gangs: &[Gang],
@@ -206,7 +206,7 @@ impl Budget {
         Budget { used_16, part, rows_part, cpus, claimed, has_ceiling: ceiling < 1000 }
     }
 
-    /// How often a cycle of `turns` is repeated, and how many open turns there are then.
+    /// How often a cycle of `turns` is repeated, and the number of open turns that it then gets.
     fn open_turns(&self, turns: u64) -> (u64, u64) {
         // The length that a node needs: used / (16 · cpus · part), as a fraction.
         let length = |node: usize| {
@@ -219,7 +219,7 @@ impl Budget {
         let for_others = self.rows_part.iter().flatten().map(|(num, den)| (turns * den, *num));
         let longest = (0..self.part.len()).filter_map(length).chain(for_others).max_by(longer);
         let Some((num, den)) = longest.filter(|(num, den)| *num > turns * den) else { return (1, 0) };
-        // By how much a stretched cycle is too long: a part of `stretch * num`.
+        // The excess length of a stretched cycle, in units of `stretch * num`.
         let excess = |stretch: u64| (stretch * num).div_ceil(den) * den - stretch * num;
         let fits = |stretch: &u64| (stretch * num).div_ceil(den) <= CYCLE_TURNS_MAX;
         let even = (1..=STRETCH_MAX).filter(fits).find(|stretch| excess(*stretch) * EVEN <= stretch * num);
@@ -230,7 +230,7 @@ impl Budget {
         (stretch, length - stretch * turns)
     }
 
-    /// What is left in a cycle of `turns`, after the due turns of a cycle that was stretched so often.
+    /// What is left of each node in a cycle of `turns`, after the due turns of a cycle that was stretched by this factor.
     fn ceiling(&self, stretch: u64, turns: u64) -> Ceiling {
         let spare = |node: usize| match self.part[node] {
             Some((num, den)) => (16 * self.cpus[node] * turns * num / den).saturating_sub(self.used_16[node] * stretch),
@@ -239,7 +239,7 @@ impl Budget {
         if self.has_ceiling { Ceiling::new((0..self.part.len()).map(spare)) } else { Ceiling::default() }
     }
 
-    /// Whether a gang may have more than its due: nobody else has a claim on its nodes.
+    /// Whether a gang may have more than its due: no other claim exists on its nodes.
     pub(super) fn permits(&self, gang: &Gang) -> bool {
         self.claimed.is_empty() || gang.cpus.iter().all(|(node, _)| !self.claimed[*node as usize])
     }

@@ -1,13 +1,14 @@
-//! What one node does under the cluster's plan: its single-node jobs fill what is free.
+//! A node's plan under the cluster's plan: its single-node jobs fill the free CPUs.
 //!
 //! Problem: "For programs which execute exclusively on one computer, scheduling decisions are made at the beginning of
 //! each time-slice. These programs lack entries in the Ousterhout matrix, but make use of available entries based upon
 //! current conditions. This permits the gang scheduler to rapidly respond to changes in the workload." (LLNL, "Gang
 //! Scheduler Design".)
-//! Rule. The node has a planner of its own for them, the same that runs a machine alone. In each turn of the cluster's
-//! cycle the gangs that span nodes have their CPUs; what is left goes to the node's own gangs, whole ones only, the least
-//! served for its share first. They use any free CPUs, not certain ones: they have no places, the gangs that span nodes have. How much is left was seen to by the cluster's
-//! plan, which has open turns for them. On a node without a gang that spans nodes its own plan holds as it is.
+//! Rule. The node has its own planner for them, the same one that runs a single machine. In each turn of the cluster's
+//! cycle the gangs that span nodes have their CPUs; the rest goes to the node's own gangs, whole gangs only, the one that was
+//! served least for its share first. These may use any free CPUs, not certain ones: only the gangs that span nodes have places.
+//! The cluster's plan provides for enough free CPUs, by open turns. On a node without a gang that spans nodes, the node's own
+//! plan applies unchanged.
 //! Units: turns.
 
 use super::plan::{Plan as ClusterPlan, PlannedJob as ClusterJob};
@@ -24,13 +25,13 @@ use crate::sound::Flaw;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// The node's plan: `own` is what its own planner says of its single-node jobs alone, with the same slots.
+/// The node's plan. `own` is its own planner's plan for the single-node jobs alone, with the same slots.
 ///
 /// Its generation is the sum of both, so that it rises whenever one of them does. A job that the cluster has placed on
-/// this node alone is the own planner's, once the host has told it so; that includes one that has lost its other nodes.
-/// Jobs that the cluster holds do not run, but for those that are `released` (`adrift.rs`).
+/// this node alone is in `own` as soon as the host has submitted it there; this includes a job that has lost its other nodes.
+/// Jobs that the cluster holds do not run, except for those in `released` (`adrift.rs`).
 ///
-/// What contradicts itself or the cluster's plan is not run: then the plan has no slots, and the flaw is told.
+/// A plan that contradicts itself or the cluster's plan is replaced by one without slots, and the flaw is returned.
 pub fn fill(
     cluster: &ClusterPlan,
     node: NodeId,
@@ -60,7 +61,7 @@ fn filled(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares, rele
     let is_placed = own.matrix.has_places();
     plan.jobs.extend(spanning.iter().map(|(id, job, cpus)| (*id, planned(job, *cpus, is_placed))));
     if spanning.iter().any(|(_, job, _)| job.home.is_some()) {
-        // No turns are open for them.
+        // A sleeping gang has no open turns in the cluster's plan.
         lull(&mut plan, |id| cluster.jobs.get(id).is_some_and(|job| job.standing == Standing::Asleep));
         let filled = Filled::new(cluster, node, &plan, shares);
         (plan.matrix, plan.turns) = (filled.matrix(cluster, &mut plan), filled.turns);
@@ -73,7 +74,7 @@ fn filled(cluster: &ClusterPlan, node: NodeId, own: &Plan, shares: &Shares, rele
     plan
 }
 
-/// What a node does that follows no plan of the cluster: its own plan, but for the jobs that are held (`adrift.rs`).
+/// The plan of a node that follows no plan of the cluster: its own plan, without the jobs that are held (`adrift.rs`).
 pub fn without(own: &Plan, held: &BTreeSet<JobId>, shares: &Shares) -> Plan {
     let mut plan = own.clone();
     if !held.is_empty() {
@@ -84,21 +85,21 @@ pub fn without(own: &Plan, held: &BTreeSet<JobId>, shares: &Shares) -> Plan {
     plan
 }
 
-/// These jobs do not run.
+/// Marks these jobs as not running.
 fn hold(plan: &mut Plan, is_held: impl Fn(&JobId) -> bool) {
     for (_, job) in plan.jobs.iter_mut().filter(|(id, _)| is_held(id)) {
         (job.standing, job.home, job.turns) = (Standing::Suspended, None, 0);
     }
 }
 
-/// These gangs are asleep.
+/// Marks these gangs as asleep.
 fn lull(plan: &mut Plan, sleeps: impl Fn(&JobId) -> bool) {
     for (_, job) in plan.jobs.iter_mut().filter(|(id, job)| job.home.is_some() && sleeps(id)) {
         (job.standing, job.home, job.turns) = (Standing::Asleep, None, 0);
     }
 }
 
-/// Who does not run has no turns.
+/// Removes the suspended jobs from all turns.
 fn clear(plan: &mut Plan) {
     let held: Vec<JobId> =
         plan.jobs.iter().filter(|(_, job)| job.standing == Standing::Suspended).map(|(id, _)| *id).collect();
@@ -115,18 +116,18 @@ fn is_held(job: &ClusterJob) -> bool {
 fn planned(job: &ClusterJob, cpus: u32, is_placed: bool) -> PlannedJob {
     let standing = match job.stage {
         Stage::Waiting(_) => Standing::Suspended,
-        // What is to end must be able to.
+        // Processes that are to end must be able to run.
         Stage::Clearing | Stage::Ending(_) => Standing::Asleep,
         Stage::Ready => job.standing,
     };
     let ClusterJob { class, auto, weight, slot_share, .. } = *job;
-    // A gang without cells, of one of whose nodes nobody hears, is left to the operating system.
+    // A gang without cells, because one of its nodes is silent, is left to the operating system.
     let left = standing == Standing::Scheduled && job.home.is_none() && job.policy == Policy::Gang;
     let policy = if left { Policy::Local } else { job.policy };
     PlannedJob { class, policy, auto, cpus, standing, slot_share, weight, home: None, is_placed, turns: 0 }
 }
 
-/// Weights of the node's jobs against each other; a plan of its own has them already.
+/// Sets the weights of the node's jobs against each other; the node's own plan has them already.
 fn weigh(plan: &mut Plan, shares: &Shares) {
     let cycle = plan.turns.len().max(1) as u32;
     let part = |job: &PlannedJob| local::Part {
@@ -138,11 +139,11 @@ fn weigh(plan: &mut Plan, shares: &Shares) {
     plan.jobs.values_mut().zip(weights).for_each(|(job, weight)| job.weight = weight);
 }
 
-/// How often the cycle is repeated at most, so that the node's own gangs take turns in what is free; more often only
-/// where one would have no turn otherwise.
+/// The maximum number of repetitions of the cycle, so that the node's own gangs take turns on the free CPUs; exceeded only
+/// where a gang would otherwise have no turn.
 const REPEATS_MAX: usize = 8;
 
-/// As many turns are enough for that.
+/// The number of turns at which repetition stops.
 const TURNS_MAX: usize = 4096;
 
 struct Filled {
@@ -159,11 +160,11 @@ impl Filled {
         let slot_shares: BTreeMap<JobId, SlotShare> = own.iter().filter_map(shares_of).collect();
         let mut served: BTreeMap<JobId, u64> = own.iter().map(|id| (*id, 0)).collect();
         let (cycle, length) = (cluster.turns.len() as u64, cluster.length());
-        // Slot k has turn k modulo the length; the cluster counts from the slot in which its plan begins.
+        // Slot k has turn k modulo the length; the cluster counts from the slot in which its plan takes effect.
         let begin = (length - cluster.from_slot % length) + cluster.begin();
         let mut run = |slot: usize, may: &dyn Fn(JobId) -> bool| {
             if slot == 0 {
-                // Also after the pass by which shares are earned: in the turns that are kept everybody begins alike.
+                // Also after the pass by which shares are earned: in the turns that are kept, all gangs start from zero.
                 served.values_mut().for_each(|served| *served = 0);
             }
             let k = (slot as u64 + begin) % length;
@@ -192,7 +193,7 @@ impl Filled {
                 share::pace(&slot_shares, often * length, &mut run)
             }
         };
-        // Each repeat serves somebody who was not served before, if one repeat serves anybody.
+        // Each repetition serves a gang that was not served before, if any repetition serves one.
         let (mut often, mut runs): (usize, Vec<Vec<JobId>>) = (often, repeat(often));
         let is_served = |runs: &[Vec<JobId>], id: &JobId| runs.iter().any(|run| run.binary_search(id).is_ok());
         while often < own.len() && !own.iter().all(|id| is_served(&runs, id)) {
@@ -204,8 +205,8 @@ impl Filled {
         Filled { node, turns, own }
     }
 
-    /// The node's part of the cluster's matrix, with the node's own gangs where there is room; homes and turns of all
-    /// are written to the plan.
+    /// The node's part of the cluster's matrix, with the node's own gangs where there is room. Writes the homes and turns of all
+    /// jobs to the plan.
     fn matrix(&self, cluster: &ClusterPlan, plan: &mut Plan) -> Matrix {
         let laid = cluster.layout.nodes()[cluster.layout.index_of(self.node).unwrap_or(0)];
         let mut matrix = Matrix::new(&[crate::job::Node { id: self.node, cpus: laid.span.count }]);
@@ -225,7 +226,7 @@ impl Filled {
             let Some(job) = plan.jobs.get_mut(id) else { continue };
             let place = matrix.insert(*id, job.cpus, None, crate::job::Packing::FirstFit);
             job.home = place.map(|place| (place.row as u32, place.columns));
-            // It runs in other turns than its row's, on whatever is left.
+            // It runs in other turns than its row's, on any free CPUs.
             job.is_placed = false;
         }
         matrix
@@ -252,7 +253,7 @@ mod tests {
         ClusterPlan::clone(planner.plan())
     }
 
-    /// The plan of the node's own gangs, of so many CPUs each, from number 2 on.
+    /// The plan of the node's own gangs, numbered from 2, with these numbers of CPUs.
     fn own(cpus: &[u32]) -> Plan {
         own_by(planner(), cpus)
     }
@@ -308,7 +309,7 @@ mod tests {
         assert_eq!((turns_of(&plan, 2), turns_of(&plan, 3)), (0, plan.turns.len()));
     }
 
-    /// Who waits for memory that others use has begun, and must not run.
+    /// A job that waits for memory that others use has started, and must not run.
     #[test]
     fn a_job_that_is_held_does_not_run_unless_it_was_released() {
         let mut cluster = cluster();

@@ -1,12 +1,12 @@
 //! How a node follows the plans of its cluster.
 //!
-//! Problem: plans come early, late or not at all, and each holds from a slot of its own. Rule. A node keeps the plan that
-//! holds and those that are to come, and changes over at their slots. It acknowledges what it has seen. A plan that comes
-//! after its slot is taken at once, and the node says how many slots it missed; when it hears of a generation that it has
-//! not seen, it says by how many it is behind, until it has caught up. Of a plan that it skipped it does not know from when
-//! that held, so it runs no gang slots from when it notices until the next one that it has seen holds: ranks that run
-//! while their partners wait are better than ranks that run when their partners do not. When its lease is out it runs no gang slots,
-//! because others may count on that (see `generation.rs`); with a new lease it goes on.
+//! Problem: plans come early, late or not at all, and each takes effect in a slot of its own. Rule. A node keeps the plan in
+//! force and the later ones, and changes over at their slots. It acknowledges the plans that it has seen. A plan that arrives
+//! after its slot takes effect at once, and the node reports how many slots it missed. When it hears of a generation that it has
+//! not seen, it reports by how many it is behind, until it has caught up. It does not know from when a plan that it skipped was in
+//! force, so it runs no gang slots from when it notices the gap until the next plan that it has seen takes effect: ranks that run
+//! while their partners wait are better than ranks that run when their partners do not. When its lease has expired it runs no gang
+//! slots, because other nodes may rely on that (see `generation.rs`); with a new lease it resumes them.
 
 use super::plan::Plan;
 use crate::id::{JobId, NodeId};
@@ -19,41 +19,41 @@ use alloc::sync::Arc;
 /// What the host has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowAction {
-    /// Write to the store that this generation was seen here.
+    /// Write to the store that this node has seen this generation.
     Acknowledge(u64),
-    /// Run by this plan from now on.
+    /// Follow this plan from now on.
     Use(Arc<Plan>),
-    /// Let this gang run until the plan that has it holds: nobody else has its CPUs.
+    /// Let this gang run until the plan that contains it is in force: no other gang has its CPUs.
     StartEarly(JobId),
-    /// This plan was to hold so many slots ago already; tell metrics.
+    /// This plan arrived after the slot from which it was to be in force; for metrics.
     Missed {
         /// The plan.
         generation: u64,
-        /// The slots that were run by an older plan, or by none.
+        /// The number of slots in which an older plan, or none, was followed.
         slots: u64,
     },
-    /// So many generations are known of but were not seen; 0 once all were. Read the plan, and tell metrics.
+    /// This number of newer generations exist that were not seen; 0 once all were. Read the plan, and update the metrics.
     Behind(u64),
     /// Leave all jobs to the operating system.
     RunNoSlots(Reason),
-    /// The plans that are kept contradict each other. They are forgotten, and the next one that is seen holds: tell people.
+    /// The stored plans contradict each other. They are dropped, and the next plan that is seen is followed; report it.
     Unsound(Flaw),
 }
 
-/// One node's view of the plans.
+/// One node's view of the cluster's plans.
 #[derive(Debug)]
 pub struct Follower {
     node: NodeId,
-    /// The plan that holds, and those to come, by generation; their beginnings rise too.
+    /// The plan in force and the later ones, by generation; the times from which they are in force rise too.
     plans: VecDeque<Arc<Plan>>,
     /// The generation of the plan in use; `None` while none is.
     in_use: Option<u64>,
-    /// The first generation seen after one that was not: older ones are used no more.
+    /// The first generation seen after a gap; older ones are no longer used.
     usable_from: u64,
-    /// There may be plans between the last one seen and the next, whatever their numbers say.
+    /// There may be unseen plans between the last one seen and the next one, even if their numbers follow each other.
     lost_sight: bool,
     lease_until: Time,
-    /// Whether the lease was out when the node last looked.
+    /// Whether the lease had expired when the node last checked.
     lapsed: bool,
     /// The newest generation that is known to exist.
     known: u64,
@@ -87,7 +87,7 @@ impl Follower {
             Some(newest) if newest + 1 < generation || missed => self.usable_from = generation,
             _ => (),
         }
-        // What has not begun when the new one does never holds.
+        // A plan that would take effect at the same time as the new one, or later, never does.
         while self.plans.back().is_some_and(|later| later.holds_from() >= plan.holds_from()) {
             self.plans.pop_back();
         }
@@ -107,24 +107,24 @@ impl Follower {
         self.handle_timeout(now);
     }
 
-    /// The node was out of touch with the store. A copy of it that was put back may have given the next number twice.
+    /// The node was disconnected from the store. A restored copy of the store may have used the next generation's number twice.
     pub fn lose_sight(&mut self) {
         self.lost_sight = true;
     }
 
-    /// The store knows this generation, whether the plan could be read or not.
+    /// The store has this generation, whether or not its plan could be read.
     pub fn hear_of(&mut self, generation: u64) {
         self.known = self.known.max(generation);
         self.tell_behind();
     }
 
-    /// The node's lease was renewed. The host has read the plan before.
+    /// The node's lease was renewed. The host must have read the plan before.
     pub fn renewed(&mut self, now: Time, lease_until: Time) {
         self.lease_until = lease_until;
         self.handle_timeout(now);
     }
 
-    /// It is `now`: changes over to a plan that begins, or stops when the lease is out.
+    /// Time has passed; it is now `now`: changes over to a plan that takes effect, or stops when the lease has expired.
     pub fn handle_timeout(&mut self, now: Time) {
         self.change_over(now);
         if let Err(flaw) = self.check(now) {
@@ -136,7 +136,7 @@ impl Follower {
         }
     }
 
-    /// Plans follow each other, and only one that holds is in use, and under a lease.
+    /// Checks that plans are in order, and that the plan in use is in force and under a lease.
     fn check(&self, now: Time) -> Result<(), Flaw> {
         let follows = |a: &Plan, b: &Plan| a.generation < b.generation && a.holds_from() < b.holds_from();
         let wrong = self.plans.iter().zip(self.plans.iter().skip(1)).find(|(a, b)| !follows(a, b));
@@ -160,7 +160,7 @@ impl Follower {
             self.plans.pop_front();
         }
         let Some(plan) = self.plans.front().filter(|plan| plan.holds_from() <= now) else {
-            // The clock was wrong when it was taken: the others still run by the one before.
+            // The clock was ahead when the plan was taken into use: the other nodes still follow the one before.
             if self.in_use.take().is_some() {
                 self.actions.push_back(FollowAction::RunNoSlots(Reason::ClockNotSynchronised));
             }
@@ -178,19 +178,19 @@ impl Follower {
         }
     }
 
-    /// When the node wants to be woken, and why.
+    /// When `handle_timeout` is to be called next, and why.
     pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
         let lease = self.in_use.map(|_| (self.lease_until, Reason::LeaseOut));
         let is_next = |plan: &&Arc<Plan>| {
             plan.generation >= self.usable_from && self.in_use.is_none_or(|in_use| plan.generation > in_use)
         };
         let waiting = self.plans.iter().find(is_next);
-        // Without a lease only a renewal helps.
+        // Without a lease, only a renewal changes anything.
         let begins = waiting.map(|plan| (plan.holds_from(), Reason::NewPlan)).filter(|_| !self.lapsed);
         [lease, begins].into_iter().flatten().min_by_key(|(t, _)| *t)
     }
 
-    /// What the host has to do next.
+    /// The next action that the host has to carry out.
     pub fn poll_action(&mut self) -> Option<FollowAction> {
         self.actions.pop_front()
     }
@@ -278,8 +278,8 @@ mod tests {
         assert_eq!(actions(&mut f), expected);
     }
 
-    /// Found by cosched-swarm, seed 4: a node that was away for two plans went on with the one before them until the second
-    /// held, and ran gangs in other slots than everybody else, long after its lease.
+    /// Found by cosched-swarm, seed 4: a node that was disconnected for two plans continued with the one before them until the second
+    /// took effect, and ran gangs in other slots than all other nodes, long after its lease had expired.
     #[test]
     fn a_node_that_missed_a_plan_runs_no_slots_until_the_next_one_holds() {
         let mut f = with_lease();
@@ -288,7 +288,7 @@ mod tests {
         f.see(Time(500), plan(3, 20));
         assert_eq!(actions(&mut f), [FollowAction::Acknowledge(3), FollowAction::RunNoSlots(Reason::PlanMissed)]);
         assert_eq!((f.in_use(), f.poll_timeout()), (None, Some((Time(2000), Reason::NewPlan))));
-        // One that takes its slot, and one that is seen in order.
+        // A plan that takes the slot of a later one, and one that is seen in order.
         f.see(Time(600), plan(4, 20));
         f.see(Time(700), plan(5, 30));
         assert_eq!(f.poll_timeout(), Some((Time(2000), Reason::NewPlan)));
@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(actions(&mut f), [FollowAction::Use(plan(2, 11))]);
     }
 
-    /// Found by cosched-swarm, seed 447: a copy of the store was put back, and had plans 20 and 21 of its own when the node with
-    /// the first plan 20 was in touch again.
+    /// Found by cosched-swarm, seed 447: a copy of the store was restored, and had its own plans 20 and 21 when the node with
+    /// the first plan 20 was connected again.
     #[test]
     fn the_next_number_is_not_the_next_plan_after_an_interruption() {
         let mut f = with_lease();
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(actions(&mut f), [FollowAction::Acknowledge(3), FollowAction::RunNoSlots(Reason::PlanMissed)]);
     }
 
-    /// Found by cosched-swarm, seed 485: a clock that was ahead, and was set right again.
+    /// Found by cosched-swarm, seed 485: a clock was ahead, and then corrected.
     #[test]
     fn a_plan_that_was_taken_too_early_is_not_run_until_it_holds() {
         let mut f = with_lease();

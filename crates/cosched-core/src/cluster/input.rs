@@ -1,4 +1,4 @@
-//! What can happen in a cluster, and what its hosts have to do.
+//! The planner's inputs, the actions that its hosts have to carry out, and the reasons why an input is refused.
 
 use super::fair::FairShare;
 use super::plan::Plan;
@@ -14,214 +14,214 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What can happen.
+/// Something that happened in the cluster, or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A node takes part from now on.
+    /// A node joins.
     Join(NodeId, Capacity),
-    /// A node has this from now on.
+    /// A node's capacity has changed to this.
     Resize(NodeId, Capacity),
-    /// A node's lease ran out: what runs there goes on, but nobody else may count on it.
+    /// A node's lease has expired: its jobs continue there, but the other nodes cannot rely on it.
     Silent(NodeId),
-    /// A silent node is heard again.
+    /// A silent node is reachable again.
     Heard(NodeId),
-    /// A node is dead, or said good-bye: what ran there is lost, and each job's rule says what becomes of it.
+    /// A node is dead or has left: its processes are lost, and each job's [`super::OnNodeLoss`] says what happens to it.
     Leave(NodeId),
-    /// A job's part of a node is lost: the node itself has ended it, because nobody heard of it.
+    /// A job's part on a node is lost: the node itself has killed it, because the node was unreachable for too long.
     LosePart(JobId, NodeId),
-    /// A node's machine was started anew: what ran there is gone for certain.
+    /// A node's machine was rebooted: all processes that ran there are certainly gone.
     Restarted(NodeId),
-    /// Whether a node gets new jobs (`false`) or not.
+    /// The node is drained (`true`: it gets no new jobs) or in use again (`false`).
     Drain(NodeId, bool),
-    /// The runnable threads of a node's programs that are not registered. Counts from the next [`Input::Rebalance`] on.
+    /// The number of runnable threads of programs on a node that are not registered. Takes effect at the next [`Input::Rebalance`].
     Load(NodeId, u32),
     /// A job arrives.
     Submit(JobSpec),
     /// The last process of a job has ended.
     End(JobId),
-    /// The last process of a job that was to be started anew has ended.
+    /// The last process of a job that is to be restarted has ended.
     Cleared(JobId),
-    /// The node of its main process is gone, and the job has no part there.
+    /// The node of the job's main process is lost, and the job has no part there.
     MainLost(JobId),
-    /// It is about to be over ([`Input::End`]), and did not end with exit code 0: nothing that was to follow its success starts.
+    /// The job is about to end ([`Input::End`]) with an exit code other than 0: jobs that were to follow its success do not start.
     Failed(JobId),
-    /// A user ends it: its processes are ended, then [`Input::End`] is said.
+    /// A user kills the job: its processes are killed, then [`Input::End`] follows.
     Kill(JobId),
-    /// A user stops it.
+    /// A user suspends the job.
     Suspend(JobId),
-    /// A user lets it go on.
+    /// A user resumes the job.
     Resume(JobId),
-    /// It has another class now.
+    /// The job's new class.
     Class(JobId, Class),
-    /// It has another policy now, or follows the cluster's.
+    /// The job's new policy; `None`: it follows the cluster's.
     JobPolicy(JobId, Option<Policy>),
-    /// It has at most this part of the slots now, or as many as it gets.
+    /// The largest part of the slots that the job may have; `None`: no limit.
     Share(JobId, Option<SlotShare>),
-    /// It wants this from now on; see `resources.rs`.
+    /// The job's new request of resources; see `resources.rs`.
     Resources(JobId, Want),
-    /// What auto has chosen for it: anything but [`Policy::Auto`].
+    /// The policy that auto has chosen for the job; never [`Policy::Auto`].
     Choice(JobId, Policy, Reason),
-    /// An agent says that this gang uses no CPU.
+    /// An agent reports that this gang uses no CPU.
     Asleep(JobId),
-    /// An agent says that it uses CPU again.
+    /// An agent reports that this gang uses CPU again.
     Awake(JobId),
-    /// The most memory that a job was seen to use on a node, in bytes.
+    /// The peak memory observed for a job on a node, in bytes.
     Memory(JobId, NodeId, u64),
     /// Working hours or off-hours begin.
     Period(Period),
-    /// It is time to look at rows and loads anew.
+    /// It is time to rebalance: rows and loads are examined again.
     Rebalance,
-    /// The cluster's policy.
+    /// The cluster's new policy.
     ClusterPolicy(Policy),
-    /// Soft or strict.
+    /// The cluster's new sharing: soft or strict.
     ClusterSharing(Sharing),
     /// The length of a slot, in nanoseconds.
     SlotLength(u64),
     /// The ceiling on the share of gangs, in thousandths.
     Ceiling(u32),
-    /// After so long a silence a node is dead, in nanoseconds.
+    /// How long a node may be silent before it counts as dead, in nanoseconds.
     NodeDeadAfter(u64),
-    /// Where new gangs go.
+    /// Where new gangs are placed.
     Packing(Packing),
-    /// The most rows; those that there are stay until their gangs have ended.
+    /// The maximum number of rows; existing rows above it stay until their gangs have ended.
     RowsMax(u32),
-    /// What the classes are worth in working hours, and in off-hours.
+    /// The classes' shares in working hours, and in off-hours.
     Shares(Shares, Shares),
     /// Whether usage counts in the order of a queue, and how.
     FairShare(Option<FairShare>),
-    /// The queues, the most urgent first. Jobs stay in the queue of the same name; limits of memory and disk space hold for
-    /// new jobs, those of time for all.
+    /// The queues, the most urgent first. Jobs stay in the queue of the same name; new limits on memory and disk space apply to
+    /// new jobs only, new time limits to all.
     Queues(Vec<Queue>),
 }
 
 /// What the hosts have to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// This plan is the next one.
+    /// Publish this plan, the next one.
     Publish(Arc<Plan>, Reason),
-    /// The job has a place now and may start there (see the plan).
+    /// The job now has a place (see the plan) and may start there.
     Start(JobId),
-    /// The job waits, or waits for something else than before.
+    /// The job waits, or now waits for another reason than before.
     Wait(JobId, Reason),
-    /// End all processes of the job, then say [`Input::End`].
+    /// Kill all processes of the job, then send [`Input::End`].
     Kill(JobId, Reason),
-    /// End all processes of the job, then say [`Input::Cleared`].
+    /// Kill all processes of the job, then send [`Input::Cleared`].
     Requeue(JobId, Reason),
-    /// The job goes on without this node.
+    /// The job continues without this node.
     GoOnWithout(JobId, NodeId),
-    /// The plan that was made contradicts itself, and the one before it stays the newest: the state must not be kept.
+    /// The plan just made contradicts itself, and the one before it stays in force: the new state must not be stored.
     Unsound(Flaw),
 }
 
-/// Why an input is refused. Nothing has changed then.
+/// Why an input is refused. A refused input changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No such job.
     UnknownJob(JobId),
-    /// There is a job of this name.
+    /// A job of this name exists already.
     DuplicateJob(JobId),
     /// No such node.
     UnknownNode(NodeId),
-    /// The node takes part already, or is named twice in what a job wants.
+    /// The node takes part already, or is listed twice in a job's request.
     DuplicateNode(NodeId),
-    /// A node without CPUs, or a job that wants none.
+    /// A node without CPUs, or a job that requests none.
     NoCpus,
-    /// The node has fewer CPUs than are enough for the job.
+    /// The node has fewer CPUs than the job's minimum.
     FewCpus {
         /// The node.
         node: NodeId,
-        /// What would be enough.
+        /// The job's minimum.
         wanted: u32,
-        /// What it has.
+        /// The node's CPUs.
         has: u32,
     },
-    /// The node has less memory than the job wants there.
+    /// The node has less memory than the job requests there.
     LittleMemory {
         /// The node.
         node: NodeId,
-        /// What the job wants.
+        /// What the job requests, in bytes.
         wanted: u64,
-        /// What it has.
+        /// What the node has, in bytes.
         has: u64,
     },
-    /// The node has less disk space than the job wants there.
+    /// The node has less disk space than the job requests there.
     LittleDisk {
         /// The node.
         node: NodeId,
-        /// What the job wants.
+        /// What the job requests, in bytes.
         wanted: u64,
-        /// What it has.
+        /// What the node has, in bytes.
         has: u64,
     },
-    /// All nodes together cannot hold the job, empty as they may be.
+    /// The job would not fit even if all nodes were empty.
     NeverFits {
-        /// The CPUs that the job wants.
+        /// The CPUs that the job requests.
         wanted: u32,
-        /// The CPUs that have its memory and disk space.
+        /// The CPUs that could be used with the memory and disk space that it requests.
         most: u64,
     },
-    /// A job that has started keeps its nodes.
+    /// The request changes the nodes of a job that has started.
     KeepsNodes(JobId),
-    /// A job that has started keeps at least a CPU of each of its nodes.
+    /// The request has fewer CPUs than the job has nodes: a job that has started keeps at least one CPU on each.
     FewerThanNodes {
-        /// The CPUs that the job wants.
+        /// The CPUs that the job requests.
         wanted: u32,
-        /// Its nodes.
+        /// The number of its nodes.
         nodes: u32,
     },
-    /// The other jobs on the node leave less memory now than the job wants there.
+    /// The other jobs on the node leave less memory at present than the job requests there.
     NoMemoryNow {
         /// The node.
         node: NodeId,
-        /// What the job wants.
+        /// What the job requests, in bytes.
         wanted: u64,
-        /// What they leave.
+        /// What the other jobs leave, in bytes.
         left: u64,
     },
-    /// The other jobs on the node leave less disk space now than the job wants there.
+    /// The other jobs on the node leave less disk space at present than the job requests there.
     NoDiskNow {
         /// The node.
         node: NodeId,
-        /// What the job wants.
+        /// What the job requests, in bytes.
         wanted: u64,
-        /// What they leave.
+        /// What the other jobs leave, in bytes.
         left: u64,
     },
-    /// What the node has left is for jobs that came before and wait for it.
+    /// The node's free resources are reserved for jobs that came earlier and wait for them.
     OthersWait(NodeId),
-    /// No row has room for the cells that the job wants, and there may be no more rows.
+    /// No row has room for the job's cells, and the maximum number of rows is reached.
     RowsFull,
-    /// A number of rows that cannot be.
+    /// The number of rows is out of range.
     Rows(u32),
     /// No such queue.
     UnknownQueue(u32),
-    /// More than the queue permits.
+    /// The request exceeds a limit of the queue.
     Queue(u32, Limit),
     /// The length of a slot is out of range.
     SlotLength(u64),
-    /// A ceiling of none or of more than all.
+    /// The ceiling is 0 or above 1000 thousandths.
     Ceiling(u32),
-    /// A time after which nodes are dead that is out of range.
+    /// The time after which a silent node counts as dead is out of range.
     NodeDeadAfter(u64),
-    /// No queue at all, or two of one name.
+    /// There is no queue, or two have the same name.
     Queues,
-    /// The job is in a queue that would not be there any more.
+    /// The job is in a queue that would be removed.
     QueueInUse(JobId),
-    /// It wants to run for longer than its queue permits, in nanoseconds.
+    /// The requested run time is longer than the queue permits; both in nanoseconds.
     RunTime {
-        /// What the job asks for.
+        /// What the job requests.
         wanted: u64,
         /// What the queue permits.
         most: u64,
     },
-    /// A share of the slots that is less than one in a second.
+    /// The share of the slots is less than one slot per second.
     Share {
-        /// What was asked for.
+        /// What was requested.
         wanted: SlotShare,
-        /// The least, with slots of the present length.
+        /// The smallest permitted share with slots of the present length.
         least: SlotShare,
     },
-    /// The job is in another stage than the input needs.
+    /// The job's stage does not permit this input.
     Stage(JobId),
 }
 

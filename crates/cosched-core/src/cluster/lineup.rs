@@ -1,9 +1,9 @@
-//! Line-ups: who runs when a row has its turn.
+//! Line-ups: the gangs that run when a row has its turn.
 //!
-//! See `cycle.rs` for the rule. A row's line-ups depend on the gangs that live there, on those of other rows that fit
-//! into what is free, and on nothing else while there is no ceiling; so they are kept from plan to plan, and an arrival
-//! costs the row that it goes to and those where it fits. Under a ceiling they also depend on what that leaves of each
-//! node (see `ceiling.rs`).
+//! See `cycle.rs` for the rule. While there is no ceiling, a row's line-ups depend only on its residents and on those gangs of
+//! other rows that fit into its free cells. So they are kept from plan to plan, and an arrival only costs the row that the gang
+//! is put into and those where it fits. Under a ceiling they also depend on the CPU time that is left of each node (see
+//! `ceiling.rs`).
 
 use super::ceiling::{Bound, Ceiling};
 use super::cycle::{Budget, Gang};
@@ -15,13 +15,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// As many line-ups of a row serve for gangs to compete in; a power of two.
+/// The number of line-ups of a row in which gangs compete; a power of two.
 const CONTEST: u32 = 8;
 
-/// In how many of a row's line-ups gangs run, ascending by id.
+/// The number of a row's line-ups in which each gang runs, ascending by id.
 type Runs = Arc<[(JobId, u32)]>;
 
-/// A row and what is wanted of it. Gangs are named by their place in the list of all.
+/// A row as the input of its line-ups. Gangs are given by their index in the list of all gangs.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) cells: &'a Cells,
@@ -30,19 +30,19 @@ pub(super) struct Row<'a> {
     pub(super) turns: u64,
 }
 
-/// What line-ups were made of: version and share of each gang, and whether it may have more than its due.
+/// The gangs that line-ups were made of: version and share of each, and whether it may have more than its due.
 type Key = Vec<(u64, u32, bool)>;
 
 #[derive(Debug)]
 struct Kept {
     residents: Key,
     guests: Key,
-    /// The versions of the gangs of other rows that fit in, whether they may run there or not.
+    /// The versions of the gangs of other rows that fit in, whether or not they may run there.
     fits: Vec<u64>,
     made: Made,
 }
 
-/// A row's line-ups, and what they depend on beside its gangs.
+/// A row's line-ups, and what they depend on apart from its gangs.
 #[derive(Debug)]
 struct Made {
     row: Arc<PlannedRow>,
@@ -56,22 +56,22 @@ struct Made {
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     rows: BTreeMap<u64, Kept>,
-    /// The newest version of a gang that was looked at.
+    /// The newest version of a gang that was examined.
     newest: u64,
 }
 
-/// In how many of `of` line-ups a gang of a share is due, in a row of a best share.
+/// The number of line-ups, out of `of`, in which a gang with this share is due, in a row whose largest share is `best`.
 pub(super) fn due(share: u32, best: u64, of: u32) -> u32 {
     (u64::from(share) * u64::from(of)).div_ceil(best) as u32
 }
 
-/// How many line-ups give gangs of these shares their parts of a row, as exactly as can be.
+/// The smallest number of line-ups with which gangs of these shares get their parts of a row exactly, or as closely as possible.
 pub(super) fn lineups_for(best: u64, shares: impl Iterator<Item = u32> + Clone) -> u32 {
     let exact = |of: &u32| shares.clone().all(|share| (u64::from(share) * u64::from(*of)).is_multiple_of(best));
     [1, 2, 4, 8].into_iter().find(exact).unwrap_or(LINEUPS_MAX)
 }
 
-/// The line-ups of all rows, of which the last is that of open turns.
+/// The line-ups of all rows; the last row is that of open turns.
 pub(super) fn all(
     rows: &[Row],
     gangs: &[Gang],
@@ -97,7 +97,7 @@ pub(super) fn all(
         let name = residents.first().map_or(0, |gang| gang.0);
         let kept = old.remove(&name).filter(|kept| kept.residents == residents);
         let mut lineups = Lineups::new(*row, gangs, &permitted);
-        // Who fitted into a row that is as it was fits still; only new ones have to be looked at.
+        // In an unchanged row the gangs that fitted still fit; only new gangs have to be examined.
         lineups.fits = match &kept {
             Some(kept) => {
                 let mut fits: Vec<usize> = kept.fits.iter().filter_map(at).chain(lineups.fitting(&new)).collect();
@@ -122,16 +122,16 @@ pub(super) fn all(
     planned
 }
 
-/// One row, and what its line-ups are made of.
+/// One row, with the gangs that its line-ups are made of.
 struct Lineups<'a> {
     row: Row<'a>,
     gangs: &'a [Gang<'a>],
     permitted: &'a [bool],
-    /// The best share of its gangs.
+    /// The largest share of its residents.
     best: u64,
-    /// What is free when no gang of a lower share is due.
+    /// The cells that are free when no gang of a lower share is due.
     free: Bits,
-    /// Gangs of other rows that fit in there.
+    /// Gangs of other rows that fit into these cells.
     fits: Vec<usize>,
     /// Those of them that may have more than their due.
     guests: Vec<usize>,
@@ -140,15 +140,15 @@ struct Lineups<'a> {
 /// A gang that does not run in every line-up.
 struct Optional {
     gang: usize,
-    /// In how many line-ups it is due: 0 for a guest.
+    /// The number of line-ups in which it is due: 0 for a guest.
     due: u64,
-    /// Whether it may run in others too.
+    /// Whether it may also run in line-ups in which it is not due.
     may: bool,
-    /// Whether others want its cells.
+    /// Whether other gangs want the same cells.
     rival: bool,
-    /// In how many line-ups it runs.
+    /// The number of line-ups in which it runs.
     runs: u32,
-    /// In how many of them it is not due. What gangs are due is as their shares are, so only this decides who is next.
+    /// The number of these in which it is not due. What gangs are due follows from their shares, so only this decides which one is next.
     extra: u64,
 }
 
@@ -162,9 +162,9 @@ impl<'a> Lineups<'a> {
         Lineups { row, gangs, permitted, best, free, fits: Vec::new(), guests: Vec::new() }
     }
 
-    /// Which of these gangs live elsewhere and fit into what is free.
+    /// Those of these gangs that are residents of other rows and fit into the free cells.
     fn fitting(&self, gangs: &[usize]) -> Vec<usize> {
-        // A resident of a lower share fits, but is no guest.
+        // A resident of a lower share fits too, but is not a guest.
         let lives_here = |at: &usize| self.row.residents.binary_search(at).is_ok();
         gangs.iter().copied().filter(|at| self.free.contains(self.gangs[*at].spans) && !lives_here(at)).collect()
     }
@@ -176,7 +176,7 @@ impl<'a> Lineups<'a> {
     fn make(&self, ceiling: &mut Ceiling) -> (PlannedRow, Runs) {
         let (mut always, part): (Vec<usize>, Vec<usize>) =
             self.row.residents.iter().partition(|gang| self.share(**gang) == self.best);
-        // The least that a gang can take; who cannot have that is nobody's rival.
+        // The ceiling must allow the smallest amount that a gang can take; a gang that cannot have that is no rival.
         let affords = |at: &usize| ceiling.affords(self.gangs[*at].cpus, self.row.turns);
         let mut optional: Vec<usize> =
             self.guests.iter().copied().filter(affords).chain(part.iter().copied()).collect();
@@ -191,7 +191,7 @@ impl<'a> Lineups<'a> {
             let due = part.binary_search(&gang).map_or(0, |_| u64::from(due(share, self.best, of)));
             let extra_16 = self.row.turns * u64::from(LINEUPS_MAX / of) * (u64::from(of) - due);
             if may && !rival && ceiling.take(self.gangs[gang].cpus, extra_16) {
-                // It is in nobody's way.
+                // It is in no other gang's way.
                 free.take(self.gangs[gang].spans);
                 always.push(gang);
             } else {
@@ -200,7 +200,7 @@ impl<'a> Lineups<'a> {
         }
         let mut one = |nth| self.one((nth, of), (&always, &free), &mut options, ceiling);
         let mut lineups: Vec<Vec<usize>> = (0..of).map(&mut one).collect();
-        // Line-ups that repeat themselves need not be told twice.
+        // If the second half repeats the first, it is dropped.
         while lineups.len() > 1 && lineups[..lineups.len() / 2] == lineups[lineups.len() / 2..] {
             lineups.truncate(lineups.len() / 2);
             options.iter_mut().for_each(|o| o.runs /= 2);
@@ -215,7 +215,7 @@ impl<'a> Lineups<'a> {
         (PlannedRow { residents: named(self.row.residents), lineups }, runs.into())
     }
 
-    /// The number of line-ups: so many that those who compete get some, and those who are due in part get their part.
+    /// The number of line-ups that is enough to serve all competing gangs, and to give gangs that are due in part their part.
     fn how_many(&self, part: &[usize], optional: &[usize], rivals: &[bool], has_ceiling: bool) -> u32 {
         let rival = |gang: &usize| optional.binary_search(gang).is_ok_and(|at| rivals[at]);
         let to_compete = if rivals.contains(&true) { CONTEST } else { 1 };
@@ -225,7 +225,7 @@ impl<'a> Lineups<'a> {
         to_compete
     }
 
-    /// Which of the gangs want cells that others want too.
+    /// For each of the gangs, whether another one wants one of its cells.
     fn rivals(&self, optional: &[usize]) -> Vec<bool> {
         let (mut once, mut twice) = (self.free.clone(), self.free.clone());
         once.clear();
@@ -236,7 +236,7 @@ impl<'a> Lineups<'a> {
         optional.iter().map(|gang| twice.meets(self.gangs[*gang].spans)).collect()
     }
 
-    /// One line-up: those who always run and those who are due, then the others while there is room.
+    /// One line-up: the gangs that always run and those that are due, then others while there is room.
     fn one(
         &self,
         (nth, of): (u32, u32),
@@ -253,8 +253,8 @@ impl<'a> Lineups<'a> {
             run.push(o.gang);
             o.runs += 1;
         }
-        // Those without rivals come first, then who will have had least for its share, without fractions; of equals
-        // the one of the larger share, then the older one.
+        // Gangs without rivals come first, then the one that would have had least for its share, without fractions; among equals
+        // the one with the larger share, then the older one.
         let may = |at: &usize| optional[*at].may && !is_due(&optional[*at]);
         let key = |at: usize| match &optional[at] {
             o if o.rival => (true, (o.extra + 1) * 65_536 / self.share(o.gang), Reverse(self.share(o.gang)), at),
@@ -268,7 +268,7 @@ impl<'a> Lineups<'a> {
             if !left.contains(gang.spans) {
                 continue;
             }
-            // What a budget cannot give now it cannot give later.
+            // A budget that is too small for it now is not larger later.
             optional[at].may = ceiling.take(gang.cpus, turns_16);
             if optional[at].may {
                 left.take(gang.spans);

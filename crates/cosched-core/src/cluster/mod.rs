@@ -1,17 +1,17 @@
-//! The planner of a cluster: jobs that span nodes, queues, memory, and plans that hold from a slot ahead.
+//! The planner of a cluster: jobs that span nodes, queues, memory, and plans that take effect in a later slot.
 //!
-//! Problem: a gang's processes lie on several nodes, and must have their CPUs at the same time without a message at the
-//! slot's boundary; nodes come and go, and any daemon may plan.
+//! Problem: a gang's processes run on several nodes, and must have their CPUs at the same time without a message at the
+//! slot boundary; nodes join and leave, and any daemon may be the planner.
 //!
 //! Rule. Gangs that span nodes are preallocated: each has cells in one row of a matrix over all CPUs of the cluster. Jobs
-//! of one node have no entries: the planner only picks their node, and the node fills what a turn leaves free with them
-//! (see `fill.rs`), so that it answers to its own users at once and the cluster's plan stays small. How much a turn has
-//! to leave free follows from threads and load (`cycle.rs`). What is to be known lies in a [`State`], plain data; a plan
+//! of one node have no entries: the planner only picks their node, and the node runs them on the CPUs that a turn leaves free
+//! (see `fill.rs`), so that it responds to its own users at once and the cluster's plan stays small. How much a turn must
+//! leave free follows from threads and load (`cycle.rs`). The planner's whole knowledge is a [`State`], plain data; a plan
 //! is a function of it.
 //!
 //! Source: LLNL, "Gang Scheduler Design": "Programs spanning multiple computers … preallocated specific time-slices",
 //! "for programs which execute exclusively on one computer, scheduling decisions are made at the beginning of each
-//! time-slice"; SCore as Strazdins & Uhlmann (2004, section 3) tell of it.
+//! time-slice"; SCore as described by Strazdins & Uhlmann (2004, section 3).
 
 mod admit;
 mod adrift;
@@ -61,7 +61,7 @@ pub use state::{
 };
 pub use terms::{After, Suspended, Terms};
 
-/// A planner of two nodes with so many CPUs each, for tests.
+/// A planner of two nodes with this number of CPUs each, for tests.
 #[cfg(test)]
 fn two_nodes(cpus: u32) -> Planner {
     use crate::{NodeId, Time};

@@ -1,8 +1,8 @@
-//! The plan of a cluster: which gangs run in which slot, for all nodes the same.
+//! The plan of a cluster: which gangs run in which slot, the same for all nodes.
 //!
-//! Each row of the matrix has one or several line-ups: who runs when it has its turn. Line-ups take turns themselves, so
-//! that gangs that compete for what a row leaves free, and gangs of different classes in one row, get their parts. Who
-//! runs in a slot is a pure function of the plan and the slot's number.
+//! Each row of the matrix has one or several line-ups: the set of gangs that run when the row has its turn. Line-ups rotate, so
+//! that gangs that compete for the free cells of a row, and gangs of different classes in one row, each get their part. The
+//! gangs that run in a slot are a pure function of the plan and the slot's number.
 //! Units: an amount of turns is in sixteenths of a turn, because a row has at most 16 line-ups.
 
 use super::layout::{Layout, Span};
@@ -20,17 +20,17 @@ use alloc::vec::Vec;
 /// The most line-ups of a row; a power of two.
 pub const LINEUPS_MAX: u32 = 16;
 
-/// A row of the matrix. The last one of a plan is that of open turns: nobody lives there.
+/// A row of the matrix. The last row of a plan is that of open turns and has no residents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedRow {
-    /// The gangs that live here, ascending.
+    /// The gangs that have their cells in this row, ascending.
     pub residents: Vec<JobId>,
-    /// Who runs, ascending, turn by turn of this row: 1, 2, 4, 8 or 16 of them.
+    /// The gangs that run, ascending, for each turn of this row in rotation: 1, 2, 4, 8 or 16 line-ups.
     pub lineups: Vec<Vec<JobId>>,
 }
 
 impl PlannedRow {
-    /// A row in which nobody runs.
+    /// A row without residents, in which no gang runs.
     pub(super) fn nobody() -> PlannedRow {
         PlannedRow { residents: Vec::new(), lineups: alloc::vec![Vec::new()] }
     }
@@ -41,7 +41,7 @@ impl PlannedRow {
 pub struct Turn {
     /// The row.
     pub row: u32,
-    /// Which of the row's turns in this cycle it is, from 0.
+    /// Its index among the row's turns in this cycle, from 0.
     pub nth: u32,
 }
 
@@ -50,15 +50,15 @@ pub struct Turn {
 pub struct PlannedJob {
     /// Its class.
     pub class: Class,
-    /// The policy in force for it; never [`Policy::Auto`], but what that has chosen.
+    /// The policy in force for it; never [`Policy::Auto`], but the one that auto has chosen.
     pub policy: Policy,
     /// Whether the policy was chosen for it (auto).
     pub auto: bool,
     /// Whether it takes part while it is ready.
     pub standing: Standing,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     pub slot_share: Option<SlotShare>,
-    /// How far it has come.
+    /// Its present stage.
     pub stage: Stage,
     /// Its weight against the other jobs that run at the same time, 1 to 10000.
     pub weight: u32,
@@ -73,7 +73,7 @@ pub struct PlannedJob {
 /// An immutable plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Rises by one from plan to plan.
+    /// The generation; each plan has the next number.
     pub generation: u64,
     /// The length of a slot; slot 0 begins at [`Time`] 0.
     pub slot_length_ns: u64,
@@ -85,20 +85,20 @@ pub struct Plan {
     pub policy: Policy,
     /// What gangs that are not current may do.
     pub sharing: Sharing,
-    /// Which column is whose CPU.
+    /// Which CPU each column stands for.
     pub layout: Arc<Layout>,
-    /// The rows, and after them the one of open turns.
+    /// The rows; the last one is that of open turns.
     pub rows: Vec<Arc<PlannedRow>>,
-    /// The turns of each of them in a cycle.
+    /// For each row, the number of its turns in a cycle.
     pub row_turns: Vec<u32>,
     /// The cycle; empty while no gang has slots.
     pub turns: Arc<[Turn]>,
-    /// Who runs, turn by turn, while a gang has a share of the slots (`pace.rs`): as many turns as it takes until all is repeated. Else
-    /// empty, and the rows' line-ups say it.
+    /// While a gang has a share of the slots (`pace.rs`): the gangs that run, turn by turn, for as many turns as it takes until everything
+    /// repeats. Otherwise empty, and the rows' line-ups apply.
     pub paced: Arc<[Vec<JobId>]>,
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, PlannedJob>,
-    /// Gangs that may run from now on, before the plan holds: until then nobody else has their CPUs.
+    /// Gangs that may run at once, before the plan is in force: until then no other gang has their CPUs.
     pub early: Vec<JobId>,
 }
 
@@ -124,22 +124,22 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The number of the slot that holds at a time.
+    /// The number of the slot at a time.
     pub fn slot_at(&self, t: Time) -> u64 {
         t.0 / self.slot_length_ns
     }
 
-    /// When a slot begins.
+    /// When a slot begins. Saturates for slots beyond the range of [`Time`].
     pub fn slot_start(&self, slot: u64) -> Time {
         Time(slot.saturating_mul(self.slot_length_ns))
     }
 
-    /// From when the plan holds.
+    /// The time from which the plan is in force.
     pub fn holds_from(&self) -> Time {
         self.slot_start(self.from_slot)
     }
 
-    /// The turn of a slot, and how many whole cycles were before it; `None` while no gang has slots.
+    /// The turn of a slot, and the number of whole cycles before it; `None` while no gang has slots.
     pub fn turn(&self, slot: u64) -> Option<(Turn, u64)> {
         let (cycle, k) = (self.turns.len() as u64, self.turns_until(slot));
         (cycle > 0).then(|| (self.turns[(k % cycle) as usize], k / cycle))
@@ -150,12 +150,12 @@ impl Plan {
         self.run_of(self.turns_until(slot))
     }
 
-    /// The turns between the first one of a first cycle and a slot.
+    /// The number of turns between the first turn of cycle 0 and a slot.
     fn turns_until(&self, slot: u64) -> u64 {
         slot.saturating_sub(self.from_slot).saturating_add(self.begin())
     }
 
-    /// The gangs that run `k` turns after the first turn of a first cycle.
+    /// The gangs that run `k` turns after the first turn of cycle 0.
     pub(super) fn run_of(&self, k: u64) -> &[JobId] {
         match (self.turns.len() as u64, self.paced.len() as u64) {
             (0, _) => &[],
@@ -164,8 +164,8 @@ impl Plan {
         }
     }
 
-    /// With which turn the plan begins, counted over cycles. Where gangs have shares of the slots, a cycle is where it would be if its
-    /// turns had always been as they are: plans that come fast give nobody more.
+    /// The turn with which the plan begins, counted over cycles. Where gangs have shares of the slots, the cycle is at the position that it
+    /// would have if its turns had always been as they are now, so that plans in quick succession give no gang more than its share.
     pub(super) fn begin(&self) -> u64 {
         let (cycle, start, paced) = (self.turns.len() as u64, u64::from(self.start), self.paced.len() as u64);
         if paced == 0 || cycle == 0 {
@@ -175,7 +175,7 @@ impl Plan {
         self.from_slot % paced + paced - (self.from_slot % cycle + cycle - start % cycle) % cycle
     }
 
-    /// After how many turns all is repeated.
+    /// The number of turns after which everything repeats.
     pub fn length(&self) -> u64 {
         match self.paced.len() as u64 {
             0 => self.turns.len() as u64 * self.period(),
@@ -183,14 +183,14 @@ impl Plan {
         }
     }
 
-    /// Who runs in a turn of a cycle, by the line-ups of its row.
+    /// The gangs that run in a turn of a cycle, by the line-ups of its row.
     pub(super) fn lineup(&self, turn: Turn, cycle: u64) -> &[JobId] {
         let row = &self.rows[turn.row as usize];
         let nth = cycle * u64::from(self.row_turns[turn.row as usize]) + u64::from(turn.nth);
         &row.lineups[(nth % row.lineups.len() as u64) as usize]
     }
 
-    /// The same decisions, whatever the generation and the slot from which they hold.
+    /// Whether the decisions are the same; the generation and the slot from which they are in force are not compared.
     pub(super) fn same_content(&self, other: &Plan) -> bool {
         self.slot_length_ns == other.slot_length_ns
             && self.policy == other.policy
@@ -203,22 +203,22 @@ impl Plan {
             && self.jobs == other.jobs
     }
 
-    /// After how many cycles line-ups repeat.
+    /// The number of cycles after which line-ups repeat.
     pub fn period(&self) -> u64 {
         let of_row = |(row, turns): (&Arc<PlannedRow>, &u32)| {
             let lineups = row.lineups.len() as u64;
-            // Both powers of two: the greatest common divisor of the first with anything is one, too.
+            // Both are powers of two, so the greatest common divisor of `lineups` and any number is one, too.
             lineups / lineups.min(1 << turns.trailing_zeros().min(LINEUPS_MAX.ilog2()))
         };
         self.rows.iter().zip(&self.row_turns).filter(|(_, turns)| **turns > 0).map(of_row).max().unwrap_or(1)
     }
 
-    /// Whether a row is that of open turns.
+    /// Whether a row is the last one, that of open turns.
     pub fn is_open(&self, row: u32) -> bool {
         row as usize + 1 == self.rows.len()
     }
 
-    /// A job's part of a node.
+    /// A job's part on a node.
     pub fn part(&self, job: JobId, node: NodeId) -> Option<&Part> {
         let parts = &self.jobs.get(&job)?.parts;
         parts.binary_search_by_key(&node, |part| part.node).ok().map(|at| &parts[at])

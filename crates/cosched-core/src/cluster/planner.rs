@@ -1,7 +1,7 @@
-//! The cluster's planner as a state machine: inputs in, plans and orders out.
+//! The cluster's planner as a state machine: inputs in, plans and actions out.
 //!
-//! Beside the state it keeps only what follows from it (columns, rows, what is used where), so that a planner made from
-//! a stored state goes on exactly as the one that wrote it.
+//! Beside the state it keeps only what can be computed from it (columns, rows, the use of each node), so that a planner made from
+//! a stored state continues exactly as the one that wrote it.
 
 use super::input::{Action, Input, Refusal};
 use super::layout::{Layout, Span};
@@ -25,25 +25,25 @@ use core::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gang {
     pub(super) row: u32,
-    /// Another one whenever it gets cells.
+    /// A new version each time that it gets cells.
     pub(super) version: u64,
     pub(super) spans: Arc<[Span]>,
-    /// Its CPUs on each node, by place in the layout.
+    /// Its CPUs on each node, by the node's index in the layout.
     pub(super) cpus: Arc<[(u32, u32)]>,
 }
 
-/// A stored state that contradicts itself.
+/// Why a stored state is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadState {
-    /// The job's cells are not where it has its parts, lie beyond their node, or are another's.
+    /// The job's cells are not where it has its parts, lie beyond their node, or belong to another job.
     Cells(JobId),
     /// The job's queue does not exist.
     Queue(JobId),
     /// A node without CPUs, a slot of no length, or no queue.
     Config,
-    /// A number, a time or an amount is beyond what can be counted with.
+    /// A number, a time or an amount is beyond the limits of computation.
     Numbers,
-    /// The plan that it gives contradicts itself.
+    /// The resulting plan contradicts itself.
     Plan(Flaw),
 }
 
@@ -67,16 +67,16 @@ pub struct Planner {
     pub(super) state: State,
     pub(super) layout: Arc<Layout>,
     pub(super) rows: Vec<Row>,
-    /// What is used of each node, by place in the layout.
+    /// The resources used on each node, by the node's index in the layout.
     pub(super) uses: Vec<Use>,
     pub(super) gangs: BTreeMap<JobId, Gang>,
-    /// The nodes of each job as the plan tells them.
+    /// The parts of each job, as they are in the plan.
     pub(super) parts: BTreeMap<JobId, Arc<[super::state::Part]>>,
-    /// Jobs that wait, in the order in which they are served: queue, order.
+    /// Jobs that wait, in the order in which they are served: queue, then order.
     pub(super) waiting: BTreeSet<(u32, u64, JobId)>,
-    /// Whether cells have become free since rows were last looked at.
+    /// Whether cells have become free since rows were last unified.
     vacated: bool,
-    /// How often a gang was given cells.
+    /// How often a gang was given cells; the source of versions.
     pub(super) versions: u64,
     pub(super) cache: Cache,
     pub(super) plan: Arc<Plan>,
@@ -84,7 +84,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner that goes on from a state.
+    /// A planner that continues from a state.
     ///
     /// # Errors
     /// The state contradicts itself.
@@ -120,7 +120,7 @@ impl Planner {
         Ok(planner)
     }
 
-    /// All that a planner has to know to go on from here.
+    /// Everything that another planner needs to continue from here.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -130,8 +130,8 @@ impl Planner {
         &self.plan
     }
 
-    /// Takes an input. A plan that comes of it holds from the first slot after `holds_from` on (see
-    /// [`super::holds_from`]), and no sooner than the one before it.
+    /// Takes an input. A resulting plan takes effect in the first slot after `holds_from` (see
+    /// [`super::holds_from`]), and not before the previous plan.
     ///
     /// # Errors
     /// The input is refused, and nothing has changed.
@@ -141,7 +141,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Takes one of several inputs, from which [`Planner::publish`] makes one plan afterwards.
+    /// Takes one of several inputs; [`Planner::publish`] makes one plan for all of them afterwards.
     ///
     /// # Errors
     /// The input is refused, and nothing has changed.
@@ -151,7 +151,7 @@ impl Planner {
         Ok(reason)
     }
 
-    /// It is `now`: ends jobs that are over their time limit, and starts those whose time has come.
+    /// Time has passed; it is now `now`: ends jobs that are over their time limit, and starts those whose begin time has come.
     pub fn handle_timeout(&mut self, now: Time, holds_from: Time) {
         let Some((_, reason)) = self.poll_timeout().filter(|(at, _)| *at <= now) else { return };
         let over = |job: &JobRecord| self.limit(job).filter(|(limit, _)| *limit <= now);
@@ -164,18 +164,18 @@ impl Planner {
         self.publish(now, holds_from, reason);
     }
 
-    /// When the planner wants to be woken, and why.
+    /// When `handle_timeout` is to be called next, and why.
     pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
         let begins = |job| self.begins_at(job).map(|at| (at, Reason::WaitsForTime));
         self.state.jobs.values().filter_map(|job| self.limit(job).or_else(|| begins(job))).min()
     }
 
-    /// What a host has to do next.
+    /// The next action that a host has to carry out.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// The policy in force for a job: never auto.
+    /// The policy in force for a job; never auto.
     pub(super) fn policy(&self, job: &JobRecord) -> Policy {
         // Only a gang has slots to count.
         if job.spec.slot_share.is_some() {
@@ -187,7 +187,7 @@ impl Planner {
         }
     }
 
-    /// Whether a job is to have cells: a gang that spans nodes and may run.
+    /// Whether a job needs cells: a gang that spans nodes and may run.
     pub(super) fn has_slots(&self, job: &JobRecord) -> bool {
         job.stage == Stage::Ready
             && job.standing == Standing::Scheduled
@@ -195,25 +195,25 @@ impl Planner {
             && job.place.as_ref().is_some_and(|place| place.parts.len() > 1 && !self.is_silent(place))
     }
 
-    /// Whether nobody hears of one of its nodes.
+    /// Whether one of its nodes is silent.
     fn is_silent(&self, place: &Place) -> bool {
         !self.state.silent.is_empty() && place.parts.iter().any(|part| self.state.silent.contains_key(&part.node))
     }
 
-    /// Gives everybody what follows from the last input: a start to those who waited, cells to gangs.
+    /// Applies what follows from the last input: starts waiting jobs that fit now, and gives cells to gangs.
     fn settle(&mut self, now: Time) {
         self.wake_local_jobs();
         self.vacate();
         if core::mem::take(&mut self.vacated) {
             self.unify();
         }
-        // A new row's free cells could take the gangs of older ones; that is for the next rebalancing, because an arrival
+        // The free cells of a new row could take in gangs of older rows; that is left to the next rebalancing, because an arrival
         // must not take long.
         self.house_all();
         self.admit(now);
     }
 
-    /// Only a gang without a share of the slots can be asleep; see the planner of one node.
+    /// Wakes jobs that are no longer gangs without a share: only those can be asleep; see the planner of one node.
     fn wake_local_jobs(&mut self) {
         let asleep = |(id, job): (&JobId, &JobRecord)| {
             let stays = self.policy(job) == Policy::Gang && job.spec.slot_share.is_none();
@@ -227,12 +227,12 @@ impl Planner {
         }
     }
 
-    /// Takes the cells of those who are not to have any.
+    /// Takes the cells of jobs that must no longer have any.
     fn vacate(&mut self) {
         let mut housed = self.gangs.keys().copied().peekable();
         let mut gone: Vec<JobId> = Vec::new();
         for (id, job) in &self.state.jobs {
-            // Who has ended has lost its cells already.
+            // An ended job has lost its cells already.
             if housed.next_if_eq(id).is_some() && !self.has_slots(job) {
                 gone.push(*id);
             }
@@ -240,7 +240,7 @@ impl Planner {
         gone.iter().for_each(|id| self.evict(*id));
     }
 
-    /// Gives cells on their nodes to all who are to have some and have none.
+    /// Gives cells on their nodes to all jobs that need cells and have none.
     fn house_all(&mut self) {
         let mut housed = self.gangs.keys().copied().peekable();
         let homeless = |(id, job): (&JobId, &JobRecord)| {
@@ -261,7 +261,7 @@ impl Planner {
         self.put(id, row, spans.into());
     }
 
-    /// Puts a job into these cells, which are free.
+    /// Gives a job these cells, which must be free.
     pub(super) fn put(&mut self, id: JobId, row: usize, spans: Arc<[Span]>) {
         let cpus: Arc<[(u32, u32)]> = self.layout.cpus_of(&spans).into();
         self.rows[row].put(id, &spans, &cpus);
@@ -284,7 +284,7 @@ impl Planner {
         }
     }
 
-    /// Rows are as the state has them, and may be empty now.
+    /// Marks rows as changed, because some may be empty now.
     pub(super) fn look_at_rows(&mut self) {
         self.vacated = true;
     }

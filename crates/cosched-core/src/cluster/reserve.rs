@@ -1,14 +1,14 @@
-//! What those who wait keep for themselves, and what later ones may use of it meanwhile: EASY backfilling by node.
+//! Reservations of jobs that wait, and what later jobs may use of them meanwhile: EASY backfilling by node.
 //!
-//! Problem: a job that waits must not be overtaken for ever, and must not stop everybody who comes after it.
+//! Problem: a job that waits must not be overtaken for ever, and must not block all jobs that come after it.
 //! Rule. The first job in order that waits for a node has a reservation there: from the earliest time at which it would fit
-//! when all who have started end by their time limits. A later job may start on that node if it ends before then, or leaves
-//! at that time what the first one needs (see [`Hole`]). A job that would not fit on the empty nodes that take jobs (a drained
-//! node, a node that is away) has no reservation: it holds nobody back.
-//! Nobody knows when a job without a time limit ends. Those that came before the one who waits are waited for, and as long
-//! as it could not start because of them, it has no reservation: to hold others back would not help it. As soon as only
-//! later ones without a limit are in its way, it has one that begins at once: they end some day, and no more of them come.
-//! So nobody is overtaken by an endless stream, and with true time limits nobody is delayed at all.
+//! if all jobs that have started end by their time limits. A later job may start on that node if it ends before then, or leaves
+//! enough at that time for the first one (see [`Hole`]). A job that would not fit even on all empty nodes that take jobs (because a node
+//! is drained or away) has no reservation, and blocks no other job.
+//! The end of a job without a time limit is unknown. The waiting job waits for those of them that came before it, and as long
+//! as they keep it from starting, it has no reservation: blocking other jobs would not help it. As soon as only later jobs
+//! without a limit are in its way, it has a reservation that begins at once: they will end some day, and no more of them start.
+//! So no job is overtaken by an endless stream, and with correct time limits no job is delayed at all.
 //! Source: Lifka 1995 (EASY); here for memory and disk space, because CPUs are shared in time.
 
 use super::admit::{Key, key_of};
@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug)]
 struct Usage {
     key: Key,
-    /// `None`: nobody knows.
+    /// `None`: unknown.
     ends: Option<Time>,
     memory: u64,
     disk: u64,
@@ -39,10 +39,10 @@ struct Usage {
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     from: Time,
-    /// What is left over of memory and disk space then.
+    /// The memory that is free at that time beside the job, in bytes; `disk` likewise.
     memory: u64,
     disk: u64,
-    /// The job is to have the node for itself.
+    /// The job has to have the node for itself.
     alone: bool,
     /// The job is a gang that spans nodes: it needs a row, too.
     spans: bool,
@@ -57,17 +57,17 @@ pub(super) struct Guest {
     pub(super) alone: bool,
 }
 
-/// All reservations of a pass over those who wait.
+/// All reservations of one pass over the waiting jobs.
 #[derive(Debug)]
 pub(super) struct Reserved {
     now: Time,
     kept: BTreeMap<u32, Kept>,
-    /// What is used of each node; made when it is needed first, and again when somebody has started.
+    /// The use of each node; computed when it is first needed, and again after a job has started.
     usages: Option<Vec<Vec<Usage>>>,
 }
 
 impl Reserved {
-    /// None yet.
+    /// No reservations yet.
     pub(super) fn new(now: Time) -> Reserved {
         Reserved { now, kept: BTreeMap::new(), usages: None }
     }
@@ -80,7 +80,7 @@ impl Reserved {
         self.kept.contains_key(&at)
     }
 
-    /// The memory and disk space of a node that a job may use, of so much that is free; `None`: it is to stay away.
+    /// The free memory and disk space of a node that a job may use; `None` if it must not use the node.
     pub(super) fn left(&self, at: u32, guest: &Guest, memory: u64, disk: u64) -> Option<(u64, u64)> {
         let Some(kept) = self.kept.get(&at) else { return Some((memory, disk)) };
         let time = guest.ends.map(|ends| ends - self.now);
@@ -90,13 +90,13 @@ impl Reserved {
         (!no).then(|| (most(memory, kept.memory), most(disk, kept.disk)))
     }
 
-    /// Whether a gang that spans nodes may take cells of this one, while so many more rows may be made.
+    /// Whether a gang that spans nodes may take cells of this node, when this number of rows may still be made.
     pub(super) fn leaves_row(&self, at: u32, guest: &Guest, rows_left: u32) -> bool {
         let in_the_way = |kept: &Kept| kept.spans && guest.ends.is_none_or(|ends| ends > kept.from);
         rows_left > 1 || !self.kept.get(&at).is_some_and(in_the_way)
     }
 
-    /// A job has started: what it uses beyond the reservations is not left over any more.
+    /// A job has started: what it uses for longer than until the reservations begin is no longer left over.
     pub(super) fn start(&mut self, guest: &Guest, parts: &[(u32, u64, u64)]) {
         self.usages = None;
         for (at, memory, disk) in parts {
@@ -109,7 +109,7 @@ impl Reserved {
     }
 }
 
-/// What is used of a node at some time.
+/// The use of a node at some time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     memory: u64,
@@ -127,10 +127,10 @@ fn sum<'a>(usages: impl Iterator<Item = &'a Usage>) -> Used {
     })
 }
 
-/// What a job that waits needs of a node, by place.
+/// What a waiting job needs of a node: the node's index, memory, disk space.
 type Need = (u32, u64, u64);
 
-/// A job that waits, and what has started beside it.
+/// A waiting job, with the use of nodes by jobs that have started.
 struct Waiter<'a> {
     planner: &'a Planner,
     reserved: &'a Reserved,
@@ -141,7 +141,7 @@ struct Waiter<'a> {
 }
 
 impl Waiter<'_> {
-    /// What is used of a node at a time, as far as this job waits for it: not by later ones without a limit.
+    /// The use of a node at a time, as far as this job has to wait for it: not by later jobs without a limit.
     fn used(&self, at: u32, time: Time) -> Used {
         let counts = |usage: &&Usage| match usage.ends {
             Some(ends) => ends > time,
@@ -154,7 +154,7 @@ impl Waiter<'_> {
         !(used.alone || self.reserved.has(at) || self.alone && used.jobs > 0)
     }
 
-    /// Whether there may be one more row then.
+    /// Whether one more row may be made at that time.
     fn has_row(&self, time: Time) -> bool {
         let counts = |usage: &&Usage| usage.ends.map_or(usage.key < self.key, |ends| ends > time);
         let rows = self.usages.iter().flatten().filter(counts).filter_map(|usage| usage.row);
@@ -169,7 +169,7 @@ impl Waiter<'_> {
         &self.planner.state.nodes[&self.planner.layout.nodes()[at as usize].id]
     }
 
-    /// Whether it fits then, on nodes that it has or names.
+    /// Whether it fits at that time on the nodes that it has or requests.
     fn fits_named(&self, needs: &[Need], time: Time) -> bool {
         let held = self.job.place.is_some();
         let fits = |(at, memory, disk): &Need| {
@@ -185,7 +185,7 @@ impl Waiter<'_> {
         held || !self.is_gang(needs.len()) || self.planner.row_for(&wanted()).is_some() || self.has_row(time)
     }
 
-    /// The nodes that it would get then, of those that nobody has reserved.
+    /// The nodes that it would get at that time, of those without a reservation.
     fn fits_somewhere(&self, cpus: u32, memory: u64, disk: u64, time: Time) -> Option<Vec<Need>> {
         let offer = |at: u32| {
             let (used, has) = (self.used(at, time), self.has(at));
@@ -212,7 +212,7 @@ impl Waiter<'_> {
         (left == 0 && (!self.is_gang(2) || self.has_row(time))).then_some(needs)
     }
 
-    /// The first of the times at which something ends, or now, for which `fits` holds, as it does from then on.
+    /// The first of the times at which a usage ends, or now, for which `fits` is true; it must stay true from then on.
     fn first(&self, on: impl Iterator<Item = u32>, fits: impl Fn(Time) -> bool) -> Option<Time> {
         let ends = on.flat_map(|at| &self.usages[at as usize]).filter_map(|usage| usage.ends);
         let mut times: Vec<Time> = ends.chain([self.reserved.now]).collect();
@@ -222,7 +222,7 @@ impl Waiter<'_> {
         times.get(first).copied()
     }
 
-    /// From when on it is to have what, and where.
+    /// The time of its reservation, and what it needs of which nodes.
     fn reservation(&self) -> Option<(Time, Vec<Need>)> {
         let at = |node| self.planner.layout.index_of(node).map(|at| at as u32);
         match (&self.job.place, &self.job.spec.want) {
@@ -247,7 +247,7 @@ impl Waiter<'_> {
                     (None, Want::Total { .. }) => None,
                 };
                 let needs = needs?;
-                // All of a gang's rows count, wherever they are.
+                // The rows of all gangs count, on whatever nodes they are.
                 let from = match self.is_gang(needs.len()) {
                     true => self.first(0..self.usages.len() as u32, |time| self.fits_named(&needs, time)),
                     false => self.first(needs.iter().map(|(at, ..)| *at), |time| self.fits_named(&needs, time)),
@@ -257,7 +257,7 @@ impl Waiter<'_> {
         }
     }
 
-    /// What it leaves over of a node, of all that is used there then.
+    /// The reservation of a node, with what the job leaves over beside the jobs that run there at that time.
     fn keeps(&self, from: Time, (at, memory, disk): Need, spans: bool) -> (u32, Kept) {
         let lasts = |usage: &&Usage| usage.key != self.key && usage.ends.is_none_or(|ends| ends > from);
         let (used, has) = (sum(self.usages[at as usize].iter().filter(lasts)), self.has(at).capacity);
@@ -274,16 +274,16 @@ impl Waiter<'_> {
 }
 
 impl Planner {
-    /// When a job ends at the latest, if that is known.
+    /// The latest end of a job, if it is known.
     fn ends(&self, job: &JobRecord, now: Time) -> Option<Time> {
         match job.stage {
-            // Its processes are being ended.
+            // Its processes are being killed.
             Stage::Ending(_) | Stage::Clearing => Some(now),
             _ => self.limit(job).map(|(limit, _)| limit.max(now)),
         }
     }
 
-    /// A job as one that would use what is reserved for others: one that starts now, or one that has started.
+    /// A job as one that would use reserved resources: either it starts now, or it has started.
     pub(super) fn guest(&self, job: &JobRecord, now: Time) -> Guest {
         let queue = &self.state.config.queues[job.spec.queue as usize];
         let ends = match &job.place {
@@ -293,8 +293,8 @@ impl Planner {
         Guest { ends, alone: queue.exclusive }
     }
 
-    /// When the jobs that wait and have a reservation start at the latest, if those that have started run no longer than their
-    /// time limits permit. Others have no such time: nobody knows when a job without a limit ends.
+    /// The latest start of each waiting job with a reservation, if the jobs that have started run no longer than their
+    /// time limits permit. Other jobs have no such time, because the end of a job without a limit is unknown.
     pub fn expected_starts(&self, now: Time) -> BTreeMap<JobId, Time> {
         let mut reserved = Reserved::new(now);
         let reserves = |id: &JobId| {
@@ -307,8 +307,8 @@ impl Planner {
         waiting.filter_map(start).collect()
     }
 
-    /// A job that waits has a reservation from now on, if it can start some day and nobody before it has one on its nodes. When it
-    /// begins.
+    /// Makes a reservation for a waiting job, if it can start some day and no job before it has one on its nodes. Returns when the
+    /// reservation begins.
     pub(super) fn reserve(&self, id: JobId, reserved: &mut Reserved) -> Option<Time> {
         if reserved.kept.len() == self.layout.nodes().len() {
             return None;

@@ -1,7 +1,7 @@
-//! All that the planner of a cluster knows, as plain data.
+//! Everything that the planner of a cluster knows, as plain data.
 //!
-//! This is what lies in the store: whoever reads it can go on planning, and two that plan from the same state plan the
-//! same. Places are told by node and CPU, never by column, so that they hold when nodes come and go.
+//! This is what the store holds: any daemon that reads it can continue planning, and two planners with the same state make the
+//! same plan. Places are given by node and CPU, never by column, so that they stay valid when nodes join and leave.
 
 use super::fair::{FairShare, Usage};
 use super::layout::Span;
@@ -18,27 +18,27 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Where a gang that spans nodes goes.
+/// Where a gang that spans nodes is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Packing {
-    /// Into the first row with room.
+    /// Into the first row with enough room.
     FirstFit,
-    /// Into the row that has the least room left.
+    /// Into the row that has the least room left afterwards.
     BestFit,
-    /// Onto a block of 2^k neighbouring nodes; see `buddy.rs`.
+    /// Onto an aligned block of 2^k neighbouring nodes; see `buddy.rs`.
     Buddy,
 }
 
-/// The time of the day, as far as shares depend on it.
+/// The time of day, as far as shares depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Period {
-    /// Working hours: interactive jobs are the more urgent ones.
+    /// Working hours: interactive jobs have the larger share.
     Working,
-    /// Off-hours: batch jobs are.
+    /// Off-hours: batch jobs have it.
     Off,
 }
 
-/// What an operator sets.
+/// The operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The length of a slot, in [`crate::SLOT_LENGTH_NS`].
@@ -49,31 +49,31 @@ pub struct Config {
     pub sharing: Sharing,
     /// Where new gangs go.
     pub packing: Packing,
-    /// The most rows (the multiprogramming level); a new gang waits rather than make one more. At least 1.
+    /// The maximum number of rows (the multiprogramming level); a new gang waits when it would need another row. At least 1.
     pub rows_max: u32,
-    /// What the classes are worth in working hours.
+    /// The classes' shares in working hours.
     pub working: Shares,
-    /// What they are worth in off-hours.
+    /// The classes' shares in off-hours.
     pub off: Shares,
-    /// What the time is now.
+    /// Which of the two applies now.
     pub period: Period,
-    /// What a thread of a program that is not registered is worth, as a share.
+    /// The share of a thread of a program that is not registered.
     pub other_share: u32,
-    /// The most CPU time of a node that gangs that span nodes may have together, in thousandths; 1 to 1000.
+    /// The largest part of a node's CPU time that all gangs that span nodes may have together, in thousandths; 1 to 1000.
     pub ceiling_permille: u32,
-    /// After so long a silence a node is dead, in nanoseconds; [`NEVER`]: only when an operator says so.
+    /// How long a node may be silent before it counts as dead, in nanoseconds; [`NEVER`]: until an operator says that it is dead.
     pub node_dead_after_ns: u64,
     /// The queues, the most urgent first; at least one.
     pub queues: Vec<Queue>,
-    /// Whether who has used little comes first in a queue, and how that counts.
+    /// Whether, and how, users with little past usage come first in a queue.
     pub fair_share: Option<FairShare>,
 }
 
 /// A time that never comes.
 pub const NEVER: u64 = u64::MAX;
 
-/// After so long a silence a node is dead, unless somebody says otherwise. Slurm's SlurmdTimeout and the default eviction time of
-/// Kubernetes are the same.
+/// How long a node may be silent before it counts as dead, if the operator sets nothing else. The same as Slurm's SlurmdTimeout and the
+/// default eviction time of Kubernetes.
 pub const NODE_DEAD_AFTER_NS: u64 = 300_000_000_000;
 
 impl Default for Config {
@@ -99,7 +99,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The shares that hold now.
+    /// The shares that apply in the present period.
     pub fn shares(&self) -> &Shares {
         match self.period {
             Period::Working => &self.working,
@@ -119,44 +119,44 @@ pub struct Capacity {
     pub disk_bytes: u64,
 }
 
-/// A node that takes part.
+/// A node that takes part in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRecord {
     /// What it has.
     pub capacity: Capacity,
-    /// It gets no new jobs; those that it has go on.
+    /// It gets no new jobs; its present jobs continue.
     pub drains: bool,
-    /// Runnable threads of programs that are not registered, as last heard.
+    /// Runnable threads of programs that are not registered, as last reported.
     pub other_threads_seen: u32,
-    /// The same, as the plan counts on: heard values are taken over when the node joins and at every rebalancing.
+    /// The same, as plans use it: the reported value is copied here when the node joins and at every rebalancing.
     pub other_threads: u32,
 }
 
-/// What a job wants of one node. Source: LLNL, "Gang Scheduler Design" (program registration).
+/// What a job requests of one node. Source: LLNL, "Gang Scheduler Design" (program registration).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeWant {
     /// The node.
     pub node: NodeId,
-    /// CPUs at a time.
+    /// CPUs at the same time.
     pub cpus: u32,
-    /// What is enough, on a node that has fewer than `cpus`.
+    /// The CPUs that are enough on a node that has fewer than `cpus`.
     pub cpus_min: u32,
-    /// Memory there.
+    /// Memory on the node.
     pub memory_bytes: u64,
-    /// Disk space there.
+    /// Disk space on the node.
     pub disk_bytes: u64,
 }
 
-/// What a job wants.
+/// The resources that a job requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// These nodes, each once.
+    /// On these nodes; no node is listed twice.
     PerNode(Vec<NodeWant>),
-    /// So many CPUs, wherever it is best.
+    /// A number of CPUs, on the nodes that the planner picks.
     Total {
-        /// CPUs at a time, of all nodes together.
+        /// CPUs at the same time, on all nodes together.
         cpus: u32,
-        /// Memory for each of them.
+        /// Memory for each of these CPUs.
         memory_per_cpu_bytes: u64,
         /// Disk space on each of its nodes.
         disk_bytes: u64,
@@ -164,7 +164,7 @@ pub enum Want {
 }
 
 impl Want {
-    /// Nodes in the order in which they are placed.
+    /// Sorts the nodes: this is the order in which they are placed.
     pub(super) fn sort(&mut self) {
         if let Want::PerNode(wants) = self {
             wants.sort_by_key(|want| want.node);
@@ -172,42 +172,42 @@ impl Want {
     }
 }
 
-/// What becomes of a job one of whose nodes is lost.
+/// What happens to a job when one of its nodes is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OnNodeLoss {
-    /// Its other processes are ended.
+    /// Its other processes are killed.
     Kill,
-    /// Its other processes go on.
+    /// Its other processes continue.
     Keep,
-    /// Its other processes are ended, and it is started anew.
+    /// Its other processes are killed, and it is started again from the beginning.
     Requeue,
 }
 
-/// A job as its owner asks for it.
+/// A job as its owner submitted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSpec {
-    /// Its name.
+    /// Its identifier.
     pub id: JobId,
-    /// Its owner, a user's number.
+    /// Its owner's user ID.
     pub owner: u32,
     /// Its class.
     pub class: Class,
     /// Its own policy; `None` follows the cluster's.
     pub policy: Option<Policy>,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     pub slot_share: Option<SlotShare>,
     /// CPUs, memory and disk space.
     pub want: Want,
-    /// Its queue, by its place in [`Config::queues`].
+    /// Its queue, as an index into [`Config::queues`].
     pub queue: u32,
-    /// What becomes of it when a node is lost.
+    /// What happens to it when a node is lost.
     pub on_node_loss: OnNodeLoss,
     /// When it may start, and how long it may run.
     pub terms: Terms,
 }
 
 impl JobSpec {
-    /// A job of user 0 in the first queue that asks for nothing else: the cluster's policy, no share, no terms, killed with its node.
+    /// A job of user 0 in the first queue with defaults for everything else: the cluster's policy, no share, no terms, killed with its node.
     pub fn new(id: JobId, class: Class, want: Want) -> JobSpec {
         JobSpec {
             id,
@@ -223,33 +223,33 @@ impl JobSpec {
     }
 }
 
-/// How far a job has come.
+/// The stage of a job between submission and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It waits for the reason; with a place, it is held there: it has started, and must not run.
+    /// It waits, for this reason. If it has a place, it is held there: it has started, but must not run.
     Waiting(Reason),
     /// It has a place and may run.
     Ready,
-    /// Its processes are being ended; then it waits anew.
+    /// Its processes are being killed; then it waits again.
     Clearing,
-    /// Its processes are being ended for good.
+    /// Its processes are being killed, and then it is over.
     Ending(Reason),
 }
 
-/// A job's part of one node.
+/// A job's part on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The node.
     pub node: NodeId,
-    /// CPUs at a time.
+    /// CPUs at the same time.
     pub cpus: u32,
-    /// Memory: what was asked for, or what was seen to be used if that is more.
+    /// Memory: the request, or the observed use if that is more.
     pub memory_bytes: u64,
     /// Disk space.
     pub disk_bytes: u64,
 }
 
-/// Cells of a gang on one node: neighbouring CPUs.
+/// Cells of a gang on one node: a range of neighbouring CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     /// The node.
@@ -258,77 +258,77 @@ pub struct Cells {
     pub cpus: Span,
 }
 
-/// Where a job is.
+/// Where a job runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its nodes, ascending.
     pub parts: Vec<Part>,
-    /// Its row and its cells in it, ascending, while it is a gang with slots that spans nodes.
+    /// Its row and its cells in that row, ascending; only for a gang with slots that spans nodes.
     pub home: Option<(u32, Vec<Cells>)>,
 }
 
-/// What is known of a job.
+/// The planner's record of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
-    /// What its owner asks for; class and policy are the present ones.
+    /// The owner's request, with the present class and policy.
     pub spec: JobSpec,
-    /// Jobs of a queue are served in this order.
+    /// Its position in its queue: jobs are served in ascending order.
     pub order: u64,
     /// Whether it takes part while it is ready.
     pub standing: Standing,
-    /// What auto has chosen.
+    /// The policy that auto has chosen for it.
     pub choice: Policy,
-    /// How far it has come.
+    /// Its present stage.
     pub stage: Stage,
-    /// Where it is.
+    /// Where it runs; `None` while it has no place.
     pub place: Option<Place>,
-    /// Since when it is ready; time limits count from here.
+    /// When it became ready; time limits count from here.
     pub ready_since: Time,
-    /// For how long it was suspended since.
+    /// For how long it has been suspended since then.
     pub suspended: Suspended,
 }
 
-/// The whole.
+/// The whole state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// What the operator has set.
+    /// The operator's settings.
     pub config: Config,
-    /// Of the present plan; rises by one from plan to plan.
+    /// The generation of the present plan; each plan has the next number.
     pub generation: u64,
-    /// The first slot in which the present plan holds.
+    /// The first slot in which the present plan is in force.
     pub from_slot: u64,
     /// The turn of the cycle in that slot.
     pub start: u32,
-    /// When each row last had its turn, so that the one that waits longest comes first in the next plan.
+    /// When each row last had its turn, so that the row that has waited longest comes first in the next plan.
     pub row_turns: Vec<Time>,
-    /// Jobs of the present plan that may run before it holds.
+    /// Jobs of the present plan that may run before the plan is in force.
     pub early: Vec<JobId>,
-    /// The order of the next job.
+    /// The [`JobRecord::order`] of the next job.
     pub next_order: u64,
     /// The nodes that take part.
     pub nodes: BTreeMap<NodeId, NodeRecord>,
-    /// Nodes that do not take part now, and get no new jobs when they do again.
+    /// Drained nodes that do not take part now: they still get no new jobs when they come back.
     pub drained_away: BTreeSet<NodeId>,
-    /// What users have used, while that counts.
+    /// Each user's past usage, while fair share is on.
     pub usage: BTreeMap<u32, Usage>,
-    /// Nodes of the plan whose lease is out, and since when: their jobs go on, their gangs that span nodes have no slots, and they
-    /// get no new ones.
+    /// Nodes of the plan whose lease has expired, and since when: their jobs continue there, their gangs that span nodes have no slots,
+    /// and they get no new jobs.
     pub silent: BTreeMap<NodeId, Time>,
-    /// Parts of jobs on nodes that are dead, which the jobs have back when the node turns out to live.
+    /// Parts of jobs on dead nodes, which the jobs get back if the node turns out to be alive.
     pub kept: BTreeMap<NodeId, BTreeMap<JobId, Part>>,
     /// Every job that has not ended.
     pub jobs: BTreeMap<JobId, JobRecord>,
 }
 
-/// Numbers, times in nanoseconds and sums of bytes in a state are below this: with what comes to them they stay in 64 bits.
+/// Numbers, times in nanoseconds and sums of bytes in a state are below this, so that arithmetic on them does not overflow 64 bits.
 pub const NUMBERS_END: u64 = 1 << 62;
-/// All nodes together have no more CPUs than this, nor jobs and other programs more threads.
+/// The limit on the CPUs of all nodes together, on those of all parts of jobs, and on the threads of other programs.
 const CPUS_MAX: u64 = 1 << 24;
-/// No share is larger.
+/// The largest share.
 const SHARE_MAX: u32 = 1000;
 
 impl State {
-    /// Whether nothing in it is so large, or so small, that nothing can be computed of it.
+    /// Whether all numbers are within the limits above, and not zero where they must not be, so that the planner can compute with them.
     pub(super) fn can_be_counted(&self) -> bool {
         let config = &self.config;
         let is_small = |number: u64| number < NUMBERS_END;

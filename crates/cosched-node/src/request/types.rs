@@ -1,4 +1,4 @@
-//! What users ask a node for, and what they hear.
+//! The requests that users make to a node, and their outcomes.
 
 use cosched_cluster::wire::{Ack, Ask, By, Class, Exit, JobAsk, KillHow, Policy};
 use cosched_core::{Bound, JobId, SlotShare};
@@ -8,81 +8,81 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// What somebody asks for.
+/// A user's request.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// A job. Answered when it has begun here, when it has a place on other nodes, or when it has waited for a while.
+    /// Submit a job. Answered when it has begun here, when it has a place on other nodes, or when it has waited for a while.
     Submit {
-        /// Whose it is to be; where that is not who asks, with the asker's right to choose express.
+        /// The job's owner; where that is not the requesting user, with that user's right to choose the class express.
         owner: By,
         /// The job.
         job: Box<JobAsk>,
-        /// A process of the host's is to become its main one.
+        /// A process of the host is to become its main process.
         has_process: bool,
     },
-    /// Stop a job.
+    /// Suspend a job.
     Suspend(JobId),
-    /// Let it go on.
+    /// Resume it.
     Resume(JobId),
-    /// Give it another class.
+    /// Change its class.
     Class(JobId, Class),
-    /// Give it a policy of its own, or none.
+    /// Set its own policy; `None`: it follows the cluster's.
     Policy(JobId, Option<Policy>),
-    /// Give it at most this part of the slots, or as many as it gets.
+    /// Set the largest part of the slots that it may have; `None`: no limit.
     Share(JobId, Option<SlotShare>),
-    /// What it is to have from now on.
+    /// Change its resources.
     Resources(JobId, Want),
     /// Send a signal to its processes.
     Kill {
         /// The job.
         job: JobId,
-        /// Which signal, and what if they ignore it.
+        /// Which signal, and what happens when they ignore it.
         how: KillHow,
-        /// Only to those on this node.
+        /// Only to its processes on this node.
         here: bool,
     },
-    /// To hear when it is over.
+    /// Wait until the job is over.
     Wait(JobId),
     /// Its main process has ended.
     Exited(JobId, Exit),
-    /// Change what concerns everybody: all of these, in their order.
+    /// Change something that affects all users: all of these requests, in their order.
     Change(ForAll, Vec<Ask>),
-    /// How busy a node is, or all are.
+    /// The load of this node, or of all nodes (`None`).
     Loads(Option<String>),
 }
 
-/// What concerns everybody.
+/// What a [`Request::Change`] affects; it concerns all users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForAll {
     /// A node.
     Node(String),
     /// The queues.
     Queues,
-    /// The common policy.
+    /// The cluster's policy.
     Policy,
     /// The store.
     Store,
 }
 
-/// What a job is to have, as users say it.
+/// The resources that a user requests for a job.
 #[derive(Clone, Debug, Default)]
 pub struct Want {
-    /// Node by node; then nothing else.
+    /// Node by node; then the other fields are not set.
     pub nodes: Vec<WantOfNode>,
-    /// CPUs in all.
+    /// CPUs in total.
     pub cpus: Option<u32>,
-    /// Memory in all, in bytes.
+    /// Memory in total, in bytes.
     pub memory_bytes: Option<u64>,
 }
 
-/// The same of one node.
+/// The resources that a user requests on one node.
 #[derive(Clone, Debug, Default)]
 pub struct WantOfNode {
-    /// Which one; this one, if not said.
+    /// The node; `None`: this one.
     pub node: Option<String>,
-    /// CPUs; all of them, if not said.
+    /// CPUs; `None`: all of the node.
     pub cpus: Option<u32>,
-    /// The job is content with fewer.
+    /// The number of CPUs that is enough.
     pub cpus_min: Option<u32>,
     /// Memory, in bytes.
     pub memory_bytes: Option<u64>,
@@ -90,109 +90,109 @@ pub struct WantOfNode {
     pub disk_bytes: Option<u64>,
 }
 
-/// What came of a request that was not refused.
+/// The result of a request that was not refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// To be shown: this job.
+    /// Show this job.
     Job(JobId),
-    /// What is here of one that the cluster does not know.
+    /// Show this node's part of a job that the cluster does not know.
     Here(JobId),
-    /// The cluster.
+    /// Show the cluster's status.
     Status,
-    /// What the node that was named has last said of itself, or what all have.
+    /// The last reported load of the requested node, or of all nodes.
     Loads(Option<String>, BTreeMap<String, Ack>),
 }
 
-/// Why something is refused.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
     /// There is no such job.
     NoSuchJob(JobId),
-    /// It has ended.
+    /// The job has ended.
     Ended(JobId),
-    /// It is somebody else's.
+    /// The job belongs to another user.
     NotYours {
         /// The job.
         job: JobId,
-        /// Whose it is.
+        /// The user who owns it.
         owner: u32,
-        /// Who asked.
+        /// The user who made the request.
         by: u32,
     },
-    /// An administrator has decided otherwise.
+    /// An administrator's decision forbids it.
     Decided(JobId, Bound),
-    /// Only administrators raise a class.
+    /// Only administrators may raise a job's class.
     StaysInClass {
         /// The job.
         job: JobId,
         /// Its class.
         class: cosched_core::Class,
-        /// The one that was asked for.
+        /// The requested class.
         wanted: cosched_core::Class,
     },
     /// The class express is for administrators.
     Express,
-    /// Only administrators submit jobs for others.
+    /// Only administrators may submit jobs for other users.
     NotFor {
-        /// For whom.
+        /// The user for whom the job was to be.
         owner: u32,
-        /// Who asked.
+        /// The user who made the request.
         by: u32,
     },
-    /// Uid -1 owns no job.
+    /// User ID -1 cannot own a job.
     ForNobody,
-    /// Only administrators change what concerns everybody.
+    /// Only administrators may change what affects all users.
     ForAll {
-        /// What.
+        /// What was to be changed.
         what: ForAll,
-        /// Who asked.
+        /// The user who made the request.
         by: u32,
     },
-    /// The job is not on this node alone, and only signals that end programs go to all nodes.
+    /// The job is not on this node alone, and signals that do not end programs are only sent on one node.
     SignalElsewhere(JobId, i32),
-    /// Resources are given in two ways.
+    /// The request gives resources both per node and in total.
     WantedTwice,
-    /// None are.
+    /// The request gives no resources.
     NothingWanted,
     /// A job cannot have 0 CPUs.
     NoCpus,
-    /// It cannot have so many of a node and at least so many.
+    /// The minimum of CPUs on a node is more than the number requested there.
     Cpus {
-        /// Of this one.
+        /// The node.
         node: String,
-        /// So many.
+        /// The number of CPUs.
         cpus: u32,
-        /// At least.
+        /// The minimum.
         cpus_min: u32,
     },
-    /// This machine has fewer.
+    /// This machine has fewer CPUs than requested.
     TooManyCpus {
-        /// Than these.
+        /// The requested number.
         cpus: u32,
-        /// So many.
+        /// The number that it has.
         have: u32,
     },
-    /// It has less memory.
+    /// This machine has less memory than requested.
     TooMuchMemory {
-        /// Than this.
+        /// The requested amount.
         bytes: u64,
-        /// So much.
+        /// The amount that it has.
         have_bytes: u64,
     },
-    /// A job of several nodes is to say what it wants of each.
+    /// Resources of a job on several nodes have to be given per node.
     HowToDivide {
         /// The job.
         job: JobId,
         /// Its nodes.
         nodes: Vec<String>,
     },
-    /// No node of this name is there.
+    /// There is no node of this name.
     NoSuchNode(String),
-    /// What nodes say of themselves cannot be read.
+    /// The nodes' loads cannot be read.
     Unread,
-    /// The control plane takes no more requests, or not this one.
+    /// The control plane does not accept the request.
     NotTaken(String),
-    /// Whoever plans has refused it.
+    /// The planner has refused the request.
     Planner {
         /// What is refused.
         what: String,
@@ -203,17 +203,17 @@ pub enum Refusal {
     },
     /// Its answer was lost with the connection to the store.
     Lost,
-    /// The store does not answer. The request is carried out when it is back, unless a process has waited.
+    /// The store does not answer in time. The request is carried out when the store is back, unless a process waits for it.
     Slow {
-        /// A process has.
+        /// A process waits for it.
         has_process: bool,
     },
-    /// The store of this machine alone does not take it.
+    /// The single machine's own store could not be written.
     Unwritten(String),
-    /// The process that was to run the job has ended.
+    /// The process that was to become the job's main process has ended.
     LauncherGone(JobId),
     /// The job cannot begin here.
     CannotBegin(JobId),
-    /// Another job, of a cluster whose store was lost, has its number here.
+    /// Another job, of a cluster whose store was lost, has this number on this node.
     NumberTaken(JobId),
 }

@@ -1,12 +1,12 @@
-//! The local scheduler: what a node does with the jobs that are there.
+//! The local scheduler: how a node runs the jobs that it has.
 //!
-//! Rule. A planner of the node's own has its single-node jobs: first as their records have them, then as the cluster's state tells of them
-//! (`mirror.rs`). `fill` puts them beside the gangs that span nodes, where a plan of the cluster's holds; else (no lease, a clock
-//! that is not good enough, no cluster yet) the node's own plan is all there is, and those that span nodes are left to the operating
-//! system. Jobs that a user suspended or that wait for memory stay stopped; the latter go on when they can and nobody
-//! plans for the node (`adrift.rs`). An agent watches whether gangs use their slots.
+//! Rule. The node's own planner has its single-node jobs: first as the host's records describe them, then as the cluster's state does
+//! (`mirror.rs`). While a plan of the cluster is in force, `fill` adds these jobs to the gangs that span nodes. Otherwise (no lease, a clock
+//! that is not good enough, no cluster yet) only the node's own plan applies, and gangs that span nodes are left to the operating
+//! system. Jobs that a user suspended or that wait for memory stay stopped; the latter continue when there is room and no planner
+//! reaches the node (`adrift.rs`). An agent watches whether gangs use their slots.
 //!
-//! The host says which jobs are here, does what `poll_action` says, and calls `settle` when something has changed.
+//! The host reports which jobs are on the node, carries out the actions of `poll_action`, and calls `settle` after a change.
 
 mod mirror;
 #[cfg(test)]
@@ -34,35 +34,35 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::take;
 
-/// The node to its own planner, which knows no other.
+/// This node in its own planner, which has no other nodes.
 const HERE: NodeId = NodeId(0);
 
-/// What a local scheduler is made for.
+/// The parameters of a local scheduler.
 #[derive(Clone, Debug)]
 pub struct LocalConfig {
     /// The node's CPUs.
     pub cpus: u32,
-    /// How these hang together, where gangs have places; of as many CPUs.
+    /// Their topology, where gangs have places; it must have as many CPUs.
     pub topology: Option<Arc<Topology>>,
-    /// The length of a slot in nanoseconds, until the cluster says another one; as the settings below.
+    /// The length of a slot in nanoseconds. This and the next four fields apply until the cluster's state has other values.
     pub slot_length_ns: u64,
     /// The policy of jobs that have none of their own.
     pub policy: Policy,
     /// What gangs that are not current may do.
     pub sharing: Sharing,
-    /// Where the node's own gangs get their CPUs.
+    /// How the node's own gangs are placed on its CPUs.
     pub packing: Packing,
-    /// What the classes are worth.
+    /// The classes' shares.
     pub shares: Shares,
-    /// Whether the cluster's ceiling holds for all gangs of this node: it is the only one. Else it is that of gangs that span nodes, and in
-    /// their plan already.
+    /// Whether this is the cluster's only node, so that its ceiling applies to all gangs. Otherwise the ceiling applies to gangs that span nodes,
+    /// and their plan already observes it.
     pub is_single: bool,
-    /// How the jobs are watched.
+    /// The parameters of the agent, which watches the jobs.
     pub agent: AgentConfig,
 }
 
 impl LocalConfig {
-    /// The usual settings, for a node of so many CPUs.
+    /// The defaults, for a node with this number of CPUs.
     pub fn new(cpus: u32) -> LocalConfig {
         LocalConfig {
             cpus,
@@ -78,21 +78,21 @@ impl LocalConfig {
     }
 }
 
-/// A job's part of this node, as far as the node plans by it. Its host keeps it, so that the job is scheduled the same before the store
-/// has answered, or without one.
+/// A job's part on this node, as the node plans with it. The host keeps it on disk, so that the job is scheduled the same before the store
+/// has answered, or without a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalJob {
-    /// Whose job it is.
+    /// The owner's user ID.
     pub owner: u32,
     /// Its class.
     pub class: Class,
     /// Its own policy, if it has one.
     pub policy: Option<Policy>,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     pub slot_share: Option<SlotShare>,
-    /// Its CPUs here.
+    /// Its CPUs on this node.
     pub cpus: u32,
-    /// The memory that it says it needs here; 0 where it says nothing.
+    /// The memory that it requested on this node; 0 if it requested none.
     pub memory_bytes: u64,
     /// A user has suspended it.
     pub suspended: bool,
@@ -100,31 +100,31 @@ pub struct LocalJob {
     pub spans: bool,
 }
 
-/// What is known of the cluster.
+/// The node's knowledge of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
     /// This node's number.
     pub node: NodeId,
-    /// The newest state that is known here, and its number: one that is looked at once is not looked at again.
+    /// The newest state known here. A state is evaluated once; its revision identifies it.
     pub state: &'a State,
-    /// See there.
+    /// The revision of `state`.
     pub revision: u64,
-    /// Whether the node is in touch with the store.
+    /// Whether the node is connected to the store.
     pub in_touch: bool,
 }
 
 /// What the host has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalAction {
-    /// What the agent says. That a gang has fallen asleep or woken has taken effect here; the cluster is to hear of it.
+    /// An action of the agent. When a gang has fallen asleep or woken, that has taken effect on this node; the host has to report it to the cluster.
     Agent(AgentAction),
-    /// The cluster says something else of a job: to be kept.
+    /// The cluster has changed a job: the host has to keep the new description.
     Keep(JobId, LocalJob),
-    /// The node's own planner cannot do what is wanted of a job: to be logged.
+    /// The node's own planner cannot carry out a change of a job; for the log.
     Refused(JobId, PlannerError),
 }
 
-/// A job that is here.
+/// A job on this node.
 #[derive(Clone, Copy, Debug)]
 struct Here {
     job: LocalJob,
@@ -132,9 +132,9 @@ struct Here {
     populated: bool,
     /// It is left to the operating system.
     left: bool,
-    /// It uses no CPU, as far as is known here.
+    /// It uses no CPU, as far as this node knows.
     asleep: bool,
-    /// How far it has come, and whether it takes part, in the cluster's newest state.
+    /// Its stage and standing in the cluster's newest state.
     says: Option<(Stage, Standing)>,
 }
 
@@ -154,18 +154,18 @@ pub struct LocalScheduler {
     plan: Arc<Plan>,
     set: BTreeMap<JobId, Disposition>,
     early: BTreeSet<JobId>,
-    /// Which state was followed last, and whether the node was in touch then; `None` when something has changed here since.
+    /// The revision of the last state that was evaluated, and whether the node was connected then; `None` if something has changed here since.
     followed: Option<(u64, bool)>,
-    /// The own planner was told something.
+    /// The own planner has had inputs since its last plan.
     is_noted: bool,
-    /// Another plan than the present one is due.
+    /// A new plan has to be made.
     is_stale: bool,
     actions: VecDeque<LocalAction>,
     alter: fn(&mut Plan),
 }
 
 impl LocalScheduler {
-    /// One without jobs and without a plan of the cluster's.
+    /// A scheduler without jobs and without a plan of the cluster.
     pub fn new(config: LocalConfig) -> LocalScheduler {
         let own = Planner::new(PlannerConfig {
             nodes: vec![Node { id: HERE, cpus: config.cpus }],
@@ -199,22 +199,22 @@ impl LocalScheduler {
         }
     }
 
-    /// A job that is about to begin here had this place, by its columns.
+    /// Remembers the columns that a job had, before it begins here.
     pub fn remember_place(&mut self, id: JobId, columns: Vec<u32>) {
         self.own.remember_place(id, columns);
     }
 
-    /// The same, but that what it has planned is changed by `alter`: to show that somebody notices.
+    /// The same scheduler, but every plan is changed by `alter`: for tests that faults in plans are detected.
     pub fn altered_by(self, alter: fn(&mut Plan)) -> LocalScheduler {
         LocalScheduler { alter, ..self }
     }
 
-    /// What the node does: the gangs that span nodes and its own jobs.
+    /// The node's plan: the gangs that span nodes and its own jobs.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// The cluster's plan in use; none while gangs that span nodes have no slots.
+    /// The cluster's plan in use; `None` while gangs that span nodes have no slots.
     pub fn cluster_plan(&self) -> Option<&Arc<ClusterPlan>> {
         self.cluster.as_ref()
     }
@@ -224,22 +224,22 @@ impl LocalScheduler {
         self.slots
     }
 
-    /// The gangs that run before their plan holds.
+    /// The gangs that run before their plan is in force.
     pub fn early(&self) -> &BTreeSet<JobId> {
         &self.early
     }
 
-    /// A job that is here, as the node plans by it.
+    /// A job on this node, as the node plans with it.
     pub fn job(&self, id: JobId) -> Option<&LocalJob> {
         self.here.get(&id).map(|here| &here.job)
     }
 
-    /// Whether a gang that is here uses no CPU.
+    /// Whether a gang on this node uses no CPU.
     pub fn is_asleep(&self, id: JobId) -> bool {
         self.here.get(&id).is_some_and(|here| here.asleep)
     }
 
-    /// A job has a place here, or was found here.
+    /// A job has a place on this node, or was found on it.
     pub fn begin(&mut self, id: JobId, job: LocalJob) {
         self.here.insert(id, Here { job, populated: true, left: false, asleep: false, says: None });
         (self.is_stale, self.followed) = (true, None);
@@ -248,10 +248,10 @@ impl LocalScheduler {
         }
     }
 
-    /// A job is not here any more.
+    /// A job is no longer on this node.
     pub fn end(&mut self, id: JobId) {
         if self.here.remove(&id).is_some_and(|here| !here.job.spans && !here.left) {
-            // One that was refused is not there.
+            // The planner does not have a job that it refused.
             let _ = self.own.note(PlannerInput::End(id));
             self.is_noted = true;
         }
@@ -259,7 +259,7 @@ impl LocalScheduler {
         self.is_stale = true;
     }
 
-    /// A job that is here has processes now, or none: it uses no memory then.
+    /// A job on this node has processes now, or has none, and then uses no memory.
     pub fn populated(&mut self, id: JobId, populated: bool) {
         if let Some(here) = self.here.get_mut(&id) {
             self.is_stale |= here.populated != populated;
@@ -267,8 +267,8 @@ impl LocalScheduler {
         }
     }
 
-    /// A job that is here is left to the operating system for the rest of its life: no plan of the cluster's has room for it,
-    /// and what the cluster says of a job of this number may be said of another one.
+    /// A job on this node is left to the operating system until it ends: no plan of the cluster has room for it, and what the cluster's
+    /// state says of a job of this number may be about another one.
     pub fn leave(&mut self, id: JobId) {
         let Some(here) = self.here.get_mut(&id).filter(|here| !here.left) else { return };
         (here.left, here.says, self.is_stale) = (true, None, true);
@@ -277,7 +277,7 @@ impl LocalScheduler {
         }
     }
 
-    /// A user suspends a job that is here, or lets it go on, before the cluster has said so.
+    /// A user suspends a job on this node, or resumes it, before the cluster's state shows it.
     pub fn suspend(&mut self, id: JobId, suspended: bool) {
         let Some(here) = self.here.get_mut(&id).filter(|here| here.job.suspended != suspended) else { return };
         here.job.suspended = suspended;
@@ -289,14 +289,14 @@ impl LocalScheduler {
         self.is_stale = true;
     }
 
-    /// What auto has chosen for a job.
+    /// The policy that auto has chosen for a job.
     pub fn choose(&mut self, id: JobId, policy: Policy, reason: Reason) {
         if self.here.get(&id).is_some_and(|here| !here.job.spans && !here.left) {
             self.note(id, PlannerInput::Choice(id, policy, reason));
         }
     }
 
-    /// Runs by this plan of the cluster's. Gangs that it does not have go on early until a later plan has them.
+    /// Follows this plan of the cluster. Early gangs that it does not contain continue to run early until a later plan contains them.
     pub fn use_plan(&mut self, plan: Arc<ClusterPlan>) {
         self.early.retain(|id| !plan.jobs.contains_key(id));
         (self.cluster, self.is_stale, self.followed) = (Some(plan), true, None);
@@ -308,20 +308,20 @@ impl LocalScheduler {
         (self.cluster, self.is_stale, self.followed) = (None, true, None);
     }
 
-    /// Lets a gang run before its plan holds.
+    /// Lets a gang run before its plan is in force.
     pub fn start_early(&mut self, id: JobId) {
         self.early.insert(id);
         self.is_stale = true;
     }
 
-    /// Whether the clock is good enough for slots. Also to be called when it was set: times in a future that has moved away are set right.
+    /// Whether the clock is good enough for slots. Also to be called when the clock was set: times that are now too far in the future are corrected.
     pub fn clock(&mut self, now: Time, is_good: bool) {
         self.slots = is_good;
         self.agent.handle(now, AgentInput::Plan(Arc::clone(&self.plan)));
     }
 
-    /// Lets what has changed take effect; whether there is another plan. Before anything is known of the cluster the node's own plan is all
-    /// there is.
+    /// Applies what has changed. Returns whether there is a new plan. While nothing is known of the cluster, the node's own plan is the
+    /// whole plan.
     pub fn settle(&mut self, now: Time, known: Option<Known>) -> bool {
         if let Some(known) = &known {
             self.follow(known);
@@ -340,7 +340,7 @@ impl LocalScheduler {
         }
         let mut plan = self.planned(known);
         (self.alter)(&mut plan);
-        // Two planners make it, and the node may fall back to one of them, or the store may lose its data: it counts for itself.
+        // Plans come from two planners, the node may fall back to one of them, and the store may lose its data: it counts generations for itself.
         plan.generation = self.plan.generation + 1;
         self.plan = Arc::new(plan);
         self.set.retain(|id, _| self.plan.jobs.contains_key(id));
@@ -363,8 +363,8 @@ impl LocalScheduler {
         if self.is_single { cap(plan, self.ceiling_permille) } else { plan }
     }
 
-    /// Of the jobs that are held here for want of memory those that go on, because nobody plans for this node now and they have room,
-    /// and the others.
+    /// Of the jobs that are held on this node because of a lack of memory: those that continue, because no planner reaches this node and they
+    /// fit into memory, and the others.
     fn held(&self, known: &Known) -> (BTreeSet<JobId>, BTreeSet<JobId>) {
         let lives = |id: JobId| self.here.get(&id).is_some_and(|here| here.populated);
         let goes_on = match known.in_touch {
@@ -405,24 +405,24 @@ impl LocalScheduler {
         }
     }
 
-    /// When the host is to call [`LocalScheduler::handle_timeout`], by the wall clock.
+    /// When [`LocalScheduler::handle_timeout`] is to be called, by the wall clock.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.agent.poll_timeout().map(|(at, _)| at)
     }
 
-    /// It is `now`.
+    /// Time has passed; it is now `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.agent.poll_timeout().is_some_and(|(due, _)| due <= now) {
             self.agent.handle_timeout(now);
         }
     }
 
-    /// A job's CPU time.
+    /// A job's CPU time, as measured.
     pub fn cpu_time(&mut self, now: Time, job: JobId, cpu_time_ns: u64) {
         self.agent.handle(now, AgentInput::CpuTime { job, cpu_time_ns });
     }
 
-    /// What the host has to do, except for what jobs may do, which [`LocalScheduler::disposition`] tells.
+    /// The next action for the host, except for what jobs may do: that is in [`LocalScheduler::disposition`].
     pub fn poll_action(&mut self) -> Option<LocalAction> {
         if let Some(action) = self.actions.pop_front() {
             return Some(action);
@@ -450,7 +450,7 @@ impl LocalScheduler {
         }
     }
 
-    /// What a job may do now, where the agent drives the boundaries.
+    /// What a job may do now, for hosts where the agent changes over at slot boundaries.
     pub fn disposition(&self, id: JobId) -> Disposition {
         match self.set.get(&id) {
             Some(_) if !self.slots => match self.plan.jobs.get(&id).map(|job| job.standing) {
@@ -462,12 +462,12 @@ impl LocalScheduler {
         }
     }
 
-    /// What a job does that the plan of this node does not have.
+    /// What a job may do that is not in this node's plan.
     pub fn unplanned(&self, id: JobId) -> Disposition {
         let spanning = self.here.get(&id).filter(|here| here.job.spans);
         match spanning.and_then(|here| here.says) {
             Some((Stage::Waiting(_), _) | (Stage::Ready, Standing::Suspended)) => Disposition::Stop,
-            // It has begun, and its plan is still to come: until then the CPUs are others'.
+            // It has begun before its plan has arrived: until then the CPUs belong to other jobs.
             Some((Stage::Ready, _)) if self.cluster.is_some() && !self.early.contains(&id) => match self.plan.sharing {
                 Sharing::Strict => Disposition::Stop,
                 Sharing::Soft | Sharing::Paired => Disposition::Background,
@@ -476,7 +476,7 @@ impl LocalScheduler {
         }
     }
 
-    /// The gangs that own CPUs now, where the agent drives the boundaries.
+    /// The gangs that own CPUs now, for hosts where the agent changes over at slot boundaries.
     pub fn owners(&self) -> impl Iterator<Item = (JobId, &PlannedJob)> {
         let owns = |(id, to): (&JobId, &Disposition)| {
             let job = self.plan.jobs.get(id)?;
