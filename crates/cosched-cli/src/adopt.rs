@@ -1,7 +1,7 @@
-//! `cosched adopt`: what runs already becomes a job; `cosched release` lets it go.
+//! `cosched adopt` makes running processes a job; `cosched release` releases them.
 //!
-//! Here is found out which cgroup a unit or a container has, by its own manager's command, as the user who asks. Whether that cgroup may become a job is
-//! the daemon's decision, from what it sees itself.
+//! This module finds the cgroup of a unit or a container with its own manager's command, as the calling user. Whether that cgroup may become a job is
+//! the daemon's decision, based on what the daemon itself sees.
 
 use crate::context::Context;
 use crate::jobs::{connect, patiently};
@@ -62,7 +62,7 @@ pub(crate) struct Adopt {
     queue: Option<String>,
 }
 
-/// What was found out about what is to be adopted.
+/// What was found out about the unit, container, cgroup or process to be adopted.
 struct Found {
     what: What,
     name: String,
@@ -132,7 +132,7 @@ fn of_process(pid: i32) -> Found {
     Found { what, name, command }
 }
 
-/// By systemd; where that does not run, by the place that its units' cgroups have.
+/// Asks systemd; where systemd does not run, uses the path that its units' cgroups have.
 fn of_unit(unit: &str) -> Result<Found, Failure> {
     let unit = if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") };
     let path = of_systemd(&unit, &[]).or_else(|| of_systemd(&unit, &["--user"])).or_else(|| by_place(&unit));
@@ -146,7 +146,7 @@ fn of_unit(unit: &str) -> Result<Found, Failure> {
     Ok(cgroup(&path, Some(format!("unit {unit}")), name))
 }
 
-/// What `systemctl show` says of a unit that has a cgroup. Warns of its watchdog.
+/// The cgroup of a unit according to `systemctl show`, if it has one. Warns of its watchdog.
 fn of_systemd(unit: &str, whose: &[&str]) -> Option<PathBuf> {
     let words = ["show", "--property=ControlGroup,WatchdogUSec", "--", unit];
     let text = output("systemctl", &[whose, &words].concat())?;
@@ -162,7 +162,7 @@ fn of_systemd(unit: &str, whose: &[&str]) -> Option<PathBuf> {
     Some(path)
 }
 
-/// The cgroup, and the watchdog's time if there is one.
+/// The cgroup, and the watchdog's time if one is set.
 fn read_unit(text: &str) -> Option<(PathBuf, Option<String>)> {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).filter(|value| !value.is_empty());
     let path = value("ControlGroup=").filter(|path| *path != "/")?;
@@ -177,7 +177,7 @@ fn by_place(unit: &str) -> Option<PathBuf> {
     (is_name && mount.join(&path).is_dir()).then(|| Path::new("/").join(path))
 }
 
-/// The cgroup of its first process, where it has one in the v2 hierarchy; else that process, with its descendants.
+/// The cgroup of the container's first process, where it has one in the v2 hierarchy; else that process, with its descendants.
 fn of_container(id: &str) -> Result<Found, Failure> {
     let words = ["inspect", "--type", "container", "--format", "{{.State.Pid}}", "--", id];
     let found = ["podman", "docker"].into_iter().find_map(|engine| {
@@ -197,13 +197,13 @@ fn of_container(id: &str) -> Result<Found, Failure> {
     })
 }
 
-/// What a manager's command says; none where it is not installed, fails, or does not end soon.
+/// The output of a manager's command; `None` if it is not installed, fails, or takes too long.
 fn output(program: &str, words: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().ok()?;
     let deadline = std::time::Instant::now() + MANAGER_TIME_MAX;
-    // Less than a pipe holds, so it need not be read meanwhile.
+    // The output is smaller than a pipe's buffer, so it need not be read meanwhile.
     while child.try_wait().ok()?.is_none() {
         if std::time::Instant::now() > deadline {
             let _ = child.kill();
@@ -216,7 +216,7 @@ fn output(program: &str, words: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// So long systemd or a container engine may take to answer.
+/// How long systemd or a container engine may take to answer.
 const MANAGER_TIME_MAX: Duration = Duration::from_secs(20);
 
 #[cfg(test)]

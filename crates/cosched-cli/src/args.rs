@@ -1,4 +1,4 @@
-//! The command line, defined once: help, man pages and completions come from here.
+//! The command line, defined once: help, man pages and completions are generated from it.
 
 use crate::commands::options;
 use crate::context::Context;
@@ -113,7 +113,7 @@ pub(crate) enum Commands {
 }
 
 impl Commands {
-    /// Whether it shows or changes jobs and the machine; the others start programs, or study, and tell failures as text.
+    /// Whether it shows or changes jobs and the machine; the other commands start programs or run studies, and report failures as text.
     pub(crate) fn looks_at_jobs(&self) -> bool {
         use Commands::*;
         matches!(
@@ -142,7 +142,7 @@ impl Commands {
     }
 }
 
-/// The commands by subject, for the help of `cosched` itself: clap has groups of options only.
+/// The commands by subject, for the help of `cosched` itself: clap can group options only.
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Jobs",
@@ -173,7 +173,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Integration", &["setup", "slurm", "shim", "man", "completions", "version"]),
 ];
 
-/// The definition, with the list of commands grouped.
+/// The command line's definition, with the list of commands grouped.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let template = format!(
@@ -207,13 +207,13 @@ fn heading(command: &Command, title: &str) -> String {
     format!("{header}{title}:{header:#}")
 }
 
-/// Whether the command line is one of `cosched run` or `cosched record`, whose usage errors have another exit code: those of the command
-/// itself begin at 1.
+/// Whether the command line is one of `cosched run` or `cosched record`, whose usage errors have another exit code, because those of the
+/// command itself begin at 1.
 pub(crate) fn is_run(words: &[OsString]) -> bool {
     subcommand_at(words).is_some_and(|at| words[at] == "run" || words[at] == "exec" || words[at] == "record")
 }
 
-/// Where the subcommand stands.
+/// The position of the subcommand.
 pub(crate) fn subcommand_at(words: &[OsString]) -> Option<usize> {
     let mut places = (1..words.len()).filter(|at| words[*at].to_str().is_some());
     while let Some(at) = places.next() {
@@ -226,7 +226,7 @@ pub(crate) fn subcommand_at(words: &[OsString]) -> Option<usize> {
     None
 }
 
-/// What the words of other systems are called here.
+/// Commands of other systems, and the command here that does the same.
 const ELSEWHERE: [(&str, &str); 11] = [
     ("submit", "run -d"),
     ("batch", "run -d"),
@@ -241,7 +241,7 @@ const ELSEWHERE: [(&str, &str); 11] = [
     ("start", "run, or resume"),
 ];
 
-/// The command here for a word that another system has.
+/// The command here for a word that another system uses.
 pub(crate) fn known_elsewhere(error: &clap::Error) -> Option<String> {
     use clap::error::{ContextKind, ContextValue};
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };

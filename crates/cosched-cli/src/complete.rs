@@ -1,5 +1,5 @@
-//! What a shell offers while a command line is typed: jobs, nodes, queues, programs. A shell calls `cosched` for each TAB, with a
-//! variable in its environment (`cosched completions`), so this is quick, says nothing, starts no daemon, and does not wait for one that hangs.
+//! Completions for a command line that is being typed: jobs, nodes, queues, programs. A shell calls `cosched` for each TAB, with a variable in
+//! its environment (`cosched completions`), so this is quick, prints no errors, starts no daemon, and does not wait for one that hangs.
 
 use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{
@@ -13,15 +13,15 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Nobody waits longer for an offer.
+/// The longest time that a user waits for completions.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// No more programs are offered at a time.
+/// The maximum number of programs offered at a time.
 const PROGRAMS_MAX: usize = 500;
 
-/// The variable by which a shell asks: it names the shell.
+/// The variable with which a shell requests completions: it names the shell.
 pub(crate) const VARIABLE: &str = "_COSCHED_COMPLETE";
 
-/// Answers a shell that asks for completions; whether one did.
+/// Answers a shell's request for completions; returns whether there was one.
 pub(crate) fn answered() -> bool {
     let asked = clap_complete::CompleteEnv::with_factory(command).var(VARIABLE).completer("cosched");
     // A shell has no use for an error.
@@ -32,7 +32,7 @@ fn here() -> Option<PathBuf> {
     std::env::current_dir().ok()
 }
 
-/// The definition of the command line, with what its arguments can be.
+/// The definition of the command line, with the possible values of its arguments.
 fn command() -> Command {
     extended(crate::args::command())
 }
@@ -43,7 +43,7 @@ fn extended(command: Command) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, extended))
 }
 
-/// An argument's values are known by its name in the help.
+/// Chooses an argument's completions by its value name in the help.
 fn offered(arg: Arg) -> Arg {
     let name = arg.get_value_names().and_then(|names| names.first()).map(|name| name.to_string()).unwrap_or_default();
     let long = arg.get_long().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ fn offered(arg: Arg) -> Arg {
     }
 }
 
-/// What the daemon says, if one answers soon.
+/// The daemon's answer, if it comes soon enough.
 fn ask<T: Send + 'static>(question: impl FnOnce(&mut Client) -> Option<T> + Send + 'static) -> Option<T> {
     let mut words = std::env::args_os();
     let named = words.find(|word| word == "--socket").and_then(|_| words.next()).map(PathBuf::from);
@@ -87,7 +87,7 @@ fn status() -> Option<Status> {
     ask(|client| client.status().ok())
 }
 
-/// Names, where they are unique, and ids; of other users' jobs, too, which one may look at.
+/// Names, where they are unique, and ids; including visible jobs of other users.
 fn jobs() -> Vec<CompletionCandidate> {
     let jobs = known_jobs();
     let one = |job: &Job| {

@@ -1,4 +1,4 @@
-//! What every command is told, whatever it does: which daemon, and for whom it prints.
+//! The global options: the daemon's socket, and whether to print JSON.
 
 use clap::Args;
 use std::path::PathBuf;

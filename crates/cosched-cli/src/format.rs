@@ -1,15 +1,15 @@
-//! Numbers for people.
+//! Formats numbers for users.
 
 use cosched_api::{Class, Job};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// What is known, else a dash.
+/// The text if known, else a dash.
 pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
-/// What was measured of a job, for a table: with a plus where other nodes have more of it, a dash where only they do.
+/// A measured value of a job, for a table: with a plus if other nodes use more of it, a dash if only they do.
 pub(crate) fn measured(job: &Job, text: Option<String>) -> String {
     match job.use_of_nodes.as_deref() {
         None => or_dash(text),
@@ -84,12 +84,12 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// A part of one as percent.
+/// A fraction as a percentage.
 pub(crate) fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
 }
 
-/// The same with tenths, where there are any.
+/// The same with tenths, if not 0.
 pub(crate) fn exact_percent(part: f64) -> String {
     format!("{}%", (part * 1000.0).round() / 10.0)
 }
@@ -121,7 +121,7 @@ pub(crate) fn signal(number: i32) -> String {
     name.unwrap_or_else(|_| format!("SIG{number}"))
 }
 
-/// The state of a node that is gone: `gone 3m12s`.
+/// The state of a node that has left: `gone 3m12s`.
 pub(crate) fn gone(since_unix_ms: Option<u64>, now_unix_ms: u64) -> String {
     let ago = |since| format!("gone {}", duration_ms(now_unix_ms.saturating_sub(since)));
     since_unix_ms.map_or_else(|| "gone".to_owned(), ago)
@@ -132,7 +132,7 @@ pub(crate) fn now_unix_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
-/// Words as a shell would need them.
+/// Words quoted for a shell.
 pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./=:,+@%".contains(c);
     let quote = |word: &String| {
@@ -142,7 +142,7 @@ pub(crate) fn command_line(words: &[String]) -> String {
             format!("'{}'", word.replace('\'', "'\\''"))
         }
     };
-    // The daemon does not tell everybody (`private_data`).
+    // The daemon hides commands from other users (`private_data`).
     if words.is_empty() {
         return "-".to_owned();
     }

@@ -1,16 +1,16 @@
-//! For the fuzzer: what is not public.
+//! Functions for the fuzzer that are not public otherwise.
 
 pub use crate::slurm::fuzz::{host_list, slurm_environment, squeue};
 
 use crate::profile::summary;
 use cosched_study::profile::{Profile, fuzz};
 
-/// A profile's text.
+/// Parses a profile.
 pub fn profile(data: &[u8]) {
     fuzz::profile(data, show);
 }
 
-/// What a rank wrote.
+/// Parses a rank's recording.
 pub fn recording(data: &[u8]) {
     fuzz::recording(data, show);
 }

@@ -1,4 +1,4 @@
-//! Which jobs the words on a command line mean: ids, or names if they are unique.
+//! Resolves the words on a command line to jobs: ids, or names if they are unique.
 
 use crate::context::Context;
 use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say, tell};
@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// An answer that takes longer is explained.
+/// When an answer takes longer than this, the reason is explained.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// The daemon that runs; no command but `run` starts one.
+/// Connects to the running daemon; no command but `run` starts one.
 pub(crate) fn connect(context: &Context) -> Result<Client, Failure> {
     Ok(SocketChoice::find(context.socket.clone()).connect()?)
 }
 
-/// Does something with each job; goes on after failures, whose first code is the result.
+/// Applies a function to each job; continues after failures, the first of which determines the exit code.
 pub(crate) fn for_each(
     context: &Context,
     words: &[String],
@@ -32,10 +32,10 @@ pub(crate) fn for_each(
     Ok(first)
 }
 
-/// Says what has failed; the code of what was done, or of the failure.
+/// Prints a failure; returns the exit code of the result or of the failure.
 pub(crate) fn code_of(done: Result<u8, Failure>) -> Result<u8, Failure> {
     match done {
-        // Only the reader's going away ends with 0; the rest would not be read either.
+        // Only a closed standard output has code 0; the rest would not be read either.
         Err(failure) if failure.code == 0 => Err(failure),
         Err(failure) => {
             tell(&failure);
@@ -45,7 +45,7 @@ pub(crate) fn code_of(done: Result<u8, Failure>) -> Result<u8, Failure> {
     }
 }
 
-/// Does something that asks the daemon behind a socket, and says why that takes long where the cluster's store is away.
+/// Calls a function that queries the daemon behind a socket, and explains the delay if the cluster's store is away.
 pub(crate) fn patiently<T>(socket: &Path, ask: impl FnOnce() -> T) -> T {
     let (done, waits) = channel::<()>();
     let socket = socket.to_owned();
@@ -53,7 +53,7 @@ pub(crate) fn patiently<T>(socket: &Path, ask: impl FnOnce() -> T) -> T {
         if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
             && let Ok(mut client) = Client::connect(&socket)
             && let Some(cluster) = without_store(&mut client)
-            // It may have been answered meanwhile.
+            // It may have been answered in the meantime.
             && waits.recv_timeout(Duration::ZERO) == Err(RecvTimeoutError::Timeout)
         {
             say(&format!("the store of cluster {cluster} does not answer; waiting for it"));
@@ -64,18 +64,18 @@ pub(crate) fn patiently<T>(socket: &Path, ask: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// The cluster of the daemon, where its store does not answer now.
+/// The cluster of the daemon, if its store does not answer now.
 pub(crate) fn without_store(client: &mut Client) -> Option<String> {
     let cluster = client.status().ok()?.cluster?;
     (!cluster.store_answers && !cluster.alone).then_some(cluster.name)
 }
 
-/// The id of the job that `word` means.
+/// The id of the job that `word` names.
 pub(crate) fn find(client: &mut Client, word: &str) -> Result<u64, Failure> {
     find_all(client, &[word])?.remove(0)
 }
 
-/// The ids of the jobs that these words mean.
+/// The ids of the jobs that these words name.
 ///
 /// # Errors
 /// The jobs cannot be listed, which takes one request for all names.
@@ -87,7 +87,7 @@ pub(crate) fn find_all(client: &mut Client, words: &[impl AsRef<str>]) -> Result
     Ok(words.iter().map(|word| id(word.as_ref())).collect())
 }
 
-/// Living jobs come before ended ones, and the caller's before others'.
+/// Live jobs take precedence over ended ones, and the caller's jobs over other users'.
 fn by_name(jobs: &[Job], name: &str, uid: u32) -> Result<u64, Failure> {
     let lives = |job: &Job| !matches!(job.state, JobState::Ended | JobState::Lost);
     let rank = |job: &Job| (!lives(job), job.uid != uid);

@@ -1,6 +1,6 @@
 //! `cosched advise`: a short look at a program, alone and in company, and which policy suits it.
 //!
-//! [`mod@observe`] runs it, [`decide`] draws conclusions from the numbers (a pure function), [`mod@text`] says them.
+//! [`mod@observe`] runs it, [`decide`] draws conclusions from the numbers (a pure function), [`mod@text`] words them.
 
 mod observe;
 mod text;

@@ -1,4 +1,4 @@
-//! Running a program alone and in company, within a time.
+//! Runs a program alone and with other jobs, within a time budget.
 
 use super::Advise;
 use crate::bench::check;
@@ -16,16 +16,16 @@ use std::time::Instant;
 
 /// The policy under which waits are counted: it leaves the program as it is.
 const WATCHED: &str = "local";
-/// The policy under which the library acts in company, and counts waits.
+/// The policy under which the library acts when jobs share the CPUs, and counts waits.
 const ACTING: &str = "auto";
-/// A single run may take this part of the time.
+/// The fraction of the time budget that a single run may take.
 const PART: f64 = 1.0 / 6.0;
-/// Two jobs are cut when they take so many times as long as one: the collapse is plain then.
+/// Two jobs are cut when they take this many times as long as one: the collapse is obvious by then.
 const COLLAPSE: f64 = 6.0;
 /// More rounds add little.
 const ROUNDS_MAX: usize = 5;
 
-/// Runs it; nothing of it runs afterwards.
+/// Runs the program; no process of it is left when this returns.
 ///
 /// # Errors
 /// When it cannot be started, fails alone, or is interrupted.
@@ -65,7 +65,7 @@ impl Observer<'_> {
         let limit_s = if is_whole { (COLLAPSE * first.elapsed_s).max(first_limit_s) } else { first_limit_s };
         self.talk("alone under cosched, counting its waits");
         let (seen, alone_waits) = self.watch(watched, 1, limit_s, 0)?;
-        // No poll at all: the library is not there, or sees nothing of how this program waits (OpenMP).
+        // No polls at all: the library is missing, or cannot see how this program waits (OpenMP).
         let polls_per_cpu_s =
             alone_waits.filter(|waits| waits.polls > 0).map(|waits| waits.polls as f64 / cpu_s(&seen).max(1e-3));
         let mut waits = polls_per_cpu_s.map(|polls_per_cpu_s| Waits { polls_per_cpu_s, per_s: None });
@@ -75,7 +75,7 @@ impl Observer<'_> {
                 alone.push(self.run(&choices[0], 1, limit_s, 0, &mut |_| ())?);
             }
             for (runs, choice) in together.iter_mut().zip(choices) {
-                // What had to be cut once would be again.
+                // A set that had to be cut once would have to be cut again.
                 if !is_whole || !runs.iter().any(|run: &Run| run.outcome != Ended::Done) {
                     self.talk(&format!("two concurrent jobs under {}", choice.name));
                     let (run, seen) = match choice.name.as_str() {
@@ -115,7 +115,7 @@ impl Observer<'_> {
         }
     }
 
-    /// A set whose first job the daemon is asked about, and what it said last.
+    /// Runs a set while asking the daemon about its first job; also returns the daemon's last answer.
     fn watch(
         &mut self,
         choice: &Choice,
@@ -183,7 +183,7 @@ fn company(policy: &str, runs: &[Run], is_whole: bool, alone_s: f64, alone_cpu_s
     let says_something = |run: &&Run| run.outcome == Ended::Done || run.outcome == Ended::Limit;
     let good: Vec<&Run> = runs.iter().filter(says_something).collect();
     let of = |value: &dyn Fn(&Run) -> f64| median(&good.iter().map(|run| value(run)).collect::<Vec<_>>());
-    // A cut job got so much less CPU time in the same time.
+    // A cut job got less CPU time in the same time, by this factor.
     let slowdown = |run: &Run| if is_whole { run.elapsed_s / alone_s } else { alone_cpu_s / cpu_s(run).max(1e-6) };
     Company {
         policy: policy.to_owned(),

@@ -1,4 +1,4 @@
-//! Facts and advice in plain words.
+//! The facts and the advice, in plain words.
 
 use crate::bench::memory;
 use crate::format::{grouped, percent};
@@ -6,7 +6,7 @@ use crate::table::{Cell, numbers, render, words};
 use cosched_study::advise::{Advice, Company, Facts, Grain, Kind};
 use std::fmt::Write;
 
-/// Memory for more jobs than this is no limit.
+/// If memory suffices for more jobs than this, it is not mentioned as a limit.
 const WORTH_NAMING: u64 = 64;
 
 /// The whole answer.

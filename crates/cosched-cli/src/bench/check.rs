@@ -1,4 +1,4 @@
-//! What can be known to be wrong before anything runs.
+//! Finds what is wrong before anything runs.
 
 use super::policy::{Choice, How};
 use crate::out::{EXIT_REFUSED, Failure};
@@ -8,13 +8,13 @@ use cosched_study::slowdown::record::Head;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Launchers of MPI, whose absence has its own hint.
+/// MPI launchers; a missing one gets a hint of its own.
 const MPI: [&str; 4] = ["mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.mpich"];
 
-/// The commands, and the ways to wait of the policies.
+/// Checks the commands, and the ways to wait of the policies.
 ///
 /// # Errors
-/// When a command cannot be executed, or the wait library is not there.
+/// When a command cannot be executed, or the wait library is missing.
 pub(crate) fn commands(head: &Head, choices: &[Choice]) -> Result<(), Failure> {
     let of_mix = head.commands.iter().map(|job| &job.command);
     let commands: Vec<&Vec<String>> = if head.commands.is_empty() { vec![&head.command] } else { of_mix.collect() };
@@ -25,10 +25,11 @@ pub(crate) fn commands(head: &Head, choices: &[Choice]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Times of two machines are not compared: a resumption is where the bench began, with as many CPUs.
+/// Checks that a bench is resumed on the machine where it began, with the same number of CPUs: times of two machines
+/// cannot be compared.
 ///
 /// # Errors
-/// When it is not.
+/// When the host or the number of CPUs differs.
 pub(crate) fn machine(head: &Head, host: &str, cpus: usize) -> Result<(), Failure> {
     if (head.host.as_str(), head.cpus) == (host, cpus) {
         return Ok(());
@@ -38,10 +39,10 @@ pub(crate) fn machine(head: &Head, host: &str, cpus: usize) -> Result<(), Failur
     Err(Failure::explained(EXIT_REFUSED, "it cannot be resumed on this machine", &why, hint))
 }
 
-/// The ways to wait of the policies.
+/// Checks the ways to wait of the policies.
 ///
 /// # Errors
-/// When the wait library is not there.
+/// When the wait library is missing.
 pub(crate) fn waits(program: &Path, choices: &[Choice]) -> Result<(), Failure> {
     for choice in choices {
         if let How::Cosched { wait: Some(wait), .. } = &choice.how {

@@ -1,7 +1,7 @@
-//! `cosched bench compare`: the three lives side by side: measured, modelled, simulated (DESIGN.md, chapter 7).
+//! `cosched bench compare`: measurement, model and simulation side by side (DESIGN.md, chapter 7).
 //!
 //! The measurement is a document of `cosched bench slowdown`. Model and simulator get the same profile of the program
-//! and the same machine file. The differences stand beside the numbers.
+//! and the same machine file. The differences are shown beside the numbers.
 
 use super::measured::read;
 use super::policy::Choice;

@@ -1,7 +1,8 @@
-//! `--out DIR`: results on the disk after every set, so that nothing is lost, and `--resume` goes on.
+//! `--out DIR`: results are written to the disk after every set, so that nothing is lost, and `--resume` continues from
+//! there.
 //!
-//! `runs.jsonl` is the journal: the head, then a run a line, each written to the disk before the next begins. All other
-//! files are made from it.
+//! `runs.jsonl` is the journal: the head, then one run per line, each written to the disk before the next begins. All
+//! other files are generated from it.
 
 use super::output;
 use super::report;
@@ -19,7 +20,7 @@ pub(crate) struct Journal {
 }
 
 const NAME: &str = "runs.jsonl";
-/// The files that are made from it.
+/// The files that are generated from it.
 const MADE: [&str; 4] = ["slowdown.json", "runs.csv", "results.csv", "report.html"];
 
 impl Journal {
@@ -36,7 +37,7 @@ impl Journal {
             );
             return Err(Failure::explained(EXIT_REFUSED, &what, "they would be overwritten", &hint));
         }
-        // Somebody's own report.html, say.
+        // For example a report.html of the user's own.
         if let Some(name) = MADE.iter().find(|name| directory.join(name).exists()) {
             let what = format!("{} has a {name} that is not from `cosched bench`", directory.display());
             return Err(Failure::explained(
@@ -53,7 +54,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on; what was interrupted is run again.
+    /// Continues a journal; what was interrupted is run again.
     ///
     /// # Errors
     /// When there is no journal, or its first line is damaged; other damaged lines are left out, and run again.
@@ -69,7 +70,7 @@ impl Journal {
         })?;
         let mut file = File::options().append(true).open(&path).map_err(|e| cannot(directory, &e))?;
         if !text.ends_with('\n') {
-            // The harness died within a line, which was not counted.
+            // The harness died while it wrote a line, which does not count.
             file.write_all(b"\n").map_err(|e| cannot(directory, &e))?;
         }
         Ok((Journal { directory: directory.to_owned(), file }, head, runs))
@@ -80,7 +81,7 @@ impl Journal {
         self.line(run)
     }
 
-    /// Writes the files that are made from the runs.
+    /// Writes the files that are generated from the runs.
     pub(crate) fn write(&self, document: &Document) -> Result<(), Failure> {
         let json = serde_json::to_string(document).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
         let texts =
@@ -88,7 +89,7 @@ impl Journal {
         MADE.iter().zip(&texts).try_for_each(|(name, text)| self.replace(name, text))
     }
 
-    /// The beginning of the names of a set's logs.
+    /// The common prefix of the names of a set's logs.
     pub(crate) fn logs(&self, name: &str) -> String {
         self.directory.join("logs").join(name).to_string_lossy().into_owned()
     }
@@ -100,7 +101,7 @@ impl Journal {
         written.map_err(|e| cannot(&self.directory, &e))
     }
 
-    /// Whole or not at all.
+    /// Replaces a file atomically.
     fn replace(&self, name: &str, text: &str) -> Result<(), Failure> {
         let (path, fresh) = (self.directory.join(name), self.directory.join(format!(".{name}.new")));
         let written = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &path));
@@ -118,7 +119,7 @@ fn read(text: &str) -> Result<(Head, Vec<Run>), String> {
     if head.format != FORMAT {
         return Err(format!("its format is {}, not {FORMAT}", head.format));
     }
-    // A line that was not finished is a run that was not kept.
+    // An unfinished line is a run that was not saved.
     let runs = lines.filter_map(|line| serde_json::from_str::<Run>(line).ok());
     Ok((head, runs.filter(|run| run.outcome != Ended::Interrupted).collect()))
 }

@@ -1,4 +1,4 @@
-//! Files of what was measured.
+//! Files with measurements.
 
 use crate::out::{EXIT_REFUSED, Failure};
 use cosched_study::slowdown::Measured;
@@ -13,7 +13,7 @@ pub(crate) fn read(path: &Path) -> Result<Measured, Failure> {
     Measured::parse(&text).map_err(|why| not_valid(&path, &why, hint))
 }
 
-/// What was measured cannot be used.
+/// The measurement cannot be used.
 pub(crate) fn not_valid(path: &Path, why: &str, hint: &str) -> Failure {
     Failure::explained(EXIT_REFUSED, &format!("{} cannot be analysed", path.display()), why, hint)
 }

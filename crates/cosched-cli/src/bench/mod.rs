@@ -1,7 +1,7 @@
-//! `cosched bench slowdown`: what does sharing cost, here, for this program?
+//! `cosched bench slowdown`: what does sharing CPUs cost this program on this machine?
 //!
-//! `cosched_study::slowdown` says which sets are run in which order and makes numbers of the runs, `runner` runs one of them, and
-//! `output`, `report` and `journal` write them.
+//! `cosched_study::slowdown` decides which sets are run in which order and computes the numbers from the runs, `runner` runs a
+//! set, and `output`, `report` and `journal` write the results.
 
 mod args;
 pub(crate) mod check;

@@ -9,10 +9,10 @@ use cosched_study::slowdown::stats::mean;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Others that use more of the CPUs than this are named.
+/// Other processes are mentioned if they use more than this fraction of the CPUs.
 const OTHERS_WORTH_NAMING: f64 = 0.05;
 
-/// Everything that is said at the end.
+/// The whole text that is printed at the end.
 pub(crate) fn text(document: &Document, directory: Option<&Path>) -> String {
     let mut text = intro(document);
     text.push_str(&table(document));
@@ -52,7 +52,7 @@ fn intro(document: &Document) -> String {
     text
 }
 
-/// 0 is a job that ended before anybody looked.
+/// 0 means that the job ended before its memory was sampled.
 pub(crate) fn memory(bytes: u64) -> String {
     if bytes == 0 { "memory unknown".into() } else { format!("{} memory", size(bytes)) }
 }
@@ -128,7 +128,7 @@ fn mix_table(document: &Document) -> String {
     format!("\n{}", render(&columns, &rows, crate::out::terminal_width()))
 }
 
-/// What a reader has to know.
+/// What a reader has to know about the numbers.
 pub(crate) fn notes(document: &Document) -> Vec<String> {
     let mut notes = Vec::new();
     let base = match (document.mix.is_empty(), document.head.baseline) {
@@ -157,7 +157,7 @@ pub(crate) fn notes(document: &Document) -> Vec<String> {
             run.why.as_deref().unwrap_or_default()
         ));
     }
-    // Of runs whose times are shown: who hangs asleep leaves all CPUs to others.
+    // Only runs whose times are shown: a job that hangs asleep leaves all CPUs to others.
     let done = document.runs.iter().filter(|run| run.outcome == Ended::Done);
     let others: Vec<f64> = done.filter_map(|run| run.others_cpu_share).collect();
     let others = mean(&others).unwrap_or(0.0);
@@ -174,7 +174,7 @@ pub(crate) fn notes(document: &Document) -> Vec<String> {
     notes
 }
 
-/// The results, a line for each policy and number of jobs.
+/// The results as CSV, one line for each policy and number of jobs.
 pub(crate) fn results_csv(document: &Document) -> String {
     let mut text =
         "policy,jobs,runs,time_s,time_mean_s,time_stderr_s,time_min_s,time_max_s,phase_s,slowdown,slowdown_stderr,\
@@ -213,7 +213,8 @@ pub(crate) fn results_csv(document: &Document) -> String {
     text
 }
 
-/// The runs, a line for each job; a run without jobs (it did not fit into memory) has one without numbers.
+/// The runs as CSV, one line for each job; a run without jobs (it did not fit into memory) has one line without
+/// numbers.
 pub(crate) fn runs_csv(document: &Document) -> String {
     let mut text =
         "policy,jobs,alone,repetition,outcome,elapsed_s,others_cpu_share,job,command,start_s,end_s,user_s,system_s,\

@@ -1,4 +1,4 @@
-//! What `--policies` names: plain Linux, a way to run under cosched, or the local Slurm.
+//! The policies that `--policies` names: plain Linux, a way to run under cosched, or the local Slurm.
 
 use crate::out::Failure;
 use crate::run::waiting::{WaitOption, parse_strategy, parse_wait};
@@ -6,7 +6,7 @@ use cosched_api::parse::nearest;
 use cosched_api::{Policy, Sharing, WaitMode};
 use cosched_sim::{OnArrival, Strategy, Wait};
 
-/// A policy by the name that the person gave it.
+/// A policy, with the name that the user gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) name: String,
@@ -21,9 +21,9 @@ pub(crate) enum How {
     /// By `cosched run` with these options.
     Cosched {
         options: Vec<String>,
-        /// What the machine's sharing has to be; none: as it is.
+        /// The sharing that the machine has to be set to; `None`: unchanged.
         sharing: Option<Sharing>,
-        /// The way to wait that was asked for by name.
+        /// The way to wait that was requested by name.
         wait: Option<WaitOption>,
     },
     /// By Slurm.
@@ -38,7 +38,7 @@ const SHARED: [(&str, Sharing); 4] = [
 ];
 
 impl Choice {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
     /// When there is no such policy.
@@ -56,10 +56,10 @@ impl Choice {
         Ok(Choice { name: name.to_owned(), how })
     }
 
-    /// Reads all of them; who comes twice counts once.
+    /// Parses all of them; duplicates count once.
     ///
     /// # Errors
-    /// When there is no such policy, or none at all.
+    /// When there is no such policy, or the list is empty.
     pub(crate) fn parse_all(names: &[String]) -> Result<Vec<Choice>, Failure> {
         let mut all: Vec<Choice> = Vec::new();
         for name in names {
@@ -89,8 +89,8 @@ impl Choice {
         Ok(How::Cosched { options, sharing: shared, wait: parsed })
     }
 
-    /// What the simulator calls it; none if it has no such thing. Without a way to wait by name processes spin, but for
-    /// policy auto, which chooses.
+    /// The simulator's name for it; `None` if the simulator has no such policy. Unless a way to wait is named,
+    /// processes spin, except under policy auto, which chooses.
     pub(crate) fn strategy(&self) -> Option<Strategy> {
         let (policy, sharing, wait) = match &self.how {
             How::Linux => return Some(Strategy::Dynamic(Wait::Busy, OnArrival::None)),
@@ -117,7 +117,7 @@ impl Choice {
         })
     }
 
-    /// Whether its jobs are the daemon's.
+    /// Whether its jobs are registered with the daemon.
     pub(crate) fn needs_daemon(&self) -> bool {
         matches!(self.how, How::Cosched { .. })
     }

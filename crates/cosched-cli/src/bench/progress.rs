@@ -1,4 +1,4 @@
-//! What is seen while it runs: one line that changes on a terminal, a line a set elsewhere.
+//! The progress display: one changing line on a terminal, one line per set elsewhere.
 
 use crate::format::duration_s;
 use crate::jobset::Look;
@@ -9,13 +9,13 @@ use cosched_study::slowdown::stats::median;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// Shows where the bench is.
+/// Shows the progress of the bench.
 #[derive(Debug)]
 pub(crate) struct Progress {
     line: progress::Progress,
     quiet: bool,
     started: Instant,
-    /// Sets in all, and those behind.
+    /// The number of all sets, and of those finished.
     all: usize,
     behind: usize,
 }
@@ -25,7 +25,7 @@ impl Progress {
         Progress { line: progress::Progress::new(quiet), quiet, started: Instant::now(), all, behind: 0 }
     }
 
-    /// A set goes on; `left_s` is what it and all later ones will take, as far as that is known.
+    /// Called while a set runs; `left_s` is the estimated time for this and all later sets, if known.
     pub(crate) fn tick(&self, title: &str, look: &Look, left_s: Option<f64>) {
         self.line.show(|| {
             let left =
@@ -56,7 +56,7 @@ impl Progress {
         };
         let text = format!("[{}/{}] {title}, repetition {}: {took}", self.behind, self.all, run.repetition + 1);
         if self.line.is_seen() {
-            // Only what did not go well stays.
+            // Only the lines of unsuccessful runs are kept.
             if run.outcome != Ended::Done {
                 self.line.keep(&text);
             }
@@ -65,7 +65,7 @@ impl Progress {
         }
     }
 
-    /// All that is measured is measured.
+    /// All measurements are done.
     pub(crate) fn done(&self) {
         self.line.done();
     }
@@ -76,8 +76,8 @@ impl Progress {
     }
 }
 
-/// How long these sets will take, from what is known: a set that ran before takes as long again, another as its jobs one
-/// after the other. None before anything is known.
+/// How long these sets will take, estimated from earlier runs: a set that ran before takes as long again, any other one
+/// as long as its jobs one after the other. `None` before anything is known.
 pub(crate) fn estimate_s(cells: &[Cell], runs: &[Run]) -> Option<f64> {
     let times = |fits: &dyn Fn(&Run) -> bool| -> Vec<f64> {
         runs.iter().filter(|run| run.outcome == Ended::Done && fits(run)).map(|run| run.elapsed_s).collect()

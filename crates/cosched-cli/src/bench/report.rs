@@ -170,7 +170,7 @@ fn mix(page: &mut Page, document: &Document) {
     page.table(&titles, &rows);
 }
 
-/// A line for each policy, a mark for each job by its place in the list.
+/// One line for each policy, with a mark for each job at its place in the list.
 fn mix_lines(document: &Document) -> Vec<Line> {
     let line = |(style, policy): (usize, &String)| {
         let rows = document.mix.iter().filter(|row| row.policy == *policy);
@@ -201,7 +201,7 @@ mod tests {
         {
             assert!(page.contains(text), "{text}");
         }
-        // Nothing measured yet is a page too.
+        // A report without measurements is still a valid page.
         assert!(html(&document(&head, &[])).contains("The numbers"));
     }
 

@@ -1,4 +1,4 @@
-//! Running one set under one policy, and saying how it ended.
+//! Runs one set under one policy, and reports how it ended.
 
 use super::policy::{Choice, How};
 use super::slurm::{self, Slurm};
@@ -33,10 +33,10 @@ pub(crate) struct Runner<'a> {
     context: &'a Context,
     pub(crate) signals: Signals,
     pub(crate) phase: Phase,
-    /// None when no policy needs the daemon.
+    /// `None` when no policy needs the daemon.
     policy: Option<RestorePolicy>,
     slurm: Option<Slurm>,
-    /// Sets so far, for names.
+    /// The number of sets so far, for names.
     count: u32,
 }
 
@@ -47,13 +47,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) jobs: Vec<Job<'a>>,
     pub(crate) repetition: u32,
     pub(crate) limit_s: f64,
-    /// The memory that all need, as far as it is known.
+    /// The memory that all jobs together need, as far as it is known.
     pub(crate) memory_bytes: u64,
-    /// Where the jobs' output is kept, if anywhere: the beginning of the files' names.
+    /// The prefix of the files that the jobs' output is written to; `None` if it is not kept.
     pub(crate) logs: Option<String>,
 }
 
-/// A run, and what its jobs wrote.
+/// A finished run, with what its jobs wrote.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) run: Run,
@@ -65,7 +65,7 @@ impl<'a> Runner<'a> {
     /// Finds or starts what the policies need.
     ///
     /// # Errors
-    /// When there is no daemon, or a policy cannot be had.
+    /// When there is no daemon, or a policy cannot be set.
     pub(crate) fn new(
         context: &'a Context,
         choices: &[Choice],
@@ -79,7 +79,7 @@ impl<'a> Runner<'a> {
             let socket = SocketChoice::find(context.socket.clone());
             let status = connect_or_start(&socket, None)?.status()?;
             let mut restore = RestorePolicy::new(socket, &status);
-            // Not everybody may change the machine's settings: better known now than in an hour.
+            // Not every user may change the machine's settings: better to know now than in an hour.
             for choice in choices {
                 if let How::Cosched { sharing: Some(sharing), .. } = choice.how {
                     restore.enter(None, Some(sharing))?;
@@ -92,7 +92,7 @@ impl<'a> Runner<'a> {
         Ok(Runner { context, signals, phase, policy, slurm, count: 0 })
     }
 
-    /// Runs a set. What goes wrong with it is its outcome, not a failure.
+    /// Runs a set. A failing set is reported as its outcome, not as a failure.
     pub(crate) fn run(&mut self, wanted: &Wanted<'_>, tick: &mut dyn FnMut(&Look)) -> Done {
         self.count += 1;
         let available = memory_available_bytes().unwrap_or(u64::MAX);
@@ -107,7 +107,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Puts the machine's settings back.
+    /// Restores the machine's settings.
     pub(crate) fn restore(&mut self) {
         if let Some(policy) = &mut self.policy {
             policy.restore();
@@ -153,8 +153,8 @@ impl<'a> Runner<'a> {
                 let class = class.iter().flat_map(|class| ["--class", class]);
                 let options: Vec<&str> =
                     options.iter().map(String::as_str).chain(class).chain(["--name", &name]).collect();
-                // A daemon that is started by a job would be one of its processes. It runs already, and if it has ended
-                // since, the job has to fail instead.
+                // A daemon started by a job would be one of its processes. One runs already, and if it has ended since
+                // then, the job has to fail instead.
                 environment.push(("COSCHED_DAEMON".into(), "/dev/null".into()));
                 launcher(self.context, &options)?.into_iter().chain(job.command.iter().map(OsString::from)).collect()
             }

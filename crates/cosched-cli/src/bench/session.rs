@@ -14,9 +14,9 @@ use cosched_study::slowdown::record::{Ended, FORMAT, Head, Run};
 use cosched_study::slowdown::results::document;
 use jiff::Timestamp;
 
-/// The time limit of the first run, when nothing is known.
+/// The time limit of the first run, when nothing is known yet.
 const FIRST_LIMIT_S: f64 = 3600.0;
-/// A set may take this many times its jobs' times one after the other; the worst known collapse is about 20.
+/// A set may take this many times as long as its jobs one after the other; the worst known collapse is about 20.
 const LIMIT_FACTOR: f64 = 30.0;
 const LIMIT_MIN_S: f64 = 60.0;
 
@@ -47,7 +47,7 @@ pub(crate) fn slowdown(context: &Context, options: &Slowdown) -> Result<u8, Fail
     let ended = session.measure();
     session.progress.done();
     session.runner.restore();
-    // A reader that went away (`| head -1`) does not make a success of what failed.
+    // A closed pipe (`| head -1`) does not turn a failure into a success.
     let reported = session.report(context, options);
     ended?;
     reported?;
@@ -92,7 +92,7 @@ struct Session<'a> {
     journal: Option<Journal>,
     progress: Progress,
     runs: Vec<Run>,
-    /// What interrupted it.
+    /// The signal that interrupted it.
     signal: Option<i32>,
 }
 
@@ -108,7 +108,7 @@ impl Session<'_> {
                 let run = self.run(cell, repetition, &cells[place..]);
                 let kept = self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&run));
                 let is_hopeless = self.is_single(cell) && run.outcome != Ended::Done;
-                // Also what the disk has no room for is in the report.
+                // Sets that the disk has no room for are in the report, too.
                 self.runs.push(run);
                 kept?;
                 if let Some(journal) = &self.journal {
@@ -125,7 +125,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether it was run (before a resumption), or took too long or too much memory already: it would again.
+    /// Whether it was already run (before a resumption), or already took too long or too much memory, which it would do
+    /// again.
     fn is_behind(&self, cell: &Cell, repetition: u32) -> bool {
         let of_cell = || self.runs.iter().filter(|run| cell.is_of(run));
         of_cell().any(|run| run.repetition == repetition || matches!(run.outcome, Ended::Limit | Ended::Memory))
@@ -181,11 +182,11 @@ impl Session<'_> {
 
     fn choice(&self, cell: &Cell) -> Choice {
         let found = self.choices.iter().find(|choice| choice.name == cell.policy);
-        // Plain Linux is measured also when it is not among the policies.
+        // Plain Linux is measured even if it is not among the policies.
         found.cloned().unwrap_or(Choice { name: LINUX.into(), how: super::policy::How::Linux })
     }
 
-    /// The times of the jobs of a set one after the other, if they are known.
+    /// The sum of the times of a set's jobs, each run alone, if they are known.
     fn serial_s(&self, cell: &Cell) -> Option<f64> {
         let longest = |runs: Vec<&Run>| runs.iter().map(|run| run.elapsed_s).reduce(f64::max);
         if self.head.commands.is_empty() {
@@ -204,7 +205,7 @@ impl Session<'_> {
         self.head.limit_s.or_else(known).unwrap_or(FIRST_LIMIT_S)
     }
 
-    /// What the jobs of a set need by what they had alone; 0 when that is not known.
+    /// The memory that the jobs of a set need, from what they used alone; 0 when that is not known.
     fn memory_bytes(&self, cell: &Cell) -> u64 {
         let peak = |runs: &mut dyn Iterator<Item = &Run>| {
             runs.flat_map(|run| &run.each).map(|each| each.max_memory_bytes).max().unwrap_or(0)
@@ -226,7 +227,7 @@ impl Session<'_> {
 
     fn report(&self, context: &Context, options: &Slowdown) -> Result<(), Failure> {
         let document = document(&self.head, &self.runs);
-        // First to the disk, as nobody may read what is printed; but what cannot be written is printed all the same.
+        // To the disk first, since the printed text may be lost; but what cannot be written is printed all the same.
         let written = self.journal.as_ref().map_or(Ok(()), |journal| journal.write(&document));
         let directory = options.out.as_deref().or(options.resume.as_deref()).filter(|_| written.is_ok());
         let printed = match (context.json, options.csv) {

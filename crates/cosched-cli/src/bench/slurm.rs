@@ -1,8 +1,8 @@
-//! The same jobs under a local Slurm that shares nodes by time slices (`PreemptMode=GANG`), by its documented commands.
+//! The same jobs under a local Slurm that shares nodes by time slices (`PreemptMode=GANG`), through its documented commands.
 //!
-//! A job is a batch job whose script is a supervisor of ours: what runs below slurmd is not a descendant of the harness,
-//! so the supervisor writes its report to a file. `sbatch --wait` says the end late (it asks every few seconds), so the end is
-//! the supervisor's; the beginning is the submission's, as the user waits from there on.
+//! A job is a batch job whose script is one of our supervisors: processes below slurmd are not descendants of the harness, so
+//! the supervisor writes its report to a file. `sbatch --wait` reports the end late (it polls every few seconds), so the
+//! supervisor's end time counts; the start is the time of submission, because that is when the user starts to wait.
 
 use crate::format::command_line;
 use crate::jobset::{End, Measured, Outcome, STAGE, Usage};
@@ -18,10 +18,10 @@ pub(crate) struct Slurm {
 }
 
 impl Slurm {
-    /// Looks whether there is one that lets `jobs` jobs share a node.
+    /// Checks that there is a Slurm that lets `jobs` jobs share a node.
     ///
     /// # Errors
-    /// When there is none, it does not answer, or is not set up for time slices.
+    /// When there is none, it does not answer, or is not configured for time slices.
     pub(crate) fn find(jobs: u32) -> Result<Slurm, Failure> {
         ask("scontrol", &["ping"]).and_then(|text| is_up(&text)).map_err(|why| refused(&why))?;
         ask("sbatch", &["--version"]).and_then(|_| ask("scancel", &["--version"])).map_err(|why| refused(&why))?;
@@ -44,7 +44,7 @@ impl Slurm {
         let place =
             |kind: &str| command_line(&[self.reports.join(format!("{name}.{kind}")).to_string_lossy().into_owned()]);
         let script = format!("exec {} >{} 2>{} </dev/null", command_line(&inside), place("report"), place("output"));
-        // Slurm counts minutes; it is a net below the harness's own limit.
+        // Slurm counts minutes; this is a safety net below the harness's own limit.
         let minutes = (limit_s / 60.0).ceil() as u64 + 1;
         let words = [
             "sbatch".to_owned(),
@@ -62,7 +62,7 @@ impl Slurm {
         Ok(words.into_iter().map(OsString::from).collect())
     }
 
-    /// Replaces what is known of the submission by what the supervisor inside says of the job.
+    /// Replaces what is known about the submission by the report of the supervisor inside the job.
     pub(crate) fn add_report(&self, name: &str, end: &mut End) {
         let read =
             |kind: &str| std::fs::read_to_string(self.reports.join(format!("{name}.{kind}"))).unwrap_or_default();
@@ -76,8 +76,8 @@ impl Slurm {
     }
 }
 
-/// What is known of the whole set after the reports: `sbatch --wait` ends seconds after the last job, and the jobs' own CPU
-/// time looked like that of strangers.
+/// Corrects the measurements of the whole set by the reports: `sbatch --wait` ends seconds after the last job, and the jobs'
+/// own CPU time was counted as that of other processes.
 pub(crate) fn correct(measured: &mut Measured, cpus: usize) {
     let ends: Vec<&End> = measured.jobs.iter().flatten().collect();
     let cpu_us: u64 =
@@ -108,7 +108,7 @@ fn refused(why: &str) -> Failure {
     Failure::explained(EXIT_REFUSED, "Slurm cannot run jobs in time slices here", why, hint)
 }
 
-/// What a command of Slurm writes.
+/// The output of a Slurm command.
 fn ask(program: &str, words: &[&str]) -> Result<String, String> {
     let shown = format!("{program} {}", words.join(" "));
     let output = Command::new(program).args(words).output().map_err(|e| format!("{program} cannot be run: {e}"))?;
@@ -119,7 +119,7 @@ fn ask(program: &str, words: &[&str]) -> Result<String, String> {
     Err(format!("`{shown}` failed: {}", said.lines().next().unwrap_or("it wrote nothing")))
 }
 
-/// `scontrol ping` ends with success also when a controller is down.
+/// `scontrol ping` exits with success even if a controller is down.
 fn is_up(ping: &str) -> Result<(), String> {
     if ping.contains(" UP") { Ok(()) } else { Err(format!("slurmctld does not answer: {}", ping.trim())) }
 }
@@ -133,7 +133,7 @@ fn time_slices(configuration: &str) -> Result<(), String> {
     if mode.contains("GANG") { Ok(()) } else { Err(format!("its PreemptMode is `{mode}`, without GANG")) }
 }
 
-/// The default partition has to let that many jobs share its CPUs: `OverSubscribe=FORCE:4`.
+/// The default partition has to let `jobs` jobs share its CPUs: `OverSubscribe=FORCE:4`.
 fn shares(partitions: &str, jobs: u32) -> Result<(), String> {
     let default = partitions.lines().find(|line| line.contains("Default=YES")).ok_or("it has no default partition")?;
     let field = default.split_ascii_whitespace().find_map(|word| word.strip_prefix("OverSubscribe=")).unwrap_or("NO");

@@ -1,4 +1,4 @@
-//! `cosched cluster`: repair, backup and restore of what a cluster has in its store.
+//! `cosched cluster`: repair, backup and restore of what a cluster keeps in its store.
 
 use crate::context::Context;
 use crate::jobs::connect;
@@ -99,7 +99,7 @@ fn text(report: &RepairReport, nothing: &str) -> String {
     }
 }
 
-/// Whole or not at all, for its owner alone, and never over something else.
+/// Writes atomically, readable by the owner only, and never overwrites an existing file.
 fn write(file: &Path, backup: &ClusterBackup) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(backup).map_err(|e| cannot_write(file, &e.to_string()))? + "\n";
     if file.as_os_str() == "-" {

@@ -15,7 +15,7 @@ pub(super) struct JobColumn {
     value: fn(&Job) -> Value,
 }
 
-/// What a column has of a job: a text to show, and what it is sorted by if that is a number.
+/// A column's value for a job: a text to show, and a number to sort by if it has one.
 struct Value(Option<String>, Option<f64>);
 
 fn text(text: impl Into<String>) -> Value {
@@ -111,13 +111,13 @@ pub(super) fn help() -> String {
 }
 
 impl JobColumn {
-    /// What it has of a job.
+    /// The cell for a job.
     pub(super) fn cell(&self, job: &Job, colour: bool) -> Cell {
         let colour = if colour && self.name == "state" { colour_of(job) } else { "" };
         Cell { text: format::or_dash((self.value)(job).0), colour }
     }
 
-    /// The order of two jobs by this column; what is unknown comes last.
+    /// The order of two jobs by this column; unknown values come last.
     pub(super) fn compare(&self, a: &Job, b: &Job, descending: bool) -> Ordering {
         let (Value(text_a, number_a), Value(text_b, number_b)) = ((self.value)(a), (self.value)(b));
         let turned = |order: Ordering| if descending { order.reverse() } else { order };
@@ -132,7 +132,7 @@ impl JobColumn {
     }
 }
 
-/// Where an adopted job comes from, in the place of a command.
+/// Where an adopted job comes from, shown in place of a command.
 fn from(job: &Job) -> Option<String> {
     let adopted = job.adopted.as_ref()?;
     let from = adopted.from.as_ref().or(adopted.cgroup.as_ref())?;
@@ -149,7 +149,7 @@ pub(super) fn elapsed_ms(job: &Job, now_unix_ms: u64) -> Option<u64> {
     job.started_unix_ms.map(|start| until.saturating_sub(start))
 }
 
-/// `33%`, and `33%/50%` with the share that it has at most.
+/// `33%`, and `33%/50%` with the maximum share.
 fn share(job: &Job) -> Option<String> {
     match (job.share.map(format::percent), job.share_max.map(format::exact_percent)) {
         (share, None) => share,
@@ -187,7 +187,7 @@ fn state(job: &Job) -> String {
     }
 }
 
-/// Why it does not run, or was ended.
+/// Why the job does not run, or was ended.
 pub(super) fn reason(job: &Job) -> Option<String> {
     match job.state {
         JobState::Waiting => job.waits_for.clone(),

@@ -1,4 +1,4 @@
-//! One request a job, several at a time: what reaches the daemon together is planned and written together.
+//! One request for each job, several at a time: requests that reach the daemon together are planned and written together.
 
 use crate::context::Context;
 use crate::jobs::{code_of, connect, find_all, patiently};
@@ -6,11 +6,11 @@ use crate::out::{Failure, print_json};
 use cosched_api::{Client, ClientError, Job};
 use std::thread;
 
-/// So many requests are under way at a time.
+/// The number of requests in flight at a time.
 const AT_ONCE: usize = 16;
 
-/// Asks for each job; goes on after failures, whose first code is the result. The answers are printed only as JSON, in the order of the
-/// words.
+/// Sends a request for each job; continues after failures, the first of which determines the exit code. The answers are printed only as
+/// JSON, in the order of the words.
 pub(super) fn each(
     context: &Context,
     words: &[String],
@@ -34,7 +34,7 @@ pub(super) fn each(
     Ok(first)
 }
 
-/// Each client asks for one of them.
+/// Each client takes the next job until none is left.
 fn ask(
     clients: &mut [Client],
     ids: Vec<Result<u64, Failure>>,

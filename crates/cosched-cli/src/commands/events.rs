@@ -8,7 +8,7 @@ use clap::Args;
 use cosched_api::{Client, ClientError, EventKind, StreamEvent, StreamRequest};
 use std::time::Duration;
 
-/// Between attempts to find a daemon that went away.
+/// Between attempts to reach a daemon that is away.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Args, Debug)]
@@ -41,7 +41,7 @@ pub(crate) fn events(context: &Context, options: &Events) -> Result<u8, Failure>
 }
 
 enum Stop {
-    /// The daemon went away.
+    /// The connection to the daemon is lost.
     Away(ClientError),
     Failed(Failure),
 }

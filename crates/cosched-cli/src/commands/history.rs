@@ -42,13 +42,13 @@ pub(crate) struct History {
 const COLUMNS: [&str; 11] =
     ["id", "name", "user", "state", "cpus", "cpu", "elapsed", "peak", "start", "ended", "command"];
 
-/// What jobs used together.
+/// The sums over several jobs.
 #[derive(Debug, Default, PartialEq, Serialize)]
 struct Total {
     jobs: u64,
     cpu_time_ms: u64,
     elapsed_ms: u64,
-    /// Elapsed time of each job by its CPUs.
+    /// The sum over the jobs of elapsed time times CPUs.
     cpu_elapsed_ms: u64,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn history(context: &Context, options: &History) -> Result<u8, Failur
     Ok(0)
 }
 
-/// Every job of a time, page by page.
+/// All jobs that ended in an interval, page by page.
 fn all_between(client: &mut Client, since: u64, until: u64) -> Result<Vec<Job>, Failure> {
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
@@ -90,7 +90,8 @@ fn all_between(client: &mut Client, since: u64, until: u64) -> Result<Vec<Job>, 
         let Some(earliest) = page.iter().filter_map(|job| job.ended_unix_ms).min() else { return Ok(all) };
         let before = all.len();
         all.extend(page.into_iter().filter(|job| known.insert((job.id, job.submitted_unix_ms, job.restarts))));
-        // What ended in the same millisecond comes again with the next page; a page of nothing else would be the same again.
+        // Jobs that ended in the same millisecond are repeated on the next page; a page of nothing but those would repeat
+        // for ever.
         end = if all.len() == before { earliest.saturating_sub(1) } else { earliest };
         if end < since || end == 0 {
             return Ok(all);
@@ -141,11 +142,11 @@ fn table_of(users: &BTreeMap<String, Total>, total: &Total) -> String {
     render(&columns, &all.collect::<Vec<_>>(), None)
 }
 
-/// A moment, in milliseconds since the Unix epoch.
+/// A point in time, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct When(u64);
 
-/// `2026-11-01`, `2026-11-01 14:30`, `today`, `yesterday`, `now`, or so long ago: `2h`, `7d`.
+/// `2026-11-01`, `2026-11-01 14:30`, `today`, `yesterday`, `now`, or how long ago: `2h`, `7d`.
 fn when(text: &str) -> Result<When, String> {
     when_at(text, &Timestamp::now().to_zoned(TimeZone::system()))
 }

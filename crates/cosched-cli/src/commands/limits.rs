@@ -1,4 +1,4 @@
-//! `cosched limits`: what one user may have, and has.
+//! `cosched limits`: a user's limits and present usage.
 
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};

@@ -59,7 +59,7 @@ fn sort_key(word: &str) -> Result<(&'static JobColumn, bool), String> {
     }
 }
 
-/// By default a job that waits shows why, and until when, instead of its command.
+/// By default, a waiting job shows what it waits for, and until when, in place of its command.
 fn table(jobs: &[Job], shown: &[&JobColumn], default: bool, width: Option<usize>, colour: bool) -> String {
     let mut columns: Vec<_> = shown.iter().map(|column| column.column.clone()).collect();
     if default && jobs.iter().any(|job| why(job).is_some()) {
@@ -109,7 +109,7 @@ mod tests {
              7  a.out  ann   interactive  gang    running           2   100  12.3s        -  1.5G    0    50%  mpirun -n 2 ./a.out\n\
              12  night  ann   interactive  gang    ended SIGKILL     2     -  12.3s    1m05s     -    -      -  mpirun -n 2 ./a.out\n"
         );
-        // Of jobs on several nodes a node knows its own part.
+        // A node knows only its own part of a job that spans several nodes.
         let mut parts = [jobs[0].clone(), jobs[0].clone()];
         (parts[0].use_of_nodes, parts[1].use_of_nodes) = (Some(vec!["a".into()]), Some(vec![]));
         let text = default(&parts, None, false);

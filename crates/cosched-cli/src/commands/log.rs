@@ -1,4 +1,4 @@
-//! `cosched log`: the output of a detached job, or what happened to a job.
+//! `cosched log`: the output of a detached job, or a job's events.
 
 use super::options::Log;
 use crate::context::Context;
@@ -36,10 +36,10 @@ fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<()
         Failure::explained(1, &format!("cannot read {path}"), &e.to_string(), &hint)
     };
     let mut file = open(job, path).map_err(|e| cannot(&e))?;
-    // A program may do to its own user's terminal what it likes.
+    // A program may write anything to its own user's terminal.
     let foreign = !is_own(job) && io::stdout().is_terminal();
     loop {
-        // Asked before reading: what was written before the end is read after it.
+        // Checked before reading, so that everything written before the end is read.
         let over = !follow || is_over(client, job.id)?;
         copy(&mut file, foreign, &cannot)?;
         if over {
@@ -49,7 +49,7 @@ fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<()
     }
 }
 
-/// The path is what the job's owner says: it is opened so that nothing but a file of his is read, and nothing waits for it.
+/// The job's owner chose the path: only a regular file owned by that user is opened, and without blocking.
 fn open(job: &Job, path: &str) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
@@ -67,7 +67,7 @@ fn is_own(job: &Job) -> bool {
     job.uid == rustix::process::getuid().as_raw()
 }
 
-/// As bytes: a program's output need not be text. For somebody else's terminal without what steers it.
+/// As bytes: a program's output need not be text. On another user's terminal, without control characters.
 fn copy(file: &mut File, foreign: bool, cannot: &impl Fn(&io::Error) -> Failure) -> Result<(), Failure> {
     let mut piece = [0; 64 << 10];
     loop {

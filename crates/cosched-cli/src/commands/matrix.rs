@@ -4,7 +4,7 @@ use crate::table::{Cell, Column, numbers, render, words};
 use cosched_api::{Matrix, Row};
 use std::iter::once;
 
-/// One line of titles and one a row; empty without rows.
+/// One line of titles and one line for each row; empty if there are no rows.
 pub(crate) fn text(matrix: &Matrix) -> String {
     if matrix.rows.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! `cosched nodes`: the nodes of the cluster, or the one machine, how busy they are, and the queues.
+//! `cosched nodes`: the nodes of the cluster, or the one machine, with their loads, and the queues.
 
 use super::options::Nodes;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::table::{numbers, render, words};
 use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus, Status};
 use serde::Serialize;
 
-/// Lists, or drains first.
+/// Lists the nodes, after draining or undraining those named.
 pub(crate) fn nodes(context: &Context, options: &Nodes) -> Result<u8, Failure> {
     let mut client = connect(context)?;
     let socket = client.path().to_owned();
@@ -25,7 +25,7 @@ pub(crate) fn nodes(context: &Context, options: &Nodes) -> Result<u8, Failure> {
     }
     let status = client.status()?;
     let (nodes, cluster) = status_of_cluster(&status)?;
-    // Without the store nobody knows how busy the others are; who is there is known all the same.
+    // Without the store, the loads of the other nodes are unknown; the list of nodes is known all the same.
     let loads = client.loads().map(|list| list.nodes).unwrap_or_default();
     if context.json {
         let both = |node| Both { node, measured: loads.iter().find(|load| load.name == node.name) };
@@ -36,7 +36,7 @@ pub(crate) fn nodes(context: &Context, options: &Nodes) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the cluster says of a node, and how busy the node says it is.
+/// What the cluster knows about a node, and the load that the node itself reports.
 #[derive(Serialize)]
 struct Both<'a> {
     #[serde(flatten)]

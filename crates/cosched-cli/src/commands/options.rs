@@ -1,4 +1,4 @@
-//! What the small commands may be told.
+//! The options of the small commands.
 
 use crate::parsers::{
     PartOrNone, class_parser, dead_after, named, parse_share, parse_signal, part_or_none, policy_or_default,

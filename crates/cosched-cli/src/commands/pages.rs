@@ -25,7 +25,7 @@ pub(crate) fn man(command: Command, directory: Option<&Path>) -> Result<u8, Fail
     Ok(0)
 }
 
-/// `cosched completions SHELL`: a script that asks this command for what it offers.
+/// `cosched completions SHELL`: a script that calls this command for completions.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let shells = clap_complete::env::Shells::builtins();
     let failed = |e: io::Error| Failure::other(format!("cannot write the completions: {e}"));
@@ -36,14 +36,14 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
             .map_err(failed)?;
     }
     if shell == clap_complete::Shell::Zsh {
-        // A file in $fpath is the function itself when it is called first.
+        // A file in $fpath is itself the function when it is called for the first time.
         text.extend(b"[ \"${funcstack[1]}\" = _cosched ] && _clap_dynamic_completer_cosched \"$@\"\n");
     }
     print(&String::from_utf8_lossy(&text))?;
     Ok(0)
 }
 
-/// `cosched metrics`: the text as the daemon has it; with --json the same in an object.
+/// `cosched metrics`: the daemon's text, unchanged; with --json the same in an object.
 pub(crate) fn metrics(context: &Context) -> Result<u8, Failure> {
     let text = crate::jobs::connect(context)?.metrics().map_err(|error| match &error {
         ClientError::Refused(body) if body.code == ErrorCode::NotFound => Failure::explained(

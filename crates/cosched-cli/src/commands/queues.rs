@@ -1,4 +1,4 @@
-//! `cosched queues`: the queues of the cluster, and other ones.
+//! `cosched queues`: lists or replaces the queues of the cluster.
 
 use super::nodes::status_of_cluster;
 use crate::context::Context;
@@ -38,7 +38,7 @@ pub(crate) enum QueuesCommand {
     },
 }
 
-/// Lists, or changes first.
+/// Lists the queues, after replacing them if requested.
 pub(crate) fn queues(context: &Context, options: &Queues) -> Result<u8, Failure> {
     let mut client = connect(context)?;
     let status = match &options.command {
@@ -124,14 +124,14 @@ pub(super) fn table(queues: &[QueueStatus]) -> String {
     render(&columns, &queues.iter().map(row).collect::<Vec<_>>(), None)
 }
 
-/// Who may use a queue.
+/// The users who may use a queue.
 fn whose(queue: &QueueStatus) -> String {
     let groups = queue.groups.iter().map(|group| format!("@{group}"));
     let all: Vec<String> = queue.users.iter().cloned().chain(groups).collect();
     if all.is_empty() { "everybody".to_owned() } else { all.join(",") }
 }
 
-/// The same in the words of cosched.toml, exactly.
+/// The same queues in the format of cosched.toml, exactly.
 fn as_toml(cluster: &ClusterStatus) -> String {
     let mut text = String::new();
     if let Some(FairShare { half_life_ms, weight_ms }) = cluster.fair_share {
@@ -157,7 +157,7 @@ fn as_toml(cluster: &ClusterStatus) -> String {
     text
 }
 
-/// The part of the file that is read.
+/// The part of the file that is used.
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]

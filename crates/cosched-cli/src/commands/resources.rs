@@ -1,4 +1,4 @@
-//! `cosched resources`: what jobs want from now on.
+//! `cosched resources`: changes the resources that jobs request.
 
 use crate::context::Context;
 use crate::jobs::for_each;
@@ -32,7 +32,7 @@ pub(crate) struct ChangeResources {
 /// `cosched resources JOB…`.
 pub(crate) fn resources(context: &Context, options: &ChangeResources) -> Result<u8, Failure> {
     let request = ResourcesRequest { nodes: options.nodes.clone(), cpus: options.cpus, mem_bytes: options.mem };
-    // One after the other: what one job gives up another can have.
+    // One after the other: what one job gives up is then available to the next.
     for_each(context, &options.jobs, |client, id| {
         let job = client.set_resources(id, &request)?;
         if context.json {

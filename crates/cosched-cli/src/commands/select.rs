@@ -1,4 +1,4 @@
-//! Jobs chosen by what they are: of a user, of a name, in a state. For the commands that change several at a time.
+//! Jobs selected by user, name or state, for the commands that change several at a time.
 
 use super::each::each;
 use super::options::Selection;
@@ -7,12 +7,12 @@ use crate::jobs::connect;
 use crate::out::{EXIT_NO_JOB, Failure, say};
 use cosched_api::{Client, ClientError, Job, JobState};
 
-/// Which jobs are meant: an empty list is no condition.
+/// Which jobs are selected; an empty list is no condition.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Filter<'a> {
     /// By name or number.
     pub(super) users: &'a [String],
-    /// In which `*` stands for any text.
+    /// In which `*` matches any text.
     pub(super) names: &'a [String],
     pub(super) states: &'a [JobState],
 }
@@ -26,8 +26,8 @@ impl Filter<'_> {
     }
 }
 
-/// Does something with the jobs that are named, or with those that are selected: of them only those in one of the states `fit`, unless
-/// states are given. `deed` says what is done, as "send TERM to".
+/// Applies a change to the named jobs, or to the selected ones: of those only jobs in one of the states `fit`, unless states are
+/// given. `deed` describes the change, as "send TERM to".
 pub(super) fn change(
     context: &Context,
     (words, selection): (&[String], &Selection),
@@ -65,13 +65,13 @@ impl Selection {
 
     fn takes(&self, job: &Job, uid: u32, fit: &[JobState]) -> bool {
         let states = if self.state.is_empty() { fit } else { &self.state };
-        // Without a user, one's own: an administrator who writes --all means no less.
+        // Without --user, only the caller's own jobs: this also holds for an administrator who writes --all.
         let is_whose = !self.user.is_empty() || job.uid == uid;
         is_whose && Filter { users: &self.user, names: &self.name, states }.takes(job)
     }
 }
 
-/// Whether a name is as a pattern, in which `*` stands for any text.
+/// Whether a name matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(left) = name.strip_prefix(first) else { return false };

@@ -74,7 +74,7 @@ fn cpus(job: &Job) -> String {
     }
 }
 
-/// Where it comes from, and whether it stays there.
+/// Where an adopted job comes from, and whether its processes stay there.
 fn adopted(adopted: &Adopted) -> String {
     let from = adopted.from.as_deref().unwrap_or("a cgroup");
     match adopted.cgroup {
@@ -83,7 +83,7 @@ fn adopted(adopted: &Adopted) -> String {
     }
 }
 
-/// With who has decided it, where that was an administrator.
+/// Adds who decided it, if that was an administrator.
 fn decided(job: &Job, matter: DecidedMatter, text: String) -> String {
     match job.decided.iter().find(|decision| decision.matter == matter) {
         Some(decision) => format!("{text}, set by {}, an administrator", decision.user),
@@ -138,7 +138,7 @@ fn state(job: &Job) -> String {
     }
 }
 
-/// What it has of each node, or wants while it waits.
+/// What it has on each node, or requests while it waits.
 fn nodes(job: &Job) -> Option<String> {
     let node = |node: &NodeResources| {
         let cpus = node.cpus.map(|cpus| format!(":{cpus}")).unwrap_or_default();
@@ -162,7 +162,7 @@ fn policy(job: &Job) -> String {
     format!("{policy}: {} since {since}{changes}; {}", chosen.policy.name(), chosen.why)
 }
 
-/// How its processes wait and what that cost.
+/// How its processes wait and what that costs.
 fn waiting(waiting: &JobWaiting) -> String {
     let asked = if waiting.asked.mode == waiting.mode { "" } else { " (asked: auto)" };
     let spin = match (waiting.spin_us, waiting.asked.spin_us) {
@@ -173,7 +173,7 @@ fn waiting(waiting: &JobWaiting) -> String {
     };
     let mut text = format!("{}{spin}{asked}", waiting.mode.name());
     if waiting.polls == 0 {
-        // The library has nothing to do with it.
+        // The library is not involved.
         if waiting.mode != WaitMode::Micro {
             text.push_str("; no waits recorded yet");
         }
@@ -198,7 +198,7 @@ fn cpu_time(job: &Job) -> String {
     job.cpu_percent.map_or(total.clone(), |percent| format!("{total}, now {percent:.0}% of one CPU"))
 }
 
-/// Of the machine's CPU time, over the last seconds.
+/// The job's share of the machine's CPU time, over the last seconds.
 fn share(job: &Job) -> Option<String> {
     let (due, received) = (job.share_due?, job.share_received?);
     let outside = job
@@ -219,7 +219,7 @@ fn memory(job: &Job) -> Option<String> {
     (!known.is_empty()).then(|| known.join(", ") + &on_nodes(job))
 }
 
-/// Where its use was measured, when it has other nodes, too.
+/// The node where its use was measured, if it has other nodes, too.
 fn on_nodes(job: &Job) -> String {
     match job.use_of_nodes.as_deref() {
         None | Some([]) => String::new(),

@@ -1,4 +1,4 @@
-//! `cosched status`: the CPUs, the matrix, the switches, and whatever is wrong.
+//! `cosched status`: the CPUs, the matrix, the switches, and any problems.
 
 use super::matrix;
 use crate::context::Context;
@@ -29,7 +29,7 @@ pub(crate) fn status(context: &Context, watch: bool) -> Result<u8, Failure> {
     }
 }
 
-/// Nothing on a machine alone: a section without lines is not shown.
+/// Empty on a single machine: a section without lines is not shown.
 fn cluster(status: &Status) -> String {
     let Some(cluster) = status.cluster.as_ref().filter(|cluster| !cluster.alone) else { return String::new() };
     let (nodes, gone): (Vec<&NodeStatus>, Vec<&NodeStatus>) =
@@ -46,7 +46,7 @@ fn cluster(status: &Status) -> String {
     format!("{}{store}; {plan}; {} nodes: {}{more}{gone}", cluster.name, nodes.len(), names.join(", "))
 }
 
-/// Of one machine that has them; `cosched nodes` shows those of a cluster.
+/// The queues of a single machine, if it has any; `cosched nodes` shows those of a cluster.
 fn queues(status: &Status) -> String {
     let Some(cluster) = status.cluster.as_ref().filter(|cluster| cluster.alone) else { return String::new() };
     let store = if cluster.store_answers { "" } else { "; they cannot be written now" };
@@ -111,7 +111,7 @@ fn cpus(status: &Status) -> String {
     format!("{} ({list}), {size} memory; {reserve}{}", status.cpus.len(), load(status).unwrap_or_default())
 }
 
-/// How busy they are.
+/// The load of the CPUs.
 fn load(status: &Status) -> Option<String> {
     let load = status.load.as_ref().filter(|load| !load.cpus.is_empty())?;
     let busy: Vec<String> =
@@ -162,7 +162,7 @@ pub(super) fn policy(status: &Status) -> String {
     format!("{}, {} sharing, {slots}{period}", status.policy.name(), status.sharing.name())
 }
 
-/// The same with all else that `cosched policy` sets for a cluster.
+/// The same with everything else that `cosched policy` sets for a cluster.
 pub(super) fn policy_of_all(status: &Status) -> String {
     let mut text = policy(status);
     let Some(cluster) = &status.cluster else { return text };

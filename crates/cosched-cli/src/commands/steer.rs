@@ -14,7 +14,7 @@ use cosched_api::{
 };
 use std::time::Duration;
 
-/// Less than the daemon's limit for one poll.
+/// Shorter than the daemon's limit for one poll.
 const POLL_TIME: Duration = Duration::from_secs(50);
 const GRACE: Duration = Duration::from_secs(5);
 const SIGTERM: i32 = 15;
@@ -101,7 +101,7 @@ pub(crate) fn policy(context: &Context, options: &ChangePolicy) -> Result<u8, Fa
     Ok(0)
 }
 
-/// Adds what classes are to be worth; those that are not named are worth what they are.
+/// Changes the shares of the named classes; the others keep theirs.
 fn with_shares(
     mut request: PolicyRequest,
     options: &ChangePolicy,
@@ -111,7 +111,7 @@ fn with_shares(
         return Ok(request);
     }
     let present = client.status()?.cluster.and_then(|cluster| Some((cluster.shares?, cluster.off_hours?)));
-    // Without a cluster the daemon says so.
+    // Without a cluster the daemon refuses the request.
     let nothing = ClassShares { express: 1, interactive: 1, batch: 1, standby: 1 };
     let (working, off) = present.unwrap_or((nothing, nothing));
     let over = |present, changes: &[(Class, u32)]| (!changes.is_empty()).then(|| over(present, changes));
@@ -154,7 +154,7 @@ fn until_ended(client: &mut Client, id: u64) -> Result<Job, ClientError> {
         if matches!(job.state, JobState::Ended | JobState::Lost) {
             return Ok(job);
         }
-        // So that a daemon that answers at once cannot make this busy.
+        // So that a daemon that answers at once does not make this a busy loop.
         std::thread::sleep(Duration::from_millis(20));
     }
 }

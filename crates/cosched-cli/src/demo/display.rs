@@ -10,11 +10,11 @@ use crate::out::{Failure, print, say, use_colour};
 use cosched_api::{Client, Status};
 use std::io::{self, IsTerminal};
 
-/// Where the talk goes.
+/// How progress is shown.
 #[derive(Debug)]
 pub(crate) struct Display {
     mode: Mode,
-    /// Lines of the last drawing, to be drawn over.
+    /// The number of lines of the last drawing, which the next one overwrites.
     drawn: usize,
     colour: bool,
     /// Whether the matrix of this run was shown already, in plain mode.
@@ -25,7 +25,7 @@ pub(crate) struct Display {
 enum Mode {
     InPlace,
     Lines,
-    /// Standard output is JSON: the lines are talk.
+    /// Standard output is JSON: the lines go to standard error.
     Talk,
 }
 
@@ -39,7 +39,7 @@ impl Display {
         Display { mode, drawn: 0, colour: use_colour(), matrix_shown: false }
     }
 
-    /// A line that stays.
+    /// Prints a line that stays.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.erase()?;
         match self.mode {
@@ -54,7 +54,7 @@ impl Display {
         self.matrix_shown = false;
     }
 
-    /// A run goes on.
+    /// Called while a run is in progress.
     pub(crate) fn tick(
         &mut self,
         arm: Arm,
@@ -68,7 +68,7 @@ impl Display {
                 let text = screen(arm, progress, status.as_ref(), results, self.colour);
                 self.draw(&text)
             }
-            // Once a run, when its rows are there.
+            // Once per run, when its rows exist.
             Mode::Lines if arm == Arm::Gang && !self.matrix_shown && progress.ended.len() > 1 => {
                 let rows = client.status().map(|status| matrix::text(&status.matrix)).unwrap_or_default();
                 self.matrix_shown = rows.lines().count() > progress.ended.len();

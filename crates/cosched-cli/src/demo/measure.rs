@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long a set of jobs took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Time {
-    /// From the first start to the last end, in seconds; to the limit when not all had ended.
+    /// From the first start to the last end, in seconds; up to the limit if some had not ended.
     pub(crate) seconds: f64,
     /// Whether all had ended within the limit.
     pub(crate) finished: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Set<'a> {
     pub(crate) jobs: u32,
     pub(crate) command: Vec<OsString>,
     pub(crate) environment: &'a [(&'static str, &'static str)],
-    /// After this it is ended and counts as not finished.
+    /// When the set is ended and counts as not finished.
     pub(crate) limit: Duration,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Measured {
     pub(crate) report: Option<Report>,
 }
 
-/// Runs the set. `tick` is called a few times a second; an interruption or a job that fails is a failure, and everything
+/// Runs the set. `tick` is called a few times a second; an interruption or a failing job is a failure, and everything
 /// that was started is ended before this returns.
 pub(crate) fn run(
     context: &Context,
@@ -71,7 +71,7 @@ fn planned(context: &Context, set: &Set<'_>, number: u32) -> Result<Planned, Fai
     Ok(Planned { command, environment, start: Duration::ZERO, output: unnamed_file()?, on_early_end: Vec::new() })
 }
 
-/// What all the jobs report; they must have done the same.
+/// The report of all jobs, which must have done the same work.
 fn same_report(jobs: &[Option<End>]) -> Result<Option<Report>, Failure> {
     let mut reports = jobs.iter().map(|job| job.as_ref().and_then(|job| read_report(&job.output)));
     let first = reports.next().flatten();

@@ -1,7 +1,7 @@
 //! `cosched demo`: the same jobs under plain Linux, cosched local and cosched gang, in turn.
 //!
-//! Work is fixed once (by a run alone under plain Linux) and the same in every run. The arms take turns for each
-//! number of jobs, so that a machine that gets slower or faster meanwhile treats them alike.
+//! The amount of work is determined once (by a run alone under plain Linux) and is the same in every run. The arms take
+//! turns for each number of jobs, so that a machine that gets slower or faster meanwhile affects them alike.
 
 mod display;
 mod measure;
@@ -57,8 +57,8 @@ pub(crate) fn demo(context: &Context, options: &Demo) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The arms of one number of jobs. Plain Linux alone is the measure of all, so it is always there; who comes first
-/// changes with each repetition.
+/// The arms for one number of jobs. Plain Linux alone is the baseline, so it is always included; the order rotates with
+/// each repetition.
 fn arms(chosen: &[Arm], jobs: u32, repetition: u32) -> Vec<Arm> {
     let mut arms: Vec<Arm> = [Arm::Linux, Arm::Local, Arm::Gang]
         .into_iter()
@@ -152,7 +152,7 @@ impl Stage<'_> {
     }
 }
 
-/// None for jobs that do not ask the machine.
+/// `None` for jobs that do not depend on the machine's policy.
 fn machine_policy(arm: Arm) -> Option<Policy> {
     match arm {
         Arm::Linux => None,

@@ -5,7 +5,7 @@ use crate::programs::{Launcher, directories, mpirun};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// CPU work between two meetings of a job's processes, in microseconds.
+/// CPU work between two barriers of a job's processes, in microseconds.
 const GRAIN_US: &str = "100";
 
 /// A parallel program and its launcher.
@@ -15,23 +15,23 @@ pub(crate) struct Program {
     start: Vec<OsString>,
     /// Settings that the launcher needs.
     pub(crate) environment: Vec<(&'static str, &'static str)>,
-    /// For people.
+    /// A description for users.
     pub(crate) description: String,
-    /// Of each job.
+    /// The number of processes of each job.
     pub(crate) processes: usize,
 }
 
-/// Work that is the same in each run.
+/// The amount of work, the same in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Work {
-    /// Meetings.
+    /// The number of barriers.
     pub(crate) iterations: u64,
     /// Loops between two of them.
     pub(crate) grain_loops: u64,
 }
 
 impl Program {
-    /// The named program or the usual one, for `processes` processes a job.
+    /// The named program or the default one, with `processes` processes per job.
     pub(crate) fn find(named: Option<&Path>, processes: usize) -> Result<Program, Failure> {
         let launcher = mpirun(None);
         let wanted: &[&str] = if launcher.is_some() { &["barrier-mpi", "barrier-omp"] } else { &["barrier-omp"] };
@@ -65,7 +65,8 @@ impl Program {
         Program { start, environment: Vec::new(), description, processes }
     }
 
-    /// Whether all processes of a job met: programs of one MPI run as many single ones under another's mpirun.
+    /// Checks that all processes of a job met: MPI programs started by another MPI's mpirun run as independent single
+    /// processes.
     pub(crate) fn check(&self, report: Report) -> Result<(), Failure> {
         match report.members {
             Some(members) if members != self.processes as u64 => Err(Failure::explained(
@@ -81,12 +82,12 @@ impl Program {
         }
     }
 
-    /// The command line that runs for a time, to see how much work that is.
+    /// The command line for a run of a given time, which shows how much work that is.
     pub(crate) fn calibration(&self, seconds: f64) -> Vec<OsString> {
         self.with(&["--grain-us", GRAIN_US, "--seconds", &seconds.to_string()])
     }
 
-    /// The command line that does the work.
+    /// The command line for a given amount of work.
     pub(crate) fn command(&self, work: Work) -> Vec<OsString> {
         let (iterations, loops) = (work.iterations.to_string(), work.grain_loops.to_string());
         self.with(&["--grain-loops", &loops, "--iterations", &iterations])
@@ -98,15 +99,15 @@ impl Program {
     }
 }
 
-/// What a run says about itself.
+/// A run's report about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) work: Work,
-    /// The processes or threads that met, if it says so.
+    /// The processes or threads that met, if reported.
     pub(crate) members: Option<u64>,
 }
 
-/// The report of a run, in the line of JSON among its output.
+/// Finds a run's report, the line of JSON in its output.
 pub(crate) fn read_report(output: &str) -> Option<Report> {
     output.lines().find_map(|line| {
         let value: serde_json::Value = serde_json::from_str(line.trim()).ok()?;

@@ -1,22 +1,22 @@
-//! The demo's table and its one sentence, computed from the numbers.
+//! The demo's table and its one-sentence summary, computed from the numbers.
 
 use super::measure::Time;
 use super::options::Arm;
 use crate::table::{Cell, Column, numbers, render, words};
 use std::collections::BTreeMap;
 
-/// Ratios nearer to 1 than this are no difference: repeated runs differ by as much.
+/// Ratios closer to 1 than this count as no difference: repeated runs vary by as much.
 const SAME_WITHIN: f64 = 0.03;
 
-/// Others that use more of the CPUs than this are named.
+/// Other processes are mentioned if they use more than this fraction of the CPUs.
 const OTHERS_WORTH_NAMING: f64 = 0.05;
-/// Others that use more than this decide the times more than the policies do.
+/// If other processes use more than this fraction, they affect the times more than the policies do.
 const OTHERS_DECIDE: f64 = 0.25;
-/// Slowdowns below this part of the number of jobs are no slowdowns: work of that amount does not fit into the time,
-/// also if each job's start overlaps with the others'.
+/// Slowdowns below this fraction of the number of jobs are impossible: that amount of work does not fit into the time,
+/// even if each job's start overlaps with the others.
 const POSSIBLE_FROM: f64 = 0.6;
 
-/// All times, by number of jobs and arm, one entry a repetition.
+/// All times, by number of jobs and arm, one entry per repetition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Results(BTreeMap<(u32, Arm), Vec<Time>>);
 
@@ -31,7 +31,7 @@ pub(crate) struct Line {
     pub(crate) finished: bool,
     /// t_j / t_1, with t_1 of plain Linux alone.
     pub(crate) slowdown: f64,
-    /// Against plain Linux with as many jobs.
+    /// Relative to plain Linux with the same number of jobs.
     pub(crate) ratio_to_linux: Option<f64>,
 }
 
@@ -48,7 +48,7 @@ impl Results {
         self.0.entry((jobs, arm)).or_default().push(time);
     }
 
-    /// The lines for which there are numbers; none before plain Linux was alone once.
+    /// The lines for which there are numbers; none before plain Linux has run alone.
     pub(crate) fn lines(&self) -> Vec<Line> {
         let Some(alone) = self.median(1, Arm::Linux) else { return Vec::new() };
         let line = |&(jobs, arm): &(u32, Arm)| {
@@ -66,7 +66,7 @@ impl Results {
         self.0.keys().filter_map(line).collect()
     }
 
-    /// The median; of an even number of repetitions the slower of the two in the middle.
+    /// The median; for an even number of repetitions the slower of the two middle ones.
     fn median(&self, jobs: u32, arm: Arm) -> Option<Time> {
         let mut times = self.0.get(&(jobs, arm))?.clone();
         times.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -99,7 +99,7 @@ pub(crate) fn table(lines: &[Line]) -> String {
     render(&COLUMNS, &lines.iter().map(row).collect::<Vec<_>>(), None)
 }
 
-/// What was seen, in one sentence. `others` is the part of the CPU time that processes outside of the demo used.
+/// The result in one sentence. `others` is the fraction of the CPU time that processes outside the demo used.
 pub(crate) fn sentence(lines: &[Line], others: f64) -> String {
     let busy = format!("other processes kept the CPUs {:.0} % busy meanwhile", others * 100.0);
     if let Some(line) = lines.iter().find(|line| line.slowdown < POSSIBLE_FROM * f64::from(line.jobs)) {
@@ -159,9 +159,9 @@ fn compare(lines: &[Line], jobs: u32) -> Option<String> {
 }
 
 enum Verdict {
-    /// The first is this many times as fast.
+    /// The first is faster by this factor.
     First(String),
-    /// The second is.
+    /// The second is faster.
     Second(String),
     Same,
     Unknown,
@@ -169,7 +169,7 @@ enum Verdict {
 
 fn verdict(first: &Line, second: &Line) -> Verdict {
     let ratio = second.seconds / first.seconds;
-    // A time that was cut off is a lower bound, and so is a ratio with it above.
+    // A time that was cut off is a lower bound, and so is a ratio with it in the numerator.
     let at_least = |ratio: f64, line: &Line| format!("{}{ratio:.2}", if line.finished { "" } else { "more than " });
     match (first.finished, second.finished) {
         (false, false) => Verdict::Unknown,
@@ -248,7 +248,7 @@ mod tests {
         );
         let cut = results(&[(1, Arm::Linux, 2.0, true), (2, Arm::Linux, 60.0, false), (2, Arm::Gang, 60.0, false)]);
         assert!(sentence(&cut, 0.01).contains("neither cosched gang nor plain Linux had finished"));
-        // Linux was cut off earlier than gang needed: a lower bound decides nothing here.
+        // Linux was cut off earlier than gang needed: a lower bound proves nothing here.
         let bound = results(&[(1, Arm::Linux, 2.0, true), (2, Arm::Linux, 30.0, false), (2, Arm::Gang, 60.0, true)]);
         assert!(!sentence(&bound, 0.01).contains("Linux wins"));
         assert!(sentence(&results(&[(1, Arm::Linux, 2.0, true)]), 0.01).starts_with("Nothing was compared"));
